@@ -1,0 +1,415 @@
+"""The configuration: the only home of defaults.
+
+A configuration is data: frozen, checked as a whole when it is read, and never touched afterwards. Each field's description is
+the comment that stands beside its key in `configs/*.yaml`.
+"""
+
+import json
+import re
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from pathlib import Path
+from typing import Any, Literal, Self
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from nmt.errors import ConfigError
+
+SourceFormat = Literal["manythings", "tatoeba", "tsv", "lines"]
+TokenizerKind = Literal["words", "bpe", "unigram", "characters"]
+Cell = Literal["lstm", "gru", "elman"]
+ScoreName = Literal["dot", "general", "concat", "additive", "concat_shared", "linear", "none"]
+DecoderKind = Literal["luong", "bahdanau"]
+ReadoutName = Literal["attentional", "concat", "state", "deep", "maxout"]
+BridgeName = Literal["copy", "dense", "zero"]
+ForcingSchedule = Literal["constant", "linear", "exponential", "inverse_sigmoid"]
+LearningRateSchedule = Literal["constant", "inverse_sqrt", "linear", "cosine"]
+DeviceName = Literal["auto", "cpu", "cuda", "mps"]
+
+LUONG_READOUTS: tuple[ReadoutName, ...] = ("attentional", "concat")
+BAHDANAU_READOUTS: tuple[ReadoutName, ...] = ("state", "deep", "maxout")
+
+
+class Section(BaseModel):
+    """A part of the configuration: frozen, and no key is accepted that it does not know."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class SourceConfig(Section):
+    format: SourceFormat = Field("manythings", description="manythings: English first; tatoeba: id, text, id, text; tsv; lines: aligned files")
+    path: Path | None = Field(None, description="the file (plain, .gz or .zip); for lines use `files`")
+    url: str | None = Field(None, description="where to download the file when `path` is not given")
+    sha256: str | None = Field(None, description="refuse a file whose SHA-256 differs")
+    member: str | None = Field(None, description="which file inside a .zip; may be left out when only one can be meant")
+    columns: dict[str, int | str] | None = Field(None, description="language -> column, by number from 1 or by name in a header row")
+    files: dict[str, Path] | None = Field(None, description="language -> file, for lines")
+
+
+class SplitConfig(Section):
+    dev: int = Field(2000, ge=1, description="pairs to validate on")
+    test: int = Field(2000, ge=1, description="pairs to score at the end")
+    seed: int = Field(1, description="another seed, another split")
+
+
+class CleaningConfig(Section):
+    max_characters: int = Field(500, ge=1, description="drop a pair with a longer side")
+    max_length_ratio: float = Field(4.0, ge=1, description="drop a pair if (longer + 10) / (shorter + 10) characters exceeds this")
+
+
+class DataConfig(Section):
+    direction: str = Field("en-de", pattern=r"^[a-z]{2,3}-[a-z]{2,3}$", description="source-target, as language codes")
+    prepared: Path | None = Field(None, description="the prepared folder; data/prepared/<name> if not given")
+    source: SourceConfig = Field(SourceConfig(), description="where the pairs are read: all of them, or those to train on")
+    dev: SourceConfig | None = Field(None, description="a given dev set, used as it is (then test must be given too)")
+    test: SourceConfig | None = Field(None, description="a given test set, used as it is")
+    max_pairs: int | None = Field(None, ge=1, description="keep at most this many pairs of `source`, drawn by the split's seed")
+    split: SplitConfig = Field(SplitConfig(), description="sizes of the splits cut from `source` when none are given")
+    cleaning: CleaningConfig = Field(CleaningConfig(), description="which pairs are dropped; the report counts them by reason")
+    workers: int | None = Field(None, ge=1, description="processes that clean and tokenise; one per core if not given")
+
+    @property
+    def src_language(self) -> str:
+        return self.direction.split("-")[0]
+
+    @property
+    def tgt_language(self) -> str:
+        return self.direction.split("-")[1]
+
+
+class TokenizerConfig(Section):
+    kind: TokenizerKind = Field("words", description="words (spaCy), bpe or unigram (sentencepiece), characters")
+    lowercase: bool = Field(False, description="lower-case both sides; the output will be lower-case too")
+    size: int = Field(8000, ge=16, description="pieces of a bpe or unigram model, per side (in all, if the vocabulary is joint)")
+
+
+class VocabularyConfig(Section):
+    min_frequency: int = Field(1, ge=1, description="rarer tokens of the training data become <unk>")
+    max_size: int | None = Field(None, ge=5, description="keep only the most frequent tokens, the four special ones included")
+    joint: bool = Field(False, description="one vocabulary (and subword model) for both languages")
+
+
+class EncoderConfig(Section):
+    cell: Cell = Field("lstm", description="lstm, gru or elman")
+    hidden_size: int = Field(256, ge=1, description="units of one direction")
+    layers: int = Field(1, ge=1, description="stacked layers")
+    bidirectional: bool = Field(True, description="read from both ends; the two directions are concatenated")
+
+    @property
+    def output_size(self) -> int:
+        return self.hidden_size * (2 if self.bidirectional else 1)
+
+
+class AttentionConfig(Section):
+    score: ScoreName = Field("general", description="dot, general, concat, additive, concat_shared, linear or none")
+    size: int | None = Field(None, ge=1, description="inner size of concat, additive and concat_shared; the decoder's if not given")
+    scaled: bool = Field(False, description="divide dot and general by the square root of the decoder's size")
+
+
+class DecoderConfig(Section):
+    kind: DecoderKind = Field("luong", description="luong attends after the recurrent step, bahdanau before it")
+    cell: Cell = Field("lstm", description="lstm, gru or elman")
+    hidden_size: int = Field(256, ge=1, description="units")
+    layers: int = Field(1, ge=1, description="stacked layers")
+    input_feeding: bool = Field(False, description="feed the attentional vector into the next step (luong only)")
+    readout: ReadoutName = Field("attentional", description="luong: attentional, concat; bahdanau: state, deep, maxout")
+    readout_size: int | None = Field(None, ge=1, description="size of the attentional, deep or maxout vector; the decoder's if not given")
+
+
+class ModelConfig(Section):
+    embedding_size: int = Field(256, ge=1, description="size of the word vectors")
+    encoder: EncoderConfig = Field(EncoderConfig(), description="reads the source")
+    attention: AttentionConfig = Field(AttentionConfig(), description="looks back at the source")
+    decoder: DecoderConfig = Field(DecoderConfig(), description="writes the target")
+    bridge: BridgeName = Field("dense", description="the decoder's first state: copy, dense (tanh of a projection) or zero")
+    tie_embeddings: bool = Field(False, description="the target embedding is also the output matrix")
+    dropout: float = Field(0.2, ge=0, lt=1, description="on embeddings, between layers and before the output matrix")
+
+
+class BatchConfig(Section):
+    size: int = Field(64, ge=1, description="in units")
+    unit: Literal["sentences", "tokens"] = Field("sentences", description="sentences, or target tokens with their padding")
+
+
+class TeacherForcingConfig(Section):
+    start: float = Field(1.0, ge=0, le=1, description="probability of feeding the reference rather than the model's own output")
+    end: float = Field(0.0, ge=0, le=1, description="where a schedule other than constant ends")
+    schedule: ForcingSchedule = Field("constant", description="constant, linear, exponential or inverse_sigmoid")
+    steps: int = Field(10_000, ge=1, description="steps from start to end")
+    per: Literal["sentence", "token"] = Field("token", description="draw once a sentence or once a token")
+
+
+class LearningRateConfig(Section):
+    peak: float = Field(1.0e-3, gt=0, description="the highest rate")
+    schedule: LearningRateSchedule = Field("constant", description="after warm-up: constant, inverse_sqrt, linear or cosine")
+    warmup_steps: int = Field(0, ge=0, description="steps of linear rise to the peak")
+    steps: int = Field(10_000, ge=1, description="linear and cosine reach the floor after so many steps; ignored by the others")
+    floor: float = Field(0.0, ge=0, description="the lowest rate of linear and cosine")
+
+
+class TrainingConfig(Section):
+    epochs: int = Field(20, ge=1, description="passes over the training data at most")
+    max_steps: int | None = Field(None, ge=1, description="updates at most")
+    max_minutes: float | None = Field(None, gt=0, description="minutes of training at most, validation included")
+    batch: BatchConfig = Field(BatchConfig(), description="sentences of like length are batched together")
+    learning_rate: LearningRateConfig = Field(LearningRateConfig(), description="of Adam")
+    weight_decay: float = Field(0.0, ge=0, description="decoupled weight decay (AdamW)")
+    clip_norm: float = Field(1.0, gt=0, description="rescale the gradient if its norm is larger")
+    label_smoothing: float = Field(0.0, ge=0, lt=1, description="probability mass spread over the vocabulary")
+    teacher_forcing: TeacherForcingConfig = Field(TeacherForcingConfig(), description="what the decoder is fed in training")
+    validate_every: int | None = Field(None, ge=1, description="steps between validations; once an epoch if not given")
+    validation_pairs: int = Field(2000, ge=1, description="dev pairs that are translated for BLEU; the loss is over all")
+    metric: Literal["bleu", "loss"] = Field("bleu", description="what the best checkpoint is best in")
+    patience: int = Field(10, ge=1, description="stop after so many validations without a better one")
+    log_every: int = Field(50, ge=1, description="steps between lines of the journal")
+    threads: int | None = Field(None, ge=1, description="CPU threads; all cores if not given")
+
+
+class DecodingConfig(Section):
+    beam: int = Field(5, ge=1, description="hypotheses kept; 1 is greedy")
+    length_penalty: float = Field(1.0, ge=0, description="rank by log-probability / length ** this; 0 ranks by log-probability")
+    max_length_ratio: float = Field(2.0, gt=0, description="stop at this many times the source's tokens, plus 10")
+    batch: int = Field(64, ge=1, description="sentences translated together")
+
+
+class Config(Section):
+    name: str = Field(..., pattern=r"^[\w.-]+$", description="names the prepared folder and the run")
+    seed: int = Field(1, ge=0, description="initial weights, batch order, dropout and teacher forcing follow from it")
+    data: DataConfig = Field(DataConfig(), description="the sentence pairs")
+    tokenizer: TokenizerConfig = Field(TokenizerConfig(), description="text to tokens and back, without loss")
+    vocabulary: VocabularyConfig = Field(VocabularyConfig(), description="tokens to ids")
+    model: ModelConfig = Field(ModelConfig(), description="encoder, attention, decoder")
+    training: TrainingConfig = Field(TrainingConfig(), description="how the model learns")
+    decoding: DecodingConfig = Field(DecodingConfig(), description="how it translates")
+
+    @property
+    def prepared_folder(self) -> Path:
+        return self.data.prepared or Path("data/prepared") / self.name
+
+    @property
+    def run_folder(self) -> Path:
+        return Path("runs") / self.name
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as JSON and YAML know them."""
+        plain: dict[str, Any] = self.model_dump(mode="json")
+        return plain
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any], origin: str = "configuration") -> Self:
+        """Check `values` and build the configuration.
+
+        Raises:
+            ConfigError: names every fault at once, a line each, with the key's path, what is allowed and the nearest known key.
+        """
+        faults: list[str] = []
+        try:
+            config = _validate(cls, values)
+        except ValidationError as error:
+            faults = [_describe(fault) for fault in error.errors()]
+            # The rules between keys are tried on what is left when the faulty keys fall back to their defaults.
+            for fault in error.errors():
+                _prune(values, fault["loc"])
+            try:
+                config = _validate(cls, values)
+            except ValidationError:
+                raise ConfigError(_listing(origin, faults)) from None
+        faults += combination_faults(config)
+        if faults:
+            raise ConfigError(_listing(origin, faults))
+        return config
+
+
+def load(path: Path, overrides: Sequence[str] = ()) -> Config:
+    """Read a YAML file, apply `key.path=value` overrides, and check the whole.
+
+    Raises:
+        ConfigError: the file cannot be read, or its content is not a valid configuration.
+    """
+    values = read_yaml(path)
+    for override in overrides:
+        _override(values, override)
+    return Config.from_dict(values, str(path))
+
+
+def read_yaml(path: Path) -> dict[str, Any]:
+    """Raises: ConfigError if `path` is not a readable YAML mapping."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file; the configurations that come with nmt are in configs/") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read as UTF-8 text ({error})") from None
+    values = _parse_yaml(text, str(path))
+    if not isinstance(values, dict):
+        raise ConfigError(f"{path}: expected `key: value` lines, found {type(values).__name__}")
+    return values
+
+
+def dump(config: Config) -> str:
+    """The whole configuration as YAML."""
+    return yaml.dump(config.to_dict(), Dumper=yaml.SafeDumper, sort_keys=False, allow_unicode=True)
+
+
+def differences(old: Config, new: Config) -> dict[str, tuple[Any, Any]]:
+    """Dotted key -> (old value, new value) wherever the two differ."""
+    before, after = dict(_flatten(old.to_dict())), dict(_flatten(new.to_dict()))
+    return {key: (before.get(key), after.get(key)) for key in {**before, **after} if before.get(key) != after.get(key)}
+
+
+def combination_faults(config: Config) -> list[str]:
+    """Rules between keys: one line for each combination that cannot work, naming the keys."""
+    return [*_data_faults(config), *_model_faults(config.model)]
+
+
+def _data_faults(config: Config) -> Iterator[str]:
+    data = config.data
+    if data.src_language == data.tgt_language:
+        yield f"data.direction: {data.direction} translates a language into itself"
+    if (data.dev is None) != (data.test is None):
+        yield "data.dev, data.test: give both, or neither (then both are split from data.source)"
+    if config.vocabulary.max_size is not None and config.tokenizer.kind in ("bpe", "unigram"):
+        yield f"vocabulary.max_size, tokenizer.kind: the vocabulary of {config.tokenizer.kind} is set by tokenizer.size"
+    languages = {data.src_language, data.tgt_language}
+    for key, source in {"data.source": data.source, "data.dev": data.dev, "data.test": data.test}.items():
+        if source is not None:
+            yield from _source_faults(key, source, languages)
+
+
+def _source_faults(key: str, source: SourceConfig, languages: set[str]) -> Iterator[str]:
+    if source.format == "lines":
+        if set(source.files or {}) != languages:
+            yield f"{key}.files: format lines needs a file for each of {', '.join(sorted(languages))}"
+        if source.path or source.url:
+            yield f"{key}.path, {key}.format: format lines takes `files`, not `path` or `url`"
+        return
+    if source.files:
+        yield f"{key}.files, {key}.format: only format lines takes `files`"
+    if source.path is None and source.url is None:
+        yield f"{key}.path: needed (or {key}.url)"
+    if source.columns is not None and set(source.columns) != languages:
+        yield f"{key}.columns: needs a column for each of {', '.join(sorted(languages))}"
+    if source.columns is None and source.format == "tsv":
+        yield f"{key}.columns: format tsv needs a column for each of {', '.join(sorted(languages))}"
+    if source.columns is None and source.format in ("manythings", "tatoeba") and "en" not in languages:
+        yield f"{key}.columns: format {source.format} has English first; without English, say which column is which language"
+
+
+def _model_faults(model: ModelConfig) -> Iterator[str]:
+    encoder, decoder, attention = model.encoder, model.decoder, model.attention
+    sizes = f"encoder output {encoder.output_size}, decoder {decoder.hidden_size}"
+    if attention.score in ("dot", "concat_shared") and encoder.output_size != decoder.hidden_size:
+        yield f"model.attention.score, model.decoder.hidden_size: {attention.score} needs equal sizes ({sizes}); or use general"
+    if attention.scaled and attention.score not in ("dot", "general"):
+        yield f"model.attention.scaled, model.attention.score: only dot and general can be scaled, not {attention.score}"
+    if model.bridge == "copy" and encoder.output_size != decoder.hidden_size:
+        yield f"model.bridge, model.decoder.hidden_size: copy needs equal sizes ({sizes}); or use dense"
+    if model.bridge == "copy" and (encoder.cell == "lstm") != (decoder.cell == "lstm"):
+        yield f"model.bridge, model.decoder.cell: copy cannot make the state of {decoder.cell} from {encoder.cell}; or use dense"
+    if model.bridge == "copy" and decoder.layers > encoder.layers:
+        yield f"model.bridge, model.decoder.layers: copy has {encoder.layers} layers to fill {decoder.layers}; or use dense"
+    allowed = LUONG_READOUTS if decoder.kind == "luong" else BAHDANAU_READOUTS
+    if decoder.readout not in allowed:
+        yield f"model.decoder.readout, model.decoder.kind: {decoder.kind} takes {' or '.join(allowed)}, not {decoder.readout}"
+    if decoder.input_feeding and (decoder.kind != "luong" or decoder.readout != "attentional"):
+        yield "model.decoder.input_feeding, model.decoder.readout: input feeding needs kind luong with readout attentional"
+
+
+def _validate(cls: type[Config], values: dict[str, Any]) -> Config:
+    # Strict, and by way of JSON: a text is no number, while lists and paths are what YAML can write.
+    return cls.model_validate_json(json.dumps(values, default=str), strict=True)
+
+
+def _listing(origin: str, faults: list[str]) -> str:
+    if len(faults) == 1:
+        return f"{origin}: {faults[0]}"
+    return "\n  ".join([f"{origin}: {len(faults)} faults", *faults])
+
+
+def _describe(fault: Any) -> str:
+    path, kind, context = fault["loc"], fault["type"], fault.get("ctx", {})
+    key = ".".join(map(str, path))
+    if kind == "extra_forbidden":
+        known = _section_at(path[:-1])
+        near = get_close_matches(str(path[-1]), known, n=1, cutoff=0.5)
+        return f"{key}: no such key; " + (f"did you mean {near[0]}?" if near else f"known here: {', '.join(known)}")
+    if kind == "missing":
+        return f"{key}: must be given"
+    value = json.dumps(fault["input"], ensure_ascii=False, default=str)
+    if kind == "literal_error":
+        near = get_close_matches(str(fault["input"]), context["expected"].replace("'", "").split(", "), n=1)
+        return f"{key}: {value} is not one of {context['expected'].replace(chr(39), '')}" + (f"; did you mean {near[0]}?" if near else "")
+    return f"{key}: {value} is wrong: {fault['msg'][0].lower()}{fault['msg'][1:]}"
+
+
+def _section_at(path: Sequence[Any]) -> list[str]:
+    """The keys of the section at `path`."""
+    section: type[BaseModel] = Config
+    for key in path:
+        annotation: Any = section.model_fields[str(key)].annotation if str(key) in section.model_fields else None
+        choices = [annotation, *getattr(annotation, "__args__", ())]
+        section = next((c for c in choices if isinstance(c, type) and issubclass(c, BaseModel)), section)
+    return list(section.model_fields)
+
+
+def _prune(values: dict[str, Any], path: Sequence[Any]) -> None:
+    here: Any = values
+    for key in path[:-1]:
+        if not isinstance(here, dict) or key not in here:
+            return
+        here = here[key]
+    if isinstance(here, dict):
+        here.pop(path[-1], None)
+
+
+def _override(values: dict[str, Any], override: str) -> None:
+    key, separator, text = override.partition("=")
+    if not separator or not key.strip():
+        raise ConfigError(f"--set {override}: write key=value, for example --set training.epochs=3")
+    here = values
+    *sections, last = key.strip().split(".")
+    for section in sections:
+        if not isinstance(here.get(section), dict):
+            here[section] = {}
+        here = here[section]
+    here[last] = _parse_yaml(text, f"--set {override}")
+
+
+def _flatten(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    for key, value in values.items():
+        if isinstance(value, dict):
+            yield from _flatten(value, f"{prefix}{key}.")
+        else:
+            yield f"{prefix}{key}", value
+
+
+class _Loader(yaml.SafeLoader):
+    """YAML, but 1e-4 is a number (as in YAML 1.2), a date is text, and a key given twice is a fault."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]  # type: ignore[no-untyped-call]
+        twice = {str(key) for key in keys if keys.count(key) > 1}
+        if twice:
+            raise yaml.constructor.ConstructorError(None, None, f"given twice: {', '.join(sorted(twice))}", node.start_mark)
+        return super().construct_mapping(node, deep)
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag not in ("tag:yaml.org,2002:float", "tag:yaml.org,2002:timestamp")]
+    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.add_implicit_resolver(  # type: ignore[no-untyped-call]
+    "tag:yaml.org,2002:float",
+    re.compile(r"^[-+]?(\d[\d_]*\.[\d_]*([eE][-+]?\d+)?|\.\d[\d_]*([eE][-+]?\d+)?|\d[\d_]*[eE][-+]?\d+|\.(inf|Inf|INF)|\.(nan|NaN|NAN))$"),
+    list("-+0123456789."),
+)
+
+
+def _parse_yaml(text: str, origin: str) -> Any:
+    try:
+        return yaml.load(text, Loader=_Loader)
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
+        raise ConfigError(f"{origin}{where}: not valid YAML: {getattr(error, 'problem', None) or error}") from None
