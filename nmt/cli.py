@@ -1,0 +1,179 @@
+"""The command line: parse, call, print, exit status. Whatever is heavy is imported inside the commands."""
+
+import json
+import sys
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from nmt.errors import NmtError
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    help="Neural machine translation with recurrent networks and attention.",
+    epilog='A first run: nmt prepare -c configs/sample.yaml, nmt train -c configs/sample.yaml, nmt evaluate, nmt translate "..."',
+)
+
+
+class Device(StrEnum):
+    auto = "auto"
+    cpu = "cpu"
+    cuda = "cuda"
+    mps = "mps"
+
+
+class Split(StrEnum):
+    dev = "dev"
+    test = "test"
+
+
+ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The configuration, a YAML file.", metavar="FILE")]
+SetOption = Annotated[
+    list[str] | None,
+    typer.Option("--set", help="Change a key of the configuration, for example training.epochs=3.", metavar="KEY=VALUE"),
+]
+DeviceOption = Annotated[Device, typer.Option("--device", help="Where to compute.")]
+RunOption = Annotated[Path | None, typer.Option("--run", help="The run folder; the one trained last if not given.", metavar="RUN")]
+BeamOption = Annotated[
+    int | None, typer.Option("--beam", min=1, help="Hypotheses kept; 1 is greedy. Default: the run's configuration.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but results and errors.")]
+
+
+@app.callback(invoke_without_command=True)
+def start(
+    version: Annotated[bool, typer.Option("--version", is_eager=True, help="Print the version.")] = False,
+) -> None:
+    """Options that stand before a command."""
+    if version:
+        from nmt import __version__
+
+        print(f"nmt {__version__}")
+        raise typer.Exit
+
+
+@app.command(help="Read sentence pairs, clean, split, tokenise and encode them.")
+def prepare(
+    config: ConfigOption,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="The prepared folder.", metavar="DIR")] = None,
+    set_: SetOption = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace what the folder holds, once the new is complete.")
+    ] = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    from nmt import prepare as command
+    from nmt.config import load
+
+    manifest = command.run(load(config, set_ or ()), output, overwrite=overwrite, progress=False if quiet else None)
+    if as_json:
+        _print_json(manifest)
+    elif not quiet:
+        print(command.summary(manifest))
+
+
+@app.command(help="Train a model on prepared data.")
+def train(
+    config: ConfigOption,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="The run folder.", metavar="RUN")] = None,
+    set_: SetOption = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint, or start where there is none.")] = False,
+    device: DeviceOption = Device.auto,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the configuration and the sizes, and train nothing.")] = False,
+    quiet: QuietOption = False,
+) -> None:
+    from nmt import train as command
+    from nmt.config import dump, load
+
+    checked = load(config, set_ or ())
+    if dry_run:
+        print(f"{dump(checked)}\n{command.describe(checked, output)}")
+    else:
+        command.run(checked, output, resume=resume, device=device.value, quiet=quiet)
+
+
+@app.command(help="Translate sentences, a file, or stdin: one line for each line.")
+def translate(
+    sentences: Annotated[list[str] | None, typer.Argument(help="Sentences; quote each.", metavar="[SENTENCE]...")] = None,
+    run: RunOption = None,
+    file: Annotated[Path | None, typer.Option("--file", help="A file with a sentence a line; - is stdin.", metavar="FILE")] = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="Write here rather than to stdout.", metavar="FILE")] = None,
+    beam: BeamOption = None,
+    attention: Annotated[
+        Path | None, typer.Option("--attention", help="Draw the attention of one sentence (.png, .svg, .pdf).", metavar="PICTURE")
+    ] = None,
+    as_json: JsonOption = False,
+    device: DeviceOption = Device.auto,
+) -> None:
+    from nmt import translate as command
+
+    lines, chunk = command.source_lines(sentences or [], file)
+    translations = command.run(lines, run, device=device.value, beam=beam, chunk=chunk)
+    if attention is not None:
+        translations = command.draw_attention(translations, attention)
+    if output is not None:
+        command.write_file(translations, output, as_json=as_json)
+    else:
+        command.write(translations, sys.stdout, as_json=as_json)
+
+
+@app.command(help="Score a run, or a file of translations. Exit status 1 if a score is below what was asked for.")
+def evaluate(
+    run: Annotated[Path | None, typer.Argument(help="The run folder; the one trained last if not given.", metavar="[RUN]")] = None,
+    split: Annotated[Split, typer.Option("--split", help="Which split of the prepared data.")] = Split.test,
+    hypotheses: Annotated[
+        Path | None, typer.Option("--hypotheses", help="Score this file of translations rather than a run.", metavar="FILE")
+    ] = None,
+    references: Annotated[
+        list[Path] | None, typer.Option("--references", help="Its references; may be repeated.", metavar="FILE")
+    ] = None,
+    min_bleu: Annotated[float | None, typer.Option("--min-bleu", help="Exit with status 1 if BLEU is below.")] = None,
+    beam: BeamOption = None,
+    as_json: JsonOption = False,
+    device: DeviceOption = Device.auto,
+) -> None:
+    from nmt import evaluate as command
+
+    if (hypotheses is None) != (not references) or (hypotheses is not None and run is not None):
+        raise typer.BadParameter("give a run, or both --hypotheses and --references")
+    if hypotheses is not None:
+        evaluation = command.run_files(hypotheses, references or [])
+    else:
+        evaluation = command.run(run, split=split.value, device=device.value, beam=beam)
+    if as_json:
+        _print_json(evaluation.to_dict())
+    else:
+        print(evaluation.to_table())
+    if min_bleu is not None and (shortfall := evaluation.shortfall("BLEU", min_bleu)):
+        raise NmtError(shortfall)
+
+
+def main() -> None:
+    """The entry point: a fault of the user's is one line on stderr and exit status 1, never a traceback."""
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
+    try:
+        app()
+    except NmtError as error:
+        _fail(f"nmt: {error}")
+    except KeyboardInterrupt:
+        _fail("nmt: interrupted")
+    except BrokenPipeError:  # the reader has had enough, as `| head` does; stdout must not be flushed once more
+        sys.stdout = None
+        sys.exit(0)
+
+
+def _fail(text: str) -> None:
+    print(text, file=sys.stderr)
+    sys.exit(1)
+
+
+def _print_json(value: Any) -> None:
+    print(json.dumps(value, indent=2, ensure_ascii=False))

@@ -1,0 +1,102 @@
+"""The translator: raw text in, raw text out."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nmt.decoding.search import Hypothesis, SearchOptions, SpecialIds, search
+from nmt.decoding.unknown import replace_unknown
+from nmt.model.attention import Memory
+from nmt.model.decoder import DecoderState
+from nmt.model.seq2seq import Seq2Seq
+from nmt.text.batching import pad_sources
+from nmt.text.tokenizers import Tokenizer
+from nmt.text.vocabulary import EOS, PAD, SOS, SPECIALS, UNK, Vocabulary
+
+SPECIAL_IDS = SpecialIds(sos=SOS, eos=EOS, forbidden=(PAD, SOS))
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A translated sentence; all but `source` is empty where the source was.
+
+    Attributes:
+        source, text: raw.
+        src_tokens: S - 1 tokens of the source; the model reads <eos> after them.
+        tokens: the tokens of the output, before unknown words were replaced.
+        score: what it was ranked by. log_prob: of the tokens and <eos>, in nats.
+        attention: [T, S], a row for each token (and one for <eos> if `complete`), the last column belonging to <eos>.
+        complete: False if it was cut at the maximum length.
+    """
+
+    source: str
+    text: str = ""
+    src_tokens: tuple[str, ...] = ()
+    tokens: tuple[str, ...] = ()
+    score: float = 0.0
+    log_prob: float = 0.0
+    attention: NDArray[np.float32] | None = None
+    complete: bool = True
+
+
+class Translator:
+    """A model with the tokenizers and vocabularies of its two languages. The model is put into evaluation mode."""
+
+    def __init__(
+        self,
+        model: Seq2Seq,
+        *,
+        tokenizers: tuple[Tokenizer, Tokenizer],
+        vocabularies: tuple[Vocabulary, Vocabulary],
+        options: SearchOptions,
+        batch_size: int = 64,
+    ) -> None:
+        """`tokenizers` and `vocabularies` are (source, target); `batch_size` is in sentences."""
+        self.model = model.eval()
+        self.src_tokenizer, self.tgt_tokenizer = tokenizers
+        self.src_vocabulary, self.tgt_vocabulary = vocabularies
+        self.options, self.batch_size = options, batch_size
+
+    def translate(self, texts: Sequence[str]) -> list[Translation]:
+        """One translation a text, in the same order; an empty text gives an empty one."""
+        translations = [Translation(text) for text in texts]
+        sources = self.src_tokenizer.split_all(texts)
+        # Sentences of like length are searched together: little padding, and they end together.
+        order = sorted((i for i, tokens in enumerate(sources) if tokens), key=lambda i: len(sources[i]))
+        for start in range(0, len(order), self.batch_size):
+            chosen = order[start : start + self.batch_size]
+            ids = [self.src_vocabulary.ids(sources[i]) for i in chosen]
+            for i, hypotheses in zip(chosen, search_batch(self.model, ids, self.options), strict=True):
+                translations[i] = self._to_translation(texts[i], sources[i], hypotheses[0])
+        return translations
+
+    def _to_translation(self, source: str, src_tokens: Sequence[str], hypothesis: Hypothesis) -> Translation:
+        tokens = self.tgt_vocabulary.tokens(hypothesis.ids)
+        text = self.tgt_tokenizer.join(replace_unknown(tokens, SPECIALS[UNK], src_tokens, hypothesis.attention))
+        return Translation(
+            source=source,
+            text=text,
+            src_tokens=tuple(src_tokens),
+            tokens=tuple(tokens),
+            score=hypothesis.score,
+            log_prob=hypothesis.log_prob,
+            attention=hypothesis.attention,
+            complete=hypothesis.complete,
+        )
+
+
+@torch.inference_mode()
+def search_batch(model: Seq2Seq, src: Sequence[Sequence[int]], options: SearchOptions) -> list[list[Hypothesis]]:
+    """Hypotheses for sentences given as ids without special tokens; the model is in evaluation mode."""
+
+    def step(ids: Tensor, state: DecoderState, memory: Memory) -> tuple[Tensor, Tensor, DecoderState]:
+        output = model.step(ids.to(model.device), state, memory)
+        return model.output.log_probs(output.vector), output.attention, output.state
+
+    padded, lengths = pad_sources(src)
+    memory = model.encode(padded.to(model.device), lengths)
+    return search(step, model.start(memory), memory, lengths.tolist(), SPECIAL_IDS, options)

@@ -1,0 +1,133 @@
+"""`nmt evaluate`: scores of a run, or of any file of translations."""
+
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+from nmt import __version__, runs
+from nmt.config import DeviceName
+from nmt.errors import DataError
+from nmt.report.scores import Score, format_table, score
+from nmt.text.corpus import load_manifest, read_lines
+from nmt.training.checkpoint import Checkpoints, read_progress
+
+METRICS = ("BLEU", "chrF")
+BOOTSTRAP = 1000  # resamples for the confidence intervals
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Scores, and what they are of.
+
+    Attributes:
+        subject: for the reader, in a few words.
+        scores: cased and detokenised.
+        lowercase: the same scores ignoring case, for a model that writes lower-case; else empty.
+        details: run, step, split and so on, for machines.
+    """
+
+    subject: str
+    scores: list[Score]
+    lowercase: list[Score]
+    details: dict[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as JSON knows them."""
+        scores, lowercase = ([score.to_dict() for score in scores] for scores in (self.scores, self.lowercase))
+        return {"scores": scores, "lowercase_scores": lowercase, **self.details}
+
+    def to_table(self) -> str:
+        """A table for the screen."""
+        lines = [self.subject, format_table(self.scores)]
+        if self.lowercase:
+            lines += ["ignoring case, as the model writes lower-case", format_table(self.lowercase)]
+        return "\n".join(lines)
+
+    def shortfall(self, metric: str, least: float) -> str | None:
+        """How far `metric` is below `least`, in words; None if it is not."""
+        value = next(score.value for score in self.scores if score.name == metric)
+        return f"{metric} {value:.2f} is below {least:g}, by {least - value:.2f}" if value < least else None
+
+
+def run(
+    folder: Path | None = None,
+    *,
+    split: Literal["dev", "test"] = "test",
+    device: DeviceName = "auto",
+    beam: int | None = None,
+) -> Evaluation:
+    """Translate a split of the run's prepared data and score it; translations and scores are kept in the run's `evaluation/`.
+
+    Raises:
+        CheckpointError: there is no run, or it cannot be read.
+        DataError: the prepared data is not there.
+    """
+    folder = runs.find(folder)
+    config = runs.load_config(folder)
+    prepared = config.prepared_folder
+    load_manifest(prepared)
+    sources, references = read_lines(prepared, split, "src"), read_lines(prepared, split, "tgt")
+    translator = runs.load_translator(folder, device=device, beam=beam)
+    hypotheses = [translation.text for translation in translator.translate(sources)]
+    checkpoints = Checkpoints(folder)
+    checkpoint = checkpoints.find("best") or checkpoints.find("last")
+    assert checkpoint is not None
+    used = translator.options.beam
+    details = {
+        "run": str(folder),
+        "step": read_progress(checkpoint).step,
+        "split": split,
+        "beam": used,
+        "length_penalty": translator.options.length_penalty,
+        "sentences": len(references),
+        "version": __version__,
+    }
+    subject = f"{folder}, step {details['step']}, {split} split, {len(references):,} sentences, beam {used}"
+    evaluation = _evaluate(subject, hypotheses, [references], details, lowercase=config.tokenizer.lowercase)
+    name = f"{split}-step-{details['step']:08d}-beam-{used}"
+    _write(folder / "evaluation" / f"{name}.txt", "".join(f"{line}\n" for line in hypotheses))
+    _write(folder / "evaluation" / f"{name}.json", json.dumps(evaluation.to_dict(), indent=2, ensure_ascii=False))
+    return evaluation
+
+
+def run_files(hypotheses: Path, references: Sequence[Path]) -> Evaluation:
+    """Score a file of translations, a line each, against one or more files of references.
+
+    Raises:
+        DataError: a file cannot be read, or the numbers of lines differ.
+    """
+    outputs, streams = _read_text(hypotheses), [_read_text(path) for path in references]
+    for path, stream in zip(references, streams, strict=True):
+        if len(stream) != len(outputs):
+            raise DataError(f"{path} has {len(stream)} lines, but {hypotheses} has {len(outputs)}")
+    details = {"hypotheses": str(hypotheses), "references": [str(path) for path in references], "sentences": len(outputs)}
+    return _evaluate(f"{hypotheses}, {len(outputs):,} sentences", outputs, streams, details, lowercase=False)
+
+
+def _evaluate(
+    subject: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], details: dict[str, Any], *, lowercase: bool
+) -> Evaluation:
+    scores = score(hypotheses, references, METRICS, bootstrap=BOOTSTRAP)
+    uncased = score(hypotheses, references, METRICS, lowercase=True, bootstrap=BOOTSTRAP) if lowercase else []
+    return Evaluation(subject, scores, uncased, details)
+
+
+def _read_text(path: Path) -> list[str]:
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise DataError(f"{path}, line {line}: not UTF-8") from None
+    return text.removesuffix("\n").replace("\r\n", "\n").split("\n") if text else []
+
+
+def _write(path: Path, text: str) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.tmp")
+    temporary.write_text(text, encoding="utf-8")
+    os.replace(temporary, path)

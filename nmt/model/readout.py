@@ -1,0 +1,145 @@
+"""From decoder states to words: the readout makes one vector a step, the output layer scores the vocabulary with it."""
+
+from abc import abstractmethod
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from nmt.config import DecoderConfig, ReadoutName
+
+
+class Readout(nn.Module):
+    """(s_t, E y_{t-1}, c_t) -> the vector that the output layer multiplies.
+
+    Args:
+        state_size: H_d. embedding_size: E. context_size: H_e.
+        size: the width of the vector for the readouts that are free to choose; see `output_size`.
+    """
+
+    output_size: int
+
+    def __init__(self, state_size: int, embedding_size: int, context_size: int, size: int) -> None:
+        super().__init__()
+        self.output_size = size
+
+    @abstractmethod
+    def forward(self, state: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
+        """state [..., H_d], embedded [..., E], context [..., H_e] -> [..., output_size]."""
+
+
+class Attentional(Readout):
+    """hbar_t = tanh(W_c [c_t; s_t]) (Luong 2015, eq. 5)."""
+
+    def __init__(self, state_size: int, embedding_size: int, context_size: int, size: int) -> None:
+        super().__init__(state_size, embedding_size, context_size, size)
+        self.weight = nn.Linear(context_size + state_size, size, bias=False)
+
+    def forward(self, state: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
+        return torch.tanh(self.weight(torch.cat([context, state], -1)))
+
+
+class Concat(Readout):
+    """[s_t; c_t] (the tutorial form)."""
+
+    def __init__(self, state_size: int, embedding_size: int, context_size: int, size: int) -> None:
+        super().__init__(state_size, embedding_size, context_size, state_size + context_size)
+
+    def forward(self, state: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
+        return torch.cat([state, context], -1)
+
+
+class State(Readout):
+    """s_t (the tutorial form): the context reached it through the recurrent step."""
+
+    def __init__(self, state_size: int, embedding_size: int, context_size: int, size: int) -> None:
+        super().__init__(state_size, embedding_size, context_size, state_size)
+
+    def forward(self, state: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
+        return state
+
+
+class Deep(Readout):
+    """tanh(U s_t + V E y_{t-1} + C c_t)."""
+
+    pieces = 1
+
+    def __init__(self, state_size: int, embedding_size: int, context_size: int, size: int) -> None:
+        super().__init__(state_size, embedding_size, context_size, size)
+        self.state = nn.Linear(state_size, self.pieces * size)
+        self.embedded = nn.Linear(embedding_size, self.pieces * size, bias=False)
+        self.context = nn.Linear(context_size, self.pieces * size, bias=False)
+
+    def forward(self, state: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
+        total: Tensor = self.state(state) + self.embedded(embedded) + self.context(context)
+        return self.squash(total)
+
+    def squash(self, total: Tensor) -> Tensor:
+        """[..., pieces * size] -> [..., size]."""
+        return torch.tanh(total)
+
+
+class Maxout(Deep):
+    """t_i = max(t~_{2i-1}, t~_{2i}) with t~ = U s_t + V E y_{t-1} + C c_t (Bahdanau 2015, A.2.2)."""
+
+    pieces = 2
+
+    def squash(self, total: Tensor) -> Tensor:
+        return total.unflatten(-1, (-1, self.pieces)).amax(-1)  # type: ignore[no-any-return, no-untyped-call]
+
+
+READOUTS: dict[ReadoutName, type[Readout]] = {
+    "attentional": Attentional,
+    "concat": Concat,
+    "state": State,
+    "deep": Deep,
+    "maxout": Maxout,
+}
+
+
+def build_readout(config: DecoderConfig, embedding_size: int, context_size: int) -> Readout:
+    """The readout that the configuration names."""
+    return READOUTS[config.readout](config.hidden_size, embedding_size, context_size, config.readout_size or config.hidden_size)
+
+
+class Output(nn.Module):
+    """The full softmax over the vocabulary: logits = W_s x + b (Luong 2015, eq. 6).
+
+    Args:
+        size: R, the readout's width.
+        vocabulary_size: V.
+        tied: the target embedding [V, E], to serve as W_s; where R differs from E a projection leads from one to the other.
+    """
+
+    def __init__(self, size: int, vocabulary_size: int, tied: nn.Embedding | None = None) -> None:
+        super().__init__()
+        embedding_size = tied.embedding_dim if tied is not None else size
+        self.project = nn.Identity() if embedding_size == size else nn.Linear(size, embedding_size, bias=False)
+        self.logits = nn.Linear(embedding_size, vocabulary_size)
+        nn.init.zeros_(self.logits.bias)
+        if tied is not None:
+            self.logits.weight = tied.weight
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """[..., R] -> logits [..., V]."""
+        return self.logits(self.project(vectors))  # type: ignore[no-any-return]
+
+    def log_probs(self, vectors: Tensor) -> Tensor:
+        """[..., R] -> log-probabilities [..., V]."""
+        return functional.log_softmax(self(vectors), dim=-1)
+
+    def loss(self, vectors: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
+        """Sums over N positions, in nats.
+
+        Args:
+            vectors: [N, R]. targets: [N].
+            label_smoothing: this much probability is spread evenly over the vocabulary (Szegedy 2016, 7).
+
+        Returns:
+            the objective with smoothing, and the plain negative log-likelihood; the same tensor if there is no smoothing.
+        """
+        log_probs = self.log_probs(vectors)
+        likelihood = functional.nll_loss(log_probs, targets, reduction="sum")
+        if label_smoothing == 0:
+            return likelihood, likelihood
+        return (1 - label_smoothing) * likelihood - label_smoothing * log_probs.mean(-1).sum(), likelihood

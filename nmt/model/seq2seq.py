@@ -1,0 +1,111 @@
+"""The whole model. Tensors in, tensors out: it knows no files and no vocabularies.
+
+Shapes, here and in all of `nmt.model`: B batch, S source length, T target length, V target vocabulary, E embedding size, L layers,
+H_e encoder state size (both directions), H_d decoder state size, R readout size, A attention size. Batch is dimension 0.
+Masks are True on real tokens.
+"""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from nmt.config import ModelConfig
+from nmt.model.attention import Memory
+from nmt.model.bridge import build_bridge
+from nmt.model.decoder import DECODERS, DecoderState, StepOutput
+from nmt.model.encoder import Encoder
+from nmt.model.readout import Output
+
+
+@dataclass(frozen=True)
+class Decoded:
+    """A decoder's run over a batch.
+
+    Attributes:
+        vectors: [B, T, R], for the output layer.
+        attention: [B, T, S].
+    """
+
+    vectors: Tensor
+    attention: Tensor
+
+
+class Seq2Seq(nn.Module):
+    """Encoder, bridge, attention decoder and output layer.
+
+    Args:
+        config: sizes and kinds.
+        src_vocabulary_size, tgt_vocabulary_size: counts, special tokens included.
+    """
+
+    def __init__(self, config: ModelConfig, src_vocabulary_size: int, tgt_vocabulary_size: int) -> None:
+        super().__init__()
+        self.src_embedding = _build_embedding(src_vocabulary_size, config.embedding_size)
+        self.tgt_embedding = _build_embedding(tgt_vocabulary_size, config.embedding_size)
+        self.encoder = Encoder(config.encoder, config.embedding_size, config.dropout)
+        self.bridge = build_bridge(config)
+        self.decoder = DECODERS[config.decoder.kind](config)
+        tied = self.tgt_embedding if config.tie_embeddings else None
+        self.output = Output(self.decoder.readout.output_size, tgt_vocabulary_size, tied)
+        self.dropout = nn.Dropout(config.dropout)
+
+    @property
+    def device(self) -> torch.device:
+        return self.src_embedding.weight.device
+
+    def encode(self, src: Tensor, src_lengths: Tensor) -> Memory:
+        """Read the source.
+
+        Args:
+            src: [B, S] ids. src_lengths: [B], on the CPU.
+        """
+        values, final = self.encoder(self.dropout(self.src_embedding(src)), src_lengths)
+        mask = torch.arange(src.shape[1], device=src.device) < src_lengths.to(src.device).unsqueeze(1)  # [B, S]
+        return Memory(values, self.decoder.attention.project_keys(values), mask, final)
+
+    def start(self, memory: Memory) -> DecoderState:
+        """The decoder's state before its first step."""
+        return self.decoder.start(self.bridge(memory.final))
+
+    def step(self, ids: Tensor, state: DecoderState, memory: Memory) -> StepOutput:
+        """One step after the tokens `ids` [B]."""
+        output = self.decoder.step(self.dropout(self.tgt_embedding(ids)), state, memory)
+        return StepOutput(self.dropout(output.vector), output.attention, output.state)
+
+    def forward(self, src: Tensor, src_lengths: Tensor, tgt_in: Tensor, gold: Tensor | None = None) -> Decoded:
+        """Run over a batch with teacher forcing.
+
+        Args:
+            src: [B, S] ids. src_lengths: [B], on the CPU.
+            tgt_in: [B, T] ids, <sos> first.
+            gold: [B, T], False where the decoder is fed its own last output in place of `tgt_in`
+                (scheduled sampling, Bengio 2015); None if it is fed `tgt_in` throughout.
+        """
+        memory = self.encode(src, src_lengths)
+        state = self.start(memory)
+        if gold is not None:
+            return self._sample(tgt_in, gold, state, memory)
+        vectors, attention = self.decoder.unroll(self.dropout(self.tgt_embedding(tgt_in)), state, memory)
+        return Decoded(self.dropout(vectors), attention)
+
+    def _sample(self, tgt_in: Tensor, gold: Tensor, state: DecoderState, memory: Memory) -> Decoded:
+        ids = tgt_in[:, 0]
+        vectors: list[Tensor] = []
+        attentions: list[Tensor] = []
+        for position in range(tgt_in.shape[1]):
+            if position > 0:
+                with torch.no_grad():
+                    own = self.output(vectors[-1]).argmax(-1)
+                ids = torch.where(gold[:, position], tgt_in[:, position], own)
+            output = self.step(ids, state, memory)
+            state = output.state
+            vectors.append(output.vector)
+            attentions.append(output.attention)
+        return Decoded(torch.stack(vectors, 1), torch.stack(attentions, 1))
+
+
+def _build_embedding(vocabulary_size: int, size: int) -> nn.Embedding:
+    embedding = nn.Embedding(vocabulary_size, size)
+    nn.init.normal_(embedding.weight, std=size**-0.5)
+    return embedding

@@ -1,0 +1,101 @@
+"""The run folder: what training leaves behind and translation reads. It explains itself and can be moved whole.
+
+config.yaml   src.vocab.txt  tgt.vocab.txt  [src.spm.model  tgt.spm.model]
+checkpoints/  journal.jsonl  evaluation/
+"""
+
+import os
+import shutil
+from pathlib import Path
+
+from nmt.config import Config, DeviceName, dump, load
+from nmt.decoding.search import SearchOptions
+from nmt.decoding.translator import Translator
+from nmt.errors import CheckpointError
+from nmt.model.device import pick_device
+from nmt.model.seq2seq import Seq2Seq
+from nmt.text.tokenizers import Tokenizer, load_tokenizer
+from nmt.text.vocabulary import Vocabulary
+from nmt.training.checkpoint import Checkpoints, load_weights
+
+RUNS = Path("runs")
+CONFIG, JOURNAL = "config.yaml", "journal.jsonl"
+
+
+def holds_run(folder: Path) -> bool:
+    """Whether a training has begun in `folder`."""
+    return (folder / CONFIG).exists()
+
+
+def create(folder: Path, config: Config, prepared: Path) -> None:
+    """Make `folder` a run: its configuration, and the vocabularies and tokenizers of the prepared data."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in [*prepared.glob("*.vocab.txt"), *prepared.glob("*.spm.model")]:
+        shutil.copyfile(path, folder / path.name)
+    write_config(folder, config)
+
+
+def write_config(folder: Path, config: Config) -> None:
+    """Write or replace the run's configuration."""
+    temporary = folder / f".{CONFIG}.tmp"
+    temporary.write_text(dump(config), encoding="utf-8")
+    os.replace(temporary, folder / CONFIG)
+
+
+def find(folder: Path | None) -> Path:
+    """`folder`, or the run under runs/ that was trained last.
+
+    Raises:
+        CheckpointError: there is no run.
+    """
+    if folder is not None:
+        if not holds_run(folder):
+            raise CheckpointError(f"{folder}: holds no run; `nmt train -c CONFIG -o {folder}` makes one")
+        return folder
+    trained = [path.parent.parent for path in RUNS.glob("*/checkpoints/last.json")]
+    if not trained:
+        raise CheckpointError(f"no run under {RUNS}/ yet: run `nmt train -c CONFIG` first, or name one with --run")
+    return max(trained, key=lambda run: (run / "checkpoints" / "last.json").stat().st_mtime)
+
+
+def load_config(folder: Path) -> Config:
+    """Raises: ConfigError if it cannot be read."""
+    return load(folder / CONFIG)
+
+
+def load_vocabularies(folder: Path) -> tuple[Vocabulary, Vocabulary]:
+    """Source and target. Raises: DataError if one cannot be read."""
+    return Vocabulary.load(folder / "src.vocab.txt"), Vocabulary.load(folder / "tgt.vocab.txt")
+
+
+def load_tokenizers(folder: Path, config: Config) -> tuple[Tokenizer, Tokenizer]:
+    """Source and target. Raises: DataError if a subword model cannot be read."""
+    data = config.data
+    return (
+        load_tokenizer(config.tokenizer, data.src_language, "src", folder),
+        load_tokenizer(config.tokenizer, data.tgt_language, "tgt", folder),
+    )
+
+
+def load_translator(folder: Path, *, device: DeviceName = "auto", beam: int | None = None) -> Translator:
+    """The best model of a run (the last, where none has been validated), ready to translate.
+
+    Raises:
+        CheckpointError: the folder holds no run, or no checkpoint that can be read.
+    """
+    config = load_config(find(folder))
+    checkpoints = Checkpoints(folder)
+    checkpoint = checkpoints.find("best") or checkpoints.find("last")
+    if checkpoint is None:
+        raise CheckpointError(f"{folder}: has no checkpoint yet; go on with `nmt train -c {folder / CONFIG} -o {folder} --resume`")
+    vocabularies = load_vocabularies(folder)
+    model = Seq2Seq(config.model, len(vocabularies[0]), len(vocabularies[1]))
+    load_weights(checkpoint, model)
+    decoding = config.decoding
+    return Translator(
+        model.to(pick_device(device)),
+        tokenizers=load_tokenizers(folder, config),
+        vocabularies=vocabularies,
+        options=SearchOptions(beam or decoding.beam, decoding.length_penalty, decoding.max_length_ratio),
+        batch_size=decoding.batch,
+    )

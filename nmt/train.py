@@ -1,0 +1,346 @@
+"""`nmt train`: prepared data in, a run folder out."""
+
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from math import exp
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch.optim import Optimizer
+from tqdm import tqdm
+
+from nmt import runs
+from nmt.config import Config, DeviceName, differences
+from nmt.decoding.search import SearchOptions
+from nmt.decoding.translator import Translator
+from nmt.errors import ConfigError, DataError, TrainingError
+from nmt.model.device import pick_device
+from nmt.model.seq2seq import Seq2Seq
+from nmt.report.scores import score
+from nmt.text.batching import plan_batches, read_batches
+from nmt.text.corpus import Corpus, load_manifest, read_lines
+from nmt.training.checkpoint import Checkpoints, Progress, load_optimizer, load_weights, read_progress
+from nmt.training.journal import Journal
+from nmt.training.loop import Hooks, Update, build_optimizer, fit
+from nmt.training.objective import batch_loss
+
+# What may differ when a training goes on: none of it changes an update.
+RESUMABLE = (
+    "training.epochs",
+    "training.max_steps",
+    "training.max_minutes",
+    "training.patience",
+    "training.log_every",
+    "training.threads",
+    "data.prepared",
+    "data.workers",
+    "decoding.",
+)
+
+
+def run(
+    config: Config, folder: Path | None = None, *, resume: bool = False, device: DeviceName = "auto", quiet: bool = False
+) -> Progress:
+    """Train into `folder` (default `runs/<name>`); `resume` goes on from its last checkpoint, or starts where there is none.
+
+    Raises:
+        ConfigError: the folder holds a run and `resume` is off, or the run to resume has another configuration.
+        DataError: the data is not prepared, or was prepared with another configuration.
+        TrainingError: interrupted (a checkpoint is written), or the loss is not finite.
+    """
+    folder = folder or config.run_folder
+    _check_prepared(config)
+    if config.training.threads:
+        torch.set_num_threads(config.training.threads)
+    checkpoint = _open_folder(folder, config, resume)
+    model = _build_model(config, folder).to(pick_device(device))
+    optimizer = build_optimizer(model, config)
+    progress = Progress()
+    if checkpoint is not None:
+        progress = read_progress(checkpoint)
+        load_weights(checkpoint, model)
+        load_optimizer(checkpoint, model, optimizer)
+    screen = Screen(folder, config, quiet)
+    if progress.finished is not None and not _may_go_on(progress, config):
+        screen.say(f"{folder}: finished before, at step {progress.step} ({progress.finished})")
+        return progress
+    progress = replace(progress, finished=None)
+    corpus = Corpus.load(config.prepared_folder, "train")
+    screen.begin(model, len(corpus), progress)
+    with stop_requested() as stopping, screen:
+        hooks = _hooks(model, optimizer, config, folder, progress.step, screen, stopping)
+        progress = fit(model, optimizer, corpus, config, progress, hooks)
+    if progress.finished is None:
+        raise TrainingError(
+            f"interrupted; step {progress.step} is saved in {folder}: the same command with --resume goes on from there"
+        )
+    screen.end(progress)
+    return progress
+
+
+def describe(config: Config, folder: Path | None = None) -> str:
+    """What a training would do, found out without a step of it: size of the model by part, batches of an epoch.
+
+    Raises: as `run`.
+    """
+    prepared = config.prepared_folder
+    _check_prepared(config)
+    corpus = Corpus.load(prepared, "train")
+    vocabularies = runs.load_vocabularies(prepared)
+    model = Seq2Seq(config.model, len(vocabularies[0]), len(vocabularies[1]))
+    plan = plan_batches(corpus.src.lengths, corpus.tgt.lengths, config.training.batch, seed=config.seed, epoch=0)
+    counts = {name: sum(p.numel() for p in part.parameters()) for name, part in model.named_children()}
+    lines = [f"{name:<16}{count:>12,} parameters" for name, count in counts.items() if count]
+    total = sum(p.numel() for p in model.parameters())
+    lines.append(f"{'in all':<16}{total:>12,} parameters" + (" (shared ones counted once)" if total < sum(counts.values()) else ""))
+    lines.append(f"{len(corpus):,} pairs, {len(plan):,} batches an epoch; the run would be {folder or config.run_folder}")
+    return "\n".join(lines)
+
+
+@dataclass(frozen=True)
+class Validation:
+    """Over the dev set. loss: nats per target token, teacher-forced. bleu: greedy, cased, detokenised."""
+
+    loss: float
+    bleu: float
+
+    @property
+    def perplexity(self) -> float:
+        return perplexity(self.loss)
+
+
+class Validator:
+    """Scores the model on the dev set: its loss over all pairs, greedy BLEU over the first `training.validation_pairs`."""
+
+    def __init__(self, model: Seq2Seq, config: Config, folder: Path) -> None:
+        prepared, n_pairs = config.prepared_folder, config.training.validation_pairs
+        self.model, self.config = model, config
+        self.corpus = Corpus.load(prepared, "dev")
+        self.sources = read_lines(prepared, "dev", "src")[:n_pairs]
+        self.references = read_lines(prepared, "dev", "tgt")[:n_pairs]
+        self.translator = Translator(
+            model,
+            tokenizers=runs.load_tokenizers(folder, config),
+            vocabularies=runs.load_vocabularies(folder),
+            options=SearchOptions(beam=1, max_length_ratio=config.decoding.max_length_ratio),
+            batch_size=config.decoding.batch,
+        )
+
+    def validate(self) -> Validation:
+        """The model must be in evaluation mode."""
+        outputs = [translation.text for translation in self.translator.translate(self.sources)]
+        (bleu,) = score(outputs, [self.references], ["BLEU"], lowercase=self.config.tokenizer.lowercase)
+        return Validation(self._loss(), bleu.value)
+
+    @torch.inference_mode()
+    def _loss(self) -> float:
+        batch_config, seed = self.config.training.batch, self.config.seed
+        plan = plan_batches(self.corpus.src.lengths, self.corpus.tgt.lengths, batch_config, seed=seed, epoch=0)
+        losses = [batch_loss(self.model, batch.to(self.model.device)) for batch in read_batches(self.corpus, plan)]
+        return sum(loss.likelihood.item() for loss in losses) / sum(loss.n_tokens for loss in losses)
+
+
+class Screen:
+    """What is seen of a training, on stderr: a bar at a terminal, else a line at each interval."""
+
+    def __init__(self, folder: Path, config: Config, quiet: bool) -> None:
+        self.folder, self.config, self.quiet = folder, config, quiet
+        self.at_terminal = sys.stderr.isatty() and not quiet
+        self.bar: tqdm[Any] | None = None
+        self.since = _Interval()
+        self.latest: dict[str, Any] = {}
+
+    def __enter__(self) -> None:
+        self.since = _Interval()
+
+    def __exit__(self, *_: object) -> None:
+        if self.bar is not None:
+            self.bar.close()
+
+    def say(self, line: str) -> None:
+        """One line, above the bar."""
+        if not self.quiet:
+            tqdm.write(line, file=sys.stderr)
+            sys.stderr.flush()
+
+    def begin(self, model: Seq2Seq, n_pairs: int, progress: Progress) -> None:
+        """Say what is trained on what."""
+        n_parameters = sum(parameter.numel() for parameter in model.parameters())
+        self.say(
+            f"{self.folder}: {n_parameters:,} parameters, {n_pairs:,} pairs, on {model.device}, {torch.get_num_threads()} threads"
+        )
+        if progress.step:
+            self.say(f"going on from step {progress.step}")
+
+    def update(self, update: Update) -> dict[str, Any]:
+        """Show an update; at the end of an interval also returns what it was, for the journal."""
+        self.since.add(update)
+        if self.at_terminal:
+            self._move_bar(update)
+        if update.step % self.config.training.log_every:
+            return {}
+        self.latest = self.since.summary(update)
+        self.since = _Interval()
+        if not self.at_terminal:
+            self.say(f"step {update.step}  epoch {update.epoch + 1}  {_show(self.latest)}")
+        return self.latest
+
+    def validation(self, step: int, result: Validation, seconds: float) -> None:
+        """Show a validation, which took `seconds`."""
+        self.since.exclude(seconds)
+        figures = f"dev loss {result.loss:.3f}  perplexity {result.perplexity:.2f}  BLEU {result.bleu:.2f}"
+        self.say(f"step {step}  validation  {figures}  ({seconds:.0f} s)")
+
+    def end(self, progress: Progress) -> None:
+        """Say how it ended, and what can be done now."""
+        self.say(f"done after {progress.step} steps and {progress.seconds / 60:.1f} minutes: {progress.finished}")
+        self.say(f'next: nmt evaluate {self.folder}    nmt translate --run {self.folder} "..."')
+
+    def _move_bar(self, update: Update) -> None:
+        if self.bar is None or update.batch == 0:
+            if self.bar is not None:
+                self.bar.close()
+            self.bar = tqdm(
+                total=update.n_batches, initial=update.batch, unit="batch", file=sys.stderr, leave=False, dynamic_ncols=True
+            )
+            self.bar.set_description(f"epoch {update.epoch + 1}/{self.config.training.epochs}", refresh=False)
+        self.bar.set_postfix_str(_show(self.since.summary(update)), refresh=False)
+        self.bar.update()
+
+
+class _Interval:
+    """Sums since the last line of the journal."""
+
+    def __init__(self) -> None:
+        self.begun = time.monotonic()
+        self.objective = self.likelihood = 0.0
+        self.n_tokens = 0
+
+    def add(self, update: Update) -> None:
+        self.objective += update.loss * update.n_tokens
+        self.likelihood += update.likelihood * update.n_tokens
+        self.n_tokens += update.n_tokens
+
+    def exclude(self, seconds: float) -> None:
+        """Time that was not spent on training."""
+        self.begun += seconds
+
+    def summary(self, update: Update) -> dict[str, Any]:
+        return {
+            "loss": self.objective / self.n_tokens,
+            "perplexity": perplexity(self.likelihood / self.n_tokens),
+            "tokens_per_second": self.n_tokens / max(1e-9, time.monotonic() - self.begun),
+            "learning_rate": update.learning_rate,
+            "forcing_ratio": update.forcing_ratio,
+            "gradient_norm": update.gradient_norm,
+        }
+
+
+def perplexity(loss: float) -> float:
+    """exp(loss), short of overflow."""
+    return exp(min(loss, 700))
+
+
+@contextmanager
+def stop_requested() -> Iterator[Callable[[], bool]]:
+    """Within, Ctrl-C and SIGTERM only ask training to stop after the current update; a second Ctrl-C interrupts at once."""
+    asked = False
+
+    def ask(number: int, _: object) -> None:
+        nonlocal asked
+        if asked and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        asked = True
+
+    before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield lambda: asked
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _hooks(
+    model: Seq2Seq, optimizer: Optimizer, config: Config, folder: Path, step: int, screen: Screen, stop: Callable[[], bool]
+) -> Hooks:
+    """Journal, screen, validation and checkpoints, as the loop calls them."""
+    journal, checkpoints, validator = Journal(folder / runs.JOURNAL), Checkpoints(folder), Validator(model, config, folder)
+    journal.rewind(step)
+
+    def log(update: Update) -> None:
+        if summary := screen.update(update):
+            journal.write("train", update.step, **summary)
+
+    def validate(step: int) -> float:
+        begun = time.monotonic()
+        result = validator.validate()
+        seconds = time.monotonic() - begun
+        journal.write("validation", step, loss=result.loss, perplexity=result.perplexity, bleu=result.bleu, seconds=seconds)
+        screen.validation(step, result, seconds)
+        return result.bleu if config.training.metric == "bleu" else -result.loss
+
+    def save(progress: Progress, best: bool) -> None:
+        checkpoints.save(progress, model, optimizer, best=best)
+
+    return Hooks(log, validate, save, stop)
+
+
+def _check_prepared(config: Config) -> None:
+    """Raises: DataError if the prepared folder is missing, or was made with other settings than these."""
+    made = load_manifest(config.prepared_folder)["config"]
+    asked = config.to_dict()
+    for section in ("tokenizer", "vocabulary"):
+        if made[section] != asked[section]:
+            raise DataError(
+                f"{config.prepared_folder}: prepared with another {section} ({made[section]}); run `nmt prepare` with --overwrite"
+            )
+    if made["data"]["direction"] != config.data.direction:
+        raise DataError(f"{config.prepared_folder}: prepared for {made['data']['direction']}; run `nmt prepare` with --overwrite")
+
+
+def _open_folder(folder: Path, config: Config, resume: bool) -> Path | None:
+    """Make the run folder, or find the checkpoint to go on from."""
+    if not runs.holds_run(folder):
+        runs.create(folder, config, config.prepared_folder)
+        return None
+    if not resume:
+        raise ConfigError(f"{folder}: holds a run already; go on with --resume, or train elsewhere with -o")
+    changed = {
+        key: values for key, values in differences(runs.load_config(folder), config).items() if not key.startswith(RESUMABLE)
+    }
+    if changed:
+        listing = "\n  ".join(f"{key}: was {old}, is {new}" for key, (old, new) in changed.items())
+        raise ConfigError(
+            f"{folder}: cannot go on, the configuration differs; train elsewhere with -o, or set it back\n  {listing}"
+        )
+    runs.write_config(folder, config)
+    checkpoints = Checkpoints(folder)
+    checkpoints.delete_unnamed()
+    return checkpoints.find("last")
+
+
+def _build_model(config: Config, folder: Path) -> Seq2Seq:
+    """The model with its first weights, which follow from the seed."""
+    vocabularies = runs.load_vocabularies(folder)
+    torch.manual_seed(config.seed)
+    return Seq2Seq(config.model, len(vocabularies[0]), len(vocabularies[1]))
+
+
+def _may_go_on(progress: Progress, config: Config) -> bool:
+    """Whether a finished training has been given more epochs, steps, minutes or patience."""
+    training = config.training
+    return (
+        progress.epoch < training.epochs
+        and (training.max_steps is None or progress.step < training.max_steps)
+        and (training.max_minutes is None or progress.seconds < 60 * training.max_minutes)
+        and progress.stale < training.patience
+    )
+
+
+def _show(figures: dict[str, Any]) -> str:
+    return f"loss {figures['loss']:.3f}  perplexity {figures['perplexity']:.1f}  {figures['tokens_per_second']:,.0f} tokens/s"

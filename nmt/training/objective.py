@@ -1,0 +1,44 @@
+"""The training objective: a sum over target tokens and their count, divided once, by whoever knows the whole batch."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from nmt.model.seq2seq import Seq2Seq
+from nmt.text.batching import Batch
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Sums over the real target tokens of a batch, in nats.
+
+    Attributes:
+        objective: what is minimised, label smoothing included.
+        likelihood: the plain negative log-likelihood, for perplexity.
+        n_tokens: how many tokens were summed over.
+    """
+
+    objective: Tensor
+    likelihood: Tensor
+    n_tokens: int
+
+
+def batch_loss(model: Seq2Seq, batch: Batch, *, label_smoothing: float = 0.0, gold: Tensor | None = None) -> Loss:
+    """Cross-entropy of the reference; words are scored at real positions alone.
+
+    Args:
+        gold: [B, T], False where the decoder is fed its own output; see `Seq2Seq.forward`.
+    """
+    decoded = model(batch.src, batch.src_lengths, batch.tgt_in, gold)
+    objective, likelihood = model.output.loss(decoded.vectors[batch.tgt_mask], batch.tgt_out[batch.tgt_mask], label_smoothing)
+    return Loss(objective, likelihood.detach(), batch.n_tokens)
+
+
+def draw_gold(batch: Batch, ratio: float, per: str, generator: torch.Generator) -> Tensor | None:
+    """Where the reference is fed: [B, T], True with probability `ratio`, drawn once a sentence or a token; None if all."""
+    if ratio >= 1:
+        return None
+    rows, steps = batch.tgt_in.shape
+    draws = torch.rand(rows, 1 if per == "sentence" else steps, generator=generator) < ratio
+    return draws.expand(rows, steps).to(batch.tgt_in.device)

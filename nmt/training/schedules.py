@@ -1,0 +1,48 @@
+"""What changes with the step, as pure functions of it: a resumed training needs none of their state."""
+
+from collections.abc import Callable
+from math import cos, exp, log, pi, sqrt
+
+from nmt.config import ForcingSchedule, LearningRateConfig, LearningRateSchedule, TeacherForcingConfig
+
+# After warm-up: the share of the peak, from the steps done (at least 1) and the configuration.
+LEARNING_RATES: dict[LearningRateSchedule, Callable[[int, LearningRateConfig], float]] = {
+    "constant": lambda _step, _config: 1.0,
+    "inverse_sqrt": lambda step, config: sqrt(max(1, config.warmup_steps) / step),
+    "linear": lambda step, config: 1 - _fraction(step, config),
+    "cosine": lambda step, config: (1 + cos(pi * _fraction(step, config))) / 2,
+}
+
+
+def learning_rate(step: int, config: LearningRateConfig) -> float:
+    """The rate of update `step`, counted from 1: a linear rise to the peak over the warm-up, then the schedule."""
+    if step <= config.warmup_steps:
+        return config.peak * step / config.warmup_steps
+    share = LEARNING_RATES[config.schedule](step, config)
+    if config.schedule in ("linear", "cosine"):
+        return config.floor + (config.peak - config.floor) * share
+    return config.peak * share
+
+
+def _fraction(step: int, config: LearningRateConfig) -> float:
+    """How far `step` is between the end of warm-up (0) and `steps` (1)."""
+    return min(1.0, max(0, step - config.warmup_steps) / max(1, config.steps - config.warmup_steps))
+
+
+# How far from `start` (0) to `end` (1) the ratio has come, from x = step / steps in [0, 1] (Bengio 2015, 2.4).
+FORCING: dict[ForcingSchedule, Callable[[float], float]] = {
+    "constant": lambda _: 0.0,
+    "linear": lambda x: x,
+    "exponential": lambda x: 1 - exp(-log(100) * x) if x < 1 else 1.0,
+    "inverse_sigmoid": lambda x: _sigmoid(12 * (x - 0.5)) if x < 1 else 1.0,
+}
+
+
+def forcing_ratio(step: int, config: TeacherForcingConfig) -> float:
+    """The probability of feeding the reference at update `step`, counted from 1."""
+    passed = FORCING[config.schedule](min(1.0, (step - 1) / config.steps))
+    return config.start + (config.end - config.start) * passed
+
+
+def _sigmoid(x: float) -> float:
+    return 1 / (1 + exp(-x))

@@ -1,0 +1,127 @@
+"""`nmt translate`: sentences in, translations out, one line for each line."""
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any, BinaryIO, TextIO
+
+import numpy as np
+
+from nmt.config import DeviceName
+from nmt.decoding.translator import Translation
+from nmt.errors import ConfigError, DataError
+from nmt.report import heatmap
+from nmt.runs import find, load_translator
+
+CHUNK = 2048  # lines of a file that are sorted and translated together
+
+
+def run(
+    lines: Iterable[str],
+    folder: Path | None = None,
+    *,
+    device: DeviceName = "auto",
+    beam: int | None = None,
+    chunk: int = CHUNK,
+) -> Iterator[Translation]:
+    """Translate lines with a run (default: the one trained last), in order, `chunk` lines at a time.
+
+    Raises:
+        CheckpointError: there is no run, or it cannot be read.
+    """
+    translator = load_translator(find(folder), device=device, beam=beam)
+    remaining = iter(lines)
+    while texts := list(islice(remaining, chunk)):
+        yield from translator.translate(texts)
+
+
+def read_lines(stream: BinaryIO, name: str) -> Iterator[str]:
+    """UTF-8 lines without their ends.
+
+    Raises:
+        DataError: a line is not UTF-8; it is named.
+    """
+    for number, line in enumerate(stream, 1):
+        try:
+            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
+        except UnicodeDecodeError as error:
+            raise DataError(f"{name}, line {number}: not UTF-8 ({error.reason} at byte {error.start + 1})") from None
+        yield text.rstrip("\r\n")
+
+
+def write(translations: Iterable[Translation], stream: TextIO, *, as_json: bool = False) -> None:
+    """One line each, written as soon as it is known."""
+    for translation in translations:
+        stream.write((json.dumps(to_dict(translation), ensure_ascii=False) if as_json else translation.text) + "\n")
+        stream.flush()
+
+
+def write_file(translations: Iterable[Translation], path: Path, *, as_json: bool = False) -> None:
+    """As `write`; what `path` held before stays until all is written.
+
+    Raises:
+        DataError: it cannot be written.
+    """
+    temporary = path.with_name(f".{path.name}.tmp")
+    try:
+        with temporary.open("w", encoding="utf-8", newline="\n") as file:
+            write(translations, file, as_json=as_json)
+        os.replace(temporary, path)
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written ({error.strerror})") from None
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def to_dict(translation: Translation) -> dict[str, Any]:
+    """Plain values, as JSON knows them."""
+    return {
+        "source": translation.source,
+        "text": translation.text,
+        "src_tokens": list(translation.src_tokens),
+        "tokens": list(translation.tokens),
+        "score": translation.score,
+        "log_prob": translation.log_prob,
+        "complete": translation.complete,
+    }
+
+
+def draw_attention(translations: Iterable[Translation], picture: Path) -> Iterator[Translation]:
+    """Pass translations on, and draw the attention of the only one that is not empty into `picture`.
+
+    Raises:
+        ConfigError: there is more than one sentence, or none.
+    """
+    heatmap.check_path(picture)
+    passed = list(islice(translations, 2))
+    if len(passed) != 1 or passed[0].attention is None:
+        raise ConfigError(f"--attention {picture}: draws one sentence; give exactly one")
+    (translation,) = passed
+    assert translation.attention is not None
+    source = [*translation.src_tokens, "<eos>"]
+    output = [*translation.tokens, *(["<eos>"] if translation.complete else [])]
+    heatmap.draw(source, output, np.asarray(translation.attention), picture)
+    yield translation
+
+
+def source_lines(sentences: Sequence[str], file: Path | None) -> tuple[Iterable[str], int]:
+    """What to translate, and in what chunks: the sentences given, the lines of `file`, or of stdin (`-`, or when nothing is given).
+
+    Raises:
+        DataError: the file cannot be opened.
+        ConfigError: both are given.
+    """
+    if sentences and file is not None:
+        raise ConfigError("give sentences or --file, not both")
+    if sentences:
+        return sentences, CHUNK
+    if file is None or str(file) == "-":
+        # Someone at a keyboard waits for each line; a pipe is faster in sorted chunks.
+        return read_lines(sys.stdin.buffer, "stdin"), 1 if sys.stdin.isatty() else CHUNK
+    try:
+        return read_lines(file.open("rb"), str(file)), CHUNK
+    except OSError as error:
+        raise DataError(f"{file}: cannot be read ({error.strerror})") from None

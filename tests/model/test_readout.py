@@ -1,0 +1,83 @@
+"""Readouts, the output layer and the bridges against their equations in NumPy."""
+
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+import torch
+
+from nmt.config import BridgeName, DecoderConfig, ModelConfig, ReadoutName
+from nmt.model.bridge import BRIDGES, build_bridge
+from nmt.model.readout import READOUTS, Output, build_readout
+from nmt.model.recurrent import RecurrentState
+
+B, H, E, C, R, V = 3, 4, 5, 6, 7, 11
+
+
+def test_literals_and_classes_agree() -> None:
+    assert set(get_args(ReadoutName)) == set(READOUTS)
+    assert set(get_args(BridgeName)) == set(BRIDGES)
+
+
+@pytest.mark.parametrize("name", READOUTS)
+def test_readouts_follow_their_equations(name: ReadoutName) -> None:
+    torch.manual_seed(1)
+    readout = build_readout(DecoderConfig(hidden_size=H, readout=name, readout_size=R), E, C).double()
+    s, e, c = (torch.randn(B, size, dtype=torch.float64) for size in (H, E, C))
+    w: dict[str, Any] = {key: value.detach().numpy() for key, value in readout.named_parameters()}
+    state, embedded, context = s.numpy(), e.numpy(), c.numpy()
+    match name:
+        case "attentional":
+            expected = np.tanh(np.concatenate([context, state], -1) @ w["weight.weight"].T)
+        case "concat":
+            expected = np.concatenate([state, context], -1)
+        case "state":
+            expected = state
+        case _:
+            t = state @ w["state.weight"].T + w["state.bias"] + embedded @ w["embedded.weight"].T + context @ w["context.weight"].T
+            expected = np.tanh(t) if name == "deep" else np.maximum(t[:, 0::2], t[:, 1::2])
+    result = readout(s, e, c)
+    assert result.shape == (B, readout.output_size)
+    np.testing.assert_allclose(result.detach(), expected, atol=1e-10)
+    assert torch.autograd.gradcheck(readout, tuple(x.requires_grad_() for x in (s, e, c)))
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_loss_is_cross_entropy_with_smoothing(smoothing: float) -> None:
+    torch.manual_seed(1)
+    output, vectors, targets = Output(R, V).double(), torch.randn(B, R, dtype=torch.float64), torch.tensor([3, 0, 10])
+    logits = vectors.numpy() @ output.logits.weight.detach().numpy().T + output.logits.bias.detach().numpy()
+    log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
+    likelihood = -log_probs[np.arange(B), targets.numpy()].sum()
+    smooth = (1 - smoothing) * likelihood - smoothing * log_probs.mean(-1).sum()
+    objective, nll = output.loss(vectors, targets, smoothing)
+    np.testing.assert_allclose(objective.item(), smooth, atol=1e-10)
+    np.testing.assert_allclose(nll.item(), likelihood, atol=1e-10)
+    np.testing.assert_allclose(output.log_probs(vectors).detach(), log_probs, atol=1e-10)
+
+
+@pytest.mark.parametrize("bridge", BRIDGES)
+@pytest.mark.parametrize(("encoder_layers", "decoder_layers"), [(1, 1), (3, 2), (2, 3)])
+def test_bridges_match_layers_from_the_top(bridge: BridgeName, encoder_layers: int, decoder_layers: int) -> None:
+    if bridge == "copy" and decoder_layers > encoder_layers:
+        pytest.skip("refused when the configuration is read")
+    torch.manual_seed(1)
+    decoder_size = 2 * H if bridge == "copy" else H
+    sections = {"encoder": {"hidden_size": H, "layers": encoder_layers}, "decoder": {"hidden_size": decoder_size, "layers": decoder_layers}}
+    module = build_bridge(ModelConfig.model_validate({"bridge": bridge, **sections})).double()
+    hidden, cell = (torch.randn(B, encoder_layers, 2 * H, dtype=torch.float64) for _ in range(2))
+    state = module(RecurrentState(hidden, cell))
+    assert state.cell is not None
+    assert state.hidden.shape == state.cell.shape == (B, decoder_layers, decoder_size)
+    for layer in range(decoder_layers):
+        source = max(0, encoder_layers - decoder_layers + layer)
+        for result, before, part in ((state.hidden, hidden, "hidden"), (state.cell, cell, "cell")):
+            x = before[:, source].numpy()
+            if bridge == "copy":
+                expected = x
+            elif bridge == "zero":
+                expected = np.zeros((B, H))
+            else:
+                w: dict[str, Any] = {key: value.detach().numpy() for key, value in module.named_parameters()}
+                expected = np.tanh(x @ w[f"{part}.{layer}.weight"].T + w[f"{part}.{layer}.bias"])
+            np.testing.assert_allclose(result[:, layer].detach(), expected, atol=1e-10)

@@ -1,0 +1,58 @@
+"""Schedules at their corners."""
+
+from typing import get_args
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt.config import ForcingSchedule, LearningRateConfig, LearningRateSchedule, TeacherForcingConfig
+from nmt.text.batching import build_batch
+from nmt.training.objective import draw_gold
+from nmt.training.schedules import FORCING, LEARNING_RATES, forcing_ratio, learning_rate
+
+
+def test_literals_and_functions_agree() -> None:
+    assert set(get_args(LearningRateSchedule)) == set(LEARNING_RATES)
+    assert set(get_args(ForcingSchedule)) == set(FORCING)
+
+
+@pytest.mark.parametrize("schedule", LEARNING_RATES)
+def test_warm_up_rises_to_the_peak(schedule: LearningRateSchedule) -> None:
+    config = LearningRateConfig(peak=2.0, schedule=schedule, warmup_steps=4, steps=100)
+    assert [learning_rate(step, config) for step in (1, 2, 3, 4)] == [0.5, 1.0, 1.5, 2.0]
+
+
+def test_ends_of_the_learning_rates() -> None:
+    config = LearningRateConfig(peak=2.0, warmup_steps=10, steps=110, floor=0.5)
+    assert learning_rate(10_000, config) == 2.0
+    assert learning_rate(40, config.model_copy(update={"schedule": "inverse_sqrt"})) == pytest.approx(1.0)
+    for schedule in ("linear", "cosine"):
+        falling = config.model_copy(update={"schedule": schedule})
+        assert learning_rate(60, falling) == pytest.approx(1.25)
+        assert learning_rate(110, falling) == learning_rate(5000, falling) == pytest.approx(0.5)
+
+
+@given(st.sampled_from(list(FORCING)), st.integers(1, 500))
+def test_forcing_goes_from_start_to_end_and_never_back(schedule: ForcingSchedule, step: int) -> None:
+    config = TeacherForcingConfig(start=0.9, end=0.2, schedule=schedule, steps=200)
+    here, later = forcing_ratio(step, config), forcing_ratio(step + 1, config)
+    if schedule == "constant":
+        assert here == 0.9
+    else:
+        assert 0.2 <= later <= here <= 0.9 + 1e-12
+        assert forcing_ratio(201, config) == pytest.approx(0.2)
+        assert forcing_ratio(1, config) == pytest.approx(0.9, abs=0.01)
+
+
+@pytest.mark.parametrize("per", ["sentence", "token"])
+def test_the_share_of_references_fed_is_the_ratio(per: str) -> None:
+    batch = build_batch([[5]] * 500, [[5] * 19] * 500)
+    gold = draw_gold(batch, 0.3, per, torch.Generator().manual_seed(1))
+    assert gold is not None
+    draws = 500 if per == "sentence" else 500 * 20
+    assert abs(gold.double().mean().item() - 0.3) < 4 * np.sqrt(0.3 * 0.7 / draws)
+    assert (gold == gold[:, :1]).all() == (per == "sentence")
+    assert draw_gold(batch, 1.0, per, torch.Generator()) is None
