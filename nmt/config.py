@@ -6,10 +6,12 @@ the comment that stands beside its key in `configs/*.yaml`.
 
 import json
 import re
+import sys
 from collections.abc import Iterator, Sequence
+from copy import deepcopy
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Any, Literal, Self, TypeVar
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -30,20 +32,32 @@ DeviceName = Literal["auto", "cpu", "cuda", "mps"]
 LUONG_READOUTS: tuple[ReadoutName, ...] = ("attentional", "concat")
 BAHDANAU_READOUTS: tuple[ReadoutName, ...] = ("state", "deep", "maxout")
 
+NAME_PATTERN = r"^\w[\w.-]*$"
+DIRECTION_PATTERN = r"^[a-z]{2,3}-[a-z]{2,3}$"
+COMMENT_COLUMN_MAX = 40
+YAML_LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
+
+
+ConfigT = TypeVar("ConfigT", bound="Config")
+
 
 class Section(BaseModel):
     """A part of the configuration: frozen, and no key is accepted that it does not know."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class SourceConfig(Section):
-    format: SourceFormat = Field("manythings", description="manythings: English first; tatoeba: id, text, id, text; tsv; lines: aligned files")
+    format: SourceFormat = Field(
+        "manythings", description="manythings: English first; tatoeba: id, text, id, text; tsv; lines: aligned files"
+    )
     path: Path | None = Field(None, description="the file (plain, .gz or .zip); for lines use `files`")
     url: str | None = Field(None, description="where to download the file when `path` is not given")
     sha256: str | None = Field(None, description="refuse a file whose SHA-256 differs")
     member: str | None = Field(None, description="which file inside a .zip; may be left out when only one can be meant")
-    columns: dict[str, int | str] | None = Field(None, description="language -> column, by number from 1 or by name in a header row")
+    columns: dict[str, int | str] | None = Field(
+        None, description="language -> column, by number from 1 or by name in a header row"
+    )
     files: dict[str, Path] | None = Field(None, description="language -> file, for lines")
 
 
@@ -59,7 +73,7 @@ class CleaningConfig(Section):
 
 
 class DataConfig(Section):
-    direction: str = Field("en-de", pattern=r"^[a-z]{2,3}-[a-z]{2,3}$", description="source-target, as language codes")
+    direction: str = Field("en-de", pattern=DIRECTION_PATTERN, description="source-target, as language codes")
     prepared: Path | None = Field(None, description="the prepared folder; data/prepared/<name> if not given")
     source: SourceConfig = Field(SourceConfig(), description="where the pairs are read: all of them, or those to train on")
     dev: SourceConfig | None = Field(None, description="a given dev set, used as it is (then test must be given too)")
@@ -67,7 +81,7 @@ class DataConfig(Section):
     max_pairs: int | None = Field(None, ge=1, description="keep at most this many pairs of `source`, drawn by the split's seed")
     split: SplitConfig = Field(SplitConfig(), description="sizes of the splits cut from `source` when none are given")
     cleaning: CleaningConfig = Field(CleaningConfig(), description="which pairs are dropped; the report counts them by reason")
-    workers: int | None = Field(None, ge=1, description="processes that clean and tokenise; one per core if not given")
+    workers: int | None = Field(None, ge=1, description="processes that clean and tokenise; one per core, at most 8, if not given")
 
     @property
     def src_language(self) -> str:
@@ -114,7 +128,9 @@ class DecoderConfig(Section):
     layers: int = Field(1, ge=1, description="stacked layers")
     input_feeding: bool = Field(False, description="feed the attentional vector into the next step (luong only)")
     readout: ReadoutName = Field("attentional", description="luong: attentional, concat; bahdanau: state, deep, maxout")
-    readout_size: int | None = Field(None, ge=1, description="size of the attentional, deep or maxout vector; the decoder's if not given")
+    readout_size: int | None = Field(
+        None, ge=1, description="size of the attentional, deep or maxout vector; the decoder's if not given"
+    )
 
 
 class ModelConfig(Section):
@@ -174,7 +190,7 @@ class DecodingConfig(Section):
 
 
 class Config(Section):
-    name: str = Field(..., pattern=r"^[\w.-]+$", description="names the prepared folder and the run")
+    name: str = Field(..., pattern=NAME_PATTERN, description="names the prepared folder and the run")
     seed: int = Field(1, ge=0, description="initial weights, batch order, dropout and teacher forcing follow from it")
     data: DataConfig = Field(DataConfig(), description="the sentence pairs")
     tokenizer: TokenizerConfig = Field(TokenizerConfig(), description="text to tokens and back, without loss")
@@ -203,19 +219,20 @@ class Config(Section):
         Raises:
             ConfigError: names every fault at once, a line each, with the key's path, what is allowed and the nearest known key.
         """
-        faults: list[str] = []
         try:
-            config = _validate(cls, values)
+            config, faults, faulty = _validate(cls, values), [], set()
         except ValidationError as error:
-            faults = [_describe(fault) for fault in error.errors()]
+            faults = _describe_all(error)
+            faulty = {_key(fault) for fault in error.errors()}
             # The rules between keys are tried on what is left when the faulty keys fall back to their defaults.
+            remedied = deepcopy(values)
             for fault in error.errors():
-                _prune(values, fault["loc"])
+                _prune(remedied, fault["loc"])
             try:
-                config = _validate(cls, values)
+                config = _validate(cls, {"name": "unnamed", **remedied})
             except ValidationError:
                 raise ConfigError(_listing(origin, faults)) from None
-        faults += combination_faults(config)
+        faults += [line for line in combination_faults(config) if not _concerns(line, faulty)]
         if faults:
             raise ConfigError(_listing(origin, faults))
         return config
@@ -243,13 +260,38 @@ def read_yaml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: cannot be read as UTF-8 text ({error})") from None
     values = _parse_yaml(text, str(path))
     if not isinstance(values, dict):
-        raise ConfigError(f"{path}: expected `key: value` lines, found {type(values).__name__}")
+        found = "nothing" if values is None else "a list" if isinstance(values, list) else "text"
+        raise ConfigError(f"{path}: expected `key: value` lines, found {found}")
     return values
 
 
 def dump(config: Config) -> str:
-    """The whole configuration as YAML."""
-    return yaml.dump(config.to_dict(), Dumper=yaml.SafeDumper, sort_keys=False, allow_unicode=True)
+    """The whole configuration as YAML, each key with its description beside it."""
+    text = yaml.dump(config.to_dict(), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=sys.maxsize)
+    sections_apart = re.sub(r"^(?=\w+:$)", "\n", text, flags=re.MULTILINE)
+    return comment(sections_apart)
+
+
+def comment(text: str) -> str:
+    """The YAML `text` with each key's description as the comment at the end of its line, in place of any that stands there.
+
+    Lines that hold no key of the configuration stay as they are.
+
+    Raises:
+        ConfigError: `text` is not valid YAML.
+    """
+    _parse_yaml(text, "configuration")
+    lines = YAML_LINE_BREAK.split(text)
+    breaks = [*YAML_LINE_BREAK.findall(text), ""]
+    descriptions: dict[int, str] = {}
+    for line, description in _descriptions(yaml.compose(text, Loader=_Loader), Config):
+        descriptions.setdefault(line, description)  # of several keys in a line the outermost is described
+    # A comment begins after the last token of its line, wherever a "#" may stand before that.
+    widths = {token.end_mark.line: token.end_mark.column for token in yaml.scan(text, Loader=_Loader) if token.end_mark.column}
+    column = max((widths[line] for line in descriptions if widths[line] <= COMMENT_COLUMN_MAX), default=0) + 2
+    for line, description in descriptions.items():
+        lines[line] = f"{lines[line][: widths[line]]:<{column - 2}}  # {description}"
+    return "".join(line + line_break for line, line_break in zip(lines, breaks, strict=True))
 
 
 def differences(old: Config, new: Config) -> dict[str, tuple[Any, Any]]:
@@ -281,8 +323,9 @@ def _source_faults(key: str, source: SourceConfig, languages: set[str]) -> Itera
     if source.format == "lines":
         if set(source.files or {}) != languages:
             yield f"{key}.files: format lines needs a file for each of {', '.join(sorted(languages))}"
-        if source.path or source.url:
-            yield f"{key}.path, {key}.format: format lines takes `files`, not `path` or `url`"
+        for unused in ("path", "url", "sha256", "columns"):
+            if getattr(source, unused) is not None:
+                yield f"{key}.{unused}, {key}.format: format lines takes `files`, not `{unused}`"
         return
     if source.files:
         yield f"{key}.files, {key}.format: only format lines takes `files`"
@@ -316,7 +359,7 @@ def _model_faults(model: ModelConfig) -> Iterator[str]:
         yield "model.decoder.input_feeding, model.decoder.readout: input feeding needs kind luong with readout attentional"
 
 
-def _validate(cls: type[Config], values: dict[str, Any]) -> Config:
+def _validate(cls: type[ConfigT], values: dict[str, Any]) -> ConfigT:
     # Strict, and by way of JSON: a text is no number, while lists and paths are what YAML can write.
     return cls.model_validate_json(json.dumps(values, default=str), strict=True)
 
@@ -327,30 +370,96 @@ def _listing(origin: str, faults: list[str]) -> str:
     return "\n  ".join([f"{origin}: {len(faults)} faults", *faults])
 
 
-def _describe(fault: Any) -> str:
-    path, kind, context = fault["loc"], fault["type"], fault.get("ctx", {})
-    key = ".".join(map(str, path))
+def _concerns(line: str, faulty: set[str]) -> bool:
+    """Whether a rule between keys was judged by a key that is faulty in itself: then the rule proves nothing."""
+    keys = line.partition(":")[0].split(", ")
+    return any(key == fault or key.startswith(f"{fault}.") for key in keys for fault in faulty)
+
+
+def _key(fault: Any) -> str:
+    """The dotted key of a fault; pydantic adds the member of a union that was tried, which is no key."""
+    path = [str(part) for part in fault["loc"]]
+    return ".".join(path[:-1] if path[-1] in ("int", "str") and path[-3:-2] == ["columns"] else path)
+
+
+def _describe_all(error: ValidationError) -> list[str]:
+    """A line for each faulty key; where every member of a union was tried, what they want is joined by "or"."""
+    lines: dict[str, str] = {}
+    for fault in error.errors():
+        key = _key(fault)
+        lines[key] = f"{lines[key]} or {_wanted(fault).removeprefix('input should be ')}" if key in lines else _describe(key, fault)
+    return list(lines.values())
+
+
+def _describe(key: str, fault: Any) -> str:
+    kind = fault["type"]
     if kind == "extra_forbidden":
-        known = _section_at(path[:-1])
-        near = get_close_matches(str(path[-1]), known, n=1, cutoff=0.5)
-        return f"{key}: no such key; " + (f"did you mean {near[0]}?" if near else f"known here: {', '.join(known)}")
+        return f"{key}: no such key; {_suggestion(fault['loc'])}"
     if kind == "missing":
         return f"{key}: must be given"
     value = json.dumps(fault["input"], ensure_ascii=False, default=str)
     if kind == "literal_error":
-        near = get_close_matches(str(fault["input"]), context["expected"].replace("'", "").split(", "), n=1)
-        return f"{key}: {value} is not one of {context['expected'].replace(chr(39), '')}" + (f"; did you mean {near[0]}?" if near else "")
-    return f"{key}: {value} is wrong: {fault['msg'][0].lower()}{fault['msg'][1:]}"
+        allowed = re.findall(r"'([^']*)'", fault["ctx"]["expected"])
+        near = get_close_matches(str(fault["input"]), allowed, n=1)
+        return f"{key}: {value} is not one of {', '.join(allowed)}" + (f"; did you mean {near[0]}?" if near else "")
+    return f"{key}: {value} is wrong: {_wanted(fault)}"
 
 
-def _section_at(path: Sequence[Any]) -> list[str]:
-    """The keys of the section at `path`."""
+def _wanted(fault: Any) -> str:
+    if fault["type"] == "string_pattern_mismatch":
+        return {
+            NAME_PATTERN: "only letters, digits, '.', '_' and '-', the first neither '.' nor '-'",
+            DIRECTION_PATTERN: "two language codes, such as en-de",
+        }[fault["ctx"]["pattern"]]
+    message: str = fault["msg"]
+    return message[0].lower() + message[1:].replace("an object", "a section (keys and values)")
+
+
+def _suggestion(path: Sequence[Any]) -> str:
+    """What may have been meant by the unknown key at `path`: a like one in its section, or the same one in another."""
+    known = list(_section_at(path[:-1]).model_fields)
+    unknown = str(path[-1])
+    elsewhere = [key for key in _keys(Config) if key.endswith(f".{unknown}")]
+    near = get_close_matches(unknown, known, n=1, cutoff=0.6) or elsewhere[:3]
+    return f"did you mean {' or '.join(near)}?" if near else f"known here: {', '.join(known)}"
+
+
+def _section_at(path: Sequence[Any]) -> type[BaseModel]:
     section: type[BaseModel] = Config
     for key in path:
-        annotation: Any = section.model_fields[str(key)].annotation if str(key) in section.model_fields else None
-        choices = [annotation, *getattr(annotation, "__args__", ())]
-        section = next((c for c in choices if isinstance(c, type) and issubclass(c, BaseModel)), section)
-    return list(section.model_fields)
+        section = _section_of(section, str(key)) or section
+    return section
+
+
+def _section_of(parent: type[BaseModel], key: str) -> type[BaseModel] | None:
+    """The section under `key` of `parent`; None if that is a plain value or no key at all."""
+    annotation: Any = parent.model_fields[key].annotation if key in parent.model_fields else None
+    choices = [annotation, *getattr(annotation, "__args__", ())]
+    return next((choice for choice in choices if isinstance(choice, type) and issubclass(choice, BaseModel)), None)
+
+
+def _keys(section: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    """All dotted keys below `section`."""
+    for key in section.model_fields:
+        yield prefix + key
+        below = _section_of(section, key)
+        if below is not None:
+            yield from _keys(below, f"{prefix}{key}.")
+
+
+def _descriptions(node: yaml.Node | None, section: type[BaseModel]) -> Iterator[tuple[int, str]]:
+    """(line from 0, description) of each known key in a composed YAML document."""
+    if not isinstance(node, yaml.MappingNode):
+        return
+    for key, value in node.value:
+        if key.value not in section.model_fields:
+            continue
+        # A quoted text may go over several lines, and takes a comment only after its last.
+        inside_text = isinstance(value, yaml.ScalarNode) and value.style not in ("|", ">")
+        yield (value.end_mark if inside_text else key.end_mark).line, section.model_fields[key.value].description or ""
+        below = _section_of(section, key.value)
+        if below is not None:
+            yield from _descriptions(value, below)
 
 
 def _prune(values: dict[str, Any], path: Sequence[Any]) -> None:
@@ -385,25 +494,38 @@ def _flatten(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, An
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML, but 1e-4 is a number (as in YAML 1.2), a date is text, and a key given twice is a fault."""
+    """YAML, but 1e-4 is a number and `no` is text (as in YAML 1.2), a date is text, and a key given twice is a fault."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]  # type: ignore[no-untyped-call]
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
         twice = {str(key) for key in keys if keys.count(key) > 1}
         if twice:
             raise yaml.constructor.ConstructorError(None, None, f"given twice: {', '.join(sorted(twice))}", node.start_mark)
         return super().construct_mapping(node, deep)
 
 
+class _Dumper(yaml.SafeDumper):
+    """Quotes whatever `_Loader`, or another reader, would not take for text."""
+
+    def represent_text(self, text: str) -> yaml.ScalarNode:
+        # Only between double quotes is a line break an escape, so that all of a text stays on its line.
+        style = '"' if YAML_LINE_BREAK.search(text) else None
+        return self.represent_scalar("tag:yaml.org,2002:str", text, style)
+
+
+_FLOAT = re.compile(
+    r"^[-+]?(\d[\d_]*\.[\d_]*([eE][-+]?\d+)?|\.\d[\d_]*([eE][-+]?\d+)?|\d[\d_]*[eE][-+]?\d+|\.(inf|Inf|INF)|\.(nan|NaN|NAN))$"
+)
+_BOOL = re.compile(r"^(true|True|TRUE|false|False|FALSE)$")
+_REPLACED = {f"tag:yaml.org,2002:{kind}" for kind in ("bool", "float", "timestamp")}
 _Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag not in ("tag:yaml.org,2002:float", "tag:yaml.org,2002:timestamp")]
+    first: [(tag, pattern) for tag, pattern in resolvers if tag not in _REPLACED]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
-_Loader.add_implicit_resolver(  # type: ignore[no-untyped-call]
-    "tag:yaml.org,2002:float",
-    re.compile(r"^[-+]?(\d[\d_]*\.[\d_]*([eE][-+]?\d+)?|\.\d[\d_]*([eE][-+]?\d+)?|\d[\d_]*[eE][-+]?\d+|\.(inf|Inf|INF)|\.(nan|NaN|NAN))$"),
-    list("-+0123456789."),
-)
+_Loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+0123456789."))
+_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", _BOOL, list("tTfF"))
+_Dumper.add_representer(str, _Dumper.represent_text)
+_Dumper.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+0123456789."))
 
 
 def _parse_yaml(text: str, origin: str) -> Any:

@@ -52,6 +52,19 @@ def read_lines(stream: BinaryIO, name: str) -> Iterator[str]:
         yield text.rstrip("\r\n")
 
 
+def read_file(path: Path) -> Iterator[str]:
+    """The lines of a file, which is closed after the last.
+
+    Raises:
+        DataError: it cannot be read, or a line is not UTF-8.
+    """
+    try:
+        with path.open("rb") as stream:
+            yield from read_lines(stream, str(path))
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror})") from None
+
+
 def write(translations: Iterable[Translation], stream: TextIO, *, as_json: bool = False) -> None:
     """One line each, written as soon as it is known."""
     for translation in translations:
@@ -111,7 +124,6 @@ def source_lines(sentences: Sequence[str], file: Path | None) -> tuple[Iterable[
     """What to translate, and in what chunks: the sentences given, the lines of `file`, or of stdin (`-`, or when nothing is given).
 
     Raises:
-        DataError: the file cannot be opened.
         ConfigError: both are given.
     """
     if sentences and file is not None:
@@ -121,7 +133,4 @@ def source_lines(sentences: Sequence[str], file: Path | None) -> tuple[Iterable[
     if file is None or str(file) == "-":
         # Someone at a keyboard waits for each line; a pipe is faster in sorted chunks.
         return read_lines(sys.stdin.buffer, "stdin"), 1 if sys.stdin.isatty() else CHUNK
-    try:
-        return read_lines(file.open("rb"), str(file)), CHUNK
-    except OSError as error:
-        raise DataError(f"{file}: cannot be read ({error.strerror})") from None
+    return read_file(file), CHUNK

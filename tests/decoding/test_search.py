@@ -36,7 +36,7 @@ class Prefixes:
 
 
 def scripted(table: Table, src_lengths: Sequence[int], options: SearchOptions) -> list[list[Hypothesis]]:
-    """Search where `table` gives the probabilities of the next token after a prefix. Each token looks at position (prefix length)."""
+    """Search where `table` gives the probabilities of the token after a prefix. Each token looks at position (prefix length)."""
     width = max(src_lengths)
 
     def step(ids: Tensor, state: Prefixes, memory: Prefixes) -> tuple[Tensor, Tensor, Prefixes]:
@@ -135,12 +135,17 @@ def test_a_wide_beam_is_exhaustive_search(seed: int, length_penalty: float) -> N
     assert best.score == pytest.approx(max(scores.values()))
 
 
+def only(table: Table, sentence: int) -> Table:
+    """The table of a batch that holds nothing but `sentence`."""
+    return lambda _, prefix: table(sentence, prefix)
+
+
 @given(st.integers(0, 10_000), st.integers(1, 4))
 def test_a_batch_is_its_sentences(seed: int, beam: int) -> None:
     table, options = random_table(seed), SearchOptions(beam=beam, n_best=beam)
     together = scripted(table, [2, 1, 4], options)
     for sentence, length in enumerate([2, 1, 4]):
-        (alone,) = scripted(lambda _, prefix, sentence=sentence: table(sentence, prefix), [length], options)
+        (alone,) = scripted(only(table, sentence), [length], options)
         assert [h.ids for h in together[sentence]] == [h.ids for h in alone]
         assert [h.score for h in together[sentence]] == pytest.approx([h.score for h in alone])
 

@@ -63,7 +63,10 @@ def test_bridges_match_layers_from_the_top(bridge: BridgeName, encoder_layers: i
         pytest.skip("refused when the configuration is read")
     torch.manual_seed(1)
     decoder_size = 2 * H if bridge == "copy" else H
-    sections = {"encoder": {"hidden_size": H, "layers": encoder_layers}, "decoder": {"hidden_size": decoder_size, "layers": decoder_layers}}
+    sections = {
+        "encoder": {"hidden_size": H, "layers": encoder_layers},
+        "decoder": {"hidden_size": decoder_size, "layers": decoder_layers},
+    }
     module = build_bridge(ModelConfig.model_validate({"bridge": bridge, **sections})).double()
     hidden, cell = (torch.randn(B, encoder_layers, 2 * H, dtype=torch.float64) for _ in range(2))
     state = module(RecurrentState(hidden, cell))

@@ -107,7 +107,7 @@ def test_damage_is_named(tmp_path: Path) -> None:
 def test_weights_of_another_model_are_refused(tmp_path: Path) -> None:
     save(tmp_path, 1)
     folder = tmp_path / "checkpoints" / "step-00000001"
-    with pytest.raises(CheckpointError, match="cannot be loaded|holds another model"):
+    with pytest.raises(CheckpointError, match=r"cannot be loaded|holds another model"):
         load_weights(folder, nn.Sequential(nn.Linear(3, 5)))
     with pytest.raises(CheckpointError, match="holds another model"):
         load_weights(folder, nn.Sequential(nn.Linear(3, 4)))

@@ -101,7 +101,7 @@ def test_resuming_equals_never_having_stopped(cell: str, stop_at: int, tmp_path:
         def log(update: Update) -> None:
             losses.append(update.loss)
 
-        hooks = silent(log=log, save=save, stop=lambda: len(losses) == stop, validate=lambda step: float(step))
+        hooks = silent(log=log, save=save, stop=lambda: len(losses) == stop, validate=float)
         return model, fit(model, optimizer, corpus, config, progress, hooks), losses
 
     whole, end, losses = train(Progress(), None, None, tmp_path / "whole")

@@ -1,0 +1,152 @@
+"""Scores of translations, by sacrebleu: detokenised text in, a number with its signature out."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from nmt.errors import DataError
+
+SEED = 12345  # sacrebleu's own: its command line gives the same intervals
+DECIMALS = 12
+
+
+@dataclass(frozen=True)
+class Score:
+    """One number about a whole set of translations.
+
+    Attributes:
+        name: the metric, as in `METRICS`.
+        value: 0..100; TER, where less is better, can be more.
+        signature: all the settings that the number depends on, in sacrebleu's form.
+        interval: 95 % confidence by bootstrap (lower, upper), or None if it was not asked for.
+    """
+
+    name: str
+    value: float
+    signature: str
+    interval: tuple[float, float] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as JSON knows them."""
+        interval = None if self.interval is None else list(self.interval)
+        return {"metric": self.name, "score": self.value, "signature": self.signature, "interval": interval}
+
+
+@dataclass(frozen=True)
+class _Recipe:
+    """How sacrebleu is asked for a metric: a class of `sacrebleu.metrics`, and its options."""
+
+    class_name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    lowercase: Mapping[str, Any] = field(default_factory=lambda: {"lowercase": True})
+
+
+# The text is 13a-tokenised inside, as sacrebleu's command line does; TER ignores case in any case, as it does there.
+METRICS: Mapping[str, _Recipe] = {
+    "BLEU": _Recipe("BLEU"),
+    "chrF": _Recipe("CHRF"),
+    "chrF++": _Recipe("CHRF", {"word_order": 2}),
+    "TER": _Recipe("TER", lowercase={}),
+}
+
+
+def score(
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    metrics: Sequence[str] = ("BLEU", "chrF"),
+    *,
+    lowercase: bool = False,
+    bootstrap: int = 0,
+    seed: int = SEED,
+) -> list[Score]:
+    """The corpus scores of detokenised `hypotheses`, in the order of `metrics`.
+
+    Args:
+        hypotheses: one text a sentence.
+        references: streams of references, each with one text for each hypothesis; one stream where there is one reference.
+        metrics: names of `METRICS`, in any case.
+        lowercase: ignore case (the signature says so).
+        bootstrap: resamples for the 95 % confidence interval; 0 for no interval.
+        seed: of the resampling.
+
+    Raises:
+        DataError: an unknown metric, nothing to score, or counts of sentences that differ.
+    """
+    names = [_known_name(name) for name in metrics]
+    _check_counts(hypotheses, references)
+    return [_score_one(name, hypotheses, references, lowercase=lowercase, bootstrap=bootstrap, seed=seed) for name in names]
+
+
+def format_table(scores: Sequence[Score]) -> str:
+    """The scores as lines for the screen, with a heading; the column of intervals only if there are any."""
+    intervals = ["" if one.interval is None else f"[{one.interval[0]:.2f}, {one.interval[1]:.2f}]" for one in scores]
+    columns = [
+        ["metric", *(one.name for one in scores)],
+        ["score", *(f"{one.value:.2f}" for one in scores)],
+        ["95 % interval", *intervals],
+        ["signature", *(one.signature for one in scores)],
+    ]
+    if not any(intervals):
+        del columns[2]
+    widths = [max(map(len, column)) for column in columns]
+    aligned = [
+        [f"{cell:>{width}}" if column[0] == "score" else f"{cell:<{width}}" for cell in column]
+        for column, width in zip(columns, widths, strict=True)
+    ]
+    return "\n".join("  ".join(row).rstrip() for row in zip(*aligned, strict=True))
+
+
+def _score_one(
+    name: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], *, lowercase: bool, bootstrap: int, seed: int
+) -> Score:
+    from sacrebleu import metrics
+
+    recipe = METRICS[name]
+    metric = getattr(metrics, recipe.class_name)(**recipe.options, **(recipe.lowercase if lowercase else {}))
+    with _sacrebleu_seed(seed):
+        # sacrebleu checks for lists where any sequence would do, and takes 1 for "no bootstrap".
+        result = metric.corpus_score(list(hypotheses), [list(stream) for stream in references], n_bootstrap=max(1, bootstrap))
+    signature = str(metric.get_signature())
+    return Score(name, float(result.score), signature, _interval(result, signature) if bootstrap > 1 else None)
+
+
+def _interval(result: Any, signature: str) -> tuple[float, float]:
+    """The interval that sacrebleu found. Its JSON is the public way to it, and leaves it out where every resample scored 0."""
+    printed = json.loads(result.format(width=DECIMALS, signature=signature, is_json=True))
+    mean, half_width = printed.get("confidence_mean", 0.0), printed.get("confidence_var", 0.0)
+    return mean - half_width, mean + half_width
+
+
+@contextmanager
+def _sacrebleu_seed(seed: int) -> Iterator[None]:
+    """sacrebleu takes its seed from the environment alone; what stood there is put back."""
+    before = os.environ.get("SACREBLEU_SEED")
+    os.environ["SACREBLEU_SEED"] = str(seed)
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["SACREBLEU_SEED"]
+        else:
+            os.environ["SACREBLEU_SEED"] = before
+
+
+def _known_name(name: str) -> str:
+    for known in METRICS:
+        if name.casefold() == known.casefold():
+            return known
+    raise DataError(f"{name}: no such metric; known: {', '.join(METRICS)}")
+
+
+def _check_counts(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> None:
+    if not hypotheses:
+        raise DataError("nothing to score: there are no hypotheses")
+    if not references:
+        raise DataError("nothing to score against: there are no references")
+    for number, stream in enumerate(references, start=1):
+        if len(stream) != len(hypotheses):
+            which = f"reference {number}" if len(references) > 1 else "the reference"
+            raise DataError(f"the hypotheses have {len(hypotheses)} lines, but {which} has {len(stream)}; they go line by line")

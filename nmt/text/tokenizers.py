@@ -1,0 +1,225 @@
+"""Text to tokens and back without loss: `join(split(text)) == normalize(text)` for every text.
+
+To add a tokenizer: a class with the methods of `Tokenizer`, a row in `TOKENIZERS`, and an entry in `config.TokenizerKind`.
+"""
+
+import importlib.util
+import io
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol
+
+from nmt.config import TokenizerConfig
+from nmt.errors import DataError
+from nmt.text import cleaning
+
+Side = Literal["src", "tgt"]
+
+JOINER = "￭"  # U+FFED before a word: no space in front of it
+SPACE = "▁"  # U+2581 in subwords and characters: a space
+MOST_STRINGS = 300_000  # that spaCy may keep: about 120 MB
+SUBWORD_KINDS = ("bpe", "unigram")
+
+
+class Tokenizer(Protocol):
+    """Splits one language; `signature` is all that its output depends on."""
+
+    @property
+    def signature(self) -> str: ...
+
+    def normalize(self, text: str) -> str: ...
+
+    def split(self, text: str) -> list[str]: ...
+
+    def split_all(self, texts: Sequence[str]) -> list[list[str]]:
+        """As `split` for each, but faster, and with memory that does not grow from call to call."""
+        ...
+
+    def join(self, tokens: Sequence[str]) -> str:
+        """Text on one line from any tokens, also from those that a model made up."""
+        ...
+
+
+class _Marking(ABC):
+    """A tokenizer whose tokens show by a mark where the spaces were; the same mark in a text gives way to a look-alike."""
+
+    mark: ClassVar[str]
+    look_alike: ClassVar[str]
+
+    def __init__(self, config: TokenizerConfig, name: str) -> None:
+        self._lowercase = config.lowercase
+        self.signature = f"{config.kind}|{name}|case:{'lower' if config.lowercase else 'mixed'}"
+
+    def normalize(self, text: str) -> str:
+        return _normalize(text, self._lowercase).replace(self.mark, self.look_alike)
+
+    def split(self, text: str) -> list[str]:
+        return self.split_all([text])[0]
+
+    @abstractmethod
+    def split_all(self, texts: Sequence[str]) -> list[list[str]]: ...
+
+
+class WordTokenizer(_Marking):
+    """spaCy's rules for words and punctuation: "Hallo!" -> ["Hallo", "￭!"]. A language unknown to spaCy gets its general rules."""
+
+    mark, look_alike = JOINER, "■"
+
+    def __init__(self, config: TokenizerConfig, language: str, _model: Path) -> None:
+        """Raises: DataError if spaCy needs a further package to part this language's words."""
+        import spacy
+        import spacy.about
+
+        rules = language if importlib.util.find_spec(f"spacy.lang.{language}") else "xx"
+        super().__init__(config, f"spacy:{spacy.about.__version__}|lang:{language}{'' if rules == language else '(xx)'}")
+        self._rules = rules
+        try:
+            self._pipeline = spacy.blank(rules)
+        except ImportError as error:
+            needed = " ".join(str(error).split())
+            raise DataError(f"tokenizer.kind: words of language {language}: {needed} (or use tokenizer.kind=unigram)") from None
+
+    def split_all(self, texts: Sequence[str]) -> list[list[str]]:
+        words = [self._words(self.normalize(text)) for text in texts]
+        # spaCy keeps every word it meets. Its memory zones would forget them too, but also what makes it fast: it is ten times
+        # slower with a zone for a few thousand sentences than with the words of many of them at hand.
+        if len(self._pipeline.vocab.strings) > MOST_STRINGS:
+            import spacy
+
+            self._pipeline = spacy.blank(self._rules)
+        return words
+
+    def _words(self, text: str) -> list[str]:
+        words: list[str] = []
+        spaced = True
+        for token in self._pipeline.tokenizer(text):
+            words.append(token.text if spaced else JOINER + token.text)
+            spaced = bool(token.whitespace_)
+        return words
+
+    def join(self, tokens: Sequence[str]) -> str:
+        parts = [token[1:] if token.startswith(JOINER) else f" {token}" for token in tokens]
+        return _one_line("".join(parts))
+
+
+class SubwordTokenizer(_Marking):
+    """Pieces learned by sentencepiece from the training data; characters it never saw stand as they are: "▁Hal", "lo", "!"."""
+
+    mark, look_alike = SPACE, "_"
+
+    def __init__(self, config: TokenizerConfig, language: str, model: Path) -> None:
+        """Raises: DataError if `model`, made by `train_subwords`, is missing or damaged."""
+        import sentencepiece
+
+        super().__init__(config, f"sentencepiece:{sentencepiece.__version__}|lang:{language}|size:{config.size}")
+        if not model.is_file():
+            raise DataError(f"{model}: no such subword model; run `nmt prepare` to make it")
+        self._model: Any = sentencepiece.SentencePieceProcessor()
+        try:
+            self._model.LoadFromSerializedProto(model.read_bytes())
+        except (OSError, RuntimeError) as error:
+            raise DataError(f"{model}: not a readable subword model ({_first_line(error)})") from None
+
+    def split_all(self, texts: Sequence[str]) -> list[list[str]]:
+        pieces: list[list[str]] = self._model.encode([self.normalize(text) for text in texts], out_type=str, num_threads=1)
+        return pieces
+
+    def join(self, tokens: Sequence[str]) -> str:
+        return _one_line("".join(tokens).replace(SPACE, " "))
+
+
+class CharacterTokenizer(_Marking):
+    """Every character is a token: "a b" -> ["a", "▁", "b"]."""
+
+    mark, look_alike = SPACE, "_"
+
+    def __init__(self, config: TokenizerConfig, language: str, _model: Path) -> None:
+        super().__init__(config, f"lang:{language}")
+
+    def split_all(self, texts: Sequence[str]) -> list[list[str]]:
+        return [list(self.normalize(text).replace(" ", SPACE)) for text in texts]
+
+    def join(self, tokens: Sequence[str]) -> str:
+        return _one_line("".join(tokens).replace(SPACE, " "))
+
+
+TOKENIZERS: dict[str, type[WordTokenizer] | type[SubwordTokenizer] | type[CharacterTokenizer]] = {
+    "words": WordTokenizer,
+    "bpe": SubwordTokenizer,
+    "unigram": SubwordTokenizer,
+    "characters": CharacterTokenizer,
+}
+
+
+def model_path(folder: Path, side: Side) -> Path:
+    """Where the subword model of a side is kept in a prepared folder or a run."""
+    return folder / f"{side}.spm.model"
+
+
+def load_tokenizer(config: TokenizerConfig, language: str, side: Side, folder: Path) -> Tokenizer:
+    """The tokenizer of one side; `folder` holds the subword models, if it takes any.
+
+    Raises:
+        DataError: the subword model is missing or damaged, or spaCy lacks what it needs for `language`.
+    """
+    return TOKENIZERS[config.kind](config, language, model_path(folder, side))
+
+
+def train_subwords(texts: Iterable[str], config: TokenizerConfig) -> bytes:
+    """Learn a sentencepiece model; the same texts give the same bytes.
+
+    Where the texts are too few for `config.size` pieces, there will be fewer.
+
+    Raises:
+        DataError: there is nothing to learn from, or `config.size` is less than the number of different characters.
+    """
+    texts = [_normalize(text, config.lowercase).replace(SPACE, SubwordTokenizer.look_alike) for text in texts]
+    try:
+        return _train(texts, config, config.size)
+    except RuntimeError as error:
+        reason = _first_line(error)
+    if most := re.search(r"too high \(\d+\).*<= (\d+)", reason):
+        return _train(texts, config, int(most[1]))
+    if characters := re.search(r"required_chars. \d+ vs (\d+)", reason):
+        raise DataError(f"tokenizer.size: {config.size} is too small, the text has {characters[1]} different characters")
+    raise DataError(f"no subwords can be learned from {len(texts)} sentences ({reason})")
+
+
+def _train(texts: Iterable[str], config: TokenizerConfig, size: int) -> bytes:
+    import sentencepiece
+
+    model = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(texts),
+        model_writer=model,
+        model_type=config.kind,
+        vocab_size=size,
+        hard_vocab_limit=config.kind != "unigram",
+        normalization_rule_name="identity",
+        character_coverage=1.0,
+        byte_fallback=False,
+        unk_id=0,
+        bos_id=-1,
+        eos_id=-1,
+        pad_id=-1,
+        num_threads=1,
+        max_sentence_length=1 << 20,
+        minloglevel=4,
+    )
+    return model.getvalue()
+
+
+def _normalize(text: str, lowercase: bool) -> str:
+    text = cleaning.normalize(text)
+    # Lower-casing may take letters apart, hence the second time.
+    return cleaning.normalize(text.lower()) if lowercase else text
+
+
+def _one_line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _first_line(error: Exception) -> str:
+    return str(error).strip().split("\n")[0]

@@ -1,0 +1,114 @@
+"""Tokens to ids and back. Ids 0 to 3 are padding, unknown, start and end of a sentence."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Self
+
+from nmt.errors import DataError
+
+PAD, UNK, SOS, EOS = 0, 1, 2, 3
+SPECIALS = ("<pad>", "<unk>", "<sos>", "<eos>")
+
+
+class Vocabulary:
+    """An immutable list of tokens with their counts in the training data, special tokens first, then most frequent first.
+
+    The count of `<unk>` is that of the training tokens which did not get an id of their own.
+    """
+
+    __slots__ = ("_counts", "_ids", "_tokens")
+
+    def __init__(self, tokens: Sequence[str], counts: Sequence[int]) -> None:
+        """`tokens` and `counts` without the special ones, except `counts[0]`, the count of `<unk>`.
+
+        Raises:
+            ValueError: a token is given twice, is spelled like a special one, or would not survive the file's format.
+        """
+        if len(counts) != len(tokens) + 1:
+            raise ValueError("one count for each token is needed, and one for <unk>")
+        self._tokens = (*SPECIALS, *tokens)
+        self._counts = (0, counts[0], 0, 0, *counts[1:])
+        self._ids = {token: index for index, token in enumerate(tokens, start=len(SPECIALS))}
+        if len(self._ids) != len(tokens) or not self._ids.keys().isdisjoint(SPECIALS):
+            raise ValueError("every token must be there once, and none may be spelled like a special one")
+        if any(not token or "\t" in token or "\n" in token or "\r" in token for token in tokens):
+            raise ValueError("a token must not be empty, nor contain a tab or a line break")
+
+    @classmethod
+    def build(cls, counts: Mapping[str, int], min_frequency: int = 1, max_size: int | None = None) -> Self:
+        """Keep tokens counted at least `min_frequency` times, the most frequent `max_size` (with the special ones) of them.
+
+        Ties are broken alphabetically, so that the order of `counts` does not matter. Tokens spelled like a special one are
+        unknown.
+        """
+        ranked = sorted(
+            (token for token, count in counts.items() if count >= min_frequency and token not in SPECIALS),
+            key=lambda token: (-counts[token], token),
+        )
+        kept = ranked if max_size is None else ranked[: max(0, max_size - len(SPECIALS))]
+        known = [counts[token] for token in kept]
+        return cls(kept, [sum(counts.values()) - sum(known), *known])
+
+    def __len__(self) -> int:
+        return len(self._tokens)
+
+    def __contains__(self, token: object) -> bool:
+        """Whether `token` is known; the special ones are no text, so they are not."""
+        return token in self._ids
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tokens)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Vocabulary) and (self._tokens, self._counts) == (other._tokens, other._counts)
+
+    def __hash__(self) -> int:
+        return hash(self._tokens)
+
+    def __repr__(self) -> str:
+        return f"Vocabulary({len(self)} tokens)"
+
+    def ids(self, tokens: Iterable[str]) -> list[int]:
+        """UNK for what is not known. A text token that happens to be spelled "<pad>" is unknown too, never a special id."""
+        return [self._ids.get(token, UNK) for token in tokens]
+
+    def tokens(self, ids: Iterable[int]) -> list[str]:
+        """Raises: IndexError if an id is not below `len(self)`."""
+        return [self._tokens[index] for index in ids]
+
+    def save(self, path: Path) -> None:
+        """Write one `token<TAB>count` a line, in the order of the ids."""
+        lines = [f"{token}\t{count}\n" for token, count in zip(self._tokens, self._counts, strict=True)]
+        path.write_bytes("".join(lines).encode("utf-8"))
+
+    @classmethod
+    def load(cls, path: Path) -> Self:
+        """Raises: DataError if there is no such file, or a line of it is damaged (the line is named)."""
+        try:
+            text = path.read_bytes().decode("utf-8")
+        except FileNotFoundError:
+            raise DataError(f"{path}: no such vocabulary") from None
+        except (OSError, UnicodeDecodeError) as error:
+            raise DataError(f"{path}: cannot be read as UTF-8 text ({error})") from None
+        *lines, rest = text.replace("\r\n", "\n").split("\n")
+        if rest:
+            raise DataError(f"{path}, line {len(lines) + 1}: the file breaks off here")
+        entries = list(_parse(path, lines))
+        known = entries[len(SPECIALS) :]
+        return cls([token for token, _ in known], [entries[UNK][1], *(count for _, count in known)])
+
+
+def _parse(path: Path, lines: Sequence[str]) -> Iterator[tuple[str, int]]:
+    seen: set[str] = set()
+    for number, line in enumerate(lines, start=1):
+        token, tab, count = line.partition("\t")
+        if not token or not tab or not (count.isascii() and count.isdigit()):
+            raise DataError(f"{path}, line {number}: expected a token, a tab and its count, found {line!r}")
+        if number <= len(SPECIALS) and token != SPECIALS[number - 1]:
+            raise DataError(f"{path}, line {number}: expected the special token {SPECIALS[number - 1]}, found {token!r}")
+        if token in seen:
+            raise DataError(f"{path}, line {number}: {token!r} is there twice")
+        seen.add(token)
+        yield token, int(count)
+    if len(seen) < len(SPECIALS):
+        raise DataError(f"{path}, line {len(seen) + 1}: expected the special token {SPECIALS[len(seen)]}, but the file ends")

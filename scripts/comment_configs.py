@@ -1,0 +1,35 @@
+"""Write each key's description beside it, in all configurations under configs/.
+
+    python scripts/comment_configs.py [FILE...]
+
+The descriptions are those of `nmt/config.py`. Keys, their order, values and lines of comment alone stay as the author wrote them.
+"""
+
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from nmt.config import comment, load
+from nmt.errors import ConfigError
+
+CONFIGS = Path(__file__).resolve().parent.parent / "configs"
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Rewrites the files whose comments differ, and names them; 1 if one of them is no configuration."""
+    for path in map(Path, arguments) if arguments else sorted(CONFIGS.rglob("*.yaml")):
+        try:
+            load(path)
+        except ConfigError as error:
+            print(error, file=sys.stderr)
+            return 1
+        before = path.read_text(encoding="utf-8")
+        after = comment(before)
+        if after != before:
+            path.write_text(after, encoding="utf-8", newline="\n")
+            print(f"{path}: comments written")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,168 @@
+"""nmt.report.heatmap: the picture is whole, quiet, and shows what it was given."""
+
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from nmt.errors import DataError, NmtError
+from nmt.report import heatmap
+
+SOURCE = ["He", "paid", "$5", "or", "$6", "."]
+OUTPUT = ["Er", "zahlte", "fünf", "<eos>"]
+
+
+def spread(n_output: int, n_source: int) -> NDArray[np.float32]:
+    """Weights that sum to 1 in each row."""
+    weights: NDArray[np.float32] = np.random.default_rng(1).random((n_output, n_source), dtype=np.float32)
+    weights /= weights.sum(axis=1, keepdims=True)
+    return weights
+
+
+WEIGHTS = spread(len(OUTPUT), len(SOURCE))
+STARTS = {".png": b"\x89PNG\r\n", ".svg": b"<?xml", ".pdf": b"%PDF"}
+
+
+def test_starts_are_known_for_all_formats() -> None:
+    assert STARTS.keys() == heatmap.FORMATS.keys()
+
+
+@pytest.mark.parametrize("suffix", [*STARTS, ".PNG"])
+def test_the_suffix_says_the_format(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"attention{suffix}"
+    heatmap.draw(SOURCE, OUTPUT, WEIGHTS, path, title="Er zahlte fünf.")
+    assert path.read_bytes().startswith(STARTS[suffix.lower()])
+    assert [found.name for found in tmp_path.iterdir()] == [path.name]
+
+
+@pytest.mark.parametrize("suffix", STARTS)
+def test_the_same_weights_give_the_same_file(tmp_path: Path, suffix: str) -> None:
+    paths = [tmp_path / f"{number}{suffix}" for number in range(2)]
+    for path in paths:
+        heatmap.draw(SOURCE, OUTPUT, WEIGHTS, path)
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+def test_tokens_stand_as_they_are_and_where_they_belong() -> None:
+    with heatmap._settings():
+        axes, scale = heatmap._figure(SOURCE, OUTPUT, WEIGHTS, "$title$").axes
+        top, left = axes.get_xticklabels(), axes.get_yticklabels()
+    assert [label.get_text() for label in top] == SOURCE
+    assert [label.get_text() for label in left] == OUTPUT
+    assert not any(label.get_parse_math() for label in [*top, *left, axes._left_title])  # type: ignore[attr-defined]
+    assert axes.xaxis.get_ticks_position() == "top"
+    assert axes.yaxis_inverted()
+    assert scale.get_ylim() == (0, 1)
+    (mesh,) = axes.collections
+    np.testing.assert_array_equal(mesh.get_array(), WEIGHTS)
+    assert mesh.get_clim() == (0, 1)
+
+
+def test_the_mark_of_a_joined_word_is_left_out() -> None:
+    with heatmap._settings():
+        axes = heatmap._figure(["Hund", "￭."], ["▁dog", "."], np.eye(2), None).axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == ["Hund", "."]
+    assert [label.get_text() for label in axes.get_yticklabels()] == ["▁dog", "."]
+
+
+def test_values_are_written_only_into_few_cells() -> None:
+    def values(n: int) -> list[str]:
+        with heatmap._settings():
+            return [text.get_text() for text in heatmap._figure(["a"] * n, ["b"] * n, np.eye(n), None).axes[0].texts]
+
+    assert values(3) == ["1.00", "1.00", "1.00"]
+    assert values(40) == []
+
+
+@pytest.mark.parametrize(("n_output", "n_source"), [(1, 1), (1, 30), (30, 1), (60, 80)])
+def test_any_size(tmp_path: Path, n_output: int, n_source: int) -> None:
+    path = tmp_path / "a.png"
+    heatmap.draw([f"wört{i}" for i in range(n_source)], ["Donaudampfschifffahrt" * 3] * n_output, spread(n_output, n_source), path)
+    height, width = png_size(path)
+    assert 60 < height < heatmap.PIXELS_MAX
+    assert 60 < width < heatmap.PIXELS_MAX
+
+
+def test_longer_sentences_make_larger_pictures(tmp_path: Path) -> None:
+    sizes = []
+    for n in (5, 10, 40):
+        heatmap.draw(["a"] * n, ["b"] * n, spread(n, n), tmp_path / "a.png")
+        sizes.append(png_size(tmp_path / "a.png"))
+    assert sizes == sorted(sizes)
+
+
+def png_size(path: Path) -> tuple[int, int]:
+    """Height and width in pixels, from the header."""
+    header = path.read_bytes()[16:24]
+    return int.from_bytes(header[4:], "big"), int.from_bytes(header[:4], "big")
+
+
+@pytest.mark.parametrize("token", ["中文", "🙂", "\t", "", "$\\frac{", "\u0301", "%s {x} <b>&"])
+def test_no_token_warns_or_fails(tmp_path: Path, token: str, capfd: pytest.CaptureFixture[str]) -> None:
+    # Warnings are errors in this test run.
+    heatmap.draw([token], [token], np.ones((1, 1)), tmp_path / "a.png", title=token)
+    heatmap.draw([token], [token], np.ones((1, 1)), tmp_path / "a.svg", title=token)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_a_long_title_does_not_widen_the_picture(tmp_path: Path) -> None:
+    heatmap.draw(["a"] * 12, ["b"] * 12, spread(12, 12), tmp_path / "plain.png")
+    heatmap.draw(["a"] * 12, ["b"] * 12, spread(12, 12), tmp_path / "titled.png", title="Ein sehr langer Satz. " * 20)
+    (plain_height, plain_width), (height, width) = png_size(tmp_path / "plain.png"), png_size(tmp_path / "titled.png")
+    assert width < 1.2 * plain_width
+    assert height > plain_height
+
+
+def test_nothing_global_is_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import matplotlib
+
+    monkeypatch.delitem(sys.modules, "matplotlib.pyplot", raising=False)
+    before = matplotlib.rcParams.copy()
+    heatmap.draw(SOURCE, OUTPUT, WEIGHTS, tmp_path / "a.png")
+    assert matplotlib.rcParams.copy() == before
+    assert "matplotlib.pyplot" not in sys.modules
+
+
+@pytest.mark.parametrize("name", ["a.jpg", "a", "png"])
+def test_unknown_suffix(tmp_path: Path, name: str) -> None:
+    message = f"{tmp_path / name}: pictures are written as .png, .svg, .pdf; end the name with one of these"
+    with pytest.raises(NmtError, match=f"^{re.escape(message)}$"):
+        heatmap.draw(SOURCE, OUTPUT, WEIGHTS, tmp_path / name)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_missing_folder(tmp_path: Path) -> None:
+    path = tmp_path / "nowhere" / "a.png"
+    with pytest.raises(DataError, match=f"^{re.escape(f'{path}: there is no folder {path.parent} to put the picture in')}$"):
+        heatmap.draw(SOURCE, OUTPUT, WEIGHTS, path)
+
+
+def test_a_folder_in_its_place(tmp_path: Path) -> None:
+    path = tmp_path / "a.png"
+    path.mkdir()
+    with pytest.raises(DataError, match=r"a\.png: the picture cannot be written"):
+        heatmap.draw(SOURCE, OUTPUT, WEIGHTS, path)
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_an_interrupted_drawing_leaves_the_old_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from matplotlib.figure import Figure
+
+    def interrupted(self: Figure, file: object, **options: object) -> None:
+        raise KeyboardInterrupt
+
+    path = tmp_path / "a.png"
+    path.write_bytes(b"old")
+    monkeypatch.setattr(Figure, "savefig", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        heatmap.draw(SOURCE, OUTPUT, WEIGHTS, path)
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_shapes_must_fit(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match=r"weights \(6, 4\) for 4 x 6 tokens"):
+        heatmap.draw(SOURCE, OUTPUT, WEIGHTS.T, tmp_path / "a.png")

@@ -1,0 +1,310 @@
+"""The four commands, as they are typed: on a slice of the sample, and with everything a user can get wrong."""
+
+import io
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+
+from nmt import cli
+
+PAIRS = 400
+
+
+@dataclass(frozen=True)
+class Result:
+    status: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def nmt(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Type a command line, in this process."""
+
+    def run(*words: object, stdin: bytes = b"") -> Result:
+        monkeypatch.setattr(sys, "argv", ["nmt", *map(str, words)])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        capsys.readouterr()
+        status = 0
+        try:
+            cli.main()
+        except SystemExit as exit_:
+            status = int(exit_.code or 0)
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return Result(status, captured.out, captured.err)
+
+    return run
+
+
+def write_config(folder: Path, root: Path) -> Path:
+    """A slice of the sample, and a model small enough to train in seconds."""
+    lines = (root / "data" / "sample" / "sample.tsv").read_text(encoding="utf-8").splitlines(keepends=True)
+    (folder / "pairs.tsv").write_text("".join(lines[:PAIRS]), encoding="utf-8")
+    config = {
+        "name": "small",
+        "data": {
+            "prepared": str(folder / "prepared"),
+            "source": {"path": str(folder / "pairs.tsv")},
+            "split": {"dev": 20, "test": 30},
+            "workers": 1,
+        },
+        "model": {"embedding_size": 16, "encoder": {"hidden_size": 16}, "decoder": {"hidden_size": 16}},
+        "training": {"max_steps": 24, "validate_every": 12, "log_every": 6, "batch": {"size": 16}},
+    }
+    path = folder / "small.yaml"
+    path.write_text(yaml.safe_dump(config), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory, root: Path) -> Path:
+    """A folder with small.yaml, prepared/ and runs/small/; tests read it and write elsewhere."""
+    folder = tmp_path_factory.mktemp("trained")
+    config = write_config(folder, root)
+    for words in (["prepare"], ["train"]):
+        command = [sys.executable, "-m", "nmt", *words, "-c", str(config)]
+        done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+    return folder
+
+
+@pytest.fixture
+def inside(trained: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(trained)
+    return trained
+
+
+def test_help_names_the_commands_and_imports_nothing_heavy(nmt: Run) -> None:
+    result = nmt("--help")
+    assert result.status == 0
+    assert all(command in result.out for command in ("prepare", "train", "translate", "evaluate"))
+    code = "import sys, nmt.cli; sys.exit(bool({'torch', 'numpy', 'spacy', 'pydantic', 'sacrebleu'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+def test_version(nmt: Run) -> None:
+    assert nmt("--version").out.startswith("nmt 0.")
+
+
+def test_a_run_folder_explains_itself(trained: Path) -> None:
+    run = trained / "runs" / "small"
+    names = {path.name for path in run.iterdir()}
+    assert names == {"config.yaml", "src.vocab.txt", "tgt.vocab.txt", "checkpoints", "journal.jsonl"}
+    assert {path.name for path in (run / "checkpoints").iterdir()} >= {"last.json", "best.json", "step-00000024"}
+    events = [json.loads(line) for line in (run / "journal.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [(event["event"], event["step"]) for event in events] == [
+        ("train", 6),
+        ("train", 12),
+        ("validation", 12),
+        ("train", 18),
+        ("train", 24),
+        ("validation", 24),
+    ]
+    assert {"loss", "perplexity", "tokens_per_second", "learning_rate", "forcing_ratio", "gradient_norm"} <= events[0].keys()
+    assert {"loss", "perplexity", "bleu"} <= events[2].keys()
+
+
+def test_translate_gives_a_line_for_each_line(nmt: Run, inside: Path) -> None:
+    assert nmt("translate", "The dog sleeps.").out.count("\n") == 1
+    assert nmt("translate", "The dog sleeps.", "", "The cat sleeps.").out.split("\n")[1] == ""
+    piped = nmt("translate", "--run", "runs/small", stdin="The dog sleeps.\n\nÄh?\r\n   \nThe cat".encode())
+    assert piped.status == 0
+    lines = piped.out.split("\n")
+    assert len(lines) == 6
+    assert (lines[1], lines[3], lines[5]) == ("", "", "")
+    assert lines[0] == nmt("translate", "The dog sleeps.").out.rstrip("\n")
+
+
+def test_translate_a_file_into_a_file(nmt: Run, inside: Path, tmp_path: Path) -> None:
+    source, output = tmp_path / "in.txt", tmp_path / "out.txt"
+    source.write_text("The dog sleeps.\nThe cat sleeps.\n", encoding="utf-8")
+    result = nmt("translate", "--file", source, "-o", output, "--beam", 2)
+    assert (result.status, result.out) == (0, "")
+    assert output.read_text(encoding="utf-8").count("\n") == 2
+    assert nmt("translate", "--file", "-", "--beam", 2, stdin=source.read_bytes()).out == output.read_text(encoding="utf-8")
+
+
+def test_translate_as_json(nmt: Run, inside: Path) -> None:
+    value = json.loads(nmt("translate", "--json", "The dog sleeps.").out)
+    assert value["source"] == "The dog sleeps."
+    assert value["src_tokens"] == ["The", "dog", "sleeps", "￭."]
+    assert value["log_prob"] < 0
+
+
+def test_attention_is_drawn(nmt: Run, inside: Path, tmp_path: Path) -> None:
+    picture = tmp_path / "attention.png"
+    assert nmt("translate", "The dog sleeps.", "--attention", picture).status == 0
+    assert picture.read_bytes().startswith(b"\x89PNG")
+    two = nmt("translate", "One.", "Two.", "--attention", picture)
+    assert (two.status, two.out) == (1, "")
+    assert "draws one sentence; give exactly one" in two.err
+
+
+def test_evaluate_prints_scores_and_keeps_them(nmt: Run, inside: Path) -> None:
+    table = nmt("evaluate", "--split", "dev")
+    assert table.status == 0
+    assert "BLEU" in table.out
+    assert "chrF" in table.out
+    assert "nrefs:1" in table.out
+    value = json.loads(nmt("evaluate", "runs/small", "--json").out)
+    assert [score["metric"] for score in value["scores"]] == ["BLEU", "chrF"]
+    assert all(score["interval"][0] <= score["score"] <= score["interval"][1] for score in value["scores"])
+    assert value["step"] in (12, 24)
+    assert value["sentences"] == 30
+    kept = list((inside / "runs" / "small" / "evaluation").glob("test-*.json"))
+    assert [json.loads(path.read_text(encoding="utf-8"))["scores"] for path in kept] == [value["scores"]]
+
+
+def test_evaluate_as_a_gate(nmt: Run, inside: Path) -> None:
+    assert nmt("evaluate", "--min-bleu", 0).status == 0
+    failed = nmt("evaluate", "--min-bleu", 99.5)
+    assert failed.status == 1
+    assert "is below 99.5, by " in failed.err
+
+
+def test_evaluate_files(nmt: Run, tmp_path: Path) -> None:
+    hypotheses, references = tmp_path / "hyp.txt", tmp_path / "ref.txt"
+    hypotheses.write_text("Der Hund schläft heute im Garten.\nJa, das ist gut.\n", encoding="utf-8")
+    references.write_text("Der Hund schläft heute im Garten.\nJa, das ist gut.\n", encoding="utf-8")
+    assert (
+        json.loads(nmt("evaluate", "--hypotheses", hypotheses, "--references", references, "--json").out)["scores"][0]["score"]
+        == 100
+    )
+    references.write_text("Der Hund schläft heute im Garten.\n", encoding="utf-8")
+    result = nmt("evaluate", "--hypotheses", hypotheses, "--references", references)
+    assert (result.status, result.out) == (1, "")
+    assert "ref.txt has 1 lines, but" in result.err
+    assert nmt("evaluate", "--hypotheses", hypotheses).status == 2
+
+
+def test_train_refuses_a_folder_that_holds_a_run_and_resumes_it(nmt: Run, inside: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(inside / "runs" / "small", run)
+    refused = nmt("train", "-c", "small.yaml", "-o", run)
+    assert refused.status == 1
+    assert "holds a run already; go on with --resume, or train elsewhere with -o" in refused.err
+    assert "finished before, at step 24" in nmt("train", "-c", "small.yaml", "-o", run, "--resume").err
+    changed = nmt("train", "-c", "small.yaml", "-o", run, "--resume", "--set", "model.dropout=0.5", "--set", "seed=2")
+    assert changed.status == 1
+    assert "model.dropout: was 0.2, is 0.5" in changed.err
+    assert "seed: was 1, is 2" in changed.err
+    longer = nmt("train", "-c", "small.yaml", "-o", run, "--resume", "--set", "training.max_steps=30")
+    assert longer.status == 0
+    assert "going on from step 24" in longer.err
+    assert (run / "checkpoints" / "step-00000030").is_dir()
+
+
+def test_dry_run_trains_nothing(nmt: Run, inside: Path) -> None:
+    result = nmt("train", "-c", "small.yaml", "--dry-run", "-o", "runs/none")
+    assert result.status == 0
+    assert "in all" in result.out
+    assert "embedding_size: 16" in result.out
+    assert not (inside / "runs" / "none").exists()
+
+
+def test_train_before_prepare(nmt: Run, inside: Path, tmp_path: Path) -> None:
+    result = nmt("train", "-c", "small.yaml", "--set", f"data.prepared={tmp_path / 'none'}", "-o", tmp_path / "run")
+    assert result.status == 1
+    assert "no prepared data here; run `nmt prepare -c" in result.err
+    assert not (tmp_path / "run").exists()
+
+
+def test_train_on_data_prepared_otherwise(nmt: Run, inside: Path, tmp_path: Path) -> None:
+    result = nmt("train", "-c", "small.yaml", "--set", "tokenizer.lowercase=true", "-o", tmp_path / "run")
+    assert result.status == 1
+    assert "prepared with another tokenizer" in result.err
+
+
+def test_translate_before_train(nmt: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for words in (["translate", "Hello."], ["evaluate"]):
+        result = nmt(*words)
+        assert (result.status, result.out) == (1, "")
+        assert result.err.count("\n") == 1
+        assert "no run under runs/ yet: run `nmt train -c CONFIG` first" in result.err
+    assert "holds no run" in nmt("translate", "--run", "nowhere", "Hello.").err
+
+
+def test_a_run_without_a_checkpoint(nmt: Run, inside: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(inside / "runs" / "small", run, ignore=shutil.ignore_patterns("checkpoints"))
+    assert "has no checkpoint yet; go on with `nmt train" in nmt("translate", "--run", run, "Hello.").err
+
+
+def test_input_that_is_not_utf8(nmt: Run, inside: Path, tmp_path: Path) -> None:
+    bad = tmp_path / "bad.txt"
+    bad.write_bytes(b"Good.\nSch\xf6n.\n")
+    output = tmp_path / "out.txt"
+    output.write_text("earlier\n")
+    result = nmt("translate", "--file", bad, "-o", output)
+    assert result.status == 1
+    assert "bad.txt, line 2: not UTF-8" in result.err
+    assert output.read_text() == "earlier\n"
+    assert {path.name for path in tmp_path.iterdir()} == {"bad.txt", "out.txt"}
+
+
+@pytest.mark.parametrize("command", ["prepare", "train"])
+def test_a_configuration_with_typing_errors(nmt: Run, tmp_path: Path, command: str) -> None:
+    path = tmp_path / "typo.yaml"
+    path.write_text("name: typo\ndata: {source: {path: x}}\ntraining: {ephocs: 3, patience: many}\n", encoding="utf-8")
+    result = nmt(command, "-c", path)
+    assert result.status == 1
+    assert "training.ephocs: no such key; did you mean epochs?" in result.err
+    assert 'training.patience: "many" is wrong' in result.err
+    assert "no such file" in nmt(command, "-c", tmp_path / "none.yaml").err
+    assert nmt(command).status == 2
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no such signals")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_interrupted_training_saves_and_says_how_to_go_on(trained: Path, tmp_path: Path, number: int) -> None:
+    words = [
+        "train",
+        "-c",
+        "small.yaml",
+        "-o",
+        str(tmp_path),
+        "--set",
+        "training.max_steps=100000",
+        "--set",
+        "training.epochs=100000",
+    ]
+    command = [sys.executable, "-m", "nmt", *words]
+    process = subprocess.Popen(command, cwd=trained, stderr=subprocess.PIPE, text=True)
+    journal = tmp_path / "journal.jsonl"
+    deadline = time.monotonic() + 60
+    while not (journal.exists() and journal.stat().st_size) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    process.send_signal(number)
+    _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "Traceback" not in err
+    assert "is saved in" in err.splitlines()[-1]
+    assert "the same command with --resume goes on from there" in err.splitlines()[-1]
+    step = json.loads((tmp_path / "checkpoints" / "last.json").read_text())["step"]
+    done = subprocess.run(
+        [*command, "--resume", "--set", f"training.max_steps={step + 2}"], cwd=trained, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert f"going on from step {step}" in done.stderr
+
+
+def test_the_reader_of_a_pipe_may_leave(trained: Path) -> None:
+    command = f"yes 'The dog sleeps.' | head -5000 | {sys.executable} -m nmt translate --beam 1 | head -1"
+    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=trained, capture_output=True, text=True, check=False)
+    assert done.stdout.count("\n") == 1
+    assert done.stderr == ""

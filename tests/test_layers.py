@@ -1,0 +1,154 @@
+"""Imports go down, never up or round: nmt/ is read, not run."""
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "nmt"
+
+# From the bottom to the top: a part imports parts of the lines above its own, and modules of its own folder.
+LAYERS = [
+    {"errors"},
+    {"config"},
+    {"text", "model"},
+    {"training", "decoding", "report"},
+    {"runs"},
+    {"prepare", "train", "translate", "evaluate"},
+    {"cli"},
+    {"__main__"},
+]
+LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
+
+# Everything up to text is useful, and quick to start, without torch; batches are the one place where ids become tensors.
+WITHOUT_TORCH = [PACKAGE / "__init__.py", PACKAGE / "errors.py", PACKAGE / "config.py", *(PACKAGE / "report").rglob("*.py")]
+WITHOUT_TORCH += [path for path in (PACKAGE / "text").rglob("*.py") if path.name != "batching.py"]
+
+MODULES = sorted(PACKAGE.rglob("*.py"))
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+each_module = pytest.mark.parametrize("path", MODULES, ids=name_of)
+
+
+def part_of(path: Path) -> str:
+    """The file or folder directly below nmt/ that `path` is, or lies in."""
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported(tree: ast.AST) -> Iterator[tuple[int, str]]:
+    """(line, dotted name) of all that is imported anywhere in a module; `from a import b` is a.b."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from ((node.lineno, alias.name) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"line {node.lineno}: a relative import"
+            yield from ((node.lineno, f"{node.module}.{alias.name}") for alias in node.names)
+
+
+def upward_imports(path: Path, source: str) -> list[str]:
+    """The imports in `source`, the text of the module `path`, that do not go down: a line each."""
+    part = part_of(path)
+    faults = []
+    for line, name in imported(ast.parse(source)):
+        package, _, rest = name.partition(".")
+        other = rest.split(".")[0]
+        if package != "nmt" or other == "__version__" or other == part != path.stem:
+            continue
+        if LEVEL[other] >= LEVEL[part]:
+            faults.append(f"{name_of(path)}:{line}: {part} imports {name}, which is not below it")
+    return faults
+
+
+@each_module
+def test_every_part_has_its_layer(path: Path) -> None:
+    assert part_of(path) in {*LEVEL, "__init__"}, f"{name_of(path)}: give it a layer in tests/test_layers.py"
+
+
+@each_module
+def test_imports_go_down(path: Path) -> None:
+    if path != PACKAGE / "__init__.py":
+        assert upward_imports(path, path.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("model/attention.py", "from nmt.text.vocabulary import PAD"),
+        ("training/loop.py", "from nmt.decoding.search import search"),
+        ("report/scores.py", "import nmt.training.loop"),
+        ("text/corpus.py", "from nmt import prepare"),
+        ("train.py", "from nmt import evaluate"),
+        ("config.py", "def load():\n    from nmt.cli import main"),
+    ],
+)
+def test_an_import_that_does_not_go_down_is_found(module: str, line: str) -> None:
+    assert upward_imports(PACKAGE / module, line)
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        ("model/seq2seq.py", "from nmt.model.attention import Memory"),
+        ("training/loop.py", "from nmt.text.batching import Batch"),
+        ("cli.py", "from nmt import __version__"),
+        ("report/scores.py", "import sacrebleu"),
+    ],
+)
+def test_an_import_that_goes_down_is_none(module: str, line: str) -> None:
+    assert upward_imports(PACKAGE / module, line) == []
+
+
+@pytest.mark.parametrize("path", WITHOUT_TORCH, ids=name_of)
+def test_needs_no_torch(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    assert [name for _, name in imported(tree) if name.partition(".")[0] == "torch"] == []
+
+
+@each_module
+def test_no_pickle(path: Path) -> None:
+    """Not the modules that unpickle, nor torch's, numpy's and pandas' ways to them."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    roots = {name.partition(".")[0] for _, name in imported(tree)}
+    assert roots.isdisjoint({"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"})
+    calls = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    names = {name for _, name in imported(tree)}
+    assert (calls | names).isdisjoint({"torch.load", "torch.save", "torch.serialization"})
+    allowed = [ast.unparse(node.value) for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg == "allow_pickle"]
+    assert set(allowed) <= {"False"}
+
+
+@pytest.mark.parametrize("path", [path for path in MODULES if path.name == "__init__.py" and path.parent != PACKAGE], ids=name_of)
+def test_packages_hand_nothing_on(path: Path) -> None:
+    assert path.read_text(encoding="utf-8").strip() == ""
+
+
+def test_every_folder_is_a_package() -> None:
+    folders = {path.parent for path in MODULES}
+    assert [name_of(folder) for folder in folders if not (folder / "__init__.py").is_file()] == []
+
+
+def test_importing_nmt_costs_nothing() -> None:
+    heavy = {"torch", "numpy", "spacy", "matplotlib", "sacrebleu", "pydantic", "yaml", "typer"}
+    code = "import sys, nmt; print(nmt.__version__, *sys.modules)"
+    version, *loaded = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=ROOT
+    ).stdout.split()
+    assert version == "0.1.0"
+    assert heavy.isdisjoint(loaded)
+
+
+def test_version_is_that_of_the_project() -> None:
+    import tomllib
+
+    import nmt
+
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert nmt.__version__ == project["version"]

@@ -1,0 +1,164 @@
+"""Splitting and joining again without loss."""
+
+from pathlib import Path
+from typing import get_args
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from nmt.config import TokenizerConfig, TokenizerKind
+from nmt.errors import DataError
+from nmt.text import cleaning
+from nmt.text.tokenizers import (
+    JOINER,
+    SPACE,
+    SUBWORD_KINDS,
+    TOKENIZERS,
+    Side,
+    Tokenizer,
+    load_tokenizer,
+    model_path,
+    train_subwords,
+)
+
+TEXTS = ["Hallo Welt, wie geht es dir?", "Grüß Gott!", "Mir geht's gut.", "Ich weiß nicht, was soll es bedeuten."]
+KINDS: tuple[TokenizerKind, ...] = get_args(TokenizerKind)
+SIDE: Side = "tgt"
+
+TRICKY = st.text("aBß.!?'\u0301 \u00a0\n\u200b<unkpad>￭▁■_▅日🙂\ufffd")
+ANY_TEXT = st.one_of(st.text(), TRICKY, st.text(st.characters(exclude_categories=[])))
+
+
+@pytest.fixture(scope="module")
+def tokenizers(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, bool], Tokenizer]:
+    """One of each kind, with the letters' case kept and not."""
+    made: dict[tuple[str, bool], Tokenizer] = {}
+    for kind in KINDS:
+        for lowercase in (False, True):
+            config = TokenizerConfig(kind=kind, lowercase=lowercase, size=60)
+            folder = tmp_path_factory.mktemp(kind)
+            if kind in SUBWORD_KINDS:
+                model_path(folder, SIDE).write_bytes(train_subwords(TEXTS, config))
+            made[kind, lowercase] = load_tokenizer(config, "de", SIDE, folder)
+    return made
+
+
+def test_every_kind_has_a_class() -> None:
+    assert set(TOKENIZERS) == set(KINDS)
+
+
+@pytest.mark.parametrize("lowercase", [False, True])
+@pytest.mark.parametrize("kind", KINDS)
+def test_joining_what_was_split_gives_the_normalized_text(
+    tokenizers: dict[tuple[str, bool], Tokenizer], kind: str, lowercase: bool
+) -> None:
+    tokenizer = tokenizers[kind, lowercase]
+
+    @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    @given(ANY_TEXT)
+    def check(text: str) -> None:
+        tokens = tokenizer.split(text)
+        assert tokenizer.join(tokens) == tokenizer.normalize(text)
+        assert all(token and not any(character.isspace() for character in token) for token in tokens)
+
+    check()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_any_tokens_can_be_joined_to_one_clean_line(tokenizers: dict[tuple[str, bool], Tokenizer], kind: str) -> None:
+    tokenizer = tokenizers[kind, False]
+
+    @settings(max_examples=100, deadline=None)
+    @given(st.lists(st.one_of(st.sampled_from([JOINER, SPACE, "<unk>", "", f"{JOINER}!", f"{SPACE}a"]), st.text())))
+    def check(tokens: list[str]) -> None:
+        text = tokenizer.join(tokens)
+        assert text == " ".join(text.split())
+
+    check()
+
+
+def test_splitting_many_is_splitting_each(tokenizers: dict[tuple[str, bool], Tokenizer]) -> None:
+    for tokenizer in tokenizers.values():
+        assert tokenizer.split_all([*TEXTS, ""]) == [tokenizer.split(text) for text in [*TEXTS, ""]]
+        assert tokenizer.split("") == []
+        assert tokenizer.join([]) == ""
+
+
+def test_words_carry_a_mark_where_there_was_no_space(tokenizers: dict[tuple[str, bool], Tokenizer]) -> None:
+    words = tokenizers["words", False]
+    assert words.split("Hallo!") == ["Hallo", "￭!"]
+    assert words.split("Er sagt: (Ja), z. B. so.") == ["Er", "sagt", "￭:", "(", "￭Ja", "￭)", "￭,", "z.", "B.", "so", "￭."]
+    assert words.join(["￭Hallo", "<unk>", "￭!"]) == "Hallo <unk>!"
+    assert words.split("a ￭ b") == ["a", "■", "b"]
+
+
+def test_subwords_and_characters_carry_a_mark_for_the_space(tokenizers: dict[tuple[str, bool], Tokenizer]) -> None:
+    assert tokenizers["characters", False].split("Oh je▁") == ["O", "h", "▁", "j", "e", "_"]
+    for kind in SUBWORD_KINDS:
+        pieces = tokenizers[kind, False].split("Hallo 日本!")
+        assert pieces[0].startswith("▁")
+        assert "".join(pieces) == "▁Hallo▁日本!"
+        assert tokenizers[kind, False].split("a▁b") == tokenizers[kind, False].split("a_b")
+
+
+def test_lower_casing_is_part_of_normalizing(tokenizers: dict[tuple[str, bool], Tokenizer]) -> None:
+    for kind in KINDS:
+        assert tokenizers[kind, True].normalize("  ÄPFEL İ\u200b") == cleaning.normalize("äpfel i\u0307")
+        assert tokenizers[kind, False].normalize("  ÄPFEL ") == "ÄPFEL"
+
+
+def test_signatures_tell_all_that_differs(tokenizers: dict[tuple[str, bool], Tokenizer]) -> None:
+    signatures = {tokenizer.signature for tokenizer in tokenizers.values()}
+    assert len(signatures) == len(tokenizers)
+    words = tokenizers["words", True].signature
+    assert words.startswith("words|spacy:3.")
+    assert words.endswith("|lang:de|case:lower")
+
+
+def test_a_language_without_rules_gets_the_general_ones(tmp_path: Path) -> None:
+    tokenizer = load_tokenizer(TokenizerConfig(), "tok", "src", tmp_path)
+    assert "lang:tok(xx)" in tokenizer.signature
+    assert tokenizer.split("toki!") == ["toki", "￭!"]
+
+
+def test_a_language_that_needs_a_further_package_says_so(tmp_path: Path) -> None:
+    pytest.importorskip("spacy.lang.ja")
+    with pytest.raises(DataError, match=r"words of language ja: .*sudachi.*tokenizer\.kind=unigram"):
+        load_tokenizer(TokenizerConfig(), "ja", "src", tmp_path)
+
+
+def test_words_split_the_same_after_spacy_forgot_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("nmt.text.tokenizers.MOST_STRINGS", 0)
+    tokenizer = load_tokenizer(TokenizerConfig(), "de", "src", tmp_path)
+    assert tokenizer.split_all(TEXTS) == tokenizer.split_all(TEXTS)
+
+
+@pytest.mark.parametrize("kind", SUBWORD_KINDS)
+def test_a_missing_or_damaged_subword_model_is_refused(tmp_path: Path, kind: TokenizerKind) -> None:
+    config = TokenizerConfig(kind=kind)
+    with pytest.raises(DataError, match=r"src\.spm\.model: no such subword model"):
+        load_tokenizer(config, "de", "src", tmp_path)
+    model = train_subwords(TEXTS, config)
+    for damaged in (b"", b"nothing", model[:-1]):
+        model_path(tmp_path, "src").write_bytes(damaged)
+        with pytest.raises(DataError, match=r"src\.spm\.model: not a readable subword model"):
+            load_tokenizer(config, "de", "src", tmp_path)
+
+
+@pytest.mark.parametrize("kind", SUBWORD_KINDS)
+def test_subwords_are_the_same_each_time_and_fewer_where_the_text_is_short(
+    kind: TokenizerKind, capfd: pytest.CaptureFixture[str]
+) -> None:
+    config = TokenizerConfig(kind=kind, size=8000)
+    assert train_subwords(TEXTS, config) == train_subwords(iter(TEXTS), config)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("kind", SUBWORD_KINDS)
+def test_what_cannot_be_learned_from_is_refused(kind: TokenizerKind, capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(DataError, match=r"tokenizer\.size: 16 is too small, the text has \d\d different characters"):
+        train_subwords(TEXTS, TokenizerConfig(kind=kind, size=16))
+    with pytest.raises(DataError, match="no subwords can be learned from 1 sentences"):
+        train_subwords([""], TokenizerConfig(kind=kind))
+    assert capfd.readouterr() == ("", "")
