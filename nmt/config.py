@@ -5,18 +5,16 @@ the comment that stands beside its key in `configs/*.yaml`.
 """
 
 import json
-import re
-import sys
 from collections.abc import Iterator, Sequence
 from copy import deepcopy
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Literal, Self, TypeVar
 
-import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
+from nmt import yaml_text
 from nmt.errors import ConfigError
+from nmt.faults import describe, key_of, listing, prune
 
 SourceFormat = Literal["manythings", "tatoeba", "tsv", "lines"]
 TokenizerKind = Literal["words", "bpe", "unigram", "characters"]
@@ -34,9 +32,10 @@ BAHDANAU_READOUTS: tuple[ReadoutName, ...] = ("state", "deep", "maxout")
 
 NAME_PATTERN = r"^\w[\w.-]*$"
 DIRECTION_PATTERN = r"^[a-z]{2,3}-[a-z]{2,3}$"
-COMMENT_COLUMN_MAX = 40
-YAML_LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
-
+PATTERNS = {
+    NAME_PATTERN: "only letters, digits, '.', '_' and '-', the first neither '.' nor '-'",
+    DIRECTION_PATTERN: "two language codes, such as en-de",
+}
 
 ConfigT = TypeVar("ConfigT", bound="Config")
 
@@ -222,19 +221,19 @@ class Config(Section):
         try:
             config, faults, faulty = _validate(cls, values), [], set()
         except ValidationError as error:
-            faults = _describe_all(error)
-            faulty = {_key(fault) for fault in error.errors()}
+            faults = describe(error, cls, PATTERNS)
+            faulty = {key_of(fault) for fault in error.errors()}
             # The rules between keys are tried on what is left when the faulty keys fall back to their defaults.
             remedied = deepcopy(values)
             for fault in error.errors():
-                _prune(remedied, fault["loc"])
+                prune(remedied, fault["loc"])
             try:
                 config = _validate(cls, {"name": "unnamed", **remedied})
             except ValidationError:
-                raise ConfigError(_listing(origin, faults)) from None
+                raise ConfigError(listing(origin, faults)) from None
         faults += [line for line in combination_faults(config) if not _concerns(line, faulty)]
         if faults:
-            raise ConfigError(_listing(origin, faults))
+            raise ConfigError(listing(origin, faults))
         return config
 
 
@@ -258,7 +257,7 @@ def read_yaml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: no such file; the configurations that come with nmt are in configs/") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read as UTF-8 text ({error})") from None
-    values = _parse_yaml(text, str(path))
+    values = yaml_text.parse(text, str(path))
     if not isinstance(values, dict):
         found = "nothing" if values is None else "a list" if isinstance(values, list) else "text"
         raise ConfigError(f"{path}: expected `key: value` lines, found {found}")
@@ -267,31 +266,16 @@ def read_yaml(path: Path) -> dict[str, Any]:
 
 def dump(config: Config) -> str:
     """The whole configuration as YAML, each key with its description beside it."""
-    text = yaml.dump(config.to_dict(), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=sys.maxsize)
-    sections_apart = re.sub(r"^(?=\w+:$)", "\n", text, flags=re.MULTILINE)
-    return comment(sections_apart)
+    return yaml_text.write(config.to_dict(), Config)
 
 
 def comment(text: str) -> str:
-    """The YAML `text` with each key's description as the comment at the end of its line, in place of any that stands there.
-
-    Lines that hold no key of the configuration stay as they are.
+    """The YAML `text` with each key's description beside it, in place of any comment that stands there.
 
     Raises:
         ConfigError: `text` is not valid YAML.
     """
-    _parse_yaml(text, "configuration")
-    lines = YAML_LINE_BREAK.split(text)
-    breaks = [*YAML_LINE_BREAK.findall(text), ""]
-    descriptions: dict[int, str] = {}
-    for line, description in _descriptions(yaml.compose(text, Loader=_Loader), Config):
-        descriptions.setdefault(line, description)  # of several keys in a line the outermost is described
-    # A comment begins after the last token of its line, wherever a "#" may stand before that.
-    widths = {token.end_mark.line: token.end_mark.column for token in yaml.scan(text, Loader=_Loader) if token.end_mark.column}
-    column = max((widths[line] for line in descriptions if widths[line] <= COMMENT_COLUMN_MAX), default=0) + 2
-    for line, description in descriptions.items():
-        lines[line] = f"{lines[line][: widths[line]]:<{column - 2}}  # {description}"
-    return "".join(line + line_break for line, line_break in zip(lines, breaks, strict=True))
+    return yaml_text.comment(text, Config)
 
 
 def differences(old: Config, new: Config) -> dict[str, tuple[Any, Any]]:
@@ -364,112 +348,10 @@ def _validate(cls: type[ConfigT], values: dict[str, Any]) -> ConfigT:
     return cls.model_validate_json(json.dumps(values, default=str), strict=True)
 
 
-def _listing(origin: str, faults: list[str]) -> str:
-    if len(faults) == 1:
-        return f"{origin}: {faults[0]}"
-    return "\n  ".join([f"{origin}: {len(faults)} faults", *faults])
-
-
 def _concerns(line: str, faulty: set[str]) -> bool:
     """Whether a rule between keys was judged by a key that is faulty in itself: then the rule proves nothing."""
     keys = line.partition(":")[0].split(", ")
     return any(key == fault or key.startswith(f"{fault}.") for key in keys for fault in faulty)
-
-
-def _key(fault: Any) -> str:
-    """The dotted key of a fault; pydantic adds the member of a union that was tried, which is no key."""
-    path = [str(part) for part in fault["loc"]]
-    return ".".join(path[:-1] if path[-1] in ("int", "str") and path[-3:-2] == ["columns"] else path)
-
-
-def _describe_all(error: ValidationError) -> list[str]:
-    """A line for each faulty key; where every member of a union was tried, what they want is joined by "or"."""
-    lines: dict[str, str] = {}
-    for fault in error.errors():
-        key = _key(fault)
-        lines[key] = f"{lines[key]} or {_wanted(fault).removeprefix('input should be ')}" if key in lines else _describe(key, fault)
-    return list(lines.values())
-
-
-def _describe(key: str, fault: Any) -> str:
-    kind = fault["type"]
-    if kind == "extra_forbidden":
-        return f"{key}: no such key; {_suggestion(fault['loc'])}"
-    if kind == "missing":
-        return f"{key}: must be given"
-    value = json.dumps(fault["input"], ensure_ascii=False, default=str)
-    if kind == "literal_error":
-        allowed = re.findall(r"'([^']*)'", fault["ctx"]["expected"])
-        near = get_close_matches(str(fault["input"]), allowed, n=1)
-        return f"{key}: {value} is not one of {', '.join(allowed)}" + (f"; did you mean {near[0]}?" if near else "")
-    return f"{key}: {value} is wrong: {_wanted(fault)}"
-
-
-def _wanted(fault: Any) -> str:
-    if fault["type"] == "string_pattern_mismatch":
-        return {
-            NAME_PATTERN: "only letters, digits, '.', '_' and '-', the first neither '.' nor '-'",
-            DIRECTION_PATTERN: "two language codes, such as en-de",
-        }[fault["ctx"]["pattern"]]
-    message: str = fault["msg"]
-    return message[0].lower() + message[1:].replace("an object", "a section (keys and values)")
-
-
-def _suggestion(path: Sequence[Any]) -> str:
-    """What may have been meant by the unknown key at `path`: a like one in its section, or the same one in another."""
-    known = list(_section_at(path[:-1]).model_fields)
-    unknown = str(path[-1])
-    elsewhere = [key for key in _keys(Config) if key.endswith(f".{unknown}")]
-    near = get_close_matches(unknown, known, n=1, cutoff=0.6) or elsewhere[:3]
-    return f"did you mean {' or '.join(near)}?" if near else f"known here: {', '.join(known)}"
-
-
-def _section_at(path: Sequence[Any]) -> type[BaseModel]:
-    section: type[BaseModel] = Config
-    for key in path:
-        section = _section_of(section, str(key)) or section
-    return section
-
-
-def _section_of(parent: type[BaseModel], key: str) -> type[BaseModel] | None:
-    """The section under `key` of `parent`; None if that is a plain value or no key at all."""
-    annotation: Any = parent.model_fields[key].annotation if key in parent.model_fields else None
-    choices = [annotation, *getattr(annotation, "__args__", ())]
-    return next((choice for choice in choices if isinstance(choice, type) and issubclass(choice, BaseModel)), None)
-
-
-def _keys(section: type[BaseModel], prefix: str = "") -> Iterator[str]:
-    """All dotted keys below `section`."""
-    for key in section.model_fields:
-        yield prefix + key
-        below = _section_of(section, key)
-        if below is not None:
-            yield from _keys(below, f"{prefix}{key}.")
-
-
-def _descriptions(node: yaml.Node | None, section: type[BaseModel]) -> Iterator[tuple[int, str]]:
-    """(line from 0, description) of each known key in a composed YAML document."""
-    if not isinstance(node, yaml.MappingNode):
-        return
-    for key, value in node.value:
-        if key.value not in section.model_fields:
-            continue
-        # A quoted text may go over several lines, and takes a comment only after its last.
-        inside_text = isinstance(value, yaml.ScalarNode) and value.style not in ("|", ">")
-        yield (value.end_mark if inside_text else key.end_mark).line, section.model_fields[key.value].description or ""
-        below = _section_of(section, key.value)
-        if below is not None:
-            yield from _descriptions(value, below)
-
-
-def _prune(values: dict[str, Any], path: Sequence[Any]) -> None:
-    here: Any = values
-    for key in path[:-1]:
-        if not isinstance(here, dict) or key not in here:
-            return
-        here = here[key]
-    if isinstance(here, dict):
-        here.pop(path[-1], None)
 
 
 def _override(values: dict[str, Any], override: str) -> None:
@@ -482,7 +364,7 @@ def _override(values: dict[str, Any], override: str) -> None:
         if not isinstance(here.get(section), dict):
             here[section] = {}
         here = here[section]
-    here[last] = _parse_yaml(text, f"--set {override}")
+    here[last] = yaml_text.parse(text, f"--set {override}")
 
 
 def _flatten(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -491,47 +373,3 @@ def _flatten(values: dict[str, Any], prefix: str = "") -> Iterator[tuple[str, An
             yield from _flatten(value, f"{prefix}{key}.")
         else:
             yield f"{prefix}{key}", value
-
-
-class _Loader(yaml.SafeLoader):
-    """YAML, but 1e-4 is a number and `no` is text (as in YAML 1.2), a date is text, and a key given twice is a fault."""
-
-    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
-        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        twice = {str(key) for key in keys if keys.count(key) > 1}
-        if twice:
-            raise yaml.constructor.ConstructorError(None, None, f"given twice: {', '.join(sorted(twice))}", node.start_mark)
-        return super().construct_mapping(node, deep)
-
-
-class _Dumper(yaml.SafeDumper):
-    """Quotes whatever `_Loader`, or another reader, would not take for text."""
-
-    def represent_text(self, text: str) -> yaml.ScalarNode:
-        # Only between double quotes is a line break an escape, so that all of a text stays on its line.
-        style = '"' if YAML_LINE_BREAK.search(text) else None
-        return self.represent_scalar("tag:yaml.org,2002:str", text, style)
-
-
-_FLOAT = re.compile(
-    r"^[-+]?(\d[\d_]*\.[\d_]*([eE][-+]?\d+)?|\.\d[\d_]*([eE][-+]?\d+)?|\d[\d_]*[eE][-+]?\d+|\.(inf|Inf|INF)|\.(nan|NaN|NAN))$"
-)
-_BOOL = re.compile(r"^(true|True|TRUE|false|False|FALSE)$")
-_REPLACED = {f"tag:yaml.org,2002:{kind}" for kind in ("bool", "float", "timestamp")}
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if tag not in _REPLACED]
-    for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
-}
-_Loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+0123456789."))
-_Loader.add_implicit_resolver("tag:yaml.org,2002:bool", _BOOL, list("tTfF"))
-_Dumper.add_representer(str, _Dumper.represent_text)
-_Dumper.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+0123456789."))
-
-
-def _parse_yaml(text: str, origin: str) -> Any:
-    try:
-        return yaml.load(text, Loader=_Loader)
-    except yaml.YAMLError as error:
-        mark = getattr(error, "problem_mark", None)
-        where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise ConfigError(f"{origin}{where}: not valid YAML: {getattr(error, 'problem', None) or error}") from None

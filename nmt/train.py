@@ -1,18 +1,14 @@
 """`nmt train`: prepared data in, a run folder out."""
 
 import signal
-import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from math import exp
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 from torch.optim import Optimizer
-from tqdm import tqdm
 
 from nmt import runs
 from nmt.config import Config, DeviceName, differences
@@ -28,6 +24,7 @@ from nmt.training.checkpoint import Checkpoints, Progress, load_optimizer, load_
 from nmt.training.journal import Journal
 from nmt.training.loop import Hooks, Update, build_optimizer, fit
 from nmt.training.objective import batch_loss
+from nmt.training.screen import Screen, Validation
 
 # What may differ when a training goes on: none of it changes an update.
 RESUMABLE = (
@@ -71,7 +68,7 @@ def run(
         return progress
     progress = replace(progress, finished=None)
     corpus = Corpus.load(config.prepared_folder, "train")
-    screen.begin(model, len(corpus), progress)
+    screen.begin(model, model.device, len(corpus), progress)
     with stop_requested() as stopping, screen:
         hooks = _hooks(model, optimizer, config, folder, progress.step, screen, stopping)
         progress = fit(model, optimizer, corpus, config, progress, hooks)
@@ -100,18 +97,6 @@ def describe(config: Config, folder: Path | None = None) -> str:
     lines.append(f"{'in all':<16}{total:>12,} parameters" + (" (shared ones counted once)" if total < sum(counts.values()) else ""))
     lines.append(f"{len(corpus):,} pairs, {len(plan):,} batches an epoch; the run would be {folder or config.run_folder}")
     return "\n".join(lines)
-
-
-@dataclass(frozen=True)
-class Validation:
-    """Over the dev set. loss: nats per target token, teacher-forced. bleu: greedy, cased, detokenised."""
-
-    loss: float
-    bleu: float
-
-    @property
-    def perplexity(self) -> float:
-        return perplexity(self.loss)
 
 
 class Validator:
@@ -143,107 +128,6 @@ class Validator:
         plan = plan_batches(self.corpus.src.lengths, self.corpus.tgt.lengths, batch_config, seed=seed, epoch=0)
         losses = [batch_loss(self.model, batch.to(self.model.device)) for batch in read_batches(self.corpus, plan)]
         return sum(loss.likelihood.item() for loss in losses) / sum(loss.n_tokens for loss in losses)
-
-
-class Screen:
-    """What is seen of a training, on stderr: a bar at a terminal, else a line at each interval."""
-
-    def __init__(self, folder: Path, config: Config, quiet: bool) -> None:
-        self.folder, self.config, self.quiet = folder, config, quiet
-        self.at_terminal = sys.stderr.isatty() and not quiet
-        self.bar: tqdm[Any] | None = None
-        self.since = _Interval()
-        self.latest: dict[str, Any] = {}
-
-    def __enter__(self) -> None:
-        self.since = _Interval()
-
-    def __exit__(self, *_: object) -> None:
-        if self.bar is not None:
-            self.bar.close()
-
-    def say(self, line: str) -> None:
-        """One line, above the bar."""
-        if not self.quiet:
-            tqdm.write(line, file=sys.stderr)
-            sys.stderr.flush()
-
-    def begin(self, model: Seq2Seq, n_pairs: int, progress: Progress) -> None:
-        """Say what is trained on what."""
-        n_parameters = sum(parameter.numel() for parameter in model.parameters())
-        self.say(
-            f"{self.folder}: {n_parameters:,} parameters, {n_pairs:,} pairs, on {model.device}, {torch.get_num_threads()} threads"
-        )
-        if progress.step:
-            self.say(f"going on from step {progress.step}")
-
-    def update(self, update: Update) -> dict[str, Any]:
-        """Show an update; at the end of an interval also returns what it was, for the journal."""
-        self.since.add(update)
-        if self.at_terminal:
-            self._move_bar(update)
-        if update.step % self.config.training.log_every:
-            return {}
-        self.latest = self.since.summary(update)
-        self.since = _Interval()
-        if not self.at_terminal:
-            self.say(f"step {update.step}  epoch {update.epoch + 1}  {_show(self.latest)}")
-        return self.latest
-
-    def validation(self, step: int, result: Validation, seconds: float) -> None:
-        """Show a validation, which took `seconds`."""
-        self.since.exclude(seconds)
-        figures = f"dev loss {result.loss:.3f}  perplexity {result.perplexity:.2f}  BLEU {result.bleu:.2f}"
-        self.say(f"step {step}  validation  {figures}  ({seconds:.0f} s)")
-
-    def end(self, progress: Progress) -> None:
-        """Say how it ended, and what can be done now."""
-        self.say(f"done after {progress.step} steps and {progress.seconds / 60:.1f} minutes: {progress.finished}")
-        self.say(f'next: nmt evaluate {self.folder}    nmt translate --run {self.folder} "..."')
-
-    def _move_bar(self, update: Update) -> None:
-        if self.bar is None or update.batch == 0:
-            if self.bar is not None:
-                self.bar.close()
-            self.bar = tqdm(
-                total=update.n_batches, initial=update.batch, unit="batch", file=sys.stderr, leave=False, dynamic_ncols=True
-            )
-            self.bar.set_description(f"epoch {update.epoch + 1}/{self.config.training.epochs}", refresh=False)
-        self.bar.set_postfix_str(_show(self.since.summary(update)), refresh=False)
-        self.bar.update()
-
-
-class _Interval:
-    """Sums since the last line of the journal."""
-
-    def __init__(self) -> None:
-        self.begun = time.monotonic()
-        self.objective = self.likelihood = 0.0
-        self.n_tokens = 0
-
-    def add(self, update: Update) -> None:
-        self.objective += update.loss * update.n_tokens
-        self.likelihood += update.likelihood * update.n_tokens
-        self.n_tokens += update.n_tokens
-
-    def exclude(self, seconds: float) -> None:
-        """Time that was not spent on training."""
-        self.begun += seconds
-
-    def summary(self, update: Update) -> dict[str, Any]:
-        return {
-            "loss": self.objective / self.n_tokens,
-            "perplexity": perplexity(self.likelihood / self.n_tokens),
-            "tokens_per_second": self.n_tokens / max(1e-9, time.monotonic() - self.begun),
-            "learning_rate": update.learning_rate,
-            "forcing_ratio": update.forcing_ratio,
-            "gradient_norm": update.gradient_norm,
-        }
-
-
-def perplexity(loss: float) -> float:
-    """exp(loss), short of overflow."""
-    return exp(min(loss, 700))
 
 
 @contextmanager

@@ -219,7 +219,19 @@ def test_values_are_left_as_they_were() -> None:
         ),
         (
             {"source": {"format": "lines", "files": {"en": "a", "de": "b"}, "path": "c"}},
-            "data.source.path, data.source.format: format lines takes `files`, not `path` or `url`",
+            "data.source.path, data.source.format: format lines takes `files`, not `path`",
+        ),
+        (
+            {"source": {"format": "lines", "files": {"en": "a", "de": "b"}, "url": "c"}},
+            "data.source.url, data.source.format: format lines takes `files`, not `url`",
+        ),
+        (
+            {"source": {"format": "lines", "files": {"en": "a", "de": "b"}, "sha256": "c"}},
+            "data.source.sha256, data.source.format: format lines takes `files`, not `sha256`",
+        ),
+        (
+            {"source": {"format": "lines", "files": {"en": "a", "de": "b"}, "columns": {"en": 1, "de": 2}}},
+            "data.source.columns, data.source.format: format lines takes `files`, not `columns`",
         ),
         (
             {"source": {"path": "c", "files": {"en": "a", "de": "b"}}},

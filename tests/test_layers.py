@@ -14,6 +14,8 @@ PACKAGE = ROOT / "nmt"
 # From the bottom to the top: a part imports parts of the lines above its own, and modules of its own folder.
 LAYERS = [
     {"errors"},
+    {"faults"},
+    {"yaml_text"},
     {"config"},
     {"text", "model"},
     {"training", "decoding", "report"},
@@ -25,7 +27,11 @@ LAYERS = [
 LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 
 # Everything up to text is useful, and quick to start, without torch; batches are the one place where ids become tensors.
-WITHOUT_TORCH = [PACKAGE / "__init__.py", PACKAGE / "errors.py", PACKAGE / "config.py", *(PACKAGE / "report").rglob("*.py")]
+WITHOUT_TORCH = [
+    PACKAGE / "__init__.py",
+    *(PACKAGE / f"{name}.py" for name in ("errors", "faults", "yaml_text", "config")),
+    *(PACKAGE / "report").rglob("*.py"),
+]
 WITHOUT_TORCH += [path for path in (PACKAGE / "text").rglob("*.py") if path.name != "batching.py"]
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
