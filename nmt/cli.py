@@ -1,6 +1,7 @@
 """The command line: parse, call, print, exit status. Whatever is heavy is imported inside the commands."""
 
 import json
+import os
 import sys
 from enum import StrEnum
 from pathlib import Path
@@ -157,6 +158,9 @@ def evaluate(
 
 def main() -> None:
     """The entry point: a fault of the user's is one line on stderr and exit status 1, never a traceback."""
+    # OpenMP threads that wait spin. For long, as they do by default, it makes training many times slower as soon as another program
+    # wants a core; this short, it costs nothing on a quiet machine. To be set before torch is imported.
+    os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
     try:
@@ -168,6 +172,8 @@ def main() -> None:
     except BrokenPipeError:  # the reader has had enough, as `| head` does; stdout must not be flushed once more
         sys.stdout = None
         sys.exit(0)
+    except OSError as error:  # a full disk, a folder that may not be written
+        _fail(f"nmt: {error.filename or 'input or output'}: {error.strerror or error}")
 
 
 def _fail(text: str) -> None:

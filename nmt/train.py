@@ -224,7 +224,3 @@ def _may_go_on(progress: Progress, config: Config) -> bool:
         and (training.max_minutes is None or progress.seconds < 60 * training.max_minutes)
         and progress.stale < training.patience
     )
-
-
-def _show(figures: dict[str, Any]) -> str:
-    return f"loss {figures['loss']:.3f}  perplexity {figures['perplexity']:.1f}  {figures['tokens_per_second']:,.0f} tokens/s"

@@ -235,7 +235,7 @@ class Writer:
 
     def thing(self, fillers: str, subject: Nominal, uses: str = "") -> Nominal:
         """An object out of the fillers; `uses` says whether it is definite (d), without adjective (b), worn by each
-        subject (w), and may be counted (c)."""
+        subject (w), not the subject's own (o), and may be counted (c)."""
         if fillers == "people":
             return self.people(subject)
         noun = self.one(expand(fillers))
@@ -256,7 +256,7 @@ class Writer:
         else:
             plural = "c" in uses and self.chance(0.25)
             many = "- - two three many" if noun in expand("food,text,flower") else "two three many"
-            determiners = many if plural else f"a a a the the {own} this"
+            determiners = many if plural else "a a a the the this" if "o" in uses else f"a a a the the {own} this"
         return self.phrase(noun, determiners, plural, 0 if "b" in uses else 0.3)
 
     def place(self, places: str, subject: Nominal, direction: bool = False) -> Words:
@@ -326,7 +326,7 @@ class Writer:
         """The clause, perhaps with a time: an hour where the verb asks for one."""
         if not times or not self.chance(probability):
             return clause
-        time = self.one(WORDS["hour" if "k" in clause.verb.uses and (times == "habit" or self.chance(0.7)) else times])
+        time = self.one(WORDS["hour" if "k" in clause.verb.uses else times])
         return replace(clause, time=time, fronted=time not in WORDS["hour"] and self.chance(front))
 
     def fill(self, clause: Clause, part: str, surely: bool = False) -> Clause:
@@ -547,7 +547,9 @@ class Writer:
             subject = self.phrase(self.one(("dog", "cat")), "the the the our my a this Anna's Tom's")
             if kind == "animal":
                 verb = SPECIAL[self.one(("sitzen", "schlafen"))]
-                clause = Clause(subject, verb, "progressive", place=self.spot(self.one(("spots", "outdoors")), "dative"))
+                clause = Clause(
+                    subject, verb, "progressive", place=self.spot(self.one(("perches", "perches", "outdoors")), "dative")
+                )
                 clause = self.timed(clause, "now", 0.2, 0.4)
             else:
                 verb, spots = (SPECIAL["springen"], "leaps") if kind == "leap" else (SPECIAL["laufen"], "hiding places")
@@ -585,7 +587,7 @@ class Writer:
             return finish(say(earlier, "first", "zuerst") + Words(",", ",") + say(later, "then", "dann"))
         if kind == "morning":
             unsaid = Pronoun(first.pronoun, "", "", "", is_name=True)
-            later = replace(self.clause(first, "h"), subject=unsaid, time=NOTHING, frequency=NOTHING)
+            later = replace(self.clause(first, "h", LISTS["mornings"]), subject=unsaid, time=NOTHING, frequency=NOTHING)
             return finish(say(self.clause(first, "h", "get_up")) + Words("and", "und") + say(later))
         if first.english() == second.english():
             return self.both()
@@ -596,7 +598,9 @@ class Writer:
     def that(self) -> Pair:
         """What somebody knows, thinks, hopes or says."""
         subject = self.subject("I I I I you he she we they")
-        verb = self.one(("wissen", "glauben", "glauben", "hoffen", "sagen", "sein"))
+        verb = self.one(
+            ("wissen", "glauben", "glauben", "hoffen", "sein", "wissen" if subject.pronoun in {"I", "you"} else "sagen")
+        )
         glad = Words("glad", "froh") if verb == "sein" else NOTHING
         matrix = Clause(subject, SPECIAL[verb], complement=glad, negated=verb == "glauben" and self.chance(0.3))
         what = self.clause(self.other(), "fffa" if verb == "hoffen" else "npphsfma")
@@ -697,6 +701,8 @@ class Writer:
         """There is: "es gibt" with the accusative."""
         places, things = self.one(LISTS["surroundings"].split()).split("=")
         place = self.place(places, PRONOUNS["we"])
+        if " a " in place.english:
+            return self.existence()
         noun = self.one([thing for thing in things.split(",") if thing not in place.english])
         plural = self.chance(0.3) and noun not in GROUPS["place"]
         phrase = self.phrase(noun, "two three four many no" if plural else "a a a no", plural)
@@ -734,10 +740,13 @@ class Writer:
 
     def contrast(self) -> Pair:
         """ "The coat is beautiful, but it is too expensive." """
-        noun = self.one([noun for noun in NOUNS if all(self.quality(noun, "-", words) != NOTHING for words in (PRAISE, FAULTS))])
+        nouns = [noun for noun in NOUNS if all(self.quality(noun, "-", words) != NOTHING for words in (PRAISE, FAULTS))]
+        noun = self.one([noun for noun in nouns if noun not in GROUPS["person"]])
         sides = [self.quality(noun, "-", PRAISE), self.quality(noun, "too very", FAULTS)]
         if self.chance(0.3):
             sides = [self.quality(noun, "-", FAULTS), self.quality(noun, "very -", PRAISE)]
+        if {side.english.split()[-1] for side in sides} in [set(pair.split(",")) for pair in LISTS["opposites"].split()]:
+            return self.contrast()
         thing = self.phrase(noun, "the this" if NOUNS[noun].mass or noun in GROUPS["place"] else "the the this my our", described=0)
         one, two = Clause(thing, BE, complement=sides[0]), Clause(stand_in(thing), BE, complement=sides[1])
         return finish(say(one) + Words(", but", ", aber") + say(two))

@@ -440,14 +440,15 @@ def german_middle(clause: Clause) -> str:
 
     Known objects come before the time where a negation or a frequency follows it, and after it elsewhere.
     """
-    objects = [Object(deny(part.nominal), part.case) if clause.negated else part for part in clause.objects]
+    gern = "gern" if clause.modal == LIKE else ""
+    denied = clause.negated and not gern  # "nicht gern" instead of "kein"
+    objects = [Object(deny(part.nominal), part.case) if denied else part for part in clause.objects]
     light = [part.nominal.german(part.case) for part in objects if is_light(part.nominal)]
     known = [part.nominal.german(part.case) for part in objects if part.nominal.known and not is_light(part.nominal)]
     new = [part.nominal.german(part.case) for part in objects if not part.nominal.known]
     nicht = "nicht" if clause.negated and not any(text.startswith("kein") for text in new) else ""
     times = ["" if clause.fronted else clause.time.german, clause.frequency.german]
     early = [*known, *times] if clause.negated or clause.frequency.german else [*times, *known]
-    gern = "gern" if clause.modal == LIKE else ""
     return join(*light, *early, nicht, gern, clause.manner.german, clause.place.german, *new, clause.complement.german)
 
 

@@ -52,7 +52,20 @@ class Checkpoints:
         self.folder = run / "checkpoints"
 
     def save(self, progress: Progress, model: nn.Module, optimizer: Optimizer, *, best: bool) -> None:
-        """Write a checkpoint, point `last` (and `best`) at it, and delete those that nothing points at."""
+        """Write a checkpoint, point `last` (and `best`) at it, and delete those that nothing points at.
+
+        Raises:
+            CheckpointError: it cannot be written; the one before is as it was.
+        """
+        try:
+            self._write(progress, model, optimizer, best=best)
+        except (OSError, SafetensorError) as error:
+            raise CheckpointError(
+                f"{self.folder}: step {progress.step} cannot be written ({error}); earlier checkpoints are intact"
+            ) from None
+        self.delete_unnamed()
+
+    def _write(self, progress: Progress, model: nn.Module, optimizer: Optimizer, *, best: bool) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         name = f"step-{progress.step:08d}"
         if (self.folder / name).exists():  # the same step again, so the same weights: only the progress can differ
@@ -64,7 +77,6 @@ class Checkpoints:
                 _write_json(folder / "progress.json", asdict(progress))
         for pointer in ("last", "best") if best else ("last",):
             _write_json(self.folder / f"{pointer}.json", {"checkpoint": name, "step": progress.step})
-        self.delete_unnamed()
 
     def find(self, pointer: str) -> Path | None:
         """The folder that `last` or `best` names; None where there is none yet.

@@ -18,7 +18,7 @@ from nmt.training.loop import Update
 
 @dataclass(frozen=True)
 class Validation:
-    """Over the dev set. loss: nats per target token, teacher-forced. bleu: greedy, cased, detokenised."""
+    """Over the dev set. loss: nats per target token, teacher-forced. bleu: greedy, detokenised, ignoring case if the model does."""
 
     loss: float
     bleu: float
@@ -36,7 +36,6 @@ class Screen:
         self.at_terminal = sys.stderr.isatty() and not quiet
         self.bar: tqdm[Any] | None = None
         self.since = _Interval()
-        self.latest: dict[str, Any] = {}
 
     def __enter__(self) -> None:
         self.since = _Interval()
@@ -65,11 +64,11 @@ class Screen:
             self._move_bar(update)
         if update.step % self.config.training.log_every:
             return {}
-        self.latest = self.since.summary(update)
+        summary = self.since.summary(update)
         self.since = _Interval()
         if not self.at_terminal:
-            self.say(f"step {update.step}  epoch {update.epoch + 1}  {_show(self.latest)}")
-        return self.latest
+            self.say(f"step {update.step}  epoch {update.epoch + 1}  {_show(summary)}")
+        return summary
 
     def validation(self, step: int, result: Validation, seconds: float) -> None:
         """Show a validation, which took `seconds`."""
@@ -125,3 +124,7 @@ class _Interval:
 def perplexity(loss: float) -> float:
     """exp(loss), short of overflow."""
     return exp(min(loss, 700))
+
+
+def _show(figures: dict[str, Any]) -> str:
+    return f"loss {figures['loss']:.3f}  perplexity {figures['perplexity']:.1f}  {figures['tokens_per_second']:,.0f} tokens/s"
