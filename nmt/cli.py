@@ -1,17 +1,45 @@
 """The command line: parse, call, print, exit status. Whatever is heavy is imported inside the commands."""
 
+import io
 import json
 import os
 import sys
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NoReturn
 
 import typer
+import typer.core
 
 from nmt.errors import NmtError
 
+
+class Commands(typer.core.TyperGroup):
+    """The commands; a fault of the user's is one line on stderr and exit status 1, never a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was typed."""
+        try:
+            return super().invoke(ctx)
+        except NmtError as error:
+            fail(str(error))
+        except KeyboardInterrupt:
+            fail("interrupted", status=130)
+        except BrokenPipeError:  # the reader has had enough, as `| head` does; nothing more can be written to it
+            sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (for what is flushed at exit)
+            sys.exit(0)
+        except OSError as error:  # a full disk, a folder that may not be written
+            fail(f"{error.filename or 'input or output'}: {error.strerror or error}")
+
+
+def fail(text: str, status: int = 1) -> NoReturn:
+    """Say what is wrong, and leave."""
+    print(f"nmt: {text}", file=sys.stderr)
+    sys.exit(status)
+
+
 app = typer.Typer(
+    cls=Commands,
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -115,6 +143,8 @@ def translate(
 ) -> None:
     from nmt import translate as command
 
+    if sys.stdout is None and output is None:
+        raise NmtError("stdout is closed; write into a file with -o")
     lines, chunk = command.source_lines(sentences or [], file)
     translations = command.run(lines, run, device=device.value, beam=beam, chunk=chunk)
     if attention is not None:
@@ -136,6 +166,9 @@ def evaluate(
         list[Path] | None, typer.Option("--references", help="Its references; may be repeated.", metavar="FILE")
     ] = None,
     min_bleu: Annotated[float | None, typer.Option("--min-bleu", help="Exit with status 1 if BLEU is below.")] = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", help="The prepared folder, if it is not where it was in training.", metavar="DIR")
+    ] = None,
     beam: BeamOption = None,
     as_json: JsonOption = False,
     device: DeviceOption = Device.auto,
@@ -147,7 +180,7 @@ def evaluate(
     if hypotheses is not None:
         evaluation = command.run_files(hypotheses, references or [])
     else:
-        evaluation = command.run(run, split=split.value, device=device.value, beam=beam)
+        evaluation = command.run(run, split=split.value, prepared=data, device=device.value, beam=beam)
     if as_json:
         _print_json(evaluation.to_dict())
     else:
@@ -157,28 +190,14 @@ def evaluate(
 
 
 def main() -> None:
-    """The entry point: a fault of the user's is one line on stderr and exit status 1, never a traceback."""
+    """The entry point."""
     # OpenMP threads that wait spin. For long, as they do by default, it makes training many times slower as soon as another program
     # wants a core; this short, it costs nothing on a quiet machine. To be set before torch is imported.
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     for stream in (sys.stdout, sys.stderr):
-        stream.reconfigure(encoding="utf-8", errors="replace")  # type: ignore[union-attr]
-    try:
-        app()
-    except NmtError as error:
-        _fail(f"nmt: {error}")
-    except KeyboardInterrupt:
-        _fail("nmt: interrupted")
-    except BrokenPipeError:  # the reader has had enough, as `| head` does; stdout must not be flushed once more
-        sys.stdout = None
-        sys.exit(0)
-    except OSError as error:  # a full disk, a folder that may not be written
-        _fail(f"nmt: {error.filename or 'input or output'}: {error.strerror or error}")
-
-
-def _fail(text: str) -> None:
-    print(text, file=sys.stderr)
-    sys.exit(1)
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="replace")
+    app()
 
 
 def _print_json(value: Any) -> None:

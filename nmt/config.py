@@ -27,6 +27,7 @@ ForcingSchedule = Literal["constant", "linear", "exponential", "inverse_sigmoid"
 LearningRateSchedule = Literal["constant", "inverse_sqrt", "linear", "cosine"]
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
 
+SIZED_SCORES: tuple[ScoreName, ...] = ("concat", "additive", "concat_shared")
 LUONG_READOUTS: tuple[ReadoutName, ...] = ("attentional", "concat")
 BAHDANAU_READOUTS: tuple[ReadoutName, ...] = ("state", "deep", "maxout")
 
@@ -286,7 +287,7 @@ def differences(old: Config, new: Config) -> dict[str, tuple[Any, Any]]:
 
 def combination_faults(config: Config) -> list[str]:
     """Rules between keys: one line for each combination that cannot work, naming the keys."""
-    return [*_data_faults(config), *_model_faults(config.model)]
+    return [*_data_faults(config), *_model_faults(config.model), *_training_faults(config.training)]
 
 
 def _data_faults(config: Config) -> Iterator[str]:
@@ -330,6 +331,10 @@ def _model_faults(model: ModelConfig) -> Iterator[str]:
         yield f"model.attention.score, model.decoder.hidden_size: {attention.score} needs equal sizes ({sizes}); or use general"
     if attention.scaled and attention.score not in ("dot", "general"):
         yield f"model.attention.scaled, model.attention.score: only dot and general can be scaled, not {attention.score}"
+    if attention.size is not None and attention.score not in SIZED_SCORES:
+        yield f"model.attention.size, model.attention.score: {attention.score} has no inner size; {', '.join(SIZED_SCORES)} have"
+    if decoder.readout_size is not None and decoder.readout in ("concat", "state"):
+        yield f"model.decoder.readout_size, model.decoder.readout: the size of {decoder.readout} follows from the other sizes"
     if model.bridge == "copy" and encoder.output_size != decoder.hidden_size:
         yield f"model.bridge, model.decoder.hidden_size: copy needs equal sizes ({sizes}); or use dense"
     if model.bridge == "copy" and (encoder.cell == "lstm") != (decoder.cell == "lstm"):
@@ -341,6 +346,12 @@ def _model_faults(model: ModelConfig) -> Iterator[str]:
         yield f"model.decoder.readout, model.decoder.kind: {decoder.kind} takes {' or '.join(allowed)}, not {decoder.readout}"
     if decoder.input_feeding and (decoder.kind != "luong" or decoder.readout != "attentional"):
         yield "model.decoder.input_feeding, model.decoder.readout: input feeding needs kind luong with readout attentional"
+
+
+def _training_faults(training: TrainingConfig) -> Iterator[str]:
+    rate = training.learning_rate
+    if rate.floor > rate.peak:
+        yield f"training.learning_rate.floor, training.learning_rate.peak: the floor {rate.floor:g} is above the peak {rate.peak:g}"
 
 
 def _validate(cls: type[ConfigT], values: dict[str, Any]) -> ConfigT:

@@ -1,7 +1,7 @@
 """`nmt evaluate`: scores of a run, or of any file of translations."""
 
 import json
-import os
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,9 +10,10 @@ from typing import Any, Literal
 from nmt import __version__, runs
 from nmt.config import DeviceName
 from nmt.errors import DataError
+from nmt.files import write_text
 from nmt.report.scores import Score, format_table, score
-from nmt.text.corpus import load_manifest, read_lines
-from nmt.training.checkpoint import Checkpoints, read_progress
+from nmt.text.corpus import read_lines
+from nmt.training.checkpoint import read_progress
 
 METRICS = ("BLEU", "chrF")
 BOOTSTRAP = 1000  # resamples for the confidence intervals
@@ -56,40 +57,41 @@ def run(
     folder: Path | None = None,
     *,
     split: Literal["dev", "test"] = "test",
+    prepared: Path | None = None,
     device: DeviceName = "auto",
     beam: int | None = None,
 ) -> Evaluation:
     """Translate a split of the run's prepared data and score it; translations and scores are kept in the run's `evaluation/`.
 
+    Args:
+        prepared: where the prepared data is now, if it was moved.
+
     Raises:
         CheckpointError: there is no run, or it cannot be read.
-        DataError: the prepared data is not there.
+        DataError: the prepared data is not there, or not what the run was trained on.
     """
     folder = runs.find(folder)
     config = runs.load_config(folder)
-    prepared = config.prepared_folder
-    load_manifest(prepared)
+    prepared = prepared or config.prepared_folder
+    runs.check_data(folder, prepared)
     sources, references = read_lines(prepared, split, "src"), read_lines(prepared, split, "tgt")
-    translator = runs.load_translator(folder, device=device, beam=beam)
+    checkpoint = runs.find_checkpoint(folder)
+    step = read_progress(checkpoint).step
+    translator = runs.load_translator(folder, checkpoint=checkpoint, device=device, beam=beam)
     hypotheses = [translation.text for translation in translator.translate(sources)]
-    checkpoints = Checkpoints(folder)
-    checkpoint = checkpoints.find("best") or checkpoints.find("last")
-    assert checkpoint is not None
     used = translator.options.beam
     details = {
         "run": str(folder),
-        "step": read_progress(checkpoint).step,
+        "step": step,
         "split": split,
         "beam": used,
         "length_penalty": translator.options.length_penalty,
         "sentences": len(references),
         "version": __version__,
     }
-    subject = f"{folder}, step {details['step']}, {split} split, {len(references):,} sentences, beam {used}"
+    subject = f"{folder}, step {step}, {split} split, {len(references):,} sentences, beam {used}"
     evaluation = _evaluate(subject, hypotheses, [references], details, lowercase=config.tokenizer.lowercase)
-    name = f"{split}-step-{details['step']:08d}-beam-{used}"
-    _write(folder / "evaluation" / f"{name}.txt", "".join(f"{line}\n" for line in hypotheses))
-    _write(folder / "evaluation" / f"{name}.json", json.dumps(evaluation.to_dict(), indent=2, ensure_ascii=False))
+    _keep(folder / "evaluation" / f"{split}-step-{step:08d}-beam-{used}", hypotheses, evaluation)
     return evaluation
 
 
@@ -126,8 +128,11 @@ def _read_text(path: Path) -> list[str]:
     return text.removesuffix("\n").replace("\r\n", "\n").split("\n") if text else []
 
 
-def _write(path: Path, text: str) -> None:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.tmp")
-    temporary.write_text(text, encoding="utf-8")
-    os.replace(temporary, path)
+def _keep(stem: Path, hypotheses: Sequence[str], evaluation: Evaluation) -> None:
+    """Write translations and scores; the scores are worth having even where the run cannot be written."""
+    try:
+        stem.parent.mkdir(parents=True, exist_ok=True)
+        write_text(stem.with_suffix(".txt"), "".join(f"{line}\n" for line in hypotheses))
+        write_text(stem.with_suffix(".json"), json.dumps(evaluation.to_dict(), indent=2, ensure_ascii=False))
+    except OSError as error:
+        print(f"nmt: {stem.parent}: the scores are not kept there ({error.strerror})", file=sys.stderr)

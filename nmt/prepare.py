@@ -8,15 +8,15 @@ import hashlib
 import json
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from nmt import __version__
-from nmt.config import Config, SourceConfig, differences
-from nmt.errors import ConfigError, DataError
+from nmt.config import Config, SourceConfig
+from nmt.errors import DataError
 from nmt.text import corpus
 from nmt.text.download import fetch
 from nmt.text.encoding import SIDES
@@ -57,7 +57,7 @@ def run(config: Config, folder: Path | None = None, *, overwrite: bool = False, 
         recover(folder)
     existing = _existing(folder, overwrite)
     if existing is not None:
-        _refuse_other(folder, list(_config_differences(existing, config)))
+        _refuse_other(folder, list(corpus.config_differences(existing, config)))
     inputs = _locate(config)
     if existing is not None:
         _refuse_other(folder, _input_differences(existing, inputs))
@@ -74,6 +74,7 @@ def run(config: Config, folder: Path | None = None, *, overwrite: bool = False, 
 
 
 def _write_manifest(config: Config, inputs: list[Input], report: dict[str, Any], folder: Path) -> dict[str, Any]:
+    files = sorted(path for path in folder.iterdir() if path.name in FILES)
     manifest: dict[str, Any] = {
         "format": corpus.FORMAT,
         "format_version": corpus.FORMAT_VERSION,
@@ -81,11 +82,21 @@ def _write_manifest(config: Config, inputs: list[Input], report: dict[str, Any],
         "inputs": [{**asdict(item), "path": str(item.path)} for item in inputs],
         "config": {key: value for key, value in config.to_dict().items() if key in ("data", "tokenizer", "vocabulary")},
         **report,
-        "files": {path.name: path.stat().st_size for path in sorted(folder.iterdir()) if path.name in FILES},
+        "files": {path.name: path.stat().st_size for path in files},
+        "content": _digest(files),
     }
     text = json.dumps(manifest, ensure_ascii=False, indent=2)
     (folder / corpus.MANIFEST).write_bytes(f"{text}\n".encode())
     return manifest
+
+
+def _digest(files: Sequence[Path]) -> str:
+    """SHA-256 of all that was prepared, by which a run knows the data that it was trained on."""
+    digests = []
+    for path in files:
+        with path.open("rb") as file:
+            digests.append(f"{hashlib.file_digest(file, 'sha256').hexdigest()}  {path.name}\n")
+    return hashlib.sha256("".join(digests).encode()).hexdigest()
 
 
 def _existing(folder: Path, overwrite: bool) -> dict[str, Any] | None:
@@ -112,20 +123,6 @@ def _refuse_other(folder: Path, found: list[str]) -> None:
     if found:
         what = "; ".join(found)
         raise DataError(f"{folder}: holds another preparation ({what}); --overwrite replaces it, -o names another folder")
-
-
-def _config_differences(manifest: dict[str, Any], config: Config) -> Iterator[str]:
-    """Where the folder's configuration differs, except for what leaves the outcome as it is: files are known by their SHA-256."""
-    try:
-        old = Config.from_dict({"name": config.name, **manifest["config"]})
-    except (ConfigError, KeyError, TypeError):
-        yield "the configuration is of another version"
-        return
-    for key, (there, here) in differences(old, config).items():
-        parts = key.split(".")
-        same = key in ("data.workers", "data.prepared") or parts[-1] in ("path", "url", "sha256") or "files" in parts
-        if parts[0] in ("data", "tokenizer", "vocabulary") and not same:
-            yield f"{key} is {json.dumps(there, ensure_ascii=False)} there and {json.dumps(here, ensure_ascii=False)} here"
 
 
 def _input_differences(manifest: dict[str, Any], inputs: list[Input]) -> list[str]:

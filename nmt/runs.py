@@ -1,19 +1,20 @@
 """The run folder: what training leaves behind and translation reads. It explains itself and can be moved whole.
 
-config.yaml   src.vocab.txt  tgt.vocab.txt  [src.spm.model  tgt.spm.model]
+config.yaml   manifest.json (of the prepared data)  src.vocab.txt  tgt.vocab.txt  [src.spm.model  tgt.spm.model]
 checkpoints/  journal.jsonl  evaluation/
 """
 
-import os
 import shutil
 from pathlib import Path
 
 from nmt.config import Config, DeviceName, dump, load
 from nmt.decoding.search import SearchOptions
 from nmt.decoding.translator import Translator
-from nmt.errors import CheckpointError
+from nmt.errors import CheckpointError, DataError
+from nmt.files import replacing, write_text
 from nmt.model.device import pick_device
 from nmt.model.seq2seq import Seq2Seq
+from nmt.text.corpus import MANIFEST, load_manifest
 from nmt.text.tokenizers import Tokenizer, load_tokenizer
 from nmt.text.vocabulary import Vocabulary
 from nmt.training.checkpoint import Checkpoints, load_weights
@@ -30,16 +31,21 @@ def holds_run(folder: Path) -> bool:
 def create(folder: Path, config: Config, prepared: Path) -> None:
     """Make `folder` a run: its configuration, and the vocabularies and tokenizers of the prepared data."""
     folder.mkdir(parents=True, exist_ok=True)
-    for path in [*prepared.glob("*.vocab.txt"), *prepared.glob("*.spm.model")]:
-        shutil.copyfile(path, folder / path.name)
+    for path in [*prepared.glob("*.vocab.txt"), *prepared.glob("*.spm.model"), prepared / MANIFEST]:
+        with replacing(folder / path.name) as temporary:
+            shutil.copyfile(path, temporary)
     write_config(folder, config)
 
 
 def write_config(folder: Path, config: Config) -> None:
     """Write or replace the run's configuration."""
-    temporary = folder / f".{CONFIG}.tmp"
-    temporary.write_text(dump(config), encoding="utf-8")
-    os.replace(temporary, folder / CONFIG)
+    write_text(folder / CONFIG, dump(config))
+
+
+def check_data(folder: Path, prepared: Path) -> None:
+    """Raises: DataError if `prepared` is not there, or is not what the run in `folder` was trained on."""
+    if load_manifest(folder)["content"] != load_manifest(prepared)["content"]:
+        raise DataError(f"{prepared}: is not the data that {folder} was trained on; it has been prepared anew since")
 
 
 def find(folder: Path | None) -> Path:
@@ -77,17 +83,30 @@ def load_tokenizers(folder: Path, config: Config) -> tuple[Tokenizer, Tokenizer]
     )
 
 
-def load_translator(folder: Path, *, device: DeviceName = "auto", beam: int | None = None) -> Translator:
-    """The best model of a run (the last, where none has been validated), ready to translate.
+def find_checkpoint(folder: Path) -> Path:
+    """The best checkpoint of a run; the last, where none has been validated.
 
     Raises:
-        CheckpointError: the folder holds no run, or no checkpoint that can be read.
+        CheckpointError: there is none.
     """
-    config = load_config(find(folder))
     checkpoints = Checkpoints(folder)
     checkpoint = checkpoints.find("best") or checkpoints.find("last")
     if checkpoint is None:
         raise CheckpointError(f"{folder}: has no checkpoint yet; go on with `nmt train -c {folder / CONFIG} -o {folder} --resume`")
+    return checkpoint
+
+
+def load_translator(
+    folder: Path, *, checkpoint: Path | None = None, device: DeviceName = "auto", beam: int | None = None
+) -> Translator:
+    """The model of a run, ready to translate: that of `checkpoint`, or the best.
+
+    Raises:
+        CheckpointError: the folder holds no run, or no checkpoint that can be read.
+        ConfigError, DataError: the run's configuration, vocabularies or tokenizers are missing or damaged.
+    """
+    config = load_config(find(folder))
+    checkpoint = checkpoint or find_checkpoint(folder)
     vocabularies = load_vocabularies(folder)
     model = Seq2Seq(config.model, len(vocabularies[0]), len(vocabularies[1]))
     load_weights(checkpoint, model)

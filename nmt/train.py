@@ -1,5 +1,6 @@
 """`nmt train`: prepared data in, a run folder out."""
 
+import os
 import signal
 import time
 from collections.abc import Callable, Iterator
@@ -8,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import torch
+from filelock import FileLock, Timeout
 from torch.optim import Optimizer
 
 from nmt import runs
@@ -19,14 +21,14 @@ from nmt.model.device import pick_device
 from nmt.model.seq2seq import Seq2Seq
 from nmt.report.scores import score
 from nmt.text.batching import plan_batches, read_batches
-from nmt.text.corpus import Corpus, load_manifest, read_lines
+from nmt.text.corpus import Corpus, config_differences, load_manifest, read_lines
 from nmt.training.checkpoint import Checkpoints, Progress, load_optimizer, load_weights, read_progress
 from nmt.training.journal import Journal
 from nmt.training.loop import Hooks, Update, build_optimizer, fit
 from nmt.training.objective import batch_loss
 from nmt.training.screen import Screen, Validation
 
-# What may differ when a training goes on: none of it changes an update.
+# What may differ when a training goes on: none of it changes an update (the data itself is compared by its content).
 RESUMABLE = (
     "training.epochs",
     "training.max_steps",
@@ -52,26 +54,28 @@ def run(
     """
     folder = folder or config.run_folder
     _check_prepared(config)
+    place = pick_device(device)
+    corpus = Corpus.load(config.prepared_folder, "train")
     if config.training.threads:
         torch.set_num_threads(config.training.threads)
-    checkpoint = _open_folder(folder, config, resume)
-    model = _build_model(config, folder).to(pick_device(device))
-    optimizer = build_optimizer(model, config)
-    progress = Progress()
-    if checkpoint is not None:
-        progress = read_progress(checkpoint)
-        load_weights(checkpoint, model)
-        load_optimizer(checkpoint, model, optimizer)
-    screen = Screen(folder, config, quiet)
-    if progress.finished is not None and not _may_go_on(progress, config):
-        screen.say(f"{folder}: finished before, at step {progress.step} ({progress.finished})")
-        return progress
-    progress = replace(progress, finished=None)
-    corpus = Corpus.load(config.prepared_folder, "train")
-    screen.begin(model, model.device, len(corpus), progress)
-    with stop_requested() as stopping, screen:
-        hooks = _hooks(model, optimizer, config, folder, progress.step, screen, stopping)
-        progress = fit(model, optimizer, corpus, config, progress, hooks)
+    with _sole_training(folder):
+        checkpoint = _open_folder(folder, config, resume)
+        model = _build_model(config, folder).to(place)
+        optimizer = build_optimizer(model, config)
+        progress = Progress()
+        if checkpoint is not None:
+            progress = read_progress(checkpoint)
+            load_weights(checkpoint, model)
+            load_optimizer(checkpoint, model, optimizer)
+        screen = Screen(folder, config, quiet)
+        if checkpoint is not None and not _may_go_on(progress, config):
+            screen.say(f"{folder}: trained already, to step {progress.step} ({progress.finished or 'nothing is left to do'})")
+            return progress
+        progress = replace(progress, finished=None)
+        screen.begin(model, place, len(corpus), progress)
+        with stop_requested() as stopping, screen:
+            hooks = _hooks(model, optimizer, config, folder, progress.step, screen, stopping)
+            progress = fit(model, optimizer, corpus, config, progress, hooks)
     if progress.finished is None:
         raise TrainingError(
             f"interrupted; step {progress.step} is saved in {folder}: the same command with --resume goes on from there"
@@ -140,6 +144,7 @@ def stop_requested() -> Iterator[Callable[[], bool]]:
         if asked and number == signal.SIGINT:
             raise KeyboardInterrupt
         asked = True
+        os.write(2, b"\nstopping after this step, and saving; Ctrl-C again stops at once, without saving\n")
 
     before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
@@ -176,15 +181,21 @@ def _hooks(
 
 def _check_prepared(config: Config) -> None:
     """Raises: DataError if the prepared folder is missing, or was made with other settings than these."""
-    made = load_manifest(config.prepared_folder)["config"]
-    asked = config.to_dict()
-    for section in ("tokenizer", "vocabulary"):
-        if made[section] != asked[section]:
-            raise DataError(
-                f"{config.prepared_folder}: prepared with another {section} ({made[section]}); run `nmt prepare` with --overwrite"
-            )
-    if made["data"]["direction"] != config.data.direction:
-        raise DataError(f"{config.prepared_folder}: prepared for {made['data']['direction']}; run `nmt prepare` with --overwrite")
+    folder = config.prepared_folder
+    found = list(config_differences(load_manifest(folder), config))
+    if found:
+        raise DataError(f"{folder}: prepared with another configuration ({'; '.join(found)}); run `nmt prepare` with --overwrite")
+
+
+@contextmanager
+def _sole_training(folder: Path) -> Iterator[None]:
+    """Raises: TrainingError if another process trains in `folder`."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(folder.parent / f".{folder.name}.lock", blocking=False):
+            yield
+    except Timeout:
+        raise TrainingError(f"{folder}: another training is running in it") from None
 
 
 def _open_folder(folder: Path, config: Config, resume: bool) -> Path | None:
@@ -203,6 +214,7 @@ def _open_folder(folder: Path, config: Config, resume: bool) -> Path | None:
             f"{folder}: cannot go on, the configuration differs; train elsewhere with -o, or set it back\n  {listing}"
         )
     runs.write_config(folder, config)
+    runs.check_data(folder, config.prepared_folder)
     checkpoints = Checkpoints(folder)
     checkpoints.delete_unnamed()
     return checkpoints.find("last")

@@ -1,7 +1,6 @@
 """`nmt translate`: sentences in, translations out, one line for each line."""
 
 import json
-import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
@@ -13,6 +12,7 @@ import numpy as np
 from nmt.config import DeviceName
 from nmt.decoding.translator import Translation
 from nmt.errors import ConfigError, DataError
+from nmt.files import replacing
 from nmt.report import heatmap
 from nmt.runs import find, load_translator
 
@@ -78,15 +78,17 @@ def write_file(translations: Iterable[Translation], path: Path, *, as_json: bool
     Raises:
         DataError: it cannot be written.
     """
-    temporary = path.with_name(f".{path.name}.tmp")
+    if path.is_dir() or not path.parent.is_dir():
+        raise DataError(f"{path}: is a folder; name a file" if path.is_dir() else f"{path.parent}: no such folder")
     try:
-        with temporary.open("w", encoding="utf-8", newline="\n") as file:
+        if path.exists() and not path.is_file():  # a device or a pipe is written to, not replaced
+            with path.open("w", encoding="utf-8", newline="\n") as file:
+                write(translations, file, as_json=as_json)
+            return
+        with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
             write(translations, file, as_json=as_json)
-        os.replace(temporary, path)
     except OSError as error:
-        raise DataError(f"{path}: cannot be written ({error.strerror})") from None
-    finally:
-        temporary.unlink(missing_ok=True)
+        raise DataError(f"{path}: cannot be written ({error.strerror or error})") from None
 
 
 def to_dict(translation: Translation) -> dict[str, Any]:
@@ -113,7 +115,8 @@ def draw_attention(translations: Iterable[Translation], picture: Path) -> Iterat
     if len(passed) != 1 or passed[0].attention is None:
         raise ConfigError(f"--attention {picture}: draws one sentence; give exactly one")
     (translation,) = passed
-    assert translation.attention is not None
+    if translation.attention is None or not translation.attention.any():
+        raise ConfigError("--attention: this model looks at nothing (model.attention.score: none)")
     source = [*translation.src_tokens, "<eos>"]
     output = [*translation.tokens, *(["<eos>"] if translation.complete else [])]
     heatmap.draw(source, output, np.asarray(translation.attention), picture)
@@ -131,6 +134,8 @@ def source_lines(sentences: Sequence[str], file: Path | None) -> tuple[Iterable[
     if sentences:
         return sentences, CHUNK
     if file is None or str(file) == "-":
+        if sys.stdin is None:
+            raise DataError("stdin is closed; give sentences or --file")
         # Someone at a keyboard waits for each line; a pipe is faster in sorted chunks.
         return read_lines(sys.stdin.buffer, "stdin"), 1 if sys.stdin.isatty() else CHUNK
     return read_file(file), CHUNK

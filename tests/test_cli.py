@@ -14,6 +14,7 @@ from pathlib import Path
 
 import pytest
 import yaml
+from filelock import FileLock
 
 from nmt import cli
 
@@ -103,7 +104,7 @@ def test_version(nmt: Run) -> None:
 def test_a_run_folder_explains_itself(trained: Path) -> None:
     run = trained / "runs" / "small"
     names = {path.name for path in run.iterdir()}
-    assert names == {"config.yaml", "src.vocab.txt", "tgt.vocab.txt", "checkpoints", "journal.jsonl"}
+    assert names == {"config.yaml", "manifest.json", "src.vocab.txt", "tgt.vocab.txt", "checkpoints", "journal.jsonl"}
     assert {path.name for path in (run / "checkpoints").iterdir()} >= {"last.json", "best.json", "step-00000024"}
     events = [json.loads(line) for line in (run / "journal.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [(event["event"], event["step"]) for event in events] == [
@@ -226,7 +227,45 @@ def test_train_before_prepare(nmt: Run, inside: Path, tmp_path: Path) -> None:
 def test_train_on_data_prepared_otherwise(nmt: Run, inside: Path, tmp_path: Path) -> None:
     result = nmt("train", "-c", "small.yaml", "--set", "tokenizer.lowercase=true", "-o", tmp_path / "run")
     assert result.status == 1
-    assert "prepared with another tokenizer" in result.err
+    assert "prepared with another configuration (tokenizer.lowercase is false there and true here)" in result.err
+    other = nmt("train", "-c", "small.yaml", "--set", "data.split.seed=9", "-o", tmp_path / "run", "--dry-run")
+    assert "data.split.seed is 1 there and 9 here" in other.err
+
+
+def test_data_prepared_anew_under_a_run(nmt: Run, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shutil.copytree(trained, tmp_path / "all")
+    monkeypatch.chdir(tmp_path / "all")
+    lines = Path("pairs.tsv").read_text(encoding="utf-8").splitlines(keepends=True)
+    Path("other.tsv").write_text("".join(lines[:-1]), encoding="utf-8")
+    here = ["-c", "small.yaml", "--set", "data.prepared=prepared"]
+    assert nmt("prepare", *here, "--set", "data.source.path=other.tsv", "--overwrite").status == 0
+    scored = nmt("evaluate", "runs/small", "--data", "prepared")
+    assert (scored.status, scored.out) == (1, "")
+    assert "is not the data that runs/small was trained on" in scored.err
+    resumed = nmt("train", *here, "--resume", "--set", "data.source.path=other.tsv", "--set", "training.max_steps=30")
+    assert resumed.status == 1
+
+
+def test_a_training_that_cannot_start_leaves_no_run(nmt: Run, inside: Path, tmp_path: Path) -> None:
+    result = nmt("train", "-c", "small.yaml", "-o", tmp_path / "run", "--device", "mps")
+    assert "--device mps: not available here; available: cpu" in result.err
+    assert not (tmp_path / "run").exists()
+
+
+def test_one_training_at_a_time(nmt: Run, inside: Path, tmp_path: Path) -> None:
+    with FileLock(tmp_path / ".run.lock"):
+        assert "another training is running in it" in nmt("train", "-c", "small.yaml", "-o", tmp_path / "run").err
+
+
+def test_evaluate_a_run_that_was_moved_and_cannot_be_written(nmt: Run, inside: Path, tmp_path: Path) -> None:
+    run = tmp_path / "moved"
+    shutil.copytree(inside / "runs" / "small", run)
+    shutil.rmtree(run / "evaluation", ignore_errors=True)
+    (run / "evaluation").write_text("not a folder")
+    result = nmt("evaluate", run, "--data", inside / "prepared")
+    assert result.status == 0
+    assert "BLEU" in result.out
+    assert "the scores are not kept there" in result.err
 
 
 def test_translate_before_train(nmt: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,6 +282,48 @@ def test_a_run_without_a_checkpoint(nmt: Run, inside: Path, tmp_path: Path) -> N
     run = tmp_path / "run"
     shutil.copytree(inside / "runs" / "small", run, ignore=shutil.ignore_patterns("checkpoints"))
     assert "has no checkpoint yet; go on with `nmt train" in nmt("translate", "--run", run, "Hello.").err
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (lambda run: (run / "src.vocab.txt").unlink(), "src.vocab.txt: no such vocabulary"),
+        (lambda run: (run / "config.yaml").write_text("name: [", encoding="utf-8"), "config.yaml, line 1, column"),
+        (
+            lambda run: (run / "tgt.vocab.txt").write_bytes(b"".join((run / "tgt.vocab.txt").read_bytes().splitlines(True)[:-1])),
+            "does not fit",
+        ),
+        (lambda run: (run / "checkpoints" / "best.json").write_text("{}"), "best.json: damaged"),
+    ],
+)
+def test_a_damaged_run(nmt: Run, inside: Path, tmp_path: Path, damage: Callable[[Path], object], message: str) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(inside / "runs" / "small", run)
+    damage(run)
+    result = nmt("translate", "--run", run, "Hello.")
+    assert (result.status, result.out, result.err.count("\n")) == (1, "", 1)
+    assert message in result.err
+
+
+def test_where_output_cannot_go(nmt: Run, inside: Path, tmp_path: Path) -> None:
+    assert "is a folder; name a file" in nmt("translate", "Hello.", "-o", tmp_path).err
+    assert "no such folder" in nmt("translate", "Hello.", "-o", tmp_path / "none" / "out.txt").err
+    assert nmt("translate", "Hello.", "-o", "/dev/null").status == 0
+    assert not Path("/dev/null").is_file()
+    link = tmp_path / "link.txt"
+    link.symlink_to(tmp_path / "target.txt")
+    assert nmt("translate", "Hello.", "-o", link).status == 0
+    assert link.is_symlink()
+    assert (tmp_path / "target.txt").read_text(encoding="utf-8").count("\n") == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_full_disk(trained: Path) -> None:
+    command = f"{sys.executable} -m nmt translate Hello. > /dev/full"
+    done = subprocess.run(["bash", "-c", command], cwd=trained, capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "Traceback" not in done.stderr
+    assert "No space left on device" in done.stderr
 
 
 def test_input_that_is_not_utf8(nmt: Run, inside: Path, tmp_path: Path) -> None:
@@ -305,6 +386,17 @@ def test_interrupted_training_saves_and_says_how_to_go_on(trained: Path, tmp_pat
 
 def test_the_reader_of_a_pipe_may_leave(trained: Path) -> None:
     command = f"yes 'The dog sleeps.' | head -5000 | {sys.executable} -m nmt translate --beam 1 | head -1"
-    done = subprocess.run(["bash", "-o", "pipefail", "-c", command], cwd=trained, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["bash", "-c", f"{command}; exit ${{PIPESTATUS[2]}}"], cwd=trained, capture_output=True, text=True, check=False
+    )
     assert done.stdout.count("\n") == 1
     assert done.stderr == ""
+    assert done.returncode == 0
+
+
+def test_closed_streams(trained: Path) -> None:
+    for redirection, text in (("<&-", "stdin is closed; give sentences or --file"), ("Hello. >&-", "stdout is closed; write into a file with -o")):
+        command = f"{sys.executable} -m nmt translate {redirection}"
+        done = subprocess.run(["bash", "-c", command], cwd=trained, capture_output=True, text=True, check=False)
+        assert "Traceback" not in done.stderr
+        assert text in done.stderr

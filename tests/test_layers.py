@@ -13,7 +13,7 @@ PACKAGE = ROOT / "nmt"
 
 # From the bottom to the top: a part imports parts of the lines above its own, and modules of its own folder.
 LAYERS = [
-    {"errors"},
+    {"errors", "files"},
     {"faults"},
     {"yaml_text"},
     {"config"},
@@ -29,7 +29,7 @@ LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 # Everything up to text is useful, and quick to start, without torch; batches are the one place where ids become tensors.
 WITHOUT_TORCH = [
     PACKAGE / "__init__.py",
-    *(PACKAGE / f"{name}.py" for name in ("errors", "faults", "yaml_text", "config")),
+    *(PACKAGE / f"{name}.py" for name in ("errors", "files", "faults", "yaml_text", "config")),
     *(PACKAGE / "report").rglob("*.py"),
 ]
 WITHOUT_TORCH += [path for path in (PACKAGE / "text").rglob("*.py") if path.name != "batching.py"]

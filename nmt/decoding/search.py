@@ -2,7 +2,8 @@
 
 A sentence has K hypotheses. At each step every live one is extended by every token, the best K of all extensions are kept, and
 those that end in <eos> are set aside: they are finished, and their place in the beam stays empty. So a beam of 1 is greedy search.
-Raw log-probability and length are kept apart, and one formula ranks all: log_prob / length ** length_penalty.
+Raw log-probability and length are kept apart, and one formula ranks all: log_prob / length ** length_penalty. What had to be cut at
+the maximum length comes after all that ended by itself.
 """
 
 from collections.abc import Callable, Sequence
@@ -103,9 +104,10 @@ class _End:
 
 @dataclass(frozen=True)
 class _Sentence:
-    """A sentence under way: its place in the batch, its longest translation, and the hypotheses that have ended."""
+    """A sentence under way: its place in the batch, S, its longest translation, and the hypotheses that have ended."""
 
     index: int
+    src_length: int
     max_length: int
     ends: list[_End] = field(default_factory=list)
 
@@ -126,7 +128,7 @@ def search(
     Returns:
         for each sentence its `n_best` hypotheses, best first.
     """
-    sentences = [_Sentence(i, int(options.max_length_ratio * length) + 10) for i, length in enumerate(src_lengths)]
+    sentences = [_Sentence(i, length, int(options.max_length_ratio * length) + 10) for i, length in enumerate(src_lengths)]
     traces: list[_Trace] = []
     live, n_rows_read = sentences, 0
     rows = torch.arange(len(live)).repeat_interleave(options.beam)
@@ -213,4 +215,4 @@ def _trace_back(sentence: _Sentence, end: _End, traces: Sequence[_Trace]) -> Hyp
         attention.append(trace.attention[row, parent])
         slot = parent
     tokens = ids[::-1][:-1] if end.complete else ids[::-1]
-    return Hypothesis(tokens, end.log_prob, end.score, np.stack(attention[::-1]), end.complete)
+    return Hypothesis(tokens, end.log_prob, end.score, np.stack(attention[::-1])[:, : sentence.src_length], end.complete)

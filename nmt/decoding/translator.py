@@ -1,6 +1,6 @@
 """The translator: raw text in, raw text out."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +17,7 @@ from nmt.text.batching import pad_sources
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import EOS, PAD, SOS, SPECIALS, UNK, Vocabulary
 
+MOST_TOKENS = 1 << 13  # of a batch of sources, with padding: a few very long sentences do not fill the memory
 SPECIAL_IDS = SpecialIds(sos=SOS, eos=EOS, forbidden=(PAD, SOS))
 
 
@@ -65,14 +66,22 @@ class Translator:
         """One translation a text, in the same order; an empty text gives an empty one."""
         translations = [Translation(text) for text in texts]
         sources = self.src_tokenizer.split_all(texts)
-        # Sentences of like length are searched together: little padding, and they end together.
-        order = sorted((i for i, tokens in enumerate(sources) if tokens), key=lambda i: len(sources[i]))
-        for start in range(0, len(order), self.batch_size):
-            chosen = order[start : start + self.batch_size]
+        for chosen in self._plan([len(tokens) for tokens in sources]):
             ids = [self.src_vocabulary.ids(sources[i]) for i in chosen]
             for i, hypotheses in zip(chosen, search_batch(self.model, ids, self.options), strict=True):
                 translations[i] = self._to_translation(texts[i], sources[i], hypotheses[0])
         return translations
+
+    def _plan(self, lengths: Sequence[int]) -> Iterator[list[int]]:
+        """Sentences of like length are searched together: little padding, and they end together. Empty ones are in no batch."""
+        batch: list[int] = []
+        for i in sorted((i for i, length in enumerate(lengths) if length), key=lambda i: lengths[i]):
+            if batch and (len(batch) == self.batch_size or (len(batch) + 1) * lengths[i] > MOST_TOKENS):
+                yield batch
+                batch = []
+            batch.append(i)
+        if batch:
+            yield batch
 
     def _to_translation(self, source: str, src_tokens: Sequence[str], hypothesis: Hypothesis) -> Translation:
         tokens = self.tgt_vocabulary.tokens(hypothesis.ids)

@@ -5,14 +5,15 @@ For each split (train, dev, test) and side (src, tgt) there are `<split>.<side>.
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
 
-from nmt.errors import DataError
+from nmt.config import Config, differences
+from nmt.errors import ConfigError, DataError
 
 SPLITS = ("train", "dev", "test")
 MANIFEST = "manifest.json"
@@ -130,6 +131,23 @@ def load_manifest(folder: Path) -> dict[str, Any]:
         version = manifest.get("format_version")
         raise DataError(f"{path}: format {version}, but this nmt reads {FORMAT_VERSION}; run `nmt prepare -c ... --overwrite`")
     return manifest
+
+
+def config_differences(manifest: dict[str, Any], config: Config) -> Iterator[str]:
+    """Where prepared data was made with another configuration than `config`, in words.
+
+    What leaves the outcome as it is does not count; files are known by their SHA-256, not by their names.
+    """
+    try:
+        old = Config.from_dict({"name": config.name, **manifest["config"]})
+    except (ConfigError, KeyError, TypeError):
+        yield "the configuration is of another version"
+        return
+    for key, (there, here) in differences(old, config).items():
+        parts = key.split(".")
+        same = key in ("data.workers", "data.prepared") or parts[-1] in ("path", "url", "sha256") or "files" in parts
+        if parts[0] in ("data", "tokenizer", "vocabulary") and not same:
+            yield f"{key} is {json.dumps(there, ensure_ascii=False)} there and {json.dumps(here, ensure_ascii=False)} here"
 
 
 def _load_array(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[Any]:

@@ -20,6 +20,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from nmt.errors import CheckpointError
+from nmt.files import synchronize, write_text
 
 
 @dataclass(frozen=True)
@@ -75,7 +76,8 @@ class Checkpoints:
                 save_model(model, str(folder / "model.safetensors"))
                 save_file(_optimizer_tensors(model, optimizer), folder / "optimizer.safetensors")
                 _write_json(folder / "progress.json", asdict(progress))
-        for pointer in ("last", "best") if best else ("last",):
+        # `last` comes last: whoever resumes must find the best that its progress speaks of.
+        for pointer in ("best", "last") if best else ("last",):
             _write_json(self.folder / f"{pointer}.json", {"checkpoint": name, "step": progress.step})
 
     def find(self, pointer: str) -> Path | None:
@@ -120,10 +122,12 @@ def load_weights(folder: Path, model: nn.Module) -> None:
     path = folder / "model.safetensors"
     try:
         missing, unexpected = load_model(model, str(path), strict=False)
-    except (OSError, SafetensorError, RuntimeError) as error:
-        raise CheckpointError(f"{path}: cannot be loaded ({str(error).splitlines()[0]})") from None
+    except RuntimeError:  # sizes that differ
+        missing, unexpected = ["?"], []
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"{path}: cannot be loaded ({error})") from None
     if missing or unexpected:
-        raise CheckpointError(f"{path}: holds another model: {len(missing)} parameters missing, {len(unexpected)} unknown")
+        raise CheckpointError(f"{path}: does not fit the configuration and the vocabularies beside it; was one of them changed?")
 
 
 def load_optimizer(folder: Path, model: nn.Module, optimizer: Optimizer) -> None:
@@ -165,23 +169,10 @@ def _new_folder(folder: Path) -> Iterator[Path]:
     temporary.mkdir()
     yield temporary
     for path in [*temporary.iterdir(), temporary]:
-        _sync(path)
+        synchronize(path)
     os.replace(temporary, folder)
-    _sync(folder.parent)
+    synchronize(folder.parent)
 
 
 def _write_json(path: Path, value: Any) -> None:
-    temporary = path.with_suffix(".tmp")
-    temporary.write_text(json.dumps(value), encoding="utf-8")
-    _sync(temporary)
-    os.replace(temporary, path)
-
-
-def _sync(path: Path) -> None:
-    if os.name == "nt" and path.is_dir():  # Windows cannot open a folder
-        return
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+    write_text(path, json.dumps(value))

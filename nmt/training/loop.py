@@ -114,9 +114,11 @@ def fit(model: Seq2Seq, optimizer: Optimizer, corpus: Corpus, config: Config, pr
             end = end or ("no better validation for a while" if progress.stale >= training.patience else None)
             progress = replace(progress, seconds=time.monotonic() - begun, finished=end)
             hooks.save(progress, progress.stale == 0)
-        elif hooks.stop():
-            hooks.save(progress, False)
-        if end or hooks.stop():
+        if end:
+            return progress
+        if hooks.stop():
+            if not due:
+                hooks.save(progress, False)
             return progress
     return progress
 

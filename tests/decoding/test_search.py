@@ -147,6 +147,7 @@ def test_a_batch_is_its_sentences(seed: int, beam: int) -> None:
     for sentence, length in enumerate([2, 1, 4]):
         (alone,) = scripted(only(table, sentence), [length], options)
         assert [h.ids for h in together[sentence]] == [h.ids for h in alone]
+        assert [h.attention.shape for h in together[sentence]] == [(len(h.ids) + h.complete, length) for h in alone]
         assert [h.score for h in together[sentence]] == pytest.approx([h.score for h in alone])
 
 
