@@ -150,7 +150,6 @@ PREPOSITIONS: dict[str, tuple[str, str, Case]] = {  # slot: English ("" where th
     "into": ("into", "in", "accusative"),
     "on": ("on", "auf", "accusative"),
     "auf": ("", "auf", "accusative"),
-    "an": ("", "an", "accusative"),
     "mit": ("", "mit", "dative"),
     "with": ("with", "mit", "dative"),
     "from": ("from", "von", "dative"),

@@ -42,7 +42,7 @@ class Seq2Seq(nn.Module):
     def __init__(self, config: ModelConfig, src_vocabulary_size: int, tgt_vocabulary_size: int) -> None:
         super().__init__()
         self.src_embedding = _build_embedding(src_vocabulary_size, config.embedding_size)
-        self.tgt_embedding = _build_embedding(tgt_vocabulary_size, config.embedding_size)
+        self.tgt_embedding = _build_embedding(tgt_vocabulary_size, config.embedding_size, tied=config.tie_embeddings)
         self.encoder = Encoder(config.encoder, config.embedding_size, config.dropout)
         self.bridge = build_bridge(config)
         self.decoder = DECODERS[config.decoder.kind](config)
@@ -105,7 +105,9 @@ class Seq2Seq(nn.Module):
         return Decoded(torch.stack(vectors, 1), torch.stack(attentions, 1))
 
 
-def _build_embedding(vocabulary_size: int, size: int) -> nn.Embedding:
+def _build_embedding(vocabulary_size: int, size: int, *, tied: bool = False) -> nn.Embedding:
     embedding = nn.Embedding(vocabulary_size, size)
-    nn.init.normal_(embedding.weight, std=size**-0.5)
+    # Large, so that words and not biases fill the first encoder states: attention finds its place several times sooner. One that is
+    # the output matrix too must be small, for the first logits to be.
+    nn.init.normal_(embedding.weight, std=size**-0.5 if tied else 0.5)
     return embedding
