@@ -198,7 +198,7 @@ def test_train_refuses_a_folder_that_holds_a_run_and_resumes_it(nmt: Run, inside
     refused = nmt("train", "-c", "small.yaml", "-o", run)
     assert refused.status == 1
     assert "holds a run already; go on with --resume, or train elsewhere with -o" in refused.err
-    assert "finished before, at step 24" in nmt("train", "-c", "small.yaml", "-o", run, "--resume").err
+    assert "trained already, to step 24" in nmt("train", "-c", "small.yaml", "-o", run, "--resume").err
     changed = nmt("train", "-c", "small.yaml", "-o", run, "--resume", "--set", "model.dropout=0.5", "--set", "seed=2")
     assert changed.status == 1
     assert "model.dropout: was 0.2, is 0.5" in changed.err
@@ -395,7 +395,8 @@ def test_the_reader_of_a_pipe_may_leave(trained: Path) -> None:
 
 
 def test_closed_streams(trained: Path) -> None:
-    for redirection, text in (("<&-", "stdin is closed; give sentences or --file"), ("Hello. >&-", "stdout is closed; write into a file with -o")):
+    expected = {"<&-": "stdin is closed; give sentences or --file", "Hello. >&-": "stdout is closed; write into a file with -o"}
+    for redirection, text in expected.items():
         command = f"{sys.executable} -m nmt translate {redirection}"
         done = subprocess.run(["bash", "-c", command], cwd=trained, capture_output=True, text=True, check=False)
         assert "Traceback" not in done.stderr

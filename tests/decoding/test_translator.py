@@ -1,0 +1,52 @@
+"""From text to text: order, empty sentences, unknown words and names, batches that stay within memory."""
+
+import numpy as np
+import torch
+
+from nmt.config import ModelConfig, TokenizerConfig
+from nmt.decoding import translator as module
+from nmt.decoding.search import SearchOptions
+from nmt.decoding.translator import Translator
+from nmt.decoding.unknown import replace_unknown
+from nmt.model.seq2seq import Seq2Seq
+from nmt.text.tokenizers import CharacterTokenizer
+from nmt.text.vocabulary import Vocabulary
+
+
+def make_translator(batch_size: int = 4) -> Translator:
+    torch.manual_seed(1)
+    tokenizer, vocabulary = CharacterTokenizer(TokenizerConfig(kind="characters"), "en"), Vocabulary.build({"a": 3, "b": 2, "▁": 1})
+    config = {"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 16}}
+    model = Seq2Seq(ModelConfig.model_validate(config), len(vocabulary), len(vocabulary))
+    options = SearchOptions(beam=2)
+    tokenizers, vocabularies = (tokenizer, tokenizer), (vocabulary, vocabulary)
+    return Translator(model, tokenizers=tokenizers, vocabularies=vocabularies, options=options, batch_size=batch_size)
+
+
+def test_order_and_empty_texts() -> None:
+    translator = make_translator()
+    texts = ["ab", "", "a b a b", "  ", "b", "abababab"]
+    together = translator.translate(texts)
+    assert [translation.source for translation in together] == texts
+    assert [together[i].text for i in (1, 3)] == ["", ""]
+    for text, translation in zip(texts, together, strict=True):
+        (alone,) = translator.translate([text])
+        assert (alone.text, alone.tokens) == (translation.text, translation.tokens)
+        if translation.attention is not None:
+            rows, columns = len(translation.tokens) + translation.complete, len(translation.src_tokens) + 1
+            assert translation.attention.shape == (rows, columns)
+
+
+def test_a_long_sentence_is_not_padded_over_a_whole_batch() -> None:
+    translator = make_translator(batch_size=100)
+    plans = list(translator._plan([3] * 50 + [module.MOST_TOKENS // 2 - 1] * 3 + [3 * module.MOST_TOKENS, 0]))
+    lengths = [3] * 50 + [module.MOST_TOKENS // 2 - 1] * 3 + [3 * module.MOST_TOKENS]
+    assert sorted(i for plan in plans for i in plan) == list(range(54))
+    assert all(len(plan) == 1 or len(plan) * max(lengths[i] for i in plan) <= module.MOST_TOKENS for plan in plans)
+
+
+def test_unknown_words_become_what_was_looked_at() -> None:
+    attention = np.array([[0.1, 0.2, 0.7], [0.8, 0.1, 0.1], [0.2, 0.7, 0.1]], np.float32)  # the last column is <eos>
+    assert replace_unknown(["Hallo", "<unk>"], "<unk>", ["Nagasaki", "!"], attention) == ["Hallo", "Nagasaki"]
+    assert replace_unknown(["<unk>", "x"], "<unk>", ["Nagasaki", "!"], attention) == ["!", "x"]
+    assert replace_unknown(["<unk>", "x"], "<unk>", ["Nagasaki"], np.zeros((3, 2), np.float32)) == ["x"]
