@@ -181,10 +181,9 @@ def test_evaluate_files(nmt: Run, tmp_path: Path) -> None:
     hypotheses, references = tmp_path / "hyp.txt", tmp_path / "ref.txt"
     hypotheses.write_text("Der Hund schläft heute im Garten.\nJa, das ist gut.\n", encoding="utf-8")
     references.write_text("Der Hund schläft heute im Garten.\nJa, das ist gut.\n", encoding="utf-8")
-    assert (
-        json.loads(nmt("evaluate", "--hypotheses", hypotheses, "--references", references, "--json").out)["scores"][0]["score"]
-        == 100
-    )
+    assert json.loads(nmt("evaluate", "--hypotheses", hypotheses, "--references", references, "--json").out)["scores"][0][
+        "score"
+    ] == pytest.approx(100)
     references.write_text("Der Hund schläft heute im Garten.\n", encoding="utf-8")
     result = nmt("evaluate", "--hypotheses", hypotheses, "--references", references)
     assert (result.status, result.out) == (1, "")

@@ -1,5 +1,7 @@
 """From text to text: order, empty sentences, unknown words and names, batches that stay within memory."""
 
+from pathlib import Path
+
 import numpy as np
 import torch
 
@@ -9,13 +11,16 @@ from nmt.decoding.search import SearchOptions
 from nmt.decoding.translator import Translator
 from nmt.decoding.unknown import replace_unknown
 from nmt.model.seq2seq import Seq2Seq
-from nmt.text.tokenizers import CharacterTokenizer
+from nmt.text.tokenizers import load_tokenizer
 from nmt.text.vocabulary import Vocabulary
 
 
 def make_translator(batch_size: int = 4) -> Translator:
     torch.manual_seed(1)
-    tokenizer, vocabulary = CharacterTokenizer(TokenizerConfig(kind="characters"), "en"), Vocabulary.build({"a": 3, "b": 2, "▁": 1})
+    tokenizer, vocabulary = (
+        load_tokenizer(TokenizerConfig(kind="characters"), "en", "src", Path()),
+        Vocabulary.build({"a": 3, "b": 2, "▁": 1}),
+    )
     config = {"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 16}}
     model = Seq2Seq(ModelConfig.model_validate(config), len(vocabulary), len(vocabulary))
     options = SearchOptions(beam=2)
