@@ -17,10 +17,8 @@ from nmt.text.vocabulary import Vocabulary
 
 def make_translator(batch_size: int = 4) -> Translator:
     torch.manual_seed(1)
-    tokenizer, vocabulary = (
-        load_tokenizer(TokenizerConfig(kind="characters"), "en", "src", Path()),
-        Vocabulary.build({"a": 3, "b": 2, "▁": 1}),
-    )
+    tokenizer = load_tokenizer(TokenizerConfig(kind="characters"), "en", "src", Path())
+    vocabulary = Vocabulary.build({"a": 3, "b": 2, "▁": 1})
     config = {"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 16}}
     model = Seq2Seq(ModelConfig.model_validate(config), len(vocabulary), len(vocabulary))
     options = SearchOptions(beam=2)
