@@ -8,7 +8,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 CONFIG := configs/sample.yaml
 RUN := runs/sample
-SENTENCE := The old man does not see the little dog.
+SENTENCE := Lena is calling her brother because she wants to go to the park.
 
 heading = @printf '\n=== %s\n' '$(1)'
 
