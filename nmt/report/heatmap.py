@@ -1,6 +1,5 @@
 """A picture of the attention: which source words each output word looked at."""
 
-import os
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -12,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.errors import DataError, NmtError
+from nmt.files import replacing
 from nmt.text.tokenizers import JOINER
 
 if TYPE_CHECKING:
@@ -144,9 +144,8 @@ def _save(figure: "Figure", path: Path) -> None:
     """Write beside `path`, then rename: a picture is whole or not there."""
     suffix = path.suffix.lower()
     resolution = min(160.0, PIXELS_MAX / (max(figure.get_size_inches()) + 6))
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with temporary.open("wb") as file:
+        with replacing(path) as temporary, temporary.open("wb") as file:
             figure.savefig(
                 file,
                 format=suffix[1:],
@@ -156,10 +155,5 @@ def _save(figure: "Figure", path: Path) -> None:
                 facecolor="white",
                 metadata=FORMATS[suffix],
             )
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
     except OSError as error:
         raise DataError(f"{path}: the picture cannot be written ({error.strerror or error})") from None
-    finally:
-        temporary.unlink(missing_ok=True)

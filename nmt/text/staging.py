@@ -1,16 +1,16 @@
 """A folder that appears whole or not at all: it is built beside its place and renamed when it is complete."""
 
-import os
 import secrets
 import shutil
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from nmt.errors import DataError
+from nmt.files import synchronize
 
 LOCK = "lock"
 SCRATCH = "scratch"  # inside the folder that is being built; removed before it takes its place
@@ -40,7 +40,8 @@ def staged(folder: Path) -> Iterator[Path]:
             yield building
             shutil.rmtree(building / SCRATCH)
         (building / LOCK).unlink(missing_ok=True)
-        _synchronize(building)
+        for path in [*building.iterdir(), building]:
+            synchronize(path)
         _replace(folder, building)
     except OSError as error:
         raise DataError(f"{folder}: cannot be written ({error.strerror or error})") from None
@@ -80,24 +81,6 @@ def _abandoned(building: Path) -> bool:
         return False
 
 
-def _synchronize(folder: Path) -> None:
-    """Have the system write the files and the folder to disk, so that a power cut after the renaming finds them there."""
-    for path in folder.iterdir():
-        with path.open("rb") as file:
-            os.fsync(file.fileno())
-    _synchronize_names(folder)
-
-
-def _synchronize_names(folder: Path) -> None:
-    # Windows cannot open folders.
-    with suppress(PermissionError):
-        descriptor = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
-
-
 def _replace(folder: Path, complete: Path) -> None:
     aside = folder.parent / f".{folder.name}.replaced-{secrets.token_hex(4)}"
     if folder.exists():
@@ -108,5 +91,5 @@ def _replace(folder: Path, complete: Path) -> None:
         if aside.exists():
             aside.rename(folder)
         raise
-    _synchronize_names(folder.parent)
+    synchronize(folder.parent)
     shutil.rmtree(aside, ignore_errors=True)
