@@ -213,8 +213,8 @@ def _open_folder(folder: Path, config: Config, resume: bool) -> Path | None:
         raise ConfigError(
             f"{folder}: cannot go on, the configuration differs; train elsewhere with -o, or set it back\n  {listing}"
         )
-    runs.write_config(folder, config)
     runs.check_data(folder, config.prepared_folder)
+    runs.write_config(folder, config)
     checkpoints = Checkpoints(folder)
     checkpoints.delete_unnamed()
     return checkpoints.find("last")

@@ -7,8 +7,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
-import numpy as np
-
 from nmt.config import DeviceName
 from nmt.decoding.translator import Translation
 from nmt.errors import ConfigError, DataError
@@ -111,15 +109,14 @@ def draw_attention(translations: Iterable[Translation], picture: Path) -> Iterat
         ConfigError: there is more than one sentence, or none.
     """
     heatmap.check_path(picture)
-    passed = list(islice(translations, 2))
-    if len(passed) != 1 or passed[0].attention is None:
+    translation, *others = [*islice(translations, 2)] or [Translation("")]
+    if others or translation.attention is None:
         raise ConfigError(f"--attention {picture}: draws one sentence; give exactly one")
-    (translation,) = passed
-    if translation.attention is None or not translation.attention.any():
+    if not translation.attention.any():
         raise ConfigError("--attention: this model looks at nothing (model.attention.score: none)")
     source = [*translation.src_tokens, "<eos>"]
     output = [*translation.tokens, *(["<eos>"] if translation.complete else [])]
-    heatmap.draw(source, output, np.asarray(translation.attention), picture)
+    heatmap.draw(source, output, translation.attention, picture)
     yield translation
 
 

@@ -241,8 +241,11 @@ def test_data_prepared_anew_under_a_run(nmt: Run, trained: Path, tmp_path: Path,
     scored = nmt("evaluate", "runs/small", "--data", "prepared")
     assert (scored.status, scored.out) == (1, "")
     assert "is not the data that runs/small was trained on" in scored.err
-    resumed = nmt("train", *here, "--resume", "--set", "data.source.path=other.tsv", "--set", "training.max_steps=30")
+    config = Path("runs/small/config.yaml").read_text(encoding="utf-8")
+    resumed = nmt("train", *here, "--resume", "--set", "training.max_steps=30")
     assert resumed.status == 1
+    assert "is not the data that runs/small was trained on" in resumed.err
+    assert Path("runs/small/config.yaml").read_text(encoding="utf-8") == config
 
 
 def test_a_training_that_cannot_start_leaves_no_run(nmt: Run, inside: Path, tmp_path: Path) -> None:
