@@ -20,14 +20,17 @@ SourceFormat = Literal["manythings", "tatoeba", "tsv", "lines"]
 TokenizerKind = Literal["words", "bpe", "unigram", "characters"]
 Cell = Literal["lstm", "gru", "elman"]
 ScoreName = Literal["dot", "general", "concat", "additive", "concat_shared", "linear", "none"]
+AttentionKind = Literal["global", "local_m", "local_p", "coverage"]
 DecoderKind = Literal["luong", "bahdanau"]
 ReadoutName = Literal["attentional", "concat", "state", "deep", "maxout"]
-BridgeName = Literal["copy", "dense", "zero"]
+BridgeName = Literal["copy", "dense", "backward", "zero"]
+Tying = Literal["none", "target", "all"]
 ForcingSchedule = Literal["constant", "linear", "exponential", "inverse_sigmoid"]
 LearningRateSchedule = Literal["constant", "inverse_sqrt", "linear", "cosine"]
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
 
 SIZED_SCORES: tuple[ScoreName, ...] = ("concat", "additive", "concat_shared")
+LOCAL_KINDS: tuple[AttentionKind, ...] = ("local_m", "local_p")
 LUONG_READOUTS: tuple[ReadoutName, ...] = ("attentional", "concat")
 BAHDANAU_READOUTS: tuple[ReadoutName, ...] = ("state", "deep", "maxout")
 
@@ -109,6 +112,8 @@ class EncoderConfig(Section):
     hidden_size: int = Field(256, ge=1, description="units of one direction")
     layers: int = Field(1, ge=1, description="stacked layers")
     bidirectional: bool = Field(True, description="read from both ends; the two directions are concatenated")
+    residual: bool = Field(False, description="add what enters a layer to what leaves it, from the second layer on")
+    layer_norm: bool = Field(False, description="normalise what leaves each layer")
 
     @property
     def output_size(self) -> int:
@@ -117,8 +122,13 @@ class EncoderConfig(Section):
 
 class AttentionConfig(Section):
     score: ScoreName = Field("general", description="dot, general, concat, additive, concat_shared, linear or none")
-    size: int | None = Field(None, ge=1, description="inner size of concat, additive and concat_shared; the decoder's if not given")
-    scaled: bool = Field(False, description="divide dot and general by the square root of the decoder's size")
+    size: int | None = Field(None, ge=1, description="inner size of concat, additive and concat_shared; the query's if not given")
+    scaled: bool = Field(False, description="divide dot and general by the square root of the query's size")
+    kind: AttentionKind = Field(
+        "global", description="global; local_m, local_p: a window that moves on or is predicted; coverage: knows where it looked"
+    )
+    window: int | None = Field(None, ge=1, description="local_m, local_p: positions to either side of the centre; 10 if not given")
+    heads: int = Field(1, ge=1, description="attentions side by side, each in its own projection of queries and values")
 
 
 class DecoderConfig(Section):
@@ -126,6 +136,8 @@ class DecoderConfig(Section):
     cell: Cell = Field("lstm", description="lstm, gru or elman")
     hidden_size: int = Field(256, ge=1, description="units")
     layers: int = Field(1, ge=1, description="stacked layers")
+    residual: bool = Field(False, description="add what enters a layer to what leaves it, from the second layer on")
+    layer_norm: bool = Field(False, description="normalise what leaves each layer")
     input_feeding: bool = Field(False, description="feed the attentional vector into the next step (luong only)")
     readout: ReadoutName = Field("attentional", description="luong: attentional, concat; bahdanau: state, deep, maxout")
     readout_size: int | None = Field(
@@ -138,9 +150,18 @@ class ModelConfig(Section):
     encoder: EncoderConfig = Field(EncoderConfig(), description="reads the source")
     attention: AttentionConfig = Field(AttentionConfig(), description="looks back at the source")
     decoder: DecoderConfig = Field(DecoderConfig(), description="writes the target")
-    bridge: BridgeName = Field("dense", description="the decoder's first state: copy, dense (tanh of a projection) or zero")
-    tie_embeddings: bool = Field(False, description="the target embedding is also the output matrix")
+    bridge: BridgeName = Field(
+        "dense",
+        description="the decoder's first state: copy, dense (tanh of a projection), backward (the backward state's) or zero",
+    )
+    tie_embeddings: Tying = Field("none", description="one matrix for: none, target (input and output), all (the source too)")
+    src_vectors: Path | None = Field(
+        None, description="a text or .vec file (or .gz) of word vectors to start the source embedding from"
+    )
+    tgt_vectors: Path | None = Field(None, description="the same for the target embedding")
     dropout: float = Field(0.2, ge=0, lt=1, description="on embeddings, between layers and before the output matrix")
+    variational_dropout: bool = Field(False, description="drop the same units at all positions of a sentence")
+    word_dropout: float = Field(0.0, ge=0, lt=1, description="share of words whose embedding is dropped as a whole")
 
 
 class BatchConfig(Section):
@@ -173,6 +194,7 @@ class TrainingConfig(Section):
     weight_decay: float = Field(0.0, ge=0, description="decoupled weight decay (AdamW)")
     clip_norm: float = Field(1.0, gt=0, description="rescale the gradient if its norm is larger")
     label_smoothing: float = Field(0.0, ge=0, lt=1, description="probability mass spread over the vocabulary")
+    coverage_loss: float = Field(0.0, ge=0, description="weight of the penalty on looking where was looked already")
     teacher_forcing: TeacherForcingConfig = Field(TeacherForcingConfig(), description="what the decoder is fed in training")
     validate_every: int | None = Field(None, ge=1, description="steps between validations; once an epoch if not given")
     validation_pairs: int = Field(2000, ge=1, description="dev pairs that are translated for BLEU; the loss is over all")
@@ -287,7 +309,13 @@ def differences(old: Config, new: Config) -> dict[str, tuple[Any, Any]]:
 
 def combination_faults(config: Config) -> list[str]:
     """Rules between keys: one line for each combination that cannot work, naming the keys."""
-    return [*_data_faults(config), *_model_faults(config.model), *_training_faults(config.training)]
+    return [
+        *_data_faults(config),
+        *_model_faults(config.model),
+        *_attention_faults(config.model),
+        *_embedding_faults(config),
+        *_training_faults(config),
+    ]
 
 
 def _data_faults(config: Config) -> Iterator[str]:
@@ -325,22 +353,20 @@ def _source_faults(key: str, source: SourceConfig, languages: set[str]) -> Itera
 
 
 def _model_faults(model: ModelConfig) -> Iterator[str]:
-    encoder, decoder, attention = model.encoder, model.decoder, model.attention
-    sizes = f"encoder output {encoder.output_size}, decoder {decoder.hidden_size}"
-    if attention.score in ("dot", "concat_shared") and encoder.output_size != decoder.hidden_size:
-        yield f"model.attention.score, model.decoder.hidden_size: {attention.score} needs equal sizes ({sizes}); or use general"
-    if attention.scaled and attention.score not in ("dot", "general"):
-        yield f"model.attention.scaled, model.attention.score: only dot and general can be scaled, not {attention.score}"
-    if attention.size is not None and attention.score not in SIZED_SCORES:
-        yield f"model.attention.size, model.attention.score: {attention.score} has no inner size; {', '.join(SIZED_SCORES)} have"
-    if decoder.readout_size is not None and decoder.readout in ("concat", "state"):
-        yield f"model.decoder.readout_size, model.decoder.readout: the size of {decoder.readout} follows from the other sizes"
+    encoder, decoder = model.encoder, model.decoder
     if model.bridge == "copy" and encoder.output_size != decoder.hidden_size:
-        yield f"model.bridge, model.decoder.hidden_size: copy needs equal sizes ({sizes}); or use dense"
+        yield f"model.bridge, model.decoder.hidden_size: copy needs equal sizes ({_sizes(model)}); or use dense"
     if model.bridge == "copy" and (encoder.cell == "lstm") != (decoder.cell == "lstm"):
         yield f"model.bridge, model.decoder.cell: copy cannot make the state of {decoder.cell} from {encoder.cell}; or use dense"
     if model.bridge == "copy" and decoder.layers > encoder.layers:
         yield f"model.bridge, model.decoder.layers: copy has {encoder.layers} layers to fill {decoder.layers}; or use dense"
+    if model.bridge == "backward" and not encoder.bidirectional:
+        yield "model.bridge, model.encoder.bidirectional: a one-way encoder has no backward state; use dense or copy"
+    for key, residual, layers in (("encoder", encoder.residual, encoder.layers), ("decoder", decoder.residual, decoder.layers)):
+        if residual and layers == 1:
+            yield f"model.{key}.residual, model.{key}.layers: residual connections begin at the second layer, and there is one"
+    if decoder.readout_size is not None and decoder.readout in ("concat", "state"):
+        yield f"model.decoder.readout_size, model.decoder.readout: the size of {decoder.readout} follows from the other sizes"
     allowed = LUONG_READOUTS if decoder.kind == "luong" else BAHDANAU_READOUTS
     if decoder.readout not in allowed:
         yield f"model.decoder.readout, model.decoder.kind: {decoder.kind} takes {' or '.join(allowed)}, not {decoder.readout}"
@@ -348,10 +374,53 @@ def _model_faults(model: ModelConfig) -> Iterator[str]:
         yield "model.decoder.input_feeding, model.decoder.readout: input feeding needs kind luong with readout attentional"
 
 
-def _training_faults(training: TrainingConfig) -> Iterator[str]:
-    rate = training.learning_rate
+def _attention_faults(model: ModelConfig) -> Iterator[str]:
+    score, attention = model.attention.score, model.attention
+    if score in ("dot", "concat_shared") and model.encoder.output_size != model.decoder.hidden_size:
+        yield f"model.attention.score, model.decoder.hidden_size: {score} needs equal sizes ({_sizes(model)}); or use general"
+    if attention.scaled and score not in ("dot", "general"):
+        yield f"model.attention.scaled, model.attention.score: only dot and general can be scaled, not {score}"
+    if attention.size is not None and score not in SIZED_SCORES:
+        yield f"model.attention.size, model.attention.score: {score} has no inner size; {', '.join(SIZED_SCORES)} have"
+    yield from _kind_faults(attention)
+    sizes = {"model.encoder.hidden_size": model.encoder.output_size, "model.decoder.hidden_size": model.decoder.hidden_size}
+    for key, size in sizes.items():
+        if size % attention.heads:
+            yield f"model.attention.heads, {key}: {attention.heads} heads cannot share {size} units evenly"
+
+
+def _kind_faults(attention: AttentionConfig) -> Iterator[str]:
+    score, kind, heads = attention.score, attention.kind, attention.heads
+    if kind in LOCAL_KINDS and score == "none":
+        yield f"model.attention.kind, model.attention.score: {kind} needs a score to look with, not none"
+    if kind == "coverage" and score not in SIZED_SCORES:
+        yield f"model.attention.kind, model.attention.score: coverage enters {', '.join(SIZED_SCORES)}, not {score}"
+    if attention.window is not None and kind not in LOCAL_KINDS:
+        yield f"model.attention.window, model.attention.kind: {kind} has no window; {', '.join(LOCAL_KINDS)} have"
+    if heads > 1 and score == "none":
+        yield "model.attention.heads, model.attention.score: none has no heads"
+    if heads > 1 and kind == "coverage":
+        yield "model.attention.heads, model.attention.kind: coverage takes one head"
+
+
+def _embedding_faults(config: Config) -> Iterator[str]:
+    model = config.model
+    if model.tie_embeddings == "all" and not config.vocabulary.joint:
+        yield "model.tie_embeddings, vocabulary.joint: all needs a joint vocabulary; or tie target"
+    if model.tie_embeddings == "all" and model.src_vectors is not None:
+        yield "model.src_vectors, model.tie_embeddings: with all tied there is one embedding; give model.tgt_vectors"
+
+
+def _training_faults(config: Config) -> Iterator[str]:
+    training, rate = config.training, config.training.learning_rate
     if rate.floor > rate.peak:
         yield f"training.learning_rate.floor, training.learning_rate.peak: the floor {rate.floor:g} is above the peak {rate.peak:g}"
+    if training.coverage_loss and config.model.attention.score == "none":
+        yield "training.coverage_loss, model.attention.score: none has no weights to cover the source with"
+
+
+def _sizes(model: ModelConfig) -> str:
+    return f"encoder output {model.encoder.output_size}, decoder {model.decoder.hidden_size}"
 
 
 def _validate(cls: type[ConfigT], values: dict[str, Any]) -> ConfigT:

@@ -42,11 +42,11 @@ class Seq2Seq(nn.Module):
     def __init__(self, config: ModelConfig, src_vocabulary_size: int, tgt_vocabulary_size: int) -> None:
         super().__init__()
         self.src_embedding = _build_embedding(src_vocabulary_size, config.embedding_size)
-        self.tgt_embedding = _build_embedding(tgt_vocabulary_size, config.embedding_size, tied=config.tie_embeddings)
+        self.tgt_embedding = _build_embedding(tgt_vocabulary_size, config.embedding_size, tied=config.tie_embeddings != "none")
         self.encoder = Encoder(config.encoder, config.embedding_size, config.dropout)
         self.bridge = build_bridge(config)
         self.decoder = DECODERS[config.decoder.kind](config)
-        tied = self.tgt_embedding if config.tie_embeddings else None
+        tied = self.tgt_embedding if config.tie_embeddings != "none" else None
         self.output = Output(self.decoder.readout.output_size, tgt_vocabulary_size, tied)
         self.dropout = nn.Dropout(config.dropout)
 

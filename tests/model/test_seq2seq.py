@@ -21,7 +21,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "bahdanau deep": {"decoder": {"kind": "bahdanau", "hidden_size": 7, "readout": "deep"}, "attention": {"score": "additive"}},
     "bahdanau maxout": {"decoder": {"kind": "bahdanau", "hidden_size": 7, "readout": "maxout"}, "attention": {"score": "concat"}},
     "stacked": {"encoder": {"hidden_size": 4, "layers": 2}, "decoder": {"hidden_size": 7, "layers": 3}},
-    "tied": {"decoder": {"hidden_size": 7}, "tie_embeddings": True},
+    "tied": {"decoder": {"hidden_size": 7}, "tie_embeddings": "target"},
 }
 CELLS = ["lstm", "gru", "elman"]
 
