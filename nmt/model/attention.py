@@ -1,18 +1,20 @@
-"""Attention: which source positions a decoder step looks at (`models.md` names are the papers': q the query, h_j the values).
+"""Attention: from scores to weights over the source, and to the context that they pick (`models.md` names are the papers').
 
-Every score is one class that overrides `score`, and `project_keys` if part of it depends on the source alone. To add one: the
-class, a row in `SCORES`, an entry of `ScoreName` in the configuration.
+How well query and source fit is a `Score`'s affair; which positions compete, and what is remembered from step to step, is an
+`Attention`'s. To add a kind: a class that overrides `weigh`, a row in `KINDS`, an entry of `AttentionKind` in the configuration.
 """
 
 from dataclasses import dataclass
-from math import sqrt
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from nmt.config import AttentionConfig, ScoreName
+from nmt.config import AttentionConfig, AttentionKind
 from nmt.model.recurrent import RecurrentState
+from nmt.model.score import SCORES, Score
+
+WINDOW = 10  # D of Luong 2015, 3.2, where the configuration does not say
 
 
 @dataclass(frozen=True)
@@ -20,8 +22,8 @@ class Memory:
     """What the decoder may look at: made once a source sentence, read at each step.
 
     Attributes:
-        values: [B, S, H_e], the encoder states h_j.
-        keys: [B, S, K], the part of the score that depends on h_j alone.
+        values: [B, S, H_e], the encoder states h_j; by head, where there are several: [B, N, S, H_e / N].
+        keys: [B, S, K], the part of the score that depends on h_j alone; by head: [B, N, S, K].
         mask: [B, S], True on real tokens.
         final: the encoder's last state, H_e wide.
     """
@@ -36,153 +38,202 @@ class Memory:
         return Memory(self.values[rows], self.keys[rows], self.mask[rows], self.final.select(rows))
 
 
+@dataclass(frozen=True)
+class AttentionState:
+    """What attention knows of the steps before.
+
+    Attributes:
+        position: how many there were, the same for all sentences.
+        coverage: [B, S], the sum of their weights; only where the kind needs it.
+    """
+
+    position: int = 0
+    coverage: Tensor | None = None
+
+    def select(self, rows: Tensor) -> "AttentionState":
+        """The state of the sentences `rows` [R], in that order."""
+        return AttentionState(self.position, None if self.coverage is None else self.coverage[rows])
+
+
+@dataclass(frozen=True)
+class Attended:
+    """Where T steps looked.
+
+    Attributes:
+        context: [B, T, H_e]. weights: [B, T, S], 0 on padding.
+        state: for the next step.
+    """
+
+    context: Tensor
+    weights: Tensor
+    state: AttentionState
+
+
 class Attention(nn.Module):
-    """Owns what all scores share: mask, softmax and the weighted sum.
+    """Global attention, and the base of all: alpha = softmax(e) over the real positions, c = sum_j alpha_j h_j.
 
     Args:
-        query_size: H_d, the decoder's state size.
-        value_size: H_e, the encoder's state size.
-        size: A, the inner size of the scores that have one.
-        scaled: divide the bilinear scores by sqrt(H_d).
+        score: gives e.
+        window: D, for the kinds that have one.
     """
 
-    def __init__(self, query_size: int, value_size: int, size: int, scaled: bool = False) -> None:
+    sequential = False  # whether the weights of a step depend on those of the one before: then queries come one at a time
+
+    def __init__(self, score: Score, window: int = WINDOW) -> None:
         super().__init__()
-        self.query_size, self.value_size, self.size = query_size, value_size, size
-        self.scale = 1 / sqrt(query_size) if scaled else 1.0
+        self.score, self.window = score, window
 
-    def project_keys(self, values: Tensor) -> Tensor:
-        """[B, S, H_e] -> [B, S, K], once a sentence."""
-        return values
+    def read(self, values: Tensor, mask: Tensor, final: RecurrentState) -> Memory:
+        """The memory of encoder states [B, S, H_e], with all that need not be done at each step."""
+        return Memory(values, self.score.project_keys(values), mask, final)
 
-    def score(self, query: Tensor, keys: Tensor) -> Tensor:
-        """query [B, T, H_d], keys [B, S, K] -> e [B, T, S]."""
-        raise NotImplementedError
+    def start(self, memory: Memory) -> AttentionState:
+        """The state before the first step."""
+        return AttentionState()
 
-    def forward(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
-        """alpha = softmax(e), c = sum_j alpha_j h_j; padding gets weight exactly 0.
+    def forward(self, query: Tensor, memory: Memory, state: AttentionState) -> Attended:
+        """Look with the queries [B, T, H_d] of T steps."""
+        weights = self.weigh(query, memory, state)
+        return Attended(weights @ memory.values, weights, self.advance(state, weights))
 
-        Args:
-            query: [B, T, H_d].
+    def weigh(self, query: Tensor, memory: Memory, state: AttentionState) -> Tensor:
+        """The weights [B, T, S] of the queries [B, T, H_d]."""
+        return _masked_softmax(self.score(query, memory.keys), memory.mask.unsqueeze(1))
 
-        Returns:
-            context [B, T, H_e], weights [B, T, S].
-        """
-        scores = self.score(query, memory.keys)
-        weights = functional.softmax(scores.masked_fill(~memory.mask.unsqueeze(1), float("-inf")), dim=-1)
-        return weights @ memory.values, weights
-
-
-class Dot(Attention):
-    """e_j = h_j . q (Luong 2015, eq. 8); with `scaled`, over sqrt(H_d) (Vaswani 2017, 3.2.1)."""
-
-    def score(self, query: Tensor, keys: Tensor) -> Tensor:
-        return self.scale * query @ keys.transpose(1, 2)
+    def advance(self, state: AttentionState, weights: Tensor) -> AttentionState:
+        """The state after steps with `weights` [B, T, S]."""
+        return AttentionState(state.position + weights.shape[1])
 
 
-class General(Attention):
-    """e_j = h_j^T W q (Luong 2015, eq. 8), the multiplicative form; with `scaled`, over sqrt(H_d). Keys: W^T h_j."""
+class LocalMonotonic(Attention):
+    """local-m of Luong 2015, 3.2: only the positions within D of p_t = t compete; past its end, p_t stays at the source's last."""
 
-    def __init__(self, query_size: int, value_size: int, size: int, scaled: bool = False) -> None:
-        super().__init__(query_size, value_size, size, scaled)
-        self.weight = nn.Linear(value_size, query_size, bias=False)
-
-    def project_keys(self, values: Tensor) -> Tensor:
-        return self.weight(values)  # type: ignore[no-any-return]
-
-    def score(self, query: Tensor, keys: Tensor) -> Tensor:
-        return self.scale * query @ keys.transpose(1, 2)
+    def weigh(self, query: Tensor, memory: Memory, state: AttentionState) -> Tensor:
+        steps = torch.arange(state.position, state.position + query.shape[1], device=query.device)
+        centers = torch.minimum(steps, memory.mask.sum(1, keepdim=True) - 1)  # [B, T]
+        near = _distance(centers, memory.mask).abs() <= self.window
+        return _masked_softmax(self.score(query, memory.keys), near & memory.mask.unsqueeze(1))
 
 
-class Concat(Attention):
-    """e_j = v^T tanh(W [q; h_j]) (Luong 2015, eq. 8). W is two blocks side by side: keys are the block of h_j."""
+class LocalPredictive(Attention):
+    """local-p of Luong 2015, 3.2: p_t = S sigmoid(v_p^T tanh(W_p q)) (eq. 9), positions counted from 0, S with <eos>.
 
-    def __init__(self, query_size: int, value_size: int, size: int, scaled: bool = False) -> None:
-        super().__init__(query_size, value_size, size, scaled)
-        self.weight = nn.Linear(query_size + value_size, size, bias=False)
-        self.v = nn.Linear(size, 1, bias=False)
-
-    def project_keys(self, values: Tensor) -> Tensor:
-        return functional.linear(values, self.weight.weight[:, self.query_size :])
-
-    def score(self, query: Tensor, keys: Tensor) -> Tensor:
-        projected = functional.linear(query, self.weight.weight[:, : self.query_size])
-        return _add_and_squash(projected, keys, self.v)
-
-
-class Additive(Attention):
-    """e_j = v^T tanh(W_1 q + W_2 h_j + b) (Bahdanau 2015, A.1.2). Keys: W_2 h_j + b."""
-
-    def __init__(self, query_size: int, value_size: int, size: int, scaled: bool = False) -> None:
-        super().__init__(query_size, value_size, size, scaled)
-        self.query_weight = nn.Linear(query_size, size, bias=False)
-        self.value_weight = nn.Linear(value_size, size)
-        self.v = nn.Linear(size, 1, bias=False)
-
-    def project_keys(self, values: Tensor) -> Tensor:
-        return self.value_weight(values)  # type: ignore[no-any-return]
-
-    def score(self, query: Tensor, keys: Tensor) -> Tensor:
-        return _add_and_squash(self.query_weight(query), keys, self.v)
-
-
-class ConcatShared(Attention):
-    """e_j = v^T tanh(W (q + h_j)), the tutorial form: one matrix for the sum, so H_e = H_d. Keys: W h_j."""
-
-    def __init__(self, query_size: int, value_size: int, size: int, scaled: bool = False) -> None:
-        super().__init__(query_size, value_size, size, scaled)
-        self.weight = nn.Linear(query_size, size, bias=False)
-        self.v = nn.Linear(size, 1, bias=False)
-
-    def project_keys(self, values: Tensor) -> Tensor:
-        return self.weight(values)  # type: ignore[no-any-return]
-
-    def score(self, query: Tensor, keys: Tensor) -> Tensor:
-        return _add_and_squash(self.weight(query), keys, self.v)
-
-
-class Linear(Attention):
-    """e_j = w . [q; h_j] + b, the tutorial form without tanh.
-
-    The part of q is the same for every j, so softmax cancels it: the weights cannot depend on the decoder. Kept for comparison.
+    Only the positions within D of p_t compete, and a Gaussian with standard deviation D / 2 around p_t multiplies their weights
+    (eq. 10). As in the paper it is not renormalised: the weights sum to less than 1.
     """
 
-    def __init__(self, query_size: int, value_size: int, size: int, scaled: bool = False) -> None:
-        super().__init__(query_size, value_size, size, scaled)
-        self.weight = nn.Linear(query_size + value_size, 1)
+    def __init__(self, score: Score, window: int = WINDOW) -> None:
+        super().__init__(score, window)
+        self.position = nn.Linear(score.query_size, score.query_size, bias=False)
+        self.v = nn.Linear(score.query_size, 1, bias=False)
 
-    def project_keys(self, values: Tensor) -> Tensor:
-        return functional.linear(values, self.weight.weight[:, self.query_size :], self.weight.bias)  # [B, S, 1]
+    def weigh(self, query: Tensor, memory: Memory, state: AttentionState) -> Tensor:
+        lengths = memory.mask.sum(1, keepdim=True)  # [B, 1]
+        centers = lengths * torch.sigmoid(self.v(torch.tanh(self.position(query)))).squeeze(-1)  # [B, T]
+        distance = _distance(centers, memory.mask)
+        near = distance.detach().abs() <= self.window
+        weights = _masked_softmax(self.score(query, memory.keys), near & memory.mask.unsqueeze(1))
+        return weights * torch.exp(-(distance**2) / (2 * (self.window / 2) ** 2))
 
-    def score(self, query: Tensor, keys: Tensor) -> Tensor:
-        return functional.linear(query, self.weight.weight[:, : self.query_size]) + keys.transpose(1, 2)
+
+class Coverage(Attention):
+    """Attention that knows where it has looked: C_j, the sum of the weights of position j so far, enters the score's tanh.
+
+    e_j = v^T tanh(W_1 q + W_2 h_j + w_c C_j + b) (Tu 2016, eq. 7, with linguistic coverage of one dimension; See 2017, eq. 11).
+    """
+
+    sequential = True
+
+    def __init__(self, score: Score, window: int = WINDOW) -> None:
+        super().__init__(score, window)
+        self.weight = nn.Linear(1, score.size, bias=False)
+
+    def start(self, memory: Memory) -> AttentionState:
+        return AttentionState(0, memory.keys.new_zeros(memory.mask.shape))
+
+    def weigh(self, query: Tensor, memory: Memory, state: AttentionState) -> Tensor:
+        assert state.coverage is not None
+        keys = memory.keys + self.weight(state.coverage.unsqueeze(-1))
+        return _masked_softmax(self.score(query, keys), memory.mask.unsqueeze(1))
+
+    def advance(self, state: AttentionState, weights: Tensor) -> AttentionState:
+        assert state.coverage is not None
+        return AttentionState(state.position + weights.shape[1], state.coverage + weights.sum(1))
+
+
+class MultiHead(Attention):
+    """N attentions side by side (Vaswani 2017, 3.2.2), of any score and any kind but coverage.
+
+    Each head has its own projections W_i^Q q and W_i^V h_j of 1 / N the size, and looks with the score between them, whose weights
+    all heads share. The context is that of all heads, concatenated: W^O is the readout's affair. The weights are their mean.
+
+    Args:
+        head: the attention of one head.
+    """
+
+    def __init__(self, head: Attention, query_size: int, value_size: int, heads: int) -> None:
+        super().__init__(head.score, head.window)
+        self.head, self.heads = head, heads
+        self.query = nn.Linear(query_size, query_size, bias=False)
+        self.value = nn.Linear(value_size, value_size, bias=False)
+
+    def read(self, values: Tensor, mask: Tensor, final: RecurrentState) -> Memory:
+        split = self._split(self.value(values))
+        return Memory(split, self.score.project_keys(split), mask, final)
+
+    def forward(self, query: Tensor, memory: Memory, state: AttentionState) -> Attended:
+        # To a head, the heads of a sentence are so many sentences.
+        heads = Memory(
+            memory.values.flatten(0, 1),
+            memory.keys.flatten(0, 1),
+            memory.mask.repeat_interleave(self.heads, 0),
+            memory.final,
+        )
+        attended = self.head(self._split(self.query(query)).flatten(0, 1), heads, state)
+        context = attended.context.unflatten(0, (-1, self.heads)).transpose(1, 2).flatten(2)  # [B, T, H_e]
+        return Attended(context, attended.weights.unflatten(0, (-1, self.heads)).mean(1), attended.state)
+
+    def _split(self, inputs: Tensor) -> Tensor:
+        """[B, T, N * d] -> [B, N, T, d]."""
+        batch, steps, _ = inputs.shape
+        return inputs.view(batch, steps, self.heads, -1).transpose(1, 2).contiguous()
 
 
 class NoAttention(Attention):
     """No attention: the context is the last encoder state at every step (Sutskever 2014), and all weights are 0."""
 
-    def forward(self, query: Tensor, memory: Memory) -> tuple[Tensor, Tensor]:
-        steps = query.shape[1]
-        context = memory.final.top.unsqueeze(1).expand(-1, steps, -1)
-        return context, query.new_zeros(query.shape[0], steps, memory.mask.shape[1])
+    def __init__(self, query_size: int, value_size: int) -> None:
+        super().__init__(Score(query_size, value_size, query_size))
+
+    def forward(self, query: Tensor, memory: Memory, state: AttentionState) -> Attended:
+        context = memory.final.top.unsqueeze(1).expand(-1, query.shape[1], -1)
+        weights = query.new_zeros(query.shape[0], query.shape[1], memory.mask.shape[1])
+        return Attended(context, weights, self.advance(state, weights))
 
 
-def _add_and_squash(query: Tensor, keys: Tensor, v: nn.Linear) -> Tensor:
-    """v^T tanh(query_t + key_j) for each pair: [B, T, A], [B, S, A] -> [B, T, S]."""
-    return v(torch.tanh(query.unsqueeze(2) + keys.unsqueeze(1))).squeeze(-1)  # type: ignore[no-any-return]
+def _masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
+    """Over the last dimension; exactly 0 where `mask` is False."""
+    return functional.softmax(scores.masked_fill(~mask, float("-inf")), dim=-1)
 
 
-SCORES: dict[ScoreName, type[Attention]] = {
-    "dot": Dot,
-    "general": General,
-    "concat": Concat,
-    "additive": Additive,
-    "concat_shared": ConcatShared,
-    "linear": Linear,
-    "none": NoAttention,
+def _distance(centers: Tensor, mask: Tensor) -> Tensor:
+    """j - p_t for each position j: centers [B, T], mask [B, S] -> [B, T, S]."""
+    return torch.arange(mask.shape[1], device=mask.device) - centers.unsqueeze(-1)
+
+
+KINDS: dict[AttentionKind, type[Attention]] = {
+    "global": Attention,
+    "local_m": LocalMonotonic,
+    "local_p": LocalPredictive,
+    "coverage": Coverage,
 }
 
 
 def build_attention(config: AttentionConfig, query_size: int, value_size: int) -> Attention:
-    """The attention that the configuration names."""
-    return SCORES[config.score](query_size, value_size, config.size or query_size, config.scaled)
+    """The attention that the configuration names, for queries [.., H_d] and values [.., H_e]."""
+    if config.score == "none":
+        return NoAttention(query_size, value_size)
+    head_query, head_value = query_size // config.heads, value_size // config.heads
+    score = SCORES[config.score](head_query, head_value, config.size or head_query, config.scaled)
+    attention = KINDS[config.kind](score, config.window or WINDOW)
+    return attention if config.heads == 1 else MultiHead(attention, query_size, value_size, config.heads)

@@ -34,9 +34,9 @@ class Copy(Bridge):
 class Dense(Bridge):
     """tanh(W [forward; backward] + b), one W per layer and per cell state; a cell state starts from the encoder's, if any."""
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, encoder_size: int | None = None) -> None:
         super().__init__(config)
-        sizes = config.encoder.output_size, config.decoder.hidden_size
+        sizes = encoder_size or config.encoder.output_size, config.decoder.hidden_size
         self.hidden = nn.ModuleList(nn.Linear(*sizes) for _ in self.sources)
         self.cell = nn.ModuleList(nn.Linear(*sizes) for _ in self.sources if self.has_cell)
 
@@ -48,6 +48,18 @@ class Dense(Bridge):
         return torch.stack([torch.tanh(layer(state[:, source])) for layer, source in zip(layers, self.sources, strict=True)], 1)
 
 
+class Backward(Dense):
+    """tanh(W h_1 + b) of the backward direction's last state, which has read the whole sentence (Bahdanau 2015, A.2.2)."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config, config.encoder.hidden_size)
+        self.size = config.encoder.hidden_size
+
+    def forward(self, final: RecurrentState) -> RecurrentState:
+        cell = None if final.cell is None else final.cell[..., self.size :]
+        return super().forward(RecurrentState(final.hidden[..., self.size :], cell))
+
+
 class Zero(Bridge):
     """Nothing crosses but through attention."""
 
@@ -56,7 +68,7 @@ class Zero(Bridge):
         return RecurrentState(zeros, zeros if self.has_cell else None)
 
 
-BRIDGES: dict[BridgeName, type[Bridge]] = {"copy": Copy, "dense": Dense, "zero": Zero}
+BRIDGES: dict[BridgeName, type[Bridge]] = {"copy": Copy, "dense": Dense, "backward": Backward, "zero": Zero}
 
 
 def build_bridge(config: ModelConfig) -> Bridge:

@@ -4,13 +4,14 @@
 """
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 
 from nmt.config import DecoderKind, ModelConfig
-from nmt.model.attention import Memory, build_attention
+from nmt.model.attention import Attended, AttentionState, Memory, build_attention
+from nmt.model.dropout import Dropout
 from nmt.model.readout import build_readout
 from nmt.model.recurrent import RecurrentStack, RecurrentState
 
@@ -21,15 +22,18 @@ class DecoderState:
 
     Attributes:
         recurrent: s_t, all layers.
+        attention: where the steps before have looked, as far as the next one must know.
         fed: [B, R], the last attentional vector, with input feeding only.
     """
 
     recurrent: RecurrentState
+    attention: AttentionState
     fed: Tensor | None = None
 
     def select(self, rows: Tensor) -> "DecoderState":
         """The state of the rows [R], in that order."""
-        return DecoderState(self.recurrent.select(rows), None if self.fed is None else self.fed[rows])
+        fed = None if self.fed is None else self.fed[rows]
+        return DecoderState(self.recurrent.select(rows), self.attention.select(rows), fed)
 
 
 @dataclass(frozen=True)
@@ -50,16 +54,16 @@ class StepOutput:
 class Decoder(nn.Module):
     """What both decoders share. `input_size` is the width of the recurrent layers' input."""
 
-    def __init__(self, config: ModelConfig, input_size: int) -> None:
+    def __init__(self, config: ModelConfig, input_size: int, dropout: Dropout) -> None:
         super().__init__()
         decoder, context_size = config.decoder, config.encoder.output_size
         self.attention = build_attention(config.attention, decoder.hidden_size, context_size)
-        self.recurrent = RecurrentStack(decoder.cell, input_size, decoder.hidden_size, decoder.layers, config.dropout)
+        self.recurrent = RecurrentStack(decoder, input_size, dropout)
         self.readout = build_readout(decoder, config.embedding_size, context_size)
 
-    def start(self, state: RecurrentState) -> DecoderState:
+    def start(self, state: RecurrentState, memory: Memory) -> DecoderState:
         """The state before the first step, from the bridge's."""
-        return DecoderState(state)
+        return DecoderState(self.recurrent.start(state), self.attention.start(memory))
 
     @abstractmethod
     def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> StepOutput:
@@ -73,31 +77,33 @@ class Decoder(nn.Module):
 class LuongDecoder(Decoder):
     """s_t = RNN([E y_{t-1}; hbar_{t-1}], s_{t-1}), alpha_t from s_t (Luong 2015, 3.1; hbar_{t-1} with input feeding, 3.3).
 
-    Without input feeding no step depends on the attention of the one before: all of them are one recurrent call, one batched
-    attention and one readout.
+    Without input feeding the recurrence depends on no attention: all steps of it are one call. So is the attention, but for a kind
+    that depends on where the step before looked, and so is the readout.
     """
 
-    def __init__(self, config: ModelConfig) -> None:
+    def __init__(self, config: ModelConfig, dropout: Dropout) -> None:
         self.input_feeding = config.decoder.input_feeding
         fed = (config.decoder.readout_size or config.decoder.hidden_size) if self.input_feeding else 0
-        super().__init__(config, config.embedding_size + fed)
+        super().__init__(config, config.embedding_size + fed, dropout)
 
-    def start(self, state: RecurrentState) -> DecoderState:
+    def start(self, state: RecurrentState, memory: Memory) -> DecoderState:
+        first = super().start(state, memory)
         if not self.input_feeding:
-            return DecoderState(state)
-        return DecoderState(state, state.hidden.new_zeros(state.hidden.shape[0], self.readout.output_size))
+            return first
+        return replace(first, fed=state.hidden.new_zeros(state.hidden.shape[0], self.readout.output_size))
 
     def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> StepOutput:
         inputs = embedded if state.fed is None else torch.cat([embedded, state.fed], -1)
-        recurrent = self.recurrent.step(inputs, state.recurrent)
-        context, weights = self.attention(recurrent.top.unsqueeze(1), memory)
-        vector = self.readout(recurrent.top, embedded, context.squeeze(1))
-        return StepOutput(vector, weights.squeeze(1), DecoderState(recurrent, vector if self.input_feeding else None))
+        top, recurrent = self.recurrent.step(inputs, state.recurrent)
+        attended = self.attention(top.unsqueeze(1), memory, state.attention)
+        vector = self.readout(top, embedded, attended.context.squeeze(1))
+        fed = vector if self.input_feeding else None
+        return StepOutput(vector, attended.weights.squeeze(1), DecoderState(recurrent, attended.state, fed))
 
     def unroll(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Tensor, Tensor]:
         if not self.input_feeding:
             states = self.recurrent(embedded, state.recurrent)  # [B, T, H_d]
-            context, weights = self.attention(states, memory)
+            context, weights = self._attend(states, memory, state.attention)
             return self.readout(states, embedded, context), weights
         vectors, attentions = [], []
         for token in embedded.unbind(1):
@@ -107,31 +113,44 @@ class LuongDecoder(Decoder):
             attentions.append(output.attention)
         return torch.stack(vectors, 1), torch.stack(attentions, 1)
 
+    def _attend(self, states: Tensor, memory: Memory, attention: AttentionState) -> tuple[Tensor, Tensor]:
+        """Context [B, T, H_e] and weights [B, T, S] of all steps, at once where that can be."""
+        if not self.attention.sequential:
+            attended = self.attention(states, memory, attention)
+            return attended.context, attended.weights
+        steps = []
+        for query in states.split(1, 1):
+            steps.append(self.attention(query, memory, attention))
+            attention = steps[-1].state
+        return torch.cat([step.context for step in steps], 1), torch.cat([step.weights for step in steps], 1)
+
 
 class BahdanauDecoder(Decoder):
     """alpha_t from s_{t-1}, s_t = RNN([E y_{t-1}; c_t], s_{t-1}) (Bahdanau 2015, 3.1); the query is the top layer's state."""
 
-    def __init__(self, config: ModelConfig) -> None:
-        super().__init__(config, config.embedding_size + config.encoder.output_size)
+    def __init__(self, config: ModelConfig, dropout: Dropout) -> None:
+        super().__init__(config, config.embedding_size + config.encoder.output_size, dropout)
 
     def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> StepOutput:
-        recurrent, context, weights = self._attend_and_step(embedded, state.recurrent, memory)
-        return StepOutput(self.readout(recurrent.top, embedded, context), weights, DecoderState(recurrent))
+        top, attended, state = self._attend_and_step(embedded, state, memory)
+        vector = self.readout(top, embedded, attended.context.squeeze(1))
+        return StepOutput(vector, attended.weights.squeeze(1), state)
 
     def unroll(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Tensor, Tensor]:
-        recurrent, tops, contexts, attentions = state.recurrent, [], [], []
+        tops, contexts, weights = [], [], []
         for token in embedded.unbind(1):
-            recurrent, context, weights = self._attend_and_step(token, recurrent, memory)
-            tops.append(recurrent.top)
-            contexts.append(context)
-            attentions.append(weights)
+            top, attended, state = self._attend_and_step(token, state, memory)
+            tops.append(top)
+            contexts.append(attended.context)
+            weights.append(attended.weights)
         # Only the recurrence needs the loop: the readout is made once for all steps.
-        return self.readout(torch.stack(tops, 1), embedded, torch.stack(contexts, 1)), torch.stack(attentions, 1)
+        return self.readout(torch.stack(tops, 1), embedded, torch.cat(contexts, 1)), torch.cat(weights, 1)
 
-    def _attend_and_step(self, embedded: Tensor, state: RecurrentState, memory: Memory) -> tuple[RecurrentState, Tensor, Tensor]:
-        context, weights = self.attention(state.top.unsqueeze(1), memory)
-        context = context.squeeze(1)  # [B, H_e]
-        return self.recurrent.step(torch.cat([embedded, context], -1), state), context, weights.squeeze(1)
+    def _attend_and_step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Tensor, Attended, DecoderState]:
+        attended = self.attention(state.recurrent.top.unsqueeze(1), memory, state.attention)
+        inputs = torch.cat([embedded, attended.context.squeeze(1)], -1)
+        top, recurrent = self.recurrent.step(inputs, state.recurrent)
+        return top, attended, DecoderState(recurrent, attended.state)
 
 
 DECODERS: dict[DecoderKind, type[LuongDecoder] | type[BahdanauDecoder]] = {"luong": LuongDecoder, "bahdanau": BahdanauDecoder}

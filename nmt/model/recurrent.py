@@ -1,12 +1,13 @@
 """Recurrent layers and their state, batch first everywhere."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from nmt.config import Cell
+from nmt.config import Cell, DecoderConfig
+from nmt.model.dropout import Dropout
 
 RNNS: dict[Cell, type[nn.LSTM] | type[nn.GRU] | type[nn.RNN]] = {"lstm": nn.LSTM, "gru": nn.GRU, "elman": nn.RNN}
 
@@ -18,19 +19,28 @@ class RecurrentState:
     Attributes:
         hidden: [B, L, H], the lowest layer first.
         cell: [B, L, H], for LSTM only.
+        noise: [B, L - 1, H], what is multiplied between the layers at each step, in training with variational dropout only.
     """
 
     hidden: Tensor
     cell: Tensor | None = None
+    noise: Tensor | None = None
 
     @property
     def top(self) -> Tensor:
         """[B, H], the hidden state of the highest layer."""
         return self.hidden[:, -1]
 
+    def noise_below(self, layer: int, *, sequence: bool = False) -> Tensor | None:
+        """The noise on what enters `layer`: [B, H], or for a whole sequence [B, 1, H]."""
+        if self.noise is None:
+            return None
+        return self.noise[:, layer - 1 : layer] if sequence else self.noise[:, layer - 1]
+
     def select(self, rows: Tensor) -> "RecurrentState":
         """The state of the sentences `rows` [R], in that order."""
-        return RecurrentState(self.hidden[rows], None if self.cell is None else self.cell[rows])
+        cell, noise = (None if part is None else part[rows] for part in (self.cell, self.noise))
+        return RecurrentState(self.hidden[rows], cell, noise)
 
 
 def build_rnn(cell: Cell, input_size: int, hidden_size: int, bidirectional: bool = False) -> nn.RNNBase:
@@ -77,44 +87,60 @@ def _concatenate_directions(state: Tensor) -> Tensor:
 
 
 class RecurrentStack(nn.Module):
-    """One-way layers for a decoder: the same weights run over a whole sequence in one call, or one step at a time."""
+    """One-way layers for a decoder: the same weights run over a whole sequence in one call, or one step at a time.
 
-    def __init__(self, cell: Cell, input_size: int, hidden_size: int, layers: int, dropout: float) -> None:
+    What leaves a layer may be normalised (Ba 2016; between layers, not in the gates, so that a layer runs fused), and what enters
+    it may be added to that (He 2016), from the second layer on. Neither touches what the layer hands to its own next step.
+    """
+
+    def __init__(self, config: DecoderConfig, input_size: int, dropout: Dropout) -> None:
         super().__init__()
-        self.cell: Cell = cell
-        self.layers = nn.ModuleList(build_rnn(cell, input_size if i == 0 else hidden_size, hidden_size) for i in range(layers))
-        self.dropout = nn.Dropout(dropout)
+        size, layers = config.hidden_size, range(config.layers)
+        self.cell: Cell = config.cell
+        self.layers = nn.ModuleList(build_rnn(config.cell, input_size if i == 0 else size, size) for i in layers)
+        self.norms = build_norms(config.layer_norm, config.layers, size)
+        self.residual, self.dropout = config.residual, dropout
+
+    def start(self, state: RecurrentState) -> RecurrentState:
+        """The state before the first step, with the dropout between layers that all steps share, if they do."""
+        return replace(state, noise=self.dropout.noise(state.hidden[:, 1:]))
 
     def forward(self, inputs: Tensor, state: RecurrentState) -> Tensor:
         """All steps at once: inputs [B, T, I], the state before the first step; returns the top layer's outputs [B, T, H]."""
         outputs = inputs
         for index, rnn in enumerate(self.layers):
             hidden = state.hidden[:, index].unsqueeze(0).contiguous()  # [1, B, H], as torch wants it
-            if state.cell is None:
-                outputs, _ = rnn(self._between(index, outputs), hidden)
-            else:
-                outputs, _ = rnn(self._between(index, outputs), (hidden, state.cell[:, index].unsqueeze(0).contiguous()))
+            first = hidden if state.cell is None else (hidden, state.cell[:, index].unsqueeze(0).contiguous())
+            above, _ = rnn(outputs if index == 0 else self.dropout(outputs, state.noise_below(index, sequence=True)), first)
+            outputs = self._join(index, outputs, above)
         return outputs
 
-    def step(self, inputs: Tensor, state: RecurrentState) -> RecurrentState:
-        """One step: inputs [B, I]; returns the next state."""
-        hiddens, cells, below = [], [], inputs
+    def step(self, inputs: Tensor, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
+        """One step: inputs [B, I]; returns the top layer's output [B, H] and the next state."""
+        hiddens, cells, outputs = [], [], inputs
         for index, rnn in enumerate(self.layers):
             assert isinstance(rnn, nn.RNNBase)
+            below, hidden = outputs if index == 0 else self.dropout(outputs, state.noise_below(index)), state.hidden[:, index]
             weights = _weights(rnn)
-            below, hidden = self._between(index, below), state.hidden[:, index]
             if state.cell is not None:
-                below, cell = torch.lstm_cell(below, (hidden, state.cell[:, index]), *weights)
+                above, cell = torch.lstm_cell(below, (hidden, state.cell[:, index]), *weights)
                 cells.append(cell)
             elif self.cell == "gru":
-                below = torch.gru_cell(below, hidden, *weights)
+                above = torch.gru_cell(below, hidden, *weights)
             else:
-                below = torch.rnn_tanh_cell(below, hidden, *weights)
-            hiddens.append(below)
-        return RecurrentState(torch.stack(hiddens, 1), torch.stack(cells, 1) if cells else None)
+                above = torch.rnn_tanh_cell(below, hidden, *weights)
+            hiddens.append(above)
+            outputs = self._join(index, outputs, above)
+        return outputs, replace(state, hidden=torch.stack(hiddens, 1), cell=torch.stack(cells, 1) if cells else None)
 
-    def _between(self, index: int, inputs: Tensor) -> Tensor:
-        return inputs if index == 0 else self.dropout(inputs)
+    def _join(self, index: int, below: Tensor, above: Tensor) -> Tensor:
+        above = self.norms[index](above)
+        return below + above if self.residual and index else above
+
+
+def build_norms(layer_norm: bool, layers: int, size: int) -> nn.ModuleList:
+    """What each layer's outputs pass through: layer normalisation (Ba 2016), or nothing."""
+    return nn.ModuleList(nn.LayerNorm(size) if layer_norm else nn.Identity() for _ in range(layers))
 
 
 def _weights(rnn: nn.RNNBase) -> tuple[Tensor, Tensor, Tensor, Tensor]:

@@ -14,6 +14,8 @@ from nmt.config import ModelConfig
 from nmt.model.attention import Memory
 from nmt.model.bridge import build_bridge
 from nmt.model.decoder import DECODERS, DecoderState, StepOutput
+from nmt.model.dropout import Dropout
+from nmt.model.embedding import Embedding
 from nmt.model.encoder import Encoder
 from nmt.model.readout import Output
 
@@ -41,14 +43,14 @@ class Seq2Seq(nn.Module):
 
     def __init__(self, config: ModelConfig, src_vocabulary_size: int, tgt_vocabulary_size: int) -> None:
         super().__init__()
-        self.src_embedding = _build_embedding(src_vocabulary_size, config.embedding_size)
-        self.tgt_embedding = _build_embedding(tgt_vocabulary_size, config.embedding_size, tied=config.tie_embeddings != "none")
-        self.encoder = Encoder(config.encoder, config.embedding_size, config.dropout)
+        self.dropout = Dropout(config.dropout, config.variational_dropout)
+        tied, shared = config.tie_embeddings != "none", config.tie_embeddings == "all"
+        self.tgt_embedding = Embedding(tgt_vocabulary_size, config, self.dropout, is_output=tied)
+        self.src_embedding = self.tgt_embedding if shared else Embedding(src_vocabulary_size, config, self.dropout)
+        self.encoder = Encoder(config.encoder, config.embedding_size, self.dropout)
         self.bridge = build_bridge(config)
-        self.decoder = DECODERS[config.decoder.kind](config)
-        tied = self.tgt_embedding if config.tie_embeddings != "none" else None
-        self.output = Output(self.decoder.readout.output_size, tgt_vocabulary_size, tied)
-        self.dropout = nn.Dropout(config.dropout)
+        self.decoder = DECODERS[config.decoder.kind](config, self.dropout)
+        self.output = Output(self.decoder.readout.output_size, tgt_vocabulary_size, self.tgt_embedding if tied else None)
 
     @property
     def device(self) -> torch.device:
@@ -60,18 +62,17 @@ class Seq2Seq(nn.Module):
         Args:
             src: [B, S] ids. src_lengths: [B], on the CPU.
         """
-        values, final = self.encoder(self.dropout(self.src_embedding(src)), src_lengths)
+        values, final = self.encoder(self.src_embedding(src), src_lengths)
         mask = torch.arange(src.shape[1], device=src.device) < src_lengths.to(src.device).unsqueeze(1)  # [B, S]
-        return Memory(values, self.decoder.attention.project_keys(values), mask, final)
+        return self.decoder.attention.read(values, mask, final)
 
     def start(self, memory: Memory) -> DecoderState:
         """The decoder's state before its first step."""
-        return self.decoder.start(self.bridge(memory.final))
+        return self.decoder.start(self.bridge(memory.final), memory)
 
     def step(self, ids: Tensor, state: DecoderState, memory: Memory) -> StepOutput:
-        """One step after the tokens `ids` [B]."""
-        output = self.decoder.step(self.dropout(self.tgt_embedding(ids)), state, memory)
-        return StepOutput(self.dropout(output.vector), output.attention, output.state)
+        """One step after the tokens `ids` [B], in evaluation mode."""
+        return self.decoder.step(self.tgt_embedding(ids), state, memory)
 
     def forward(self, src: Tensor, src_lengths: Tensor, tgt_in: Tensor, gold: Tensor | None = None) -> Decoded:
         """Run over a batch with teacher forcing.
@@ -86,11 +87,13 @@ class Seq2Seq(nn.Module):
         state = self.start(memory)
         if gold is not None:
             return self._sample(tgt_in, gold, state, memory)
-        vectors, attention = self.decoder.unroll(self.dropout(self.tgt_embedding(tgt_in)), state, memory)
+        vectors, attention = self.decoder.unroll(self.tgt_embedding(tgt_in), state, memory)
         return Decoded(self.dropout(vectors), attention)
 
     def _sample(self, tgt_in: Tensor, gold: Tensor, state: DecoderState, memory: Memory) -> Decoded:
-        ids = tgt_in[:, 0]
+        ids, new = tgt_in[:, 0], memory.values.new_empty
+        embedding_noise = self.dropout.noise(new(len(ids), self.tgt_embedding.embedding_dim))
+        vector_noise = self.dropout.noise(new(len(ids), self.decoder.readout.output_size))
         vectors: list[Tensor] = []
         attentions: list[Tensor] = []
         for position in range(tgt_in.shape[1]):
@@ -98,16 +101,8 @@ class Seq2Seq(nn.Module):
                 with torch.no_grad():
                     own = self.output(vectors[-1]).argmax(-1)
                 ids = torch.where(gold[:, position], tgt_in[:, position], own)
-            output = self.step(ids, state, memory)
+            output = self.decoder.step(self.tgt_embedding(ids, embedding_noise), state, memory)
             state = output.state
-            vectors.append(output.vector)
+            vectors.append(self.dropout(output.vector, vector_noise))
             attentions.append(output.attention)
         return Decoded(torch.stack(vectors, 1), torch.stack(attentions, 1))
-
-
-def _build_embedding(vocabulary_size: int, size: int, *, tied: bool = False) -> nn.Embedding:
-    embedding = nn.Embedding(vocabulary_size, size)
-    # Large, so that words and not biases fill the first encoder states: attention finds its place several times sooner. One that is
-    # the output matrix too must be small, for the first logits to be.
-    nn.init.normal_(embedding.weight, std=size**-0.5 if tied else 0.5)
-    return embedding

@@ -1,128 +1,208 @@
-"""Each score against its equation, written out in NumPy position by position."""
+"""Each kind of attention, with each score it takes, against its equations in NumPy; what all of them have in common."""
 
+from dataclasses import replace
+from math import exp
 from typing import get_args
 
 import numpy as np
 import pytest
 import torch
+from hypothesis import given
+from hypothesis import strategies as st
 
-from nmt.config import AttentionConfig, ScoreName
-from nmt.model.attention import SCORES, Attention, Memory, build_attention
+from nmt.config import AttentionConfig, AttentionKind, Config, ModelConfig, combination_faults
+from nmt.model.attention import KINDS, Attention, AttentionState, Memory, build_attention
 from nmt.model.recurrent import RecurrentState
+from nmt.model.score import SCORES
 
-B, T, S, H, A = 3, 4, 5, 6, 7
-LENGTHS = [5, 3, 1]
-SCORED: list[ScoreName] = [name for name in SCORES if name != "none"]
+B, T, S, H, A, D = 3, 4, 6, 6, 7, 2
+LENGTHS = [6, 3, 1]
+KEYS = ("kind", "score", "heads")
 
 
-def make(name: ScoreName, value_size: int = H, **options: object) -> tuple[Attention, torch.Tensor, Memory]:
+def is_possible(kind: str, score: str, heads: int) -> bool:
+    """Whether the configuration takes it."""
+    sizes = {"encoder": {"hidden_size": H, "bidirectional": False}, "decoder": {"hidden_size": H}}
+    attention = {"kind": kind, "score": score, "heads": heads}
+    values = {"name": "x", "data": {"source": {"path": "x"}}, "model": {**sizes, "attention": attention}}
+    return not combination_faults(Config.model_validate(values))
+
+
+CASES = [case for kind in KINDS for score in SCORES for heads in (1, 2) if is_possible(*(case := (kind, score, heads)))]
+
+
+def make(kind: str, score: str, heads: int = 1) -> tuple[Attention, torch.Tensor, torch.Tensor]:
+    """The attention, queries [B, T, H] and encoder states [B, S, H]."""
     torch.manual_seed(1)
-    config = AttentionConfig.model_validate({"score": name, "size": A, **options})
-    attention = build_attention(config, H, value_size).double()
-    query = torch.randn(B, T, H, dtype=torch.float64)
-    return attention, query, make_memory(attention, torch.randn(B, S, value_size, dtype=torch.float64))
+    size = A if score in ("concat", "additive", "concat_shared") else None
+    window = D if kind in ("local_m", "local_p") else None
+    config = AttentionConfig.model_validate({"kind": kind, "score": score, "heads": heads, "size": size, "window": window})
+    attention = build_attention(config, H, H).double()
+    for parameter in attention.parameters():  # larger than at the beginning of a training, so that the weights differ
+        torch.nn.init.normal_(parameter)
+    return attention, torch.randn(B, T, H, dtype=torch.float64), torch.randn(B, S, H, dtype=torch.float64)
 
 
-def make_memory(attention: Attention, values: torch.Tensor) -> Memory:
-    mask = torch.arange(S) < torch.tensor(LENGTHS).unsqueeze(1)
-    return Memory(values, attention.project_keys(values), mask, RecurrentState(values[:, :1]))
+def read(attention: Attention, values: torch.Tensor) -> Memory:
+    mask = torch.arange(values.shape[1]) < torch.tensor(LENGTHS[: len(values)]).unsqueeze(1)
+    return attention.read(values, mask, RecurrentState(values[:, :1]))
 
 
-def equation(name: ScoreName, attention: Attention, q: np.ndarray, h: np.ndarray) -> float:
-    """e_j of `models.md`, for one query and one encoder state."""
-    weights = {key: value.detach().numpy() for key, value in attention.named_parameters()}
-    match name:
-        case "dot":
-            return float(h @ q)
-        case "general":  # torch keeps W^T: the projection of h
-            return float(h @ weights["weight.weight"].T @ q)
-        case "concat":
-            return float(weights["v.weight"][0] @ np.tanh(weights["weight.weight"] @ np.concatenate([q, h])))
-        case "additive":
-            inner = weights["query_weight.weight"] @ q + weights["value_weight.weight"] @ h + weights["value_weight.bias"]
-            return float(weights["v.weight"][0] @ np.tanh(inner))
-        case "concat_shared":
-            return float(weights["v.weight"][0] @ np.tanh(weights["weight.weight"] @ (q + h)))
-        case "linear":
-            return float(weights["weight.weight"][0] @ np.concatenate([q, h]) + weights["weight.bias"][0])
-        case _:
-            raise AssertionError(name)
+def attend(attention: Attention, query: torch.Tensor, memory: Memory) -> tuple[torch.Tensor, torch.Tensor]:
+    """Context and weights of all steps, one at a time."""
+    state, contexts, weights = attention.start(memory), [], []
+    for step in query.split(1, 1):
+        attended = attention(step, memory, state)
+        state = attended.state
+        contexts.append(attended.context)
+        weights.append(attended.weights)
+    return torch.cat(contexts, 1), torch.cat(weights, 1)
 
 
-def expected(name: ScoreName, attention: Attention, query: torch.Tensor, memory: Memory) -> tuple[np.ndarray, np.ndarray]:
-    """Context and weights by loops over batch, step and position."""
-    contexts, weights = np.zeros((B, T, memory.values.shape[2])), np.zeros((B, T, S))
-    for b in range(B):
-        for t in range(T):
-            h = memory.values[b, : LENGTHS[b]].numpy()
-            e = np.array([equation(name, attention, query[b, t].numpy(), h_j) for h_j in h])
-            alpha = np.exp(e) / np.exp(e).sum()
-            weights[b, t, : LENGTHS[b]] = alpha
-            contexts[b, t] = alpha @ h
-    return contexts, weights
+def softmax(e: np.ndarray) -> np.ndarray:
+    powers: np.ndarray = np.exp(e - e.max())
+    return powers / float(powers.sum())
+
+
+def expected_weights(attention: Attention, kind: str, q: np.ndarray, h: np.ndarray) -> np.ndarray:
+    """alpha [T, S'] of one sentence of S' words for queries [T, H], by the equations of Luong 2015, 3.2, and See 2017, eq. 11."""
+    w = {key: value.detach().numpy() for key, value in attention.named_parameters()}
+    length, rows, coverage = len(h), [], np.zeros(len(h))
+    keys = attention.score.project_keys(torch.from_numpy(h)[None])
+    for t, query in enumerate(q):
+        near, bell = list(range(length)), np.ones(length)
+        if kind == "local_m":
+            near = [j for j in range(length) if abs(j - min(t, length - 1)) <= D]
+        if kind == "local_p":
+            center = length / (1 + exp(-(w["v.weight"][0] @ np.tanh(w["position.weight"] @ query))))
+            near = [j for j in range(length) if center - D <= j <= center + D]
+            bell = np.array([exp(-((j - center) ** 2) / (2 * (D / 2) ** 2)) for j in range(length)])
+        covered = keys + torch.from_numpy(np.outer(coverage, w["weight.weight"][:, 0])) if kind == "coverage" else keys
+        e = attention.score(torch.from_numpy(query)[None, None], covered)[0, 0].detach().numpy()
+        alpha = np.zeros(length)
+        alpha[near] = softmax(e[near])
+        rows.append(alpha * bell)
+        coverage = coverage + rows[-1]
+    return np.array(rows)
 
 
 def test_literal_and_classes_agree() -> None:
-    assert set(get_args(ScoreName)) == set(SCORES)
+    assert set(get_args(AttentionKind)) == set(KINDS)
 
 
-@pytest.mark.parametrize("name", SCORED)
-def test_context_and_weights_follow_the_equation(name: ScoreName) -> None:
-    attention, query, memory = make(name)
-    context, weights = attention(query, memory)
-    contexts, alphas = expected(name, attention, query, memory)
-    assert weights.shape == (B, T, S)
-    assert context.shape == (B, T, H)
-    np.testing.assert_allclose(weights.detach(), alphas, atol=1e-10)
-    np.testing.assert_allclose(context.detach(), contexts, atol=1e-10)
+@pytest.mark.parametrize(KEYS, [case for case in CASES if case[2] == 1])
+def test_context_and_weights_follow_the_equations(kind: str, score: str, heads: int) -> None:
+    attention, query, values = make(kind, score)
+    context, weights = attend(attention, query, read(attention, values))
+    for b, length in enumerate(LENGTHS):
+        h = values[b, :length].numpy()
+        alpha = expected_weights(attention, kind, query[b].numpy(), h)
+        np.testing.assert_allclose(weights[b, :, :length].detach(), alpha, atol=1e-10)
+        np.testing.assert_allclose(context[b].detach(), alpha @ h, atol=1e-10)
 
 
-@pytest.mark.parametrize("name", ["general", "concat", "additive", "linear"])
-def test_sizes_may_differ(name: ScoreName) -> None:
-    attention, query, memory = make(name, value_size=9)
-    context, _ = attention(query, memory)
-    assert context.shape == (B, T, 9)
-    contexts, _ = expected(name, attention, query, memory)
-    np.testing.assert_allclose(context.detach(), contexts, atol=1e-10)
+@pytest.mark.parametrize(KEYS, [case for case in CASES if case[2] == 2])
+def test_each_head_attends_in_its_own_projection(kind: str, score: str, heads: int) -> None:
+    attention, query, values = make(kind, score, heads)
+    context, weights = attend(attention, query, read(attention, values))
+    w = {key: value.detach().numpy() for key, value in attention.named_parameters()}
+    size = H // heads
+    for b, length in enumerate(LENGTHS):
+        contexts, alphas = [], []
+        for n in range(heads):
+            mine = slice(n * size, (n + 1) * size)
+            q, h = query[b].numpy() @ w["query.weight"][mine].T, values[b, :length].numpy() @ w["value.weight"][mine].T
+            alphas.append(expected_weights(attention.head, kind, q, h))  # type: ignore[arg-type]
+            contexts.append(alphas[-1] @ h)
+        np.testing.assert_allclose(weights[b, :, :length].detach(), np.mean(alphas, 0), atol=1e-10)
+        np.testing.assert_allclose(context[b].detach(), np.concatenate(contexts, -1), atol=1e-10)
 
 
-@pytest.mark.parametrize("name", ["dot", "general"])
-def test_scaled_divides_by_the_root_of_the_decoder_size(name: ScoreName) -> None:
-    plain, query, memory = make(name)
-    scaled, _, _ = make(name, scaled=True)
-    scaled.load_state_dict(plain.state_dict())
-    torch.testing.assert_close(scaled.score(query, memory.keys) * H**0.5, plain.score(query, memory.keys))
+@pytest.mark.parametrize(KEYS, [case for case in CASES if case[0] != "coverage"])
+def test_all_steps_at_once_are_the_steps_one_by_one(kind: str, score: str, heads: int) -> None:
+    attention, query, values = make(kind, score, heads)
+    memory = read(attention, values)
+    context, weights = attend(attention, query, memory)
+    whole = attention(query, memory, attention.start(memory))
+    torch.testing.assert_close(whole.context, context, atol=1e-12, rtol=0)
+    torch.testing.assert_close(whole.weights.expand_as(weights), weights, atol=1e-12, rtol=0)
+    assert whole.state == AttentionState(T)
 
 
-@pytest.mark.parametrize("name", SCORED)
-def test_padding_has_weight_exactly_zero_and_the_rest_sums_to_one(name: ScoreName) -> None:
-    attention, query, memory = make(name)
-    _, weights = attention(query, memory)
+@pytest.mark.parametrize(KEYS, CASES)
+def test_padding_has_weight_exactly_zero_and_the_rest_sums_to_one(kind: str, score: str, heads: int) -> None:
+    attention, query, values = make(kind, score, heads)
+    memory = read(attention, values)
+    _, weights = attend(attention, query, memory)
     assert (weights.masked_select(~memory.mask.unsqueeze(1)) == 0).all()
-    torch.testing.assert_close(weights.sum(-1), torch.ones(B, T, dtype=torch.float64))
+    assert (weights >= 0).all()
+    if kind == "local_p":
+        assert (weights.sum(-1) <= 1).all()
+    else:
+        torch.testing.assert_close(weights.sum(-1), torch.ones(B, T, dtype=torch.float64))
 
 
-@pytest.mark.parametrize("name", SCORED)
-def test_gradients(name: ScoreName) -> None:
-    attention, query, memory = make(name)
-    values = memory.values.requires_grad_()
+@pytest.mark.parametrize(KEYS, CASES)
+def test_gradients(kind: str, score: str, heads: int) -> None:
+    attention, query, values = make(kind, score, heads)
 
-    def context(query: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-        result, _ = attention(query, make_memory(attention, values))
-        assert isinstance(result, torch.Tensor)
-        return result
+    def contexts(query: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        return attend(attention, query, read(attention, values))[0]
 
-    assert torch.autograd.gradcheck(context, (query.requires_grad_(), values))
+    assert torch.autograd.gradcheck(contexts, (query.requires_grad_(), values.requires_grad_()))
+
+
+@pytest.mark.parametrize(KEYS, CASES)
+def test_selecting_sentences_is_attending_in_those(kind: str, score: str, heads: int) -> None:
+    attention, query, values = make(kind, score, heads)
+    memory = read(attention, values)
+    first = attention(query[:, :1], memory, attention.start(memory))
+    rows = torch.tensor([2, 0, 0])
+    whole = attention(query[:, 1:2], memory, first.state)
+    some = attention(query[rows, 1:2], memory.select(rows), first.state.select(rows))
+    torch.testing.assert_close(some.context, whole.context[rows], atol=1e-12, rtol=0)
 
 
 def test_linear_cannot_look_where_the_decoder_wants() -> None:
-    attention, query, memory = make("linear")
-    _, weights = attention(query, memory)
+    attention, query, values = make("global", "linear")
+    _, weights = attend(attention, query, read(attention, values))
     torch.testing.assert_close(weights, weights[:, :1].expand_as(weights))
 
 
 def test_none_gives_the_last_encoder_state() -> None:
-    attention, query, memory = make("none")
-    context, weights = attention(query, memory)
+    attention, query, values = make("global", "none")
+    memory = read(attention, values)
+    context, weights = attend(attention, query, memory)
     torch.testing.assert_close(context, memory.final.top.unsqueeze(1).expand(B, T, H))
     assert (weights == 0).all()
+
+
+@given(st.integers(0, 30), st.integers(1, 8), st.integers(1, 12))
+def test_the_window_of_local_m_moves_on_and_stays_at_the_end(position: int, window: int, length: int) -> None:
+    attention = KINDS["local_m"](SCORES["dot"](1, 1, 1), window)
+    memory = attention.read(
+        torch.zeros(1, length, 1), torch.ones(1, length, dtype=torch.bool), RecurrentState(torch.zeros(1, 1, 1))
+    )
+    weights = attention.weigh(torch.zeros(1, 1, 1), memory, AttentionState(position))[0, 0]
+    center = min(position, length - 1)
+    seen = {j for j in range(length) if abs(j - center) <= window}
+    assert set(weights.nonzero().flatten().tolist()) == seen
+    assert weights.sum() == pytest.approx(1)
+
+
+def test_coverage_is_the_sum_of_the_weights_so_far() -> None:
+    attention, query, values = make("coverage", "additive")
+    memory = read(attention, values)
+    state, total = attention.start(memory), torch.zeros(B, S, dtype=torch.float64)
+    for step in query.split(1, 1):
+        attended = attention(step, memory, state)
+        state, total = attended.state, total + attended.weights[:, 0]
+        assert state.coverage is not None
+        torch.testing.assert_close(state.coverage, total)
+    blind = attention(query[:, :1], memory, replace(state, coverage=torch.zeros_like(total)))
+    assert not torch.allclose(blind.weights, attention(query[:, :1], memory, state).weights)
+
+
+def test_the_window_falls_back_to_ten() -> None:
+    assert build_attention(AttentionConfig(kind="local_m"), H, H).window == 10
+    assert ModelConfig().attention.window is None

@@ -22,13 +22,33 @@ KINDS: dict[str, dict[str, Any]] = {
     "bahdanau maxout": {"decoder": {"kind": "bahdanau", "hidden_size": 7, "readout": "maxout"}, "attention": {"score": "concat"}},
     "stacked": {"encoder": {"hidden_size": 4, "layers": 2}, "decoder": {"hidden_size": 7, "layers": 3}},
     "tied": {"decoder": {"hidden_size": 7}, "tie_embeddings": "target"},
+    "normalised and residual": {
+        "encoder": {"hidden_size": 4, "layers": 3, "layer_norm": True, "residual": True},
+        "decoder": {"hidden_size": 7, "layers": 2, "layer_norm": True, "residual": True},
+    },
+    "bahdanau normalised and residual": {
+        "decoder": {"kind": "bahdanau", "readout": "deep", "hidden_size": 7, "layers": 2, "layer_norm": True, "residual": True},
+    },
+    "luong local_m": {"attention": {"kind": "local_m", "window": 1}, "decoder": {"hidden_size": 7}},
+    "luong local_p": {"attention": {"kind": "local_p", "window": 2}, "decoder": {"hidden_size": 7, "input_feeding": True}},
+    "luong coverage": {"attention": {"kind": "coverage", "score": "additive"}, "decoder": {"hidden_size": 7}},
+    "bahdanau coverage": {
+        "attention": {"kind": "coverage", "score": "additive"},
+        "decoder": {"kind": "bahdanau", "readout": "maxout", "hidden_size": 7},
+    },
+    "luong heads": {"attention": {"heads": 2}, "decoder": {"hidden_size": 6}},
+    "bahdanau heads": {
+        "attention": {"kind": "local_p", "heads": 2, "score": "additive"},
+        "decoder": {"kind": "bahdanau", "readout": "state", "hidden_size": 6},
+    },
 }
 CELLS = ["lstm", "gru", "elman"]
+EXTREMES = [*product(KINDS, ["lstm"], [True]), *product(["luong", "bahdanau", "stacked"], ["gru", "elman"], [True, False])]
 
 
-def make(kind: str, cell: str, *, bidirectional: bool = True, dropout: float = 0.0) -> Seq2Seq:
+def make(kind: str, cell: str, *, bidirectional: bool = True, **options: Any) -> Seq2Seq:
     torch.manual_seed(2)
-    values: dict[str, Any] = {"embedding_size": 6, "encoder": {"hidden_size": 4}, "dropout": dropout, **KINDS[kind]}
+    values: dict[str, Any] = {"embedding_size": 6, "encoder": {"hidden_size": 4}, "dropout": 0.0, **options, **KINDS[kind]}
     values["encoder"] = {**values["encoder"], "cell": cell, "bidirectional": bidirectional}
     values["decoder"] = {**values["decoder"], "cell": cell}
     return Seq2Seq(ModelConfig.model_validate(values), SRC_V, TGT_V).double()
@@ -39,7 +59,7 @@ def make_batch() -> tuple[torch.Tensor, torch.Tensor]:
     return torch.randint(4, SRC_V, (3, 5)), torch.randint(4, TGT_V, (3, 6))
 
 
-@pytest.mark.parametrize(("kind", "cell", "bidirectional"), list(product(KINDS, CELLS, [True, False])))
+@pytest.mark.parametrize(("kind", "cell", "bidirectional"), EXTREMES)
 def test_a_sentence_in_a_padded_batch_is_as_if_alone(kind: str, cell: str, bidirectional: bool) -> None:
     model = make(kind, cell, bidirectional=bidirectional)
     src, tgt = make_batch()
@@ -49,6 +69,25 @@ def test_a_sentence_in_a_padded_batch_is_as_if_alone(kind: str, cell: str, bidir
         torch.testing.assert_close(together.vectors[row : row + 1], alone.vectors, atol=1e-12, rtol=0)
         torch.testing.assert_close(together.attention[row : row + 1, :, :length], alone.attention, atol=1e-12, rtol=0)
         assert (together.attention[row, :, length:] == 0).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_the_loss_and_gradient_of_a_padded_batch_are_the_sums_of_its_sentences(kind: str) -> None:
+    model = make(kind, "lstm")
+    src, tgt = make_batch()
+
+    def loss_and_gradients(rows: list[int], width: int) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+        model.zero_grad()
+        decoded = model(src[rows, :width], SRC_LENGTHS[rows], tgt[rows])
+        loss, _ = model.output.loss(decoded.vectors.flatten(0, 1), tgt[rows].flatten())
+        loss.backward()
+        return loss.detach(), {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+
+    loss, gradients = loss_and_gradients([0, 1, 2], 5)
+    alone = [loss_and_gradients([row], length) for row, length in enumerate(SRC_LENGTHS.tolist())]
+    torch.testing.assert_close(loss, sum((one for one, _ in alone), torch.zeros(())), atol=1e-10, rtol=0, check_dtype=False)
+    for name, gradient in gradients.items():
+        torch.testing.assert_close(gradient, sum(one[name] for _, one in alone), atol=1e-10, rtol=0)
 
 
 @pytest.mark.parametrize(("kind", "cell"), list(product(KINDS, CELLS)))
@@ -119,14 +158,59 @@ def test_selecting_rows_of_memory_and_state_is_translating_those_sentences() -> 
     torch.testing.assert_close(some.vector, whole.vector[rows])
 
 
-def test_dropout_acts_in_training_alone() -> None:
-    model = make("stacked", "gru", dropout=0.5)
+@pytest.mark.parametrize(
+    "options", [{"dropout": 0.5}, {"dropout": 0.5, "variational_dropout": True}, {"word_dropout": 0.5}], ids=str
+)
+def test_dropout_acts_in_training_alone(options: dict[str, Any]) -> None:
+    model = make("stacked", "gru", **options)
     src, tgt = make_batch()
     assert not torch.equal(model(src, SRC_LENGTHS, tgt).vectors, model(src, SRC_LENGTHS, tgt).vectors)
     model.eval()
     assert torch.equal(model(src, SRC_LENGTHS, tgt).vectors, model(src, SRC_LENGTHS, tgt).vectors)
 
 
+@pytest.mark.parametrize("kind", ["stacked", "bahdanau coverage", "luong input feeding"])
+def test_variational_dropout_drops_the_same_units_in_the_loop_as_in_the_fast_path(kind: str) -> None:
+    model = make(kind, "lstm", dropout=0.5, variational_dropout=True)
+    src, tgt = make_batch()
+    same = tgt[:, :1].expand(-1, 6)  # one word over and over, fed as it is
+    for gold in (None, torch.ones_like(tgt, dtype=torch.bool)):
+        dropped = model(src, SRC_LENGTHS, same, gold).vectors == 0
+        assert torch.equal(dropped, dropped[:, :1].expand_as(dropped))
+        assert 0 < dropped[:, 0].float().mean() < 1
+
+
 def test_tied_embeddings_are_one_parameter() -> None:
     model = make("tied", "lstm")
     assert model.output.logits.weight is model.tgt_embedding.weight
+    assert model.src_embedding.weight is not model.tgt_embedding.weight
+
+
+def test_all_embeddings_tied_are_one_parameter() -> None:
+    model = Seq2Seq(ModelConfig(tie_embeddings="all"), 20, 20)
+    assert model.output.logits.weight is model.tgt_embedding.weight is model.src_embedding.weight
+
+
+@pytest.mark.parametrize("tying", ["none", "target", "all"])
+def test_words_come_in_at_one_strength_however_tied(tying: str) -> None:
+    torch.manual_seed(1)
+    model = Seq2Seq(ModelConfig.model_validate({"tie_embeddings": tying}), 500, 500).eval()
+    for embedding in (model.src_embedding, model.tgt_embedding):
+        assert float(embedding(torch.arange(500)).detach().std()) == pytest.approx(0.5, rel=0.02)
+    assert float(model.output.logits.weight.detach().std()) < 0.1
+
+
+def test_residual_connections_and_normalisation_by_hand() -> None:
+    """Two layers of the encoder, from the equations: LN after the layer, the sum after that, nothing of it in the last state."""
+    model = make("normalised and residual", "lstm")
+    embedded = torch.randn(1, 4, 6, dtype=torch.float64)
+    below, hiddens = embedded, []
+    for index, (rnn, norm) in enumerate(zip(model.encoder.layers, model.encoder.norms, strict=True)):
+        outputs, (hidden, _) = rnn(below)
+        mean, variance = outputs.mean(-1, keepdim=True), outputs.var(-1, unbiased=False, keepdim=True)
+        above = (outputs - mean) / (variance + 1e-5).sqrt() * norm.weight + norm.bias
+        below = below + above if index else above
+        hiddens.append(hidden.transpose(0, 1).flatten(1))
+    values, final = model.encoder(embedded, torch.tensor([4]))
+    torch.testing.assert_close(values, below, atol=1e-12, rtol=0)
+    torch.testing.assert_close(final.hidden, torch.stack(hiddens, 1), atol=1e-12, rtol=0)
