@@ -77,7 +77,7 @@ def train_step(model: Seq2Seq, optimizer: Optimizer, batch: Batch, step: int, co
     gold = draw_gold(batch, forcing_ratio(step, training.teacher_forcing), training.teacher_forcing.per, generator)
     batch = batch.to(model.device)
     optimizer.zero_grad()
-    loss = batch_loss(model, batch, label_smoothing=training.label_smoothing, gold=gold)
+    loss = batch_loss(model, batch, label_smoothing=training.label_smoothing, coverage_weight=training.coverage_loss, gold=gold)
     (loss.objective / loss.n_tokens).backward()
     norm = torch.nn.utils.clip_grad_norm_(model.parameters(), training.clip_norm)
     objective, likelihood, gradient_norm = torch.stack([loss.objective.detach(), loss.likelihood, norm]).tolist()

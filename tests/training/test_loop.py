@@ -72,9 +72,12 @@ def test_learns_to_reverse(kind: dict[str, Any]) -> None:
     assert exact >= 0.99
 
 
-@pytest.mark.parametrize("cell", ["lstm", "gru"])
+VARIATIONAL = {"variational_dropout": True, "word_dropout": 0.1, "attention": {"kind": "coverage", "score": "additive"}}
+
+
+@pytest.mark.parametrize(("cell", "options"), [("lstm", {}), ("gru", {}), ("gru", VARIATIONAL)], ids=str)
 @pytest.mark.parametrize("stop_at", [3, 14, 21])
-def test_resuming_equals_never_having_stopped(cell: str, stop_at: int, tmp_path: Path) -> None:
+def test_resuming_equals_never_having_stopped(cell: str, options: dict[str, Any], stop_at: int, tmp_path: Path) -> None:
     """Dropout on, own outputs fed, in the middle of an epoch, and after a validation: the weights are the same to the bit."""
     sizes = {"encoder": {"hidden_size": 8, "cell": cell, "layers": 2}, "decoder": {"hidden_size": 16, "cell": cell, "layers": 2}}
     training = {
@@ -85,7 +88,7 @@ def test_resuming_equals_never_having_stopped(cell: str, stop_at: int, tmp_path:
         "learning_rate": {"warmup_steps": 5, "schedule": "inverse_sqrt"},
         "epochs": 10,
     }
-    config = make_config(model={"embedding_size": 8, "dropout": 0.3, **sizes}, training=training)
+    config = make_config(model={"embedding_size": 8, "dropout": 0.3, **sizes, **options}, training=training)
     corpus, _ = make_corpus(150, seed=3)
 
     def train(progress: Progress, checkpoint: Path | None, stop: int | None, run: Path) -> tuple[Seq2Seq, Progress, list[float]]:
