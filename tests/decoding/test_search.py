@@ -4,6 +4,7 @@ import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import log
+from typing import Any
 
 import numpy as np
 import pytest
@@ -163,17 +164,20 @@ def test_extend_finds_the_best_of_all_candidates() -> None:
     assert torch.equal(parents * vocabulary + tokens, flat)
 
 
-def make_model() -> Seq2Seq:
+def make_model(**attention: Any) -> Seq2Seq:
     torch.manual_seed(4)
-    config = {"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 16}, "dropout": 0.0}
-    model = Seq2Seq(ModelConfig.model_validate(config), 12, 12).eval()
+    sizes = {"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 16}, "dropout": 0.0}
+    model = Seq2Seq(ModelConfig.model_validate({**sizes, "attention": attention}), 12, 12).eval()
     for parameter in model.parameters():  # far from uniform, so that sentences differ
         parameter.data.mul_(4)
     return model
 
 
-def test_beam_1_is_greedy_and_the_batch_does_not_matter() -> None:
-    model = make_model()
+@pytest.mark.parametrize(
+    "attention", [{}, {"kind": "local_m"}, {"kind": "local_p", "heads": 2}, {"kind": "coverage", "score": "additive"}], ids=str
+)
+def test_beam_1_is_greedy_and_the_batch_does_not_matter(attention: dict[str, Any]) -> None:
+    model = make_model(**attention)
     random = np.random.default_rng(1)
     sources = [random.integers(4, 12, size=length).tolist() for length in random.integers(1, 9, size=20)]
     together = search_batch(model, sources, SearchOptions(beam=1))
