@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import torch
 from filelock import FileLock, Timeout
 from torch.optim import Optimizer
@@ -22,6 +23,8 @@ from nmt.model.seq2seq import Seq2Seq
 from nmt.report.scores import score
 from nmt.text.batching import plan_batches, read_batches
 from nmt.text.corpus import Corpus, config_differences, load_manifest, read_lines
+from nmt.text.tokenizers import Side
+from nmt.text.vectors import Vectors, load_vectors
 from nmt.training.checkpoint import Checkpoints, Progress, load_optimizer, load_weights, read_progress
 from nmt.training.journal import Journal
 from nmt.training.loop import Hooks, Update, build_optimizer, fit
@@ -49,7 +52,7 @@ def run(
 
     Raises:
         ConfigError: the folder holds a run and `resume` is off, or the run to resume has another configuration.
-        DataError: the data is not prepared, or was prepared with another configuration.
+        DataError: the data is not prepared, or was prepared with another configuration; or word vectors cannot be used.
         TrainingError: interrupted (a checkpoint is written), or the loss is not finite.
     """
     folder = folder or config.run_folder
@@ -59,7 +62,7 @@ def run(
     if config.training.threads:
         torch.set_num_threads(config.training.threads)
     with _sole_training(folder):
-        checkpoint = _open_folder(folder, config, resume)
+        checkpoint, vectors = _open_folder(folder, config, resume)
         model = _build_model(config, folder).to(place)
         optimizer = build_optimizer(model, config)
         progress = Progress()
@@ -73,6 +76,8 @@ def run(
             return progress
         progress = replace(progress, finished=None)
         screen.begin(model, place, len(corpus), progress)
+        if checkpoint is None:
+            _begin_with(vectors, model, Journal(folder / runs.JOURNAL), screen)
         with stop_requested() as stopping, screen:
             hooks = _hooks(model, optimizer, config, folder, progress.step, screen, stopping)
             progress = fit(model, optimizer, corpus, config, progress, hooks)
@@ -85,7 +90,7 @@ def run(
 
 
 def describe(config: Config, folder: Path | None = None) -> str:
-    """What a training would do, found out without a step of it: size of the model by part, batches of an epoch.
+    """What a training would do, found out without a step of it: size of the model by part, word vectors, batches of an epoch.
 
     Raises: as `run`.
     """
@@ -99,6 +104,7 @@ def describe(config: Config, folder: Path | None = None) -> str:
     lines = [f"{name:<16}{count:>12,} parameters" for name, count in counts.items() if count]
     total = sum(p.numel() for p in model.parameters())
     lines.append(f"{'in all':<16}{total:>12,} parameters" + (" (shared ones counted once)" if total < sum(counts.values()) else ""))
+    lines += [_coverage(side, vectors) for side, vectors in _load_vectors(config).items()]
     lines.append(f"{len(corpus):,} pairs, {len(plan):,} batches an epoch; the run would be {folder or config.run_folder}")
     return "\n".join(lines)
 
@@ -198,11 +204,15 @@ def _sole_training(folder: Path) -> Iterator[None]:
         raise TrainingError(f"{folder}: another training is running in it") from None
 
 
-def _open_folder(folder: Path, config: Config, resume: bool) -> Path | None:
-    """Make the run folder, or find the checkpoint to go on from."""
+def _open_folder(folder: Path, config: Config, resume: bool) -> tuple[Path | None, dict[Side, Vectors]]:
+    """Make the run folder, or find the checkpoint to go on from; where there is none, also the word vectors to begin with.
+
+    Nothing is made or changed before all of it is found good.
+    """
     if not runs.holds_run(folder):
+        vectors = _load_vectors(config)
         runs.create(folder, config, config.prepared_folder)
-        return None
+        return None, vectors
     if not resume:
         raise ConfigError(f"{folder}: holds a run already; go on with --resume, or train elsewhere with -o")
     changed = {
@@ -214,10 +224,52 @@ def _open_folder(folder: Path, config: Config, resume: bool) -> Path | None:
             f"{folder}: cannot go on, the configuration differs; train elsewhere with -o, or set it back\n  {listing}"
         )
     runs.check_data(folder, config.prepared_folder)
-    runs.write_config(folder, config)
     checkpoints = Checkpoints(folder)
+    checkpoint = checkpoints.find("last")
+    vectors = {} if checkpoint else _load_vectors(config)
+    runs.write_config(folder, config)
     checkpoints.delete_unnamed()
-    return checkpoints.find("last")
+    return checkpoint, vectors
+
+
+def _load_vectors(config: Config) -> dict[Side, Vectors]:
+    """The word vectors that the configuration names. Raises: DataError."""
+    paths: dict[Side, Path | None] = {"src": config.model.src_vectors, "tgt": config.model.tgt_vectors}
+    vocabularies = dict(zip(paths, runs.load_vocabularies(config.prepared_folder), strict=True))
+    loaded: dict[Side, Vectors] = {}
+    for side, path in paths.items():
+        if path is not None:
+            try:
+                loaded[side] = load_vectors(path, vocabularies[side], config.model.embedding_size)
+            except DataError as error:
+                raise DataError(f"model.{side}_vectors: {error}") from None
+    return loaded
+
+
+def _begin_with(loaded: dict[Side, Vectors], model: Seq2Seq, journal: Journal, screen: Screen) -> None:
+    """Set the rows of the embeddings from word vectors, on the screen and as the first lines of the journal."""
+    journal.rewind(-1)  # an earlier training may have come to its end before its first checkpoint
+    for side, vectors in loaded.items():
+        set_rows(model.src_embedding.weight if side == "src" else model.tgt_embedding.weight, vectors)
+        coverage = {"found": len(vectors.ids), "tokens": vectors.n_tokens, "running_share": vectors.running_share}
+        journal.write("vectors", 0, side=side, path=str(vectors.path), **coverage)
+        screen.say(_coverage(side, vectors))
+
+
+@torch.no_grad()
+def set_rows(weight: torch.Tensor, vectors: Vectors) -> None:
+    """Put word vectors into the rows of `weight` [V, E] that are theirs.
+
+    All are multiplied by one number, so that their standard deviation becomes that of the weights as they were. Directions and
+    relative lengths stay; small first embeddings, as published vectors would often be, keep attention from forming for long.
+    """
+    scale = weight.std(correction=0).item() / float(vectors.matrix.std(dtype=np.float64))
+    rows = torch.from_numpy(vectors.matrix.astype(np.float64) * scale)
+    weight[torch.from_numpy(vectors.ids).to(weight.device)] = rows.to(weight)
+
+
+def _coverage(side: Side, vectors: Vectors) -> str:
+    return f"{side} vectors: {vectors.coverage}"
 
 
 def _build_model(config: Config, folder: Path) -> Seq2Seq:

@@ -68,6 +68,11 @@ class Vocabulary:
     def __repr__(self) -> str:
         return f"Vocabulary({len(self)} tokens)"
 
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """How often each id is in the training data, in the order of the ids."""
+        return self._counts
+
     def ids(self, tokens: Iterable[str]) -> list[int]:
         """UNK for what is not known. A text token that happens to be spelled "<pad>" is unknown too, never a special id."""
         return [self._ids.get(token, UNK) for token in tokens]

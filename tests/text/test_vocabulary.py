@@ -43,6 +43,10 @@ def test_text_spelled_like_a_special_token_is_unknown(special: str) -> None:
     assert len(vocabulary) == 5
 
 
+def test_counts_are_those_of_the_ids() -> None:
+    assert Vocabulary.build({"a": 5, "b": 4, "c": 1, "d": 1}, min_frequency=2).counts == (0, 2, 0, 0, 5, 4)
+
+
 def test_an_id_beyond_the_vocabulary_is_an_error() -> None:
     with pytest.raises(IndexError):
         Vocabulary.build({"a": 1}).tokens([5])
