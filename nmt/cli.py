@@ -189,6 +189,30 @@ def evaluate(
         raise NmtError(shortfall)
 
 
+@app.command(help="Check this installation: learn a small task with each attention. Exit status 1 if one fails to learn it.")
+def selftest(
+    device: DeviceOption = Device.auto,
+    attentions: Annotated[
+        list[str] | None, typer.Option("--attention", help="Check this one alone; may be repeated.", metavar="NAME")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    from nmt import selftest as command
+
+    outcomes, checked, failed = command.run(device.value, attentions or ()), [], []
+    if not as_json:
+        print(command.header(device.value))
+    for outcome in outcomes:
+        checked.append(outcome.to_dict())
+        failed += [] if outcome.learned else [outcome.attention]
+        if not as_json:
+            print(outcome.to_row(), flush=True)
+    if as_json:
+        _print_json(checked)
+    if failed:
+        raise NmtError(f"has not learned to copy and reverse: {', '.join(failed)}")
+
+
 def main() -> None:
     """The entry point."""
     # OpenMP threads that wait spin. For long, as they do by default, it makes training many times slower as soon as another program

@@ -1,4 +1,4 @@
-"""`nmt selftest`: does this installation, on this device, learn with each attention? On a task that takes seconds: copy or reverse."""
+"""`nmt selftest`: does this installation, on this device, learn with each attention? To copy and to reverse, in seconds."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -11,6 +11,7 @@ import torch
 from nmt.config import Config, DeviceName
 from nmt.decoding.search import SearchOptions
 from nmt.decoding.translator import search_batch
+from nmt.errors import ConfigError
 from nmt.model.device import pick_device
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.batching import build_batch
@@ -36,9 +37,9 @@ SYSTEMS: dict[str, dict[str, Any]] = {
     "local_m": {**LUONG, "attention": {"kind": "local_m"}},
     "local_p": {**LUONG, "attention": {"kind": "local_p"}},
     "coverage": {**LUONG, "attention": {"score": "additive", "kind": "coverage"}},
-    "2 heads": {**LUONG, "attention": {"heads": 2}},
-    "input feeding": {"decoder": {"hidden_size": 64, "input_feeding": True}},
-    "Bahdanau": {**BAHDANAU, "attention": {"score": "additive"}},
+    "heads": {**LUONG, "attention": {"score": "dot", "heads": 2}},
+    "input_feeding": {"decoder": {"hidden_size": 64, "input_feeding": True}},
+    "bahdanau": {**BAHDANAU, "attention": {"score": "additive"}},
 }
 
 
@@ -62,21 +63,25 @@ class Outcome:
     def learned(self) -> bool:
         return self.exact_match >= ENOUGH
 
+    def to_row(self) -> str:
+        """A line of the table under `header`."""
+        figures = f"{self.longest:>8}{self.exact_match:>13.1%}{self.steps:>8,}{self.seconds:>10.1f}{self.tokens_per_second:>11,.0f}"
+        return f"{self.attention:<16}{figures}{'' if self.learned else '   has not learned'}"
 
-def run(device: DeviceName = "auto", attentions: Sequence[str] = tuple(SYSTEMS)) -> Iterator[Outcome]:
-    """Train each of `attentions` until it does the task, or for `MOST_STEPS`; each outcome as soon as it is there.
+    def to_dict(self) -> dict[str, Any]:
+        """For machines."""
+        return {**asdict(self), "learned": self.learned}
+
+
+def run(device: DeviceName = "auto", attentions: Sequence[str] = ()) -> Iterator[Outcome]:
+    """Train each of `attentions` (default: all) until it does the task, or for `MOST_STEPS`; each outcome as soon as it is there.
 
     Raises:
-        ConfigError: there is no such device.
+        ConfigError: there is no such attention, or no such device.
     """
-    place = pick_device(device)
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # so small a model is slower on more
-    try:
-        for attention in attentions:
-            yield _learn(attention, place)
-    finally:
-        torch.set_num_threads(threads)
+    if unknown := [attention for attention in attentions if attention not in SYSTEMS]:
+        raise ConfigError(f"--attention {unknown[0]}: not known; known are {', '.join(SYSTEMS)}")
+    return _learn_each(attentions or tuple(SYSTEMS), pick_device(device))
 
 
 def header(device: DeviceName = "auto") -> str:
@@ -91,15 +96,14 @@ def header(device: DeviceName = "auto") -> str:
     )
 
 
-def row(outcome: Outcome) -> str:
-    """A line of the table under `header`."""
-    figures = f"{outcome.longest:>8}{outcome.exact_match:>13.1%}{outcome.steps:>8,}{outcome.seconds:>10.1f}{outcome.tokens_per_second:>11,.0f}"
-    return f"{outcome.attention:<16}{figures}{'' if outcome.learned else '   has not learned'}"
-
-
-def to_dict(outcome: Outcome) -> dict[str, Any]:
-    """For machines."""
-    return {**asdict(outcome), "learned": outcome.learned}
+def _learn_each(attentions: Sequence[str], device: torch.device) -> Iterator[Outcome]:
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)  # so small a model is slower on more
+    try:
+        for attention in attentions:
+            yield _learn(attention, device)
+    finally:
+        torch.set_num_threads(threads)
 
 
 def _learn(attention: str, device: torch.device) -> Outcome:
@@ -128,8 +132,8 @@ def _configure(attention: str) -> Config:
         {
             "name": "selftest",
             "data": {"source": {"path": "none"}},
-            "model": {"embedding_size": 32, "encoder": {"hidden_size": 32}, "dropout": 0.0, **SYSTEMS[attention]},
-            "training": {"batch": {"size": 64}, "learning_rate": {"peak": 0.005}},
+            "model": {"embedding_size": 32, "encoder": {"hidden_size": 32}, "bridge": "zero", "dropout": 0.0, **SYSTEMS[attention]},
+            "training": {"batch": {"size": 32}, "learning_rate": {"peak": 0.005}},
         }
     )
 

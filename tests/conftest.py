@@ -1,6 +1,10 @@
 """What all tests share."""
 
+import io
 import os
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 # Before torch is imported: tests run in several processes, and small tensors gain nothing from threads.
@@ -9,6 +13,8 @@ os.environ.setdefault("MKL_NUM_THREADS", "1")
 
 import pytest
 from hypothesis import settings
+
+from nmt import cli
 
 # A busy machine may be slow without anything being wrong; continuous integration draws the same examples each time.
 settings.register_profile("default", deadline=None)
@@ -31,3 +37,33 @@ def shared_data() -> Path:
     if not folder.is_dir():
         pytest.skip(f"needs the real data in {folder}")
     return folder
+
+
+@dataclass(frozen=True)
+class Result:
+    status: int
+    out: str
+    err: str
+
+
+Run = Callable[..., Result]
+
+
+@pytest.fixture
+def nmt(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Type a command line, in this process."""
+
+    def run(*words: object, stdin: bytes = b"") -> Result:
+        monkeypatch.setattr(sys, "argv", ["nmt", *map(str, words)])
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        capsys.readouterr()
+        status = 0
+        try:
+            cli.main()
+        except SystemExit as exit_:
+            status = int(exit_.code or 0)
+        captured = capsys.readouterr()
+        assert "Traceback" not in captured.err
+        return Result(status, captured.out, captured.err)
+
+    return run

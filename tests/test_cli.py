@@ -1,6 +1,5 @@
 """The four commands, as they are typed: on a slice of the sample, and with everything a user can get wrong."""
 
-import io
 import json
 import os
 import shutil
@@ -9,7 +8,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -19,44 +17,14 @@ import torch
 import yaml
 from filelock import FileLock
 
-from nmt import cli
 from nmt.config import load
 from nmt.model.seq2seq import Seq2Seq
 from nmt.runs import find_checkpoint, load_vocabularies
 from nmt.text.tokenizers import JOINER
 from nmt.training.checkpoint import load_weights
+from tests.conftest import Run
 
 PAIRS = 400
-
-
-@dataclass(frozen=True)
-class Result:
-    status: int
-    out: str
-    err: str
-
-
-Run = Callable[..., Result]
-
-
-@pytest.fixture
-def nmt(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Type a command line, in this process."""
-
-    def run(*words: object, stdin: bytes = b"") -> Result:
-        monkeypatch.setattr(sys, "argv", ["nmt", *map(str, words)])
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
-        capsys.readouterr()
-        status = 0
-        try:
-            cli.main()
-        except SystemExit as exit_:
-            status = int(exit_.code or 0)
-        captured = capsys.readouterr()
-        assert "Traceback" not in captured.err
-        return Result(status, captured.out, captured.err)
-
-    return run
 
 
 def write_config(folder: Path, root: Path) -> Path:

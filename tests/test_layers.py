@@ -20,7 +20,7 @@ LAYERS = [
     {"text", "model"},
     {"training", "decoding", "report"},
     {"runs"},
-    {"prepare", "train", "translate", "evaluate"},
+    {"prepare", "train", "translate", "evaluate", "selftest"},
     {"cli"},
     {"__main__"},
 ]
