@@ -313,11 +313,73 @@ def test_subword_vocabulary_has_its_size_from_the_tokenizer(kind: str) -> None:
             {"decoder": {"readout": "concat", "input_feeding": True}},
             "model.decoder.input_feeding, model.decoder.readout: input feeding needs kind luong with readout attentional",
         ),
+        (
+            {"bridge": "backward", "encoder": {"bidirectional": False}},
+            "model.bridge, model.encoder.bidirectional: a one-way encoder has no backward state; use dense or copy",
+        ),
+        (
+            {"encoder": {"residual": True}},
+            "model.encoder.residual, model.encoder.layers: residual connections begin at the second layer, and there is one",
+        ),
+        (
+            {"decoder": {"residual": True}},
+            "model.decoder.residual, model.decoder.layers: residual connections begin at the second layer, and there is one",
+        ),
+        (
+            {"attention": {"kind": "local_p", "score": "none"}},
+            "model.attention.kind, model.attention.score: local_p needs a score to look with, not none",
+        ),
+        (
+            {"attention": {"kind": "local_m", "score": "none"}},
+            "model.attention.kind, model.attention.score: local_m needs a score to look with, not none",
+        ),
+        (
+            {"attention": {"kind": "coverage", "score": "linear"}},
+            "model.attention.kind, model.attention.score: coverage enters concat, additive, concat_shared, not linear",
+        ),
+        (
+            {"attention": {"kind": "coverage"}},
+            "model.attention.kind, model.attention.score: coverage enters concat, additive, concat_shared, not general",
+        ),
+        (
+            {"attention": {"window": 3}},
+            "model.attention.window, model.attention.kind: global has no window; local_m, local_p have",
+        ),
+        (
+            {"attention": {"score": "none", "heads": 2}},
+            "model.attention.heads, model.attention.score: none has no heads",
+        ),
+        (
+            {"attention": {"kind": "coverage", "score": "additive", "heads": 2}},
+            "model.attention.heads, model.attention.kind: coverage takes one head",
+        ),
+        (
+            {"attention": {"heads": 3}, "encoder": {"hidden_size": 384}},
+            "model.attention.heads, model.decoder.hidden_size: 3 heads cannot share 256 units evenly",
+        ),
+        (
+            {"attention": {"heads": 3}, "decoder": {"hidden_size": 384}},
+            "model.attention.heads, model.encoder.hidden_size: 3 heads cannot share 512 units evenly",
+        ),
+        (
+            {"tie_embeddings": "all"},
+            "model.tie_embeddings, vocabulary.joint: all needs a joint vocabulary; or tie target",
+        ),
     ],
     ids=str,
 )
 def test_combination_of_the_model(model: Values, fault: str) -> None:
     assert faults_of(values_with(model=model)) == [fault]
+
+
+def test_combinations_of_the_model_with_other_sections() -> None:
+    tied = {"tie_embeddings": "all", "src_vectors": "wiki.vec"}
+    assert faults_of(values_with(model=tied, vocabulary={"joint": True})) == [
+        "model.src_vectors, model.tie_embeddings: with all tied there is one embedding; give model.tgt_vectors"
+    ]
+    assert faults_of(values_with(model={"attention": {"score": "none"}}, training={"coverage_loss": 1.0})) == [
+        "training.coverage_loss, model.attention.score: none has no weights to cover the source with"
+    ]
 
 
 # Reading
