@@ -4,6 +4,7 @@ How well query and source fit is a `Score`'s affair; which positions compete, an
 `Attention`'s. To add a kind: a class that overrides `weigh`, a row in `KINDS`, an entry of `AttentionKind` in the configuration.
 """
 
+from abc import abstractmethod
 from dataclasses import dataclass
 
 import torch
@@ -70,29 +71,39 @@ class Attended:
 
 
 class Attention(nn.Module):
-    """Global attention, and the base of all: alpha = softmax(e) over the real positions, c = sum_j alpha_j h_j.
+    """What a decoder looks at the source with."""
+
+    sequential = False  # whether the weights of a step depend on those of the one before: then queries come one at a time
+
+    def read(self, values: Tensor, mask: Tensor, final: RecurrentState) -> Memory:
+        """The memory of encoder states [B, S, H_e], with all that need not be done at each step."""
+        return Memory(values, values, mask, final)
+
+    def start(self, memory: Memory) -> AttentionState:
+        """The state before the first step."""
+        return AttentionState()
+
+    @abstractmethod
+    def forward(self, query: Tensor, memory: Memory, state: AttentionState) -> Attended:
+        """Look with the queries [B, T, H_d] of T steps."""
+
+
+class GlobalAttention(Attention):
+    """alpha = softmax(e) over all real positions, c = sum_j alpha_j h_j; the base of the kinds that weigh otherwise.
 
     Args:
         score: gives e.
         window: D, for the kinds that have one.
     """
 
-    sequential = False  # whether the weights of a step depend on those of the one before: then queries come one at a time
-
     def __init__(self, score: Score, window: int = WINDOW) -> None:
         super().__init__()
         self.score, self.window = score, window
 
     def read(self, values: Tensor, mask: Tensor, final: RecurrentState) -> Memory:
-        """The memory of encoder states [B, S, H_e], with all that need not be done at each step."""
         return Memory(values, self.score.project_keys(values), mask, final)
 
-    def start(self, memory: Memory) -> AttentionState:
-        """The state before the first step."""
-        return AttentionState()
-
     def forward(self, query: Tensor, memory: Memory, state: AttentionState) -> Attended:
-        """Look with the queries [B, T, H_d] of T steps."""
         weights = self.weigh(query, memory, state)
         return Attended(weights @ memory.values, weights, self.advance(state, weights))
 
@@ -105,7 +116,7 @@ class Attention(nn.Module):
         return AttentionState(state.position + weights.shape[1])
 
 
-class LocalMonotonic(Attention):
+class LocalMonotonic(GlobalAttention):
     """local-m of Luong 2015, 3.2: only the positions within D of p_t = t compete; past its end, p_t stays at the source's last."""
 
     def weigh(self, query: Tensor, memory: Memory, state: AttentionState) -> Tensor:
@@ -115,7 +126,7 @@ class LocalMonotonic(Attention):
         return _masked_softmax(self.score(query, memory.keys), near & memory.mask.unsqueeze(1))
 
 
-class LocalPredictive(Attention):
+class LocalPredictive(GlobalAttention):
     """local-p of Luong 2015, 3.2: p_t = S sigmoid(v_p^T tanh(W_p q)) (eq. 9), positions counted from 0, S with <eos>.
 
     Only the positions within D of p_t compete, and a Gaussian with standard deviation D / 2 around p_t multiplies their weights
@@ -136,7 +147,7 @@ class LocalPredictive(Attention):
         return weights * torch.exp(-(distance**2) / (2 * (self.window / 2) ** 2))
 
 
-class Coverage(Attention):
+class Coverage(GlobalAttention):
     """Attention that knows where it has looked: C_j, the sum of the weights of position j so far, enters the score's tanh.
 
     e_j = v^T tanh(W_1 q + W_2 h_j + w_c C_j + b) (Tu 2016, eq. 7, with linguistic coverage of one dimension; See 2017, eq. 11).
@@ -171,15 +182,15 @@ class MultiHead(Attention):
         head: the attention of one head.
     """
 
-    def __init__(self, head: Attention, query_size: int, value_size: int, heads: int) -> None:
-        super().__init__(head.score, head.window)
+    def __init__(self, head: GlobalAttention, query_size: int, value_size: int, heads: int) -> None:
+        super().__init__()
         self.head, self.heads = head, heads
         self.query = nn.Linear(query_size, query_size, bias=False)
         self.value = nn.Linear(value_size, value_size, bias=False)
 
     def read(self, values: Tensor, mask: Tensor, final: RecurrentState) -> Memory:
         split = self._split(self.value(values))
-        return Memory(split, self.score.project_keys(split), mask, final)
+        return self.head.read(split, mask, final)
 
     def forward(self, query: Tensor, memory: Memory, state: AttentionState) -> Attended:
         # To a head, the heads of a sentence are so many sentences.
@@ -202,13 +213,10 @@ class MultiHead(Attention):
 class NoAttention(Attention):
     """No attention: the context is the last encoder state at every step (Sutskever 2014), and all weights are 0."""
 
-    def __init__(self, query_size: int, value_size: int) -> None:
-        super().__init__(Score(query_size, value_size, query_size))
-
     def forward(self, query: Tensor, memory: Memory, state: AttentionState) -> Attended:
         context = memory.final.top.unsqueeze(1).expand(-1, query.shape[1], -1)
         weights = query.new_zeros(query.shape[0], query.shape[1], memory.mask.shape[1])
-        return Attended(context, weights, self.advance(state, weights))
+        return Attended(context, weights, state)
 
 
 def _masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:
@@ -221,8 +229,8 @@ def _distance(centers: Tensor, mask: Tensor) -> Tensor:
     return torch.arange(mask.shape[1], device=mask.device) - centers.unsqueeze(-1)
 
 
-KINDS: dict[AttentionKind, type[Attention]] = {
-    "global": Attention,
+KINDS: dict[AttentionKind, type[GlobalAttention]] = {
+    "global": GlobalAttention,
     "local_m": LocalMonotonic,
     "local_p": LocalPredictive,
     "coverage": Coverage,
@@ -232,7 +240,7 @@ KINDS: dict[AttentionKind, type[Attention]] = {
 def build_attention(config: AttentionConfig, query_size: int, value_size: int) -> Attention:
     """The attention that the configuration names, for queries [.., H_d] and values [.., H_e]."""
     if config.score == "none":
-        return NoAttention(query_size, value_size)
+        return NoAttention()
     head_query, head_value = query_size // config.heads, value_size // config.heads
     score = SCORES[config.score](head_query, head_value, config.size or head_query, config.scaled)
     attention = KINDS[config.kind](score, config.window or WINDOW)

@@ -10,8 +10,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.config import AttentionConfig, AttentionKind, Config, ModelConfig, combination_faults
-from nmt.model.attention import KINDS, Attention, AttentionState, Memory, build_attention
+from nmt.config import AttentionConfig, AttentionKind, Config, combination_faults
+from nmt.model.attention import KINDS, Attention, AttentionState, GlobalAttention, Memory, MultiHead, build_attention
 from nmt.model.recurrent import RecurrentState
 from nmt.model.score import SCORES
 
@@ -64,7 +64,7 @@ def softmax(e: np.ndarray) -> np.ndarray:
     return powers / float(powers.sum())
 
 
-def expected_weights(attention: Attention, kind: str, q: np.ndarray, h: np.ndarray) -> np.ndarray:
+def expected_weights(attention: GlobalAttention, kind: str, q: np.ndarray, h: np.ndarray) -> np.ndarray:
     """alpha [T, S'] of one sentence of S' words for queries [T, H], by the equations of Luong 2015, 3.2, and See 2017, eq. 11."""
     w = {key: value.detach().numpy() for key, value in attention.named_parameters()}
     length, rows, coverage = len(h), [], np.zeros(len(h))
@@ -93,6 +93,7 @@ def test_literal_and_classes_agree() -> None:
 @pytest.mark.parametrize(KEYS, [case for case in CASES if case[2] == 1])
 def test_context_and_weights_follow_the_equations(kind: str, score: str, heads: int) -> None:
     attention, query, values = make(kind, score)
+    assert isinstance(attention, GlobalAttention)
     context, weights = attend(attention, query, read(attention, values))
     for b, length in enumerate(LENGTHS):
         h = values[b, :length].numpy()
@@ -104,6 +105,7 @@ def test_context_and_weights_follow_the_equations(kind: str, score: str, heads: 
 @pytest.mark.parametrize(KEYS, [case for case in CASES if case[2] == 2])
 def test_each_head_attends_in_its_own_projection(kind: str, score: str, heads: int) -> None:
     attention, query, values = make(kind, score, heads)
+    assert isinstance(attention, MultiHead)
     context, weights = attend(attention, query, read(attention, values))
     w = {key: value.detach().numpy() for key, value in attention.named_parameters()}
     size = H // heads
@@ -112,7 +114,7 @@ def test_each_head_attends_in_its_own_projection(kind: str, score: str, heads: i
         for n in range(heads):
             mine = slice(n * size, (n + 1) * size)
             q, h = query[b].numpy() @ w["query.weight"][mine].T, values[b, :length].numpy() @ w["value.weight"][mine].T
-            alphas.append(expected_weights(attention.head, kind, q, h))  # type: ignore[arg-type]
+            alphas.append(expected_weights(attention.head, kind, q, h))
             contexts.append(alphas[-1] @ h)
         np.testing.assert_allclose(weights[b, :, :length].detach(), np.mean(alphas, 0), atol=1e-10)
         np.testing.assert_allclose(context[b].detach(), np.concatenate(contexts, -1), atol=1e-10)
@@ -204,5 +206,6 @@ def test_coverage_is_the_sum_of_the_weights_so_far() -> None:
 
 
 def test_the_window_falls_back_to_ten() -> None:
-    assert build_attention(AttentionConfig(kind="local_m"), H, H).window == 10
-    assert ModelConfig().attention.window is None
+    attention = build_attention(AttentionConfig(kind="local_m"), H, H)
+    assert isinstance(attention, GlobalAttention)
+    assert attention.window == 10

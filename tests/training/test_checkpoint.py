@@ -3,13 +3,16 @@
 import json
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from torch import nn
 from torch.optim import AdamW
 
+from nmt.config import ModelConfig
 from nmt.errors import CheckpointError
+from nmt.model.seq2seq import Seq2Seq
 from nmt.training import checkpoint
 from nmt.training.checkpoint import Checkpoints, Progress, load_optimizer, load_weights, read_progress
 from nmt.training.journal import Journal
@@ -54,6 +57,26 @@ def test_tied_weights_are_saved(tmp_path: Path) -> None:
     model["output"].weight = model["embedding"].weight
     Checkpoints(tmp_path).save(Progress(step=1), model, AdamW(model.parameters()), best=False)
     load_weights(tmp_path / "checkpoints" / "step-00000001", model)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"tie_embeddings": "all"}, {"attention": {"kind": "local_p", "heads": 2}}, {"encoder": {"layers": 2, "layer_norm": True}}],
+    ids=str,
+)
+def test_a_model_comes_back_as_it_was(options: dict[str, Any], tmp_path: Path) -> None:
+    model, other = (Seq2Seq(ModelConfig.model_validate({"embedding_size": 8, **options}), 9, 9) for _ in range(2))
+    optimizer, other_optimizer = AdamW(model.parameters()), AdamW(other.parameters())
+    model.output(model(torch.tensor([[5, 6]]), torch.tensor([2]), torch.tensor([[2, 4]])).vectors).sum().backward()
+    optimizer.step()
+    Checkpoints(tmp_path).save(Progress(step=1), model, optimizer, best=False)
+    folder = tmp_path / "checkpoints" / "step-00000001"
+    load_weights(folder, other)
+    load_optimizer(folder, other, other_optimizer)
+    assert len(list(other.parameters())) == len(list(model.parameters()))
+    for one, two in zip(model.parameters(), other.parameters(), strict=True):
+        assert torch.equal(one, two)
+        assert torch.equal(optimizer.state[one]["exp_avg"], other_optimizer.state[two]["exp_avg"])
 
 
 def test_only_the_last_and_the_best_are_kept(tmp_path: Path) -> None:
