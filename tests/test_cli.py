@@ -102,6 +102,15 @@ def test_a_run_folder_explains_itself(trained: Path) -> None:
     assert {"loss", "perplexity", "bleu"} <= events[2].keys()
 
 
+def test_the_journal_records_the_ratio_of_teacher_forcing(nmt: Run, inside: Path, tmp_path: Path) -> None:
+    forcing = {"start": 0.9, "end": 0.1, "schedule": "linear", "steps": 12}
+    sets = [word for key, value in forcing.items() for word in ("--set", f"training.teacher_forcing.{key}={value}")]
+    assert nmt("train", "-c", "small.yaml", "-o", tmp_path / "run", *sets).status == 0
+    events = [json.loads(line) for line in (tmp_path / "run" / "journal.jsonl").read_text(encoding="utf-8").splitlines()]
+    ratios = {event["step"]: event["forcing_ratio"] for event in events if event["event"] == "train"}
+    assert ratios == {step: pytest.approx(max(0.1, 0.9 - 0.8 * (step - 1) / 12)) for step in (6, 12, 18, 24)}
+
+
 def test_translate_gives_a_line_for_each_line(nmt: Run, inside: Path) -> None:
     assert nmt("translate", "The dog sleeps.").out.count("\n") == 1
     assert nmt("translate", "The dog sleeps.", "", "The cat sleeps.").out.split("\n")[1] == ""

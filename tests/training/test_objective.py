@@ -75,6 +75,13 @@ def test_padding_changes_neither_loss_nor_gradient(kind: dict[str, Any]) -> None
         torch.testing.assert_close(gradient, model.get_parameter(name).grad, atol=1e-10, rtol=0)
 
 
+@pytest.mark.parametrize("per", ["sentence", "token"])
+def test_at_ratio_0_nothing_of_the_reference_is_fed(per: str) -> None:
+    gold = draw_gold(build_batch([[5]] * 50, [[5] * 7] * 50), 0.0, per, reseed(1, 1))
+    assert gold is not None
+    assert not gold.any()
+
+
 @pytest.mark.parametrize("schedule", FORCING)
 @pytest.mark.parametrize("per", ["sentence", "token"])
 def test_the_sampled_share_follows_the_schedule(schedule: ForcingSchedule, per: str) -> None:
