@@ -61,6 +61,11 @@ class Split(StrEnum):
     test = "test"
 
 
+class Kept(StrEnum):
+    best = "best"
+    last = "last"
+
+
 ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The configuration, a YAML file.", metavar="FILE")]
 SetOption = Annotated[
     list[str] | None,
@@ -115,7 +120,9 @@ def train(
     set_: SetOption = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint, or start where there is none.")] = False,
     device: DeviceOption = Device.auto,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the configuration and the sizes, and train nothing.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the configuration, the sizes and what an epoch takes, and train nothing.")
+    ] = False,
     quiet: QuietOption = False,
 ) -> None:
     from nmt import train as command
@@ -123,7 +130,9 @@ def train(
 
     checked = load(config, set_ or ())
     if dry_run:
-        print(f"{dump(checked)}\n{command.describe(checked, output)}")
+        from nmt import forecast
+
+        print(f"{dump(checked)}\n{forecast.describe(checked, output, device.value)}")
     else:
         command.run(checked, output, resume=resume, device=device.value, quiet=quiet)
 
@@ -187,6 +196,18 @@ def evaluate(
         print(evaluation.to_table())
     if min_bleu is not None and (shortfall := evaluation.shortfall("BLEU", min_bleu)):
         raise NmtError(shortfall)
+
+
+@app.command(help="Average the weights of a run's kept checkpoints, for use if they do better on the dev set.")
+def average(
+    run: Annotated[Path | None, typer.Argument(help="The run folder; the one trained last if not given.", metavar="[RUN]")] = None,
+    kept: Annotated[Kept, typer.Option("--kept", help="Which of the kept checkpoints.")] = Kept.best,
+    device: DeviceOption = Device.auto,
+) -> None:
+    from nmt import average as command
+    from nmt.model.device import pick_device
+
+    print(command.run(run, which=kept.value, place=pick_device(device.value)))
 
 
 @app.command(help="Check this installation: learn a small task with each attention. Exit status 1 if one fails to learn it.")

@@ -25,8 +25,11 @@ DecoderKind = Literal["luong", "bahdanau"]
 ReadoutName = Literal["attentional", "concat", "state", "deep", "maxout"]
 BridgeName = Literal["copy", "dense", "backward", "zero"]
 Tying = Literal["none", "target", "all"]
+OutputName = Literal["softmax", "adaptive"]
 ForcingSchedule = Literal["constant", "linear", "exponential", "inverse_sigmoid"]
-LearningRateSchedule = Literal["constant", "inverse_sqrt", "linear", "cosine"]
+LearningRateSchedule = Literal["constant", "inverse_sqrt", "linear", "cosine", "step", "plateau"]
+OptimizerName = Literal["adamw", "adam", "sgd", "adafactor"]
+Metric = Literal["bleu", "chrf", "loss"]
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
 
 SIZED_SCORES: tuple[ScoreName, ...] = ("concat", "additive", "concat_shared")
@@ -105,6 +108,7 @@ class VocabularyConfig(Section):
     min_frequency: int = Field(1, ge=1, description="rarer tokens of the training data become <unk>")
     max_size: int | None = Field(None, ge=5, description="keep only the most frequent tokens, the four special ones included")
     joint: bool = Field(False, description="one vocabulary (and subword model) for both languages")
+    like: Path | None = Field(None, description="a run or prepared folder whose vocabularies and subword models are taken")
 
 
 class EncoderConfig(Section):
@@ -155,6 +159,10 @@ class ModelConfig(Section):
         description="the decoder's first state: copy, dense (tanh of a projection), backward (the backward state's) or zero",
     )
     tie_embeddings: Tying = Field("none", description="one matrix for: none, target (input and output), all (the source too)")
+    output: OutputName = Field("softmax", description="softmax, or adaptive: faster for a large vocabulary")
+    cutoffs: list[int] | None = Field(
+        None, description="adaptive: where the clusters of rare words begin; a tenth and a third of them"
+    )
     src_vectors: Path | None = Field(
         None, description="a text or .vec file (or .gz) of word vectors to start the source embedding from"
     )
@@ -179,28 +187,46 @@ class TeacherForcingConfig(Section):
 
 class LearningRateConfig(Section):
     peak: float = Field(1.0e-3, gt=0, description="the highest rate")
-    schedule: LearningRateSchedule = Field("constant", description="after warm-up: constant, inverse_sqrt, linear or cosine")
+    schedule: LearningRateSchedule = Field(
+        "constant", description="after warm-up: constant, inverse_sqrt, linear, cosine, step or plateau"
+    )
     warmup_steps: int = Field(0, ge=0, description="steps of linear rise to the peak")
-    steps: int = Field(10_000, ge=1, description="linear and cosine reach the floor after so many steps; ignored by the others")
-    floor: float = Field(0.0, ge=0, description="the lowest rate of linear and cosine")
+    steps: int = Field(10_000, ge=1, description="linear, cosine: steps to the floor; step: steps between reductions")
+    factor: float = Field(0.5, gt=0, lt=1, description="step, plateau: by what the rate is multiplied")
+    patience: int = Field(2, ge=1, description="plateau: after so many validations without a better one")
+    floor: float = Field(0.0, ge=0, description="the lowest rate of linear, cosine, step and plateau")
 
 
 class TrainingConfig(Section):
+    start_from: Path | None = Field(None, description="a run whose best weights are started with; prepare with vocabulary.like")
     epochs: int = Field(20, ge=1, description="passes over the training data at most")
     max_steps: int | None = Field(None, ge=1, description="updates at most")
     max_minutes: float | None = Field(None, gt=0, description="minutes of training at most, validation included")
     batch: BatchConfig = Field(BatchConfig(), description="sentences of like length are batched together")
-    learning_rate: LearningRateConfig = Field(LearningRateConfig(), description="of Adam")
-    weight_decay: float = Field(0.0, ge=0, description="decoupled weight decay (AdamW)")
+    accumulate: int = Field(1, ge=1, description="batches an update is made of, one after the other; for lack of memory")
+    optimizer: OptimizerName = Field("adamw", description="adamw, adam, sgd or adafactor")
+    learning_rate: LearningRateConfig = Field(LearningRateConfig(), description="of the optimizer")
+    weight_decay: float = Field(0.0, ge=0, description="of the optimizer; decoupled but for adam and sgd")
+    momentum: float = Field(0.0, ge=0, lt=1, description="of sgd")
     clip_norm: float = Field(1.0, gt=0, description="rescale the gradient if its norm is larger")
+    max_skipped: int = Field(10, ge=1, description="stop after so many updates in a row whose loss or gradient was not finite")
+    moving_average: float = Field(0.0, ge=0, lt=1, description="translate with an exponential moving average of the weights; 0.999")
     label_smoothing: float = Field(0.0, ge=0, lt=1, description="probability mass spread over the vocabulary")
     coverage_loss: float = Field(0.0, ge=0, description="weight of the penalty on looking where was looked already")
     teacher_forcing: TeacherForcingConfig = Field(TeacherForcingConfig(), description="what the decoder is fed in training")
     validate_every: int | None = Field(None, ge=1, description="steps between validations; once an epoch if not given")
     validation_pairs: int = Field(2000, ge=1, description="dev pairs that are translated for BLEU; the loss is over all")
-    metric: Literal["bleu", "loss"] = Field("bleu", description="what the best checkpoint is best in")
+    metric: Metric = Field("bleu", description="what the best checkpoint is best in: bleu, chrf or loss")
+    keep_best: int = Field(1, ge=1, description="best checkpoints that are kept")
+    keep_last: int = Field(1, ge=1, description="last checkpoints that are kept")
+    average: Literal["none", "best", "last"] = Field(
+        "none", description="none, or average the kept best or last at the end, for use if better"
+    )
     patience: int = Field(10, ge=1, description="stop after so many validations without a better one")
     log_every: int = Field(50, ge=1, description="steps between lines of the journal")
+    precision: Literal["float32", "bfloat16"] = Field(
+        "float32", description="float32, or bfloat16 for matrix products and recurrences on a GPU"
+    )
     threads: int | None = Field(None, ge=1, description="CPU threads; all cores if not given")
 
 
@@ -314,6 +340,7 @@ def combination_faults(config: Config) -> list[str]:
         *_model_faults(config.model),
         *_attention_faults(config.model),
         *_embedding_faults(config),
+        *_output_faults(config),
         *_training_faults(config),
     ]
 
@@ -411,10 +438,27 @@ def _embedding_faults(config: Config) -> Iterator[str]:
         yield "model.src_vectors, model.tie_embeddings: with all tied there is one embedding; give model.tgt_vectors"
 
 
+def _output_faults(config: Config) -> Iterator[str]:
+    model = config.model
+    if model.output == "adaptive" and model.tie_embeddings != "none":
+        yield "model.output, model.tie_embeddings: an adaptive output has no matrix to tie; use softmax"
+    if model.output == "adaptive" and config.training.label_smoothing:
+        yield "model.output, training.label_smoothing: smoothing over all words undoes what adaptive saves; set it to 0"
+    if model.cutoffs is not None and model.output != "adaptive":
+        yield f"model.cutoffs, model.output: {model.output} has no cutoffs; adaptive has"
+    if model.cutoffs is not None and (not model.cutoffs or sorted({*model.cutoffs, 0})[1:] != model.cutoffs):
+        yield "model.cutoffs: needs numbers above 0, each larger than the one before"
+
+
 def _training_faults(config: Config) -> Iterator[str]:
     training, rate = config.training, config.training.learning_rate
     if rate.floor > rate.peak:
         yield f"training.learning_rate.floor, training.learning_rate.peak: the floor {rate.floor:g} is above the peak {rate.peak:g}"
+    for kept, count in (("best", training.keep_best), ("last", training.keep_last)):
+        if training.average == kept and count == 1:
+            yield f"training.average, training.keep_{kept}: keep more than one to average"
+    if training.momentum and training.optimizer != "sgd":
+        yield f"training.momentum, training.optimizer: momentum is of sgd, not of {training.optimizer}"
     if training.coverage_loss and config.model.attention.score == "none":
         yield "training.coverage_loss, model.attention.score: none has no weights to cover the source with"
 

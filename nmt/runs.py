@@ -1,7 +1,7 @@
 """The run folder: what training leaves behind and translation reads. It explains itself and can be moved whole.
 
 config.yaml   manifest.json (of the prepared data)  src.vocab.txt  tgt.vocab.txt  [src.spm.model  tgt.spm.model]
-checkpoints/  journal.jsonl  evaluation/
+checkpoints/  journal.jsonl  curves.png  tensorboard/  evaluation/
 """
 
 import shutil
@@ -14,13 +14,13 @@ from nmt.errors import CheckpointError, DataError
 from nmt.files import replacing, write_text
 from nmt.model.device import pick_device
 from nmt.model.seq2seq import Seq2Seq
-from nmt.text.corpus import MANIFEST, load_manifest
+from nmt.text.corpus import MANIFEST, config_differences, load_manifest
 from nmt.text.tokenizers import Tokenizer, load_tokenizer
 from nmt.text.vocabulary import Vocabulary
 from nmt.training.checkpoint import Checkpoints, load_weights
 
 RUNS = Path("runs")
-CONFIG, JOURNAL = "config.yaml", "journal.jsonl"
+CONFIG, JOURNAL, CURVES, TENSORBOARD = "config.yaml", "journal.jsonl", "curves.png", "tensorboard"
 
 
 def holds_run(folder: Path) -> bool:
@@ -40,6 +40,14 @@ def create(folder: Path, config: Config, prepared: Path) -> None:
 def write_config(folder: Path, config: Config) -> None:
     """Write or replace the run's configuration."""
     write_text(folder / CONFIG, dump(config))
+
+
+def check_prepared(config: Config) -> None:
+    """Raises: DataError if the prepared folder is missing, or was made with other settings than these."""
+    folder = config.prepared_folder
+    found = list(config_differences(load_manifest(folder), config))
+    if found:
+        raise DataError(f"{folder}: prepared with another configuration ({'; '.join(found)}); run `nmt prepare` with --overwrite")
 
 
 def check_data(folder: Path, prepared: Path) -> None:

@@ -16,7 +16,8 @@ from nmt.model.device import pick_device
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.batching import build_batch
 from nmt.text.vocabulary import SPECIALS
-from nmt.training.loop import build_optimizer, train_step
+from nmt.training.loop import train_step
+from nmt.training.optimizers import build_optimizer
 
 COPY, REVERSE = len(SPECIALS), len(SPECIALS) + 1  # the first token of a source says what to do with the rest
 SYMBOLS = range(REVERSE + 1, REVERSE + 9)
@@ -110,7 +111,7 @@ def _learn(attention: str, device: torch.device) -> Outcome:
     config = _configure(attention)
     torch.manual_seed(config.seed)
     model = Seq2Seq(config.model, SYMBOLS.stop, SYMBOLS.stop).to(device)
-    optimizer, random = build_optimizer(model, config), np.random.default_rng(config.seed)
+    optimizer, random = build_optimizer(model, config.training), np.random.default_rng(config.seed)
     longest = LONGEST_REMEMBERED if config.model.attention.score in ("linear", "none") else LONGEST
     unseen = [_draw(random, length) for length in range(1, longest + 1) for _ in range(200 // longest)]
     begun, n_tokens, exact_match, step = time.monotonic(), 0, 0.0, 0
@@ -119,7 +120,7 @@ def _learn(attention: str, device: torch.device) -> Outcome:
         length = int(random.integers(1, longest + 1))
         sources = [_draw(random, length) for _ in range(config.training.batch.size)]
         batch = build_batch(sources, [_answer(source) for source in sources])
-        train_step(model, optimizer, batch, step, config)
+        train_step(model, optimizer, [batch], step, config, config.training.learning_rate.peak)
         n_tokens += batch.n_tokens
         if step % CHECK_EVERY == 0:
             exact_match = _exact_match(model, unseen)

@@ -4,32 +4,41 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import replace
+from contextlib import ExitStack, contextmanager, nullcontext
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-import numpy as np
 import torch
 from filelock import FileLock, Timeout
 from torch.optim import Optimizer
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from nmt import runs
+from nmt import average, runs
 from nmt.config import Config, DeviceName, differences
-from nmt.decoding.search import SearchOptions
-from nmt.decoding.translator import Translator
 from nmt.errors import ConfigError, DataError, TrainingError
+from nmt.fine_tuning import Origin, load_origin, start_with
 from nmt.model.device import pick_device
 from nmt.model.seq2seq import Seq2Seq
-from nmt.report.scores import score
-from nmt.text.batching import plan_batches, read_batches
-from nmt.text.corpus import Corpus, config_differences, load_manifest, read_lines
+from nmt.report import curves
+from nmt.text.corpus import Corpus
 from nmt.text.tokenizers import Side
-from nmt.text.vectors import Vectors, load_vectors
-from nmt.training.checkpoint import Checkpoints, Progress, load_optimizer, load_weights, read_progress
+from nmt.text.vectors import Vectors
+from nmt.training.board import Board
+from nmt.training.checkpoint import (
+    Checkpoints,
+    Interval,
+    Progress,
+    load_optimizer,
+    load_weights,
+    read_progress,
+)
+from nmt.training.distributed import Team, join, own_device
 from nmt.training.journal import Journal
-from nmt.training.loop import Hooks, Update, build_optimizer, fit
-from nmt.training.objective import batch_loss
-from nmt.training.screen import Screen, Validation
+from nmt.training.loop import Hooks, Update, fit
+from nmt.training.optimizers import build_optimizer
+from nmt.training.screen import Screen
+from nmt.validation import METRICS, Validator
+from nmt.word_vectors import coverage, load_vectors_of, set_rows
 
 # What may differ when a training goes on: none of it changes an update (the data itself is compared by its content).
 RESUMABLE = (
@@ -39,6 +48,10 @@ RESUMABLE = (
     "training.patience",
     "training.log_every",
     "training.threads",
+    "training.keep_best",
+    "training.keep_last",
+    "training.average",
+    "training.max_skipped",
     "data.prepared",
     "data.workers",
     "decoding.",
@@ -55,89 +68,53 @@ def run(
         DataError: the data is not prepared, or was prepared with another configuration; or word vectors cannot be used.
         TrainingError: interrupted (a checkpoint is written), or the loss is not finite.
     """
-    folder = folder or config.run_folder
-    _check_prepared(config)
-    place = pick_device(device)
-    corpus = Corpus.load(config.prepared_folder, "train")
+    place = own_device(pick_device(device))
+    if config.training.precision == "bfloat16" and place.type != "cuda":
+        raise ConfigError(f"training.precision: bfloat16 needs a GPU, and this trains on {place.type}; set float32")
     if config.training.threads:
         torch.set_num_threads(config.training.threads)
-    with _sole_training(folder):
-        checkpoint, vectors = _open_folder(folder, config, resume)
-        model = _build_model(config, folder).to(place)
-        optimizer = build_optimizer(model, config)
-        progress = Progress()
+    with join(place) as team:
+        return _run(config, folder or config.run_folder, place, team, resume=resume, quiet=quiet)
+
+
+def _run(config: Config, folder: Path, place: torch.device, team: Team, *, resume: bool, quiet: bool) -> Progress:
+    runs.check_prepared(config)
+    corpus = Corpus.load(config.prepared_folder, "train")
+    with _sole_training(folder) if team.is_first else nullcontext():
+        checkpoint, beginning = _open_folder(folder, config, resume) if team.is_first else (None, None)
+        checkpoint = team.share(checkpoint)
+        model = _build_model(config).to(place)
+        averaged = _build_average(model, config)
+        optimizer = build_optimizer(model, config.training)
+        progress, screen = Progress(), Screen(folder, config, quiet or not team.is_first)
         if checkpoint is not None:
             progress = read_progress(checkpoint)
-            load_weights(checkpoint, model)
-            load_optimizer(checkpoint, model, optimizer)
-        screen = Screen(folder, config, quiet)
+            _load(checkpoint, model, optimizer, averaged)
         if checkpoint is not None and not _may_go_on(progress, config):
             screen.say(f"{folder}: trained already, to step {progress.step} ({progress.finished or 'nothing is left to do'})")
             return progress
         progress = replace(progress, finished=None)
-        screen.begin(model, place, len(corpus), progress)
-        if checkpoint is None:
-            _begin_with(vectors, model, Journal(folder / runs.JOURNAL), screen)
-        with stop_requested() as stopping, screen:
-            hooks = _hooks(model, optimizer, config, folder, progress.step, screen, stopping)
-            progress = fit(model, optimizer, corpus, config, progress, hooks)
+        screen.begin(model, place, len(corpus), progress, team.size)
+        if beginning is not None:
+            _begin_with(beginning, model, Journal(folder / runs.JOURNAL), screen)
+        team.copy_weights(model)
+        with stop_requested() as stopping, screen, ExitStack() as at_end:
+            hooks = _silent(stopping)
+            if team.is_first:
+                at_end.callback(_draw_curves, folder, config, screen)
+                board = at_end.enter_context(Board(folder / runs.TENSORBOARD, progress.step, screen.warn))
+                saving = _Saving(_checkpoints(folder, config), model, optimizer, averaged)
+                hooks = _hooks(saving.shown, config, folder, progress.step, (screen, board), saving.save, stopping)
+            progress = fit(model, optimizer, corpus, config, progress, hooks, averaged=averaged, team=team)
     if progress.finished is None:
         raise TrainingError(
             f"interrupted; step {progress.step} is saved in {folder}: the same command with --resume goes on from there"
         )
+    which = config.training.average
+    if which != "none" and team.is_first and len(_checkpoints(folder, config).kept(which)) > 1:
+        screen.say(average.run(folder, which=which, place=place))
     screen.end(progress)
     return progress
-
-
-def describe(config: Config, folder: Path | None = None) -> str:
-    """What a training would do, found out without a step of it: size of the model by part, word vectors, batches of an epoch.
-
-    Raises: as `run`.
-    """
-    prepared = config.prepared_folder
-    _check_prepared(config)
-    corpus = Corpus.load(prepared, "train")
-    vocabularies = runs.load_vocabularies(prepared)
-    model = Seq2Seq(config.model, len(vocabularies[0]), len(vocabularies[1]))
-    plan = plan_batches(corpus.src.lengths, corpus.tgt.lengths, config.training.batch, seed=config.seed, epoch=0)
-    counts = {name: sum(p.numel() for p in part.parameters()) for name, part in model.named_children()}
-    lines = [f"{name:<16}{count:>12,} parameters" for name, count in counts.items() if count]
-    total = sum(p.numel() for p in model.parameters())
-    lines.append(f"{'in all':<16}{total:>12,} parameters" + (" (shared ones counted once)" if total < sum(counts.values()) else ""))
-    lines += [_coverage(side, vectors) for side, vectors in _load_vectors(config).items()]
-    lines.append(f"{len(corpus):,} pairs, {len(plan):,} batches an epoch; the run would be {folder or config.run_folder}")
-    return "\n".join(lines)
-
-
-class Validator:
-    """Scores the model on the dev set: its loss over all pairs, greedy BLEU over the first `training.validation_pairs`."""
-
-    def __init__(self, model: Seq2Seq, config: Config, folder: Path) -> None:
-        prepared, n_pairs = config.prepared_folder, config.training.validation_pairs
-        self.model, self.config = model, config
-        self.corpus = Corpus.load(prepared, "dev")
-        self.sources = read_lines(prepared, "dev", "src")[:n_pairs]
-        self.references = read_lines(prepared, "dev", "tgt")[:n_pairs]
-        self.translator = Translator(
-            model,
-            tokenizers=runs.load_tokenizers(folder, config),
-            vocabularies=runs.load_vocabularies(folder),
-            options=SearchOptions(beam=1, max_length_ratio=config.decoding.max_length_ratio),
-            batch_size=config.decoding.batch,
-        )
-
-    def validate(self) -> Validation:
-        """The model must be in evaluation mode."""
-        outputs = [translation.text for translation in self.translator.translate(self.sources)]
-        (bleu,) = score(outputs, [self.references], ["BLEU"], lowercase=self.config.tokenizer.lowercase)
-        return Validation(self._loss(), bleu.value)
-
-    @torch.inference_mode()
-    def _loss(self) -> float:
-        batch_config, seed = self.config.training.batch, self.config.seed
-        plan = plan_batches(self.corpus.src.lengths, self.corpus.tgt.lengths, batch_config, seed=seed, epoch=0)
-        losses = [batch_loss(self.model, batch.to(self.model.device)) for batch in read_batches(self.corpus, plan)]
-        return sum(loss.likelihood.item() for loss in losses) / sum(loss.n_tokens for loss in losses)
 
 
 @contextmanager
@@ -161,36 +138,91 @@ def stop_requested() -> Iterator[Callable[[], bool]]:
 
 
 def _hooks(
-    model: Seq2Seq, optimizer: Optimizer, config: Config, folder: Path, step: int, screen: Screen, stop: Callable[[], bool]
+    shown: Seq2Seq,
+    config: Config,
+    folder: Path,
+    step: int,
+    watching: tuple[Screen, Board],
+    save: Callable[[Progress, float | None], None],
+    stop: Callable[[], bool],
 ) -> Hooks:
-    """Journal, screen, validation and checkpoints, as the loop calls them."""
-    journal, checkpoints, validator = Journal(folder / runs.JOURNAL), Checkpoints(folder), Validator(model, config, folder)
+    """Journal, screen, TensorBoard, validation of the model that is `shown`, and checkpoints, as the loop calls them."""
+    screen, board = watching
+    journal, validator = Journal(folder / runs.JOURNAL), Validator(shown, config, folder)
     journal.rewind(step)
 
-    def log(update: Update) -> None:
-        if summary := screen.update(update):
+    def log(update: Update, interval: Interval) -> None:
+        if summary := screen.update(update, interval):
             journal.write("train", update.step, **summary)
+            board.update(update.step, summary)
+
+    def warn(step: int, line: str) -> None:
+        screen.warn(line)
+        journal.write("warning", step, text=line)
 
     def validate(step: int) -> float:
-        begun = time.monotonic()
-        result = validator.validate()
-        seconds = time.monotonic() - begun
-        journal.write("validation", step, loss=result.loss, perplexity=result.perplexity, bleu=result.bleu, seconds=seconds)
-        screen.validation(step, result, seconds)
-        return result.bleu if config.training.metric == "bleu" else -result.loss
+        with screen.paused():
+            begun = time.monotonic()
+            result = validator.validate()
+            seconds = time.monotonic() - begun
+            samples = [asdict(sample) for sample in result.samples]
+            journal.write("validation", step, **result.figures, seconds=seconds, samples=samples)
+            screen.validation(step, result, seconds)
+            board.validation(step, result)
+            _draw_curves(folder, config, screen)
+        return METRICS[config.training.metric](result)
 
-    def save(progress: Progress, best: bool) -> None:
-        checkpoints.save(progress, model, optimizer, best=best)
-
-    return Hooks(log, validate, save, stop)
+    return Hooks(log, warn, validate, save, stop)
 
 
-def _check_prepared(config: Config) -> None:
-    """Raises: DataError if the prepared folder is missing, or was made with other settings than these."""
-    folder = config.prepared_folder
-    found = list(config_differences(load_manifest(folder), config))
-    if found:
-        raise DataError(f"{folder}: prepared with another configuration ({'; '.join(found)}); run `nmt prepare` with --overwrite")
+@dataclass(frozen=True)
+class _Saving:
+    """What goes into a checkpoint."""
+
+    checkpoints: Checkpoints
+    model: Seq2Seq
+    optimizer: Optimizer
+    averaged: AveragedModel | None
+
+    @property
+    def shown(self) -> Seq2Seq:
+        """What is validated, and translated with."""
+        if self.averaged is None:
+            return self.model
+        assert isinstance(self.averaged.module, Seq2Seq)
+        return self.averaged.module
+
+    def save(self, progress: Progress, score: float | None) -> None:
+        """A checkpoint, with the score of its validation if there was one."""
+        averaged = None if self.averaged is None else self.shown
+        self.checkpoints.save(progress, self.model, self.optimizer, score=score, averaged=averaged)
+
+
+def _silent(stop: Callable[[], bool]) -> Hooks:
+    """For the processes that neither write nor decide."""
+    return Hooks(lambda *_: None, lambda *_: None, lambda _: 0.0, lambda *_: None, stop)
+
+
+def _checkpoints(folder: Path, config: Config) -> Checkpoints:
+    return Checkpoints(folder, keep_best=config.training.keep_best, keep_last=config.training.keep_last)
+
+
+def _load(checkpoint: Path, model: Seq2Seq, optimizer: Optimizer, averaged: AveragedModel | None) -> None:
+    """All that a training goes on from."""
+    load_weights(checkpoint, model, raw=True)
+    load_optimizer(checkpoint, model, optimizer)
+    if averaged is not None:
+        load_weights(checkpoint, averaged.module)
+        averaged.n_averaged.fill_(1)  # any number but 0, which would begin anew
+
+
+def _draw_curves(folder: Path, config: Config, screen: Screen) -> None:
+    """What the journal says, as a picture in the run folder; without it, training goes on."""
+    try:
+        events = Journal(folder / runs.JOURNAL).read()
+        curves.draw(events, folder / runs.CURVES, title=folder.resolve().name, metric=config.training.metric)
+    except (DataError, OSError) as error:
+        screen.warn(str(error))
 
 
 @contextmanager
@@ -204,15 +236,23 @@ def _sole_training(folder: Path) -> Iterator[None]:
         raise TrainingError(f"{folder}: another training is running in it") from None
 
 
-def _open_folder(folder: Path, config: Config, resume: bool) -> tuple[Path | None, dict[Side, Vectors]]:
-    """Make the run folder, or find the checkpoint to go on from; where there is none, also the word vectors to begin with.
+@dataclass(frozen=True)
+class _Beginning:
+    """What a training from scratch does not draw at random: word vectors, and the weights of another run."""
+
+    vectors: dict[Side, Vectors]
+    origin: Origin | None
+
+
+def _open_folder(folder: Path, config: Config, resume: bool) -> tuple[Path | None, _Beginning | None]:
+    """Make the run folder, or find the checkpoint to go on from; where there is none, what to begin with.
 
     Nothing is made or changed before all of it is found good.
     """
     if not runs.holds_run(folder):
-        vectors = _load_vectors(config)
+        first = _Beginning(load_vectors_of(config), load_origin(config))
         runs.create(folder, config, config.prepared_folder)
-        return None, vectors
+        return None, first
     if not resume:
         raise ConfigError(f"{folder}: holds a run already; go on with --resume, or train elsewhere with -o")
     changed = {
@@ -224,57 +264,46 @@ def _open_folder(folder: Path, config: Config, resume: bool) -> tuple[Path | Non
             f"{folder}: cannot go on, the configuration differs; train elsewhere with -o, or set it back\n  {listing}"
         )
     runs.check_data(folder, config.prepared_folder)
-    checkpoints = Checkpoints(folder)
+    checkpoints = _checkpoints(folder, config)
     checkpoint = checkpoints.find("last")
-    vectors = {} if checkpoint else _load_vectors(config)
+    beginning = None if checkpoint else _Beginning(load_vectors_of(config), load_origin(config))
     runs.write_config(folder, config)
     checkpoints.delete_unnamed()
-    return checkpoint, vectors
+    return checkpoint, beginning
 
 
-def _load_vectors(config: Config) -> dict[Side, Vectors]:
-    """The word vectors that the configuration names. Raises: DataError."""
-    paths: dict[Side, Path | None] = {"src": config.model.src_vectors, "tgt": config.model.tgt_vectors}
-    vocabularies = dict(zip(paths, runs.load_vocabularies(config.prepared_folder), strict=True))
-    loaded: dict[Side, Vectors] = {}
-    for side, path in paths.items():
-        if path is not None:
-            try:
-                loaded[side] = load_vectors(path, vocabularies[side], config.model.embedding_size)
-            except DataError as error:
-                raise DataError(f"model.{side}_vectors: {error}") from None
-    return loaded
-
-
-def _begin_with(loaded: dict[Side, Vectors], model: Seq2Seq, journal: Journal, screen: Screen) -> None:
-    """Set the rows of the embeddings from word vectors, on the screen and as the first lines of the journal."""
+def _begin_with(beginning: _Beginning, model: Seq2Seq, journal: Journal, screen: Screen) -> None:
+    """Set what is not left to chance, on the screen and as the first lines of the journal."""
     journal.rewind(-1)  # an earlier training may have come to its end before its first checkpoint
-    for side, vectors in loaded.items():
+    if beginning.origin is not None:
+        reused = start_with(beginning.origin, model)
+        journal.write(
+            "start",
+            0,
+            run=str(reused.origin.run),
+            checkpoint=reused.origin.checkpoint,
+            reused=reused.count,
+            parameters=reused.total,
+            new=reused.new,
+        )
+        screen.say(str(reused))
+    for side, vectors in beginning.vectors.items():
         set_rows(model.src_embedding.weight if side == "src" else model.tgt_embedding.weight, vectors)
-        coverage = {"found": len(vectors.ids), "tokens": vectors.n_tokens, "running_share": vectors.running_share}
-        journal.write("vectors", 0, side=side, path=str(vectors.path), **coverage)
-        screen.say(_coverage(side, vectors))
+        figures = {"found": len(vectors.ids), "tokens": vectors.n_tokens, "running_share": vectors.running_share}
+        journal.write("vectors", 0, side=side, path=str(vectors.path), **figures)
+        screen.say(coverage(side, vectors))
 
 
-@torch.no_grad()
-def set_rows(weight: torch.Tensor, vectors: Vectors) -> None:
-    """Put word vectors into the rows of `weight` [V, E] that are theirs.
-
-    All are multiplied by one number, so that their standard deviation becomes that of the weights as they were. Directions and
-    relative lengths stay; small first embeddings, as published vectors would often be, keep attention from forming for long.
-    """
-    scale = weight.std(correction=0).item() / float(vectors.matrix.std(dtype=np.float64))
-    rows = torch.from_numpy(vectors.matrix.astype(np.float64) * scale)
-    weight[torch.from_numpy(vectors.ids).to(weight.device)] = rows.to(weight)
+def _build_average(model: Seq2Seq, config: Config) -> AveragedModel | None:
+    """The exponential moving average of the weights, if one is wanted; its first value is that after the first update."""
+    if not config.training.moving_average:
+        return None
+    return AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(config.training.moving_average))
 
 
-def _coverage(side: Side, vectors: Vectors) -> str:
-    return f"{side} vectors: {vectors.coverage}"
-
-
-def _build_model(config: Config, folder: Path) -> Seq2Seq:
+def _build_model(config: Config) -> Seq2Seq:
     """The model with its first weights, which follow from the seed."""
-    vocabularies = runs.load_vocabularies(folder)
+    vocabularies = runs.load_vocabularies(config.prepared_folder)
     torch.manual_seed(config.seed)
     return Seq2Seq(config.model, len(vocabularies[0]), len(vocabularies[1]))
 

@@ -12,6 +12,7 @@ from nmt.decoding.translator import Translation
 from nmt.errors import ConfigError, DataError
 from nmt.files import replacing
 from nmt.report import heatmap
+from nmt.report.picture import check_path
 from nmt.runs import find, load_translator
 
 CHUNK = 2048  # lines of a file that are sorted and translated together
@@ -108,14 +109,13 @@ def draw_attention(translations: Iterable[Translation], picture: Path) -> Iterat
     Raises:
         ConfigError: there is more than one sentence, or none.
     """
-    heatmap.check_path(picture)
+    check_path(picture)
     translation, *others = [*islice(translations, 2)] or [Translation("")]
     if others or translation.attention is None:
         raise ConfigError(f"--attention {picture}: draws one sentence; give exactly one")
     if not translation.attention.any():
         raise ConfigError("--attention: this model looks at nothing (model.attention.score: none)")
-    source = [*translation.src_tokens, "<eos>"]
-    output = [*translation.tokens, *(["<eos>"] if translation.complete else [])]
+    source, output = translation.attended
     heatmap.draw(source, output, translation.attention, picture)
     yield translation
 

@@ -1,4 +1,4 @@
-"""Write each key's description beside it, in all configurations under configs/.
+"""Write each key's description beside it, in all configurations under configs/ and scripts/.
 
     python scripts/comment_configs.py [FILE...]
 
@@ -12,12 +12,13 @@ from pathlib import Path
 from nmt.config import comment, load
 from nmt.errors import ConfigError
 
-CONFIGS = Path(__file__).resolve().parent.parent / "configs"
+ROOT = Path(__file__).resolve().parent.parent
+CONFIGS = sorted(path for folder in ("configs", "scripts") for path in (ROOT / folder).rglob("*.yaml"))
 
 
 def main(arguments: Sequence[str]) -> int:
     """Rewrites the files whose comments differ, and names them; 1 if one of them is no configuration."""
-    for path in map(Path, arguments) if arguments else sorted(CONFIGS.rglob("*.yaml")):
+    for path in map(Path, arguments) if arguments else CONFIGS:
         try:
             load(path)
         except ConfigError as error:

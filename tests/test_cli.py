@@ -16,6 +16,7 @@ import pytest
 import torch
 import yaml
 from filelock import FileLock
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from nmt.config import load
 from nmt.model.seq2seq import Seq2Seq
@@ -87,7 +88,8 @@ def load_model_of(run: Path) -> Seq2Seq:
 def test_a_run_folder_explains_itself(trained: Path) -> None:
     run = trained / "runs" / "small"
     names = {path.name for path in run.iterdir()}
-    assert names == {"config.yaml", "manifest.json", "src.vocab.txt", "tgt.vocab.txt", "checkpoints", "journal.jsonl"}
+    vocabularies, shown = {"src.vocab.txt", "tgt.vocab.txt"}, {"journal.jsonl", "curves.png", "tensorboard"}
+    assert names == {"config.yaml", "manifest.json", "checkpoints"} | vocabularies | shown
     assert {path.name for path in (run / "checkpoints").iterdir()} >= {"last.json", "best.json", "step-00000024"}
     events = [json.loads(line) for line in (run / "journal.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [(event["event"], event["step"]) for event in events] == [
@@ -100,6 +102,45 @@ def test_a_run_folder_explains_itself(trained: Path) -> None:
     ]
     assert {"loss", "perplexity", "tokens_per_second", "learning_rate", "forcing_ratio", "gradient_norm"} <= events[0].keys()
     assert {"loss", "perplexity", "bleu"} <= events[2].keys()
+
+
+def test_samples_are_the_same_sentences_at_each_validation(trained: Path) -> None:
+    first, second = (event["samples"] for event in events_of(trained / "runs" / "small") if event["event"] == "validation")
+    assert [sample.keys() for sample in first] == [{"source", "reference", "output"}] * 3
+    for side in ("source", "reference"):
+        assert [sample[side] for sample in first] == [sample[side] for sample in second]
+    dev = (trained / "prepared" / "dev.src.txt").read_text(encoding="utf-8").splitlines()
+    lengths = [len(sample["source"]) for sample in first]
+    assert lengths == sorted(lengths)
+    assert min(map(len, dev)) <= lengths[0] < lengths[2] <= max(map(len, dev))
+    assert {sample["source"] for sample in first} <= set(dev)
+
+
+def test_training_is_shown_on_tensorboard(trained: Path) -> None:
+    run = trained / "runs" / "small"
+    shown = EventAccumulator(str(run / "tensorboard")).Reload()
+    for event in events_of(run):
+        names = event.keys() - {"event", "step", "seconds", "samples"}
+        assert {"loss", "perplexity"} <= names
+        for name in names:
+            curve = {point.step: point.value for point in shown.Scalars(f"{event['event']}/{name}")}
+            assert curve[event["step"]] == pytest.approx(event[name], rel=1e-6)
+    assert len(shown.Scalars("train/loss")) == 4
+    assert [text.step for text in shown.Tensors("samples/3/text_summary")] == [12, 24]
+    assert [image.step for image in shown.Images("attention")] == [12, 24]
+    for image in shown.Images("attention"):
+        assert image.encoded_image_string.startswith(b"\x89PNG")
+        assert 100 < image.height < 2000
+        assert 100 < image.width < 2000
+
+
+def test_half_the_precision_needs_a_gpu(nmt: Run, inside: Path, tmp_path: Path) -> None:
+    result = nmt("train", "-c", "small.yaml", "-o", tmp_path / "run", "--device", "cpu", "--set", "training.precision=bfloat16")
+    assert (result.status, result.err) == (
+        1,
+        "nmt: training.precision: bfloat16 needs a GPU, and this trains on cpu; set float32\n",
+    )
+    assert not (tmp_path / "run").exists()
 
 
 def test_the_journal_records_the_ratio_of_teacher_forcing(nmt: Run, inside: Path, tmp_path: Path) -> None:
@@ -198,6 +239,35 @@ def test_train_refuses_a_folder_that_holds_a_run_and_resumes_it(nmt: Run, inside
     assert longer.status == 0
     assert "going on from step 24" in longer.err
     assert (run / "checkpoints" / "step-00000030").is_dir()
+    shown = EventAccumulator(str(run / "tensorboard")).Reload()
+    assert [point.step for point in shown.Scalars("train/loss")] == [6, 12, 18, 24, 30]
+    assert [point.step for point in shown.Scalars("validation/bleu")] == [12, 24, 30]
+
+
+def test_what_is_said_of_a_training_and_what_not_when_quiet(nmt: Run, inside: Path, tmp_path: Path) -> None:
+    spoken = nmt("train", "-c", "small.yaml", "-o", tmp_path / "spoken")
+    sample = events_of(tmp_path / "spoken")[-1]["samples"][1]
+    lines = spoken.err.splitlines()
+    assert [line.split("  ")[0] for line in lines if line.startswith("step ")] == [f"step {n}" for n in (6, 12, 12, 18, 24, 24)]
+    (number,) = (number for number, line in enumerate(lines) if line.startswith("step 24  validation  "))
+    shown = [f"    {name:<9}  {sample[name]}".rstrip() for name in ("source", "reference", "output")]
+    assert [line.rstrip() for line in lines[number + 1 : number + 4]] == shown
+
+    quiet = nmt("train", "-c", "small.yaml", "-o", tmp_path / "quiet", "--quiet")
+    assert (quiet.status, quiet.out, quiet.err) == (0, "", "")
+    for name in ("journal.jsonl", "curves.png", "tensorboard"):
+        assert (tmp_path / "quiet" / name).exists()
+
+
+def test_pictures_that_cannot_be_written_end_no_training(nmt: Run, inside: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    (run / "curves.png").mkdir(parents=True)
+    (run / "tensorboard").write_text("not a folder")
+    done = nmt("train", "-c", "small.yaml", "-o", run, "--quiet")
+    assert done.status == 0
+    assert f"nmt: {run / 'tensorboard'}: cannot be written (File exists); training goes on without it\n" in done.err
+    assert f"nmt: {run / 'curves.png'}: the picture cannot be written (Is a directory)\n" in done.err
+    assert (run / "checkpoints" / "step-00000024").is_dir()
 
 
 def test_dry_run_trains_nothing(nmt: Run, inside: Path) -> None:
@@ -253,7 +323,7 @@ def test_training_starts_from_word_vectors_and_goes_on_without_them(nmt: Run, in
         deviation = before.weight.std(correction=0).item()
         np.testing.assert_allclose(weight[ids], rows * (deviation / rows.std()), atol=1e-6)
         torch.testing.assert_close(weight[others], before.weight.detach()[others], atol=1e-6, rtol=0)
-    assert model.output.logits.weight is model.tgt_embedding.weight
+    assert model.get_parameter("output.logits.weight") is model.tgt_embedding.weight
 
     begun = events_of(tmp_path / "run")
     assert [(event["event"], event["step"]) for event in begun] == [("vectors", 0), ("vectors", 0), ("train", 1), ("validation", 1)]
@@ -470,6 +540,8 @@ def test_interrupted_training_saves_and_says_how_to_go_on(trained: Path, tmp_pat
     assert process.returncode == 1
     assert "Traceback" not in err
     assert "is saved in" in err.splitlines()[-1]
+    assert (tmp_path / "curves.png").is_file()
+    assert EventAccumulator(str(tmp_path / "tensorboard")).Reload().Scalars("train/loss")
     assert "the same command with --resume goes on from there" in err.splitlines()[-1]
     step = json.loads((tmp_path / "checkpoints" / "last.json").read_text())["step"]
     done = subprocess.run(

@@ -362,6 +362,18 @@ def test_subword_vocabulary_has_its_size_from_the_tokenizer(kind: str) -> None:
             "model.attention.heads, model.encoder.hidden_size: 3 heads cannot share 512 units evenly",
         ),
         (
+            {"output": "adaptive", "tie_embeddings": "target"},
+            "model.output, model.tie_embeddings: an adaptive output has no matrix to tie; use softmax",
+        ),
+        (
+            {"cutoffs": [100]},
+            "model.cutoffs, model.output: softmax has no cutoffs; adaptive has",
+        ),
+        (
+            {"output": "adaptive", "cutoffs": [100, 50]},
+            "model.cutoffs: needs numbers above 0, each larger than the one before",
+        ),
+        (
             {"tie_embeddings": "all"},
             "model.tie_embeddings, vocabulary.joint: all needs a joint vocabulary; or tie target",
         ),
@@ -377,9 +389,25 @@ def test_combinations_of_the_model_with_other_sections() -> None:
     assert faults_of(values_with(model=tied, vocabulary={"joint": True})) == [
         "model.src_vectors, model.tie_embeddings: with all tied there is one embedding; give model.tgt_vectors"
     ]
+    assert faults_of(values_with(model={"output": "adaptive"}, training={"label_smoothing": 0.1})) == [
+        "model.output, training.label_smoothing: smoothing over all words undoes what adaptive saves; set it to 0"
+    ]
     assert faults_of(values_with(model={"attention": {"score": "none"}}, training={"coverage_loss": 1.0})) == [
         "training.coverage_loss, model.attention.score: none has no weights to cover the source with"
     ]
+
+
+@pytest.mark.parametrize(
+    ("training", "fault"),
+    [
+        ({"average": "best"}, "training.average, training.keep_best: keep more than one to average"),
+        ({"average": "last"}, "training.average, training.keep_last: keep more than one to average"),
+        ({"momentum": 0.9}, "training.momentum, training.optimizer: momentum is of sgd, not of adamw"),
+    ],
+    ids=str,
+)
+def test_combination_of_the_training(training: Values, fault: str) -> None:
+    assert faults_of(values_with(training=training)) == [fault]
 
 
 # Reading
@@ -484,7 +512,7 @@ def test_the_last_override_counts(tmp_path: Path) -> None:
         ("=3", "--set =3: write key=value, for example --set training.epochs=3"),
         ("seed=[1", "--set seed=[1, line 1, column 3: not valid YAML: "),
         ("trainin.epochs=3", "{path}: trainin: no such key; did you mean training?"),
-        ("training..epochs=3", "{path}: training.: no such key; known here: epochs"),
+        ("training..epochs=3", "{path}: training.: no such key; known here: start_from"),
         ("seed.x=3", '{path}: seed: {"x": 3} is wrong: input should be a valid integer'),
         ("seed=x", '{path}: seed: "x" is wrong: input should be a valid integer'),
     ],
@@ -611,7 +639,7 @@ data:                        # the sentence pairs
   test: {format: lines, files: {en: a, de: b}}  # a given test set, used as it is
 
 training:                    # how the model learns
-    learning_rate:           # of Adam
+    learning_rate:           # of the optimizer
         peak: 1e-3           # the highest rate
 """
 

@@ -20,6 +20,8 @@ LAYERS = [
     {"text", "model"},
     {"training", "decoding", "report"},
     {"runs"},
+    {"validation", "word_vectors", "fine_tuning"},
+    {"average", "forecast"},
     {"prepare", "train", "translate", "evaluate", "selftest"},
     {"cli"},
     {"__main__"},

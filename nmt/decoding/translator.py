@@ -43,6 +43,12 @@ class Translation:
     attention: NDArray[np.float32] | None = None
     complete: bool = True
 
+    @property
+    def attended(self) -> tuple[list[str], list[str]]:
+        """The tokens that the columns and the rows of `attention` belong to."""
+        eos = SPECIALS[EOS]
+        return [*self.src_tokens, eos], [*self.tokens, *([eos] if self.complete else [])]
+
 
 class Translator:
     """A model with the tokenizers and vocabularies of its two languages. The model is put into evaluation mode."""

@@ -14,9 +14,11 @@ def pick_device(name: DeviceName) -> torch.device:
     """
     there = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
     if name == "auto":
-        return torch.device(next(device for device, is_there in there.items() if is_there))
+        name = "cuda" if there["cuda"] else "mps" if there["mps"] else "cpu"
     if not there[name]:
         raise ConfigError(
             f"--device {name}: not available here; available: {', '.join(d for d, is_there in there.items() if is_there)}"
         )
+    if name == "cuda":
+        torch.backends.cuda.matmul.allow_tf32 = True  # as cuDNN's recurrences do anyway
     return torch.device(name)

@@ -1,10 +1,9 @@
-"""From decoder states to words: the readout makes one vector a step, the output layer scores the vocabulary with it."""
+"""From a decoder's step to the one vector that the output layer scores the vocabulary with."""
 
 from abc import abstractmethod
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 
 from nmt.config import DecoderConfig, ReadoutName
 
@@ -100,46 +99,3 @@ READOUTS: dict[ReadoutName, type[Readout]] = {
 def build_readout(config: DecoderConfig, embedding_size: int, context_size: int) -> Readout:
     """The readout that the configuration names."""
     return READOUTS[config.readout](config.hidden_size, embedding_size, context_size, config.readout_size or config.hidden_size)
-
-
-class Output(nn.Module):
-    """The full softmax over the vocabulary: logits = W_s x + b (Luong 2015, eq. 6).
-
-    Args:
-        size: R, the readout's width.
-        vocabulary_size: V.
-        tied: the target embedding [V, E], to serve as W_s; where R differs from E a projection leads from one to the other.
-    """
-
-    def __init__(self, size: int, vocabulary_size: int, tied: nn.Embedding | None = None) -> None:
-        super().__init__()
-        embedding_size = tied.embedding_dim if tied is not None else size
-        self.project = nn.Identity() if embedding_size == size else nn.Linear(size, embedding_size, bias=False)
-        self.logits = nn.Linear(embedding_size, vocabulary_size)
-        nn.init.zeros_(self.logits.bias)
-        if tied is not None:
-            self.logits.weight = tied.weight
-
-    def forward(self, vectors: Tensor) -> Tensor:
-        """[..., R] -> logits [..., V]."""
-        return self.logits(self.project(vectors))  # type: ignore[no-any-return]
-
-    def log_probs(self, vectors: Tensor) -> Tensor:
-        """[..., R] -> log-probabilities [..., V]."""
-        return functional.log_softmax(self(vectors), dim=-1)
-
-    def loss(self, vectors: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
-        """Sums over N positions, in nats.
-
-        Args:
-            vectors: [N, R]. targets: [N].
-            label_smoothing: this much probability is spread evenly over the vocabulary (Szegedy 2016, 7).
-
-        Returns:
-            the objective with smoothing, and the plain negative log-likelihood; the same tensor if there is no smoothing.
-        """
-        log_probs = self.log_probs(vectors)
-        likelihood = functional.nll_loss(log_probs, targets, reduction="sum")
-        if label_smoothing == 0:
-            return likelihood, likelihood
-        return (1 - label_smoothing) * likelihood - label_smoothing * log_probs.mean(-1).sum(), likelihood

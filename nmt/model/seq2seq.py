@@ -17,7 +17,7 @@ from nmt.model.decoder import DECODERS, DecoderState, StepOutput
 from nmt.model.dropout import Dropout
 from nmt.model.embedding import Embedding
 from nmt.model.encoder import Encoder
-from nmt.model.readout import Output
+from nmt.model.output import build_output
 
 
 @dataclass(frozen=True)
@@ -31,6 +31,11 @@ class Decoded:
 
     vectors: Tensor
     attention: Tensor
+
+    def interleave(self, rows: Tensor, other: "Decoded", other_rows: Tensor) -> "Decoded":
+        """One batch of two: this one's sentences go to `rows`, the other's to `other_rows`."""
+        order = torch.cat([rows, other_rows]).argsort()
+        return Decoded(torch.cat([self.vectors, other.vectors])[order], torch.cat([self.attention, other.attention])[order])
 
 
 class Seq2Seq(nn.Module):
@@ -50,7 +55,8 @@ class Seq2Seq(nn.Module):
         self.encoder = Encoder(config.encoder, config.embedding_size, self.dropout)
         self.bridge = build_bridge(config)
         self.decoder = DECODERS[config.decoder.kind](config, self.dropout)
-        self.output = Output(self.decoder.readout.output_size, tgt_vocabulary_size, self.tgt_embedding if tied else None)
+        vectors = self.decoder.readout.output_size
+        self.output = build_output(config, vectors, tgt_vocabulary_size, self.tgt_embedding if tied else None)
 
     @property
     def device(self) -> torch.device:
@@ -85,8 +91,19 @@ class Seq2Seq(nn.Module):
         """
         memory = self.encode(src, src_lengths)
         state = self.start(memory)
-        if gold is not None:
+        if gold is None:
+            return self._unroll(tgt_in, state, memory)
+        known = gold[:, 1:].all(1)  # sentences that are fed the reference throughout need no outputs on the way
+        if not known.any():
             return self._sample(tgt_in, gold, state, memory)
+        rows, others = known.nonzero().squeeze(1), (~known).nonzero().squeeze(1)
+        decoded = self._unroll(tgt_in[rows], state.select(rows), memory.select(rows))
+        if len(others):
+            sampled = self._sample(tgt_in[others], gold[others], state.select(others), memory.select(others))
+            decoded = decoded.interleave(rows, sampled, others)
+        return decoded
+
+    def _unroll(self, tgt_in: Tensor, state: DecoderState, memory: Memory) -> Decoded:
         vectors, attention = self.decoder.unroll(self.tgt_embedding(tgt_in), state, memory)
         return Decoded(self.dropout(vectors), attention)
 
@@ -98,9 +115,10 @@ class Seq2Seq(nn.Module):
         attentions: list[Tensor] = []
         for position in range(tgt_in.shape[1]):
             if position > 0:
+                ids = tgt_in[:, position].clone()
+                fed_own = ~gold[:, position]
                 with torch.no_grad():
-                    own = self.output(vectors[-1]).argmax(-1)
-                ids = torch.where(gold[:, position], tgt_in[:, position], own)
+                    ids[fed_own] = self.output.best(vectors[-1][fed_own])
             output = self.decoder.step(self.tgt_embedding(ids, embedding_noise), state, memory)
             state = output.state
             vectors.append(self.dropout(output.vector, vector_noise))

@@ -1,8 +1,7 @@
 """A picture of the attention: which source words each output word looked at."""
 
-import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
@@ -10,47 +9,22 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.errors import DataError, NmtError
-from nmt.files import replacing
+from nmt.report.picture import GRID, INK, check_path, save, settings, write
 from nmt.text.tokenizers import JOINER
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-# What may be written, and the field of its metadata that is left empty so that the same attention gives the same file.
-FORMATS: Mapping[str, dict[str, None]] = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
-
 COLOURS = "Blues"  # its lightness falls evenly from 0 (nearly white) to 1
-INK, GRID = "#26323f", "#e1e6ec"
-FALLBACK_FONTS = (
-    "Noto Sans CJK SC",
-    "Noto Sans CJK JP",
-    "Source Han Sans",
-    "Hiragino Sans",
-    "Microsoft YaHei",
-    "WenQuanYi Zen Hei",
-)
 CELL_MIN, CELL_MAX = 0.22, 0.46  # inches
 WIDTH_SOUGHT = 14.0  # inches: cells shrink so that long sentences stay near it
 POINTS = 72.0  # in an inch
+RESOLUTION, RESOLUTION_SMALL = 160.0, 100.0  # dots per inch
 PIXELS_MAX = 16_000  # along a side; image formats and viewers give up somewhere above
 LABEL_LENGTH_MAX = 28  # characters
 VALUES_IN_CELLS_MAX = 260  # more cells than this, and figures in them only disturb
 VALUE_MIN = 0.05  # smaller weights are not written into their cells
-
-
-def check_path(path: Path) -> None:
-    """Whether a picture can be written to `path`: worth asking before the work that it is to show.
-
-    Raises:
-        NmtError: the suffix is none of `FORMATS`.
-        DataError: the folder is missing.
-    """
-    if path.suffix.lower() not in FORMATS:
-        raise NmtError(f"{path}: pictures are written as {', '.join(FORMATS)}; end the name with one of these")
-    if not path.parent.is_dir():
-        raise DataError(f"{path}: there is no folder {path.parent} to put the picture in")
 
 
 def draw(
@@ -69,18 +43,27 @@ def draw(
         NmtError: the suffix is none of `FORMATS`.
         DataError: the folder is missing, or the file cannot be written.
     """
-    assert weights.shape == (len(output), len(source)), f"weights {weights.shape} for {len(output)} x {len(source)} tokens"
-    assert weights.size, "no attention to draw"
     check_path(path)
-    # Some of these settings are read when the figure is made, others when it is saved.
-    with _settings():
-        _save(_figure(source, output, weights, title), path)
+    with settings():
+        figure = _figure(source, output, weights, title)
+        save(figure, path, _resolution(figure, RESOLUTION), widened=True)
+
+
+def to_png(source: Sequence[str], output: Sequence[str], weights: NDArray[np.floating[Any]], title: str | None = None) -> bytes:
+    """The picture that `draw` writes, smaller, as the bytes of a PNG file."""
+    file = BytesIO()
+    with settings():
+        figure = _figure(source, output, weights, title)
+        write(figure, file, ".png", _resolution(figure, RESOLUTION_SMALL), widened=True)
+    return file.getvalue()
 
 
 def _figure(source: Sequence[str], output: Sequence[str], weights: NDArray[np.floating[Any]], title: str | None) -> "Figure":
     """The cells fill the figure exactly; labels and scale lie outside it, and saving widens the page to hold them."""
     from matplotlib.figure import Figure
 
+    assert weights.shape == (len(output), len(source)), f"weights {weights.shape} for {len(output)} x {len(source)} tokens"
+    assert weights.size, "no attention to draw"
     cell = float(np.clip(WIDTH_SOUGHT / max(weights.shape), CELL_MIN, CELL_MAX))
     height, width = cell * weights.shape[0], cell * weights.shape[1]
     figure = Figure(figsize=(width, height))
@@ -128,32 +111,6 @@ def _shortened(token: str) -> str:
     return word if len(word) <= LABEL_LENGTH_MAX else word[: LABEL_LENGTH_MAX - 1] + "…"
 
 
-@contextmanager
-def _settings() -> Iterator[None]:
-    from matplotlib import font_manager, rc_context
-
-    present = set(font_manager.get_font_names())
-    families = ["DejaVu Sans", *(family for family in FALLBACK_FONTS if family in present)]
-    with rc_context({"font.family": families, "pdf.fonttype": 42, "svg.hashsalt": "nmt"}), warnings.catch_warnings():
-        # A box stands for a letter that no font has; the user cannot mend that, and the weights are right all the same.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
-        yield
-
-
-def _save(figure: "Figure", path: Path) -> None:
-    """Write beside `path`, then rename: a picture is whole or not there."""
-    suffix = path.suffix.lower()
-    resolution = min(160.0, PIXELS_MAX / (max(figure.get_size_inches()) + 6))
-    try:
-        with replacing(path) as temporary, temporary.open("wb") as file:
-            figure.savefig(
-                file,
-                format=suffix[1:],
-                dpi=resolution,
-                bbox_inches="tight",
-                pad_inches=0.2,
-                facecolor="white",
-                metadata=FORMATS[suffix],
-            )
-    except OSError as error:
-        raise DataError(f"{path}: the picture cannot be written ({error.strerror or error})") from None
+def _resolution(figure: "Figure", sought: float) -> float:
+    """Dots per inch: as sought, or fewer for a very large picture."""
+    return min(sought, PIXELS_MAX / (float(max(figure.get_size_inches())) + 6))

@@ -1,6 +1,7 @@
 """Batches: which sentences are trained on together, and the tensors they make.
 
-The order is a pure function of (seed, epoch, rank, world size), so that a resumed training needs no sampler state.
+The order is a pure function of (seed, epoch), so that a resumed training needs no sampler state; where several processes train, or
+a batch is too large for one pass, each batch is dealt out in shares.
 """
 
 from collections.abc import Iterator, Sequence
@@ -38,6 +39,23 @@ class Batch:
     tgt_mask: Tensor
     n_tokens: int
 
+    def __len__(self) -> int:
+        """How many sentence pairs it has."""
+        return len(self.src)
+
+    def halves(self) -> list["Batch"]:
+        """The batch in two, with the padding that it has; a single pair as it is."""
+        if len(self) == 1:
+            return [self]
+        middle = len(self) // 2
+        parts = []
+        for rows in (slice(None, middle), slice(middle, None)):
+            src, src_lengths, tgt_in, tgt_out, tgt_mask = (
+                tensor[rows] for tensor in (self.src, self.src_lengths, self.tgt_in, self.tgt_out, self.tgt_mask)
+            )
+            parts.append(Batch(src, src_lengths, tgt_in, tgt_out, tgt_mask, int(tgt_mask.sum())))
+        return parts
+
     def to(self, device: torch.device) -> "Batch":
         """The same batch on another device, lengths excepted."""
         if device.type == "cpu":
@@ -55,31 +73,36 @@ def plan_batches(
     *,
     seed: int,
     epoch: int,
-    rank: int = 0,
-    world_size: int = 1,
+    shares: int = 1,
 ) -> list[NDArray[np.int64]]:
-    """The batches of one epoch, as indices into the corpus; every pair is in exactly one batch of one rank.
+    """The batches of one epoch, as indices into the corpus; every pair is in exactly one.
 
     Pairs are sorted by source length, then target length, ties at random; cut into batches; and the batches shuffled. Nearly all
     batches so hold one source length, which the encoder runs fused and without padding.
 
     Args:
         src_lengths, tgt_lengths: [N], in tokens.
+        shares: into how many parts of the configured size each batch is to be dealt with `deal`.
     """
     random = np.random.default_rng([seed, epoch])
     order = np.lexsort((random.random(len(src_lengths)), tgt_lengths, src_lengths))
-    batches = np.split(order, _cuts(tgt_lengths[order] + 1, config))
-    return [batches[index] for index in random.permutation(len(batches))[rank::world_size]]
+    batches = np.split(order, _cuts(tgt_lengths[order] + 1, config.unit, config.size * shares))
+    return [batches[index] for index in random.permutation(len(batches))]
 
 
-def _cuts(tgt_lengths: NDArray[np.int32], config: BatchConfig) -> list[int]:
+def deal(batch: NDArray[np.int64], shares: int) -> list[NDArray[np.int64]]:
+    """A batch in `shares` parts whose sizes differ by at most one, and lengths hardly; a small batch leaves some empty."""
+    return [batch[share::shares] for share in range(shares)]
+
+
+def _cuts(tgt_lengths: NDArray[np.int32], unit: str, size: int) -> list[int]:
     """Where sorted pairs are cut, so that sentences, or target positions with padding, stay within the batch size."""
-    if config.unit == "sentences":
-        return list(range(config.size, len(tgt_lengths), config.size))
+    if unit == "sentences":
+        return list(range(size, len(tgt_lengths), size))
     cuts, start, longest = [], 0, 0
     for index, length in enumerate(tgt_lengths.tolist()):
         longest = max(longest, length)
-        if index > start and (index + 1 - start) * longest > config.size:
+        if index > start and (index + 1 - start) * longest > size:
             cuts.append(index)
             start, longest = index, length
     return cuts

@@ -1,5 +1,6 @@
 """The passes of a preparation, one after the other: read and clean, split, tokenize and count, write ids."""
 
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,13 +13,15 @@ import numpy.typing as npt
 from tqdm import tqdm
 
 from nmt.config import Config, SourceConfig
+from nmt.errors import DataError
 from nmt.text import cleaning, encoding, splitting
-from nmt.text.corpus import SPLITS, write_lines
+from nmt.text.corpus import SPLITS, load_manifest, write_lines
 from nmt.text.encoding import SIDES, TokenizedSide, TokenizerPlan, TokenTable
 from nmt.text.reading import Pair, Pairs, read_pairs
 from nmt.text.sources import open_source
 from nmt.text.staging import SCRATCH
 from nmt.text.tokenizers import SUBWORD_KINDS, Side, model_path
+from nmt.text.vocabulary import Vocabulary
 from nmt.text.workers import Workers
 
 SUBWORD_SENTENCES = 200_000  # subword models are learned from so many pairs at most, to bound time and memory
@@ -69,6 +72,8 @@ class Split:
 def prepare(job: Job) -> dict[str, Any]:
     """Write all files but the manifest into `job.folder`, and return what the manifest says about them."""
     config = job.config
+    if config.vocabulary.like is not None:
+        _check_like(config, config.vocabulary.like)
     pairs, given = _read(job)
     dropped = pairs.tally.dropped.copy()
     kept = _select(pairs, config, dropped)
@@ -78,7 +83,10 @@ def prepare(job: Job) -> dict[str, Any]:
             write_lines(job.folder / f"{name}.{side}.txt", (pair[index] for pair in splits[name].stream()))
     tokenizers = encoding.plans(config, job.folder)
     if config.tokenizer.kind in SUBWORD_KINDS:
-        _learn_subwords(job, splits["train"])
+        if config.vocabulary.like is None:
+            _learn_subwords(job, splits["train"])
+        else:
+            _copy_subwords(job, config.vocabulary.like)
     tokenized, vocabulary = _encode(job, splits, tokenizers)
     signatures, ceiling = _ceiling(job, splits["dev"], tokenizers)
     whole, src, tgt = pairs.fingerprints[kept].T
@@ -139,6 +147,32 @@ def _cut_splits(pairs: Pairs, kept: Positions, config: Config) -> dict[str, Spli
     return splits
 
 
+def _check_like(config: Config, like: Path) -> None:
+    """Raises: DataError if `like` holds no vocabularies, or some that were made with other settings."""
+    there = load_manifest(like)["config"]
+    here = config.to_dict()
+    for section, keys in {"data": ("direction",), "tokenizer": ("kind", "lowercase"), "vocabulary": ("joint",)}.items():
+        for key in keys:
+            if there[section].get(key) != here[section][key]:
+                raise DataError(
+                    f"vocabulary.like: {like} has {section}.{key} {there[section].get(key)}, and this configuration "
+                    f"{here[section][key]}; set it to the same"
+                )
+
+
+def _copy_subwords(job: Job, like: Path) -> None:
+    """Raises: DataError if one is missing."""
+    for side in SIDES:
+        try:
+            shutil.copyfile(model_path(like, side), model_path(job.folder, side))
+        except FileNotFoundError:
+            raise DataError(f"{model_path(like, side)}: no such file; vocabulary.like names no whole run or folder") from None
+
+
+def _load_vocabularies(like: Path) -> dict[Side, Vocabulary]:
+    return {side: Vocabulary.load(like / f"{side}.vocab.txt") for side in SIDES}
+
+
 def _learn_subwords(job: Job, train: Split) -> None:
     config = job.config
     drawn = splitting.draw(train.pairs.whole[train.positions], SUBWORD_SENTENCES, config.data.split.seed, "subwords")
@@ -163,7 +197,8 @@ def _encode(
         for name in SPLITS:
             tokenized[name] = {side: TokenizedSide(job.scratch / f"{name}.{side}.numbers") for side in SIDES}
             encoding.tokenize(splits[name].stream(), name == "train", tokenized[name], tables, tokenizers, job.workers, bar.update)
-    vocabularies = encoding.build_vocabularies(job.config, tables)
+    like = job.config.vocabulary.like
+    vocabularies = encoding.build_vocabularies(job.config, tables) if like is None else _load_vocabularies(like)
     figures: dict[str, dict[str, Any]] = {}
     for side in SIDES:
         vocabularies[side].save(job.folder / f"{side}.vocab.txt")

@@ -1,13 +1,14 @@
 """Checkpoints: what a training needs to go on, written so that the previous one loads whenever the writing is cut short.
 
-A checkpoint is a folder `checkpoints/step-00012000/` with `model.safetensors`, `optimizer.safetensors` and `progress.json`;
-`last.json` and `best.json` beside them name one each.
+A checkpoint is a folder `checkpoints/step-00012000/` with `model.safetensors`, `optimizer.safetensors` and `progress.json` (and
+`raw.safetensors`, where the model is a moving average); `average-00012000/` holds an average of several. `last.json` and
+`best.json` beside them name those that are kept.
 """
 
 import json
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,6 +23,21 @@ from torch.optim import Optimizer
 from nmt.errors import CheckpointError
 from nmt.files import synchronize, write_text
 
+MODEL, RAW_MODEL = "model.safetensors", "raw.safetensors"
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Sums since the last line of the journal: of objective and likelihood, in nats, over so many target tokens."""
+
+    objective: float = 0.0
+    likelihood: float = 0.0
+    n_tokens: int = 0
+
+    def plus(self, objective: float, likelihood: float, n_tokens: int) -> "Interval":
+        """With one more update."""
+        return Interval(self.objective + objective, self.likelihood + likelihood, self.n_tokens + n_tokens)
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -33,6 +49,9 @@ class Progress:
         batch: of the next batch within its epoch, from 0.
         best: the best validation score so far, higher being better; None before the first.
         stale: validations since the best one.
+        reductions: how often the plateau schedule has lowered the learning rate.
+        skipped: updates that were skipped, their loss or gradient not being finite; skipped_in_row: those since the last good one.
+        interval: what the journal's next line will tell the mean of.
         seconds: time trained, over all resumptions.
         finished: why training ended, if it did.
     """
@@ -42,43 +61,122 @@ class Progress:
     batch: int = 0
     best: float | None = None
     stale: int = 0
+    reductions: int = 0
+    skipped: int = 0
+    skipped_in_row: int = 0
+    interval: Interval = Interval()
     seconds: float = 0.0
     finished: str | None = None
 
 
+@dataclass(frozen=True)
+class Kept:
+    """A checkpoint that a pointer keeps. score: its validation's, higher being better; None if there was none."""
+
+    checkpoint: str
+    step: int
+    score: float | None = None
+
+
 class Checkpoints:
-    """The checkpoints of one run folder."""
+    """The checkpoints of one run folder.
 
-    def __init__(self, run: Path) -> None:
+    Args:
+        keep_best, keep_last: how many are kept; `best.json` and `last.json` name them, the best and the last of them first.
+    """
+
+    def __init__(self, run: Path, *, keep_best: int = 1, keep_last: int = 1) -> None:
         self.folder = run / "checkpoints"
+        self.keep_best, self.keep_last = keep_best, keep_last
 
-    def save(self, progress: Progress, model: nn.Module, optimizer: Optimizer, *, best: bool) -> None:
+    def save(
+        self,
+        progress: Progress,
+        model: nn.Module,
+        optimizer: Optimizer,
+        *,
+        score: float | None = None,
+        averaged: nn.Module | None = None,
+    ) -> None:
         """Write a checkpoint, point `last` (and `best`) at it, and delete those that nothing points at.
+
+        Args:
+            score: its validation's, higher being better; None if it was not validated.
+            averaged: the moving average of the model, which is translated with; the model itself then serves to go on.
 
         Raises:
             CheckpointError: it cannot be written; the one before is as it was.
         """
+        name = f"step-{progress.step:08d}"
         try:
-            self._write(progress, model, optimizer, best=best)
+            self.folder.mkdir(parents=True, exist_ok=True)
+            if (self.folder / name).exists():  # the same step again, so the same weights: only the progress can differ
+                _write_json(self.folder / name / "progress.json", asdict(progress))
+            else:
+                with _new_folder(self.folder / name) as folder:
+                    save_model(model if averaged is None else averaged, str(folder / MODEL))
+                    if averaged is not None:
+                        save_model(model, str(folder / RAW_MODEL))
+                    save_file(_optimizer_tensors(model, optimizer), folder / "optimizer.safetensors")
+                    _write_json(folder / "progress.json", asdict(progress))
+            self._point(Kept(name, progress.step, score))
         except (OSError, SafetensorError) as error:
-            raise CheckpointError(
-                f"{self.folder}: step {progress.step} cannot be written ({error}); earlier checkpoints are intact"
-            ) from None
+            raise self._failed(f"step {progress.step}", error) from None
         self.delete_unnamed()
 
-    def _write(self, progress: Progress, model: nn.Module, optimizer: Optimizer, *, best: bool) -> None:
-        self.folder.mkdir(parents=True, exist_ok=True)
-        name = f"step-{progress.step:08d}"
-        if (self.folder / name).exists():  # the same step again, so the same weights: only the progress can differ
-            _write_json(self.folder / name / "progress.json", asdict(progress))
-        else:
+    def add_average(self, step: int, model: nn.Module, score: float) -> None:
+        """Write the average of earlier checkpoints, and keep it as the best if it is.
+
+        Raises:
+            CheckpointError: it cannot be written; the others are as they were.
+        """
+        name = f"average-{step:08d}"
+        try:
+            shutil.rmtree(self.folder / name, ignore_errors=True)
             with _new_folder(self.folder / name) as folder:
-                save_model(model, str(folder / "model.safetensors"))
-                save_file(_optimizer_tensors(model, optimizer), folder / "optimizer.safetensors")
-                _write_json(folder / "progress.json", asdict(progress))
+                save_model(model, str(folder / MODEL))
+            self._rank(Kept(name, step, score))
+        except (OSError, SafetensorError) as error:
+            raise self._failed("the average", error) from None
+        self.delete_unnamed()
+
+    def _failed(self, what: str, error: Exception) -> CheckpointError:
+        return CheckpointError(f"{self.folder}: {what} cannot be written ({error}); earlier checkpoints are intact")
+
+    def _point(self, new: Kept) -> None:
         # `last` comes last: whoever resumes must find the best that its progress speaks of.
-        for pointer in ("best", "last") if best else ("last",):
-            _write_json(self.folder / f"{pointer}.json", {"checkpoint": name, "step": progress.step})
+        if new.score is not None:
+            self._rank(new)
+        before = [kept for kept in self.kept("last") if kept.step < new.step]
+        self._write("last", [new, *before][: self.keep_last])
+
+    def _rank(self, new: Kept) -> None:
+        """Among those before it, for what a training that was cut short had saved later is not part of this one."""
+        before = [kept for kept in self.kept("best") if kept.step <= new.step and kept.checkpoint != new.checkpoint]
+        ranked = sorted([*before, new], key=lambda kept: (-(kept.score or 0.0), kept.step))
+        self._write("best", ranked[: self.keep_best])
+
+    def _write(self, pointer: str, kept: Sequence[Kept]) -> None:
+        first = kept[0]
+        _write_json(
+            self.folder / f"{pointer}.json",
+            {"checkpoint": first.checkpoint, "step": first.step, "kept": [asdict(one) for one in kept]},
+        )
+
+    def kept(self, pointer: str) -> list[Kept]:
+        """What `last` or `best` keeps, the first being what it names; none where there is no checkpoint yet.
+
+        Raises:
+            CheckpointError: the pointer is damaged.
+        """
+        path = self.folder / f"{pointer}.json"
+        if not path.exists():
+            return []
+        try:
+            value = json.loads(path.read_text(encoding="utf-8"))
+            return [Kept(**one) for one in value.get("kept", [{"checkpoint": value["checkpoint"], "step": value["step"]}])]
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise CheckpointError(f"{path}: damaged; it should name a checkpoint beside it") from None
 
     def find(self, pointer: str) -> Path | None:
         """The folder that `last` or `best` names; None where there is none yet.
@@ -86,40 +184,40 @@ class Checkpoints:
         Raises:
             CheckpointError: the pointer or the checkpoint is damaged.
         """
-        path = self.folder / f"{pointer}.json"
-        if not path.exists():
+        if not (kept := self.kept(pointer)):
             return None
-        try:
-            folder = self.folder / str(json.loads(path.read_text(encoding="utf-8"))["checkpoint"])
-        except (ValueError, KeyError, TypeError):
-            raise CheckpointError(f"{path}: damaged; it should name a checkpoint beside it") from None
+        folder = self.folder / kept[0].checkpoint
         if not folder.is_dir():
-            raise CheckpointError(f"{path}: names {folder.name}, which is not there")
+            raise CheckpointError(f"{self.folder / pointer}.json: names {folder.name}, which is not there")
         return folder
 
     def delete_unnamed(self) -> None:
         """Delete the checkpoints that no pointer names, those that a crash left half written among them."""
-        named = {self.find("last"), self.find("best")}
-        for folder in [*self.folder.glob("step-*"), *self.folder.glob(".step-*")]:
-            if folder not in named:
+        named = {kept.checkpoint for pointer in ("last", "best") for kept in self.kept(pointer)}
+        for folder in [path for pattern in ("step-*", "average-*", ".*.tmp") for path in self.folder.glob(pattern)]:
+            if folder.name not in named:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
 def read_progress(folder: Path) -> Progress:
     """Raises: CheckpointError if it cannot be read."""
     try:
-        return Progress(**json.loads((folder / "progress.json").read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError) as error:
+        values = json.loads((folder / "progress.json").read_text(encoding="utf-8"))
+        return Progress(**{**values, "interval": Interval(**values["interval"])})
+    except (OSError, ValueError, TypeError, KeyError) as error:
         raise CheckpointError(f"{folder / 'progress.json'}: cannot be read ({error})") from None
 
 
-def load_weights(folder: Path, model: nn.Module) -> None:
+def load_weights(folder: Path, model: nn.Module, *, raw: bool = False) -> None:
     """Fill `model` from a checkpoint.
+
+    Args:
+        raw: with the weights to go on training from, where these are not those to translate with.
 
     Raises:
         CheckpointError: the weights are missing, damaged, or of another model.
     """
-    path = folder / "model.safetensors"
+    path = folder / (RAW_MODEL if raw and (folder / RAW_MODEL).exists() else MODEL)
     try:
         missing, unexpected = load_model(model, str(path), strict=False)
     except RuntimeError:  # sizes that differ
@@ -128,6 +226,23 @@ def load_weights(folder: Path, model: nn.Module) -> None:
         raise CheckpointError(f"{path}: cannot be loaded ({error})") from None
     if missing or unexpected:
         raise CheckpointError(f"{path}: does not fit the configuration and the vocabularies beside it; was one of them changed?")
+
+
+def mean_weights(folders: Sequence[Path], model: nn.Module) -> None:
+    """Fill `model` with the mean of the weights of several checkpoints.
+
+    Raises:
+        CheckpointError: as `load_weights`.
+    """
+    total: dict[str, torch.Tensor] = {}
+    for folder in folders:
+        load_weights(folder, model)
+        for name, parameter in model.named_parameters():
+            value = parameter.detach().double()
+            total[name] = total[name] + value if name in total else value
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(total[name] / len(folders))
 
 
 def load_optimizer(folder: Path, model: nn.Module, optimizer: Optimizer) -> None:

@@ -1,164 +1,309 @@
 """The training loop: batches, updates, validations, checkpoints. What it does with files and the screen, its callers hand in."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
-from torch.optim import AdamW, Optimizer
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.optim import Optimizer
+from torch.optim.swa_utils import AveragedModel
 
-from nmt.config import Config
+from nmt.config import Config, LearningRateConfig
 from nmt.errors import TrainingError
 from nmt.model.seq2seq import Seq2Seq
-from nmt.text.batching import Batch, plan_batches, read_batches
+from nmt.text.batching import Batch, deal, plan_batches, read_batches
 from nmt.text.corpus import Corpus
-from nmt.training.checkpoint import Progress
+from nmt.training.checkpoint import Interval, Progress
+from nmt.training.distributed import ALONE, Team
 from nmt.training.objective import batch_loss, draw_gold
 from nmt.training.schedules import forcing_ratio, learning_rate
 
 
 @dataclass(frozen=True)
+class Outcome:
+    """What came of one update, over all processes.
+
+    Attributes:
+        objective: sum over the target tokens, in nats. likelihood: the same of the plain negative log-likelihood.
+        n_tokens: target tokens.
+        gradient_norm: of the mean over tokens, before clipping.
+    """
+
+    objective: float
+    likelihood: float
+    n_tokens: int
+    gradient_norm: float
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether the weights were changed: by a loss or gradient that is not finite they are not."""
+        return bool(np.isfinite([self.objective, self.gradient_norm]).all())
+
+
+@dataclass(frozen=True)
 class Update:
-    """What one update did.
+    """One update of the loop.
 
     Attributes:
         step: counted from 1.
         epoch: from 0. batch: its place in the epoch, from 0.
         n_batches: in the epoch.
-        loss: mean objective per target token, in nats. likelihood: the same without label smoothing.
-        gradient_norm: before clipping.
         learning_rate, forcing_ratio: used for it.
-        n_tokens: target tokens.
     """
 
     step: int
     epoch: int
     batch: int
     n_batches: int
-    loss: float
-    likelihood: float
-    gradient_norm: float
     learning_rate: float
     forcing_ratio: float
-    n_tokens: int
+    outcome: Outcome
 
 
 @dataclass(frozen=True)
 class Hooks:
-    """What the loop calls.
+    """What the loop calls, in the first process.
 
     Attributes:
-        log: after each update.
+        log: after each update, with the sums since the last line of the journal.
+        warn: what the user should know.
         validate: the score of the model as it is, higher being better, at a step.
-        save: write a checkpoint; True if it is the best so far.
+        save: write a checkpoint, with the score of its validation if there was one.
         stop: asked after each update; True ends training at once, after a checkpoint.
     """
 
-    log: Callable[[Update], None]
+    log: Callable[[Update, Interval], None]
+    warn: Callable[[int, str], None]
     validate: Callable[[int], float]
-    save: Callable[[Progress, bool], None]
+    save: Callable[[Progress, float | None], None]
     stop: Callable[[], bool]
 
 
-def build_optimizer(model: Seq2Seq, config: Config) -> Optimizer:
-    """Adam with decoupled weight decay (Loshchilov & Hutter 2019); plain Adam where the decay is 0."""
-    return AdamW(model.parameters(), lr=config.training.learning_rate.peak, weight_decay=config.training.weight_decay, fused=True)
+def train_step(
+    model: Seq2Seq, optimizer: Optimizer, shares: Sequence[Batch], step: int, config: Config, rate: float, team: Team = ALONE
+) -> Outcome:
+    """One update with learning rate `rate`, from this process's shares of a batch, one after the other.
 
-
-def train_step(model: Seq2Seq, optimizer: Optimizer, batch: Batch, step: int, config: Config) -> tuple[float, float, float]:
-    """One update. Returns mean objective and likelihood per token, and the gradient's norm.
+    The gradient is that of the mean over the target tokens of all shares of all processes: how many there are does not matter.
+    A loss or a gradient that is not finite changes nothing.
 
     Raises:
-        TrainingError: the loss or the gradient is not finite; the weights are as before.
+        TrainingError: one sentence alone does not fit into the GPU's memory, or another process has failed.
     """
-    training = config.training
-    generator = reseed(config.seed, step)
-    gold = draw_gold(batch, forcing_ratio(step, training.teacher_forcing), training.teacher_forcing.per, generator)
-    batch = batch.to(model.device)
-    optimizer.zero_grad()
-    loss = batch_loss(model, batch, label_smoothing=training.label_smoothing, coverage_weight=training.coverage_loss, gold=gold)
-    (loss.objective / loss.n_tokens).backward()
-    norm = torch.nn.utils.clip_grad_norm_(model.parameters(), training.clip_norm)
-    objective, likelihood, gradient_norm = torch.stack([loss.objective.detach(), loss.likelihood, norm]).tolist()
-    if not np.isfinite([objective, gradient_norm]).all():
-        raise TrainingError(
-            f"step {step}: the loss ({objective:g}) or its gradient ({gradient_norm:g}) is not finite; lower the learning rate"
-        )
-    for group in optimizer.param_groups:
-        group["lr"] = learning_rate(step, training.learning_rate)
-    optimizer.step()
-    return objective / loss.n_tokens, likelihood / loss.n_tokens, gradient_norm
+    sums = _accumulate_gradients(model, optimizer, shares, step, config, team)
+    gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+    norm = torch.nn.utils.get_total_norm(gradients)
+    objective, likelihood, n_tokens, total = torch.cat([sums, norm.to(sums).view(1)]).tolist()  # all that is waited for, at once
+    outcome = Outcome(objective, likelihood, int(n_tokens), total / n_tokens)
+    if outcome.is_finite:
+        scale = min(1.0, config.training.clip_norm / (outcome.gradient_norm + 1e-6)) / n_tokens
+        for gradient in gradients:
+            gradient.mul_(scale)
+        for group in optimizer.param_groups:
+            group["lr"] = rate
+        optimizer.step()
+    return outcome
 
 
-def fit(model: Seq2Seq, optimizer: Optimizer, corpus: Corpus, config: Config, progress: Progress, hooks: Hooks) -> Progress:
+def fit(
+    model: Seq2Seq,
+    optimizer: Optimizer,
+    corpus: Corpus,
+    config: Config,
+    progress: Progress,
+    hooks: Hooks,
+    *,
+    averaged: AveragedModel | None = None,
+    team: Team = ALONE,
+) -> Progress:
     """Train from `progress` until an end is reached, or `hooks.stop` asks to stop.
 
     All that is random follows from (seed, step) and (seed, epoch), so that going on from a checkpoint equals never having stopped.
 
+    Args:
+        averaged: a moving average of the model, which is kept up, and validated in its place.
+
     Returns:
         the last progress, which is also the last checkpoint's; `finished` says why training ended, None if it was stopped.
+
+    Raises:
+        TrainingError: too many losses in a row were not finite.
     """
     training = config.training
     begun = time.monotonic() - progress.seconds
     model.train()
-    for update, end_of_epoch in _updates(model, optimizer, corpus, config, progress):
-        hooks.log(update)
-        epoch, first = (update.epoch + 1, 0) if end_of_epoch else (update.epoch, update.batch + 1)
-        progress = replace(progress, step=update.step, epoch=epoch, batch=first, seconds=time.monotonic() - begun)
-        out_of_time = training.max_minutes is not None and progress.seconds >= 60 * training.max_minutes
-        end = _end(progress, config, out_of_time)
-        due = end_of_epoch if training.validate_every is None else update.step % training.validate_every == 0
+    for task in _tasks(corpus, config, progress, team):
+        update = _update(model, optimizer, task, config, progress, team)
+        if update.outcome.is_finite and averaged is not None:
+            averaged.update_parameters(model)
+        progress = _count(progress, update, training.max_skipped)
+        if team.is_first:
+            if not update.outcome.is_finite:
+                hooks.warn(update.step, _describe_skipped(update, task.pairs))
+            hooks.log(update, progress.interval)
+        if update.step % training.log_every == 0:
+            progress = replace(progress, interval=Interval())
+        epoch, batch = (task.epoch + 1, 0) if task.is_last else (task.epoch, task.batch + 1)
+        seconds, stop = team.share((time.monotonic() - begun, hooks.stop()))  # by one clock
+        progress = replace(progress, step=task.step, epoch=epoch, batch=batch, seconds=seconds)
+        end = _end(progress, config)
+        due = task.is_last if training.validate_every is None else task.step % training.validate_every == 0
+        score = None
         if due or end:
-            progress = _validate(model, progress, hooks)
+            score = _validate(model if averaged is None else averaged, progress.step, hooks, team)
+            progress = _judge(progress, score, training.learning_rate)
             end = end or ("no better validation for a while" if progress.stale >= training.patience else None)
-            progress = replace(progress, seconds=time.monotonic() - begun, finished=end)
-            hooks.save(progress, progress.stale == 0)
-        if end:
-            return progress
-        if hooks.stop():
-            if not due:
-                hooks.save(progress, False)
+            progress = replace(progress, seconds=team.share(time.monotonic() - begun), finished=end)
+        if (due or end or stop) and team.is_first:
+            hooks.save(progress, score)
+        if end or stop:
             return progress
     return progress
 
 
-def reseed(seed: int, step: int) -> torch.Generator:
-    """Dropout at `step` follows from (seed, step) alone; so does what is drawn with the returned generator (on the CPU)."""
-    value = int(np.random.SeedSequence([seed, step]).generate_state(1, np.uint64)[0] >> np.uint64(1))
+def reseed(seed: int, step: int, share: int = 0) -> torch.Generator:
+    """Dropout follows from (seed, step, share) alone; so does what is drawn with the returned generator (on the CPU)."""
+    entropy = [seed, step, share] if share else [seed, step]
+    value = int(np.random.SeedSequence(entropy).generate_state(1, np.uint64)[0] >> np.uint64(1))
     torch.manual_seed(value)
     return torch.Generator().manual_seed(value + 1)
 
 
-def _updates(
-    model: Seq2Seq, optimizer: Optimizer, corpus: Corpus, config: Config, progress: Progress
-) -> Iterator[tuple[Update, bool]]:
-    """Update after update, epoch after epoch, from where `progress` stands; True with the last one of an epoch."""
-    step, first = progress.step, progress.batch
-    for epoch in range(progress.epoch, config.training.epochs):
-        plan = plan_batches(corpus.src.lengths, corpus.tgt.lengths, config.training.batch, seed=config.seed, epoch=epoch)
-        for index, batch in enumerate(read_batches(corpus, plan[first:]), first):
+def _accumulate_gradients(
+    model: Seq2Seq, optimizer: Optimizer, shares: Sequence[Batch], step: int, config: Config, team: Team
+) -> Tensor:
+    """The gradient of the objective's sum over the tokens of all processes; [3] objective, likelihood and number of tokens."""
+    while True:
+        try:
+            sums = _pass_over(model, optimizer, shares, step, config, team.rank * config.training.accumulate)
+            break
+        except torch.OutOfMemoryError:
+            shares = _halve(shares)
+            torch.cuda.empty_cache()
+    team.sum_gradients(model)
+    team.sum([sums])
+    return sums
+
+
+def _pass_over(model: Seq2Seq, optimizer: Optimizer, shares: Sequence[Batch], step: int, config: Config, first: int) -> Tensor:
+    """Forward and backward over each share; [3] sums of objective, likelihood and tokens."""
+    training = config.training
+    optimizer.zero_grad()
+    sums = torch.zeros(3, dtype=torch.float32 if model.device.type == "mps" else torch.float64, device=model.device)
+    for index, batch in enumerate(shares, first):
+        generator = reseed(config.seed, step, index)
+        gold = draw_gold(batch, forcing_ratio(step, training.teacher_forcing), training.teacher_forcing.per, generator)
+        with torch.autocast(model.device.type, torch.bfloat16, enabled=training.precision == "bfloat16"):
+            loss = batch_loss(
+                model,
+                batch.to(model.device),
+                label_smoothing=training.label_smoothing,
+                coverage_weight=training.coverage_loss,
+                gold=gold,
+            )
+        loss.objective.backward()
+        sums += torch.stack([loss.objective.detach(), loss.likelihood, loss.likelihood.new_tensor(loss.n_tokens)])
+    return sums
+
+
+def _halve(shares: Sequence[Batch]) -> list[Batch]:
+    """Each share in two, for a memory that did not hold it. Raises: TrainingError if they are single sentences."""
+    if all(len(share) == 1 for share in shares):
+        longest = max(shares, key=lambda share: share.src.shape[1] + share.tgt_in.shape[1])
+        sizes = f"{longest.src.shape[1]} source and {longest.tgt_in.shape[1]} target tokens"
+        raise TrainingError(
+            f"out of memory with a single pair of {sizes}; lower data.cleaning.max_characters, or the model's sizes"
+        )
+    return [half for share in shares for half in share.halves()]
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What an update is made from: step, epoch and batch as in `Update`, the pairs of all processes, and this one's shares."""
+
+    step: int
+    epoch: int
+    batch: int
+    n_batches: int
+    pairs: NDArray[np.int64]
+    shares: list[Batch]
+
+    @property
+    def is_last(self) -> bool:
+        """Of its epoch."""
+        return self.batch + 1 == self.n_batches
+
+
+def _tasks(corpus: Corpus, config: Config, progress: Progress, team: Team) -> Iterator[_Task]:
+    """Task after task, epoch after epoch, from where `progress` stands."""
+    training, step, first = config.training, progress.step, progress.batch
+    n_shares, mine = team.size * training.accumulate, team.rank * training.accumulate
+    lengths = corpus.src.lengths, corpus.tgt.lengths
+    for epoch in range(progress.epoch, training.epochs):
+        plan = plan_batches(*lengths, training.batch, seed=config.seed, epoch=epoch, shares=n_shares)
+        for batch in range(first, len(plan)):
             step += 1
-            loss, likelihood, norm = train_step(model, optimizer, batch, step, config)
-            rate = learning_rate(step, config.training.learning_rate)
-            ratio = forcing_ratio(step, config.training.teacher_forcing)
-            update = Update(step, epoch, index, len(plan), loss, likelihood, norm, rate, ratio, batch.n_tokens)
-            yield update, index + 1 == len(plan)
+            shares = deal(plan[batch], n_shares)[mine : mine + training.accumulate]
+            yield _Task(
+                step, epoch, batch, len(plan), plan[batch], list(read_batches(corpus, [share for share in shares if len(share)]))
+            )
         first = 0
 
 
-def _end(progress: Progress, config: Config, out_of_time: bool) -> str | None:
-    if progress.epoch >= config.training.epochs:
-        return f"{config.training.epochs} epochs done"
-    if config.training.max_steps is not None and progress.step >= config.training.max_steps:
-        return f"{config.training.max_steps} steps done"
-    return f"{config.training.max_minutes:g} minutes over" if out_of_time else None
+def _update(model: Seq2Seq, optimizer: Optimizer, task: _Task, config: Config, progress: Progress, team: Team) -> Update:
+    rate = learning_rate(task.step, config.training.learning_rate, progress.reductions)
+    ratio = forcing_ratio(task.step, config.training.teacher_forcing)
+    outcome = train_step(model, optimizer, task.shares, task.step, config, rate, team)
+    return Update(task.step, task.epoch, task.batch, task.n_batches, rate, ratio, outcome)
 
 
-def _validate(model: Seq2Seq, progress: Progress, hooks: Hooks) -> Progress:
+def _describe_skipped(update: Update, pairs: NDArray[np.int64]) -> str:
+    named = ", ".join(str(pair) for pair in pairs[:5]) + (", ..." if len(pairs) > 5 else "")
+    where = f"epoch {update.epoch + 1}, batch {update.batch + 1}: {len(pairs)} pairs, {named}"
+    figures = f"the loss ({update.outcome.objective:g}) or its gradient ({update.outcome.gradient_norm:g}) is not finite"
+    return f"step {update.step}: {figures}; update skipped ({where})"
+
+
+def _count(progress: Progress, update: Update, most: int) -> Progress:
+    """Progress with an update's sums; skipped ones are counted apart. Raises: TrainingError after `most` skipped in a row."""
+    outcome = update.outcome
+    if outcome.is_finite:
+        interval = progress.interval.plus(outcome.objective, outcome.likelihood, outcome.n_tokens)
+        return replace(progress, interval=interval, skipped_in_row=0)
+    progress = replace(progress, skipped=progress.skipped + 1, skipped_in_row=progress.skipped_in_row + 1)
+    if progress.skipped_in_row >= most:
+        raise TrainingError(
+            f"step {update.step}: {most} updates in a row had a loss or a gradient that is not finite; "
+            "the last checkpoint is intact; lower training.learning_rate.peak or training.clip_norm"
+        )
+    return progress
+
+
+def _end(progress: Progress, config: Config) -> str | None:
+    training = config.training
+    if progress.epoch >= training.epochs:
+        return f"{training.epochs} epochs done"
+    if training.max_steps is not None and progress.step >= training.max_steps:
+        return f"{training.max_steps} steps done"
+    if training.max_minutes is not None and progress.seconds >= 60 * training.max_minutes:
+        return f"{training.max_minutes:g} minutes over"
+    return None
+
+
+def _validate(model: nn.Module, step: int, hooks: Hooks, team: Team) -> float:
     model.eval()
-    score = hooks.validate(progress.step)
+    score = team.share(hooks.validate(step) if team.is_first else 0.0)
     model.train()
+    return score
+
+
+def _judge(progress: Progress, score: float, config: LearningRateConfig) -> Progress:
+    """Progress after a validation: better, or another stale one, which may lower the learning rate."""
     if progress.best is None or score > progress.best:
         return replace(progress, best=score, stale=0)
-    return replace(progress, stale=progress.stale + 1)
+    stale = progress.stale + 1
+    lowered = config.schedule == "plateau" and stale % config.patience == 0
+    return replace(progress, stale=stale, reductions=progress.reductions + lowered)

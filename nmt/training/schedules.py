@@ -5,23 +5,34 @@ from math import cos, exp, log, pi, sqrt
 
 from nmt.config import ForcingSchedule, LearningRateConfig, LearningRateSchedule, TeacherForcingConfig
 
-# After warm-up: the share of the peak, from the steps done (at least 1) and the configuration.
-LEARNING_RATES: dict[LearningRateSchedule, Callable[[int, LearningRateConfig], float]] = {
-    "constant": lambda _step, _config: 1.0,
-    "inverse_sqrt": lambda step, config: sqrt(max(1, config.warmup_steps) / step),
-    "linear": lambda step, config: 1 - _fraction(step, config),
-    "cosine": lambda step, config: (1 + cos(pi * _fraction(step, config))) / 2,
+# After warm-up: the rate, from the step (at least 1), how often a plateau has lowered it, and the configuration.
+LEARNING_RATES: dict[LearningRateSchedule, Callable[[int, int, LearningRateConfig], float]] = {
+    "constant": lambda _step, _reductions, config: config.peak,
+    "inverse_sqrt": lambda step, _reductions, config: config.peak * sqrt(max(1, config.warmup_steps) / step),
+    "linear": lambda step, _reductions, config: _between(1 - _fraction(step, config), config),
+    "cosine": lambda step, _reductions, config: _between((1 + cos(pi * _fraction(step, config))) / 2, config),
+    "step": lambda step, _reductions, config: _reduced((step - config.warmup_steps - 1) // config.steps, config),
+    "plateau": lambda _step, reductions, config: _reduced(reductions, config),
 }
 
 
-def learning_rate(step: int, config: LearningRateConfig) -> float:
-    """The rate of update `step`, counted from 1: a linear rise to the peak over the warm-up, then the schedule."""
+def learning_rate(step: int, config: LearningRateConfig, reductions: int = 0) -> float:
+    """The rate of update `step`, counted from 1: a linear rise to the peak over the warm-up, then the schedule.
+
+    Args:
+        reductions: how often validations without a better one have lowered it; for plateau alone.
+    """
     if step <= config.warmup_steps:
         return config.peak * step / config.warmup_steps
-    share = LEARNING_RATES[config.schedule](step, config)
-    if config.schedule in ("linear", "cosine"):
-        return config.floor + (config.peak - config.floor) * share
-    return config.peak * share
+    return LEARNING_RATES[config.schedule](step, reductions, config)
+
+
+def _between(share: float, config: LearningRateConfig) -> float:
+    return config.floor + (config.peak - config.floor) * share
+
+
+def _reduced(times: int, config: LearningRateConfig) -> float:
+    return max(config.floor, config.peak * config.factor**times)
 
 
 def _fraction(step: int, config: LearningRateConfig) -> float:

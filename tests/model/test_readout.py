@@ -1,4 +1,4 @@
-"""Readouts, the output layer and the bridges against their equations in NumPy."""
+"""Readouts and bridges against their equations in NumPy."""
 
 from typing import Any, get_args
 
@@ -8,10 +8,10 @@ import torch
 
 from nmt.config import BridgeName, DecoderConfig, ModelConfig, ReadoutName
 from nmt.model.bridge import BRIDGES, build_bridge
-from nmt.model.readout import READOUTS, Output, build_readout
+from nmt.model.readout import READOUTS, build_readout
 from nmt.model.recurrent import RecurrentState
 
-B, H, E, C, R, V = 3, 4, 5, 6, 7, 11
+B, H, E, C, R = 3, 4, 5, 6, 7
 
 
 def test_literals_and_classes_agree() -> None:
@@ -40,20 +40,6 @@ def test_readouts_follow_their_equations(name: ReadoutName) -> None:
     assert result.shape == (B, readout.output_size)
     np.testing.assert_allclose(result.detach(), expected, atol=1e-10)
     assert torch.autograd.gradcheck(readout, tuple(x.requires_grad_() for x in (s, e, c)))
-
-
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_loss_is_cross_entropy_with_smoothing(smoothing: float) -> None:
-    torch.manual_seed(1)
-    output, vectors, targets = Output(R, V).double(), torch.randn(B, R, dtype=torch.float64), torch.tensor([3, 0, 10])
-    logits = vectors.numpy() @ output.logits.weight.detach().numpy().T + output.logits.bias.detach().numpy()
-    log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
-    likelihood = -log_probs[np.arange(B), targets.numpy()].sum()
-    smooth = (1 - smoothing) * likelihood - smoothing * log_probs.mean(-1).sum()
-    objective, nll = output.loss(vectors, targets, smoothing)
-    np.testing.assert_allclose(objective.item(), smooth, atol=1e-10)
-    np.testing.assert_allclose(nll.item(), likelihood, atol=1e-10)
-    np.testing.assert_allclose(output.log_probs(vectors).detach(), log_probs, atol=1e-10)
 
 
 @pytest.mark.parametrize("bridge", BRIDGES)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from nmt.config import ModelConfig
-from nmt.model.seq2seq import Seq2Seq
+from nmt.model.seq2seq import Decoded, Seq2Seq
 
 SRC_V, TGT_V = 11, 13
 SRC_LENGTHS = torch.tensor([5, 2, 4])
@@ -118,14 +118,26 @@ def test_unrolling_equals_single_steps(kind: str, cell: str) -> None:
         torch.testing.assert_close(output.attention, decoded.attention[:, position], atol=1e-12, rtol=0)
 
 
+def unroll(model: Seq2Seq, src: torch.Tensor, tgt: torch.Tensor) -> Decoded:
+    decoded = model(src, SRC_LENGTHS, tgt)
+    assert isinstance(decoded, Decoded)
+    return decoded
+
+
+def step_by_step(model: Seq2Seq, src: torch.Tensor, tgt: torch.Tensor) -> Decoded:
+    """Step by step, as with scheduled sampling, but fed the reference throughout."""
+    memory = model.encode(src, SRC_LENGTHS)
+    return model._sample(tgt, torch.ones_like(tgt, dtype=torch.bool), model.start(memory), memory)
+
+
 @pytest.mark.parametrize(("kind", "cell"), list(product(KINDS, CELLS)))
 def test_the_loop_fed_gold_has_the_loss_and_gradients_of_the_fast_path(kind: str, cell: str) -> None:
     model = make(kind, cell)
     src, tgt = make_batch()
     results = []
-    for gold in (None, torch.ones_like(tgt, dtype=torch.bool)):
+    for decode in (unroll, step_by_step):
         model.zero_grad()
-        decoded = model(src, SRC_LENGTHS, tgt, gold)
+        decoded = decode(model, src, tgt)
         loss, _ = model.output.loss(decoded.vectors.flatten(0, 1), tgt.flatten())
         loss.backward()
         results.append((loss, {name: p.grad for name, p in model.named_parameters() if p.grad is not None}))
@@ -145,6 +157,21 @@ def test_without_gold_the_model_reads_its_own_outputs(kind: str) -> None:
     own = model.output(free.vectors).argmax(-1)
     fed = torch.cat([tgt[:, :1], own[:, :-1]], 1)
     torch.testing.assert_close(free.vectors, model(src, SRC_LENGTHS, fed).vectors, atol=1e-10, rtol=0)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_each_sentence_is_fed_what_its_own_draws_say(kind: str) -> None:
+    """The first is fed the reference throughout, the second its own outputs, the third both."""
+    model = make(kind, "gru")
+    src, tgt = make_batch()
+    gold = torch.tensor([[False, True, True, True, True, True], [False] * 6, [True, False, True, True, False, True]])
+    together = model(src, SRC_LENGTHS, tgt, gold)
+    torch.testing.assert_close(together.vectors[:1], unroll(model, src, tgt).vectors[:1], atol=1e-12, rtol=0)
+    own = model.output(together.vectors).argmax(-1)
+    fed = torch.where(gold[:, 1:], tgt[:, 1:], own[:, :-1])
+    fed = torch.cat([tgt[:, :1], fed], 1)
+    torch.testing.assert_close(together.vectors, unroll(model, src, fed).vectors, atol=1e-10, rtol=0)
+    torch.testing.assert_close(together.attention, unroll(model, src, fed).attention, atol=1e-10, rtol=0)
 
 
 def test_selecting_rows_of_memory_and_state_is_translating_those_sentences() -> None:
@@ -174,21 +201,21 @@ def test_variational_dropout_drops_the_same_units_in_the_loop_as_in_the_fast_pat
     model = make(kind, "lstm", dropout=0.5, variational_dropout=True)
     src, tgt = make_batch()
     same = tgt[:, :1].expand(-1, 6)  # one word over and over, fed as it is
-    for gold in (None, torch.ones_like(tgt, dtype=torch.bool)):
-        dropped = model(src, SRC_LENGTHS, same, gold).vectors == 0
+    for decode in (unroll, step_by_step):
+        dropped = decode(model, src, same).vectors == 0
         assert torch.equal(dropped, dropped[:, :1].expand_as(dropped))
         assert 0 < dropped[:, 0].float().mean() < 1
 
 
 def test_tied_embeddings_are_one_parameter() -> None:
     model = make("tied", "lstm")
-    assert model.output.logits.weight is model.tgt_embedding.weight
+    assert model.get_parameter("output.logits.weight") is model.tgt_embedding.weight
     assert model.src_embedding.weight is not model.tgt_embedding.weight
 
 
 def test_all_embeddings_tied_are_one_parameter() -> None:
     model = Seq2Seq(ModelConfig(tie_embeddings="all"), 20, 20)
-    assert model.output.logits.weight is model.tgt_embedding.weight is model.src_embedding.weight
+    assert model.get_parameter("output.logits.weight") is model.tgt_embedding.weight is model.src_embedding.weight
 
 
 @pytest.mark.parametrize("tying", ["none", "target", "all"])
@@ -197,7 +224,7 @@ def test_words_come_in_at_one_strength_however_tied(tying: str) -> None:
     model = Seq2Seq(ModelConfig.model_validate({"tie_embeddings": tying}), 500, 500).eval()
     for embedding in (model.src_embedding, model.tgt_embedding):
         assert float(embedding(torch.arange(500)).detach().std()) == pytest.approx(0.5, rel=0.02)
-    assert float(model.output.logits.weight.detach().std()) < 0.1
+    assert float(model.get_parameter("output.logits.weight").detach().std()) < 0.1
 
 
 def test_residual_connections_and_normalisation_by_hand() -> None:

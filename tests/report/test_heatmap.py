@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from nmt.errors import DataError, NmtError
-from nmt.report import heatmap
+from nmt.report import heatmap, picture
 
 SOURCE = ["He", "paid", "$5", "or", "$6", "."]
 OUTPUT = ["Er", "zahlte", "fünf", "<eos>"]
@@ -27,7 +27,7 @@ STARTS = {".png": b"\x89PNG\r\n", ".svg": b"<?xml", ".pdf": b"%PDF"}
 
 
 def test_starts_are_known_for_all_formats() -> None:
-    assert STARTS.keys() == heatmap.FORMATS.keys()
+    assert STARTS.keys() == picture.FORMATS.keys()
 
 
 @pytest.mark.parametrize("suffix", [*STARTS, ".PNG"])
@@ -47,7 +47,7 @@ def test_the_same_weights_give_the_same_file(tmp_path: Path, suffix: str) -> Non
 
 
 def test_tokens_stand_as_they_are_and_where_they_belong() -> None:
-    with heatmap._settings():
+    with picture.settings():
         axes, scale = heatmap._figure(SOURCE, OUTPUT, WEIGHTS, "$title$").axes
         top, left = axes.get_xticklabels(), axes.get_yticklabels()
     assert [label.get_text() for label in top] == SOURCE
@@ -62,7 +62,7 @@ def test_tokens_stand_as_they_are_and_where_they_belong() -> None:
 
 
 def test_the_mark_of_a_joined_word_is_left_out() -> None:
-    with heatmap._settings():
+    with picture.settings():
         axes = heatmap._figure(["Hund", "￭."], ["▁dog", "."], np.eye(2), None).axes[0]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["Hund", "."]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["▁dog", "."]
@@ -70,7 +70,7 @@ def test_the_mark_of_a_joined_word_is_left_out() -> None:
 
 def test_values_are_written_only_into_few_cells() -> None:
     def values(n: int) -> list[str]:
-        with heatmap._settings():
+        with picture.settings():
             return [text.get_text() for text in heatmap._figure(["a"] * n, ["b"] * n, np.eye(n), None).axes[0].texts]
 
     assert values(3) == ["1.00", "1.00", "1.00"]

@@ -1,23 +1,28 @@
 """The loop learns, and a training that was stopped and resumed is the training that was not."""
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
 import torch
+from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from nmt.config import Config
+from nmt.config import Config, OptimizerName
 from nmt.decoding.search import SearchOptions
 from nmt.decoding.translator import search_batch
 from nmt.errors import TrainingError
 from nmt.model.seq2seq import Seq2Seq
-from nmt.text.batching import build_batch
+from nmt.text.batching import Batch, build_batch, deal, read_batches
 from nmt.text.corpus import Corpus, Sequences
-from nmt.training.checkpoint import Checkpoints, Progress, load_optimizer, load_weights, read_progress
-from nmt.training.loop import Hooks, Update, build_optimizer, fit, train_step
+from nmt.training import loop
+from nmt.training.checkpoint import Checkpoints, Interval, Progress, load_optimizer, load_weights, read_progress
+from nmt.training.loop import Hooks, Update, fit, train_step
+from nmt.training.objective import Loss, batch_loss
+from nmt.training.optimizers import OPTIMIZERS, build_optimizer
 
 VOCABULARY = 14
 
@@ -50,7 +55,8 @@ def make_model(config: Config) -> Seq2Seq:
 
 
 def silent(**hooks: Any) -> Hooks:
-    return Hooks(**{"log": lambda _: None, "validate": lambda _: 0.0, "save": lambda *_: None, "stop": lambda: False, **hooks})
+    nothing = {"log": lambda *_: None, "warn": lambda *_: None, "save": lambda *_: None}
+    return Hooks(**{**nothing, "validate": lambda _: 0.0, "stop": lambda: False, **hooks})
 
 
 LUONG = {"decoder": {"hidden_size": 64}}
@@ -64,7 +70,7 @@ def test_learns_to_reverse(kind: dict[str, Any]) -> None:
     config = make_config(model=model_section, training={"epochs": 100, "max_steps": 900, "learning_rate": rate})
     model = make_model(config)
     corpus, _ = make_corpus(8000, seed=1)
-    progress = fit(model, build_optimizer(model, config), corpus, config, Progress(), silent())
+    progress = fit(model, build_optimizer(model, config.training), corpus, config, Progress(), silent())
     assert progress.finished == "900 steps done"
     _, held_out = make_corpus(300, seed=2)
     found = search_batch(model.eval(), held_out, SearchOptions(beam=1))
@@ -93,16 +99,16 @@ def test_resuming_equals_never_having_stopped(cell: str, options: dict[str, Any]
 
     def train(progress: Progress, checkpoint: Path | None, stop: int | None, run: Path) -> tuple[Seq2Seq, Progress, list[float]]:
         model = make_model(config)
-        optimizer, losses = build_optimizer(model, config), list[float]()
+        optimizer, losses = build_optimizer(model, config.training), list[float]()
         if checkpoint is not None:
             load_weights(checkpoint, model)
             load_optimizer(checkpoint, model, optimizer)
 
-        def save(progress: Progress, best: bool) -> None:
-            Checkpoints(run).save(progress, model, optimizer, best=best)
+        def save(progress: Progress, score: float | None) -> None:
+            Checkpoints(run).save(progress, model, optimizer, score=score)
 
-        def log(update: Update) -> None:
-            losses.append(update.loss)
+        def log(update: Update, interval: Interval) -> None:
+            losses.append(interval.objective)
 
         hooks = silent(log=log, save=save, stop=lambda: len(losses) == stop, validate=float)
         return model, fit(model, optimizer, corpus, config, progress, hooks), losses
@@ -124,23 +130,191 @@ def test_early_stopping_counts_validations_without_a_better_one() -> None:
     scores = iter([1.0, 3.0, 2.0, 3.0, 2.5, 9.0])
     config = make_config(training={"validate_every": 2, "patience": 3, "epochs": 50})
     model = make_model(config)
-    saved: list[tuple[int, bool]] = []
-    hooks = silent(validate=lambda _: next(scores), save=lambda progress, best: saved.append((progress.step, best)))
+    saved: list[tuple[int, float]] = []
+    hooks = silent(validate=lambda _: next(scores), save=lambda progress, score: saved.append((progress.step, score)))
     corpus, _ = make_corpus(200, seed=1)
-    end = fit(model, build_optimizer(model, config), corpus, config, Progress(), hooks)
-    assert saved == [(2, True), (4, True), (6, False), (8, False), (10, False)]
+    end = fit(model, build_optimizer(model, config.training), corpus, config, Progress(), hooks)
+    assert saved == [(2, 1.0), (4, 3.0), (6, 2.0), (8, 3.0), (10, 2.5)]
     assert (end.best, end.stale, end.finished) == (3.0, 3, "no better validation for a while")
 
 
-def test_a_loss_that_is_not_finite_stops_training_and_leaves_the_weights() -> None:
+def weights_of(model: Seq2Seq) -> dict[str, torch.Tensor]:
+    return {name: value.clone() for name, value in model.state_dict().items()}
+
+
+def test_an_update_that_is_not_finite_is_skipped_counted_and_said() -> None:
+    config = make_config(training={"epochs": 1, "batch": {"size": 16}, "max_skipped": 3})
+    model = make_model(config)
+    corpus, _ = make_corpus(160, seed=1)
+    warnings: list[tuple[int, str]] = []
+    weights: list[dict[str, torch.Tensor]] = []
+
+    def log(update: Update, interval: Interval) -> None:
+        weights.append(weights_of(model))
+        with torch.no_grad():  # the fourth and fifth updates meet a weight that is not finite
+            model.get_parameter("output.logits.bias")[5] = float("inf") if update.step in (3, 4) else 0.0
+
+    hooks = silent(log=log, warn=lambda step, line: warnings.append((step, line)))
+    end = fit(model, build_optimizer(model, config.training), corpus, config, Progress(), hooks)
+    assert (end.step, end.skipped, end.skipped_in_row) == (10, 2, 0)
+    assert [step for step, _ in warnings] == [4, 5]
+    assert re.fullmatch(
+        r"step 4: the loss \((inf|nan)\) or its gradient \(nan\) is not finite; update skipped "
+        r"\(epoch 1, batch 4: 16 pairs, (\d+, ){5}\.\.\.\)",
+        warnings[0][1],
+    )
+    for name, value in weights[3].items():
+        assert torch.equal(value, weights[4][name]), name
+    assert all(value.isfinite().all() for value in weights[9].values())
+
+
+def test_training_stops_after_too_many_in_a_row() -> None:
+    config = make_config(training={"max_skipped": 3, "batch": {"size": 16}})
+    model = make_model(config)
+    corpus, _ = make_corpus(160, seed=1)
+    with torch.no_grad():
+        model.get_parameter("output.logits.bias")[5] = float("nan")
+    saved: list[object] = []
+    hooks = silent(save=lambda *progress: saved.append(progress))
+    with pytest.raises(
+        TrainingError, match=r"step 3: 3 updates in a row had a loss or a gradient that is not finite; the last check"
+    ):
+        fit(model, build_optimizer(model, config.training), corpus, config, Progress(), hooks)
+    assert saved == []
+
+
+@pytest.mark.parametrize("shares", [2, 3])
+def test_an_update_does_not_depend_on_the_number_of_shares(shares: int) -> None:
+    """The mean is over the tokens of all: shares with fewer of them weigh less."""
+    config = make_config(training={"label_smoothing": 0.1})
+    corpus, _ = make_corpus(25, seed=4)
+    pairs = np.arange(25)
+    results = []
+    for parts in ([pairs], deal(pairs, shares)):
+        model = make_model(config).double()
+        optimizer = build_optimizer(model, config.training)
+        outcome = train_step(model, optimizer, list(read_batches(corpus, parts)), 1, config, 0.01)
+        results.append((outcome, weights_of(model)))
+    (whole, whole_weights), (parts_outcome, parts_weights) = results
+    assert parts_outcome.n_tokens == whole.n_tokens
+    assert parts_outcome.objective == pytest.approx(whole.objective, rel=1e-12)
+    assert parts_outcome.gradient_norm == pytest.approx(whole.gradient_norm, rel=1e-9)
+    for name, value in whole_weights.items():
+        torch.testing.assert_close(parts_weights[name], value, atol=1e-10, rtol=0)
+
+
+def test_accumulating_is_training_with_the_larger_batch() -> None:
+    corpus, _ = make_corpus(100, seed=4)
+    trained = []
+    for size, accumulate in ((24, 1), (8, 3)):
+        config = make_config(training={"epochs": 2, "batch": {"size": size}, "accumulate": accumulate})
+        model = make_model(config).double()
+        end = fit(model, build_optimizer(model, config.training), corpus, config, Progress(), silent())
+        trained.append((end.step, weights_of(model)))
+    (steps, whole), (steps_too, parts) = trained
+    assert steps == steps_too == 10
+    for name, value in whole.items():
+        torch.testing.assert_close(parts[name], value, atol=1e-10, rtol=0)
+
+
+def test_what_does_not_fit_into_memory_is_halved(monkeypatch: pytest.MonkeyPatch) -> None:
+    config = make_config()
+    corpus, _ = make_corpus(25, seed=4)
+    (batch,) = read_batches(corpus, [np.arange(25)])
+    sizes: list[int] = []
+
+    def small_memory(model: Seq2Seq, batch: Batch, **options: Any) -> Loss:
+        sizes.append(len(batch))
+        if len(batch) > 7:
+            raise torch.OutOfMemoryError
+        return batch_loss(model, batch, **options)
+
+    whole = make_model(config).double()
+    train_step(whole, build_optimizer(whole, config.training), [batch], 1, config, 0.01)
+    monkeypatch.setattr(loop, "batch_loss", small_memory)
+    parts = make_model(config).double()
+    outcome = train_step(parts, build_optimizer(parts, config.training), [batch], 1, config, 0.01)
+    assert sizes == [25, 12, 6, 6, 6, 7]
+    assert outcome.n_tokens == batch.n_tokens
+    for name, value in weights_of(whole).items():
+        torch.testing.assert_close(weights_of(parts)[name], value, atol=1e-10, rtol=0)
+
+
+def test_a_pair_that_does_not_fit_alone_is_named_by_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_memory(*_: object, **__: object) -> Loss:
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(loop, "batch_loss", no_memory)
     config = make_config()
     model = make_model(config)
-    before = {name: value.clone() for name, value in model.state_dict().items()}
-    optimizer = build_optimizer(model, config)
-    with torch.no_grad():
-        model.output.logits.bias[5] = float("inf")
-    before["output.logits.bias"] = model.output.logits.bias.detach().clone()
-    with pytest.raises(TrainingError, match=r"step 7: the loss .* is not finite; lower the learning rate"):
-        train_step(model, optimizer, build_batch([[5, 6]], [[6, 5]]), 7, config)
-    for name, value in model.state_dict().items():
-        assert torch.equal(value, before[name])
+    batch = build_batch([[5] * 40, [5]], [[6] * 30, [6]])
+    with pytest.raises(TrainingError, match="out of memory with a single pair of 41 source and 31 target tokens"):
+        train_step(model, build_optimizer(model, config.training), [batch], 1, config, 0.01)
+
+
+def test_a_plateau_lowers_the_rate_and_a_better_score_does_not() -> None:
+    scores = iter([5.0, 4.0, 4.0, 4.0, 6.0, 4.0, 4.0])
+    rate = {"peak": 0.01, "schedule": "plateau", "patience": 2, "factor": 0.1}
+    config = make_config(training={"validate_every": 1, "max_steps": 7, "batch": {"size": 16}, "learning_rate": rate})
+    model = make_model(config)
+    corpus, _ = make_corpus(200, seed=1)
+    rates: list[float] = []
+    hooks = silent(validate=lambda _: next(scores), log=lambda update, _: rates.append(update.learning_rate))
+    fit(model, build_optimizer(model, config.training), corpus, config, Progress(), hooks)
+    assert rates == pytest.approx([0.01, 0.01, 0.01, 0.001, 0.001, 0.001, 0.001])
+
+
+def test_the_moving_average_follows_the_weights_and_is_what_is_validated() -> None:
+    config = make_config(training={"max_steps": 6, "validate_every": 3, "batch": {"size": 16}})
+    model = make_model(config)
+    averaged = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.9))
+    corpus, _ = make_corpus(200, seed=1)
+    trail: list[dict[str, torch.Tensor]] = []
+    hooks = silent(log=lambda *_: trail.append(weights_of(model)))
+    fit(model, build_optimizer(model, config.training), corpus, config, Progress(), hooks, averaged=averaged)
+    expected = trail[0]
+    for weights in trail[1:]:
+        expected = {name: 0.9 * expected[name] + 0.1 * value for name, value in weights.items()}
+    for name, value in averaged.module.state_dict().items():
+        torch.testing.assert_close(value, expected[name])
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_every_optimizer_lowers_the_loss_and_comes_back_from_a_checkpoint(name: OptimizerName, tmp_path: Path) -> None:
+    momentum = {"momentum": 0.9} if name == "sgd" else {}
+    config = make_config(training={"optimizer": name, "weight_decay": 0.001, **momentum})
+    corpus, _ = make_corpus(32, seed=4)
+    (batch,) = read_batches(corpus, [np.arange(32)])
+    rate = 0.5 if name == "sgd" else 0.01
+    model = make_model(config)
+    optimizer = build_optimizer(model, config.training)
+    losses = [train_step(model, optimizer, [batch], step, config, rate).objective for step in range(1, 6)]
+    assert losses[-1] < losses[0]
+    Checkpoints(tmp_path).save(Progress(step=5), model, optimizer)
+    other = make_model(config)
+    other_optimizer = build_optimizer(other, config.training)
+    load_weights(tmp_path / "checkpoints" / "step-00000005", other)
+    load_optimizer(tmp_path / "checkpoints" / "step-00000005", other, other_optimizer)
+    for one, its_optimizer in ((model, optimizer), (other, other_optimizer)):
+        train_step(one, its_optimizer, [batch], 6, config, rate)
+    for key, value in weights_of(model).items():
+        assert torch.equal(value, other.state_dict()[key]), key
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="bfloat16 recurrences need a GPU")
+def test_half_the_precision_gives_nearly_the_loss() -> None:
+    corpus, _ = make_corpus(32, seed=4)
+    (batch,) = read_batches(corpus, [np.arange(32)])
+    losses = []
+    for precision in ("float32", "bfloat16"):
+        config = make_config(training={"precision": precision, "optimizer": "sgd"})
+        model = make_model(config).cuda()
+        outcome = train_step(model, build_optimizer(model, config.training), [batch], 1, config, 0.0)
+        losses.append(outcome.objective)
+        assert all(parameter.dtype == torch.float32 for parameter in model.parameters())
+    assert losses[1] == pytest.approx(losses[0], rel=0.01)
+    assert losses[1] != losses[0]
+
+
+def test_literal_and_optimizers_agree() -> None:
+    assert set(get_args(OptimizerName)) == set(OPTIMIZERS)

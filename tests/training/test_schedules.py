@@ -35,6 +35,27 @@ def test_ends_of_the_learning_rates() -> None:
         assert learning_rate(110, falling) == learning_rate(5000, falling) == pytest.approx(0.5)
 
 
+def test_the_step_schedule_is_lowered_every_so_many_steps_down_to_the_floor() -> None:
+    config = LearningRateConfig(peak=1.0, schedule="step", warmup_steps=5, steps=10, factor=0.5, floor=0.2)
+    assert [learning_rate(step, config) for step in (5, 6, 15, 16, 25, 26, 35, 36, 1000)] == [
+        1,
+        1,
+        1,
+        0.5,
+        0.5,
+        0.25,
+        0.25,
+        0.2,
+        0.2,
+    ]
+
+
+def test_the_plateau_schedule_follows_its_reductions() -> None:
+    config = LearningRateConfig(peak=1.0, schedule="plateau", warmup_steps=5, factor=0.1, floor=0.05)
+    assert [learning_rate(10, config, reductions) for reductions in (0, 1, 2)] == [1.0, 0.1, 0.05]
+    assert learning_rate(1, config, 2) == 0.2
+
+
 @given(st.sampled_from(list(FORCING)), st.integers(1, 500))
 def test_forcing_goes_from_start_to_end_and_never_back(schedule: ForcingSchedule, step: int) -> None:
     config = TeacherForcingConfig(start=0.9, end=0.2, schedule=schedule, steps=200)

@@ -1,0 +1,117 @@
+"""The output layer: scores the vocabulary with the readout's vectors. The decoder does not know how words are scored.
+
+To add one: a class with `log_probs`, `loss` and `best`, a row in `OUTPUTS`, an entry of `OutputName` in the configuration.
+"""
+
+from abc import abstractmethod
+from collections.abc import Sequence
+
+from torch import Tensor, nn
+from torch.nn import functional
+
+from nmt.config import ModelConfig, OutputName
+from nmt.errors import ConfigError
+from nmt.model.cross_entropy import linear_cross_entropy
+
+
+class Output(nn.Module):
+    """What all output layers can do."""
+
+    @abstractmethod
+    def log_probs(self, vectors: Tensor) -> Tensor:
+        """[..., R] -> log-probabilities [..., V]."""
+
+    @abstractmethod
+    def best(self, vectors: Tensor) -> Tensor:
+        """[..., R] -> the likeliest ids [...]."""
+
+    @abstractmethod
+    def loss(self, vectors: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
+        """Sums over N positions, in nats.
+
+        Args:
+            vectors: [N, R]. targets: [N].
+            label_smoothing: this much probability is spread evenly over the vocabulary (Szegedy 2016, 7).
+
+        Returns:
+            the objective with smoothing, and the plain negative log-likelihood, which has no gradient.
+        """
+
+
+class Softmax(Output):
+    """The full softmax over the vocabulary: logits = W_s x + b (Luong 2015, eq. 6).
+
+    Args:
+        size: R, the readout's width.
+        vocabulary_size: V.
+        tied: the target embedding [V, E], to serve as W_s; where R differs from E a projection leads from one to the other.
+    """
+
+    def __init__(self, size: int, vocabulary_size: int, tied: nn.Embedding | None = None) -> None:
+        super().__init__()
+        embedding_size = tied.embedding_dim if tied is not None else size
+        self.project = nn.Identity() if embedding_size == size else nn.Linear(size, embedding_size, bias=False)
+        self.logits = nn.Linear(embedding_size, vocabulary_size)
+        nn.init.zeros_(self.logits.bias)
+        if tied is not None:
+            self.logits.weight = tied.weight
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """[..., R] -> logits [..., V]."""
+        return self.logits(self.project(vectors))  # type: ignore[no-any-return]
+
+    def log_probs(self, vectors: Tensor) -> Tensor:
+        return functional.log_softmax(self(vectors), dim=-1)
+
+    def best(self, vectors: Tensor) -> Tensor:
+        return self(vectors).argmax(-1)  # type: ignore[no-any-return]
+
+    def loss(self, vectors: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
+        return linear_cross_entropy(self.project(vectors), self.logits.weight, self.logits.bias, targets, label_smoothing)
+
+
+class Adaptive(Output):
+    """The adaptive softmax (Grave 2017): frequent words in a small head, rare ones in clusters of half the size each.
+
+    The vocabulary is sorted by frequency. A word of a cluster has the probability of its cluster times its own within it, so that
+    in training only the clusters that occur are computed. `log_probs` gives the exact distribution, over all words.
+
+    Args:
+        size: R. vocabulary_size: V.
+        cutoffs: where the clusters begin; a tenth and a third of the vocabulary if not given.
+
+    Raises:
+        ConfigError: a cluster would begin beyond the vocabulary.
+    """
+
+    def __init__(self, size: int, vocabulary_size: int, cutoffs: Sequence[int] | None = None) -> None:
+        super().__init__()
+        cutoffs = cutoffs or sorted({max(1, vocabulary_size // 10), max(1, vocabulary_size // 3)})
+        if cutoffs[-1] >= vocabulary_size:
+            raise ConfigError(f"model.cutoffs: {cutoffs[-1]} is not below the size of the target vocabulary, {vocabulary_size}")
+        self.softmax = nn.AdaptiveLogSoftmaxWithLoss(size, vocabulary_size, list(cutoffs), div_value=2.0, head_bias=True)
+
+    def log_probs(self, vectors: Tensor) -> Tensor:
+        return self.softmax.log_prob(vectors.flatten(0, -2)).view(*vectors.shape[:-1], -1)
+
+    def best(self, vectors: Tensor) -> Tensor:
+        return self.softmax.predict(vectors.flatten(0, -2)).view(vectors.shape[:-1])
+
+    def loss(self, vectors: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
+        assert label_smoothing == 0, "refused when the configuration is read"
+        objective = -self.softmax(vectors, targets).output.sum()
+        return objective, objective.detach()
+
+
+OUTPUTS: dict[OutputName, type[Output]] = {"softmax": Softmax, "adaptive": Adaptive}
+
+
+def build_output(config: ModelConfig, size: int, vocabulary_size: int, tied: nn.Embedding | None) -> Output:
+    """The output layer that the configuration names; `tied` is the target embedding, if its matrix is to be used.
+
+    Raises:
+        ConfigError: the configuration does not fit the size of the vocabulary.
+    """
+    if config.output == "adaptive":
+        return Adaptive(size, vocabulary_size, config.cutoffs)
+    return Softmax(size, vocabulary_size, tied)

@@ -1,0 +1,271 @@
+"""One round of one system, in a process of its own: a job as JSON on standard input, its figures as JSON on standard output.
+
+    echo '{"system": "matmul", "threads": 2}' | python scripts/bench/worker.py
+
+`bench_train.py` starts it, so that threads, memory and whatever a library keeps are this round's alone.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from typing import Any, TypeVar
+from unittest import mock
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import nn
+
+from nmt.config import Config
+from nmt.model.seq2seq import Seq2Seq
+from nmt.runs import load_vocabularies
+from nmt.text.batching import deal, plan_batches, read_batches
+from nmt.text.corpus import Corpus
+from nmt.text.vocabulary import PAD
+from nmt.training import loop
+from nmt.training.checkpoint import Progress
+from nmt.training.objective import batch_loss, draw_gold
+from nmt.training.optimizers import build_optimizer
+from nmt.training.schedules import forcing_ratio
+from scripts.bench import reference
+from scripts.bench.counting import Positions, computed, count_words, needed, padded, training_operations
+from scripts.bench.memory import peak_memory
+
+PARTS = ("data", "forward", "backward", "update")
+MATRIX = 2048  # rows and columns of the product that the machine is rated by
+WARM_UP = 5  # updates before measuring begins
+ENDLESS = 10**9
+NOWHERE = Positions()
+
+T = TypeVar("T")
+
+
+@dataclass
+class Meter:
+    """What was done since the warm-up, and in which part of an update the time went."""
+
+    seconds: float
+    updates: int = -WARM_UP
+    began: float = 0.0
+    ended: float = 0.0
+    parts: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def part(self, name: str) -> Iterator[None]:
+        """Count the time within as that part's."""
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.parts[name] = self.parts.get(name, 0.0) + time.perf_counter() - start
+
+    def updated(self) -> bool:
+        """Count an update; True when it was the last."""
+        self.updates += 1
+        now = time.perf_counter()
+        if self.updates == 0:
+            self.began, self.parts = now, {}
+        self.ended = now
+        return self.updates > 0 and now - self.began >= self.seconds
+
+    def shares(self) -> dict[str, float]:
+        """Of the time; what is not in the other parts is the update's: clipping, the optimizer, and all bookkeeping."""
+        total = self.ended - self.began
+        shares = {name: self.parts.get(name, 0.0) / total for name in PARTS[:-1]}
+        return {**shares, PARTS[-1]: 1 - sum(shares.values())}
+
+
+def matmul_rate(seconds: float = 0.5) -> float:
+    """Operations a second of a large float32 product: the best of several, over `seconds` and at least three."""
+    left, right, out = (torch.rand(MATRIX, MATRIX) for _ in range(3))
+    best, end = 0.0, time.perf_counter() + seconds
+    for turn in range(ENDLESS):
+        start = time.perf_counter()
+        torch.mm(left, right, out=out)
+        now = time.perf_counter()
+        if turn:  # the first one is a warm-up
+            best = max(best, 2 * MATRIX**3 / (now - start))
+        if turn > 2 and now > end:
+            break
+    return best
+
+
+@dataclass(frozen=True)
+class Work:
+    """What the measured updates were about: pairs, target tokens, and positions needed and computed."""
+
+    pairs: tuple[int, ...] = ()
+    tokens: int = 0
+    needed: Positions = NOWHERE
+    computed: Positions = NOWHERE
+
+    def plus(self, corpus: Corpus, indices: NDArray[np.int64], count: Callable[..., Positions]) -> "Work":
+        """With a batch more, whose computed positions `count` gives."""
+        src, tgt = corpus.src.lengths[indices] + 1, corpus.tgt.lengths[indices] + 1  # <eos>
+        pairs, tokens = (*self.pairs, *indices.tolist()), self.tokens + int(tgt.sum())
+        return Work(pairs, tokens, self.needed + needed(src, tgt), self.computed + count(src, tgt))
+
+
+def run_nmt(config: Config, corpus: Corpus, meter: Meter, epoch: int) -> Work:
+    """The real loop, `nmt.training.loop.fit`, timed from within by a watch around the functions that it calls."""
+    model = _build(Seq2Seq, config)
+    progress = Progress(epoch=epoch)
+    hooks = loop.Hooks(log=_nothing, warn=_nothing, validate=_never, save=_nothing, stop=meter.updated)
+    with _watched(meter):
+        loop.fit(model, build_optimizer(model, config.training), corpus, _endless(config), progress, hooks)
+    work = Work()
+    measured = islice(_updates(corpus, config, epoch), WARM_UP, WARM_UP + meter.updates)
+    for step, indices in enumerate(measured, WARM_UP + 1):
+        for number, share in enumerate(deal(indices, config.training.accumulate)):
+            if len(share):
+                work = work.plus(corpus, share, partial(computed, sampled=_count_sampled(corpus, config, share, step, number)))
+    return work
+
+
+def _count_sampled(corpus: Corpus, config: Config, share: NDArray[np.int64], step: int, number: int) -> int:
+    """Target positions at which the decoder was fed its own output."""
+    forcing = config.training.teacher_forcing
+    (batch,) = read_batches(corpus, [share])
+    gold = draw_gold(batch, forcing_ratio(step, forcing), forcing.per, loop.reseed(config.seed, step, number))
+    return 0 if gold is None else int((~gold[:, 1:]).sum())
+
+
+def _updates(corpus: Corpus, config: Config, epoch: int) -> Iterator[NDArray[np.int64]]:
+    """The pairs of each update, in the loop's order."""
+    for current in range(epoch, ENDLESS):
+        yield from plan_batches(
+            corpus.src.lengths,
+            corpus.tgt.lengths,
+            config.training.batch,
+            seed=config.seed,
+            epoch=current,
+            shares=config.training.accumulate,
+        )
+
+
+@contextmanager
+def _watched(meter: Meter) -> Iterator[None]:
+    """Within, the time that the loop spends in each part is counted; the update is what remains."""
+
+    def timed(part: str, function: Callable[..., T]) -> Callable[..., T]:
+        def call(*arguments: Any, **named: Any) -> T:
+            with meter.part(part):
+                return function(*arguments, **named)
+
+        return call
+
+    def reading(*arguments: Any, **named: Any) -> Iterator[Any]:
+        batches = read_batches(*arguments, **named)
+        while True:
+            with meter.part("data"):
+                batch = next(batches, None)
+            if batch is None:
+                return
+            yield batch
+
+    with (
+        mock.patch.object(loop, "read_batches", reading),
+        mock.patch.object(loop, "batch_loss", timed("forward", batch_loss)),
+        mock.patch.object(torch.Tensor, "backward", timed("backward", torch.Tensor.backward)),
+    ):
+        yield
+
+
+def run_reference(config: Config, corpus: Corpus, meter: Meter, epoch: int, batch_size: int) -> Work:
+    """The plain loop, with batches of `batch_size` pairs."""
+    model = _build(reference.ReferenceModel, config)
+    criterion = nn.CrossEntropyLoss(ignore_index=PAD)
+    optimizer = torch.optim.Adam(model.parameters(), lr=config.training.learning_rate.peak)
+    model.train()
+    work = Work()
+    for indices in reference.plan(corpus, config, batch_size, epoch):
+        with meter.part("data"):
+            batch = reference.read(corpus, indices)
+        with meter.part("forward"):
+            logits = model(batch)
+            loss = criterion(logits.flatten(0, 1), batch.tgt_out.flatten())
+        with meter.part("backward"):
+            optimizer.zero_grad()
+            loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), config.training.clip_norm)
+        optimizer.step()
+        loss.item()
+        last = meter.updated()
+        if meter.updates > 0:
+            work = work.plus(corpus, indices, padded)
+        if last:
+            break
+    return work
+
+
+ModelT = TypeVar("ModelT", bound=nn.Module)
+
+
+def _build(kind: Callable[..., ModelT], config: Config) -> ModelT:
+    torch.manual_seed(config.seed)
+    return kind(config.model, *map(len, load_vocabularies(config.prepared_folder)))
+
+
+def _endless(config: Config) -> Config:
+    """The same training without validations and without an end of its own."""
+    values = config.to_dict()
+    values["training"] |= {"epochs": ENDLESS, "max_steps": None, "max_minutes": None, "validate_every": ENDLESS}
+    return Config.from_dict(values)
+
+
+def _nothing(*_: object) -> None:
+    """A hook that does nothing."""
+
+
+def _never(step: int) -> float:
+    raise AssertionError(f"validated at step {step}")
+
+
+def measure(job: dict[str, Any]) -> dict[str, Any]:
+    """The figures of one round.
+
+    Args:
+        job: system, threads; and but for `matmul`: config (its values), seconds, round (from 0), batch (of the plain loop).
+    """
+    torch.set_num_threads(job["threads"])
+    before = matmul_rate()
+    if job["system"] == "matmul":
+        return {"matmul": before}
+    config = Config.from_dict(job["config"])
+    corpus, meter = Corpus.load(config.prepared_folder, "train"), Meter(job["seconds"])
+    if job["system"] == "nmt":
+        work = run_nmt(config, corpus, meter, job["round"])
+    else:
+        work = run_reference(config, corpus, meter, job["round"], job["batch"])
+    memory, seconds = peak_memory(), meter.ended - meter.began
+    after = matmul_rate()
+    vocabulary_size = len(load_vocabularies(config.prepared_folder)[1])
+    words = count_words(corpus, work.pairs, vocabulary_size)
+    rates = {
+        name: training_operations(config, vocabulary_size, positions, words) / seconds
+        for name, positions in (("computed", work.computed), ("needed", work.needed))
+    }
+    return {
+        "tokens_per_second": work.tokens / seconds,
+        "tokens": work.tokens,
+        "updates": meter.updates,
+        "seconds": seconds,
+        "computed": rates["computed"],
+        "needed": rates["needed"],
+        "matmul": (before + after) / 2,
+        "matmul_before_after": [before, after],
+        "peak_memory": memory,
+        "shares": meter.shares(),
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(json.load(sys.stdin))))

@@ -1,0 +1,161 @@
+"""nmt.report.curves: the picture is whole and quiet, and shows what the journal says."""
+
+import re
+import sys
+from math import exp, log
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.errors import DataError, NmtError
+from nmt.report import curves, picture
+
+Event = dict[str, Any]
+
+
+def train(step: int, loss: float, **values: Any) -> Event:
+    """As the journal has it: `loss` is the plain one; that of the objective is higher."""
+    figures = {"loss": loss + 1, "perplexity": exp(loss), "tokens_per_second": 9000.0, "learning_rate": 0.001 / step}
+    return {"event": "train", "step": step, **figures, **values}
+
+
+def validation(step: int, loss: float, bleu: float, **values: Any) -> Event:
+    return {"event": "validation", "step": step, "loss": loss, "bleu": bleu, "samples": [], **values}
+
+
+JOURNAL = [
+    {"event": "vectors", "step": 0, "side": "src", "found": 3},
+    train(50, 5.0),
+    train(100, 4.0),
+    validation(100, 4.5, 3.0),
+    train(150, 3.0),
+    train(200, 2.5),
+    validation(200, 2.0, 20.0),
+    train(250, 2.0),
+    train(300, 1.5),
+    validation(300, 2.5, 25.0),
+    train(350, 1.0),
+    train(400, 0.5),
+    validation(400, 3.0, 25.0),
+]
+
+
+def figure_of(events: list[Event], metric: str = "bleu", title: str = "small") -> Any:
+    with picture.settings():
+        return curves._figure(curves._panels(events), title, curves._best(events, metric))
+
+
+def lines_of(axes: Any) -> dict[str, list[tuple[float, float]]]:
+    """The curves, and the mark of the best, as points."""
+    return {line.get_label(): list(zip(*line.get_data(), strict=True)) for line in axes.get_lines()}
+
+
+def test_all_that_was_written_is_shown() -> None:
+    loss, bleu, rate = figure_of(JOURNAL).axes
+    shown = lines_of(loss)
+    steps = list(range(50, 401, 50))
+    assert dict(shown["training"]) == pytest.approx(dict(zip(steps, (5.0, 4.0, 3.0, 2.5, 2.0, 1.5, 1.0, 0.5), strict=True)))
+    assert shown["dev set"] == [(100, 4.5), (200, 2.0), (300, 2.5), (400, 3.0)]
+    assert lines_of(bleu)["dev set"] == [(100, 3.0), (200, 20.0), (300, 25.0), (400, 25.0)]
+    assert lines_of(rate)["training"] == [(step, 0.001 / step) for step in steps]
+
+
+def test_axes_say_what_they_measure() -> None:
+    figure = figure_of(JOURNAL, title="$sample$")
+    assert figure.get_suptitle() == "$sample$"
+    assert not figure._suptitle.get_parse_math()
+    assert [axes.get_ylabel() for axes in figure.axes] == ["loss (nats per token)", "BLEU (greedy)", "learning rate"]
+    assert [axes.get_xlabel() for axes in figure.axes] == ["", "", "step"]
+    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == ["training", "dev set"]
+    assert all(axes.get_xlim()[0] == 0 for axes in figure.axes)
+    assert figure.axes[1].get_ylim()[0] == 0
+
+
+@pytest.mark.parametrize(
+    ("metric", "step", "title"),
+    [
+        ("bleu", 300, "best: step 300, BLEU 25.0, dev loss 2.50"),  # the first of two that are equal, as in training
+        ("loss", 200, "best: step 200, BLEU 20.0, dev loss 2.00"),
+    ],
+)
+def test_the_best_checkpoint_is_marked(metric: str, step: int, title: str) -> None:
+    figure = figure_of(JOURNAL, metric)
+    assert figure.axes[0].get_title() == title
+    for axes in figure.axes:
+        assert [step, step] in [list(line.get_xdata()) for line in axes.get_lines()]
+
+
+def test_the_best_by_another_score() -> None:
+    events = [validation(1000, 2.0, 9.0, chrf=40.0), validation(2000, 1.0, 10.0, chrf=39.0)]
+    assert figure_of(events, "chrf").axes[0].get_title() == "best: step 1,000, BLEU 9.0, chrF 40.0, dev loss 2.00"
+
+
+def test_before_the_first_validation() -> None:
+    loss, rate = figure_of(JOURNAL[:3]).axes
+    assert list(lines_of(loss)) == ["training"]
+    assert list(lines_of(rate)) == ["training"]
+    assert loss.get_title() == ""
+
+
+def test_what_is_no_number_is_left_out(tmp_path: Path) -> None:
+    broken = [train(450, log(2), learning_rate="fast"), train(500, 800.0 - 700, perplexity=float("inf"))]
+    broken += [validation(500, float("nan"), 0.0), {"event": "validation", "step": 600, "bleu": None}, {"step": 700}]
+    loss, _, rate = figure_of([*JOURNAL, *broken]).axes
+    step, value = lines_of(loss)["training"][-1]
+    assert step == 450
+    assert value == pytest.approx(log(2))
+    assert lines_of(loss)["dev set"][-1] == (400, 3.0)
+    assert lines_of(rate)["training"][-2:] == [(400, 0.001 / 400), (500, 0.001 / 500)]
+    curves.draw([*JOURNAL, *broken], tmp_path / "curves.png", title="broken")
+
+
+@pytest.mark.parametrize("events", [JOURNAL, JOURNAL[:2], [validation(1, 9.0, 0.0)]], ids=["whole", "begun", "one validation"])
+def test_it_is_quiet_and_fits_a_phone(tmp_path: Path, events: list[Event], capfd: pytest.CaptureFixture[str]) -> None:
+    # Warnings are errors in this test run.
+    path = tmp_path / "curves.png"
+    curves.draw(events, path, title="中文 $x_1$ " * 3)
+    data = path.read_bytes()
+    assert data.startswith(b"\x89PNG")
+    width, height = int.from_bytes(data[16:20], "big"), int.from_bytes(data[20:24], "big")
+    assert width == 900
+    assert 500 < height < 1400
+    assert [found.name for found in tmp_path.iterdir()] == ["curves.png"]
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize("suffix", picture.FORMATS)
+def test_the_same_journal_gives_the_same_file(tmp_path: Path, suffix: str) -> None:
+    paths = [tmp_path / f"{number}{suffix}" for number in range(2)]
+    for path in paths:
+        curves.draw(JOURNAL, path, title="small")
+    assert paths[0].read_bytes() == paths[1].read_bytes()
+
+
+@pytest.mark.parametrize("events", [[], [{"event": "vectors", "step": 0}]])
+def test_nothing_to_draw(tmp_path: Path, events: list[Event]) -> None:
+    curves.draw(events, tmp_path / "curves.png", title="empty")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_where_it_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(NmtError, match=r"curves\.jpg: pictures are written as \.png, \.svg, \.pdf"):
+        curves.draw(JOURNAL, tmp_path / "curves.jpg", title="small")
+    path = tmp_path / "nowhere" / "curves.png"
+    with pytest.raises(DataError, match=f"^{re.escape(f'{path}: there is no folder {path.parent}')}"):
+        curves.draw(JOURNAL, path, title="small")
+    path = tmp_path / "curves.png"
+    path.mkdir()
+    with pytest.raises(DataError, match=r"curves\.png: the picture cannot be written"):
+        curves.draw(JOURNAL, path, title="small")
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_nothing_global_is_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import matplotlib
+
+    monkeypatch.delitem(sys.modules, "matplotlib.pyplot", raising=False)
+    before = matplotlib.rcParams.copy()
+    curves.draw(JOURNAL, tmp_path / "curves.png", title="small")
+    assert matplotlib.rcParams.copy() == before
+    assert "matplotlib.pyplot" not in sys.modules

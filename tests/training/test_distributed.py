@@ -1,0 +1,108 @@
+"""Two processes with half the batch train what one trains with the whole; one that fails ends all."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from nmt import prepare
+from nmt.config import dump
+from nmt.training.distributed import ALONE, Team
+from tests import toy
+
+SIZES = {"embedding_size": 16, "encoder": {"hidden_size": 16}, "decoder": {"hidden_size": 16}, "dropout": 0.0}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Prepared data, and a configuration of 20 steps over two epochs, the last batch of each being small."""
+    folder = tmp_path_factory.mktemp("spread")
+    pairs = toy.sentence_pairs()[:175]
+    training = {"max_steps": 20, "epochs": 5, "validate_every": 10, "log_every": 5, "validation_pairs": 10}
+    config = toy.configure(
+        toy.write_table(folder / "pairs.tsv", pairs),
+        data={"split": {"dev": 10, "test": 10}, "prepared": str(folder / "prepared")},
+        model=SIZES,
+        training=training,
+    )
+    prepare.run(config, progress=False)
+    (folder / "toy.yaml").write_text(dump(config), encoding="utf-8")
+    return folder
+
+
+def train(folder: Path, run: str, *sets: str, processes: int = 1, fails: bool = False) -> subprocess.CompletedProcess[str]:
+    launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"] if processes > 1 else []
+    options = [word for key in sets for word in ("--set", key)]
+    command = [sys.executable, *launcher, "-m", "nmt", "train", "-c", "toy.yaml", "-o", run, "--device", "cpu", *options]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment, timeout=300, check=False)
+    assert (done.returncode != 0) == fails, done.stderr
+    return done
+
+
+def weights(folder: Path, run: str) -> dict[str, torch.Tensor]:
+    return load_file(folder / run / "checkpoints" / "step-00000020" / "model.safetensors")
+
+
+def events(folder: Path, run: str) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in (folder / run / "journal.jsonl").read_text(encoding="utf-8").splitlines()]
+
+
+def without_clock(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{key: value for key, value in event.items() if key not in ("tokens_per_second", "seconds")} for event in events]
+
+
+def test_two_processes_with_half_the_batch_train_what_one_trains(folder: Path) -> None:
+    train(folder, "one", "training.batch.size=16")
+    done = train(folder, "two", "training.batch.size=8", processes=2)
+    assert "in 2 processes" in done.stderr
+    one, two = weights(folder, "one"), weights(folder, "two")
+    assert one.keys() == two.keys()
+    for name, value in one.items():
+        torch.testing.assert_close(two[name], value, atol=1e-5, rtol=0)
+    for alone, together in zip(without_clock(events(folder, "one")), without_clock(events(folder, "two")), strict=True):
+        assert (alone["event"], alone["step"]) == (together["event"], together["step"])
+        assert together["loss"] == pytest.approx(alone["loss"], rel=1e-4)
+    assert done.stderr.count("step 5  ") == 1  # one process speaks
+
+
+def test_two_processes_go_on_from_a_checkpoint(folder: Path) -> None:
+    train(folder, "whole", "training.batch.size=16")
+    train(folder, "parts", "training.batch.size=8", "training.max_steps=7", processes=2)
+    words = ("training.batch.size=8", "training.max_steps=20")
+    options = [word for key in words for word in ("--set", key)]
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "nmt", "train"]
+    done = subprocess.run(
+        [*command, "-c", "toy.yaml", "-o", "parts", "--resume", *options],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        timeout=300,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    for name, value in weights(folder, "whole").items():
+        torch.testing.assert_close(weights(folder, "parts")[name], value, atol=1e-5, rtol=0)
+
+
+def test_one_that_fails_ends_all_with_its_message(folder: Path) -> None:
+    train(folder, "taken", "training.max_steps=1")
+    done = train(folder, "taken", "training.max_steps=1", processes=2, fails=True)
+    assert "taken: holds a run already; go on with --resume, or train elsewhere with -o" in done.stderr
+
+
+def test_a_team_of_one_leaves_everything_as_it_is() -> None:
+    tensor = torch.ones(3)
+    ALONE.sum([tensor])
+    assert torch.equal(tensor, torch.ones(3))
+    assert ALONE.share("x") == "x"
+    assert ALONE.is_first
+    assert not Team(rank=1, size=2).is_first
