@@ -117,9 +117,10 @@ def _schedules(config: Config, n_batches: int) -> list[str]:
     steps = np.unique(np.linspace(1, last, WIDTH).round().astype(int)).tolist()
     rates = [learning_rate(step, training.learning_rate) for step in steps]
     ratios = [forcing_ratio(step, training.teacher_forcing) for step in steps]
+    peak = learning_rate(min(last, max(1, training.learning_rate.warmup_steps)), training.learning_rate)
     until = ", until validations show a plateau" if training.learning_rate.schedule == "plateau" else ""
     return [
-        f"learning rate   {sparkline(rates)}  {max(rates):.2g} at most, {rates[-1]:.2g} at step {last}{until}",
+        f"learning rate   {sparkline(rates)}  {max(*rates, peak):.2g} at most, {rates[-1]:.2g} at step {last}{until}",
         f"forcing ratio   {sparkline(ratios)}  {ratios[0]:.2g} at step 1, {ratios[-1]:.2g} at step {last}",
     ]
 
