@@ -7,8 +7,7 @@ import torch
 
 from nmt import runs
 from nmt.errors import CheckpointError
-from nmt.model.seq2seq import Seq2Seq
-from nmt.training.checkpoint import Checkpoints, mean_weights
+from nmt.training.checkpoint import mean_weights
 from nmt.training.journal import Journal
 from nmt.validation import METRICS, Validator
 
@@ -27,20 +26,18 @@ def run(folder: Path | None = None, *, which: Which = "best", place: torch.devic
     """
     folder = runs.find(folder)
     config = runs.load_config(folder)
-    training = config.training
-    checkpoints = Checkpoints(folder, keep_best=training.keep_best, keep_last=training.keep_last)
+    checkpoints = runs.open_checkpoints(folder, config)
     kept = [one for one in checkpoints.kept(which) if one.checkpoint.startswith("step-")]
     if len(kept) < 2:
         number = "no checkpoint is" if not kept else "one checkpoint is"
         raise CheckpointError(f"{folder}: {number} kept as {which}; train with training.keep_{which} of 2 or more to average")
     runs.check_data(folder, config.prepared_folder)
-    vocabularies = runs.load_vocabularies(folder)
-    model = Seq2Seq(config.model, len(vocabularies[0]), len(vocabularies[1]))
+    model = runs.build_model(folder, config)
     mean_weights([checkpoints.folder / one.checkpoint for one in kept], model)
     result = Validator(model.to(place).eval(), config, folder).validate()
     step, members = checkpoints.kept("last")[0].step, sorted(one.step for one in kept)
     Journal(folder / runs.JOURNAL).write("average", step, members=members, **result.figures)
-    checkpoints.add_average(step, model, METRICS[training.metric](result))
+    checkpoints.add_average(step, model, METRICS[config.training.metric](result))
     used = checkpoints.kept("best")[0].checkpoint.startswith("average-")
     figures = f"dev loss {result.loss:.3f}  BLEU {result.bleu:.2f}  chrF {result.chrf:.2f}"
     verdict = "better than each of them: used from now on" if used else "no better than the best of them, which stays in use"

@@ -33,10 +33,9 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
     """
     runs.check_prepared(config)
     corpus = Corpus.load(config.prepared_folder, "train")
-    vocabularies = runs.load_vocabularies(config.prepared_folder)
     if config.training.threads:
         torch.set_num_threads(config.training.threads)
-    model = Seq2Seq(config.model, len(vocabularies[0]), len(vocabularies[1])).to(pick_device(device))
+    model = runs.build_model(config.prepared_folder, config).to(pick_device(device))
     plan = plan_batches(
         corpus.src.lengths,
         corpus.tgt.lengths,

@@ -91,6 +91,17 @@ def load_tokenizers(folder: Path, config: Config) -> tuple[Tokenizer, Tokenizer]
     )
 
 
+def build_model(folder: Path, config: Config) -> Seq2Seq:
+    """A model with its first weights, for the vocabularies in `folder`: a run's, or prepared data's. Raises: DataError."""
+    src, tgt = load_vocabularies(folder)
+    return Seq2Seq(config.model, len(src), len(tgt))
+
+
+def open_checkpoints(folder: Path, config: Config) -> Checkpoints:
+    """The checkpoints of a run, of which as many are kept as the configuration says."""
+    return Checkpoints(folder, keep_best=config.training.keep_best, keep_last=config.training.keep_last)
+
+
 def find_checkpoint(folder: Path) -> Path:
     """The best checkpoint of a run; the last, where none has been validated.
 
@@ -115,14 +126,13 @@ def load_translator(
     """
     config = load_config(find(folder))
     checkpoint = checkpoint or find_checkpoint(folder)
-    vocabularies = load_vocabularies(folder)
-    model = Seq2Seq(config.model, len(vocabularies[0]), len(vocabularies[1]))
+    model = build_model(folder, config)
     load_weights(checkpoint, model)
     decoding = config.decoding
     return Translator(
         model.to(pick_device(device)),
         tokenizers=load_tokenizers(folder, config),
-        vocabularies=vocabularies,
+        vocabularies=load_vocabularies(folder),
         options=SearchOptions(beam or decoding.beam, decoding.length_penalty, decoding.max_length_ratio),
         batch_size=decoding.batch,
     )

@@ -66,7 +66,8 @@ def run(
     Raises:
         ConfigError: the folder holds a run and `resume` is off, or the run to resume has another configuration.
         DataError: the data is not prepared, or was prepared with another configuration; or word vectors cannot be used.
-        TrainingError: interrupted (a checkpoint is written), or the loss is not finite.
+        CheckpointError: the run to start from, or to go on with, cannot be read.
+        TrainingError: interrupted (a checkpoint is written), too many losses were not finite, or another process has failed.
     """
     place = own_device(pick_device(device))
     if config.training.precision == "bfloat16" and place.type != "cuda":
@@ -103,7 +104,7 @@ def _run(config: Config, folder: Path, place: torch.device, team: Team, *, resum
             if team.is_first:
                 at_end.callback(_draw_curves, folder, config, screen)
                 board = at_end.enter_context(Board(folder / runs.TENSORBOARD, progress.step, screen.warn))
-                saving = _Saving(_checkpoints(folder, config), model, optimizer, averaged)
+                saving = _Saving(runs.open_checkpoints(folder, config), model, optimizer, averaged)
                 hooks = _hooks(saving.shown, config, folder, progress.step, (screen, board), saving.save, stopping)
             progress = fit(model, optimizer, corpus, config, progress, hooks, averaged=averaged, team=team)
     if progress.finished is None:
@@ -111,7 +112,7 @@ def _run(config: Config, folder: Path, place: torch.device, team: Team, *, resum
             f"interrupted; step {progress.step} is saved in {folder}: the same command with --resume goes on from there"
         )
     which = config.training.average
-    if which != "none" and team.is_first and len(_checkpoints(folder, config).kept(which)) > 1:
+    if which != "none" and team.is_first and len(runs.open_checkpoints(folder, config).kept(which)) > 1:
         screen.say(average.run(folder, which=which, place=place))
     screen.end(progress)
     return progress
@@ -203,10 +204,6 @@ def _silent(stop: Callable[[], bool]) -> Hooks:
     return Hooks(lambda *_: None, lambda *_: None, lambda _: 0.0, lambda *_: None, stop)
 
 
-def _checkpoints(folder: Path, config: Config) -> Checkpoints:
-    return Checkpoints(folder, keep_best=config.training.keep_best, keep_last=config.training.keep_last)
-
-
 def _load(checkpoint: Path, model: Seq2Seq, optimizer: Optimizer, averaged: AveragedModel | None) -> None:
     """All that a training goes on from."""
     load_weights(checkpoint, model, raw=True)
@@ -264,7 +261,7 @@ def _open_folder(folder: Path, config: Config, resume: bool) -> tuple[Path | Non
             f"{folder}: cannot go on, the configuration differs; train elsewhere with -o, or set it back\n  {listing}"
         )
     runs.check_data(folder, config.prepared_folder)
-    checkpoints = _checkpoints(folder, config)
+    checkpoints = runs.open_checkpoints(folder, config)
     checkpoint = checkpoints.find("last")
     beginning = None if checkpoint else _Beginning(load_vectors_of(config), load_origin(config))
     runs.write_config(folder, config)
@@ -303,9 +300,8 @@ def _build_average(model: Seq2Seq, config: Config) -> AveragedModel | None:
 
 def _build_model(config: Config) -> Seq2Seq:
     """The model with its first weights, which follow from the seed."""
-    vocabularies = runs.load_vocabularies(config.prepared_folder)
     torch.manual_seed(config.seed)
-    return Seq2Seq(config.model, len(vocabularies[0]), len(vocabularies[1]))
+    return runs.build_model(config.prepared_folder, config)
 
 
 def _may_go_on(progress: Progress, config: Config) -> bool:

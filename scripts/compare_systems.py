@@ -82,11 +82,9 @@ def _figures(config: Config, run: Path, evaluation: dict[str, Any]) -> dict[str,
 
 
 def _count_parameters(config: Config) -> int:
-    from nmt.model.seq2seq import Seq2Seq
-    from nmt.runs import load_vocabularies
+    from nmt.runs import build_model
 
-    src, tgt = load_vocabularies(config.prepared_folder)
-    return sum(parameter.numel() for parameter in Seq2Seq(config.model, len(src), len(tgt)).parameters())
+    return sum(parameter.numel() for parameter in build_model(config.prepared_folder, config).parameters())
 
 
 def to_table(rows: Sequence[dict[str, Any]]) -> str:
