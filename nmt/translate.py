@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, TextIO
 
 from nmt.config import DeviceName
-from nmt.decoding.translator import Translation
+from nmt.decoding.translation import Translation
 from nmt.errors import ConfigError, DataError
 from nmt.files import replacing
 from nmt.report import heatmap

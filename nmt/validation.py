@@ -8,7 +8,8 @@ import torch
 from nmt import runs
 from nmt.config import Config, Metric
 from nmt.decoding.search import SearchOptions
-from nmt.decoding.translator import Translation, Translator
+from nmt.decoding.translation import Translation
+from nmt.decoding.translator import Translator
 from nmt.model.seq2seq import Seq2Seq
 from nmt.report import heatmap
 from nmt.report.scores import score

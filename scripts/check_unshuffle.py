@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt import runs
-from nmt.decoding.translator import Translation
+from nmt.decoding.translation import Translation
 from nmt.errors import NmtError
 from nmt.text.corpus import read_lines
 

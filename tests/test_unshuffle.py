@@ -9,7 +9,7 @@ import pytest
 
 from nmt import prepare, train
 from nmt.config import load
-from nmt.decoding.translator import Translation
+from nmt.decoding.translation import Translation
 from nmt.text.splitting import sentence_key
 from tests.conftest import ROOT
 

@@ -49,6 +49,7 @@ class Hypothesis:
     Attributes:
         ids: without <sos> and <eos>.
         log_prob: of the ids and <eos>, in nats.
+        token_log_probs: of each id, and of <eos> if it is complete; `log_prob` is their sum.
         score: what it was ranked by.
         attention: [T, S], a row for each id, and one for <eos> if it is complete.
         complete: False if it was cut at the maximum length.
@@ -56,6 +57,7 @@ class Hypothesis:
 
     ids: list[int]
     log_prob: float
+    token_log_probs: list[float]
     score: float
     attention: NDArray[np.float32]
     complete: bool
@@ -82,12 +84,14 @@ class _Trace:
     Attributes:
         position: sentence -> its row in the arrays below.
         tokens, parents: [b, K], the token appended, and the slot of the hypothesis it was appended to.
+        log_prob: [b, K], of the hypotheses with it.
         attention: [b, K, S], by slot of the parent.
     """
 
     position: dict[int, int]
     tokens: NDArray[np.int64]
     parents: NDArray[np.int64]
+    log_prob: NDArray[np.float32]
     attention: NDArray[np.float32]
 
 
@@ -141,7 +145,7 @@ def search(
         best, parents, tokens = extend(log_probs, log_prob.to(log_probs.device), special.forbidden)
         position = {sentence.index: row for row, sentence in enumerate(live)}
         weights = attention.float().view(len(live), options.beam, -1).cpu().numpy()
-        traces.append(_Trace(position, tokens.cpu().numpy(), parents.cpu().numpy(), weights))
+        traces.append(_Trace(position, tokens.cpu().numpy(), parents.cpu().numpy(), best.cpu().numpy(), weights))
         log_prob = _set_ended_aside(live, best.cpu(), traces, special.eos, options)
         staying = [row for row, sentence in enumerate(live) if not _is_done(sentence, log_prob[row], options)]
         live, log_prob = [live[row] for row in staying], log_prob[staying]
@@ -207,12 +211,14 @@ def _best_ends(sentence: _Sentence, options: SearchOptions) -> list[_End]:
 
 def _trace_back(sentence: _Sentence, end: _End, traces: Sequence[_Trace]) -> Hypothesis:
     """Follow the back-pointers from the end for tokens and attention."""
-    ids, attention, slot = [], [], end.slot
+    ids, log_probs, attention, slot = [], [], [], end.slot
     for trace in reversed(traces[: end.step + 1]):
         row = trace.position[sentence.index]
         parent = int(trace.parents[row, slot])
         ids.append(int(trace.tokens[row, slot]))
+        log_probs.append(float(trace.log_prob[row, slot]))
         attention.append(trace.attention[row, parent])
         slot = parent
     tokens = ids[::-1][:-1] if end.complete else ids[::-1]
-    return Hypothesis(tokens, end.log_prob, end.score, np.stack(attention[::-1])[:, : sentence.src_length], end.complete)
+    steps = np.diff(log_probs[::-1], prepend=0.0).tolist()
+    return Hypothesis(tokens, end.log_prob, steps, end.score, np.stack(attention[::-1])[:, : sentence.src_length], end.complete)

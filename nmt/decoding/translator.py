@@ -1,14 +1,12 @@
 """The translator: raw text in, raw text out."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from nmt.decoding.search import Hypothesis, SearchOptions, SpecialIds, search
+from nmt.decoding.translation import Translation
 from nmt.decoding.unknown import replace_unknown
 from nmt.model.attention import Memory
 from nmt.model.decoder import DecoderState
@@ -19,35 +17,6 @@ from nmt.text.vocabulary import EOS, PAD, SOS, SPECIALS, UNK, Vocabulary
 
 MOST_TOKENS = 1 << 13  # of a batch of sources, with padding: a few very long sentences do not fill the memory
 SPECIAL_IDS = SpecialIds(sos=SOS, eos=EOS, forbidden=(PAD, SOS))
-
-
-@dataclass(frozen=True)
-class Translation:
-    """A translated sentence; all but `source` is empty where the source was.
-
-    Attributes:
-        source, text: raw.
-        src_tokens: S - 1 tokens of the source; the model reads <eos> after them.
-        tokens: the tokens of the output, before unknown words were replaced.
-        score: what it was ranked by. log_prob: of the tokens and <eos>, in nats.
-        attention: [T, S], a row for each token (and one for <eos> if `complete`), the last column belonging to <eos>.
-        complete: False if it was cut at the maximum length.
-    """
-
-    source: str
-    text: str = ""
-    src_tokens: tuple[str, ...] = ()
-    tokens: tuple[str, ...] = ()
-    score: float = 0.0
-    log_prob: float = 0.0
-    attention: NDArray[np.float32] | None = None
-    complete: bool = True
-
-    @property
-    def attended(self) -> tuple[list[str], list[str]]:
-        """The tokens that the columns and the rows of `attention` belong to."""
-        eos = SPECIALS[EOS]
-        return [*self.src_tokens, eos], [*self.tokens, *([eos] if self.complete else [])]
 
 
 class Translator:
@@ -99,6 +68,7 @@ class Translator:
             tokens=tuple(tokens),
             score=hypothesis.score,
             log_prob=hypothesis.log_prob,
+            token_log_probs=tuple(hypothesis.token_log_probs),
             attention=hypothesis.attention,
             complete=hypothesis.complete,
         )

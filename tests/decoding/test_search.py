@@ -71,6 +71,8 @@ def test_greedy_takes_the_garden_path_and_a_beam_does_not() -> None:
     ((best,),) = scripted(garden_path, [3], SearchOptions(beam=2, length_penalty=0))
     assert best.ids == [B]
     assert best.log_prob == best.score == pytest.approx(log(0.36))
+    assert sum(best.token_log_probs) == pytest.approx(best.log_prob)
+    assert len(best.token_log_probs) == len(best.attention) == len(best.ids) + 1
 
 
 def test_n_best_are_ranked() -> None:
