@@ -1,11 +1,14 @@
 """The loss of a full softmax without ever holding the logits of all positions."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
-ROWS = 128  # positions scored at a time: their logits stay in the processor's cache, and memory does not grow with the batch
+# Positions, and words, that are scored at a time: memory does not grow with the batch, and a processor makes products of this shape
+# near its peak, which it does not those with all words at once.
+ROWS, WORDS = 512, 2048
 
 
 def linear_cross_entropy(
@@ -33,32 +36,22 @@ class _LinearCrossEntropy(torch.autograd.Function):
     def forward(
         ctx: Any, vectors: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float, learning: bool
     ) -> tuple[Tensor, Tensor]:
-        n_words, wanted = len(weight), learning and any(ctx.needs_input_grad)
-        likelihood, uniform = vectors.new_zeros(()), vectors.new_zeros(())
-        gradients = [torch.zeros_like(tensor) if wanted else tensor for tensor in (vectors, weight, bias)]
-        for some, gold, into in zip(vectors.split(ROWS), targets.split(ROWS), gradients[0].split(ROWS), strict=True):
-            logits = torch.addmm(bias, some, weight.t())  # [n, V]
-            normalizer = logits.logsumexp(-1, keepdim=True)
-            likelihood += (normalizer - logits.gather(1, gold.unsqueeze(1))).sum()
+        wanted, even = learning and any(ctx.needs_input_grad), smoothing / len(weight)
+        gradients = [torch.zeros_like(tensor) for tensor in (vectors, weight, bias)] if wanted else None
+        normalizers, gold = _log_normalizers(vectors, weight, bias, gradients), weight[targets]
+        likelihood = (normalizers - (vectors * gold).sum(1) - bias[targets]).sum()
+        uniform = (normalizers - vectors @ weight.mean(0) - bias.mean()).sum()
+        if gradients is not None:  # less that of the reference: of its word, and of the share that all words have alike
+            gradients[0].add_(gold, alpha=smoothing - 1)
+            gradients[1].index_add_(0, targets, vectors, alpha=smoothing - 1)
+            gradients[2].index_add_(0, targets, torch.ones_like(normalizers), alpha=smoothing - 1)
             if smoothing:
-                uniform += normalizer.sum() - logits.sum() / n_words
-            if wanted:
-                # The probabilities, less those of the reference: the gradient of the logits.
-                errors = logits.sub_(normalizer).exp_()
-                errors.scatter_add_(1, gold.unsqueeze(1), errors.new_full((len(gold), 1), smoothing - 1))
-                torch.mm(errors, weight, out=into)
-                gradients[1].addmm_(errors.t(), some)
-                gradients[2].add_(errors.sum(0))
-        if wanted and smoothing:  # the even share of the reference is the same for all words
-            share = smoothing / n_words
-            gradients[0].sub_(share * weight.sum(0))
-            gradients[1].sub_(share * vectors.sum(0))
-            gradients[2].sub_(share * len(vectors))
-        if wanted:
+                gradients[0].sub_(even * weight.sum(0))
+                gradients[1].sub_(even * vectors.sum(0))
+                gradients[2].sub_(even * len(vectors))
             ctx.save_for_backward(*gradients)
-        objective = (1 - smoothing) * likelihood + smoothing * uniform
         ctx.mark_non_differentiable(likelihood)
-        return objective, likelihood
+        return (1 - smoothing) * likelihood + smoothing * uniform, likelihood
 
     @staticmethod
     def backward(ctx: Any, outer: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
@@ -66,3 +59,35 @@ class _LinearCrossEntropy(torch.autograd.Function):
         if outer.device.type != "cpu" or outer.item() != 1:  # a GPU is not waited for to find out
             gradients = [gradient * outer for gradient in gradients]
         return (*gradients, None, None, None)
+
+
+def _log_normalizers(vectors: Tensor, weight: Tensor, bias: Tensor, gradients: Sequence[Tensor] | None) -> Tensor:
+    """log sum_v exp(W_v x + b_v) of each position [N]; the gradient of their sum is added to `gradients`, where they are wanted.
+
+    Each block of words is exponentiated but once, with a maximum of its own, which is put right at the end.
+    """
+    normalizers, block = [], WORDS if vectors.device.type == "cpu" else len(weight)
+    for start in range(0, max(1, len(vectors)), ROWS):
+        some, exponentials, tops, sums = vectors[start : start + ROWS], [], [], []
+        for words, shift in zip(weight.split(block), bias.split(block), strict=True):
+            logits = torch.addmm(shift.unsqueeze(1), words, some.t())  # [w, n]
+            tops.append(logits.amax(0))
+            exponentials.append(logits.sub_(tops[-1]).exp_())
+            sums.append(exponentials[-1].sum(0))
+        top = torch.stack(tops).amax(0)
+        scales = torch.stack(tops).sub_(top).exp_()  # [blocks, n]
+        total = (scales * torch.stack(sums)).sum(0)
+        normalizers.append(total.log() + top)
+        if gradients is not None:
+            of_vectors, of_weight, of_bias = (
+                gradients[0][start : start + ROWS],
+                gradients[1].split(block),
+                gradients[2].split(block),
+            )
+            blocks = zip(exponentials, scales / total, weight.split(block), of_weight, of_bias, strict=True)
+            for exponential, scale, words, into_weight, into_bias in blocks:
+                probabilities = exponential.mul_(scale)
+                of_vectors.addmm_(probabilities.t(), words)
+                into_weight.addmm_(probabilities, some)
+                into_bias.add_(probabilities.sum(1))
+    return torch.cat(normalizers)

@@ -47,6 +47,7 @@ def test_loss_is_cross_entropy_with_smoothing(n: int, smoothing: float) -> None:
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_gradients_of_the_loss(smoothing: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cross_entropy, "ROWS", 2)  # several chunks, the last one smaller
+    monkeypatch.setattr(cross_entropy, "WORDS", 3)
     torch.manual_seed(1)
     output, targets = Softmax(R, V).double(), torch.tensor([3, 0, 10, 3, 7])
 
@@ -57,16 +58,26 @@ def test_gradients_of_the_loss(smoothing: float, monkeypatch: pytest.MonkeyPatch
     assert torch.autograd.gradcheck(loss, (vectors, output.logits.weight, output.logits.bias))
 
 
-@given(st.integers(0, 9), st.integers(1, 5))
-def test_the_loss_does_not_depend_on_how_many_positions_are_scored_at_a_time(n: int, rows: int) -> None:
+@given(st.integers(0, 9), st.integers(1, 5), st.integers(1, 12))
+def test_the_loss_does_not_depend_on_how_much_is_scored_at_a_time(n: int, rows: int, words: int) -> None:
     torch.manual_seed(n)
     output, vectors, targets = Softmax(R, V).double(), torch.randn(n, R, dtype=torch.float64), torch.randint(V, (n,))
-    expected, before = output.loss(vectors, targets, 0.1), cross_entropy.ROWS
-    cross_entropy.ROWS = rows
-    try:
+    expected = output.loss(vectors, targets, 0.1)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cross_entropy, "ROWS", rows)
+        patch.setattr(cross_entropy, "WORDS", words)
         torch.testing.assert_close(output.loss(vectors, targets, 0.1), expected)
-    finally:
-        cross_entropy.ROWS = before
+
+
+def test_logits_far_apart_do_not_overflow(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cross_entropy, "WORDS", 2)
+    vectors, targets = torch.ones(2, 1, requires_grad=True), torch.tensor([0, 3])
+    weight = torch.tensor([[-1e4], [0.0], [2e4], [3e4], [-3e4]], requires_grad=True)
+    objective, _ = cross_entropy.linear_cross_entropy(vectors, weight, torch.zeros(5), targets)
+    objective.backward()
+    assert objective.item() == 4e4
+    assert weight.grad is not None
+    assert weight.grad.flatten().tolist() == [-1, 0, 0, 1, 0]
 
 
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
