@@ -1,14 +1,15 @@
 """The loss of a full softmax without ever holding the logits of all positions."""
 
 from collections.abc import Sequence
+from math import ceil
 from typing import Any
 
 import torch
 from torch import Tensor
 
-# Positions, and words, that are scored at a time: memory does not grow with the batch, and a processor makes products of this shape
+# The most positions, and the words, that are scored at a time: memory does not grow with the batch, and a processor makes products of this shape
 # near its peak, which it does not those with all words at once.
-ROWS, WORDS = 512, 2048
+ROWS, WORDS = 1024, 1536
 
 
 def linear_cross_entropy(
@@ -67,8 +68,10 @@ def _log_normalizers(vectors: Tensor, weight: Tensor, bias: Tensor, gradients: S
     Each block of words is exponentiated but once, with a maximum of its own, which is put right at the end.
     """
     normalizers, block = [], WORDS if vectors.device.type == "cpu" else len(weight)
-    for start in range(0, max(1, len(vectors)), ROWS):
-        some, exponentials, tops, sums = vectors[start : start + ROWS], [], [], []
+    n_parts = max(1, ceil(len(vectors) / ROWS))  # of like size: a small one would take nearly as long as a large one
+    parts = vectors.tensor_split(n_parts), (vectors if gradients is None else gradients[0]).tensor_split(n_parts)
+    for some, of_vectors in zip(*parts, strict=True):
+        exponentials, tops, sums = [], [], []
         for words, shift in zip(weight.split(block), bias.split(block), strict=True):
             logits = torch.addmm(shift.unsqueeze(1), words, some.t())  # [w, n]
             tops.append(logits.amax(0))
@@ -79,12 +82,8 @@ def _log_normalizers(vectors: Tensor, weight: Tensor, bias: Tensor, gradients: S
         total = (scales * torch.stack(sums)).sum(0)
         normalizers.append(total.log() + top)
         if gradients is not None:
-            of_vectors, of_weight, of_bias = (
-                gradients[0][start : start + ROWS],
-                gradients[1].split(block),
-                gradients[2].split(block),
-            )
-            blocks = zip(exponentials, scales / total, weight.split(block), of_weight, of_bias, strict=True)
+            of_words = (part.split(block) for part in (weight, *gradients[1:]))
+            blocks = zip(exponentials, scales / total, *of_words, strict=True)
             for exponential, scale, words, into_weight, into_bias in blocks:
                 probabilities = exponential.mul_(scale)
                 of_vectors.addmm_(probabilities.t(), words)
