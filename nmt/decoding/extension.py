@@ -13,6 +13,8 @@ from nmt.errors import CheckpointError
 
 CHUNK = 128  # ids whose largest score stands for them all while the best are looked for
 
+BLOCK = 1 << 19  # scores that are normed together
+
 
 @dataclass(frozen=True)
 class Extensions:
@@ -46,11 +48,19 @@ def log_norm(scores: Tensor) -> Tensor:
     Raises:
         CheckpointError: it is not a number, so neither are the model's weights.
     """
-    top = scores.amax(1, keepdim=True)  # torch.logsumexp takes five times as long
-    norm = (scores - top).exp_().sum(1, keepdim=True).log() + top
+    if scores.device.type == "cpu":
+        # A few rows at a time stay in the cache, and take a fifth of the time of torch.logsumexp.
+        norm = torch.cat([_log_sum_exp(part) for part in scores.split(max(1, BLOCK // scores.shape[1]))])
+    else:
+        norm = scores.logsumexp(1, keepdim=True)
     if not norm.isfinite().all():
         raise CheckpointError("the model's scores are no numbers: its weights are damaged, or its training has diverged")
     return norm
+
+
+def _log_sum_exp(scores: Tensor) -> Tensor:
+    top = scores.amax(1, keepdim=True)
+    return (scores - top).exp_().sum(1, keepdim=True).log_().add_(top)
 
 
 def best(scores: Tensor, norm: Tensor, banned: Tensor, width: int) -> Extensions:

@@ -187,7 +187,7 @@ class _Batch:
 
     def extend(self, model: Model[State, Looked], vectors: Tensor, live: _Live, t: int) -> Extensions:
         """How the hypotheses may go on after t tokens: [b, K, k]."""
-        alive = live.log_prob.isfinite()
+        alive = live.log_prob > float("-inf")
         rows = alive.flatten().nonzero().squeeze(1)  # [R], for what has ended needs no words
         scores = model.scores(vectors if len(rows) == len(vectors) else vectors[rows.to(vectors.device)])
         sentence = live.sentence.repeat_interleave(self.beam)[rows]
@@ -225,7 +225,7 @@ class _Batch:
         ids, parents = torch.from_numpy(traces[-1].ids), torch.from_numpy(traces[-1].parents)
         log_prob = live.log_prob.gather(1, parents) + torch.from_numpy(traces[-1].log_probs)
         complete = ids == self.special.eos
-        ended = (complete | (self.max_length[live.sentence] <= len(traces)).unsqueeze(1)) & log_prob.isfinite()
+        ended = (complete | (self.max_length[live.sentence] <= len(traces)).unsqueeze(1)) & (log_prob > float("-inf"))
         for row, slot in ended.nonzero().tolist():
             sentence = int(live.sentence[row])
             attention = None
@@ -242,4 +242,4 @@ class _Batch:
         """The rows of the sentences whose n best may still change."""
         top = live.log_prob.amax(1)
         hope = bound(top, self.max_length[live.sentence], self.options)
-        return (top.isfinite() & (hope > self.ends.least[live.sentence])).nonzero().squeeze(1)
+        return ((top > float("-inf")) & (hope > self.ends.least[live.sentence])).nonzero().squeeze(1)

@@ -7,9 +7,7 @@ from hypothesis import strategies as st
 from nmt.decoding.constraints import banned_ids, repeating
 
 EOS = 3
-rows = st.integers(0, 12).flatmap(
-    lambda t: st.lists(st.lists(st.integers(4, 6), min_size=t, max_size=t), min_size=1, max_size=4)
-)
+rows = st.integers(0, 12).flatmap(lambda t: st.lists(st.lists(st.integers(4, 6), min_size=t, max_size=t), min_size=1, max_size=4))
 
 
 @given(rows, st.integers(1, 4))

@@ -215,9 +215,10 @@ SYSTEMS: dict[str, dict[str, Any]] = {
 
 
 def make_model(system: str = "global", seed: int = 4) -> Seq2Seq:
+    """Far from uniform, so that sentences differ; rounding then grows from step to step, hence double."""
     torch.manual_seed(seed)
     model = Seq2Seq(ModelConfig.model_validate({**SIZES, **SYSTEMS[system]}), 12, 12).eval().double()
-    for parameter in model.parameters():  # far from uniform, so that sentences differ; what rounding does then grows from step to step, hence double
+    for parameter in model.parameters():
         parameter.data.mul_(4)
     return model
 
