@@ -6,16 +6,13 @@ import torch
 from torch import Tensor
 
 
-def banned_ids(
-    said: Tensor, too_short: Tensor, forbidden: Sequence[int], *, eos: int, ngram: int | None, vocabulary: int
-) -> Tensor:
+def banned_ids(said: Tensor, too_short: Tensor, forbidden: Sequence[int], *, eos: int, ngram: int | None) -> Tensor:
     """The ids that may not follow each of R hypotheses; some stand there several times.
 
     Args:
         said: [R, t], the ids so far. too_short: [R], True where <eos> may not come yet.
         forbidden: what may never come; at least one id.
         ngram: n, if no n-gram may come twice.
-        vocabulary: V. Where nothing of it is left, <eos> may come after all.
 
     Returns:
         [R, M].
@@ -26,11 +23,7 @@ def banned_ids(
         columns.append(torch.where(too_short, eos, forbidden[0]).unsqueeze(1))
     if ngram is not None:
         columns.append(repeating(said, ngram, filler=forbidden[0]))
-    banned = torch.cat(columns, 1)
-    if banned.shape[1] >= vocabulary:
-        stuck = torch.tensor([len(set(row)) == vocabulary for row in banned.tolist()])
-        banned = banned.masked_fill(stuck.unsqueeze(1) & (banned == eos), forbidden[0])
-    return banned
+    return torch.cat(columns, 1)
 
 
 def repeating(said: Tensor, n: int, filler: int) -> Tensor:

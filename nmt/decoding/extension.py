@@ -12,7 +12,6 @@ from nmt.config import DecodingConfig
 from nmt.errors import CheckpointError
 
 CHUNK = 128  # ids whose largest score stands for them all while the best are looked for
-
 BLOCK = 1 << 19  # scores that are normed together
 
 
@@ -26,6 +25,11 @@ class Extensions:
 
     ids: Tensor
     log_probs: Tensor
+
+    @property
+    def stuck(self) -> Tensor:
+        """[R], True where nothing may come."""
+        return ~(self.log_probs > float("-inf")).any(1)
 
     def force(self, ids: Tensor, scores: Tensor, norm: Tensor) -> "Extensions":
         """With nothing but `ids` [R] in the rows where they are not negative; scores [R, V], norm [R, 1]."""
@@ -92,11 +96,11 @@ def largest(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
 def draw(scores: Tensor, norm: Tensor, banned: Tensor, uniform: Tensor, options: DecodingConfig) -> Extensions:
     """One id a row, drawn by `uniform` [R] in [0, 1) from what the options leave; its log-probability is the model's."""
     allowed = scores.scatter(1, banned.to(scores.device), float("-inf"))
-    probabilities = likeliest(allowed, options).double().cpu()
+    probabilities = likeliest(allowed, options).cpu().double()
     cumulative = probabilities.cumsum(1)  # in the order of the ids, which rounding does not change
     # Beyond what is reached, so that an id without probability is never drawn.
     ids = torch.searchsorted(cumulative, uniform.unsqueeze(1) * cumulative[:, -1:], right=True).clamp(max=scores.shape[1] - 1)
-    return Extensions(ids, _log_probs(scores.gather(1, ids.to(scores.device)), norm))
+    return Extensions(ids, _log_probs(allowed.gather(1, ids.to(scores.device)), norm))
 
 
 def likeliest(scores: Tensor, options: DecodingConfig) -> Tensor:

@@ -197,7 +197,6 @@ class _Batch:
             self.special.forbidden,
             eos=self.special.eos,
             ngram=self.options.no_repeat_ngram,
-            vocabulary=scores.shape[1],
         )
         norm = log_norm(scores)
         if self.samples:
@@ -205,6 +204,8 @@ class _Batch:
             found = draw(scores, norm, banned, uniform, self.options)
         else:
             found = best(scores, norm, banned, self.beam)
+        if found.stuck.any():  # hardly ever: where all is forbidden, the sentence ends after all
+            found = found.force(torch.where(found.stuck, self.special.eos, -1), scores, norm)
         if t < self.prefix.shape[1]:
             found = found.force(self.prefix[sentence, t], scores, norm)
         return found.spread(alive)

@@ -21,12 +21,5 @@ def test_repeating_finds_each_ngram_that_would_come_again(said: list[list[int]],
 
 def test_what_is_too_short_may_not_end() -> None:
     said = torch.empty(2, 0, dtype=torch.long)
-    banned = banned_ids(said, torch.tensor([True, False]), (0, 2), eos=EOS, ngram=None, vocabulary=9)
+    banned = banned_ids(said, torch.tensor([True, False]), (0, 2), eos=EOS, ngram=None)
     assert [set(row) for row in banned.tolist()] == [{0, 2, EOS}, {0, 2}]
-
-
-def test_where_nothing_is_left_it_may_end() -> None:
-    """Ids 0 to 5: the second row has said both words that there are, the first only one of them."""
-    said = torch.tensor([[4, 4], [4, 5]])
-    banned = banned_ids(said, torch.tensor([True, True]), (0, 1, 2), eos=EOS, ngram=1, vocabulary=6)
-    assert [set(row) for row in banned.tolist()] == [{0, 1, 2, EOS, 4}, {0, 1, 2, 4, 5}]

@@ -162,6 +162,15 @@ def test_no_ngram_comes_twice() -> None:
     assert best.complete
 
 
+@pytest.mark.parametrize("method", ["beam", "sampling"])
+def test_where_nothing_is_left_a_sentence_ends(method: str) -> None:
+    """Four words are asked for, none of them twice, and there are two."""
+    values = {"method": method, "beam": 1, "no_repeat_ngram": 1, "min_length_ratio": 2}
+    ((best,),) = scripted(lambda *_: {A: 0.6, B: 0.3, EOS: 0.1}, [3], DecodingConfig.model_validate(values))
+    assert (sorted(best.ids), best.complete) == ([A, B], True)
+    assert best.token_log_probs[-1] == pytest.approx(log(0.1))
+
+
 def test_a_forced_prefix_costs_what_the_model_says() -> None:
     found = scripted(garden_path, [3, 3, 3], DecodingConfig(beam=2, length_penalty=0), prefixes=[(), (A,), (B, A)])
     assert [hypotheses[0].ids for hypotheses in found] == [[B], [A], [B, A]]
