@@ -156,7 +156,7 @@ def load_translator(
         ConfigError, DataError: the run's configuration, vocabularies or tokenizers are missing or damaged.
         ConfigError: an override is not of decoding, or not possible.
     """
-    given = [folder] if folder is None or isinstance(folder, Path) else [*folder]
+    given: list[Path | None] = [folder] if folder is None or isinstance(folder, Path) else [*folder] or [None]
     members = [find_member(path) for path in given] if checkpoint is None else [(find(given[0]), checkpoint)]
     run = members[0][0]
     config = load_config(run, [*overrides, *([] if beam is None else [f"decoding.beam={beam}"])])
