@@ -238,7 +238,9 @@ class DecodingConfig(Section):
     length_formula: LengthFormula = Field(
         "power", description="what divides the log-probability: power: length ** length_penalty; wu: ((5 + length) / 6) ** it"
     )
-    length_penalty: float = Field(1.0, ge=0, description="the exponent; 1 with power is the mean, 0 ranks by log-probability alone")
+    length_penalty: float = Field(
+        1.0, ge=0, le=10, description="the exponent; 1 with power is the mean, 0 ranks by log-probability alone"
+    )
     coverage_penalty: float = Field(
         0.0, ge=0, description="weight of the penalty on source tokens that were not looked at (Wu 2016)"
     )

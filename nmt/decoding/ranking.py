@@ -4,18 +4,20 @@ Raw log-probability and length come in apart, and there is no other formula: nei
 """
 
 from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
 from nmt.config import DecodingConfig, LengthFormula
 
+Lengths = TypeVar("Lengths", float, Tensor)
+
 LEAST_COVERED = 1.0e-3  # a source token that was never looked at costs 6.9 times the penalty, not infinitely much
 
 # length -> lp before the exponent; each is above 0 from length 1 on, and grows with the length.
-LENGTH_FORMULAS: dict[LengthFormula, Callable[[Tensor], Tensor]] = {
+LENGTH_FORMULAS: dict[LengthFormula, Callable[[Any], Any]] = {
     "power": lambda length: length,
     "wu": lambda length: (5 + length) / 6,
 }
@@ -23,13 +25,14 @@ LENGTH_FORMULAS: dict[LengthFormula, Callable[[Tensor], Tensor]] = {
 
 def rank(log_prob: float, length: int, attention: NDArray[np.float32] | None, options: DecodingConfig) -> float:
     """The score of what has ended: of so many tokens, <eos> counted, that looked at `attention` [T, S] (None without cp)."""
-    score = log_prob / float(length_penalty(torch.tensor(length), options))
+    score = log_prob / length_penalty(float(length), options)
     return score if attention is None else score + coverage_penalty(attention, options)
 
 
-def length_penalty(length: Tensor, options: DecodingConfig) -> Tensor:
+def length_penalty(length: Lengths, options: DecodingConfig) -> Lengths:
     """lp of `length` tokens. power: length ** alpha, with alpha = 1 the mean of the tokens; wu: ((5 + length) / 6) ** alpha."""
-    return LENGTH_FORMULAS[options.length_formula](length.double()) ** options.length_penalty
+    penalty: Lengths = LENGTH_FORMULAS[options.length_formula](length) ** options.length_penalty
+    return penalty
 
 
 def coverage_penalty(attention: NDArray[np.float32], options: DecodingConfig) -> float:

@@ -165,7 +165,7 @@ class _Batch:
         self.samples = options.method == "sampling"
         self.beam = n_best if self.samples else options.beam
         self.src_length = [sentence.src_length for sentence in sentences]
-        self.max_length = torch.tensor([sentence.max_length(options) for sentence in sentences])
+        self.max_length = torch.tensor([float(sentence.max_length(options)) for sentence in sentences], dtype=torch.double)
         self.min_length = torch.tensor([sentence.min_length(options) for sentence in sentences])
         self.prefix = torch.full((len(sentences), max(len(sentence.prefix) for sentence in sentences)), -1)
         for row, sentence in zip(self.prefix, sentences, strict=True):
@@ -204,8 +204,8 @@ class _Batch:
             found = draw(scores, norm, banned, uniform, self.options)
         else:
             found = best(scores, norm, banned, self.beam)
-        if found.stuck.any():  # hardly ever: where all is forbidden, the sentence ends after all
-            found = found.force(torch.where(found.stuck, self.special.eos, -1), scores, norm)
+        if (stuck := found.stuck).any():  # hardly ever: where all is forbidden, the sentence ends after all
+            found = found.force(torch.where(stuck, self.special.eos, -1), scores, norm)
         if t < self.prefix.shape[1]:
             found = found.force(self.prefix[sentence, t], scores, norm)
         return found.spread(alive)

@@ -47,6 +47,6 @@ options = st.builds(
 def test_nothing_exceeds_the_bound(options: DecodingConfig, said: int, steps: list[float], seed: int) -> None:
     """After `said` tokens, up to 8 more may come: each continuation is at most what was promised before it."""
     begun, max_length = -1.7, said + 8
-    promised = float(bound(torch.tensor([begun]), torch.tensor([max_length]), options))
+    promised = float(bound(torch.tensor([begun]), torch.tensor([float(max_length)]), options))
     attention = np.random.default_rng(seed).dirichlet([0.3] * 5, said + len(steps)).astype(np.float32)
     assert rank(begun + sum(steps), said + len(steps), attention, options) <= promised + 1e-6
