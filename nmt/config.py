@@ -30,6 +30,8 @@ ForcingSchedule = Literal["constant", "linear", "exponential", "inverse_sigmoid"
 LearningRateSchedule = Literal["constant", "inverse_sqrt", "linear", "cosine", "step", "plateau"]
 OptimizerName = Literal["adamw", "adam", "sgd", "adafactor"]
 Metric = Literal["bleu", "chrf", "loss"]
+DecodingMethod = Literal["beam", "sampling"]
+LengthFormula = Literal["power", "wu"]
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
 
 SIZED_SCORES: tuple[ScoreName, ...] = ("concat", "additive", "concat_shared")
@@ -231,10 +233,27 @@ class TrainingConfig(Section):
 
 
 class DecodingConfig(Section):
+    method: DecodingMethod = Field("beam", description="beam: the likeliest; sampling: drawn at random")
     beam: int = Field(5, ge=1, description="hypotheses kept; 1 is greedy")
-    length_penalty: float = Field(1.0, ge=0, description="rank by log-probability / length ** this; 0 ranks by log-probability")
+    length_formula: LengthFormula = Field(
+        "power", description="what divides the log-probability: power: length ** length_penalty; wu: ((5 + length) / 6) ** it"
+    )
+    length_penalty: float = Field(
+        1.0, ge=0, le=10, description="the exponent; 1 with power is the mean, 0 ranks by log-probability alone"
+    )
+    coverage_penalty: float = Field(
+        0.0, ge=0, description="weight of the penalty on source tokens that were not looked at (Wu 2016)"
+    )
+    min_length_ratio: float = Field(0.0, ge=0, description="do not end before this many times the source's tokens")
     max_length_ratio: float = Field(2.0, gt=0, description="stop at this many times the source's tokens, plus 10")
-    batch: int = Field(64, ge=1, description="sentences translated together")
+    no_repeat_ngram: int | None = Field(None, ge=1, description="no sequence of so many tokens comes twice in a translation")
+    forbid_unknown: bool = Field(False, description="never write <unk>")
+    temperature: float = Field(1.0, gt=0, description="sampling: below 1 the likely becomes likelier")
+    top_k: int | None = Field(None, ge=1, description="sampling: draw from so many of the likeliest tokens")
+    top_p: float = Field(1.0, gt=0, le=1, description="sampling: draw from the likeliest tokens that make up this probability")
+    seed: int = Field(1, ge=0, description="sampling: another seed, other draws; a sentence's follow from it and the seed alone")
+    batch: int = Field(64, ge=1, description="sentences translated together; fewer where they are long or the beam is wide")
+    max_source_tokens: int = Field(1000, ge=1, description="what is longer is cut there")
 
 
 class Config(Section):
@@ -342,6 +361,7 @@ def combination_faults(config: Config) -> list[str]:
         *_embedding_faults(config),
         *_output_faults(config),
         *_training_faults(config),
+        *_decoding_faults(config),
     ]
 
 
@@ -461,6 +481,18 @@ def _training_faults(config: Config) -> Iterator[str]:
         yield f"training.momentum, training.optimizer: momentum is of sgd, not of {training.optimizer}"
     if training.coverage_loss and config.model.attention.score == "none":
         yield "training.coverage_loss, model.attention.score: none has no weights to cover the source with"
+
+
+def _decoding_faults(config: Config) -> Iterator[str]:
+    decoding = config.decoding
+    low, high = decoding.min_length_ratio, decoding.max_length_ratio
+    if low > high:
+        yield f"decoding.min_length_ratio, decoding.max_length_ratio: the least {low:g} is above the most {high:g}"
+    if decoding.coverage_penalty and config.model.attention.score == "none":
+        yield "decoding.coverage_penalty, model.attention.score: none has no weights to cover the source with"
+    for key in ("temperature", "top_k", "top_p"):
+        if decoding.method == "beam" and getattr(decoding, key) != DecodingConfig.model_fields[key].default:
+            yield f"decoding.{key}, decoding.method: {key} is of sampling, not of beam"
 
 
 def _sizes(model: ModelConfig) -> str:

@@ -5,19 +5,21 @@ checkpoints/  journal.jsonl  curves.png  tensorboard/  evaluation/
 """
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.config import Config, DeviceName, dump, load
-from nmt.decoding.search import SearchOptions
+from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.translator import Translator
-from nmt.errors import CheckpointError, DataError
+from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.files import replacing, write_text
 from nmt.model.device import pick_device
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.corpus import MANIFEST, config_differences, load_manifest
-from nmt.text.tokenizers import Tokenizer, load_tokenizer
+from nmt.text.encoding import SIDES
+from nmt.text.tokenizers import Tokenizer, load_tokenizer, model_path
 from nmt.text.vocabulary import Vocabulary
-from nmt.training.checkpoint import Checkpoints, load_weights
+from nmt.training.checkpoint import MODEL, Checkpoints, load_weights
 
 RUNS = Path("runs")
 CONFIG, JOURNAL, CURVES, TENSORBOARD = "config.yaml", "journal.jsonl", "curves.png", "tensorboard"
@@ -72,9 +74,16 @@ def find(folder: Path | None) -> Path:
     return max(trained, key=lambda run: (run / "checkpoints" / "last.json").stat().st_mtime)
 
 
-def load_config(folder: Path) -> Config:
-    """Raises: ConfigError if it cannot be read."""
-    return load(folder / CONFIG)
+def load_config(folder: Path, overrides: Sequence[str] = ()) -> Config:
+    """The configuration of a run, `decoding.key=value` overrides applied: what else there is, its weights depend on.
+
+    Raises:
+        ConfigError: it cannot be read, or an override is not of decoding, or not possible.
+    """
+    for override in overrides:
+        if not override.strip().startswith("decoding."):
+            raise ConfigError(f"--set {override}: a trained run takes decoding.KEY=VALUE alone")
+    return load(folder / CONFIG, overrides)
 
 
 def load_vocabularies(folder: Path) -> tuple[Vocabulary, Vocabulary]:
@@ -115,24 +124,70 @@ def find_checkpoint(folder: Path) -> Path:
     return checkpoint
 
 
-def load_translator(
-    folder: Path, *, checkpoint: Path | None = None, device: DeviceName = "auto", beam: int | None = None
-) -> Translator:
-    """The model of a run, ready to translate: that of `checkpoint`, or the best.
+def find_member(path: Path | None) -> tuple[Path, Path]:
+    """The run and the checkpoint to translate with: `path` is a run, whose best is taken, or one of a run's checkpoints.
 
     Raises:
-        CheckpointError: the folder holds no run, or no checkpoint that can be read.
-        ConfigError, DataError: the run's configuration, vocabularies or tokenizers are missing or damaged.
+        CheckpointError: it is neither.
     """
-    config = load_config(find(folder))
-    checkpoint = checkpoint or find_checkpoint(folder)
-    model = build_model(folder, config)
-    load_weights(checkpoint, model)
-    decoding = config.decoding
+    if path is not None and (path / MODEL).exists() and holds_run(run := path.resolve().parent.parent):
+        return run, path
+    run = find(path)
+    return run, find_checkpoint(run)
+
+
+def load_translator(
+    folder: Path | Sequence[Path] | None = None,
+    *,
+    checkpoint: Path | None = None,
+    device: DeviceName = "auto",
+    beam: int | None = None,
+    overrides: Sequence[str] = (),
+) -> Translator:
+    """The model of a run (default: the one trained last), ready to translate.
+
+    Args:
+        folder: a run, or one of its checkpoints; several of them are an ensemble, which decodes as the first is configured.
+        checkpoint: what to take of a single run in place of its best.
+        beam: in place of decoding.beam. overrides: `decoding.key=value`, in place of the run's configuration.
+
+    Raises:
+        CheckpointError: a folder holds no run, or no checkpoint that can be read; or the vocabularies of an ensemble differ.
+        ConfigError, DataError: the run's configuration, vocabularies or tokenizers are missing or damaged.
+        ConfigError: an override is not of decoding, or not possible.
+    """
+    given: list[Path | None] = [folder] if folder is None or isinstance(folder, Path) else [*folder] or [None]
+    members = [find_member(path) for path in given] if checkpoint is None else [(find(given[0]), checkpoint)]
+    run = members[0][0]
+    config = load_config(run, [*overrides, *([] if beam is None else [f"decoding.beam={beam}"])])
+    for other, _ in members[1:]:
+        _check_alike(run, other)
+    models = [_load_model(*member).to(pick_device(device)) for member in members]
     return Translator(
-        model.to(pick_device(device)),
-        tokenizers=load_tokenizers(folder, config),
-        vocabularies=load_vocabularies(folder),
-        options=SearchOptions(beam or decoding.beam, decoding.length_penalty, decoding.max_length_ratio),
-        batch_size=decoding.batch,
+        models[0] if len(models) == 1 else Ensemble(models),
+        tokenizers=load_tokenizers(run, config),
+        vocabularies=load_vocabularies(run),
+        options=config.decoding,
     )
+
+
+def _load_model(run: Path, checkpoint: Path) -> Seq2Seq:
+    model = build_model(run, load_config(run))
+    load_weights(checkpoint, model)
+    return model
+
+
+def _check_alike(run: Path, other: Path) -> None:
+    """Raises: CheckpointError if what the models read and write is not the same."""
+    configs, folders = (load_config(run), load_config(other)), (run, other)
+    tokenizers = [load_tokenizers(folder, config) for folder, config in zip(folders, configs, strict=True)]
+    vocabularies = [load_vocabularies(folder) for folder in folders]
+    for i, (side, name) in enumerate(zip(SIDES, ("source", "target"), strict=True)):
+        subwords = [path.read_bytes() if path.exists() else b"" for path in (model_path(folder, side) for folder in folders)]
+        alike = {
+            "tokenizer": tokenizers[0][i].signature == tokenizers[1][i].signature and subwords[0] == subwords[1],
+            "vocabulary": [*vocabularies[0][i]] == [*vocabularies[1][i]],
+        }
+        for what, is_alike in alike.items():
+            if not is_alike:
+                raise CheckpointError(f"{other}: its {name} {what} is not that of {run}; only runs on the same data go together")

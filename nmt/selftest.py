@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from nmt.config import Config, DeviceName
-from nmt.decoding.search import SearchOptions
+from nmt.config import Config, DecodingConfig, DeviceName
 from nmt.decoding.translator import search_batch
 from nmt.errors import ConfigError
 from nmt.model.device import pick_device
@@ -151,6 +150,6 @@ def _answer(source: Sequence[int]) -> list[int]:
 
 def _exact_match(model: Seq2Seq, sources: Sequence[list[int]]) -> float:
     model.eval()
-    found = search_batch(model, sources, SearchOptions(beam=1))
+    found = search_batch(model, sources, DecodingConfig(beam=1))
     model.train()
     return float(np.mean([hypotheses[0].ids == _answer(source) for hypotheses, source in zip(found, sources, strict=True)]))

@@ -7,7 +7,6 @@ import torch
 
 from nmt import runs
 from nmt.config import Config, Metric
-from nmt.decoding.search import SearchOptions
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.model.seq2seq import Seq2Seq
@@ -42,8 +41,7 @@ class Validator:
             model,
             tokenizers=runs.load_tokenizers(folder, config),
             vocabularies=runs.load_vocabularies(folder),
-            options=SearchOptions(beam=1, max_length_ratio=config.decoding.max_length_ratio),
-            batch_size=config.decoding.batch,
+            options=config.decoding.model_copy(update={"method": "beam", "beam": 1}),
         )
 
     def validate(self) -> Validation:

@@ -1,66 +1,59 @@
-"""Beam search; greedy search is beam 1.
+"""Beam search; greedy search is beam 1, and sampling is a beam whose hypotheses go their own ways.
 
 A sentence has K hypotheses. At each step every live one is extended by every token, the best K of all extensions are kept, and
 those that end in <eos> are set aside: they are finished, and their place in the beam stays empty. So a beam of 1 is greedy search.
-Raw log-probability and length are kept apart, and one formula ranks all: log_prob / length ** length_penalty. What had to be cut at
-the maximum length comes after all that ended by itself.
+Within a step all are equally long, so log-probability alone decides; what has ended is ranked by one formula (`ranking`). What had
+to be cut at the maximum length comes after all that ended by itself. A sentence leaves the batch when no live hypothesis of it can
+still be among those asked for.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Protocol, Self, TypeVar
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from nmt.config import DecodingConfig
+from nmt.decoding.constraints import banned_ids
+from nmt.decoding.extension import Extensions, best, draw, log_norm
+from nmt.decoding.hypothesis import End, Ends, Hypothesis, Trace, trace_attention, trace_back
+from nmt.decoding.ranking import bound, rank
 
-@dataclass(frozen=True)
-class SearchOptions:
-    """How to search.
-
-    Attributes:
-        beam: K, hypotheses kept.
-        length_penalty: the exponent of the length in the ranking; 0 ranks by log-probability.
-        max_length_ratio: a hypothesis is cut at this many times the source length plus 10, in tokens.
-        n_best: hypotheses returned, at most `beam`.
-    """
-
-    beam: int = 5
-    length_penalty: float = 1.0
-    max_length_ratio: float = 2.0
-    n_best: int = 1
+ROOM = 10  # tokens that any translation may have, however short the source
 
 
 @dataclass(frozen=True)
 class SpecialIds:
-    """The ids that search must know: where a hypothesis begins and ends, and what it never contains."""
+    """The ids that search must know: where a hypothesis begins and ends, and what it never contains (one id at least)."""
 
     sos: int
     eos: int
-    forbidden: tuple[int, ...] = ()
+    forbidden: tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Hypothesis:
-    """A translation that search has found.
+class Sentence:
+    """What search must know of a sentence.
 
     Attributes:
-        ids: without <sos> and <eos>.
-        log_prob: of the ids and <eos>, in nats.
-        token_log_probs: of each id, and of <eos> if it is complete; `log_prob` is their sum.
-        score: what it was ranked by.
-        attention: [T, S], a row for each id, and one for <eos> if it is complete.
-        complete: False if it was cut at the maximum length.
+        src_length: S, <eos> counted.
+        prefix: the ids its translations begin with.
+        key: with the seed, all that its draws follow from.
     """
 
-    ids: list[int]
-    log_prob: float
-    token_log_probs: list[float]
-    score: float
-    attention: NDArray[np.float32]
-    complete: bool
+    src_length: int
+    prefix: Sequence[int] = ()
+    key: Sequence[int] = ()
+
+    def max_length(self, options: DecodingConfig) -> int:
+        """Tokens at which a hypothesis is cut; there is room after a prefix too."""
+        return max(int(options.max_length_ratio * self.src_length), len(self.prefix)) + ROOM
+
+    def min_length(self, options: DecodingConfig) -> int:
+        """Tokens before which <eos> may not come."""
+        return int(options.min_length_ratio * (self.src_length - 1))
 
 
 class Rows(Protocol):
@@ -72,153 +65,182 @@ class Rows(Protocol):
 
 State = TypeVar("State", bound=Rows)
 Looked = TypeVar("Looked", bound=Rows)
+Looked_contra = TypeVar("Looked_contra", bound=Rows, contravariant=True)
+State_co = TypeVar("State_co", bound=Rows, covariant=True)
 
-# (ids [R], state, memory) -> log-probabilities [R, V], attention weights [R, S], next state
-Step = Callable[[Tensor, State, Looked], tuple[Tensor, Tensor, State]]
+
+class Stepped(Protocol[State_co]):
+    """One step: vectors [b * K, R] to score the vocabulary with, attention weights [b * K, S], and the next state."""
+
+    @property
+    def vector(self) -> Tensor: ...
+
+    @property
+    def attention(self) -> Tensor: ...
+
+    @property
+    def state(self) -> State_co: ...
+
+
+class Model(Protocol[State, Looked_contra]):
+    """What search asks: a `Seq2Seq`, several of them, or a table of probabilities."""
+
+    @property
+    def device(self) -> torch.device: ...
+
+    def step(self, ids: Tensor, state: State, memory: Looked_contra) -> Stepped[State]:
+        """After the tokens `ids` [b * K], in the states of as many hypotheses; `memory` is of b sentences, a row each."""
+
+    def scores(self, vectors: Tensor) -> Tensor:
+        """[R', R] -> [R', V], log-probabilities up to a number for each row."""
 
 
 @dataclass(frozen=True)
-class _Trace:
-    """One step of the sentences that were live then: back-pointers, from which tokens and attention are read at the end.
+class _Live:
+    """The b sentences under way after t steps, and the K hypotheses of each.
 
     Attributes:
-        position: sentence -> its row in the arrays below.
-        tokens, parents: [b, K], the token appended, and the slot of the hypothesis it was appended to.
-        log_prob: [b, K], of the hypotheses with it.
-        attention: [b, K, S], by slot of the parent.
+        sentence: [b], their places in the batch.
+        log_prob: [b, K], -inf where a hypothesis has ended, or none has begun.
+        said: [b, K, t], the ids so far; empty unless n-grams may not be repeated.
     """
 
-    position: dict[int, int]
-    tokens: NDArray[np.int64]
-    parents: NDArray[np.int64]
-    log_prob: NDArray[np.float32]
-    attention: NDArray[np.float32]
+    sentence: Tensor
+    log_prob: Tensor
+    said: Tensor
 
+    def __len__(self) -> int:
+        return len(self.sentence)
 
-@dataclass(frozen=True)
-class _End:
-    """Where a hypothesis ended: in which slot of which step, counted from 0."""
-
-    score: float
-    log_prob: float
-    step: int
-    slot: int
-    complete: bool
-
-
-@dataclass(frozen=True)
-class _Sentence:
-    """A sentence under way: its place in the batch, S, its longest translation, and the hypotheses that have ended."""
-
-    index: int
-    src_length: int
-    max_length: int
-    ends: list[_End] = field(default_factory=list)
-
-
-def rank(log_prob: float, length: int, length_penalty: float) -> float:
-    """What hypotheses are ranked by; `length` counts <eos>."""
-    return log_prob / float(length**length_penalty)
+    def select(self, rows: Tensor) -> "_Live":
+        """The sentences in the rows [R]."""
+        return _Live(self.sentence[rows], self.log_prob[rows], self.said[rows])
 
 
 def search(
-    step: Step[State, Looked], state: State, memory: Looked, src_lengths: Sequence[int], special: SpecialIds, options: SearchOptions
+    model: Model[State, Looked],
+    state: State,
+    memory: Looked,
+    sentences: Sequence[Sentence],
+    special: SpecialIds,
+    options: DecodingConfig,
+    n_best: int = 1,
 ) -> list[list[Hypothesis]]:
     """Translate a batch.
 
     Args:
-        step: the model. state, memory: of B sentences, a row each. src_lengths: [B], in tokens.
+        state, memory: of the B `sentences`, a row each.
+        n_best: hypotheses returned, at most the beam; so many are drawn in sampling.
 
     Returns:
-        for each sentence its `n_best` hypotheses, best first.
+        for each sentence its `n_best` hypotheses (fewer where there are no more), best first.
+
+    Raises:
+        CheckpointError: the model's scores are not numbers.
     """
-    sentences = [_Sentence(i, length, int(options.max_length_ratio * length) + 10) for i, length in enumerate(src_lengths)]
-    traces: list[_Trace] = []
-    live, n_rows_read = sentences, 0
-    rows = torch.arange(len(live)).repeat_interleave(options.beam)
-    ids, log_prob = torch.full((len(rows),), special.sos), _first_log_probs(len(live), options.beam)
-    while live:
-        state = state.select(rows)
-        if len(rows) != n_rows_read:  # the K hypotheses of a sentence read the same memory: it moves only when sentences leave
-            memory, n_rows_read = memory.select(rows), len(rows)
-        log_probs, attention, state = step(ids, state, memory)
-        best, parents, tokens = extend(log_probs, log_prob.to(log_probs.device), special.forbidden)
-        position = {sentence.index: row for row, sentence in enumerate(live)}
-        weights = attention.float().view(len(live), options.beam, -1).cpu().numpy()
-        traces.append(_Trace(position, tokens.cpu().numpy(), parents.cpu().numpy(), best.cpu().numpy(), weights))
-        log_prob = _set_ended_aside(live, best.cpu(), traces, special.eos, options)
-        staying = [row for row, sentence in enumerate(live) if not _is_done(sentence, log_prob[row], options)]
-        live, log_prob = [live[row] for row in staying], log_prob[staying]
-        rows = (parents[staying] + torch.tensor(staying, device=parents.device).unsqueeze(1) * options.beam).flatten()
-        ids = tokens[staying].flatten()
-    return [[_trace_back(sentence, end, traces) for end in _best_ends(sentence, options)] for sentence in sentences]
+    batch = _Batch(sentences, special, options, n_best)
+    traces: list[Trace] = []
+    live, ids = batch.start(), torch.full((len(sentences) * batch.beam,), special.sos)
+    rows = torch.arange(len(sentences)).repeat_interleave(batch.beam)
+    while len(live):
+        state = state.select(rows.to(model.device))
+        stepped = model.step(ids.to(model.device), state, memory)
+        found = batch.extend(model, stepped.vector, live, len(traces))
+        traces.append(batch.choose(found, live, stepped.attention))
+        live = batch.advance(live, traces)
+        staying = batch.undecided(live)
+        if len(staying) < len(live):
+            memory = memory.select(staying.to(model.device))
+        # A hypothesis goes on from the state of the one it extends.
+        rows = (torch.from_numpy(traces[-1].parents)[staying] + batch.beam * staying.unsqueeze(1)).flatten()
+        ids, state, live = torch.from_numpy(traces[-1].ids)[staying].flatten(), stepped.state, live.select(staying)
+    return [[trace_back(traces, end, batch.src_length[end.sentence]) for end in ends] for ends in batch.ends.best]
 
 
-def extend(log_probs: Tensor, log_prob: Tensor, forbidden: Sequence[int]) -> tuple[Tensor, Tensor, Tensor]:
-    """The best K extensions of each sentence's K hypotheses.
+class _Batch:
+    """What does not change while a batch of B sentences is searched, and what has ended."""
 
-    Args:
-        log_probs: [b * K, V], of the next token. log_prob: [b, K], of the hypotheses; -inf where there is none.
+    def __init__(self, sentences: Sequence[Sentence], special: SpecialIds, options: DecodingConfig, n_best: int) -> None:
+        self.special, self.options = special, options
+        self.samples = options.method == "sampling"
+        self.beam = n_best if self.samples else options.beam
+        self.src_length = [sentence.src_length for sentence in sentences]
+        self.max_length = torch.tensor([float(sentence.max_length(options)) for sentence in sentences], dtype=torch.double)
+        self.min_length = torch.tensor([sentence.min_length(options) for sentence in sentences])
+        self.prefix = torch.full((len(sentences), max(len(sentence.prefix) for sentence in sentences)), -1)
+        for row, sentence in zip(self.prefix, sentences, strict=True):
+            row[: len(sentence.prefix)] = torch.tensor(sentence.prefix, dtype=torch.long)
+        self.draws = [self._draw(sentence) for sentence in sentences] if self.samples else []
+        self.ends = Ends(len(sentences), n_best)
 
-    Returns:
-        log-probability, slot of the hypothesis extended, and token: [b, K] each, best first.
-    """
-    n_sentences, beam = log_prob.shape
-    if forbidden:
-        log_probs[:, list(forbidden)] = float("-inf")
-    # The K best of each row hold the K best of all rows: no need to sort K * V candidates.
-    row_best, row_tokens = log_probs.topk(min(beam, log_probs.shape[1]), dim=-1)  # [b * K, k]
-    width = row_best.shape[1]
-    candidates = (log_prob.unsqueeze(2) + row_best.view(n_sentences, beam, width)).flatten(1)  # [b, K * k]
-    best, chosen = candidates.topk(beam, dim=-1)  # [b, K]
-    return best, chosen // width, row_tokens.view(n_sentences, -1).gather(1, chosen)
+    def _draw(self, sentence: Sentence) -> Tensor:
+        """[K, T]: what a sample is drawn with depends neither on the batch nor on the number of samples."""
+        random = np.random.default_rng([self.options.seed, *sentence.key])
+        return torch.from_numpy(random.random((self.beam, sentence.max_length(self.options))))
 
+    def start(self) -> _Live:
+        """One hypothesis a sentence, the empty one; in sampling, K of them."""
+        n_sentences = len(self.src_length)
+        log_prob = torch.full((n_sentences, self.beam), float("-inf"), dtype=torch.double)
+        log_prob[:, : self.beam if self.samples else 1] = 0
+        return _Live(torch.arange(n_sentences), log_prob, torch.empty(n_sentences, self.beam, 0, dtype=torch.long))
 
-def _first_log_probs(n_sentences: int, beam: int) -> Tensor:
-    """One hypothesis a sentence, the empty one."""
-    log_prob = torch.full((n_sentences, beam), float("-inf"))
-    log_prob[:, 0] = 0
-    return log_prob
+    def extend(self, model: Model[State, Looked], vectors: Tensor, live: _Live, t: int) -> Extensions:
+        """How the hypotheses may go on after t tokens: [b, K, k]."""
+        alive = live.log_prob > float("-inf")
+        rows = alive.flatten().nonzero().squeeze(1)  # [R], for what has ended needs no words
+        scores = model.scores(vectors if len(rows) == len(vectors) else vectors[rows.to(vectors.device)])
+        sentence = live.sentence.repeat_interleave(self.beam)[rows]
+        banned = banned_ids(
+            live.said.flatten(0, 1)[rows],
+            self.min_length[sentence] > t,
+            self.special.forbidden,
+            eos=self.special.eos,
+            ngram=self.options.no_repeat_ngram,
+        )
+        norm = log_norm(scores)
+        if self.samples:
+            uniform = torch.stack([self.draws[i][:, t] for i in live.sentence.tolist()])[alive]
+            found = draw(scores, norm, banned, uniform, self.options)
+        else:
+            found = best(scores, norm, banned, self.beam)
+        if (stuck := found.stuck).any():  # hardly ever: where all is forbidden, the sentence ends after all
+            found = found.force(torch.where(stuck, self.special.eos, -1), scores, norm)
+        if t < self.prefix.shape[1]:
+            found = found.force(self.prefix[sentence, t], scores, norm)
+        return found.spread(alive)
 
+    def choose(self, found: Extensions, live: _Live, attention: Tensor) -> Trace:
+        """The K extensions of each sentence that are kept; in sampling, one of each hypothesis."""
+        k = found.ids.shape[2]
+        total = (live.log_prob.unsqueeze(2) + found.log_probs).flatten(1)  # [b, K * k]
+        chosen = torch.arange(self.beam).expand(len(live), -1) if self.samples else total.topk(self.beam).indices
+        ids, log_probs = (part.flatten(1).gather(1, chosen) for part in (found.ids, found.log_probs))
+        position = torch.full((len(self.src_length),), -1)
+        position[live.sentence] = torch.arange(len(live))
+        weights = attention.float().cpu().unflatten(0, (len(live), -1))
+        return Trace(position.numpy(), ids.numpy(), (chosen // k).numpy(), log_probs.numpy(), weights.numpy())
 
-def _set_ended_aside(live: Sequence[_Sentence], best: Tensor, traces: Sequence[_Trace], eos: int, options: SearchOptions) -> Tensor:
-    """Note the hypotheses that ended with this step, by <eos> or by the maximum length; the log-probabilities of the others."""
-    length, values = len(traces), best.tolist()
-    complete = traces[-1].tokens == eos  # [b, K]
-    ended = complete | np.array([[length >= sentence.max_length] for sentence in live])
-    for row, slot in zip(*ended.nonzero(), strict=True):
-        log_prob = values[row][slot]
-        if log_prob > float("-inf"):
-            score = rank(log_prob, length, options.length_penalty)
-            live[row].ends.append(_End(score, log_prob, length - 1, int(slot), bool(complete[row, slot])))
-    return best.masked_fill(torch.from_numpy(ended), float("-inf"))
+    def advance(self, live: _Live, traces: Sequence[Trace]) -> _Live:
+        """The hypotheses with what was chosen; those that ended with it, by <eos> or by the maximum length, are set aside."""
+        ids, parents = torch.from_numpy(traces[-1].ids), torch.from_numpy(traces[-1].parents)
+        log_prob = live.log_prob.gather(1, parents) + torch.from_numpy(traces[-1].log_probs)
+        complete = ids == self.special.eos
+        ended = (complete | (self.max_length[live.sentence] <= len(traces)).unsqueeze(1)) & (log_prob > float("-inf"))
+        for row, slot in ended.nonzero().tolist():
+            sentence = int(live.sentence[row])
+            attention = None
+            if self.options.coverage_penalty:
+                attention = trace_attention(traces, sentence, slot, self.src_length[sentence])
+            score = rank(float(log_prob[row, slot]), len(traces), attention, self.options)
+            self.ends.add(End(sentence, score, float(log_prob[row, slot]), len(traces) - 1, slot, bool(complete[row, slot])))
+        said = live.said
+        if self.options.no_repeat_ngram is not None:
+            said = torch.cat([said.gather(1, parents.unsqueeze(2).expand(-1, -1, said.shape[2])), ids.unsqueeze(2)], 2)
+        return _Live(live.sentence, log_prob.masked_fill(ended, float("-inf")), said)
 
-
-def _is_done(sentence: _Sentence, log_prob: Tensor, options: SearchOptions) -> bool:
-    """Whether no live hypothesis can still be among the n best: log-probability only falls, so its rank is bounded."""
-    alive = float(log_prob.max())
-    if alive == float("-inf"):
-        return True
-    ends = _best_ends(sentence, options)
-    if len(ends) < options.n_best:
-        return False
-    return ends[-1].score >= rank(alive, sentence.max_length, options.length_penalty)
-
-
-def _best_ends(sentence: _Sentence, options: SearchOptions) -> list[_End]:
-    return sorted(sentence.ends, key=lambda end: (not end.complete, -end.score))[: options.n_best]
-
-
-def _trace_back(sentence: _Sentence, end: _End, traces: Sequence[_Trace]) -> Hypothesis:
-    """Follow the back-pointers from the end for tokens and attention."""
-    ids, log_probs, attention, slot = [], [], [], end.slot
-    for trace in reversed(traces[: end.step + 1]):
-        row = trace.position[sentence.index]
-        parent = int(trace.parents[row, slot])
-        ids.append(int(trace.tokens[row, slot]))
-        log_probs.append(float(trace.log_prob[row, slot]))
-        attention.append(trace.attention[row, parent])
-        slot = parent
-    tokens = ids[::-1][:-1] if end.complete else ids[::-1]
-    steps = np.diff(log_probs[::-1], prepend=0.0).tolist()
-    return Hypothesis(tokens, end.log_prob, steps, end.score, np.stack(attention[::-1])[:, : sentence.src_length], end.complete)
+    def undecided(self, live: _Live) -> Tensor:
+        """The rows of the sentences whose n best may still change."""
+        top = live.log_prob.amax(1)
+        hope = bound(top, self.max_length[live.sentence], self.options)
+        return ((top > float("-inf")) & (hope > self.ends.least[live.sentence])).nonzero().squeeze(1)

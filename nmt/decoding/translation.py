@@ -20,6 +20,7 @@ class Translation:
         token_log_probs: a number for each row of `attention`; `log_prob` is their sum.
         attention: [T, S], a row for each token (and one for <eos> if `complete`), the last column belonging to <eos>.
         complete: False if it was cut at the maximum length.
+        src_cut: whether the source was longer than decoding.max_source_tokens: what stands beyond was not read.
     """
 
     source: str
@@ -31,6 +32,7 @@ class Translation:
     token_log_probs: tuple[float, ...] = ()
     attention: NDArray[np.float32] | None = None
     complete: bool = True
+    src_cut: bool = False
 
     @property
     def attended(self) -> tuple[list[str], list[str]]:

@@ -1,57 +1,117 @@
 """The translator: raw text in, raw text out."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from threading import Lock
 
 import torch
-from torch import Tensor
 
-from nmt.decoding.search import Hypothesis, SearchOptions, SpecialIds, search
+from nmt.config import DecodingConfig
+from nmt.decoding.ensemble import Ensemble
+from nmt.decoding.hypothesis import Hypothesis
+from nmt.decoding.search import Sentence, SpecialIds, search
 from nmt.decoding.translation import Translation
 from nmt.decoding.unknown import replace_unknown
-from nmt.model.attention import Memory
-from nmt.model.decoder import DecoderState
+from nmt.errors import ConfigError, DataError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.batching import pad_sources
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import EOS, PAD, SOS, SPECIALS, UNK, Vocabulary
 
-MOST_TOKENS = 1 << 13  # of a batch of sources, with padding: a few very long sentences do not fill the memory
+# Of a batch: source tokens with padding, as often as there are hypotheses to look at them. What search remembers grows with it.
+MOST_TOKENS = 1 << 15
+LEAST_TOKENS = 16  # what a shorter sentence counts for, so that there are not too many hypotheses whose next words are scored
 SPECIAL_IDS = SpecialIds(sos=SOS, eos=EOS, forbidden=(PAD, SOS))
+WITHOUT_UNKNOWN = replace(SPECIAL_IDS, forbidden=(PAD, SOS, UNK))
 
 
 class Translator:
-    """A model with the tokenizers and vocabularies of its two languages. The model is put into evaluation mode."""
+    """A model, or an ensemble, with the tokenizers and vocabularies of its two languages. It is put into evaluation mode.
+
+    Several threads may use it at once.
+    """
 
     def __init__(
         self,
-        model: Seq2Seq,
+        model: Seq2Seq | Ensemble,
         *,
         tokenizers: tuple[Tokenizer, Tokenizer],
         vocabularies: tuple[Vocabulary, Vocabulary],
-        options: SearchOptions,
-        batch_size: int = 64,
+        options: DecodingConfig,
     ) -> None:
-        """`tokenizers` and `vocabularies` are (source, target); `batch_size` is in sentences."""
+        """`tokenizers` and `vocabularies` are (source, target)."""
         self.model = model.eval()
         self.src_tokenizer, self.tgt_tokenizer = tokenizers
         self.src_vocabulary, self.tgt_vocabulary = vocabularies
-        self.options, self.batch_size = options, batch_size
+        self.options = options
+        self._tokenizing = Lock()  # spaCy keeps the words it meets
 
-    def translate(self, texts: Sequence[str]) -> list[Translation]:
-        """One translation a text, in the same order; an empty text gives an empty one."""
-        translations = [Translation(text) for text in texts]
-        sources = self.src_tokenizer.split_all(texts)
-        for chosen in self._plan([len(tokens) for tokens in sources]):
-            ids = [self.src_vocabulary.ids(sources[i]) for i in chosen]
-            for i, hypotheses in zip(chosen, search_batch(self.model, ids, self.options), strict=True):
-                translations[i] = self._to_translation(texts[i], sources[i], hypotheses[0])
-        return translations
+    def translate(self, texts: Sequence[str], prefixes: Sequence[str] | None = None) -> list[Translation]:
+        """One translation a text, in the same order; an empty text gives an empty one.
 
-    def _plan(self, lengths: Sequence[int]) -> Iterator[list[int]]:
+        Args:
+            prefixes: what each translation begins with, as raw text.
+
+        Raises:
+            DataError: a prefix has a word that is not in the vocabulary.
+        """
+        return [translations[0] for translations in self.translate_n_best(texts, 1, prefixes)]
+
+    def translate_n_best(self, texts: Sequence[str], n: int, prefixes: Sequence[str] | None = None) -> list[list[Translation]]:
+        """The n best translations of each text, best first, or n samples of it; an empty text has one, which is empty.
+
+        Raises:
+            ConfigError: the beam is not as wide as `n`.
+            DataError: a prefix has a word that is not in the vocabulary.
+        """
+        beam = self._beam(n)
+        found = [[Translation(text)] for text in texts]
+        with self._tokenizing:
+            whole = self.src_tokenizer.split_all(texts)
+        begun = self._prefix_ids(texts, prefixes)
+        sources = [tokens[: self.options.max_source_tokens] for tokens in whole]
+        for chosen in self._plan([len(tokens) for tokens in sources], beam):
+            src = [self.src_vocabulary.ids(sources[i]) for i in chosen]
+            hypotheses = search_batch(self.model, src, self.options, n_best=n, prefixes=[begun[i] for i in chosen])
+            for i, best in zip(chosen, hypotheses, strict=True):
+                translations = [self._to_translation(texts[i], sources[i], hypothesis) for hypothesis in best]
+                is_cut = len(sources[i]) < len(whole[i])
+                found[i] = [replace(one, src_cut=True) for one in translations] if is_cut else translations
+        return found
+
+    def _beam(self, n: int) -> int:
+        """The hypotheses of a sentence that are searched for its `n` best."""
+        if n < 1:
+            raise ConfigError(f"{n} translations of a sentence: ask for at least one")
+        if self.options.method == "sampling":
+            return n
+        if n > self.options.beam:
+            raise ConfigError(
+                f"{n} translations of a sentence: the beam keeps {self.options.beam}; set decoding.beam to {n} or more"
+            )
+        return self.options.beam
+
+    def _prefix_ids(self, texts: Sequence[str], prefixes: Sequence[str] | None) -> list[list[int]]:
+        if prefixes is None:
+            return [[] for _ in texts]
+        if len(prefixes) != len(texts):
+            raise DataError(f"{len(prefixes)} prefixes for {len(texts)} texts: give one for each, which may be empty")
+        with self._tokenizing:
+            tokens = self.tgt_tokenizer.split_all(prefixes)
+        for prefix, parts in zip(prefixes, tokens, strict=True):
+            unknown = [part for part in parts if part not in self.tgt_vocabulary]
+            if unknown:
+                raise DataError(
+                    f"prefix {prefix!r}: {self.tgt_tokenizer.join(unknown[:1])!r} is not in the vocabulary of the target"
+                )
+        return [self.tgt_vocabulary.ids(parts) for parts in tokens]
+
+    def _plan(self, lengths: Sequence[int], beam: int) -> Iterator[list[int]]:
         """Sentences of like length are searched together: little padding, and they end together. Empty ones are in no batch."""
         batch: list[int] = []
         for i in sorted((i for i, length in enumerate(lengths) if length), key=lambda i: lengths[i]):
-            if batch and (len(batch) == self.batch_size or (len(batch) + 1) * lengths[i] > MOST_TOKENS):
+            tokens = (len(batch) + 1) * beam * max(lengths[i], LEAST_TOKENS)
+            if batch and (len(batch) == self.options.batch or tokens > MOST_TOKENS):
                 yield batch
                 batch = []
             batch.append(i)
@@ -75,13 +135,22 @@ class Translator:
 
 
 @torch.inference_mode()
-def search_batch(model: Seq2Seq, src: Sequence[Sequence[int]], options: SearchOptions) -> list[list[Hypothesis]]:
-    """Hypotheses for sentences given as ids without special tokens; the model is in evaluation mode."""
-
-    def step(ids: Tensor, state: DecoderState, memory: Memory) -> tuple[Tensor, Tensor, DecoderState]:
-        output = model.step(ids.to(model.device), state, memory)
-        return model.output.log_probs(output.vector), output.attention, output.state
-
+def search_batch(
+    model: Seq2Seq | Ensemble,
+    src: Sequence[Sequence[int]],
+    options: DecodingConfig,
+    *,
+    n_best: int = 1,
+    prefixes: Sequence[Sequence[int]] | None = None,
+) -> list[list[Hypothesis]]:
+    """Hypotheses for sentences, and what they begin with, given as ids without special tokens; the model is in evaluation mode."""
     padded, lengths = pad_sources(src)
+    begun = prefixes if prefixes is not None else [()] * len(src)
+    # What is drawn for a sentence follows from it and the seed: not from its place among others, nor from who else is in its batch.
+    sentences = [Sentence(n, prefix, key=ids) for n, prefix, ids in zip(lengths.tolist(), begun, src, strict=True)]
+    special = WITHOUT_UNKNOWN if options.forbid_unknown else SPECIAL_IDS
+    if isinstance(model, Ensemble):
+        memories = model.encode(padded.to(model.device), lengths)
+        return search(model, model.start(memories), memories, sentences, special, options, n_best)
     memory = model.encode(padded.to(model.device), lengths)
-    return search(step, model.start(memory), memory, lengths.tolist(), SPECIAL_IDS, options)
+    return search(model, model.start(memory), memory, sentences, special, options, n_best)

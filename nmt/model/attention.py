@@ -5,7 +5,7 @@ How well query and source fit is a `Score`'s affair; which positions compete, an
 """
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
@@ -46,14 +46,16 @@ class AttentionState:
     Attributes:
         position: how many there were, the same for all sentences.
         coverage: [B, S], the sum of their weights; only where the kind needs it.
+        stride: from the position of one query to that of the next: 1 for steps, 0 for hypotheses of one step.
     """
 
     position: int = 0
     coverage: Tensor | None = None
+    stride: int = 1
 
     def select(self, rows: Tensor) -> "AttentionState":
         """The state of the sentences `rows` [R], in that order."""
-        return AttentionState(self.position, None if self.coverage is None else self.coverage[rows])
+        return replace(self, coverage=None if self.coverage is None else self.coverage[rows])
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,7 @@ class Attended:
     """Where T steps looked.
 
     Attributes:
-        context: [B, T, H_e]. weights: [B, T, S], 0 on padding.
+        context: [B, T, H_e]. weights: [B, T, S], 0 on padding. Of `look`: [R, H_e], [R, S].
         state: for the next step.
     """
 
@@ -86,6 +88,18 @@ class Attention(nn.Module):
     @abstractmethod
     def forward(self, query: Tensor, memory: Memory, state: AttentionState) -> Attended:
         """Look with the queries [B, T, H_d] of T steps."""
+
+    def look(self, query: Tensor, memory: Memory, state: AttentionState) -> Attended:
+        """One step of R rows: the queries [R, H_d] of B sentences, or of the K hypotheses of each of them, side by side.
+
+        What is a step to `forward` is here a hypothesis: no sentence's memory is there more than once.
+
+        Returns:
+            context [R, H_e], weights [R, S].
+        """
+        attended = self(_by_sentence(query, memory), memory, replace(state, stride=0))
+        context, weights = attended.context.flatten(0, 1), attended.weights.flatten(0, 1)
+        return Attended(context, weights, replace(state, position=state.position + 1))
 
 
 class GlobalAttention(Attention):
@@ -120,7 +134,7 @@ class LocalMonotonic(GlobalAttention):
     """local-m of Luong 2015, 3.2: only the positions within D of p_t = t compete; past its end, p_t stays at the source's last."""
 
     def weigh(self, query: Tensor, memory: Memory, state: AttentionState) -> Tensor:
-        steps = torch.arange(state.position, state.position + query.shape[1], device=query.device)
+        steps = state.position + state.stride * torch.arange(query.shape[1], device=query.device)
         centers = torch.minimum(steps, memory.mask.sum(1, keepdim=True) - 1)  # [B, T]
         near = _distance(centers, memory.mask).abs() <= self.window
         return _masked_softmax(self.score(query, memory.keys), near & memory.mask.unsqueeze(1))
@@ -166,6 +180,16 @@ class Coverage(GlobalAttention):
         assert state.coverage is not None
         keys = memory.keys + self.weight(state.coverage.unsqueeze(-1))
         return _masked_softmax(self.score(query, keys), memory.mask.unsqueeze(1))
+
+    def look(self, query: Tensor, memory: Memory, state: AttentionState) -> Attended:
+        # Each hypothesis has keys of its own, for each has looked elsewhere.
+        assert state.coverage is not None
+        coverage = _by_sentence(state.coverage, memory).unsqueeze(-1)  # [B, K, S, 1]
+        keys = memory.keys.unsqueeze(1) + self.weight(coverage)  # [B, K, S, A]
+        scores = _by_sentence(self.score(query.unsqueeze(1), keys.flatten(0, 1)).squeeze(1), memory)
+        weights = _masked_softmax(scores, memory.mask.unsqueeze(1))  # [B, K, S]
+        context, rows = (weights @ memory.values).flatten(0, 1), weights.flatten(0, 1)
+        return Attended(context, rows, self.advance(state, rows.unsqueeze(1)))
 
     def advance(self, state: AttentionState, weights: Tensor) -> AttentionState:
         assert state.coverage is not None
@@ -217,6 +241,11 @@ class NoAttention(Attention):
         context = memory.final.top.unsqueeze(1).expand(-1, query.shape[1], -1)
         weights = query.new_zeros(query.shape[0], query.shape[1], memory.mask.shape[1])
         return Attended(context, weights, state)
+
+
+def _by_sentence(rows: Tensor, memory: Memory) -> Tensor:
+    """[R, ...] -> [B, K, ...]."""
+    return rows.unflatten(0, (len(memory.mask), -1))  # type: ignore[no-any-return]
 
 
 def _masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:

@@ -67,7 +67,7 @@ class Decoder(nn.Module):
 
     @abstractmethod
     def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> StepOutput:
-        """One step from the embedded last token [B, E]."""
+        """One step from the embedded last token: [B, E], or [B * K, E] for K hypotheses of each sentence of `memory`."""
 
     @abstractmethod
     def unroll(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Tensor, Tensor]:
@@ -95,10 +95,10 @@ class LuongDecoder(Decoder):
     def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> StepOutput:
         inputs = embedded if state.fed is None else torch.cat([embedded, state.fed], -1)
         top, recurrent = self.recurrent.step(inputs, state.recurrent)
-        attended = self.attention(top.unsqueeze(1), memory, state.attention)
-        vector = self.readout(top, embedded, attended.context.squeeze(1))
+        attended = self.attention.look(top, memory, state.attention)
+        vector = self.readout(top, embedded, attended.context)
         fed = vector if self.input_feeding else None
-        return StepOutput(vector, attended.weights.squeeze(1), DecoderState(recurrent, attended.state, fed))
+        return StepOutput(vector, attended.weights, DecoderState(recurrent, attended.state, fed))
 
     def unroll(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Tensor, Tensor]:
         if not self.input_feeding:
@@ -133,8 +133,7 @@ class BahdanauDecoder(Decoder):
 
     def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> StepOutput:
         top, attended, state = self._attend_and_step(embedded, state, memory)
-        vector = self.readout(top, embedded, attended.context.squeeze(1))
-        return StepOutput(vector, attended.weights.squeeze(1), state)
+        return StepOutput(self.readout(top, embedded, attended.context), attended.weights, state)
 
     def unroll(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Tensor, Tensor]:
         tops, contexts, weights = [], [], []
@@ -144,11 +143,11 @@ class BahdanauDecoder(Decoder):
             contexts.append(attended.context)
             weights.append(attended.weights)
         # Only the recurrence needs the loop: the readout is made once for all steps.
-        return self.readout(torch.stack(tops, 1), embedded, torch.cat(contexts, 1)), torch.cat(weights, 1)
+        return self.readout(torch.stack(tops, 1), embedded, torch.stack(contexts, 1)), torch.stack(weights, 1)
 
     def _attend_and_step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Tensor, Attended, DecoderState]:
-        attended = self.attention(state.recurrent.top.unsqueeze(1), memory, state.attention)
-        inputs = torch.cat([embedded, attended.context.squeeze(1)], -1)
+        attended = self.attention.look(state.recurrent.top, memory, state.attention)
+        inputs = torch.cat([embedded, attended.context], -1)
         top, recurrent = self.recurrent.step(inputs, state.recurrent)
         return top, attended, DecoderState(recurrent, attended.state)
 

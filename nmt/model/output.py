@@ -21,6 +21,10 @@ class Output(nn.Module):
     def log_probs(self, vectors: Tensor) -> Tensor:
         """[..., R] -> log-probabilities [..., V]."""
 
+    def scores(self, vectors: Tensor) -> Tensor:
+        """[..., R] -> [..., V], log-probabilities up to a number for each row: for search, which norms only those it keeps."""
+        return self.log_probs(vectors)
+
     @abstractmethod
     def best(self, vectors: Tensor) -> Tensor:
         """[..., R] -> the likeliest ids [...]."""
@@ -59,6 +63,9 @@ class Softmax(Output):
     def forward(self, vectors: Tensor) -> Tensor:
         """[..., R] -> logits [..., V]."""
         return self.logits(self.project(vectors))  # type: ignore[no-any-return]
+
+    def scores(self, vectors: Tensor) -> Tensor:
+        return self(vectors)  # type: ignore[no-any-return]
 
     def log_probs(self, vectors: Tensor) -> Tensor:
         return functional.log_softmax(self(vectors), dim=-1)

@@ -77,8 +77,12 @@ class Seq2Seq(nn.Module):
         return self.decoder.start(self.bridge(memory.final), memory)
 
     def step(self, ids: Tensor, state: DecoderState, memory: Memory) -> StepOutput:
-        """One step after the tokens `ids` [B], in evaluation mode."""
+        """One step after the tokens `ids`, in evaluation mode: [B], or [B * K] for K hypotheses of each sentence of `memory`."""
         return self.decoder.step(self.tgt_embedding(ids), state, memory)
+
+    def scores(self, vectors: Tensor) -> Tensor:
+        """What follows a step's vectors [.., R]: [.., V], log-probabilities up to a number for each row."""
+        return self.output.scores(vectors)
 
     def forward(self, src: Tensor, src_lengths: Tensor, tgt_in: Tensor, gold: Tensor | None = None) -> Decoded:
         """Run over a batch with teacher forcing.

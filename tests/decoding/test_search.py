@@ -1,58 +1,25 @@
-"""Search over models whose probabilities are written down, so that the winners can be worked out by hand."""
+"""Search over models whose probabilities are written down, so that the winners can be worked out by hand; and over real ones."""
 
-import itertools
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from math import log
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
 
-from nmt.config import ModelConfig
-from nmt.decoding.search import Hypothesis, SearchOptions, SpecialIds, extend, rank, search
+from nmt.config import DecodingConfig, ModelConfig
+from nmt.decoding import search as search_module
+from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.translator import SPECIAL_IDS, search_batch
+from nmt.errors import CheckpointError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.batching import pad_sources
-from nmt.text.vocabulary import EOS, SOS
-
-A, B, V = 4, 5, 6
-SPECIAL = SpecialIds(sos=SOS, eos=EOS, forbidden=(0, 1, 2))
-Table = Callable[[int, Sequence[int]], dict[int, float]]
-
-
-@dataclass(frozen=True)
-class Prefixes:
-    """The state of a scripted model: which sentence each row belongs to, and what was said so far."""
-
-    sentence: Tensor
-    ids: Tensor
-
-    def select(self, rows: Tensor) -> "Prefixes":
-        return Prefixes(self.sentence[rows], self.ids[rows])
-
-
-def scripted(table: Table, src_lengths: Sequence[int], options: SearchOptions) -> list[list[Hypothesis]]:
-    """Search where `table` gives the probabilities of the token after a prefix. Each token looks at position (prefix length)."""
-    width = max(src_lengths)
-
-    def step(ids: Tensor, state: Prefixes, memory: Prefixes) -> tuple[Tensor, Tensor, Prefixes]:
-        assert torch.equal(state.sentence, memory.sentence)  # memory and state stay side by side
-        prefixes = torch.cat([state.ids, ids.unsqueeze(1)], 1)
-        log_probs = torch.full((len(ids), V), float("-inf"), dtype=torch.float64)
-        for row, (sentence, prefix) in enumerate(zip(state.sentence.tolist(), prefixes.tolist(), strict=True)):
-            for token, probability in table(sentence, prefix[1:]).items():
-                log_probs[row, token] = log(probability)
-        attention = torch.zeros(len(ids), width)
-        attention[:, (prefixes.shape[1] - 1) % width] = torch.arange(1, len(ids) + 1).float()
-        return log_probs, attention, Prefixes(state.sentence, prefixes)
-
-    start = Prefixes(torch.arange(len(src_lengths)), torch.empty(len(src_lengths), 0, dtype=torch.long))
-    return search(step, start, start, src_lengths, SPECIAL, options)
+from nmt.text.vocabulary import EOS, SOS, UNK
+from tests.decoding.scripted import A, B, Table, all_prefixes, random_looks, random_table, scripted, straight_on
 
 
 def garden_path(sentence: int, prefix: Sequence[int]) -> dict[int, float]:
@@ -65,10 +32,10 @@ def garden_path(sentence: int, prefix: Sequence[int]) -> dict[int, float]:
 
 
 def test_greedy_takes_the_garden_path_and_a_beam_does_not() -> None:
-    ((greedy,),) = scripted(garden_path, [3], SearchOptions(beam=1, length_penalty=0))
+    ((greedy,),) = scripted(garden_path, [3], DecodingConfig(beam=1, length_penalty=0))
     assert (greedy.ids, greedy.complete) == ([A], True)
     assert greedy.log_prob == pytest.approx(log(0.24))
-    ((best,),) = scripted(garden_path, [3], SearchOptions(beam=2, length_penalty=0))
+    ((best,),) = scripted(garden_path, [3], DecodingConfig(beam=2, length_penalty=0))
     assert best.ids == [B]
     assert best.log_prob == best.score == pytest.approx(log(0.36))
     assert sum(best.token_log_probs) == pytest.approx(best.log_prob)
@@ -76,7 +43,7 @@ def test_greedy_takes_the_garden_path_and_a_beam_does_not() -> None:
 
 
 def test_n_best_are_ranked() -> None:
-    (found,) = scripted(garden_path, [3], SearchOptions(beam=5, n_best=5, length_penalty=0))
+    (found,) = scripted(garden_path, [3], DecodingConfig(beam=5, length_penalty=0), 5)
     assert [tuple(hypothesis.ids) for hypothesis in found][:2] == [(B,), (A,)]
     assert {tuple(hypothesis.ids) for hypothesis in found[2:4]} == {(A, A), (A, B)}
     assert found[4].ids == [B, A]
@@ -85,15 +52,15 @@ def test_n_best_are_ranked() -> None:
 
 def test_the_length_penalty_changes_the_winner() -> None:
     """log 0.36 / 2 = -0.51 for B, but log 0.18 / 3 = -0.57: B wins; with exponent 2 it is -0.26 against -0.19."""
-    ((best,),) = scripted(garden_path, [3], SearchOptions(beam=5, length_penalty=1))
+    ((best,),) = scripted(garden_path, [3], DecodingConfig(beam=5, length_penalty=1))
     assert best.ids == [B]
-    ((best,),) = scripted(garden_path, [3], SearchOptions(beam=5, length_penalty=2))
+    ((best,),) = scripted(garden_path, [3], DecodingConfig(beam=5, length_penalty=2))
     assert len(best.ids) == 2
     assert best.score == pytest.approx(log(0.18) / 9)
 
 
 def test_what_never_ends_is_cut_at_the_maximum_length() -> None:
-    ((found,),) = scripted(lambda *_: {A: 1.0}, [3], SearchOptions(beam=2, max_length_ratio=2))
+    ((found,),) = scripted(lambda *_: {A: 1.0}, [3], DecodingConfig(beam=2, max_length_ratio=2))
     assert (found.ids, found.complete) == ([A] * 16, False)
     assert found.attention.shape == (16, 3)
 
@@ -102,93 +69,228 @@ def test_a_complete_translation_is_preferred_to_one_that_was_cut() -> None:
     def ends_seldom(sentence: int, prefix: Sequence[int]) -> dict[int, float]:
         return {A: 0.99, EOS: 0.01}
 
-    ((found,),) = scripted(ends_seldom, [1], SearchOptions(beam=2))
+    ((found,),) = scripted(ends_seldom, [1], DecodingConfig(beam=2))
     assert found.complete
 
 
 def test_attention_follows_the_back_pointers() -> None:
-    """Row k of the scripted attention is k + 1 at the step's position, so it tells which slot was extended."""
-    ((best,),) = scripted(garden_path, [3], SearchOptions(beam=2, length_penalty=0))
-    np.testing.assert_array_equal(best.attention, [[1, 0, 0], [0, 2, 0]])  # B was second when it was extended
+    """The weights tell what was said when they were laid: B is 5, A is 4."""
+    (found,) = scripted(garden_path, [3], DecodingConfig(beam=5, length_penalty=0), 5, looks=straight_on)
+    for hypothesis in found:
+        said = [sum(token * 10**place for place, token in enumerate(hypothesis.ids[:t])) for t in range(len(hypothesis.ids) + 1)]
+        np.testing.assert_array_equal(hypothesis.attention, np.eye(len(said), 3) * (1.0 + np.array(said))[:, None])
 
 
-def random_table(seed: int) -> Table:
-    def table(sentence: int, prefix: Sequence[int]) -> dict[int, float]:
-        random = np.random.default_rng([seed, sentence, *prefix])
-        p = random.dirichlet([0.7, 0.7, 0.7])
-        return {EOS: float(p[0]), A: float(p[1]), B: float(p[2])}
-
-    return table
-
-
-@given(st.integers(0, 10_000), st.sampled_from([0.0, 0.6, 1.0]))
-def test_a_wide_beam_is_exhaustive_search(seed: int, length_penalty: float) -> None:
-    table, longest = random_table(seed), 4
-
-    def bounded(sentence: int, prefix: Sequence[int]) -> dict[int, float]:
-        return table(sentence, prefix) if len(prefix) < longest else {EOS: 1.0}
-
-    scores = {}
-    for length in range(longest + 1):
-        for ids in itertools.product((A, B), repeat=length):
-            steps = [log(bounded(0, ids[:i])[token]) for i, token in enumerate([*ids, EOS])]
-            scores[ids] = rank(sum(steps), length + 1, length_penalty)
-    ((best,),) = scripted(bounded, [1], SearchOptions(beam=2 ** (longest + 1), length_penalty=length_penalty))
-    assert tuple(best.ids) == max(scores, key=lambda ids: scores[ids])
-    assert best.score == pytest.approx(max(scores.values()))
+OPTIONS = st.fixed_dictionaries(
+    {
+        "length_formula": st.sampled_from(["power", "wu"]),
+        "length_penalty": st.sampled_from([0.0, 0.6, 1.0, 2.0]),
+        "coverage_penalty": st.sampled_from([0.0, 0.2, 1.0]),
+        "min_length_ratio": st.sampled_from([0.0, 1.0, 2.0]),
+        "no_repeat_ngram": st.sampled_from([None, 1, 2, 3]),
+    }
+)
+S = 3  # tokens of the source, <eos> counted
 
 
-def only(table: Table, sentence: int) -> Table:
-    """The table of a batch that holds nothing but `sentence`."""
-    return lambda _, prefix: table(sentence, prefix)
+def allowed(prefix: tuple[int, ...], options: DecodingConfig) -> list[int]:
+    """What may follow: no n-gram twice, no <eos> too early; <eos> if nothing else may."""
+    n, ids = options.no_repeat_ngram, [] if len(prefix) < options.min_length_ratio * (S - 1) else [EOS]
+    for token in (A, B):
+        ngrams = [] if n is None else [(*prefix, token)[i : i + n] for i in range(len(prefix) + 2 - n)]
+        ids += [token] if len(set(ngrams)) == len(ngrams) else []
+    return ids or [EOS]
 
 
-@given(st.integers(0, 10_000), st.integers(1, 4))
-def test_a_batch_is_its_sentences(seed: int, beam: int) -> None:
-    table, options = random_table(seed), SearchOptions(beam=beam, n_best=beam)
-    together = scripted(table, [2, 1, 4], options)
-    for sentence, length in enumerate([2, 1, 4]):
-        (alone,) = scripted(only(table, sentence), [length], options)
+def exhaustive(table: Table, seed: int, longest: int, options: DecodingConfig) -> dict[tuple[int, ...], float]:
+    """The score of each complete translation, straight from Wu 2016, eq. 14."""
+    scores, alpha = {}, options.length_penalty
+    for ids in all_prefixes(longest):
+        path = [*ids, EOS]
+        if any(token not in allowed(ids[:t], options) or token not in table(0, ids[:t]) for t, token in enumerate(path)):
+            continue
+        log_prob = sum(log(table(0, ids[:t])[token]) for t, token in enumerate(path))
+        looks = np.array([random_looks(seed, S)(0, ids[:t]) for t in range(len(path))])
+        length = len(path) ** alpha if options.length_formula == "power" else (5 + len(path)) ** alpha / (5 + 1) ** alpha
+        seen = np.log(np.clip(looks.sum(0), 1e-3, 1)).sum()
+        scores[ids] = log_prob / length + options.coverage_penalty * seen
+    return scores
+
+
+@given(st.integers(0, 10_000), OPTIONS, st.integers(1, 3))
+def test_a_wide_beam_is_exhaustive_search(seed: int, values: dict[str, Any], n_best: int) -> None:
+    longest = 4
+    table, options = random_table(seed, longest), DecodingConfig(beam=2 ** (longest + 1), **values)
+    expected = sorted(exhaustive(table, seed, longest, options).values(), reverse=True)
+    (found,) = scripted(table, [S], options, n_best, looks=random_looks(seed, S))
+    assert all(hypothesis.complete for hypothesis in found)
+    assert [hypothesis.score for hypothesis in found] == pytest.approx(expected[:n_best])
+
+
+@given(st.integers(0, 10_000), OPTIONS, st.integers(1, 4), st.data())
+def test_a_sentence_leaves_when_nothing_can_change_any_more(
+    seed: int, values: dict[str, Any], beam: int, data: st.DataObject
+) -> None:
+    """The same is found by a search that goes on until nothing is live."""
+    table, options, n_best = random_table(seed), DecodingConfig(beam=beam, **values), data.draw(st.integers(1, beam))
+    stopped = scripted(table, [S, 1], options, n_best, looks=random_looks(seed, 1))
+    with patch.object(search_module, "bound", lambda log_prob, *_: torch.full_like(log_prob, float("inf"))):
+        whole = scripted(table, [S, 1], options, n_best, looks=random_looks(seed, 1))
+    assert [[(h.ids, h.score) for h in found] for found in stopped] == [[(h.ids, h.score) for h in found] for found in whole]
+
+
+def test_search_does_stop_early() -> None:
+    asked = []
+
+    def ends_at_once(sentence: int, prefix: Sequence[int]) -> dict[int, float]:
+        asked.append(prefix)
+        return {EOS: 0.9, A: 0.1}
+
+    scripted(ends_at_once, [3], DecodingConfig(beam=2, length_penalty=0))
+    assert set(map(tuple, asked)) == {()}  # nothing that begins with A can reach log 0.9
+
+
+def test_what_is_too_short_may_not_end() -> None:
+    ((best,),) = scripted(garden_path, [3], DecodingConfig(beam=5, length_penalty=0, min_length_ratio=1))
+    assert len(best.ids) == 2
+    assert best.log_prob == pytest.approx(log(0.18))
+
+
+def test_no_ngram_comes_twice() -> None:
+    ((best,),) = scripted(lambda *_: {A: 0.7, B: 0.2, EOS: 0.1}, [3], DecodingConfig(beam=1, no_repeat_ngram=2))
+    assert best.ids == [A, A, B, A]  # then A A and A B have been, and only <eos> is left
+    assert best.complete
+
+
+@pytest.mark.parametrize("method", ["beam", "sampling"])
+def test_where_nothing_is_left_a_sentence_ends(method: str) -> None:
+    """Four words are asked for, none of them twice, and there are two."""
+    values = {"method": method, "beam": 1, "no_repeat_ngram": 1, "min_length_ratio": 2}
+    ((best,),) = scripted(lambda *_: {A: 0.6, B: 0.3, EOS: 0.1}, [3], DecodingConfig.model_validate(values))
+    assert (sorted(best.ids), best.complete) == ([A, B], True)
+    assert best.token_log_probs[-1] == pytest.approx(log(0.1))
+
+
+def test_a_forced_prefix_costs_what_the_model_says() -> None:
+    found = scripted(garden_path, [3, 3, 3], DecodingConfig(beam=2, length_penalty=0), prefixes=[(), (A,), (B, A)])
+    assert [hypotheses[0].ids for hypotheses in found] == [[B], [A], [B, A]]
+    assert [h[0].log_prob for h in found] == pytest.approx([log(p) for p in (0.36, 0.24, 0.04)])
+    assert found[2][0].token_log_probs == pytest.approx([log(0.4), log(0.1), 0])
+
+
+def test_there_is_room_after_a_long_prefix() -> None:
+    ((found,),) = scripted(lambda *_: {A: 1.0}, [1], DecodingConfig(beam=1), prefixes=[[A] * 40])
+    assert (len(found.ids), found.complete) == (50, False)
+
+
+def test_scores_that_are_no_numbers_are_refused() -> None:
+    model = make_model()
+    model.get_parameter("output.logits.weight").data.fill_(float("nan"))
+    with pytest.raises(CheckpointError, match="the model's scores are no numbers: its weights are damaged"):
+        search_batch(model, [[4, 5]], DecodingConfig())
+
+
+@pytest.mark.parametrize("method", ["beam", "sampling"])
+@settings(max_examples=25)
+@given(seed=st.integers(0, 10_000), beam=st.integers(1, 4), values=OPTIONS)
+def test_a_batch_is_its_sentences(method: str, seed: int, beam: int, values: dict[str, Any]) -> None:
+    table, options = random_table(seed), DecodingConfig.model_validate({"beam": beam, "method": method, **values})
+    lengths, prefixes = [2, 1, 4], [(A,), (), ()]
+    together = scripted(table, lengths, options, beam, looks=random_looks(seed, 1), prefixes=prefixes)
+    for sentence, length in enumerate(lengths):
+        others = [length if i == sentence else 1 for i in range(sentence + 1)]
+        alone = scripted(table, others, options, beam, looks=random_looks(seed, 1), prefixes=prefixes[: sentence + 1])[sentence]
         assert [h.ids for h in together[sentence]] == [h.ids for h in alone]
         assert [h.attention.shape for h in together[sentence]] == [(len(h.ids) + h.complete, length) for h in alone]
         assert [h.score for h in together[sentence]] == pytest.approx([h.score for h in alone])
 
 
-def test_extend_finds_the_best_of_all_candidates() -> None:
-    torch.manual_seed(1)
-    n, beam, vocabulary = 3, 4, 9
-    log_probs, log_prob = torch.randn(n * beam, vocabulary), torch.randn(n, beam)
-    best, parents, tokens = extend(log_probs.clone(), log_prob, (2,))
-    log_probs[:, 2] = float("-inf")
-    total = log_prob.unsqueeze(2) + log_probs.view(n, beam, vocabulary)
-    expected, flat = total.flatten(1).topk(beam)
-    torch.testing.assert_close(best, expected)
-    assert torch.equal(parents * vocabulary + tokens, flat)
+SIZES: dict[str, Any] = {"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 16}, "dropout": 0.0}
+SYSTEMS: dict[str, dict[str, Any]] = {
+    "global": {},
+    "local_m": {"attention": {"kind": "local_m", "window": 1}},
+    "local_p, heads": {"attention": {"kind": "local_p", "heads": 2}},
+    "local_m, heads": {"attention": {"kind": "local_m", "heads": 2, "window": 1}},
+    "coverage": {"attention": {"kind": "coverage", "score": "additive"}},
+    "none": {"attention": {"score": "none"}},
+    "input feeding": {"decoder": {"hidden_size": 16, "input_feeding": True}},
+    "gru, bahdanau": {"decoder": {"hidden_size": 16, "cell": "gru", "layers": 2, "kind": "bahdanau", "readout": "maxout"}},
+    "coverage, bahdanau": {
+        "attention": {"kind": "coverage", "score": "concat"},
+        "decoder": {"hidden_size": 16, "kind": "bahdanau", "readout": "state"},
+    },
+    "adaptive": {"output": "adaptive"},
+}
 
 
-def make_model(**attention: Any) -> Seq2Seq:
-    torch.manual_seed(4)
-    sizes = {"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 16}, "dropout": 0.0}
-    model = Seq2Seq(ModelConfig.model_validate({**sizes, "attention": attention}), 12, 12).eval()
-    for parameter in model.parameters():  # far from uniform, so that sentences differ
+def make_model(system: str = "global", seed: int = 4) -> Seq2Seq:
+    """Far from uniform, so that sentences differ; rounding then grows from step to step, hence double."""
+    torch.manual_seed(seed)
+    model = Seq2Seq(ModelConfig.model_validate({**SIZES, **SYSTEMS[system]}), 12, 12).eval().double()
+    for parameter in model.parameters():
         parameter.data.mul_(4)
     return model
 
 
-@pytest.mark.parametrize(
-    "attention", [{}, {"kind": "local_m"}, {"kind": "local_p", "heads": 2}, {"kind": "coverage", "score": "additive"}], ids=str
-)
-def test_beam_1_is_greedy_and_the_batch_does_not_matter(attention: dict[str, Any]) -> None:
-    model = make_model(**attention)
+def make_sources(n: int = 8) -> list[list[int]]:
     random = np.random.default_rng(1)
-    sources = [random.integers(4, 12, size=length).tolist() for length in random.integers(1, 9, size=20)]
-    together = search_batch(model, sources, SearchOptions(beam=1))
-    for source, (found,) in zip(sources, together, strict=True):
+    return [random.integers(4, 12, size=length).tolist() for length in random.integers(1, 9, size=n)]
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_beam_1_is_greedy(system: str) -> None:
+    model, sources = make_model(system), make_sources()
+    for source, (found,) in zip(sources, search_batch(model, sources, DecodingConfig(beam=1)), strict=True):
         assert found.ids == greedy(model, source)
         assert found.attention.shape[0] == len(found.ids) + found.complete
-    for beam in (1, 3):
-        wide = search_batch(model, sources, SearchOptions(beam=beam))
-        assert [h[0].ids for h in wide] == [search_batch(model, [source], SearchOptions(beam=beam))[0][0].ids for source in sources]
+
+
+WAYS: dict[str, dict[str, Any]] = {
+    "beam": {"beam": 3},
+    "wu": {"beam": 4, "length_formula": "wu", "length_penalty": 0.8, "coverage_penalty": 0.3},
+    "constrained": {"beam": 3, "min_length_ratio": 1.0, "max_length_ratio": 1.5, "no_repeat_ngram": 2, "forbid_unknown": True},
+    "sampling": {"method": "sampling", "temperature": 0.9, "top_k": 7, "top_p": 0.95},
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("system", [*SYSTEMS, "ensemble"])
+def test_the_batch_and_the_order_do_not_matter(system: str, way: str) -> None:
+    ensemble = Ensemble([make_model("coverage"), make_model("gru, bahdanau", 5)]).eval()
+    model, sources = ensemble if system == "ensemble" else make_model(system), make_sources()
+    options = DecodingConfig.model_validate(WAYS[way])
+    together = search_batch(model, sources, options, n_best=2)
+    order = np.random.default_rng(2).permutation(len(sources)).tolist()
+    for i, found in zip(order, search_batch(model, [sources[i] for i in order], options, n_best=2), strict=True):
+        assert [h.ids for h in found] == [h.ids for h in together[i]]
+    for source, found in zip(sources, together, strict=True):
+        (alone,) = search_batch(model, [source], options, n_best=2)
+        assert [h.ids for h in found] == [h.ids for h in alone]
+        assert [h.log_prob for h in found] == pytest.approx([h.log_prob for h in alone], abs=1e-4)
+        for hypothesis, single in zip(found, alone, strict=True):
+            np.testing.assert_allclose(hypothesis.attention, single.attention, atol=1e-5)
+
+
+@pytest.mark.parametrize("system", SYSTEMS)
+def test_what_is_found_has_the_probability_and_the_attention_of_the_model(system: str) -> None:
+    """Teacher forcing over the found ids gives the same: back-pointers, states and memories have stayed together."""
+    model, sources = make_model(system), make_sources()
+    for source, found in zip(sources, search_batch(model, sources, DecodingConfig(beam=4), n_best=4), strict=True):
+        for hypothesis in found:
+            output = [*hypothesis.ids, EOS] if hypothesis.complete else hypothesis.ids
+            with torch.inference_mode():
+                decoded = model(*pad_sources([source]), torch.tensor([[SOS, *output[:-1]]]))
+                log_probs = model.output.log_probs(decoded.vectors)[0, range(len(output)), output]
+            assert hypothesis.token_log_probs == pytest.approx(log_probs.tolist(), abs=1e-4)
+            np.testing.assert_allclose(hypothesis.attention, decoded.attention[0].numpy(), atol=1e-5)
+
+
+def test_unknown_words_are_not_written() -> None:
+    model = make_model()
+    model.get_parameter("output.logits.bias").data[UNK] += 9
+    (unsure,), (sure,) = (search_batch(model, [[4, 5]], DecodingConfig(forbid_unknown=forbid))[0] for forbid in (False, True))
+    assert UNK in unsure.ids
+    assert UNK not in sure.ids
 
 
 @torch.inference_mode()
@@ -199,7 +301,7 @@ def greedy(model: Seq2Seq, source: list[int]) -> list[int]:
     state, ids = model.start(memory), [SOS]
     while len(ids) - 1 < 2 * int(lengths) + 10:
         output = model.step(torch.tensor(ids[-1:]), state, memory)
-        state, logits = output.state, model.output(output.vector)[0]
+        state, logits = output.state, model.scores(output.vector)[0]
         logits[list(SPECIAL_IDS.forbidden)] = float("-inf")
         ids.append(int(logits.argmax()))
         if ids[-1] == EOS:

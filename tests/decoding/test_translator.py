@@ -1,38 +1,49 @@
-"""From text to text: order, empty sentences, unknown words and names, batches that stay within memory."""
+"""From text to text: order, empty sentences, prefixes, n best, unknown words and names, batches that stay within memory."""
 
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+import pytest
 import torch
 
-from nmt.config import ModelConfig, TokenizerConfig
+from nmt.config import DecodingConfig, ModelConfig, TokenizerConfig
 from nmt.decoding import translator as module
-from nmt.decoding.search import SearchOptions
+from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.decoding.unknown import replace_unknown
+from nmt.errors import ConfigError, DataError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.tokenizers import load_tokenizer
 from nmt.text.vocabulary import Vocabulary
 
+TEXTS = ["ab", "", "a b a b", "  ", "b", "abababab"]
 
-def make_translator(batch_size: int = 4) -> Translator:
+
+def make_translator(kind: str = "characters", **options: Any) -> Translator:
     torch.manual_seed(1)
-    tokenizer = load_tokenizer(TokenizerConfig(kind="characters"), "en", "src", Path())
-    vocabulary = Vocabulary.build({"a": 3, "b": 2, "▁": 1})
+    tokenizer = load_tokenizer(TokenizerConfig.model_validate({"kind": kind}), "en", "src", Path())
+    vocabulary = Vocabulary.build({"a": 3, "b": 2, "▁": 1} if kind == "characters" else {"a": 3, "b": 2, "￭!": 1})
     config = {"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 16}}
     model = Seq2Seq(ModelConfig.model_validate(config), len(vocabulary), len(vocabulary))
-    options = SearchOptions(beam=2)
+    for parameter in model.parameters():
+        parameter.data.mul_(2)
+    options = {"beam": 3, "batch": 4, **options}
     tokenizers, vocabularies = (tokenizer, tokenizer), (vocabulary, vocabulary)
-    return Translator(model, tokenizers=tokenizers, vocabularies=vocabularies, options=options, batch_size=batch_size)
+    return Translator(model, tokenizers=tokenizers, vocabularies=vocabularies, options=DecodingConfig.model_validate(options))
+
+
+def said(translations: list[Translation]) -> list[tuple[str, tuple[str, ...]]]:
+    return [(translation.text, translation.tokens) for translation in translations]
 
 
 def test_order_and_empty_texts() -> None:
     translator = make_translator()
-    texts = ["ab", "", "a b a b", "  ", "b", "abababab"]
-    together = translator.translate(texts)
-    assert [translation.source for translation in together] == texts
+    together = translator.translate(TEXTS)
+    assert [translation.source for translation in together] == TEXTS
     assert [together[i].text for i in (1, 3)] == ["", ""]
-    for text, translation in zip(texts, together, strict=True):
+    for text, translation in zip(TEXTS, together, strict=True):
         (alone,) = translator.translate([text])
         assert (alone.text, alone.tokens) == (translation.text, translation.tokens)
         if translation.attention is not None:
@@ -40,12 +51,94 @@ def test_order_and_empty_texts() -> None:
             assert translation.attention.shape == (rows, columns)
 
 
-def test_a_long_sentence_is_not_padded_over_a_whole_batch() -> None:
-    translator = make_translator(batch_size=100)
-    plans = list(translator._plan([3] * 50 + [module.MOST_TOKENS // 2 - 1] * 3 + [3 * module.MOST_TOKENS, 0]))
-    lengths = [3] * 50 + [module.MOST_TOKENS // 2 - 1] * 3 + [3 * module.MOST_TOKENS]
+def test_the_n_best_begin_with_the_best() -> None:
+    translator = make_translator()
+    best, three = translator.translate(TEXTS), translator.translate_n_best(TEXTS, 3)
+    assert [len(translations) for translations in three] == [3, 1, 3, 1, 3, 3]
+    assert said([translations[0] for translations in three]) == said(best)
+    for translations in three:
+        assert len(set(said(translations))) == len(translations)
+        complete = [one.score for one in translations if one.complete]
+        assert complete == sorted(complete, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("n", "text"),
+    [
+        (4, "4 translations of a sentence: the beam keeps 3; set decoding.beam to 4 or more"),
+        (0, "0 translations of a sentence: ask for at least one"),
+    ],
+)
+def test_no_more_than_the_beam_keeps(n: int, text: str) -> None:
+    with pytest.raises(ConfigError, match=text):
+        make_translator().translate_n_best(["ab"], n)
+
+
+def test_samples_follow_from_the_seed_and_the_sentence_alone() -> None:
+    translator = make_translator(method="sampling")
+    texts = [f"{'ab' * i}a" for i in range(9)]
+    once = translator.translate(texts)
+    assert said(once) == said(translator.translate(texts))
+    assert said(once)[::-1] == said(translator.translate(texts[::-1]))
+    assert said(once) == [said(translator.translate([text]))[0] for text in texts]
+    assert said(once) == said(make_translator(method="sampling", batch=64).translate(texts))
+    assert said(once) != said(make_translator(method="sampling", seed=2).translate(texts))
+    five = translator.translate_n_best(texts, 5)  # more than the beam, which has no part in it
+    assert all(said([one])[0] in said(samples) for one, samples in zip(once, five, strict=True))
+    assert max(len(set(said(samples))) for samples in five) == 5
+
+
+@pytest.mark.parametrize("kind", ["characters", "words"])
+def test_translations_begin_with_their_prefix(kind: str) -> None:
+    translator = make_translator(kind, min_length_ratio=1.0)
+    prefixes = ["b a", "b", "", "a", "a b!" if kind == "words" else "ab", " b"]
+    forced, free = translator.translate(TEXTS, prefixes), translator.translate(TEXTS)
+    for prefix, with_prefix, without in zip(prefixes, forced, free, strict=True):
+        assert not with_prefix.source.strip() or with_prefix.text.startswith(prefix.strip())
+        if not prefix:
+            assert said([with_prefix]) == said([without])
+    assert any(a.text != b.text for a, b in zip(forced, free, strict=True))
+
+
+def test_a_prefix_with_an_unknown_word_is_refused() -> None:
+    with pytest.raises(DataError, match=r"^prefix 'a zebra': 'zebra' is not in the vocabulary of the target$"):
+        make_translator("words").translate(["a"], ["a zebra"])
+    with pytest.raises(DataError, match="2 prefixes for 1 texts: give one for each, which may be empty"):
+        make_translator().translate(["a"], ["a", "b"])
+
+
+def test_what_is_too_long_is_cut_and_says_so() -> None:
+    translator = make_translator(max_source_tokens=5)
+    whole, cut, short = translator.translate(["ababa", "ababab", "a"])
+    assert (whole.src_cut, cut.src_cut, short.src_cut) == (False, True, False)
+    assert (cut.src_tokens, said([cut])) == (whole.src_tokens, said([whole]))
+    assert cut.source == "ababab"
+
+
+def test_a_very_long_line_is_translated() -> None:
+    (translation,) = make_translator(max_length_ratio=0.01).translate(["ab " * 33_333])
+    assert translation.src_cut
+    assert len(translation.src_tokens) == 1000
+
+
+@pytest.mark.parametrize("kind", ["characters", "words"])
+def test_several_threads_may_use_it(kind: str) -> None:
+    translator = make_translator(kind)
+    texts = [[f"{'ab ' * (1 + (i + j) % 7)}{chr(97 + (i * j) % 26)} b!" for j in range(12)] for i in range(8)]
+    expected = [said(translator.translate(some)) for some in texts]
+    with ThreadPoolExecutor(4) as pool:
+        assert [said(found) for found in pool.map(translator.translate, texts)] == expected
+
+
+def test_a_batch_stays_within_memory_with_its_beam() -> None:
+    translator, beam = make_translator(batch=100), 5
+    long = module.MOST_TOKENS // beam // 2 - 1
+    lengths = [3] * 50 + [long] * 3 + [3 * module.MOST_TOKENS]
+    plans = list(translator._plan([*lengths, 0], beam))
     assert sorted(i for plan in plans for i in plan) == list(range(54))
-    assert all(len(plan) == 1 or len(plan) * max(lengths[i] for i in plan) <= module.MOST_TOKENS for plan in plans)
+    assert [len(plan) for plan in plans] == [50, 2, 1, 1]
+    assert all(len(plan) == 1 or len(plan) * beam * max(lengths[i] for i in plan) <= module.MOST_TOKENS for plan in plans)
+    assert max(len(plan) for plan in translator._plan([1] * 100, 1000)) == module.MOST_TOKENS // 1000 // module.LEAST_TOKENS
 
 
 def test_unknown_words_become_what_was_looked_at() -> None:

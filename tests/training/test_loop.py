@@ -11,8 +11,7 @@ import pytest
 import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from nmt.config import Config, OptimizerName
-from nmt.decoding.search import SearchOptions
+from nmt.config import Config, DecodingConfig, OptimizerName
 from nmt.decoding.translator import search_batch
 from nmt.errors import TrainingError
 from nmt.model.seq2seq import Seq2Seq
@@ -73,7 +72,7 @@ def test_learns_to_reverse(kind: dict[str, Any]) -> None:
     progress = fit(model, build_optimizer(model, config.training), corpus, config, Progress(), silent())
     assert progress.finished == "900 steps done"
     _, held_out = make_corpus(300, seed=2)
-    found = search_batch(model.eval(), held_out, SearchOptions(beam=1))
+    found = search_batch(model.eval(), held_out, DecodingConfig(beam=1))
     exact = np.mean([hypotheses[0].ids == source[::-1] for hypotheses, source in zip(found, held_out, strict=True)])
     assert exact >= 0.99
 

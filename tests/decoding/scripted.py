@@ -1,0 +1,130 @@
+"""A model whose probabilities are written down, so that the winners can be worked out by hand."""
+
+import itertools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from math import log
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nmt.config import DecodingConfig
+from nmt.decoding.hypothesis import Hypothesis
+from nmt.decoding.search import Sentence, SpecialIds, search
+from nmt.text.vocabulary import EOS, SOS
+
+A, B, V = 4, 5, 6
+SPECIAL = SpecialIds(sos=SOS, eos=EOS, forbidden=(0, 1, 2))
+Table = Callable[[int, Sequence[int]], dict[int, float]]
+
+
+@dataclass(frozen=True)
+class Prefixes:
+    """The state of a scripted model: which sentence each row belongs to, and what was said so far."""
+
+    sentence: Tensor
+    ids: Tensor
+
+    def select(self, rows: Tensor) -> "Prefixes":
+        return Prefixes(self.sentence[rows], self.ids[rows])
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """The memory of a scripted model: a row a sentence, never one a hypothesis."""
+
+    sentence: Tensor
+
+    def select(self, rows: Tensor) -> "Sentences":
+        return Sentences(self.sentence[rows])
+
+
+@dataclass(frozen=True)
+class Stepped:
+    vector: Tensor
+    attention: Tensor
+    state: Prefixes
+
+
+Looks = Callable[[int, Sequence[int]], Sequence[float]]
+
+
+@dataclass(frozen=True)
+class Scripted:
+    """`table` gives the probabilities of the token after a prefix, `looks` where is looked then; its vectors are its scores."""
+
+    table: Table
+    looks: Looks
+    width: int
+
+    @property
+    def device(self) -> torch.device:
+        return torch.device("cpu")
+
+    def step(self, ids: Tensor, state: Prefixes, memory: Sentences) -> Stepped:
+        beam = len(ids) // len(memory.sentence)
+        assert torch.equal(state.sentence, memory.sentence.repeat_interleave(beam))  # memory and state stay side by side
+        prefixes = torch.cat([state.ids, ids.unsqueeze(1)], 1)
+        scores = torch.full((len(ids), V), float("-inf"), dtype=torch.float64)
+        attention = torch.zeros(len(ids), self.width)
+        for row, (sentence, prefix) in enumerate(zip(state.sentence.tolist(), prefixes.tolist(), strict=True)):
+            for token, probability in self.table(sentence, prefix[1:]).items():
+                scores[row, token] = log(probability)
+            weights = self.looks(sentence, prefix[1:])
+            attention[row, : len(weights)] = torch.tensor(weights)
+        return Stepped(scores, attention, Prefixes(state.sentence, prefixes))
+
+    def scores(self, vectors: Tensor) -> Tensor:
+        return vectors + 7  # they need not be normed
+
+
+def straight_on(sentence: int, prefix: Sequence[int]) -> list[float]:
+    """Looks at position (prefix length), with a weight that tells the prefix."""
+    return [*[0.0] * len(prefix), 1.0 + sum(token * 10**place for place, token in enumerate(prefix))]
+
+
+def scripted(
+    table: Table,
+    src_lengths: Sequence[int],
+    options: DecodingConfig,
+    n_best: int = 1,
+    *,
+    looks: Looks = lambda _, __: (),
+    prefixes: Sequence[Sequence[int]] | None = None,
+) -> list[list[Hypothesis]]:
+    """Search where `table` gives the probabilities; each sentence's key is its number."""
+    numbers = torch.arange(len(src_lengths))
+    state = Prefixes(numbers, torch.empty(len(src_lengths), 0, dtype=torch.long))
+    begun = prefixes or [()] * len(src_lengths)
+    sentences = [Sentence(n, prefix, key=(i,)) for i, (n, prefix) in enumerate(zip(src_lengths, begun, strict=True))]
+    return search(Scripted(table, looks, max(src_lengths)), state, Sentences(numbers), sentences, SPECIAL, options, n_best)
+
+
+@cache
+def dirichlet(alpha: tuple[float, ...], *key: int) -> list[float]:
+    """The same for the same key."""
+    drawn: list[float] = np.random.default_rng(key).dirichlet(alpha).tolist()
+    return drawn
+
+
+def random_table(seed: int, longest: int | None = None) -> Table:
+    """Of A, B and <eos>, drawn anew for each prefix; what is `longest` long ends for certain."""
+
+    def table(sentence: int, prefix: Sequence[int]) -> dict[int, float]:
+        if longest is not None and len(prefix) >= longest:
+            return {EOS: 1.0}
+        return dict(zip((EOS, A, B), dirichlet((0.7, 0.7, 0.7), seed, sentence, *prefix), strict=True))
+
+    return table
+
+
+def random_looks(seed: int, src_length: int) -> Looks:
+    """Weights over the source, drawn anew for each prefix."""
+    return lambda sentence, prefix: dirichlet((0.3,) * src_length, seed, sentence, 99, *prefix)
+
+
+def all_prefixes(longest: int) -> list[tuple[int, ...]]:
+    """Whatever can be said with at most so many tokens."""
+    return [ids for length in range(longest + 1) for ids in itertools.product((A, B), repeat=length)]
