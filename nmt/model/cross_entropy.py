@@ -7,8 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-# The most positions, and the words, that are scored at a time: memory does not grow with the batch, and a processor makes products of this shape
-# near its peak, which it does not those with all words at once.
+# The most positions, and the words, that are scored at a time: memory does not grow with the batch, and products of this shape run
+# near the peak of a processor, which those with all words at once do not.
 ROWS, WORDS = 1024, 1536
 
 
