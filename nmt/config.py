@@ -30,6 +30,7 @@ ForcingSchedule = Literal["constant", "linear", "exponential", "inverse_sigmoid"
 LearningRateSchedule = Literal["constant", "inverse_sqrt", "linear", "cosine", "step", "plateau"]
 OptimizerName = Literal["adamw", "adam", "sgd", "adafactor"]
 Metric = Literal["bleu", "chrf", "loss"]
+Precision = Literal["float32", "int8"]
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
 
 SIZED_SCORES: tuple[ScoreName, ...] = ("concat", "additive", "concat_shared")
@@ -235,6 +236,12 @@ class DecodingConfig(Section):
     length_penalty: float = Field(1.0, ge=0, description="rank by log-probability / length ** this; 0 ranks by log-probability")
     max_length_ratio: float = Field(2.0, gt=0, description="stop at this many times the source's tokens, plus 10")
     batch: int = Field(64, ge=1, description="sentences translated together")
+    replace_unknown: bool = Field(True, description="write for <unk> what the source word looked at stands for; else <unk>")
+    lexicon: bool = Field(
+        True, description="look that word up in the lexicon that `nmt lexicon` made, if it did, before copying it"
+    )
+    shortlist: int = Field(0, ge=0, description="score only this many translations of each source word, and frequent words; 0: all")
+    precision: Precision = Field("float32", description="int8: matrices in 8-bit integers; CPU only")
 
 
 class Config(Section):
@@ -342,6 +349,7 @@ def combination_faults(config: Config) -> list[str]:
         *_embedding_faults(config),
         *_output_faults(config),
         *_training_faults(config),
+        *_decoding_faults(config),
     ]
 
 
@@ -461,6 +469,11 @@ def _training_faults(config: Config) -> Iterator[str]:
         yield f"training.momentum, training.optimizer: momentum is of sgd, not of {training.optimizer}"
     if training.coverage_loss and config.model.attention.score == "none":
         yield "training.coverage_loss, model.attention.score: none has no weights to cover the source with"
+
+
+def _decoding_faults(config: Config) -> Iterator[str]:
+    if config.decoding.shortlist and config.model.output == "adaptive":
+        yield "decoding.shortlist, model.output: the clusters of adaptive are a shortlist already; set it to 0"
 
 
 def _sizes(model: ModelConfig) -> str:

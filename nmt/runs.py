@@ -1,16 +1,19 @@
 """The run folder: what training leaves behind and translation reads. It explains itself and can be moved whole.
 
 config.yaml   manifest.json (of the prepared data)  src.vocab.txt  tgt.vocab.txt  [src.spm.model  tgt.spm.model]
-checkpoints/  journal.jsonl  curves.png  tensorboard/  evaluation/
+checkpoints/  journal.jsonl  curves.png  tensorboard/  evaluation/  [lexicon.tsv]
 """
 
 import shutil
 from pathlib import Path
 
-from nmt.config import Config, DeviceName, dump, load
+from nmt.config import Config, DecodingConfig, DeviceName, dump, load
+from nmt.decoding.lexicon import Lexicon
 from nmt.decoding.search import SearchOptions
+from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translator import Translator
-from nmt.errors import CheckpointError, DataError
+from nmt.decoding.unknown import UnknownWords
+from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.files import replacing, write_text
 from nmt.model.device import pick_device
 from nmt.model.seq2seq import Seq2Seq
@@ -20,7 +23,7 @@ from nmt.text.vocabulary import Vocabulary
 from nmt.training.checkpoint import Checkpoints, load_weights
 
 RUNS = Path("runs")
-CONFIG, JOURNAL, CURVES, TENSORBOARD = "config.yaml", "journal.jsonl", "curves.png", "tensorboard"
+CONFIG, JOURNAL, CURVES, TENSORBOARD, LEXICON = "config.yaml", "journal.jsonl", "curves.png", "tensorboard", "lexicon.tsv"
 
 
 def holds_run(folder: Path) -> bool:
@@ -128,11 +131,31 @@ def load_translator(
     checkpoint = checkpoint or find_checkpoint(folder)
     model = build_model(folder, config)
     load_weights(checkpoint, model)
-    decoding = config.decoding
+    model, decoding = model.to(pick_device(device)), config.decoding
+    if decoding.precision == "int8":
+        model.quantize()
+    lexicon, vocabularies = load_lexicon(folder, decoding), load_vocabularies(folder)
     return Translator(
-        model.to(pick_device(device)),
+        model,
         tokenizers=load_tokenizers(folder, config),
-        vocabularies=load_vocabularies(folder),
+        vocabularies=vocabularies,
         options=SearchOptions(beam or decoding.beam, decoding.length_penalty, decoding.max_length_ratio),
         batch_size=decoding.batch,
+        unknown=UnknownWords(decoding.replace_unknown, lexicon if decoding.lexicon else None),
+        shortlist=Shortlist(lexicon, *vocabularies, decoding.shortlist) if lexicon and decoding.shortlist else None,
     )
+
+
+def load_lexicon(folder: Path, decoding: DecodingConfig) -> Lexicon | None:
+    """The run's lexicon, where there is one and something is to be looked up.
+
+    Raises:
+        ConfigError: there is none, and it is needed.
+        DataError: it is damaged.
+    """
+    path = folder / LEXICON
+    if path.exists() and (decoding.shortlist or (decoding.replace_unknown and decoding.lexicon)):
+        return Lexicon.load(path)
+    if decoding.shortlist:
+        raise ConfigError(f"decoding.shortlist: {decoding.shortlist} needs the run's lexicon; `nmt lexicon {folder}` makes it")
+    return None

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.decoding.unknown import Replacement
 from nmt.text.vocabulary import EOS, SPECIALS
 
 
@@ -20,6 +21,7 @@ class Translation:
         token_log_probs: a number for each row of `attention`; `log_prob` is their sum.
         attention: [T, S], a row for each token (and one for <eos> if `complete`), the last column belonging to <eos>.
         complete: False if it was cut at the maximum length.
+        replaced: what is written in place of unknown words.
     """
 
     source: str
@@ -31,6 +33,7 @@ class Translation:
     token_log_probs: tuple[float, ...] = ()
     attention: NDArray[np.float32] | None = None
     complete: bool = True
+    replaced: tuple[Replacement, ...] = ()
 
     @property
     def attended(self) -> tuple[list[str], list[str]]:

@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config import ModelConfig
+from nmt.model import int8
 from nmt.model.attention import Memory
 from nmt.model.bridge import build_bridge
 from nmt.model.decoder import DECODERS, DecoderState, StepOutput
@@ -61,6 +62,19 @@ class Seq2Seq(nn.Module):
     @property
     def device(self) -> torch.device:
         return self.src_embedding.weight.device
+
+    def quantize(self) -> None:
+        """From now on, what a step multiplies is rounded to 8-bit integers: recurrence, readout and output layer. Not to be undone.
+
+        The encoder, which reads a sentence once, and the attention, which has hardly a matrix, stay as they are.
+
+        Raises:
+            ConfigError: it cannot be done here.
+        """
+        int8.check_available(self.device)
+        self.decoder.recurrent.quantize()
+        int8.quantize(self.decoder.readout)
+        int8.quantize(self.output)
 
     def encode(self, src: Tensor, src_lengths: Tensor) -> Memory:
         """Read the source.
