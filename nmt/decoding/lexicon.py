@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import Self
 
@@ -122,9 +123,9 @@ def link(model: Seq2Seq, batches: Iterable[Batch], tgt_vocabulary_size: int) -> 
 def build_lexicon(links: Links, src_vocabulary: Vocabulary, tgt_vocabulary: Vocabulary) -> Lexicon:
     """Relative frequencies; of each source token the `MOST` most probable translations that are not below `LEAST`."""
     src, tgt, counts = links.triples()
-    starts = np.flatnonzero(np.diff(src, prepend=-1))
+    bounds = [*np.flatnonzero(np.diff(src, prepend=-1)), len(src)]
     entries: dict[str, list[Entry]] = {}
-    for start, end in zip(starts, [*starts[1:], len(src)], strict=True):
+    for start, end in pairwise(bounds):
         total = counts[start:end].sum()
         kept = slice(start, min(end, start + MOST))
         tokens = tgt_vocabulary.tokens(tgt[kept].tolist())

@@ -1,15 +1,13 @@
-"""From text to text: order, empty sentences, unknown words and names, batches that stay within memory."""
+"""From text to text: order, empty sentences, batches that stay within memory."""
 
 from pathlib import Path
 
-import numpy as np
 import torch
 
 from nmt.config import ModelConfig, TokenizerConfig
 from nmt.decoding import translator as module
 from nmt.decoding.search import SearchOptions
 from nmt.decoding.translator import Translator
-from nmt.decoding.unknown import replace_unknown
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.tokenizers import load_tokenizer
 from nmt.text.vocabulary import Vocabulary
@@ -46,10 +44,3 @@ def test_a_long_sentence_is_not_padded_over_a_whole_batch() -> None:
     lengths = [3] * 50 + [module.MOST_TOKENS // 2 - 1] * 3 + [3 * module.MOST_TOKENS]
     assert sorted(i for plan in plans for i in plan) == list(range(54))
     assert all(len(plan) == 1 or len(plan) * max(lengths[i] for i in plan) <= module.MOST_TOKENS for plan in plans)
-
-
-def test_unknown_words_become_what_was_looked_at() -> None:
-    attention = np.array([[0.1, 0.2, 0.7], [0.8, 0.1, 0.1], [0.2, 0.7, 0.1]], np.float32)  # the last column is <eos>
-    assert replace_unknown(["Hallo", "<unk>"], "<unk>", ["Nagasaki", "!"], attention) == ["Hallo", "Nagasaki"]
-    assert replace_unknown(["<unk>", "x"], "<unk>", ["Nagasaki", "!"], attention) == ["!", "x"]
-    assert replace_unknown(["<unk>", "x"], "<unk>", ["Nagasaki"], np.zeros((3, 2), np.float32)) == ["x"]
