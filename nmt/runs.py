@@ -5,6 +5,7 @@ checkpoints/  journal.jsonl  curves.png  tensorboard/  evaluation/  [lexicon.tsv
 """
 
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.config import Config, DecodingConfig, DeviceName, dump, load
@@ -75,9 +76,16 @@ def find(folder: Path | None) -> Path:
     return max(trained, key=lambda run: (run / "checkpoints" / "last.json").stat().st_mtime)
 
 
-def load_config(folder: Path) -> Config:
-    """Raises: ConfigError if it cannot be read."""
-    return load(folder / CONFIG)
+def load_config(folder: Path, overrides: Sequence[str] = ()) -> Config:
+    """The configuration of a run, `decoding.key=value` overrides applied: what else there is, its weights depend on.
+
+    Raises:
+        ConfigError: it cannot be read, or an override is not of decoding, or not possible.
+    """
+    for override in overrides:
+        if not override.strip().startswith("decoding."):
+            raise ConfigError(f"--set {override}: a trained run takes decoding.KEY=VALUE alone")
+    return load(folder / CONFIG, overrides)
 
 
 def load_vocabularies(folder: Path) -> tuple[Vocabulary, Vocabulary]:
@@ -119,15 +127,20 @@ def find_checkpoint(folder: Path) -> Path:
 
 
 def load_translator(
-    folder: Path, *, checkpoint: Path | None = None, device: DeviceName = "auto", beam: int | None = None
+    folder: Path,
+    *,
+    checkpoint: Path | None = None,
+    device: DeviceName = "auto",
+    beam: int | None = None,
+    overrides: Sequence[str] = (),
 ) -> Translator:
-    """The model of a run, ready to translate: that of `checkpoint`, or the best.
+    """The model of a run, ready to translate: that of `checkpoint`, or the best; `decoding.key=value` overrides applied.
 
     Raises:
         CheckpointError: the folder holds no run, or no checkpoint that can be read.
         ConfigError, DataError: the run's configuration, vocabularies or tokenizers are missing or damaged.
     """
-    config = load_config(find(folder))
+    config = load_config(find(folder), overrides)
     checkpoint = checkpoint or find_checkpoint(folder)
     model = build_model(folder, config)
     load_weights(checkpoint, model)
