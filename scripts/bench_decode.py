@@ -10,7 +10,7 @@ lexicon), with 8-bit integers, and with both,
 - the milliseconds that a single sentence takes, median and 99th percentile, of the first `--singles`;
 - the operations of all products that the search asks for, as scripts/bench/counting.py counts them, and their share of what a
   product of two 2048 x 2048 float32 matrices reaches; hypotheses, ended or not, and padding are included;
-- the process's peak of memory, words scored at a position, BLEU, and length, in tokens a sentence: systems that write less are done sooner.
+- the process's peak of memory, words scored at a position, BLEU, and length in tokens: systems that write less are done sooner.
 
 SYSTEM is `reference`, the same model with the plain search of scripts/bench/plain_search.py, a hypothesis and a step at a time; or
 `joeynmt`, `opennmt`, each in an environment of its own, as scripts/bench/peers.py says. A peer trains the same model on the same

@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +119,8 @@ def test_table_has_medians_and_ratios_within_rounds() -> None:
     assert table.splitlines() == [
         "runs/x, step 7: 500 sentences of test, rounds 3, threads 2, matrix product 100.0 GFLOP/s",
         "",
-        "| system | beam | sentences/s | tokens/s | of exact | ms | ms (99 %) | of matmul | memory | words scored | BLEU | length |",
+        "| system | beam | sentences/s | tokens/s | of exact | ms | ms (99 %) | of matmul | memory | words scored | BLEU | "
+        "length |",
         "|---|---|---|---|---|---|---|---|---|---|---|---|",
         "| nmt exact | 5 | 200.0 | 1,800 | 1.00 x | 20.0 | 50.0 | 50.0% | 500 MB | 17,000 | 30.00 | 9.00 |",
         "| opennmt | 5 | 100.0 | 900 | 0.50 x |  |  |  | 500 MB |  | 30.00 | 9.00 |",
@@ -136,7 +138,8 @@ def fake_peer(run: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, program:
     script.write_text(program, encoding="utf-8")
     decoder = peer_decode.Decoder(
         lambda values, updates: {**values, "updates": updates},
-        lambda job, values: ([str(script), str(job.source), str(job.output)], None),
+        lambda job, values: [str(script), str(job.source), str(job.output)],
+        pipes=False,
     )
     monkeypatch.setitem(peer_decode.DECODERS, "opennmt", decoder)
     fake = peers.Peer("Fake", "json", (str(script), "train"), lambda *_: {}, re.compile(""), 0, {}, False)
@@ -171,14 +174,21 @@ def test_a_peer_that_fails(run: Path, tmp_path: Path, monkeypatch: pytest.Monkey
         peer.translate("test", beam=2, batch=8)
 
 
+def test_a_peer_that_pipes(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = "import sys; print('said aside', file=sys.stderr); print(sys.stdin.read().upper(), end='')\n"
+    peer = fake_peer(run, tmp_path, monkeypatch, program)
+    monkeypatch.setitem(peer_decode.DECODERS, "opennmt", replace(peer_decode.DECODERS["opennmt"], pipes=True))
+    (tmp_path / "test.src").write_text("a b\nc␣d\n", encoding="utf-8")
+    assert peer.translate("test", beam=2, batch=8)[2] == [["A", "B"], ["C D"]]
+
+
 def test_commands_of_the_peers(tmp_path: Path) -> None:
-    config = Config.from_dict({"name": "x", "data": {"source": {"path": "none"}}, "decoding": {"batch": 8}})
+    config = Config.from_dict({"name": "x", "data": {"source": {"path": "none"}}})
     job = peer_decode.Job(tmp_path, tmp_path / "test.src", tmp_path / "test.out", 5, 8, 30)
     for name, decoder in peer_decode.DECODERS.items():
         values = decoder.train(peers.PEERS[name].settings(config, tmp_path, 1), 30)
-        words, stdin = decoder.command(job, values)
-        assert str(job.output) in words
-        assert (str(job.source) in words) != (stdin == job.source)
+        words = decoder.command(job, values)
+        assert (str(job.source) in words) == (str(job.output) in words) != decoder.pipes
         assert 30 in (values.get("train_steps"), values.get("training", {}).get("updates"))
 
 

@@ -3,6 +3,7 @@
 To add a toolkit: how it trains to an end, how it translates, a row in `DECODERS`.
 """
 
+import os
 import re
 import subprocess
 import time
@@ -40,21 +41,23 @@ class Decoder:
 
     Attributes:
         train: changes to its training's settings, so that it ends after so many updates and keeps its model.
-        command: of its translation, after the interpreter; with what it reads on standard input, if it does.
+        command: of its translation, after the interpreter.
+        pipes: whether that reads standard input and writes standard output.
     """
 
     train: Callable[[Values, int], Values]
-    command: Callable[[Job, Values], tuple[list[str], Path | None]]
+    command: Callable[[Job, Values], list[str]]
+    pipes: bool
 
 
 def _train_opennmt(values: Values, updates: int) -> Values:
     return {**values, "train_steps": updates, "save_checkpoint_steps": updates}
 
 
-def _opennmt(job: Job, values: Values) -> tuple[list[str], Path | None]:
+def _opennmt(job: Job, values: Values) -> list[str]:
     model = f"{values['save_model']}_step_{job.updates}.pt"
     words = ["-m", "onmt.bin.translate", "-model", model, "-src", job.source, "-output", job.output, "-beam_size", job.beam]
-    return [*map(str, words), "-batch_size", str(job.batch), "-batch_type", "sents", "-max_length_ratio", "2"], None
+    return [*map(str, words), "-batch_size", str(job.batch), "-batch_type", "sents", "-max_length_ratio", "2"]
 
 
 def _train_joeynmt(values: Values, updates: int) -> Values:
@@ -62,7 +65,7 @@ def _train_joeynmt(values: Values, updates: int) -> Values:
     return {**values, "training": training}
 
 
-def _joeynmt(job: Job, values: Values) -> tuple[list[str], Path | None]:
+def _joeynmt(job: Job, values: Values) -> list[str]:
     testing = {
         "beam_size": job.beam,
         "batch_size": job.batch,
@@ -72,10 +75,10 @@ def _joeynmt(job: Job, values: Values) -> tuple[list[str], Path | None]:
     }
     file = job.folder / "translate.yaml"
     file.write_text(yaml.safe_dump({**values, "testing": testing}), encoding="utf-8")
-    return ["-m", "joeynmt", "translate", str(file), "-o", str(job.output)], job.source
+    return ["-m", "joeynmt", "translate", str(file)]
 
 
-DECODERS = {"joeynmt": Decoder(_train_joeynmt, _joeynmt), "opennmt": Decoder(_train_opennmt, _opennmt)}
+DECODERS = {"joeynmt": Decoder(_train_joeynmt, _joeynmt, pipes=True), "opennmt": Decoder(_train_opennmt, _opennmt, pipes=False)}
 
 
 @dataclass
@@ -105,7 +108,7 @@ class PeerModel:
         write_lines(self.folder / "one.src", lines[:1])
         file = self.folder / f"{self.name}.yaml"
         file.write_text(yaml.safe_dump(self.values), encoding="utf-8")
-        self._run([*PEERS[self.name].command, str(file)], None)
+        self._run([*PEERS[self.name].command, str(file)])
 
     def translate(self, source: str, beam: int, batch: int) -> tuple[float, int | None, list[list[str]]]:
         """The seconds that `<source>.src` takes, start of the process included, its peak of memory, and the tokens of each line.
@@ -114,9 +117,10 @@ class PeerModel:
             PeerError: it fails, or gives another number of lines than it was given.
         """
         job = Job(self.folder, self.folder / f"{source}.src", self.folder / f"{source}.out", beam, batch, self.updates)
-        words, stdin = DECODERS[self.name].command(job, self.values)
+        decoder = DECODERS[self.name]
+        words = decoder.command(job, self.values)
         start = time.perf_counter()
-        memory = self._run(words, stdin)
+        memory = self._run(words, (job.source, job.output) if decoder.pipes else None)
         seconds = time.perf_counter() - start
         outputs = job.output.read_text(encoding="utf-8").splitlines()
         given = len(job.source.read_text(encoding="utf-8").splitlines())
@@ -127,16 +131,13 @@ class PeerModel:
     def _tokens(self, side: str) -> Sequence[str]:
         return [token.replace(" ", SPACE) for token in Vocabulary.load(self.config.prepared_folder / f"{side}.vocab.txt")]
 
-    def _run(self, words: Sequence[str], stdin: Path | None) -> int | None:
+    def _run(self, words: Sequence[str], piped: tuple[Path, Path] | None = None) -> int | None:
+        """Its peak of memory; `piped` are what it reads and writes, if it does. Raises: PeerError if it fails."""
         log, memory = self.folder / "log.txt", None
-        with log.open("w", encoding="utf-8") as output, (stdin or Path("/dev/null")).open("rb") as given:
+        source, output = piped or (Path(os.devnull), log)
+        with source.open("rb") as given, output.open("wb") as taken, log.open("ab" if output == log else "wb") as messages:
             process = subprocess.Popen(
-                [self.python, *words],
-                stdin=given,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                env=dict(self.environment),
-                cwd=self.folder,
+                [self.python, *words], stdin=given, stdout=taken, stderr=messages, env=dict(self.environment), cwd=self.folder
             )
             while process.poll() is None:
                 memory = peak_memory(process.pid) or memory
