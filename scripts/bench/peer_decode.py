@@ -135,7 +135,9 @@ class PeerModel:
         """Its peak of memory; `piped` are what it reads and writes, if it does. Raises: PeerError if it fails."""
         log, memory = self.folder / "log.txt", None
         source, output = piped or (Path(os.devnull), log)
-        with source.open("rb") as given, output.open("wb") as taken, log.open("ab" if output == log else "wb") as messages:
+        for file in (output, log):
+            file.write_bytes(b"")
+        with source.open("rb") as given, output.open("ab") as taken, log.open("ab") as messages:
             process = subprocess.Popen(
                 [self.python, *words], stdin=given, stdout=taken, stderr=messages, env=dict(self.environment), cwd=self.folder
             )
