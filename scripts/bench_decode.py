@@ -251,6 +251,7 @@ def measure(options: Any, beams: Sequence[int]) -> Figures:
     config = runs.load_config(run)
     prepared = options.data or config.prepared_folder
     runs.check_data(run, prepared)
+    step = read_progress(runs.find_checkpoint(run)).step
     config = config.model_copy(update={"data": config.data.model_copy(update={"prepared": prepared})})
     threads, number = options.threads or available_cores(), min(options.sentences, len(read_lines(prepared, options.split, "src")))
     bench = Bench(
@@ -272,7 +273,7 @@ def measure(options: Any, beams: Sequence[int]) -> Figures:
     summaries = [summary(system, systems[index // per_beam * per_beam]) for index, system in enumerate(systems)]
     return {
         "run": str(run),
-        "step": read_progress(runs.find_checkpoint(run)).step,
+        "step": step,
         "split": options.split,
         "sentences": number,
         "threads": threads,
