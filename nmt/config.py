@@ -241,7 +241,7 @@ class DecodingConfig(Section):
         True, description="look that word up in the lexicon that `nmt lexicon` made, if it did, before copying it"
     )
     shortlist: int = Field(0, ge=0, description="score only this many translations of each source word, and frequent words; 0: all")
-    precision: Precision = Field("float32", description="int8: matrices in 8-bit integers; CPU only")
+    precision: Precision = Field("float32", description="float32; or int8, products in 8-bit integers, on a CPU alone")
 
 
 class Config(Section):
