@@ -210,6 +210,22 @@ def average(
     print(command.run(run, which=kept.value, place=pick_device(device.value)))
 
 
+@app.command(help="Learn a lexicon from a run's attention over its training data, for unknown words and decoding.shortlist.")
+def lexicon(
+    run: Annotated[Path | None, typer.Argument(help="The run folder; the one trained last if not given.", metavar="[RUN]")] = None,
+    pairs: Annotated[
+        int | None, typer.Option("--pairs", min=1, help="Read so many training pairs, drawn at random. Default: all.")
+    ] = None,
+    data: Annotated[
+        Path | None, typer.Option("--data", help="The prepared folder, if it is not where it was in training.", metavar="DIR")
+    ] = None,
+    device: DeviceOption = Device.auto,
+) -> None:
+    from nmt import lexicon as command
+
+    print(command.run(run, pairs=pairs, prepared=data, device=device.value))
+
+
 @app.command(help="Check this installation: learn a small task with each attention. Exit status 1 if one fails to learn it.")
 def selftest(
     device: DeviceOption = Device.auto,

@@ -32,6 +32,7 @@ OptimizerName = Literal["adamw", "adam", "sgd", "adafactor"]
 Metric = Literal["bleu", "chrf", "loss"]
 DecodingMethod = Literal["beam", "sampling"]
 LengthFormula = Literal["power", "wu"]
+Precision = Literal["float32", "int8"]
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
 
 SIZED_SCORES: tuple[ScoreName, ...] = ("concat", "additive", "concat_shared")
@@ -254,6 +255,12 @@ class DecodingConfig(Section):
     seed: int = Field(1, ge=0, description="sampling: another seed, other draws; a sentence's follow from it and the seed alone")
     batch: int = Field(64, ge=1, description="sentences translated together; fewer where they are long or the beam is wide")
     max_source_tokens: int = Field(1000, ge=1, description="what is longer is cut there")
+    replace_unknown: bool = Field(True, description="write for <unk> what the source word looked at stands for; else <unk>")
+    lexicon: bool = Field(
+        True, description="look that word up in the lexicon that `nmt lexicon` made, if it did, before copying it"
+    )
+    shortlist: int = Field(0, ge=0, description="score only this many translations of each source word, and frequent words; 0: all")
+    precision: Precision = Field("float32", description="float32; or int8, products in 8-bit integers, on a CPU alone")
 
 
 class Config(Section):
@@ -493,6 +500,8 @@ def _decoding_faults(config: Config) -> Iterator[str]:
     for key in ("temperature", "top_k", "top_p"):
         if decoding.method == "beam" and getattr(decoding, key) != DecodingConfig.model_fields[key].default:
             yield f"decoding.{key}, decoding.method: {key} is of sampling, not of beam"
+    if config.decoding.shortlist and config.model.output == "adaptive":
+        yield "decoding.shortlist, model.output: the clusters of adaptive are a shortlist already; set it to 0"
 
 
 def _sizes(model: ModelConfig) -> str:

@@ -1,16 +1,21 @@
 """The run folder: what training leaves behind and translation reads. It explains itself and can be moved whole.
 
 config.yaml   manifest.json (of the prepared data)  src.vocab.txt  tgt.vocab.txt  [src.spm.model  tgt.spm.model]
-checkpoints/  journal.jsonl  curves.png  tensorboard/  evaluation/
+checkpoints/  journal.jsonl  curves.png  tensorboard/  evaluation/  [lexicon.tsv]
 """
 
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-from nmt.config import Config, DeviceName, dump, load
+import torch
+
+from nmt.config import Config, DecodingConfig, DeviceName, dump, load
 from nmt.decoding.ensemble import Ensemble
+from nmt.decoding.lexicon import Lexicon
+from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translator import Translator
+from nmt.decoding.unknown import UnknownWords
 from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.files import replacing, write_text
 from nmt.model.device import pick_device
@@ -22,7 +27,7 @@ from nmt.text.vocabulary import Vocabulary
 from nmt.training.checkpoint import MODEL, Checkpoints, load_weights
 
 RUNS = Path("runs")
-CONFIG, JOURNAL, CURVES, TENSORBOARD = "config.yaml", "journal.jsonl", "curves.png", "tensorboard"
+CONFIG, JOURNAL, CURVES, TENSORBOARD, LEXICON = "config.yaml", "journal.jsonl", "curves.png", "tensorboard", "lexicon.tsv"
 
 
 def holds_run(folder: Path) -> bool:
@@ -162,18 +167,40 @@ def load_translator(
     config = load_config(run, [*overrides, *([] if beam is None else [f"decoding.beam={beam}"])])
     for other, _ in members[1:]:
         _check_alike(run, other)
-    models = [_load_model(*member).to(pick_device(device)) for member in members]
+    decoding, place = config.decoding, pick_device(device)
+    models = [_load_model(*member, place, decoding) for member in members]
+    lexicon, vocabularies = load_lexicon(run, decoding), load_vocabularies(run)
     return Translator(
         models[0] if len(models) == 1 else Ensemble(models),
         tokenizers=load_tokenizers(run, config),
-        vocabularies=load_vocabularies(run),
-        options=config.decoding,
+        vocabularies=vocabularies,
+        options=decoding,
+        unknown=UnknownWords(decoding.replace_unknown, lexicon if decoding.lexicon else None),
+        shortlist=Shortlist(lexicon, *vocabularies, decoding.shortlist) if lexicon and decoding.shortlist else None,
     )
 
 
-def _load_model(run: Path, checkpoint: Path) -> Seq2Seq:
+def load_lexicon(folder: Path, decoding: DecodingConfig) -> Lexicon | None:
+    """The run's lexicon, where there is one and something is to be looked up.
+
+    Raises:
+        ConfigError: there is none, and it is needed.
+        DataError: it is damaged.
+    """
+    path = folder / LEXICON
+    if path.exists() and (decoding.shortlist or (decoding.replace_unknown and decoding.lexicon)):
+        return Lexicon.load(path)
+    if decoding.shortlist:
+        raise ConfigError(f"decoding.shortlist: {decoding.shortlist} needs the run's lexicon; `nmt lexicon {folder}` makes it")
+    return None
+
+
+def _load_model(run: Path, checkpoint: Path, place: torch.device, decoding: DecodingConfig) -> Seq2Seq:
     model = build_model(run, load_config(run))
     load_weights(checkpoint, model)
+    model.to(place)
+    if decoding.precision == "int8":
+        model.quantize()
     return model
 
 

@@ -21,18 +21,13 @@ are taken within a round, so that whatever else the machine does strikes all ali
 
 import argparse
 import json
-import os
-import platform
 import shlex
 import statistics
-import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from importlib.metadata import version
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -43,6 +38,18 @@ from nmt.text.corpus import Corpus, config_differences, load_manifest
 from nmt.text.vocabulary import Vocabulary
 from scripts.bench import peers
 from scripts.bench.counting import count_words, multiply_adds, needed
+from scripts.bench.rounds import (
+    Figures,
+    System,
+    available_cores,
+    environment_of,
+    interpreter,
+    machine,
+    positive,
+    run_rounds,
+    show,
+    work,
+)
 
 FOLDER = Path(__file__).resolve().parent / "bench"
 DEFAULT = FOLDER / "model-r.yaml"
@@ -51,28 +58,6 @@ SYSTEMS = (*REFERENCES, *peers.PEERS)
 PARTS = ("data", "forward", "backward", "update")
 COLUMNS = ("system", "tokens/s", "nmt is", "GFLOP/s", "of matmul", "needed", "memory", *PARTS)
 PREPARED_BY = ("data", "tokenizer", "vocabulary")  # the sections that `nmt prepare` reads
-
-Figures = dict[str, Any]
-
-
-class BenchError(NmtError):
-    """A system that cannot be measured."""
-
-
-@dataclass
-class System:
-    """One that is measured.
-
-    Attributes:
-        run: a round, given its number.
-        rounds: the figures so far.
-        fault: why it is not measured any more.
-    """
-
-    name: str
-    run: Callable[[int], Figures]
-    rounds: list[Figures] = field(default_factory=list)
-    fault: str | None = None
 
 
 @dataclass(frozen=True)
@@ -100,10 +85,7 @@ class Bench:
         threads = self.threads or config.training.threads or available_cores()
         with tempfile.TemporaryDirectory(prefix="nmt-bench-") as folder:
             systems = [self._build(name, config, threads, Path(folder)) for name in ("nmt", *dict.fromkeys(self.against))]
-            for number in range(self.rounds):
-                for system in systems:
-                    if system.fault is None:
-                        self._run_round(system, number)
+            run_rounds(systems, self.rounds, "nmt")
         return {
             "config": config.to_dict(),
             "name": config.name,
@@ -114,7 +96,7 @@ class Bench:
         }
 
     def _build(self, name: str, config: Config, threads: int, folder: Path) -> System:
-        environment = {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads), "PYTHONUNBUFFERED": "1"}
+        environment = environment_of(threads)
         job = {"system": name, "threads": threads, "config": config.to_dict(), "seconds": self.seconds, "batch": 1}
         if name in peers.PEERS:
             return self._build_peer(name, config, folder, environment, threads)
@@ -147,37 +129,6 @@ class Bench:
         own.mkdir()
         peers.write_data(config, own)
         return system
-
-    def _run_round(self, system: System, number: int) -> None:
-        load_average = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
-        try:
-            figures = system.run(number)
-        except (BenchError, peers.PeerError) as error:
-            if system.name == "nmt":
-                raise
-            system.fault = str(error)
-            print(f"{system.name}: {error}", file=sys.stderr)
-            return
-        system.rounds.append({**figures, "load_average": load_average})
-        speed, busy = f"{figures['tokens_per_second']:,.0f} tokens/s", "" if load_average is None else f", load {load_average:.2f}"
-        print(f"round {number + 1} of {self.rounds}: {system.name} {speed}{busy}", file=sys.stderr)
-
-
-def work(job: Figures, environment: Mapping[str, str]) -> Figures:
-    """Do a job of `worker.py` in a process of its own. Raises: BenchError if it fails."""
-    result = subprocess.run(
-        [sys.executable, FOLDER / "worker.py"],
-        input=json.dumps(job),
-        capture_output=True,
-        text=True,
-        env=dict(environment),
-        check=False,
-    )
-    if result.returncode:
-        last = (result.stderr.strip().splitlines() or ["it said nothing"])[-1]
-        raise BenchError(f"{job['system']}: failed with exit status {result.returncode}: {last}")
-    figures: Figures = json.loads(result.stdout.splitlines()[-1])
-    return figures
 
 
 def check_prepared(config: Config, path: Path, overrides: Sequence[str]) -> None:
@@ -229,11 +180,6 @@ def reference_misfits(config: ModelConfig) -> list[str]:
     return [key for key, is_wrong in wrong.items() if is_wrong]
 
 
-def available_cores() -> int:
-    """How many this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
 def summary(system: System, nmt: System) -> Figures:
     """The medians over the rounds, and how many times as fast nmt was in the same rounds."""
     if not system.rounds:
@@ -281,56 +227,22 @@ def _cells(row: Figures) -> list[str]:
         row["system"],
         f"{row['tokens_per_second']:,.0f} [{low:,.0f}, {high:,.0f}]",
         f"{row['ratio']:.2f} x",
-        _figure(row["computed"], "{:.1f}", 1e9),
-        _figure(row["computed_share"], "{:.1%}"),
-        _figure(row["needed_share"], "{:.1%}"),
-        _figure(row["peak_memory"], "{:,.0f} MB", 1e6),
-        *(_figure(shares.get(part), "{:.1%}") for part in PARTS),
+        show(row["computed"], "{:.1f}", 1e9),
+        show(row["computed_share"], "{:.1%}"),
+        show(row["needed_share"], "{:.1%}"),
+        show(row["peak_memory"], "{:,.0f} MB", 1e6),
+        *(show(shares.get(part), "{:.1%}") for part in PARTS),
     ]
-
-
-def _figure(value: float | None, form: str, unit: float = 1.0) -> str:
-    return "" if value is None else form.format(value / unit)
-
-
-def machine() -> Figures:
-    """What it was measured on."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-    except OSError:
-        lines = []
-    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
-    return {
-        "processor": names[0] if names else platform.processor(),
-        "cores": available_cores(),
-        "system": platform.platform(),
-        "python": platform.python_version(),
-        "torch": version("torch"),
-    }
-
-
-def _interpreter(text: str) -> tuple[str, Path]:
-    name, separator, path = text.partition("=")
-    if not separator or name not in peers.PEERS:
-        raise argparse.ArgumentTypeError(f"{text}: write {' or '.join(peers.PEERS)}, =, and the path of a Python")
-    return name, Path(path).expanduser().absolute()
-
-
-def _positive(text: str) -> float:
-    value = float(text)
-    if not value > 0:
-        raise argparse.ArgumentTypeError(f"{text}: must be more than 0")
-    return value
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Measure how fast models are trained.")
     parser.add_argument("configs", nargs="*", type=Path, metavar="CONFIG", help=f"configurations ({DEFAULT.name})")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a key of each configuration")
-    parser.add_argument("--seconds", type=_positive, default=20, help="of a round, without start and warm-up (%(default)s)")
+    parser.add_argument("--seconds", type=positive, default=20, help="of a round, without start and warm-up (%(default)s)")
     parser.add_argument("--rounds", type=int, default=3, help="of each system (%(default)s)")
     parser.add_argument("--against", action="append", default=[], choices=SYSTEMS, help="another system; may be given again")
-    parser.add_argument("--peer-python", action="append", default=[], type=_interpreter, metavar="SYSTEM=PYTHON", help="its Python")
+    parser.add_argument("--peer-python", action="append", default=[], type=interpreter, metavar="SYSTEM=PYTHON", help="its Python")
     parser.add_argument("--threads", type=int, help="of the CPU (training.threads, or all cores)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write all figures there")
     options = parser.parse_args(arguments)

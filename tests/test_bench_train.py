@@ -24,6 +24,7 @@ from scripts import bench_train
 from scripts.bench import peers, worker
 from scripts.bench.counting import Positions, computed, multiply_adds, needed, padded, training_operations
 from scripts.bench.reference import ReferenceModel
+from scripts.bench.rounds import System
 from tests.conftest import ROOT
 from tests.toy import configure, sentence_pairs, write_table
 
@@ -182,10 +183,10 @@ def figures(speed: float, **others: Any) -> dict[str, Any]:
 def test_table_has_medians_and_ratios_within_rounds() -> None:
     shares = {"data": 0.01, "forward": 0.3, "backward": 0.5, "update": 0.19}
     counted = {"computed": 60e9, "needed": 50e9, "shares": shares}
-    ours = bench_train.System("nmt", figures, [figures(speed, **counted) for speed in (3000.0, 1000.0, 2000.0)])
+    ours = System("nmt", figures, [figures(speed, **counted) for speed in (3000.0, 1000.0, 2000.0)])
     # Twice as slow in each round, whatever the rounds were like.
-    peer = bench_train.System("opennmt", figures, [figures(speed) for speed in (1500.0, 500.0, 1000.0)])
-    gone = bench_train.System("joeynmt", figures, [], "JoeyNMT not installed")
+    peer = System("opennmt", figures, [figures(speed) for speed in (1500.0, 500.0, 1000.0)])
+    gone = System("joeynmt", figures, [], "JoeyNMT not installed")
     table = bench_train.to_table(
         {
             "name": "tiny",
@@ -363,6 +364,6 @@ def test_a_small_run(toy: Config, tmp_path: Path, capsys: pytest.CaptureFixture[
 
 
 def test_nothing_names_a_place_on_the_authors_machine() -> None:
-    for path in [ROOT / "scripts" / "bench_train.py", *(ROOT / "scripts" / "bench").iterdir()]:
+    for path in [*(ROOT / "scripts").glob("bench_*.py"), *(ROOT / "scripts" / "bench").iterdir()]:
         if path.is_file():
             assert "/tmp/" not in path.read_text(encoding="utf-8")

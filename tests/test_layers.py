@@ -22,7 +22,7 @@ LAYERS = [
     {"runs"},
     {"validation", "word_vectors", "fine_tuning"},
     {"average", "forecast"},
-    {"prepare", "train", "translate", "evaluate", "selftest"},
+    {"prepare", "train", "translate", "evaluate", "lexicon", "selftest"},
     {"cli"},
     {"__main__"},
 ]

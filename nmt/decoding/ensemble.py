@@ -58,6 +58,10 @@ class Ensemble(nn.Module):
     def _members(self) -> list[Seq2Seq]:
         return [model for model in self.models if isinstance(model, Seq2Seq)]
 
+    def restrict(self, ids: Tensor) -> "Ensemble":
+        """The models for the target words `ids` [v] alone, as `Seq2Seq.restrict`."""
+        return Ensemble([model.restrict(ids) for model in self._members])
+
     def encode(self, src: Tensor, src_lengths: Tensor) -> Parts[Memory]:
         """Read the source [B, S]; `src_lengths` [B] lie on the CPU."""
         return Parts(tuple(model.encode(src, src_lengths) for model in self._members))

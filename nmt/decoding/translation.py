@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.decoding.unknown import Replacement
 from nmt.text.vocabulary import EOS, SPECIALS
 
 
@@ -21,6 +22,7 @@ class Translation:
         attention: [T, S], a row for each token (and one for <eos> if `complete`), the last column belonging to <eos>.
         complete: False if it was cut at the maximum length.
         src_cut: whether the source was longer than decoding.max_source_tokens: what stands beyond was not read.
+        replaced: what is written in place of unknown words.
     """
 
     source: str
@@ -33,6 +35,7 @@ class Translation:
     attention: NDArray[np.float32] | None = None
     complete: bool = True
     src_cut: bool = False
+    replaced: tuple[Replacement, ...] = ()
 
     @property
     def attended(self) -> tuple[list[str], list[str]]:

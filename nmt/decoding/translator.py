@@ -2,27 +2,33 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from threading import Lock
 
+import numpy as np
 import torch
+from torch import Tensor
 
 from nmt.config import DecodingConfig
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.search import Sentence, SpecialIds, search
+from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translation import Translation
-from nmt.decoding.unknown import replace_unknown
+from nmt.decoding.unknown import UNKNOWN, Replacement, UnknownWords, replace_unknown, with_replacements
 from nmt.errors import ConfigError, DataError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.batching import pad_sources
+from nmt.text.surface import surfaces
 from nmt.text.tokenizers import Tokenizer
-from nmt.text.vocabulary import EOS, PAD, SOS, SPECIALS, UNK, Vocabulary
+from nmt.text.vocabulary import EOS, PAD, SOS, UNK, Vocabulary
 
 # Of a batch: source tokens with padding, as often as there are hypotheses to look at them. What search remembers grows with it.
 MOST_TOKENS = 1 << 15
 LEAST_TOKENS = 16  # what a shorter sentence counts for, so that there are not too many hypotheses whose next words are scored
 SPECIAL_IDS = SpecialIds(sos=SOS, eos=EOS, forbidden=(PAD, SOS))
 WITHOUT_UNKNOWN = replace(SPECIAL_IDS, forbidden=(PAD, SOS, UNK))
+NO_LEXICON = UnknownWords()
 
 
 class Translator:
@@ -38,12 +44,14 @@ class Translator:
         tokenizers: tuple[Tokenizer, Tokenizer],
         vocabularies: tuple[Vocabulary, Vocabulary],
         options: DecodingConfig,
+        unknown: UnknownWords = NO_LEXICON,
+        shortlist: Shortlist | None = None,
     ) -> None:
-        """`tokenizers` and `vocabularies` are (source, target)."""
+        """`tokenizers` and `vocabularies` are (source, target); without `shortlist` all words are scored."""
         self.model = model.eval()
         self.src_tokenizer, self.tgt_tokenizer = tokenizers
         self.src_vocabulary, self.tgt_vocabulary = vocabularies
-        self.options = options
+        self.options, self.unknown, self.shortlist = options, unknown, shortlist
         self._tokenizing = Lock()  # spaCy keeps the words it meets
 
     def translate(self, texts: Sequence[str], prefixes: Sequence[str] | None = None) -> list[Translation]:
@@ -72,7 +80,9 @@ class Translator:
         sources = [tokens[: self.options.max_source_tokens] for tokens in whole]
         for chosen in self._plan([len(tokens) for tokens in sources], beam):
             src = [self.src_vocabulary.ids(sources[i]) for i in chosen]
-            hypotheses = search_batch(self.model, src, self.options, n_best=n, prefixes=[begun[i] for i in chosen])
+            prefix = [begun[i] for i in chosen]
+            words = None if self.shortlist is None else self.shortlist.choose(src, chain.from_iterable(prefix))
+            hypotheses = search_batch(self.model, src, self.options, n_best=n, prefixes=prefix, words=words)
             for i, best in zip(chosen, hypotheses, strict=True):
                 translations = [self._to_translation(texts[i], sources[i], hypothesis) for hypothesis in best]
                 is_cut = len(sources[i]) < len(whole[i])
@@ -120,10 +130,10 @@ class Translator:
 
     def _to_translation(self, source: str, src_tokens: Sequence[str], hypothesis: Hypothesis) -> Translation:
         tokens = self.tgt_vocabulary.tokens(hypothesis.ids)
-        text = self.tgt_tokenizer.join(replace_unknown(tokens, SPECIALS[UNK], src_tokens, hypothesis.attention))
+        replaced = self._replace(source, src_tokens, tokens, hypothesis) if self.unknown.replace and UNKNOWN in tokens else ()
         return Translation(
             source=source,
-            text=text,
+            text=self.tgt_tokenizer.join(with_replacements(tokens, replaced)),
             src_tokens=tuple(src_tokens),
             tokens=tuple(tokens),
             score=hypothesis.score,
@@ -131,7 +141,14 @@ class Translator:
             token_log_probs=tuple(hypothesis.token_log_probs),
             attention=hypothesis.attention,
             complete=hypothesis.complete,
+            replaced=replaced,
         )
+
+    def _replace(
+        self, source: str, src_tokens: Sequence[str], tokens: Sequence[str], hypothesis: Hypothesis
+    ) -> tuple[Replacement, ...]:
+        written = surfaces(source, src_tokens, self.src_tokenizer)
+        return replace_unknown(tokens, src_tokens, written, hypothesis.attention, self.unknown.lexicon)
 
 
 @torch.inference_mode()
@@ -142,15 +159,27 @@ def search_batch(
     *,
     n_best: int = 1,
     prefixes: Sequence[Sequence[int]] | None = None,
+    words: Tensor | None = None,
 ) -> list[list[Hypothesis]]:
-    """Hypotheses for sentences, and what they begin with, given as ids without special tokens; the model is in evaluation mode."""
-    padded, lengths = pad_sources(src)
+    """Hypotheses for sentences, and what they begin with, given as ids without special tokens; the model is in evaluation mode.
+
+    Args:
+        words: [v], the target ids to choose from, ascending, those of the special tokens and the prefixes among them; or all.
+    """
     begun = prefixes if prefixes is not None else [()] * len(src)
+    if words is not None:
+        begun = [np.searchsorted(words, prefix).tolist() for prefix in begun]
+        model = model.restrict(words.to(model.device))
+    padded, lengths = pad_sources(src)
     # What is drawn for a sentence follows from it and the seed: not from its place among others, nor from who else is in its batch.
     sentences = [Sentence(n, prefix, key=ids) for n, prefix, ids in zip(lengths.tolist(), begun, src, strict=True)]
     special = WITHOUT_UNKNOWN if options.forbid_unknown else SPECIAL_IDS
     if isinstance(model, Ensemble):
         memories = model.encode(padded.to(model.device), lengths)
-        return search(model, model.start(memories), memories, sentences, special, options, n_best)
-    memory = model.encode(padded.to(model.device), lengths)
-    return search(model, model.start(memory), memory, sentences, special, options, n_best)
+        found = search(model, model.start(memories), memories, sentences, special, options, n_best)
+    else:
+        memory = model.encode(padded.to(model.device), lengths)
+        found = search(model, model.start(memory), memory, sentences, special, options, n_best)
+    if words is None:
+        return found
+    return [[replace(one, ids=words[one.ids].tolist()) for one in hypotheses] for hypotheses in found]

@@ -1,5 +1,7 @@
 """Word vectors."""
 
+from copy import copy
+
 from torch import Tensor, nn
 
 from nmt.config import ModelConfig
@@ -27,3 +29,10 @@ class Embedding(nn.Embedding):
     def forward(self, ids: Tensor, noise: Tensor | None = None) -> Tensor:
         """[B, T], or one step [B] with the `noise` of its sentence: [..., E]."""
         return self.dropout(self.word_dropout(super().forward(ids) * self.scale), noise)  # type: ignore[no-any-return]
+
+    def restrict(self, ids: Tensor) -> "Embedding":
+        """The words `ids` [v] alone, numbered in that order. To search with, not to train."""
+        short = copy(self)
+        short._parameters = {"weight": nn.Parameter(self.weight[ids], requires_grad=False)}
+        short.num_embeddings = len(ids)
+        return short

@@ -5,6 +5,7 @@ To add one: a class with `log_probs`, `loss` and `best`, a row in `OUTPUTS`, an 
 
 from abc import abstractmethod
 from collections.abc import Sequence
+from copy import copy
 
 from torch import Tensor, nn
 from torch.nn import functional
@@ -12,6 +13,7 @@ from torch.nn import functional
 from nmt.config import ModelConfig, OutputName
 from nmt.errors import ConfigError
 from nmt.model.cross_entropy import linear_cross_entropy
+from nmt.model.int8 import Int8Linear
 
 
 class Output(nn.Module):
@@ -28,6 +30,10 @@ class Output(nn.Module):
     @abstractmethod
     def best(self, vectors: Tensor) -> Tensor:
         """[..., R] -> the likeliest ids [...]."""
+
+    @abstractmethod
+    def restrict(self, ids: Tensor) -> "Output":
+        """This layer for the words `ids` [v] alone, in that order: probabilities are among them. To search with, not to train."""
 
     @abstractmethod
     def loss(self, vectors: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
@@ -73,6 +79,11 @@ class Softmax(Output):
     def best(self, vectors: Tensor) -> Tensor:
         return self(vectors).argmax(-1)  # type: ignore[no-any-return]
 
+    def restrict(self, ids: Tensor) -> Output:
+        short = copy(self)
+        short._modules = {**self._modules, "logits": _select(self.logits, ids)}  # all the rest is shared
+        return short
+
     def loss(self, vectors: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
         return linear_cross_entropy(self.project(vectors), self.logits.weight, self.logits.bias, targets, label_smoothing)
 
@@ -104,10 +115,23 @@ class Adaptive(Output):
     def best(self, vectors: Tensor) -> Tensor:
         return self.softmax.predict(vectors.flatten(0, -2)).view(vectors.shape[:-1])
 
+    def restrict(self, ids: Tensor) -> Output:
+        raise ConfigError("decoding.shortlist: an adaptive output layer has none; set it to 0")
+
     def loss(self, vectors: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
         assert label_smoothing == 0, "refused when the configuration is read"
         objective = -self.softmax(vectors, targets).output.sum()
         return objective, objective.detach()
+
+
+def _select(linear: nn.Module, ids: Tensor) -> nn.Module:
+    """The outputs `ids` of a linear layer alone."""
+    if isinstance(linear, Int8Linear):
+        return linear.select(ids)
+    assert isinstance(linear, nn.Linear)
+    short: nn.Linear = nn.utils.skip_init(nn.Linear, linear.in_features, len(ids), device=linear.weight.device)
+    short.weight, short.bias = (nn.Parameter(part[ids], requires_grad=False) for part in (linear.weight, linear.bias))
+    return short
 
 
 OUTPUTS: dict[OutputName, type[Output]] = {"softmax": Softmax, "adaptive": Adaptive}

@@ -1,15 +1,18 @@
 """Recurrent layers and their state, batch first everywhere."""
 
 from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from nmt.config import Cell, DecoderConfig
+from nmt.model import int8
 from nmt.model.dropout import Dropout
 
 RNNS: dict[Cell, type[nn.LSTM] | type[nn.GRU] | type[nn.RNN]] = {"lstm": nn.LSTM, "gru": nn.GRU, "elman": nn.RNN}
+CELLS: dict[Cell, Any] = {"lstm": torch.lstm_cell, "gru": torch.gru_cell, "elman": torch.rnn_tanh_cell}
 
 
 @dataclass(frozen=True)
@@ -100,6 +103,7 @@ class RecurrentStack(nn.Module):
         self.layers = nn.ModuleList(build_rnn(config.cell, input_size if i == 0 else size, size) for i in layers)
         self.norms = build_norms(config.layer_norm, config.layers, size)
         self.residual, self.dropout = config.residual, dropout
+        self._packed: list[tuple[Any, ...]] | None = None
 
     def start(self, state: RecurrentState) -> RecurrentState:
         """The state before the first step, with the dropout between layers that all steps share, if they do."""
@@ -118,20 +122,30 @@ class RecurrentStack(nn.Module):
     def step(self, inputs: Tensor, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
         """One step: inputs [B, I]; returns the top layer's output [B, H] and the next state."""
         hiddens, cells, outputs = [], [], inputs
-        for index, rnn in enumerate(self.layers):
-            assert isinstance(rnn, nn.RNNBase)
+        for index in range(len(self.layers)):
             below, hidden = outputs if index == 0 else self.dropout(outputs, state.noise_below(index)), state.hidden[:, index]
-            weights = _weights(rnn)
+            function, weights = self._cell_of(index)
             if state.cell is not None:
-                above, cell = torch.lstm_cell(below, (hidden, state.cell[:, index]), *weights)
+                above, cell = function(below, (hidden, state.cell[:, index]), *weights)
                 cells.append(cell)
-            elif self.cell == "gru":
-                above = torch.gru_cell(below, hidden, *weights)
             else:
-                above = torch.rnn_tanh_cell(below, hidden, *weights)
+                above = function(below, hidden, *weights)
             hiddens.append(above)
             outputs = self._join(index, outputs, above)
         return outputs, replace(state, hidden=torch.stack(hiddens, 1), cell=torch.stack(cells, 1) if cells else None)
+
+    def quantize(self) -> None:
+        """From now on, the products of each step are of 8-bit integers."""
+        self._packed = [
+            (int8.pack(rows, bias), int8.pack(hidden, hidden_bias), bias, hidden_bias)
+            for rows, hidden, bias, hidden_bias in map(_weights, self.layers)
+        ]
+
+    def _cell_of(self, index: int) -> tuple[Any, tuple[Any, ...]]:
+        """The function of a layer's step, and the weights it takes."""
+        if self._packed is not None:
+            return int8.CELLS[self.cell], self._packed[index]
+        return CELLS[self.cell], _weights(self.layers[index])
 
     def _join(self, index: int, below: Tensor, above: Tensor) -> Tensor:
         above = self.norms[index](above)
@@ -143,6 +157,8 @@ def build_norms(layer_norm: bool, layers: int, size: int) -> nn.ModuleList:
     return nn.ModuleList(nn.LayerNorm(size) if layer_norm else nn.Identity() for _ in range(layers))
 
 
-def _weights(rnn: nn.RNNBase) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+def _weights(rnn: nn.Module) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Of input and hidden state, and the biases of both."""
+    assert isinstance(rnn, nn.RNNBase)
     input_weight, hidden_weight, input_bias, hidden_bias = rnn.all_weights[0]
     return input_weight, hidden_weight, input_bias, hidden_bias

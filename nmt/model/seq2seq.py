@@ -5,12 +5,14 @@ H_e encoder state size (both directions), H_d decoder state size, R readout size
 Masks are True on real tokens.
 """
 
+from copy import copy
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
 
 from nmt.config import ModelConfig
+from nmt.model import int8
 from nmt.model.attention import Memory
 from nmt.model.bridge import build_bridge
 from nmt.model.decoder import DECODERS, DecoderState, StepOutput
@@ -61,6 +63,29 @@ class Seq2Seq(nn.Module):
     @property
     def device(self) -> torch.device:
         return self.src_embedding.weight.device
+
+    def quantize(self) -> None:
+        """From now on, what a step multiplies is rounded to 8-bit integers: recurrence, readout and output layer. Not to be undone.
+
+        The encoder, which reads a sentence once, and the attention, which has hardly a matrix, stay as they are.
+
+        Raises:
+            ConfigError: it cannot be done here.
+        """
+        int8.check_available(self.device)
+        self.decoder.recurrent.quantize()
+        int8.quantize(self.decoder.readout)
+        int8.quantize(self.output)
+
+    def restrict(self, ids: Tensor) -> "Seq2Seq":
+        """This model for the target words `ids` [v] alone, numbered in that order: to search with, not to train."""
+        short = copy(self)
+        short._modules = {
+            **self._modules,
+            "tgt_embedding": self.tgt_embedding.restrict(ids),
+            "output": self.output.restrict(ids),
+        }
+        return short
 
     def encode(self, src: Tensor, src_lengths: Tensor) -> Memory:
         """Read the source.

@@ -1,10 +1,9 @@
-"""From text to text: order, empty sentences, prefixes, n best, unknown words and names, batches that stay within memory."""
+"""From text to text: order, empty sentences, prefixes, n best, batches that stay within memory."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 
@@ -12,7 +11,6 @@ from nmt.config import DecodingConfig, ModelConfig, TokenizerConfig
 from nmt.decoding import translator as module
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
-from nmt.decoding.unknown import replace_unknown
 from nmt.errors import ConfigError, DataError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.tokenizers import load_tokenizer
@@ -139,10 +137,3 @@ def test_a_batch_stays_within_memory_with_its_beam() -> None:
     assert [len(plan) for plan in plans] == [50, 2, 1, 1]
     assert all(len(plan) == 1 or len(plan) * beam * max(lengths[i] for i in plan) <= module.MOST_TOKENS for plan in plans)
     assert max(len(plan) for plan in translator._plan([1] * 100, 1000)) == module.MOST_TOKENS // 1000 // module.LEAST_TOKENS
-
-
-def test_unknown_words_become_what_was_looked_at() -> None:
-    attention = np.array([[0.1, 0.2, 0.7], [0.8, 0.1, 0.1], [0.2, 0.7, 0.1]], np.float32)  # the last column is <eos>
-    assert replace_unknown(["Hallo", "<unk>"], "<unk>", ["Nagasaki", "!"], attention) == ["Hallo", "Nagasaki"]
-    assert replace_unknown(["<unk>", "x"], "<unk>", ["Nagasaki", "!"], attention) == ["!", "x"]
-    assert replace_unknown(["<unk>", "x"], "<unk>", ["Nagasaki"], np.zeros((3, 2), np.float32)) == ["x"]

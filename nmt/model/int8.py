@@ -1,0 +1,85 @@
+"""Products in 8-bit integers, for translation on a CPU.
+
+Each row of a matrix is divided by a scale of its own and rounded, once; what it is multiplied with is rounded at each product, with
+one scale for all of it ("dynamic"). Sums are of 32 bits.
+"""
+
+import warnings
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+
+from nmt.config import Cell
+from nmt.errors import ConfigError
+
+# As torch's own cells, but with matrices that `pack` has made.
+CELLS: dict[Cell, Any] = {
+    "lstm": torch.ops.quantized.quantized_lstm_cell_dynamic,
+    "gru": torch.ops.quantized.quantized_gru_cell_dynamic,
+    "elman": torch.ops.quantized.quantized_rnn_tanh_cell_dynamic,
+}
+
+
+class Int8Linear(nn.Module):
+    """y = x W^T + b.
+
+    Args:
+        rows: [O, I], 8-bit integers. scales: [O], so that W is rows * scales. bias: [O].
+    """
+
+    def __init__(self, rows: Tensor, scales: Tensor, bias: Tensor | None) -> None:
+        super().__init__()
+        self.rows, self.scales, self.bias = rows, scales, bias
+        self.packed = _pack(rows, scales, bias)
+
+    @classmethod
+    def of(cls, linear: nn.Linear) -> Self:
+        """The nearest to a layer of floats."""
+        bias: Tensor | None = linear.bias
+        return cls(*round_rows(linear.weight.detach()), None if bias is None else bias.detach())
+
+    def select(self, ids: Tensor) -> "Int8Linear":
+        """The outputs `ids` alone, in that order."""
+        return Int8Linear(self.rows[ids], self.scales[ids], None if self.bias is None else self.bias[ids])
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """[..., I] -> [..., O]."""
+        outputs: Tensor = torch.ops.quantized.linear_dynamic(inputs, self.packed, reduce_range=True)
+        return outputs
+
+
+def round_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
+    """[O, I] -> the same as 8-bit integers, and the scale [O] of each row."""
+    scales = weight.abs().amax(1).clamp_min(torch.finfo(weight.dtype).tiny) / 127
+    return (weight / scales.unsqueeze(1)).round().to(torch.int8), scales
+
+
+def pack(weight: Tensor, bias: Tensor) -> Any:
+    """A matrix [O, I] and its bias [O] as `CELLS` take them."""
+    return _pack(*round_rows(weight.detach()), bias.detach())
+
+
+def quantize(module: nn.Module) -> None:
+    """Replace the linear layers within."""
+    for name, child in module.named_children():
+        if isinstance(child, nn.Linear):
+            setattr(module, name, Int8Linear.of(child))
+        else:
+            quantize(child)
+
+
+def check_available(device: torch.device) -> None:
+    """Raises: ConfigError if there is no arithmetic in 8-bit integers on this device, or in this build of torch."""
+    if device.type != "cpu":
+        raise ConfigError(f"decoding.precision: int8 computes on the CPU, not on {device.type}; use --device cpu, or float32")
+    if torch.backends.quantized.engine == "none":
+        raise ConfigError("decoding.precision: this build of torch cannot multiply 8-bit integers; set it to float32")
+    with warnings.catch_warnings():  # torch says once that its quantised tensors will go: what stands here is then to be rewritten
+        warnings.filterwarnings("ignore", message=r"torch\.quantize_per_tensor", category=UserWarning)
+        _pack(torch.ones(1, 1, dtype=torch.int8), torch.ones(1), None)
+
+
+def _pack(rows: Tensor, scales: Tensor, bias: Tensor | None) -> Any:
+    zeros = torch.zeros(len(rows), dtype=torch.long)
+    return torch.ops.quantized.linear_prepack(torch._make_per_channel_quantized_tensor(rows, scales, zeros, 0), bias)

@@ -1,0 +1,134 @@
+"""One round of decoding, in a process of its own: a job as JSON on standard input, its figures as JSON on standard output.
+
+`bench_decode.py` starts it, so that threads, memory and whatever a library keeps are this round's alone.
+"""
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+from unittest import mock
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nmt import runs
+from nmt.decoding.translation import Translation
+from nmt.decoding.translator import Translator
+from nmt.model.attention import Memory
+from nmt.model.decoder import DecoderState, StepOutput
+from nmt.model.seq2seq import Seq2Seq
+from nmt.report.scores import score
+from nmt.text.corpus import read_lines
+from scripts.bench.counting import OPERATIONS, Positions, multiply_adds
+from scripts.bench.memory import peak_memory
+from scripts.bench.plain_search import translate_plainly
+from scripts.bench.worker import NOWHERE, matmul_rate
+
+WARM_UP = 64  # sentences translated before measuring begins
+
+Translate = Callable[[Sequence[str]], list[Translation]]
+
+
+@dataclass
+class Count:
+    """The positions that the model was run at, with padding.
+
+    Attributes:
+        scored: words at all output positions together.
+    """
+
+    positions: Positions = NOWHERE
+    scored: int = 0
+
+
+@contextmanager
+def counting() -> Iterator[Count]:
+    """Within, what a model is asked for is counted."""
+    count, encode, step, scores = Count(), Seq2Seq.encode, Seq2Seq.step, Seq2Seq.scores
+
+    def encoding(self: Seq2Seq, src: Tensor, src_lengths: Tensor) -> Memory:
+        count.positions += Positions(len(src), int(src_lengths.sum()), src.numel())
+        return encode(self, src, src_lengths)
+
+    def stepping(self: Seq2Seq, ids: Tensor, state: DecoderState, memory: Memory) -> StepOutput:
+        count.positions += Positions(decoder=len(ids), pairs=len(ids) * memory.mask.shape[1])
+        return step(self, ids, state, memory)
+
+    def scoring(self: Seq2Seq, vectors: Tensor) -> Tensor:
+        found = scores(self, vectors)
+        count.positions += Positions(output=len(vectors))
+        count.scored += found.numel()
+        return found
+
+    with (
+        mock.patch.object(Seq2Seq, "encode", encoding),
+        mock.patch.object(Seq2Seq, "step", stepping),
+        mock.patch.object(Seq2Seq, "scores", scoring),
+    ):
+        yield count
+
+
+def operations(run: Path, count: Count, vocabulary_size: int) -> float:
+    """Of the products, floating-point or not."""
+    parts = multiply_adds(runs.load_config(run).model, vocabulary_size, count.positions)
+    share = count.scored / max(1, count.positions.output * vocabulary_size)
+    return OPERATIONS * (sum(parts.values()) - parts["output"] * (1 - share))
+
+
+def measure(job: dict[str, Any]) -> dict[str, Any]:
+    """The figures of one round.
+
+    Args:
+        job: run, split, sentences, singles (how many are translated one at a time), threads, plain (the step-by-step search),
+            overrides (of the run's configuration).
+    """
+    torch.set_num_threads(job["threads"])
+    run, before = Path(job["run"]), matmul_rate()
+    config = runs.load_config(run)
+    sources, references = (read_lines(Path(job["prepared"]), job["split"], side)[: job["sentences"]] for side in ("src", "tgt"))
+    translator = runs.load_translator(run, device="cpu", overrides=job["overrides"])
+    translate: Translate = plain(translator) if job["plain"] else translator.translate
+    translate(sources[: 1 if job["plain"] else WARM_UP])
+    with counting() as count:
+        start = time.perf_counter()
+        found = translate(sources)
+        seconds = time.perf_counter() - start
+    singles = []
+    for source in sources[: job["singles"]]:
+        start = time.perf_counter()
+        translate([source])
+        singles.append(time.perf_counter() - start)
+    memory, after = peak_memory(), matmul_rate()
+    tokens = sum(len(one.tokens) + one.complete for one in found)
+    (bleu,) = score([one.text for one in found], [references], ["BLEU"], lowercase=config.tokenizer.lowercase)
+    return {
+        "sentences_per_second": len(sources) / seconds,
+        "tokens_per_second": tokens / seconds,
+        "seconds": seconds,
+        "length": tokens / len(sources),
+        "latency": float(np.median(singles)),
+        "latency_99": float(np.percentile(singles, 99)),
+        "computed": operations(run, count, len(translator.tgt_vocabulary)) / seconds,
+        "words_scored": count.scored / max(1, count.positions.output),
+        "matmul": (before + after) / 2,
+        "matmul_before_after": [before, after],
+        "peak_memory": memory,
+        "bleu": bleu.value,
+    }
+
+
+def plain(translator: Translator) -> Translate:
+    """The same model with the plain search."""
+    return lambda texts: [translate_plainly(translator, text) for text in texts]
+
+
+if __name__ == "__main__":
+    print(json.dumps(measure(json.load(sys.stdin))))

@@ -1,0 +1,150 @@
+"""Other toolkits' translation by their own command lines; their models are trained first, as `peers.py` says.
+
+To add a toolkit: how it trains to an end, how it translates, a row in `DECODERS`.
+"""
+
+import os
+import re
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import yaml
+
+from nmt.config import Config
+from nmt.text.corpus import Corpus, write_lines
+from nmt.text.vocabulary import Vocabulary
+from scripts.bench.memory import peak_memory
+from scripts.bench.peers import PEERS, PeerError, Values, write_data
+
+WATCHED = 0.05  # seconds between looks at a process's memory
+SPACE = "␣"  # in place of a space within a token
+
+
+@dataclass(frozen=True)
+class Job:
+    """A translation that is asked for: `batch` sentences of `source` at a time, into `output`, with the model of `updates`."""
+
+    folder: Path
+    source: Path
+    output: Path
+    beam: int
+    batch: int
+    updates: int
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """How a toolkit is used.
+
+    Attributes:
+        train: changes to its training's settings, so that it ends after so many updates and keeps its model.
+        command: of its translation, after the interpreter.
+        pipes: whether that reads standard input and writes standard output.
+    """
+
+    train: Callable[[Values, int], Values]
+    command: Callable[[Job, Values], list[str]]
+    pipes: bool
+
+
+def _train_opennmt(values: Values, updates: int) -> Values:
+    return {**values, "train_steps": updates, "save_checkpoint_steps": updates}
+
+
+def _opennmt(job: Job, values: Values) -> list[str]:
+    model = f"{values['save_model']}_step_{job.updates}.pt"
+    words = ["-m", "onmt.bin.translate", "-model", model, "-src", job.source, "-output", job.output, "-beam_size", job.beam]
+    return [*map(str, words), "-batch_size", str(job.batch), "-batch_type", "sents", "-max_length_ratio", "2"]
+
+
+def _train_joeynmt(values: Values, updates: int) -> Values:
+    training = {**values["training"], "updates": updates, "validation_freq": updates}
+    return {**values, "training": training}
+
+
+def _joeynmt(job: Job, values: Values) -> list[str]:
+    testing = {
+        "beam_size": job.beam,
+        "batch_size": job.batch,
+        "batch_type": "sentence",
+        "beam_alpha": 1.0,
+        "eval_metrics": ["bleu"],
+    }
+    file = job.folder / "translate.yaml"
+    file.write_text(yaml.safe_dump({**values, "testing": testing}), encoding="utf-8")
+    return ["-m", "joeynmt", "translate", str(file)]
+
+
+DECODERS = {"joeynmt": Decoder(_train_joeynmt, _joeynmt, pipes=True), "opennmt": Decoder(_train_opennmt, _opennmt, pipes=False)}
+
+
+@dataclass
+class PeerModel:
+    """A toolkit with a model of its own.
+
+    Attributes:
+        folder: with its data and model; removed by whoever made it. updates: that it is trained for.
+    """
+
+    name: str
+    python: Path
+    config: Config
+    folder: Path
+    updates: int
+    environment: Mapping[str, str]
+
+    def __post_init__(self) -> None:
+        self.values = DECODERS[self.name].train(PEERS[self.name].settings(self.config, self.folder, self.config.seed), self.updates)
+
+    def prepare(self, split: str, sentences: int) -> None:
+        """Write its data, and train its model. Raises: PeerError if it fails."""
+        write_data(self.config, self.folder)
+        sources, tokens = Corpus.load(self.config.prepared_folder, split).src, self._tokens("src")
+        lines = [" ".join(tokens[number] for number in sources[index]) for index in range(min(sentences, len(sources)))]
+        write_lines(self.folder / "test.src", lines)
+        write_lines(self.folder / "one.src", lines[:1])
+        file = self.folder / f"{self.name}.yaml"
+        file.write_text(yaml.safe_dump(self.values), encoding="utf-8")
+        self._run([*PEERS[self.name].command, str(file)])
+
+    def translate(self, source: str, beam: int, batch: int) -> tuple[float, int | None, list[list[str]]]:
+        """The seconds that `<source>.src` takes, start of the process included, its peak of memory, and the tokens of each line.
+
+        Raises:
+            PeerError: it fails, or gives another number of lines than it was given.
+        """
+        job = Job(self.folder, self.folder / f"{source}.src", self.folder / f"{source}.out", beam, batch, self.updates)
+        decoder = DECODERS[self.name]
+        words = decoder.command(job, self.values)
+        start = time.perf_counter()
+        memory = self._run(words, (job.source, job.output) if decoder.pipes else None)
+        seconds = time.perf_counter() - start
+        outputs = job.output.read_text(encoding="utf-8").splitlines()
+        given = len(job.source.read_text(encoding="utf-8").splitlines())
+        if len(outputs) != given:
+            raise PeerError(f"{PEERS[self.name].title} gave {len(outputs)} lines for {given}")
+        return seconds, memory, [[token.replace(SPACE, " ") for token in line.split()] for line in outputs]
+
+    def _tokens(self, side: str) -> Sequence[str]:
+        return [token.replace(" ", SPACE) for token in Vocabulary.load(self.config.prepared_folder / f"{side}.vocab.txt")]
+
+    def _run(self, words: Sequence[str], piped: tuple[Path, Path] | None = None) -> int | None:
+        """Its peak of memory; `piped` are what it reads and writes, if it does. Raises: PeerError if it fails."""
+        log, memory = self.folder / "log.txt", None
+        source, output = piped or (Path(os.devnull), log)
+        for file in (output, log):
+            file.write_bytes(b"")
+        with source.open("rb") as given, output.open("ab") as taken, log.open("ab") as messages:
+            process = subprocess.Popen(
+                [self.python, *words], stdin=given, stdout=taken, stderr=messages, env=dict(self.environment), cwd=self.folder
+            )
+            while process.poll() is None:
+                memory = peak_memory(process.pid) or memory
+                time.sleep(WATCHED)
+        if process.returncode:
+            last = re.sub(r"\s+", " ", "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-3:]))
+            raise PeerError(f"{PEERS[self.name].title} failed with exit status {process.returncode}: {last}")
+        return memory

@@ -1,0 +1,285 @@
+"""Measure how fast a trained run translates, what each way to make it faster costs in BLEU, and how others do.
+
+    python scripts/bench_decode.py [RUN] [--split test] [--sentences 500] [--beam K]... [--shortlist 50] [--rounds 3]
+        [--against SYSTEM]... [--peer-python SYSTEM=PYTHON]... [--peer-updates 300] [--json FILE]
+
+With each beam (default: 1 and 5) it prints, for the exact search, for that with a shortlist (where `nmt lexicon` has made the
+lexicon), with 8-bit integers, and with both,
+
+- sentences and output tokens a second, <eos> included, from raw text to raw text, process start apart;
+- the milliseconds that a single sentence takes, median and 99th percentile, of the first `--singles`;
+- the operations of all products that the search asks for, as scripts/bench/counting.py counts them, and their share of what a
+  product of two 2048 x 2048 float32 matrices reaches; hypotheses, ended or not, and padding are included;
+- the process's peak of memory, words scored at a position, BLEU, and length in tokens: systems that write less are done sooner.
+
+SYSTEM is `reference`, the same model with the plain search of scripts/bench/plain_search.py, a hypothesis and a step at a time; or
+`joeynmt`, `opennmt`, each in an environment of its own, as scripts/bench/peers.py says. A peer trains the same model on the same
+tokens for `--peer-updates` first, which is not measured. Its translation is timed as a whole, from which the time for one sentence
+is taken off for its start; what it does not tell is left empty. All run in turn, round after round, each in a fresh process;
+figures are medians over the rounds, ratios are taken within a round.
+"""
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from nmt import runs
+from nmt.config import Config
+from nmt.errors import NmtError
+from nmt.files import write_text
+from nmt.report.scores import score
+from nmt.text.corpus import read_lines
+from nmt.training.checkpoint import read_progress
+from scripts.bench import peers
+from scripts.bench.peer_decode import PeerModel
+from scripts.bench.rounds import (
+    Figures,
+    System,
+    available_cores,
+    environment_of,
+    interpreter,
+    machine,
+    run_rounds,
+    show,
+    work,
+)
+
+SYSTEMS = ("reference", *peers.PEERS)
+KEYS = (
+    "sentences_per_second",
+    "tokens_per_second",
+    "latency",
+    "latency_99",
+    "computed",
+    "matmul",
+    "peak_memory",
+    "words_scored",
+    "bleu",
+    "length",
+)
+COLUMNS = (
+    "system",
+    "beam",
+    "sentences/s",
+    "tokens/s",
+    "of exact",
+    "ms",
+    "ms (99 %)",
+    "of matmul",
+    "memory",
+    "words scored",
+    "BLEU",
+    "length",
+)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What is measured, and how.
+
+    Attributes:
+        run, prepared: the folders. sentences: of the split. singles: of them, one at a time.
+        shortlist: candidates of each source word. updates: that peers train for.
+    """
+
+    run: Path
+    prepared: Path
+    config: Config
+    split: str
+    sentences: int
+    singles: int
+    shortlist: int
+    threads: int
+    updates: int
+    interpreters: Mapping[str, Path]
+
+    def systems(self, beams: Sequence[int], against: Sequence[str], folder: Path) -> Iterator[System]:
+        """All of them, nmt's exact search first; peers work in `folder`."""
+        built = {name: self._build_peer(name, folder / name) for name in dict.fromkeys(against) if name in peers.PEERS}
+        for beam in beams:
+            for name, overrides in self.variants().items():
+                yield self._own(f"nmt {name}", beam, overrides)
+            for name in dict.fromkeys(against):
+                yield self._peer(name, beam, built[name]) if name in built else self._own(name, beam, {}, plain=True)
+
+    def variants(self) -> dict[str, dict[str, object]]:
+        """The ways that the run can be decoded in."""
+        exact: dict[str, object] = {"shortlist": 0, "precision": "float32"}
+        short = {**exact, "shortlist": self.shortlist}
+        found = {"exact": exact, "int8": {**exact, "precision": "int8"}}
+        if self.shortlist and (self.run / runs.LEXICON).exists() and self.config.model.output == "softmax":
+            found |= {"shortlist": short, "shortlist int8": {**short, "precision": "int8"}}
+        return found
+
+    def _own(self, name: str, beam: int, changes: Mapping[str, object], *, plain: bool = False) -> System:
+        overrides = [f"decoding.{key}={value}" for key, value in {"beam": beam, **changes}.items()]
+        job = {"run": str(self.run), "prepared": str(self.prepared), "split": self.split, "sentences": self.sentences}
+        job |= {"singles": self.singles, "threads": self.threads, "plain": plain, "overrides": overrides, "system": name}
+        return System(f"{name}, beam {beam}", lambda _: work(job, environment_of(self.threads), "decode_worker.py"))
+
+    def _build_peer(self, name: str, folder: Path) -> PeerModel | str:
+        """A peer with its model trained, or why there is none."""
+        if wrong := peers.PEERS[name].misfits(self.config.model):
+            return f"{peers.PEERS[name].title} does not have this model: {', '.join(wrong)}"
+        folder.mkdir()
+        try:
+            python = peers.find(name, self.interpreters)
+            model = PeerModel(name, python, self.config, folder, self.updates, environment_of(self.threads))
+            print(f"{name}: training for {self.updates} updates", file=sys.stderr)
+            model.prepare(self.split, self.sentences)
+        except peers.PeerError as error:
+            return str(error)
+        return model
+
+    def _peer(self, name: str, beam: int, model: PeerModel | str) -> System:
+        def run(_: int) -> Figures:
+            assert isinstance(model, PeerModel)
+            start = model.translate("one", beam, self.config.decoding.batch)[0]
+            seconds, memory, outputs = model.translate("test", beam, self.config.decoding.batch)
+            return self._peer_figures(outputs, seconds - start, memory)
+
+        return System(f"{name}, beam {beam}", run, fault=model if isinstance(model, str) else None)
+
+    def _peer_figures(self, outputs: Sequence[Sequence[str]], seconds: float, memory: int | None) -> Figures:
+        tokens = sum(len(output) + 1 for output in outputs)
+        references = read_lines(self.prepared, self.split, "tgt")[: len(outputs)]
+        _, tokenizer = runs.load_tokenizers(self.run, self.config)
+        texts, lowercase = [tokenizer.join(output) for output in outputs], self.config.tokenizer.lowercase
+        (bleu,) = score(texts, [references], ["BLEU"], lowercase=lowercase)
+        return {
+            "sentences_per_second": len(outputs) / seconds,
+            "tokens_per_second": tokens / seconds,
+            "seconds": seconds,
+            "length": tokens / len(outputs),
+            "peak_memory": memory,
+            "bleu": bleu.value,
+        }
+
+
+def summary(system: System, exact: System) -> Figures:
+    """The medians over the rounds, and how many times as many sentences as the exact search it did in the same rounds."""
+    result: Figures = {"system": system.name, "fault": system.fault, "rounds": system.rounds}
+    if not system.rounds:
+        return result
+    pairs = zip(system.rounds, exact.rounds, strict=False)
+    result["ratio"] = statistics.median(own["sentences_per_second"] / other["sentences_per_second"] for own, other in pairs)
+    for key in KEYS:
+        values = [figures[key] for figures in system.rounds if figures.get(key) is not None]
+        result[key] = statistics.median(values) if values else None
+    shares = [figures["computed"] / figures["matmul"] for figures in system.rounds if "computed" in figures]
+    result["computed_share"] = statistics.median(shares) if shares else None
+    return result
+
+
+def to_table(results: Figures) -> str:
+    """What was measured, as Markdown."""
+    measured = [row for row in results["systems"] if row["rounds"]]
+    rates = [row["matmul"] for row in measured if row["matmul"] is not None]
+    lines = [
+        f"{results['run']}, step {results['step']}: {results['sentences']} sentences of {results['split']}, "
+        f"rounds {len(measured[0]['rounds'])}, threads {results['threads']}, "
+        f"matrix product {statistics.median(rates) / 1e9:.1f} GFLOP/s",
+        "",
+        f"| {' | '.join(COLUMNS)} |",
+        f"|{'---|' * len(COLUMNS)}",
+        *(f"| {' | '.join(_cells(row))} |" for row in measured),
+    ]
+    faults = [f"{row['system']}: {row['fault']}" for row in results["systems"] if row["fault"]]
+    return "\n".join([*lines, *(["", *faults] if faults else [])])
+
+
+def _cells(row: Figures) -> list[str]:
+    name, _, beam = row["system"].partition(", beam ")
+    return [
+        name,
+        beam,
+        f"{row['sentences_per_second']:,.1f}",
+        f"{row['tokens_per_second']:,.0f}",
+        f"{row['ratio']:.2f} x",
+        show(row["latency"], "{:.1f}", 1e-3),
+        show(row["latency_99"], "{:.1f}", 1e-3),
+        show(row["computed_share"], "{:.1%}"),
+        show(row["peak_memory"], "{:,.0f} MB", 1e6),
+        show(row["words_scored"], "{:,.0f}"),
+        f"{row['bleu']:.2f}",
+        f"{row['length']:.2f}",
+    ]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description="Measure how fast a trained run translates.")
+    parser.add_argument("run", nargs="?", type=Path, metavar="RUN", help="the run folder; the one trained last if not given")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="its prepared folder, if it was moved")
+    parser.add_argument("--split", choices=("dev", "test"), default="test", help="which sentences (%(default)s)")
+    parser.add_argument("--sentences", type=int, default=500, help="so many of them (%(default)s)")
+    parser.add_argument("--singles", type=int, default=100, help="and so many of those one at a time (%(default)s)")
+    parser.add_argument("--beam", action="append", type=int, metavar="K", help="may be given again (1 and 5)")
+    parser.add_argument("--shortlist", type=int, default=50, metavar="N", help="decoding.shortlist of that variant (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="of each system (%(default)s)")
+    parser.add_argument("--against", action="append", default=[], choices=SYSTEMS, help="another system; may be given again")
+    parser.add_argument("--peer-python", action="append", default=[], type=interpreter, metavar="SYSTEM=PYTHON", help="its Python")
+    parser.add_argument("--peer-updates", type=int, default=300, metavar="N", help="that a peer trains for first (%(default)s)")
+    parser.add_argument("--threads", type=int, help="of the CPU (all cores)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write all figures there")
+    options = parser.parse_args(arguments)
+    beams = options.beam or [1, 5]
+    counts = [options.sentences, options.singles, options.rounds, options.peer_updates, options.threads or 1, *beams]
+    if min(counts) < 1 or options.shortlist < 0:
+        parser.error("--sentences, --singles, --rounds, --peer-updates, --threads and --beam must be at least 1")
+    try:
+        results = measure(options, beams)
+        print(to_table(results))
+        if options.json is not None:
+            write_text(options.json, json.dumps({"machine": machine(), **results}, indent=2, ensure_ascii=False) + "\n")
+    except (NmtError, peers.PeerError) as error:
+        print(error, file=sys.stderr)
+        return 1
+    return 0
+
+
+def measure(options: Any, beams: Sequence[int]) -> Figures:
+    """All systems that the options ask for. Raises: NmtError, if nmt itself cannot be measured."""
+    run = runs.find(options.run)
+    config = runs.load_config(run)
+    prepared = options.data or config.prepared_folder
+    runs.check_data(run, prepared)
+    step = read_progress(runs.find_checkpoint(run)).step
+    config = config.model_copy(update={"data": config.data.model_copy(update={"prepared": prepared})})
+    threads, number = options.threads or available_cores(), min(options.sentences, len(read_lines(prepared, options.split, "src")))
+    bench = Bench(
+        run,
+        prepared,
+        config,
+        options.split,
+        number,
+        min(options.singles, number),
+        options.shortlist,
+        threads,
+        options.peer_updates,
+        dict(options.peer_python),
+    )
+    with tempfile.TemporaryDirectory(prefix="nmt-bench-") as folder:
+        systems = list(bench.systems(beams, options.against, Path(folder)))
+        run_rounds(systems, options.rounds, "nmt")
+    per_beam = len(systems) // len(beams)
+    summaries = [summary(system, systems[index // per_beam * per_beam]) for index, system in enumerate(systems)]
+    return {
+        "run": str(run),
+        "step": step,
+        "split": options.split,
+        "sentences": number,
+        "threads": threads,
+        "systems": summaries,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main())
