@@ -1,0 +1,110 @@
+"""How likely a model finds given translations: it is made to write them, token by token, as search writes its own."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from math import exp
+
+import torch
+from torch import Tensor
+from torch.nn import functional
+
+from nmt.decoding.translator import Translator
+from nmt.model.seq2seq import Seq2Seq
+from nmt.text.batching import pad_sources
+from nmt.text.vocabulary import SOS, UNK
+
+MOST_TOKENS = 1 << 13  # of a batch on its longer side, with padding
+
+
+@dataclass(frozen=True)
+class ScoredPair:
+    """A translation, and how likely it is.
+
+    Attributes:
+        source, text: raw.
+        tokens: T - 1 of them, unknown ones as they are written; the model reads and writes <eos> after them.
+        unknown: places of the tokens that are not in the vocabulary: it is <unk> that is scored there.
+        token_log_probs: T, in nats, the last that of <eos>.
+        src_cut: whether the source was longer than decoding.max_source_tokens: what stands beyond was not read.
+    """
+
+    source: str
+    text: str
+    tokens: tuple[str, ...]
+    unknown: tuple[int, ...]
+    token_log_probs: tuple[float, ...]
+    src_cut: bool = False
+
+    @property
+    def log_prob(self) -> float:
+        """Of the whole translation, in nats."""
+        return sum(self.token_log_probs)
+
+    @property
+    def perplexity(self) -> float:
+        """For each token, <eos> counted."""
+        return perplexity(self.log_prob, len(self.token_log_probs))
+
+
+def perplexity(log_prob: float, n_tokens: int) -> float:
+    """exp(-log p / n)."""
+    return exp(-log_prob / n_tokens)
+
+
+def score_pairs(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[ScoredPair]:
+    """Each (source, translation), in the same order, whatever is scored with it. A source is cut where the translator cuts it."""
+    longest = translator.options.max_source_tokens
+    sources = translator.src_tokenizer.split_all([source for source, _ in pairs])
+    outputs = translator.tgt_tokenizer.split_all([text for _, text in pairs])
+    src = [translator.src_vocabulary.ids(tokens[:longest]) for tokens in sources]
+    tgt = [translator.tgt_vocabulary.ids(tokens) for tokens in outputs]
+    log_probs: list[list[float]] = [[] for _ in pairs]
+    for chosen in _plan([(len(ids), len(src[i])) for i, ids in enumerate(tgt)], translator.options.batch):
+        scored = score_batch(translator.model, [src[i] for i in chosen], [tgt[i] for i in chosen])
+        for i, row in zip(chosen, scored, strict=True):
+            log_probs[i] = row
+    return [
+        ScoredPair(
+            source=source,
+            text=text,
+            tokens=tuple(outputs[i]),
+            unknown=tuple(place for place, known in enumerate(tgt[i]) if known == UNK),
+            token_log_probs=tuple(log_probs[i]),
+            src_cut=len(sources[i]) > longest,
+        )
+        for i, (source, text) in enumerate(pairs)
+    ]
+
+
+@torch.inference_mode()
+def score_batch(model: Seq2Seq, src: Sequence[Sequence[int]], tgt: Sequence[Sequence[int]]) -> list[list[float]]:
+    """Log-probabilities of the tokens of each translation, and of <eos> after them; ids are without special tokens.
+
+    The model is in evaluation mode, and steps as it does in search: the numbers are those that search would give.
+    """
+    padded, src_lengths = pad_sources(src)
+    expected, lengths = pad_sources(tgt)  # [B, T], <eos> appended on this side too
+    memory = model.encode(padded.to(model.device), src_lengths)
+    state, ids = model.start(memory), torch.full((len(src),), SOS, device=model.device)
+    columns: list[Tensor] = []
+    for following in expected.to(model.device).unbind(1):
+        output = model.step(ids, state, memory)
+        log_probs = functional.log_softmax(model.scores(output.vector), dim=-1)
+        columns.append(log_probs.gather(1, following.unsqueeze(1)))
+        state, ids = output.state, following
+    rows = torch.cat(columns, 1).tolist()
+    return [row[:length] for row, length in zip(rows, lengths.tolist(), strict=True)]
+
+
+def _plan(lengths: Sequence[tuple[int, int]], batch_size: int) -> Iterator[list[int]]:
+    """Pairs of like length together; `lengths` are of output and source, without <eos>."""
+    batch: list[int] = []
+    longest = 0
+    for i in sorted(range(len(lengths)), key=lambda i: lengths[i]):
+        longest = max(longest, *lengths[i])
+        if batch and (len(batch) == batch_size or (len(batch) + 1) * longest > MOST_TOKENS):
+            yield batch
+            batch, longest = [], max(lengths[i])
+        batch.append(i)
+    if batch:
+        yield batch
