@@ -1,9 +1,12 @@
 """The command line: parse, call, print, exit status. Whatever is heavy is imported inside the commands."""
 
+import gc
 import io
 import json
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -12,6 +15,8 @@ import typer
 import typer.core
 
 from nmt.errors import NmtError
+
+READER_LEFT = 141  # the exit status of all that SIGPIPE ends
 
 
 class Commands(typer.core.TyperGroup):
@@ -27,7 +32,7 @@ class Commands(typer.core.TyperGroup):
             fail("interrupted", status=130)
         except BrokenPipeError:  # the reader has had enough, as `| head` does; nothing more can be written to it
             sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (for what is flushed at exit)
-            sys.exit(0)
+            sys.exit(READER_LEFT)
         except OSError as error:  # a full disk, a folder that may not be written
             fail(f"{error.filename or 'input or output'}: {error.strerror or error}")
 
@@ -137,31 +142,67 @@ def train(
         command.run(checked, output, resume=resume, device=device.value, quiet=quiet)
 
 
-@app.command(help="Translate sentences, a file, or stdin: one line for each line.")
+@app.command(help="Translate sentences, a file, or stdin: one line for each line. Or score given translations.")
 def translate(
     sentences: Annotated[list[str] | None, typer.Argument(help="Sentences; quote each.", metavar="[SENTENCE]...")] = None,
-    run: RunOption = None,
+    run: Annotated[
+        list[Path] | None,
+        typer.Option("--run", help="The run folder; the one trained last if not given. Several translate together.", metavar="RUN"),
+    ] = None,
     file: Annotated[Path | None, typer.Option("--file", help="A file with a sentence a line; - is stdin.", metavar="FILE")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write here rather than to stdout.", metavar="FILE")] = None,
     beam: BeamOption = None,
-    attention: Annotated[
-        Path | None, typer.Option("--attention", help="Draw the attention of one sentence (.png, .svg, .pdf).", metavar="PICTURE")
+    set_: Annotated[
+        list[str] | None,
+        typer.Option("--set", help="Change a key of decoding, for example decoding.length_penalty=0.8.", metavar="KEY=VALUE"),
     ] = None,
+    n_best: Annotated[int, typer.Option("--n-best", min=1, help="So many translations of each: number ||| text ||| score.")] = 1,
+    prefix: Annotated[str | None, typer.Option("--prefix", help="What each translation begins with.", metavar="TEXT")] = None,
+    align: Annotated[
+        bool, typer.Option("--align", help="Print which word was made from which rather than the text: 0-0 1-2, source first.")
+    ] = False,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            "--threshold", min=0, max=1, help="With --align or --json: all pairs with this attention, not each word's best alone."
+        ),
+    ] = None,
+    attention: Annotated[
+        Path | None,
+        typer.Option("--attention", help="Draw the attention: of one sentence (.png, .svg, .pdf) or all (.html).", metavar="FILE"),
+    ] = None,
+    score: Annotated[
+        bool,
+        typer.Option("--score", help="Lines are a source, a tab, its translation: print log-probability, tokens and perplexity."),
+    ] = False,
     as_json: JsonOption = False,
     device: DeviceOption = Device.auto,
 ) -> None:
-    from nmt import translate as command
-
+    if score and (n_best > 1 or prefix is not None or align or threshold is not None or attention is not None):
+        raise typer.BadParameter("--score takes translations as they are given; leave out what is about making them")
+    if (threshold is not None and not (align or as_json)) or (align and (n_best > 1 or as_json)):
+        raise typer.BadParameter(
+            "--align prints one line of pairs; --threshold goes with it or --json, and --json has the pairs too"
+        )
     if sys.stdout is None and output is None:
         raise NmtError("stdout is closed; write into a file with -o")
-    lines, chunk = command.source_lines(sentences or [], file)
-    translations = command.run(lines, run, device=device.value, beam=beam, chunk=chunk)
-    if attention is not None:
-        translations = command.draw_attention(translations, attention)
-    if output is not None:
-        command.write_file(translations, output, as_json=as_json)
+    with _loading():
+        from nmt import translate as command
+        from nmt.runs import load_translator
+
+        source = command.open_source(sentences or [], file)
+        command.check_targets(output, attention)
+        overrides = [*(set_ or ()), *([] if beam is None else [f"decoding.beam={beam}"])]
+        translator = load_translator(run or None, device=device.value, overrides=overrides)
+    command.greet(source)
+    if score:
+        lines = command.score_lines(command.noting(command.run_score(translator, source), source), source, as_json=as_json)
     else:
-        command.write(translations, sys.stdout, as_json=as_json)
+        form = command.in_json(translator, n_best, threshold) if as_json else command.in_text(n_best)
+        form = command.in_pharaoh(translator, threshold) if align else form
+        answers = command.noting(command.run(translator, source, n_best=n_best, prefix=prefix), source)
+        lines = map(form, answers if attention is None else command.draw_attention(answers, attention))
+    command.write(lines, output)
 
 
 @app.command(help="Score a run, or a file of translations. Exit status 1 if a score is below what was asked for.")
@@ -248,6 +289,17 @@ def selftest(
         _print_json(checked)
     if failed:
         raise NmtError(f"has not learned to copy and reverse: {', '.join(failed)}")
+
+
+@contextmanager
+def _loading() -> Iterator[None]:
+    """Import and load. None of it is garbage: to look through it again and again, and once more at the end, takes a second."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def main() -> None:

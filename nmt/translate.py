@@ -1,138 +1,338 @@
-"""`nmt translate`: sentences in, translations out, one line for each line."""
+"""`nmt translate`: sentences in, translations out, one line for each line; or given translations in, their likelihoods out."""
 
 import json
+import os
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from io import BufferedReader
 from itertools import islice
 from pathlib import Path
-from typing import Any, BinaryIO, TextIO
+from typing import Any, Protocol, TextIO, TypeVar
 
-from nmt.config import DeviceName
+from nmt.decoding.alignment import align, to_pharaoh
+from nmt.decoding.doubts import SOURCE_CUT, UNKNOWN_GIVEN, Doubter, describe
+from nmt.decoding.scoring import ScoredPair, perplexity, score_pairs
 from nmt.decoding.translation import Translation
-from nmt.errors import ConfigError, DataError
-from nmt.files import replacing
+from nmt.decoding.translator import Translator
+from nmt.errors import ConfigError, DataError, NmtError
+from nmt.files import replacing, write_text
+from nmt.lines import read_lines
 from nmt.report import heatmap
-from nmt.report.picture import check_path
-from nmt.runs import find, load_translator
+from nmt.report.page import attention_figure, page
+from nmt.report.picture import FORMATS
 
-CHUNK = 2048  # lines of a file that are sorted and translated together
+PAGE = ".html"
 
 
-def run(
-    lines: Iterable[str],
-    folder: Path | None = None,
-    *,
-    device: DeviceName = "auto",
-    beam: int | None = None,
-    chunk: int = CHUNK,
-) -> Iterator[Translation]:
-    """Translate lines with a run (default: the one trained last), in order, `chunk` lines at a time.
+@dataclass(frozen=True)
+class Source:
+    """What is to be translated.
+
+    Attributes:
+        batches: of sentences, in order.
+        name: of where they come from. unit: what each is, "line" or "sentence".
+        waits: whether someone at a keyboard waits for each answer.
+    """
+
+    batches: Iterable[Sequence[str]]
+    name: str
+    unit: str
+    waits: bool = False
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What is made of one sentence.
+
+    Attributes:
+        number: of the sentence, from 1.
+        translations: at least one, best first.
+        doubts: names of `doubts.DOUBTS`.
+    """
+
+    number: int
+    translations: list[Translation]
+    doubts: list[str]
+
+    @property
+    def best(self) -> Translation:
+        return self.translations[0]
+
+
+@dataclass(frozen=True)
+class Scored:
+    """How likely one given translation is: that of the pair with this number, from 1."""
+
+    number: int
+    pair: ScoredPair
+    doubts: list[str]
+
+
+class _Numbered(Protocol):
+    @property
+    def number(self) -> int: ...
+
+    @property
+    def doubts(self) -> list[str]: ...
+
+
+NumberedT = TypeVar("NumberedT", bound=_Numbered)
+Form = Callable[[Answer], str]  # what is written of it, without the end of the line
+
+
+def run(translator: Translator, source: Source, *, n_best: int = 1, prefix: str | None = None) -> Iterator[Answer]:
+    """Translate, in order, what is there at a time.
+
+    Args:
+        n_best: translations of each sentence. prefix: what each of them begins with.
 
     Raises:
-        CheckpointError: there is no run, or it cannot be read.
+        ConfigError: the beam is too narrow for `n_best`.
+        DataError: the source cannot be read further, or the prefix cannot be written by this model.
     """
-    translator = load_translator(find(folder), device=device, beam=beam)
-    remaining = iter(lines)
-    while texts := list(islice(remaining, chunk)):
-        yield from translator.translate(texts)
+    doubter = Doubter(*_languages(translator))
+    number = 0
+    for texts in source.batches:
+        prefixes = None if prefix is None else [prefix] * len(texts)
+        for number, translations in enumerate(translator.translate_n_best(texts, n_best, prefixes), number + 1):  # noqa: B020
+            yield Answer(number, translations, doubter.doubts(translations[0]))
 
 
-def read_lines(stream: BinaryIO, name: str) -> Iterator[str]:
-    """UTF-8 lines without their ends.
+def run_score(translator: Translator, source: Source) -> Iterator[Scored]:
+    """Score given translations: each sentence of `source` is one, and before it, parted by a tab, what it translates.
 
     Raises:
-        DataError: a line is not UTF-8; it is named.
+        DataError: a line is no pair, or cannot be read; it is named, when those before it have been scored.
     """
-    for number, line in enumerate(stream, 1):
-        try:
-            text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-        except UnicodeDecodeError as error:
-            raise DataError(f"{name}, line {number}: not UTF-8 ({error.reason} at byte {error.start + 1})") from None
-        yield text.rstrip("\r\n")
+    number = 0
+    for texts in source.batches:
+        pairs = [tuple(text.split("\t")) for text in texts]
+        n_good = next((i for i, pair in enumerate(pairs) if len(pair) != 2), len(pairs))
+        good = [(first, second) for first, second, *_ in pairs[:n_good]]
+        for number, pair in enumerate(score_pairs(translator, good), number + 1):  # noqa: B020
+            doubts = [SOURCE_CUT] * pair.src_cut + [UNKNOWN_GIVEN] * bool(pair.unknown)
+            yield Scored(number, pair, doubts)
+        if n_good < len(pairs):
+            found = len(pairs[n_good]) - 1
+            raise DataError(
+                f"{source.name}, {source.unit} {number + 1}: {found} tabs; a pair is a source, one tab, its translation"
+            )
 
 
-def read_file(path: Path) -> Iterator[str]:
-    """The lines of a file, which is closed after the last.
-
-    Raises:
-        DataError: it cannot be read, or a line is not UTF-8.
-    """
-    try:
-        with path.open("rb") as stream:
-            yield from read_lines(stream, str(path))
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror})") from None
-
-
-def write(translations: Iterable[Translation], stream: TextIO, *, as_json: bool = False) -> None:
-    """One line each, written as soon as it is known."""
-    for translation in translations:
-        stream.write((json.dumps(to_dict(translation), ensure_ascii=False) if as_json else translation.text) + "\n")
-        stream.flush()
+def noting(answers: Iterable[NumberedT], source: Source) -> Iterator[NumberedT]:
+    """Pass answers on, and say on stderr, once for each kind of doubt, which they concern: at the end, or at once to who waits."""
+    found: dict[str, list[int]] = {}
+    for answer in answers:
+        yield answer
+        for doubt in answer.doubts:
+            found.setdefault(doubt, []).append(answer.number)
+        if source.waits:
+            _say(found, source.unit)
+            found = {}
+    _say(found, source.unit)
 
 
-def write_file(translations: Iterable[Translation], path: Path, *, as_json: bool = False) -> None:
-    """As `write`; what `path` held before stays until all is written.
-
-    Raises:
-        DataError: it cannot be written.
-    """
-    if path.is_dir() or not path.parent.is_dir():
-        raise DataError(f"{path}: is a folder; name a file" if path.is_dir() else f"{path.parent}: no such folder")
-    try:
-        if path.exists() and not path.is_file():  # a device or a pipe is written to, not replaced
-            with path.open("w", encoding="utf-8", newline="\n") as file:
-                write(translations, file, as_json=as_json)
-            return
-        with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
-            write(translations, file, as_json=as_json)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be written ({error.strerror or error})") from None
+def _say(found: dict[str, list[int]], unit: str) -> None:
+    for doubt, numbers in found.items():
+        print(f"nmt: {describe(doubt, numbers, unit)}", file=sys.stderr)
 
 
-def to_dict(translation: Translation) -> dict[str, Any]:
-    """Plain values, as JSON knows them."""
+def in_text(n_best: int) -> Form:
+    """The translation alone; or, of several, the lines that Moses writes: number from 0, translation, score."""
+    if n_best == 1:
+        return lambda answer: answer.best.text
+    return lambda answer: "\n".join(f"{answer.number - 1} ||| {one.text} ||| {one.score:.4f}" for one in answer.translations)
+
+
+def in_pharaoh(translator: Translator, threshold: float | None = None) -> Form:
+    """The pairs of words of the best translation; `threshold` as in `align`."""
+    tokenizers, _ = _languages(translator)
+
+    def form(answer: Answer) -> str:
+        attention = answer.best.attention
+        if attention is not None and not attention.any():
+            raise ConfigError("--align: this model looks at nothing (model.attention.score: none)")
+        return to_pharaoh(align(answer.best, tokenizers, threshold))
+
+    return form
+
+
+def in_json(translator: Translator, n_best: int = 1, threshold: float | None = None) -> Form:
+    """All that is known, on a line; `threshold` as in `align`."""
+    tokenizers, _ = _languages(translator)
+
+    def form(answer: Answer) -> str:
+        described = [_to_dict(one, align(one, tokenizers, threshold)) for one in answer.translations]
+        best = answer.best
+        whole = {"source": best.source, "src_tokens": best.src_tokens, **described[0], "src_cut": best.src_cut}
+        several = {"n_best": described} if n_best > 1 else {}
+        return json.dumps({**whole, "warnings": answer.doubts, **several}, ensure_ascii=False)
+
+    return form
+
+
+def _to_dict(translation: Translation, pairs: list[tuple[int, int]]) -> dict[str, Any]:
     return {
-        "source": translation.source,
         "text": translation.text,
-        "src_tokens": list(translation.src_tokens),
-        "tokens": list(translation.tokens),
+        "tokens": translation.tokens,
         "score": translation.score,
         "log_prob": translation.log_prob,
+        "token_log_probs": translation.token_log_probs,
+        "alignment": pairs,
+        "replaced": [asdict(one) for one in translation.replaced],
         "complete": translation.complete,
     }
 
 
-def draw_attention(translations: Iterable[Translation], picture: Path) -> Iterator[Translation]:
-    """Pass translations on, and draw the attention of the only one that is not empty into `picture`.
+def score_lines(scored: Iterable[Scored], source: Source, *, as_json: bool) -> Iterator[str]:
+    """For each pair log-probability, tokens and perplexity; in the end those of all: as the last line of JSON, else on stderr."""
+    n_pairs, n_tokens, log_prob = 0, 0, 0.0
+    for one in scored:
+        pair = one.pair
+        n_pairs, n_tokens, log_prob = n_pairs + 1, n_tokens + len(pair.token_log_probs), log_prob + pair.log_prob
+        figures = {"log_prob": pair.log_prob, "n_tokens": len(pair.token_log_probs), "perplexity": pair.perplexity}
+        if as_json:
+            yield json.dumps({**asdict(pair), **figures, "warnings": one.doubts}, ensure_ascii=False)
+        else:
+            yield f"{pair.log_prob:.4f}\t{len(pair.token_log_probs)}\t{pair.perplexity:.4f}"
+    if not n_pairs:
+        return
+    whole = perplexity(log_prob, n_tokens)
+    if as_json:
+        yield json.dumps({"pairs": n_pairs, "log_prob": log_prob, "n_tokens": n_tokens, "perplexity": whole})
+    else:
+        pairs = f"{n_pairs:,} {source.unit}{'s' if n_pairs > 1 else ''}"
+        print(f"{pairs}: log-probability {log_prob:.4f}, {n_tokens:,} tokens, perplexity {whole:.4f}", file=sys.stderr)
+
+
+def draw_attention(answers: Iterable[Answer], path: Path) -> Iterator[Answer]:
+    """Pass answers on, and draw the attention of the best translations: a page of all of them, or a picture of the only one.
 
     Raises:
-        ConfigError: there is more than one sentence, or none.
+        ConfigError: there is more than one sentence for a picture, or none.
     """
-    check_path(picture)
-    translation, *others = [*islice(translations, 2)] or [Translation("")]
-    if others or translation.attention is None:
-        raise ConfigError(f"--attention {picture}: draws one sentence; give exactly one")
-    if not translation.attention.any():
+    if path.suffix.lower() == PAGE:
+        return _draw_page(answers, path)
+    return _draw_picture(answers, path)
+
+
+def _draw_picture(answers: Iterable[Answer], path: Path) -> Iterator[Answer]:
+    first = [*islice(answers, 2)]
+    if len(first) != 1 or first[0].best.attention is None:
+        raise ConfigError(f"--attention {path}: draws one sentence; give exactly one, or name a page ({PAGE})")
+    yield first[0]
+    source, output = first[0].best.attended
+    heatmap.draw(source, output, _looked(first[0].best), path)
+
+
+def _draw_page(answers: Iterable[Answer], path: Path) -> Iterator[Answer]:
+    sections = []
+    for answer in answers:
+        yield answer
+        if answer.best.attention is not None:
+            figure = attention_figure(*answer.best.attended, _looked(answer.best), answer.best.text)
+            sections.append((f"{answer.number}  {answer.best.source}", figure))
+    with _said_of(path):
+        write_text(path, page("Where each word looked", sections))
+
+
+def _looked(translation: Translation) -> Any:
+    if translation.attention is None or not translation.attention.any():
         raise ConfigError("--attention: this model looks at nothing (model.attention.score: none)")
-    source, output = translation.attended
-    heatmap.draw(source, output, translation.attention, picture)
-    yield translation
+    return translation.attention
 
 
-def source_lines(sentences: Sequence[str], file: Path | None) -> tuple[Iterable[str], int]:
-    """What to translate, and in what chunks: the sentences given, the lines of `file`, or of stdin (`-`, or when nothing is given).
+def check_targets(output: Path | None, attention: Path | None) -> None:
+    """Whether these files may be written: worth asking before the work. Raises: NmtError."""
+    if output is not None and (output.is_dir() or not output.parent.is_dir()):
+        raise DataError(f"{output}: is a folder; name a file" if output.is_dir() else f"{output.parent}: no such folder")
+    if attention is None:
+        return
+    if attention.suffix.lower() not in (PAGE, *FORMATS):
+        raise NmtError(f"{attention}: attention is drawn as {', '.join([PAGE, *FORMATS])}; end the name with one of these")
+    if not attention.parent.is_dir():
+        raise DataError(f"{attention}: there is no folder {attention.parent} to put it in")
+
+
+def write(lines: Iterable[str], path: Path | None = None) -> None:
+    """Each as soon as it is known, to stdout or into a file; what the file held before stays until all is written.
+
+    Raises:
+        DataError: the file cannot be written.
+    """
+    if path is None:
+        _write(lines, sys.stdout)
+        return
+    with _said_of(path):
+        if path.exists() and not path.is_file():  # a device or a pipe is written to, not replaced
+            with path.open("w", encoding="utf-8", newline="\n") as file:
+                _write(lines, file)
+            return
+        with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+            _write(lines, file)
+
+
+def _write(lines: Iterable[str], stream: TextIO) -> None:
+    for line in lines:
+        stream.write(f"{line}\n")
+        stream.flush()
+
+
+@contextmanager
+def _said_of(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written ({error.strerror or error})") from None
+
+
+def open_source(sentences: Sequence[str], file: Path | None) -> Source:
+    """What to translate: the sentences given, the lines of `file`, or of stdin (`-`, or when nothing is given).
 
     Raises:
         ConfigError: both are given.
+        DataError: there is no such file, stdin is closed, or a sentence is not UTF-8.
     """
     if sentences and file is not None:
         raise ConfigError("give sentences or --file, not both")
     if sentences:
-        return sentences, CHUNK
+        for number, sentence in enumerate(sentences, 1):
+            if not sentence.isprintable() and any("\ud800" <= character <= "\udfff" for character in sentence):
+                raise DataError(f"sentence {number}: not UTF-8")
+        return Source([sentences], "sentences", "sentence")
     if file is None or str(file) == "-":
         if sys.stdin is None:
             raise DataError("stdin is closed; give sentences or --file")
-        # Someone at a keyboard waits for each line; a pipe is faster in sorted chunks.
-        return read_lines(sys.stdin.buffer, "stdin"), 1 if sys.stdin.isatty() else CHUNK
-    return read_file(file), CHUNK
+        stream: Any = sys.stdin.buffer
+        return Source(read_lines(stream, "stdin"), "stdin", "line", waits=stream.isatty())
+    try:
+        return Source(_closing(file.open("rb"), str(file)), str(file), "line")
+    except OSError as error:
+        raise DataError(f"{file}: cannot be read ({error.strerror})") from None
+
+
+def greet(source: Source) -> None:
+    """Tell someone at a keyboard what is waited for."""
+    if source.waits:
+        end = "Ctrl-Z and Enter end" if os.name == "nt" else "Ctrl-D ends"
+        print(f"nmt: write a sentence, Enter translates it; {end}", file=sys.stderr)
+
+
+def _closing(stream: BufferedReader, name: str) -> Iterator[list[str]]:
+    try:
+        with stream:
+            yield from read_lines(stream, name)
+    except OSError as error:
+        raise DataError(f"{name}: cannot be read ({error.strerror})") from None
+
+
+def _languages(translator: Translator) -> Any:
+    """Tokenizers and vocabularies, each (source, target)."""
+    return (
+        (translator.src_tokenizer, translator.tgt_tokenizer),
+        (translator.src_vocabulary, translator.tgt_vocabulary),
+    )

@@ -14,6 +14,7 @@ PACKAGE = ROOT / "nmt"
 # From the bottom to the top: a part imports parts of the lines above its own, and modules of its own folder.
 LAYERS = [
     {"errors", "files"},
+    {"lines"},
     {"faults"},
     {"yaml_text"},
     {"config"},

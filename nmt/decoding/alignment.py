@@ -67,8 +67,8 @@ def word_weights(attention: NDArray[np.float32], rows: Sequence[int], columns: S
     n_rows, n_columns = max(rows, default=-1) + 1, max(columns, default=-1) + 1
     in_row = np.equal.outer(np.arange(n_rows), rows).astype(np.float32)  # [output words, T]
     in_column = np.equal.outer(np.arange(n_columns + 1), [*columns, n_columns]).astype(np.float32)  # [source words + 1, S]
-    summed: NDArray[np.float32] = in_row @ attention @ in_column.T
-    return summed / np.maximum(in_row.sum(1, keepdims=True), 1)
+    means: NDArray[np.float32] = in_row @ attention @ in_column.T / np.maximum(in_row.sum(1, keepdims=True), 1)
+    return means
 
 
 def _source_words(translation: Translation, tokenizer: Tokenizer) -> list[int]:
