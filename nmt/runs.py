@@ -4,6 +4,7 @@ config.yaml   manifest.json (of the prepared data)  src.vocab.txt  tgt.vocab.txt
 checkpoints/  journal.jsonl  curves.png  tensorboard/  evaluation/  [lexicon.tsv]
 """
 
+import json
 import shutil
 from collections.abc import Sequence
 from pathlib import Path
@@ -20,7 +21,7 @@ from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.files import replacing, write_text
 from nmt.model.device import pick_device
 from nmt.model.seq2seq import Seq2Seq
-from nmt.text.corpus import MANIFEST, config_differences, load_manifest
+from nmt.text.corpus import FORMAT_VERSION, MANIFEST, config_differences, load_manifest
 from nmt.text.encoding import SIDES
 from nmt.text.tokenizers import Tokenizer, load_tokenizer, model_path
 from nmt.text.vocabulary import Vocabulary
@@ -83,12 +84,24 @@ def load_config(folder: Path, overrides: Sequence[str] = ()) -> Config:
     """The configuration of a run, `decoding.key=value` overrides applied: what else there is, its weights depend on.
 
     Raises:
+        CheckpointError: a newer nmt has made the run.
         ConfigError: it cannot be read, or an override is not of decoding, or not possible.
     """
     for override in overrides:
         if not override.strip().startswith("decoding."):
             raise ConfigError(f"--set {override}: a trained run takes decoding.KEY=VALUE alone")
+    _check_format(folder)
     return load(folder / CONFIG, overrides)
+
+
+def _check_format(folder: Path) -> None:
+    """Raises: CheckpointError if what this version knows of a run may be wrong. What is no more than damaged is said elsewhere."""
+    try:
+        version = json.loads((folder / MANIFEST).read_bytes()).get("format_version")
+    except (OSError, ValueError, AttributeError):
+        return
+    if isinstance(version, int) and version > FORMAT_VERSION:
+        raise CheckpointError(f"{folder}: made by a newer nmt (format {version}, and this one reads {FORMAT_VERSION}); update nmt")
 
 
 def load_vocabularies(folder: Path) -> tuple[Vocabulary, Vocabulary]:

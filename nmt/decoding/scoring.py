@@ -8,6 +8,8 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from nmt.decoding.ensemble import Ensemble
+from nmt.decoding.search import Looked, Model, State
 from nmt.decoding.translator import Translator
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.batching import pad_sources
@@ -77,23 +79,32 @@ def score_pairs(translator: Translator, pairs: Sequence[tuple[str, str]]) -> lis
 
 
 @torch.inference_mode()
-def score_batch(model: Seq2Seq, src: Sequence[Sequence[int]], tgt: Sequence[Sequence[int]]) -> list[list[float]]:
+def score_batch(model: Seq2Seq | Ensemble, src: Sequence[Sequence[int]], tgt: Sequence[Sequence[int]]) -> list[list[float]]:
     """Log-probabilities of the tokens of each translation, and of <eos> after them; ids are without special tokens.
 
     The model is in evaluation mode, and steps as it does in search: the numbers are those that search would give.
     """
     padded, src_lengths = pad_sources(src)
     expected, lengths = pad_sources(tgt)  # [B, T], <eos> appended on this side too
-    memory = model.encode(padded.to(model.device), src_lengths)
-    state, ids = model.start(memory), torch.full((len(src),), SOS, device=model.device)
-    columns: list[Tensor] = []
-    for following in expected.to(model.device).unbind(1):
-        output = model.step(ids, state, memory)
-        log_probs = functional.log_softmax(model.scores(output.vector), dim=-1)
+    padded, expected = padded.to(model.device), expected.to(model.device)
+    if isinstance(model, Ensemble):
+        memories = model.encode(padded, src_lengths)
+        rows = _force(model, model.start(memories), memories, expected)
+    else:
+        memory = model.encode(padded, src_lengths)
+        rows = _force(model, model.start(memory), memory, expected)
+    return [row[:length] for row, length in zip(rows.tolist(), lengths.tolist(), strict=True)]
+
+
+def _force(model: Model[State, Looked], state: State, memory: Looked, expected: Tensor) -> Tensor:
+    """Log-probabilities of the tokens expected: [B, T] each."""
+    ids, columns = torch.full_like(expected[:, 0], SOS), []
+    for following in expected.unbind(1):
+        stepped = model.step(ids, state, memory)
+        log_probs = functional.log_softmax(model.scores(stepped.vector), dim=-1)
         columns.append(log_probs.gather(1, following.unsqueeze(1)))
-        state, ids = output.state, following
-    rows = torch.cat(columns, 1).tolist()
-    return [row[:length] for row, length in zip(rows, lengths.tolist(), strict=True)]
+        state, ids = stepped.state, following
+    return torch.cat(columns, 1)
 
 
 def _plan(lengths: Sequence[tuple[int, int]], batch_size: int) -> Iterator[list[int]]:

@@ -5,7 +5,6 @@ from dataclasses import replace
 from itertools import chain
 from threading import Lock
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -168,7 +167,7 @@ def search_batch(
     """
     begun = prefixes if prefixes is not None else [()] * len(src)
     if words is not None:
-        begun = [np.searchsorted(words, prefix).tolist() for prefix in begun]
+        begun = [torch.searchsorted(words, torch.tensor(prefix, dtype=torch.long)).tolist() for prefix in begun]
         model = model.restrict(words.to(model.device))
     padded, lengths = pad_sources(src)
     # What is drawn for a sentence follows from it and the seed: not from its place among others, nor from who else is in its batch.

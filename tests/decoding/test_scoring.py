@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from nmt.decoding import scoring
 from nmt.decoding.scoring import score_batch, score_pairs
 from nmt.decoding.translator import Translator
+from nmt.model.seq2seq import Seq2Seq
 from nmt.text.batching import pad_sources
 from nmt.text.vocabulary import EOS, SOS
 from tests.decoding.test_translator import make_translator
@@ -38,6 +39,7 @@ def test_as_likely_as_search_says(translator: Translator) -> None:
 def test_the_figures_are_those_of_the_whole_unrolled_model(translator: Translator) -> None:
     src, tgt = translator.src_vocabulary.ids("ab?"), translator.tgt_vocabulary.ids("b?a")
     padded, lengths = pad_sources([src])
+    assert isinstance(translator.model, Seq2Seq)
     with torch.inference_mode():
         decoded = translator.model(padded, lengths, torch.tensor([[SOS, *tgt]]))
         logits = translator.model.output(decoded.vectors)[0].double().numpy()
