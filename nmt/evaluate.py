@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 from nmt import __version__, runs
-from nmt.config import DeviceName
 from nmt.errors import DataError
 from nmt.files import write_text
 from nmt.report.scores import Score, format_table, score
+from nmt.sections import DeviceName
 from nmt.text.corpus import read_lines
 from nmt.training.checkpoint import read_progress
 

@@ -11,9 +11,10 @@ import torch
 from numpy.typing import NDArray
 
 from nmt import runs
-from nmt.config import Config, DeviceName
+from nmt.config import Config
 from nmt.model.device import pick_device
 from nmt.model.seq2seq import Seq2Seq
+from nmt.sections import DeviceName
 from nmt.text.batching import deal, plan_batches, read_batches
 from nmt.text.corpus import Corpus
 from nmt.training.loop import train_step

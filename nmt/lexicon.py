@@ -8,10 +8,10 @@ import numpy as np
 from tqdm import tqdm
 
 from nmt import runs
-from nmt.config import BatchConfig, DeviceName
 from nmt.decoding.lexicon import build_lexicon, link
 from nmt.errors import ConfigError, DataError
 from nmt.model.device import pick_device
+from nmt.sections import BatchConfig, DeviceName
 from nmt.text.batching import Batch, plan_batches, read_batches
 from nmt.text.corpus import Corpus
 from nmt.training.checkpoint import load_weights

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from nmt import __version__
-from nmt.config import Config, SourceConfig
+from nmt.config import Config
 from nmt.errors import DataError
+from nmt.sections import SourceConfig
 from nmt.text import corpus
 from nmt.text.download import fetch
 from nmt.text.encoding import SIDES

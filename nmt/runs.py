@@ -11,7 +11,7 @@ from pathlib import Path
 
 import torch
 
-from nmt.config import Config, DecodingConfig, DeviceName, dump, load
+from nmt.config import Config, dump, load
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.lexicon import Lexicon
 from nmt.decoding.shortlist import Shortlist
@@ -21,6 +21,7 @@ from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.files import replacing, write_text
 from nmt.model.device import pick_device
 from nmt.model.seq2seq import Seq2Seq
+from nmt.sections import DecodingConfig, DeviceName
 from nmt.text.corpus import FORMAT_VERSION, MANIFEST, config_differences, load_manifest
 from nmt.text.encoding import SIDES
 from nmt.text.tokenizers import Tokenizer, load_tokenizer, model_path

@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from nmt.config import Config, DecodingConfig, DeviceName
+from nmt.config import Config
 from nmt.decoding.translator import search_batch
 from nmt.errors import ConfigError
 from nmt.model.device import pick_device
 from nmt.model.seq2seq import Seq2Seq
+from nmt.sections import DecodingConfig, DeviceName
 from nmt.text.batching import build_batch
 from nmt.text.vocabulary import SPECIALS
 from nmt.training.loop import train_step

@@ -14,12 +14,13 @@ from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from nmt import average, runs
-from nmt.config import Config, DeviceName, differences
+from nmt.config import Config, differences
 from nmt.errors import ConfigError, DataError, TrainingError
 from nmt.fine_tuning import Origin, load_origin, start_with
 from nmt.model.device import pick_device
 from nmt.model.seq2seq import Seq2Seq
 from nmt.report import curves
+from nmt.sections import DeviceName
 from nmt.text.corpus import Corpus
 from nmt.text.tokenizers import Side
 from nmt.text.vectors import Vectors

@@ -6,12 +6,13 @@ from pathlib import Path
 import torch
 
 from nmt import runs
-from nmt.config import Config, Metric
+from nmt.config import Config
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.model.seq2seq import Seq2Seq
 from nmt.report import heatmap
 from nmt.report.scores import score
+from nmt.sections import Metric
 from nmt.text.batching import plan_batches, read_batches
 from nmt.text.corpus import Corpus, read_lines
 from nmt.training.objective import batch_loss

@@ -31,9 +31,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from nmt.config import Config, ModelConfig, load
+from nmt.config import Config, load
 from nmt.errors import DataError, NmtError
 from nmt.files import write_text
+from nmt.sections import ModelConfig
 from nmt.text.corpus import Corpus, config_differences, load_manifest
 from nmt.text.vocabulary import Vocabulary
 from scripts.bench import peers

@@ -14,8 +14,9 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from nmt import prepare
-from nmt.config import Config, ModelConfig, dump, load
+from nmt.config import Config, dump, load
 from nmt.model.seq2seq import Seq2Seq
+from nmt.sections import ModelConfig
 from nmt.text.batching import build_batch
 from nmt.text.corpus import Corpus
 from nmt.text.vocabulary import Vocabulary

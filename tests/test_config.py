@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from nmt.config import Config, Section, SourceConfig, comment, differences, dump, load, read_yaml
+from nmt.config import Config, comment, differences, dump, load, read_yaml
 from nmt.errors import ConfigError
+from nmt.sections import Section, SourceConfig
 
 Values = dict[str, Any]
 

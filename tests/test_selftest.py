@@ -8,9 +8,9 @@ import torch
 from torch import Tensor
 
 from nmt import selftest
-from nmt.config import AttentionKind, ScoreName
 from nmt.model.attention import KINDS
 from nmt.model.score import SCORES, General
+from nmt.sections import AttentionKind, ScoreName
 from tests.conftest import Run
 
 

@@ -9,8 +9,8 @@ from math import isfinite
 import torch
 from torch import Tensor
 
-from nmt.config import DecodingConfig
 from nmt.errors import CheckpointError
+from nmt.sections import DecodingConfig
 
 CHUNK = 128  # ids whose largest score stands for them all while the best are looked for
 FEW = 1 << 17  # scores that are sorted sooner than cut into chunks

@@ -15,11 +15,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmt.config import DecodingConfig
 from nmt.decoding.constraints import banned_ids
 from nmt.decoding.extension import Extensions, best, draw, log_norm
 from nmt.decoding.hypothesis import End, Ends, Hypothesis, Trace, trace_attention, trace_back
 from nmt.decoding.ranking import bound, rank
+from nmt.sections import DecodingConfig
 
 ROOM = 10  # tokens that any translation may have, however short the source
 

@@ -8,7 +8,6 @@ from threading import Lock
 import torch
 from torch import Tensor
 
-from nmt.config import DecodingConfig
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.search import Sentence, SpecialIds, search
@@ -17,6 +16,7 @@ from nmt.decoding.translation import Translation
 from nmt.decoding.unknown import UNKNOWN, Replacement, UnknownWords, replace_unknown, with_replacements
 from nmt.errors import ConfigError, DataError
 from nmt.model.seq2seq import Seq2Seq
+from nmt.sections import DecodingConfig
 from nmt.text.batching import pad_sources
 from nmt.text.surface import surfaces
 from nmt.text.tokenizers import Tokenizer

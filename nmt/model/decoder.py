@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
-from nmt.config import DecoderKind, ModelConfig
 from nmt.model.attention import Attended, AttentionState, Memory, build_attention
 from nmt.model.dropout import Dropout
 from nmt.model.readout import build_readout
 from nmt.model.recurrent import RecurrentStack, RecurrentState
+from nmt.sections import DecoderKind, ModelConfig
 
 
 @dataclass(frozen=True)

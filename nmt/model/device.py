@@ -2,8 +2,8 @@
 
 import torch
 
-from nmt.config import DeviceName
 from nmt.errors import ConfigError
+from nmt.sections import DeviceName
 
 
 def pick_device(name: DeviceName) -> torch.device:

@@ -10,8 +10,8 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from nmt.config import Cell
 from nmt.errors import ConfigError
+from nmt.sections import Cell
 
 # As torch's own cells, but with matrices that `pack` has made.
 CELLS: dict[Cell, Any] = {

@@ -10,10 +10,10 @@ from copy import copy
 from torch import Tensor, nn
 from torch.nn import functional
 
-from nmt.config import ModelConfig, OutputName
 from nmt.errors import ConfigError
 from nmt.model.cross_entropy import linear_cross_entropy
 from nmt.model.int8 import Int8Linear
+from nmt.sections import ModelConfig, OutputName
 
 
 class Output(nn.Module):

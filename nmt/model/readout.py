@@ -5,7 +5,7 @@ from abc import abstractmethod
 import torch
 from torch import Tensor, nn
 
-from nmt.config import DecoderConfig, ReadoutName
+from nmt.sections import DecoderConfig, ReadoutName
 
 
 class Readout(nn.Module):

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from nmt.config import Cell, DecoderConfig
 from nmt.model import int8
 from nmt.model.dropout import Dropout
+from nmt.sections import Cell, DecoderConfig
 
 RNNS: dict[Cell, type[nn.LSTM] | type[nn.GRU] | type[nn.RNN]] = {"lstm": nn.LSTM, "gru": nn.GRU, "elman": nn.RNN}
 CELLS: dict[Cell, Any] = {"lstm": torch.lstm_cell, "gru": torch.gru_cell, "elman": torch.rnn_tanh_cell}

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from nmt.config import ScoreName
+from nmt.sections import ScoreName
 
 
 class Score(nn.Module):

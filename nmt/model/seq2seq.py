@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from nmt.config import ModelConfig
 from nmt.model import int8
 from nmt.model.attention import Memory
 from nmt.model.bridge import build_bridge
@@ -20,6 +19,7 @@ from nmt.model.dropout import Dropout
 from nmt.model.embedding import Embedding
 from nmt.model.encoder import Encoder
 from nmt.model.output import build_output
+from nmt.sections import ModelConfig
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nmt.config import BatchConfig
+from nmt.sections import BatchConfig
 from nmt.text.corpus import Corpus
 from nmt.text.vocabulary import EOS, PAD, SOS
 

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-from nmt.config import Config, TokenizerConfig
+from nmt.config import Config
+from nmt.sections import TokenizerConfig
 from nmt.text.corpus import Ids, SequencesWriter
 from nmt.text.reading import CHUNK, Pair
 from nmt.text.tokenizers import Side, Tokenizer, load_tokenizer, train_subwords

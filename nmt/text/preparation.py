@@ -12,8 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
-from nmt.config import Config, SourceConfig
+from nmt.config import Config
 from nmt.errors import DataError
+from nmt.sections import SourceConfig
 from nmt.text import cleaning, encoding, splitting
 from nmt.text.corpus import SPLITS, load_manifest, write_lines
 from nmt.text.encoding import SIDES, TokenizedSide, TokenizerPlan, TokenTable

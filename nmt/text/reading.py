@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from nmt.config import CleaningConfig
 from nmt.errors import DataError
+from nmt.sections import CleaningConfig
 from nmt.text import cleaning
 from nmt.text.sources import Row, Source, TooFewColumnsError
 from nmt.text.splitting import Fingerprints, fingerprint, sentence_key

@@ -13,8 +13,8 @@ from itertools import zip_longest
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Protocol, cast
 
-from nmt.config import SourceConfig
 from nmt.errors import DataError
+from nmt.sections import SourceConfig
 
 BLOCK = 1 << 18  # bytes read at once
 LONGEST_LINE = 1 << 24  # bytes; what has longer lines is no text

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from nmt.config import SplitConfig
 from nmt.errors import DataError
+from nmt.sections import SplitConfig
 
 TRAIN, DEV, TEST = 0, 1, 2
 

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol
 
-from nmt.config import TokenizerConfig
 from nmt.errors import DataError
+from nmt.sections import TokenizerConfig
 from nmt.text import cleaning
 
 Side = Literal["src", "tgt"]

@@ -11,9 +11,10 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
 
-from nmt.config import Config, LearningRateConfig
+from nmt.config import Config
 from nmt.errors import TrainingError
 from nmt.model.seq2seq import Seq2Seq
+from nmt.sections import LearningRateConfig
 from nmt.text.batching import Batch, deal, plan_batches, read_batches
 from nmt.text.corpus import Corpus
 from nmt.training.checkpoint import Interval, Progress

@@ -31,7 +31,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.config import AttentionConfig, Cell, Config, ModelConfig
+from nmt.config import Config
+from nmt.sections import AttentionConfig, Cell, ModelConfig
 from nmt.text.corpus import Corpus
 from nmt.text.vocabulary import EOS
 

@@ -11,7 +11,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from nmt.config import Config, ModelConfig
+from nmt.config import Config
+from nmt.sections import ModelConfig
 from nmt.text.batching import Batch, build_batch
 from nmt.text.corpus import Corpus
 from nmt.text.vocabulary import PAD

@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmt.config import DecodingConfig
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.search import Sentence, SpecialIds, search
+from nmt.sections import DecodingConfig
 from nmt.text.vocabulary import EOS, SOS
 
 A, B, V = 4, 5, 6

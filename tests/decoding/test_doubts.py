@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config import TokenizerConfig
 from nmt.decoding.doubts import DOUBTS, Doubter, describe, is_repeating
 from nmt.decoding.translation import Translation
+from nmt.sections import TokenizerConfig
 from nmt.text.tokenizers import load_tokenizer
 from nmt.text.vocabulary import Vocabulary
 

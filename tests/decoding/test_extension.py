@@ -6,8 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.config import DecodingConfig
 from nmt.decoding.extension import CHUNK, FEW, Extensions, best, draw, largest, likeliest, log_norm
+from nmt.sections import DecodingConfig
 
 seeds = st.integers(0, 10_000)
 

@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.config import DecodingConfig, ModelConfig, TokenizerConfig
 from nmt.decoding import translator as module
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.errors import ConfigError, DataError
 from nmt.model.seq2seq import Seq2Seq
+from nmt.sections import DecodingConfig, ModelConfig, TokenizerConfig
 from nmt.text.tokenizers import load_tokenizer
 from nmt.text.vocabulary import Vocabulary
 

@@ -10,9 +10,9 @@ import pytest
 
 import nmt as package
 from nmt import lexicon, prepare, runs, train
-from nmt.config import AttentionConfig
 from nmt.decoding.lexicon import Entry, Lexicon
 from nmt.decoding.unknown import UNKNOWN, Replacement, replace_unknown, with_replacements
+from nmt.sections import AttentionConfig
 from tests import toy
 from tests.conftest import Run
 

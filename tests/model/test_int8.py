@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
 
-from nmt.config import ModelConfig
 from nmt.errors import ConfigError
 from nmt.model import int8
 from nmt.model.int8 import Int8Linear, check_available, round_rows
 from nmt.model.seq2seq import Seq2Seq
+from nmt.sections import ModelConfig
 from nmt.text.batching import pad_sources
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.config import ScoreName
 from nmt.model.score import SCORES, Score
+from nmt.sections import ScoreName
 
 B, T, S, H, A = 3, 4, 5, 6, 7
 

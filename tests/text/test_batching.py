@@ -5,7 +5,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.config import BatchConfig
+from nmt.sections import BatchConfig
 from nmt.text.batching import build_batch, deal, pad_sources, plan_batches
 from nmt.text.vocabulary import EOS, PAD, SOS
 

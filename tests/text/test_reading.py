@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.config import CleaningConfig, SourceConfig
 from nmt.errors import DataError
+from nmt.sections import CleaningConfig, SourceConfig
 from nmt.text import cleaning, reading
 from nmt.text.reading import Pairs, clean_rows, read_pairs
 from nmt.text.sources import open_source

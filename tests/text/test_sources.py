@@ -9,8 +9,8 @@ from typing import get_args
 
 import pytest
 
-from nmt.config import SourceConfig, SourceFormat
 from nmt.errors import DataError
+from nmt.sections import SourceConfig, SourceFormat
 from nmt.text import sources
 from nmt.text.sources import FORMATS, TooFewColumnsError, open_source, read_lines
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.config import SplitConfig
 from nmt.errors import DataError
+from nmt.sections import SplitConfig
 from nmt.text.splitting import (
     DEV,
     TEST,

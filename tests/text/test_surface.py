@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.config import TokenizerConfig
+from nmt.sections import TokenizerConfig
 from nmt.text.surface import surfaces
 from nmt.text.tokenizers import Tokenizer, load_tokenizer
 

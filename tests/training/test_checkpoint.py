@@ -10,9 +10,9 @@ import torch
 from torch import nn
 from torch.optim import AdamW
 
-from nmt.config import ModelConfig
 from nmt.errors import CheckpointError
 from nmt.model.seq2seq import Seq2Seq
+from nmt.sections import ModelConfig
 from nmt.training import checkpoint
 from nmt.training.checkpoint import Checkpoints, Progress, load_optimizer, load_weights, mean_weights, read_progress
 from nmt.training.journal import Journal

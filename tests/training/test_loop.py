@@ -11,10 +11,11 @@ import pytest
 import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from nmt.config import Config, DecodingConfig, OptimizerName
+from nmt.config import Config
 from nmt.decoding.translator import search_batch
 from nmt.errors import TrainingError
 from nmt.model.seq2seq import Seq2Seq
+from nmt.sections import DecodingConfig, OptimizerName
 from nmt.text.batching import Batch, build_batch, deal, read_batches
 from nmt.text.corpus import Corpus, Sequences
 from nmt.training import loop

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.config import ForcingSchedule, ModelConfig, TeacherForcingConfig
 from nmt.model.seq2seq import Seq2Seq
+from nmt.sections import ForcingSchedule, ModelConfig, TeacherForcingConfig
 from nmt.text.batching import Batch, build_batch
 from nmt.training.loop import reseed
 from nmt.training.objective import batch_loss, coverage_loss, draw_gold
