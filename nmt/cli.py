@@ -234,6 +234,15 @@ def evaluate(
     compare: Annotated[
         Path | None, typer.Option("--compare", help="Test the differences to this run, or file of translations.", metavar="OTHER")
     ] = None,
+    details: Annotated[
+        bool, typer.Option("--details", help="Scores by group, the best and worst sentences, attention, exposure bias.")
+    ] = False,
+    report: Annotated[
+        Path | None, typer.Option("--report", help="Write all of it, with pictures, into DIR/index.html.", metavar="DIR")
+    ] = None,
+    alignments: Annotated[
+        Path | None, typer.Option("--alignments", help="With --details: alignments by hand, in Pharaoh form.", metavar="FILE")
+    ] = None,
     seeds: Annotated[bool, typer.Option("--runs", help="Several RUNs that differ in the seed: mean and deviation.")] = False,
     min_bleu: Annotated[float | None, typer.Option("--min-bleu", help="Exit with status 1 if BLEU is below.")] = None,
     min_chrf: Annotated[float | None, typer.Option("--min-chrf", help="Exit with status 1 if chrF is below.")] = None,
@@ -266,7 +275,9 @@ def evaluate(
         raise typer.BadParameter("--compare and --not-worse-than name different systems")
     limits = {name: limit for name, limit in (("BLEU", min_bleu), ("chrF", min_chrf), ("TER", max_ter)) if limit is not None}
     gate = Gate(limits, None if not_worse_than is None else alpha)
-    wanted = command.Wanted([*(metric or METRICS), *limits], lowercase, tokenized, compare or not_worse_than)
+    wanted = command.Wanted(
+        [*(metric or METRICS), *limits], lowercase, tokenized, compare or not_worse_than, details, report, alignments
+    )
     if hypotheses is not None:
         found: Evaluation | Seeds = command.run_files(hypotheses, streams, columns=columns, wanted=wanted)
     else:
@@ -283,7 +294,7 @@ def evaluate(
     if as_json:
         _print_json(found.to_dict())
     else:
-        print(found.to_table())
+        print(found.to_table(details=details))
     if faults := found.faults(gate):
         raise NmtError("; ".join(faults))
 

@@ -7,12 +7,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from nmt import __version__, provenance, runs, system
+from nmt import __version__, evaluation_page, provenance, runs, system
 from nmt.config import DeviceName, TokenizerConfig
 from nmt.errors import DataError
 from nmt.files import write_text
 from nmt.findings import Comparison, Evaluation, Other, Seeds
 from nmt.forcing import force, mean_loss
+from nmt.inspection import inspect, leaks, look_for
+from nmt.report.alignment_error import read_gold
+from nmt.report.leaks import Seen
 from nmt.report.scores import METRICS, Score, known_name, score, score_tokenized
 from nmt.report.significance import changes, compare
 from nmt.system import System
@@ -32,12 +35,18 @@ class Wanted:
         lowercase: also ignoring case, as a model that writes lower-case is scored anyway.
         tokenized: also tokenised BLEU, to compare with old papers.
         other: what to compare with: a run, or a file of translations of the same sentences.
+        details: also scores by group, attention and exposure bias; of a run alone.
+        report: a folder for a page on all of it, the details included.
+        alignments: by hand, of the sources with their first references, a line each; for the details.
     """
 
     metrics: Sequence[str] = tuple(METRICS)
     lowercase: bool = False
     tokenized: bool = False
     other: Path | None = None
+    details: bool = False
+    report: Path | None = None
+    alignments: Path | None = None
 
 
 @dataclass(frozen=True)
@@ -78,15 +87,26 @@ def run(
     text = _read_split(folder, prepared, split) if files is None else _read_parallel(files)
     one = system.load(folder, device=device, beam=beam)
     other = None if wanted.other is None else _load_other(wanted.other, text, device, beam)
-    outputs = [translation.text for translation in one.translate(text)]
+    gold = None if wanted.alignments is None else read_gold(wanted.alignments, len(text))
+    translations = one.translate(text)
+    outputs = [translation.text for translation in translations]
     facts = {**one.facts(), "split": split if files is None else None, **_facts(text)}
     evaluation = _score(one.describe(text), text, outputs, facts, replace(wanted, lowercase=wanted.lowercase or one.lowercase))
     if wanted.tokenized:
         evaluation = replace(evaluation, tokenized=_score_words(one, evaluation))
     if other is not None:
         evaluation = _compare(evaluation, other())
-    loss = mean_loss(force(one.translator, text.sources or [], text.references[0]))
-    evaluation = replace(evaluation, loss=loss)
+    detailed = wanted.details or wanted.report is not None
+    seen = _look_for(text, one, prepared)
+    forced = force(one.translator, text.sources or [], text.references[0], free=detailed)
+    evaluation = replace(
+        evaluation,
+        loss=mean_loss(forced),
+        leaks=None if seen is None else leaks(seen, text, outputs, wanted.metrics),
+        details=inspect(text, one, translations, forced, seen, gold) if detailed else None,
+    )
+    if wanted.report is not None:
+        evaluation_page.write(evaluation, wanted.report, folder, translations)
     place = split if files is None else f"{files.first.stem}-{text.digest[:8]}"
     _keep(folder / "evaluation" / f"{place}-{one.checkpoint.name}-beam-{one.translator.options.beam}", evaluation)
     return evaluation
@@ -114,6 +134,8 @@ def run_files(hypotheses: Path, references: Sequence[Path], *, columns: int = 1,
         evaluation = replace(evaluation, tokenized=tokenized)
     if wanted.other is not None:
         evaluation = _compare(evaluation, _read_other(wanted.other, text))
+    if wanted.report is not None:
+        evaluation_page.write(evaluation, wanted.report)
     return evaluation
 
 
@@ -126,6 +148,17 @@ def _read_split(folder: Path, prepared: Path | None, split: str) -> Aligned:
 def _read_parallel(files: Files) -> Aligned:
     sources, references = files.read()
     return Aligned(str(files.first), sources, references)
+
+
+def _look_for(text: Aligned, one: System, prepared: Path | None) -> Seen | None:
+    """What the training data has of the text; None where it is not there any more, for text that comes from elsewhere."""
+    prepared = prepared or one.config.prepared_folder
+    try:
+        runs.check_data(one.folder, prepared)
+    except DataError as error:
+        print(f"nmt: not looked for in the training data ({error}); --data names it", file=sys.stderr)
+        return None
+    return look_for(text, one, prepared)
 
 
 def _facts(text: Aligned) -> dict[str, Any]:

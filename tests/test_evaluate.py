@@ -263,3 +263,61 @@ def test_an_average_is_scored_like_any_other_checkpoint(nmt: Run, tmp_path: Path
     value = read(nmt("evaluate", run, "--json"))
     assert (value["step"], value["provenance"]["model"]["checkpoint"]) == (6, "average-00000006")
     assert "average up to step 6, test split" in nmt("evaluate", run).out
+
+
+def test_details(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> None:
+    sources, references = (read_lines(folder / "prepared", "test", side) for side in ("src", "tgt"))
+    gold = write(tmp_path / "gold", *("0-0 1-1" for _ in sources))
+    value = read(nmt("evaluate", run, "--details", "--alignments", gold, "--json"))
+    breakdown = value["breakdown"]
+    for name in ("by_source_length", "by_rarest_source_word", "by_seen_in_training"):
+        assert sum(row["sentences"] for row in breakdown[name]) == 40
+    words = sum(len(line.replace(",", "").split()) for line in references)
+    assert sum(row["words"] for row in breakdown["by_word_frequency"]) == words
+    tokens = sum(row["tokens"] for row in breakdown["exposure_bias"])
+    loss = sum(row["tokens"] * row["teacher-forced"] for row in breakdown["exposure_bias"]) / tokens
+    assert loss == pytest.approx(value["loss"], rel=1e-5)
+    assert breakdown["exposure_bias"][0]["gap"] == pytest.approx(0, abs=1e-5)
+    assert {"attention_by_position", "attention_coverage", "attention_neglected"} <= breakdown.keys()
+    assert 0 <= value["alignment_error_rate"] <= 1
+    assert value["aligned_sentences"] == 40
+    assert len(value["best"]) == len(value["worst"]) == 10
+    assert all(row["source"] == sources[row["sentence"] - 1] for row in [*value["best"], *value["worst"]])
+    assert value["outputs"].keys() == {"empty", "cut", "repeating", "copied"}
+    text = nmt("evaluate", run, "--details").out
+    for part in ("By source length", "Loss by position", "the 10 worst sentences, by chrF", "repeating outputs"):
+        assert part in text
+    assert "By source length" not in nmt("evaluate", run).out
+
+
+def test_what_was_in_the_training_data_is_told(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> None:
+    manifest = json.loads((folder / "prepared" / "manifest.json").read_text(encoding="utf-8"))
+    assert all(shared == 0 for both in manifest["overlap"].values() for shared in both.values())
+    assert read(nmt("evaluate", run, "--json"))["leaks"]["exact"] == 0
+    pairs = [line.split("\t") for line in (folder / "pairs.tsv").read_text(encoding="utf-8").splitlines()]
+    held = {text for split in ("dev", "test") for text in read_lines(folder / "prepared", split, "src")}
+    trained = next(pair for pair in pairs if pair[0] not in held)
+    sources = write(tmp_path / "s", trained[0].upper(), "The zebra eats grass.", "x")
+    references = write(tmp_path / "r", "Etwas anderes.", "Das Zebra frisst Gras.", "y")
+    value = read(nmt("evaluate", run, "--sources", sources, "--references", references, "--json"))
+    assert value["leaks"]["exact"] == 1
+    assert [score["metric"] for score in value["leaks"]["scores_without"]] == list(METRICS)
+    table = nmt("evaluate", run, "--sources", sources, "--references", references).out
+    assert "in the training data: 1 sentences, and 0 nearly so; without these BLEU " in table
+
+
+def test_training_data_that_is_gone_is_not_looked_at(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> None:
+    sources, references = write(tmp_path / "s", "The dog sees."), write(tmp_path / "r", "Der Hund sieht.")
+    words = ["evaluate", run, "--sources", sources, "--references", references, "--data", tmp_path / "nowhere"]
+    result = nmt(*words)
+    assert result.status == 0
+    missing = f"{tmp_path / 'nowhere'}: no prepared data here; run `nmt prepare -c ...` first"
+    assert result.err == f"nmt: not looked for in the training data ({missing}); --data names it\n"
+    assert "in the training data" not in result.out
+
+
+def test_alignments_that_do_not_fit(nmt: Run, run: Path, tmp_path: Path) -> None:
+    gold = write(tmp_path / "gold", "0-0")
+    result = nmt("evaluate", run, "--details", "--alignments", gold)
+    assert (result.status, result.out) == (1, "")
+    assert result.err == f"nmt: {gold} has 1 lines, but there are 40 sentences to align\n"

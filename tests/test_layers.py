@@ -23,6 +23,7 @@ LAYERS = [
     {"runs"},
     {"validation", "word_vectors", "fine_tuning", "provenance", "forcing", "findings"},
     {"system"},
+    {"inspection", "evaluation_page"},
     {"average", "forecast"},
     {"prepare", "train", "translate", "evaluate", "lexicon", "selftest"},
     {"cli"},

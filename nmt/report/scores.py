@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from nmt.errors import DataError
 
 SEED = 12345  # sacrebleu's own: its command line gives the same intervals
@@ -154,9 +156,31 @@ def _score_one(
 ) -> Score:
     with sacrebleu_seed(seed):
         # sacrebleu checks for lists where any sequence would do, and takes 1 for "no bootstrap".
-        result = metric.corpus_score(list(hypotheses), [list(stream) for stream in references], n_bootstrap=max(1, bootstrap))
+        try:
+            result = metric.corpus_score(list(hypotheses), [list(stream) for stream in references], n_bootstrap=max(1, bootstrap))
+        except TypeError:  # sacrebleu 2.6 cannot take the mean where a few resamples score nothing at all: its 0 is of another type
+            interval = _resampled(metric, hypotheses, references, bootstrap, seed)
+            signature = str(metric.get_signature())
+            return Score(name, _score_of(metric, hypotheses, references), signature, interval)
     signature = str(metric.get_signature())
     return Score(name, float(result.score), signature, _interval(result, signature) if bootstrap > 1 else None)
+
+
+def _score_of(metric: Any, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> float:
+    return float(metric.corpus_score(list(hypotheses), [list(stream) for stream in references]).score)
+
+
+def _resampled(
+    metric: Any, hypotheses: Sequence[str], references: Sequence[Sequence[str]], bootstrap: int, seed: int
+) -> tuple[float, float]:
+    """The interval as sacrebleu finds it, each resample scored anew: slow, but such data is small."""
+    drawn = np.random.default_rng(seed).choice(len(hypotheses), size=(bootstrap, len(hypotheses)))
+    values = sorted(
+        _score_of(metric, [hypotheses[i] for i in rows], [[stream[i] for i in rows] for stream in references]) for rows in drawn
+    )
+    margin = bootstrap // 40
+    mean, half_width = sum(values) / bootstrap, (values[-1 - margin] - values[margin]) / 2
+    return mean - half_width, mean + half_width
 
 
 def _interval(result: Any, signature: str) -> tuple[float, float]:

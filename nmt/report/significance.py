@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from nmt.report.scores import METRICS, SEED, build_metric, known_name, sacrebleu_seed, score_sentences
+from nmt.report.table import Table
 
 TRIALS, RESAMPLES = 10_000, 1000  # sacrebleu's own
 
@@ -100,23 +101,12 @@ def changes(hypotheses: Sequence[str], other: Sequence[str], references: Sequenc
     return gained[:n] + lost[:n]
 
 
-def format_differences(differences: Sequence[Difference]) -> str:
-    """A table for the screen."""
-    rows = [("metric", "score", "other", "difference", "p (randomisation)", "p (bootstrap)")]
-    for one in differences:
-        values = (
-            f"{one.value:.2f}",
-            f"{one.other:.2f}",
-            f"{one.difference:+.2f}",
-            f"{one.p_randomisation:.4f}",
-            f"{one.p_bootstrap:.4f}",
-        )
-        rows.append((one.metric, *values))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return "\n".join(
-        "  ".join([f"{row[0]:<{widths[0]}}", *(f"{cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True))])
-        for row in rows
-    )
+def difference_table(differences: Sequence[Difference]) -> Table:
+    """For the reader."""
+    rows = [(one.metric, one.value, one.other, one.difference, one.p_randomisation, one.p_bootstrap) for one in differences]
+    columns = ("metric", "score", "other", "difference", "p (randomisation)", "p (bootstrap)")
+    formats = {"difference": "+.2f", "p (randomisation)": ".4f", "p (bootstrap)": ".4f"}
+    return Table("differences", "", columns, rows, digits=2, formats=formats)
 
 
 def _paired(

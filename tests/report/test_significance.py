@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt.report.significance import Difference, changes, compare, format_differences
+from nmt.report.significance import Difference, changes, compare, difference_table
 from tests.report.test_scores import HYPOTHESES, OTHER_REFERENCES, REFERENCES
 
 WORDS = ["der", "die", "das", "Hund", "Katze", "Baum", "sieht", "kennt", "findet", "heute", "nicht", "gern", "oft", "im", "Haus"]
@@ -105,8 +105,8 @@ def test_a_change_counts_by_the_better_reference() -> None:
 
 
 def test_table() -> None:
-    table = format_differences([Difference("BLEU", 31.4159, 30, 0.01234, 0.5, ""), Difference("TER", 50, 60.5, 1, 1, "")])
-    assert table.splitlines() == [
+    table = difference_table([Difference("BLEU", 31.4159, 30.0, 0.01234, 0.5, ""), Difference("TER", 50.0, 60.5, 1.0, 1.0, "")])
+    assert table.to_text().splitlines() == [
         "metric  score  other  difference  p (randomisation)  p (bootstrap)",
         "BLEU    31.42  30.00       +1.42             0.0123         0.5000",
         "TER     50.00  60.50      -10.50             1.0000         1.0000",
