@@ -241,7 +241,10 @@ def evaluate(
         Path | None, typer.Option("--report", help="Write all of it, with pictures, into DIR/index.html.", metavar="DIR")
     ] = None,
     alignments: Annotated[
-        Path | None, typer.Option("--alignments", help="With --details: alignments by hand, in Pharaoh form.", metavar="FILE")
+        Path | None,
+        typer.Option(
+            "--alignments", help="Alignments by hand, in Pharaoh form, for the error rate of the attention.", metavar="FILE"
+        ),
     ] = None,
     seeds: Annotated[bool, typer.Option("--runs", help="Several RUNs that differ in the seed: mean and deviation.")] = False,
     min_bleu: Annotated[float | None, typer.Option("--min-bleu", help="Exit with status 1 if BLEU is below.")] = None,
@@ -269,6 +272,8 @@ def evaluate(
         named, streams = [], [*streams, *named]
     if (hypotheses is None and sources is None) != (not streams) or (hypotheses is not None and (sources is not None or named)):
         raise typer.BadParameter("give a run, or --hypotheses and --references, or a run with --sources and --references")
+    if hypotheses is not None and (details or alignments is not None):
+        raise typer.BadParameter("--details and --alignments are of a run")
     if (len(named) > 1) != seeds:
         raise typer.BadParameter("give one run, or several with --runs")
     if compare is not None and not_worse_than not in (None, compare):

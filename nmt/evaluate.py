@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
@@ -21,8 +22,10 @@ from nmt.report.significance import changes, compare
 from nmt.system import System
 from nmt.text.aligned import Aligned, read_files, read_split, read_text
 from nmt.text.tokenizers import JOINER, load_tokenizer
+from nmt.training.journal import Journal
 
 BOOTSTRAP = 1000  # resamples for the confidence intervals
+HISTORY = "history.jsonl"
 CHANGES = 10  # sentences that differ most from another system's, in either direction
 
 
@@ -37,7 +40,7 @@ class Wanted:
         other: what to compare with: a run, or a file of translations of the same sentences.
         details: also scores by group, attention and exposure bias; of a run alone.
         report: a folder for a page on all of it, the details included.
-        alignments: by hand, of the sources with their first references, a line each; for the details.
+        alignments: by hand, of the sources with their first references, a line each; asks for the details too.
     """
 
     metrics: Sequence[str] = tuple(METRICS)
@@ -96,7 +99,7 @@ def run(
         evaluation = replace(evaluation, tokenized=_score_words(one, evaluation))
     if other is not None:
         evaluation = _compare(evaluation, other())
-    detailed = wanted.details or wanted.report is not None
+    detailed = wanted.details or wanted.report is not None or gold is not None
     seen = _look_for(text, one, prepared)
     forced = force(one.translator, text.sources or [], text.references[0], free=detailed)
     evaluation = replace(
@@ -105,10 +108,10 @@ def run(
         leaks=None if seen is None else leaks(seen, text, outputs, wanted.metrics),
         details=inspect(text, one, translations, forced, seen, gold) if detailed else None,
     )
-    if wanted.report is not None:
-        evaluation_page.write(evaluation, wanted.report, folder, translations)
     place = split if files is None else f"{files.first.stem}-{text.digest[:8]}"
     _keep(folder / "evaluation" / f"{place}-{one.checkpoint.name}-beam-{one.translator.options.beam}", evaluation)
+    if wanted.report is not None:
+        evaluation_page.write(evaluation, wanted.report, folder, translations)
     return evaluation
 
 
@@ -207,10 +210,16 @@ def _compare(evaluation: Evaluation, other: Other) -> Evaluation:
 
 
 def _keep(stem: Path, evaluation: Evaluation) -> None:
-    """Write translations and scores; the scores are worth having even where the run cannot be written."""
+    """Write translations and scores, and add a line to the history, where no score is ever lost to a later one.
+
+    The scores are worth having even where the run cannot be written.
+    """
     try:
         stem.parent.mkdir(parents=True, exist_ok=True)
         write_text(stem.with_name(f"{stem.name}.txt"), "".join(f"{line}\n" for line in evaluation.outputs))
         write_text(stem.with_name(f"{stem.name}.json"), json.dumps(evaluation.to_dict(), indent=2, ensure_ascii=False))
+        scores = [score.to_dict() for score in evaluation.scores]
+        facts = {**evaluation.facts, "time": datetime.now(UTC).isoformat(timespec="seconds")}
+        Journal(stem.with_name(HISTORY)).write("evaluation", facts.pop("step"), scores=scores, **facts)
     except OSError as error:
         print(f"nmt: {stem.parent}: the scores are not kept there ({error.strerror})", file=sys.stderr)

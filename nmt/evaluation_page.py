@@ -51,13 +51,13 @@ def write(evaluation: Evaluation, folder: Path, run: Path | None = None, transla
 
 
 def _scores(evaluation: Evaluation) -> Sections:
-    sections = [("Scores", paragraphs_fragment([evaluation.subject]) + scores_fragment(evaluation.scores))]
+    scores = scores_fragment(evaluation.scores)
+    sections = [("Scores", paragraphs_fragment([evaluation.subject]) + scores + paragraphs_fragment(evaluation.remarks))]
     if evaluation.lowercase:
         sections.append(("Scores ignoring case", scores_fragment(evaluation.lowercase)))
     if evaluation.tokenized is not None:
         note = "As old papers have it: not to be compared with the scores above."
         sections.append(("Tokenised score", paragraphs_fragment([note]) + scores_fragment([evaluation.tokenized])))
-    sections.append(("Besides", paragraphs_fragment(evaluation.remarks)))
     return sections
 
 

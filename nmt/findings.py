@@ -109,7 +109,11 @@ class Evaluation:
     def remarks(self) -> list[str]:
         """What else is to be known of the outputs, a line each."""
         loss = "" if self.loss is None else f"; of the references, a perplexity of {exp(self.loss):.2f} per token"
-        return [f"{100 * self.exact:.1f} % exactly as a reference{loss}", *([] if self.leaks is None else [str(self.leaks)])]
+        lines = [f"{100 * self.exact:.1f} % exactly as a reference{loss}", *([] if self.leaks is None else [str(self.leaks)])]
+        if self.details is not None and self.details.alignment is not None:
+            error = self.details.alignment
+            lines.append(f"alignment error rate {100 * error.rate:.1f} % on {error.sentences:,} sentences aligned by hand")
+        return lines
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as JSON knows them."""
@@ -163,8 +167,6 @@ class Evaluation:
         for kind, found in details.faults.items():
             shown = f": {', '.join(str(i + 1) for i in found[:LISTED])}{' ...' if len(found) > LISTED else ''}" if found else ""
             lines.append(f"{f'{kind} outputs':<20}{len(found):>5,}{shown}")
-        if details.alignment is not None:
-            lines.append(f"alignment error rate {100 * details.alignment.rate:.1f} %, {details.alignment.sentences:,} sentences")
         for heading, chosen in (("best", details.best), ("worst", details.worst)):
             lines.append(f"\nthe {len(chosen)} {heading} sentences, by chrF")
             lines += [line for i in chosen for line in _lines(self.sentence(i))]

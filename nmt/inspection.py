@@ -16,7 +16,7 @@ from nmt.report.table import Table
 from nmt.system import System
 from nmt.text.aligned import Aligned
 from nmt.text.corpus import Corpus
-from nmt.text.restoring import as_known, restore
+from nmt.text.restoring import forms, restore
 
 EXTREMES = 10  # sentences of best, and of worst chrF
 
@@ -29,7 +29,7 @@ def look_for(text: Aligned, system: System, prepared: Path) -> Seen:
         (translator.tgt_tokenizer, translator.tgt_vocabulary),
     )
     training = zip(restore(corpus.src, *src), restore(corpus.tgt, *tgt), strict=True)
-    return scan(training, as_known(text.sources or [], *src), as_known(text.references[0], *tgt))
+    return scan(training, forms(text.sources or [], *src), forms(text.references[0], *tgt))
 
 
 def leaks(seen: Seen, text: Aligned, outputs: Sequence[str], metrics: Sequence[str]) -> Leaks:

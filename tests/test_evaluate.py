@@ -80,6 +80,16 @@ def test_what_is_kept_says_where_it_comes_from(nmt: Run, run: Path, folder: Path
     assert made_of["code"]["libraries"].keys() == {"torch", "numpy", "sacrebleu"}
 
 
+def test_no_score_is_lost_to_a_later_one(nmt: Run, run: Path) -> None:
+    first, second = (read(nmt("evaluate", run, "--metric", metric, "--json")) for metric in ("BLEU", "TER"))
+    lines = (run / "evaluation" / "history.jsonl").read_text(encoding="utf-8").splitlines()
+    for line, printed in zip(map(json.loads, lines), (first, second), strict=True):
+        assert line["scores"] == printed["scores"]
+        assert line["provenance"] == printed["provenance"]
+        assert (line["step"], line["split"]) == (60, "test")
+        assert line["time"].endswith("+00:00")
+
+
 def test_a_comparison_of_two_seeds(nmt: Run, run: Path, folder: Path) -> None:
     value = read(nmt("evaluate", run, "--compare", folder / "other", "--metric", "chrf", "--metric", "BLEU", "--json"))
     assert [one["metric"] for one in value["comparison"]["differences"]] == ["chrF", "BLEU"]
@@ -243,6 +253,7 @@ def test_what_cannot_be_scored_writes_nothing_over(nmt: Run, run: Path, tmp_path
         ["--hypotheses", "h"],
         ["a", "--compare", "b", "--not-worse-than", "c"],
         ["a", "--alpha", "2"],
+        ["--hypotheses", "h", "--references", "r", "--details"],
     ],
 )
 def test_words_that_do_not_go_together(nmt: Run, words: list[str]) -> None:
@@ -284,6 +295,7 @@ def test_details(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> None:
     assert len(value["best"]) == len(value["worst"]) == 10
     assert all(row["source"] == sources[row["sentence"] - 1] for row in [*value["best"], *value["worst"]])
     assert value["outputs"].keys() == {"empty", "cut", "repeating", "copied"}
+    assert "alignment error rate " in nmt("evaluate", run, "--alignments", gold).out
     text = nmt("evaluate", run, "--details").out
     for part in ("By source length", "Loss by position", "the 10 worst sentences, by chrF", "repeating outputs"):
         assert part in text

@@ -18,7 +18,7 @@ def scores_fragment(scores: Sequence[Score]) -> str:
         interval = "" if score.interval is None else f"{score.interval[0]:.2f} to {score.interval[1]:.2f}"
         rows.append(
             f'<tr><th scope="row">{escape(score.name)}<td class="number"><strong>{score.value:.2f}</strong><td>{interval}'
-            f'<tr><td colspan="3"><small>{escape(score.signature)}</small>'
+            f'<tr><td colspan="3" style="overflow-wrap: anywhere"><small>{escape(score.signature)}</small>'
         )
     heads = '<th scope="col">metric<th scope="col">score<th scope="col">95 % interval'
     return _table(f"<tr>{heads}", rows)
@@ -47,7 +47,7 @@ def paragraphs_fragment(texts: Sequence[str]) -> str:
 def picture_fragment(png: bytes, text: str) -> str:
     """A PNG within the page; `text` is for those who cannot see it."""
     data = b64encode(png).decode("ascii")
-    return f'<img alt="{escape(text, quote=True)}" src="data:image/png;base64,{data}">'
+    return f'<img alt="{escape(text, quote=True)}" style="width: 100%; max-width: 34rem" src="data:image/png;base64,{data}">'
 
 
 def _sentence_lines(sentence: Mapping[str, Any]) -> list[str]:

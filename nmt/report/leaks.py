@@ -43,8 +43,8 @@ def words(text: str) -> list[str]:
     return _WORD.findall(text.casefold())
 
 
-def scan(training: Iterable[tuple[str, str]], sources: Sequence[str], targets: Sequence[str]) -> Seen:
-    """Read the training pairs, once, for the sentences to score on."""
+def scan(training: Iterable[tuple[str, str]], sources: Sequence[Sequence[str]], targets: Sequence[Sequence[str]]) -> Seen:
+    """Read the training pairs, once, for the sentences to score on, each in one form or more: found in one, it is found."""
     sides = _Side(sources), _Side(targets)
     for pair in training:
         for side, text in zip(sides, pair, strict=True):
@@ -57,18 +57,18 @@ def scan(training: Iterable[tuple[str, str]], sources: Sequence[str], targets: S
 class _Side:
     """The sentences of one language, looked up by their keys and by their n-grams."""
 
-    def __init__(self, texts: Sequence[str]) -> None:
-        self.exact, self.near = [False] * len(texts), [False] * len(texts)
+    def __init__(self, sentences: Sequence[Sequence[str]]) -> None:
+        self.exact, self.near = [False] * len(sentences), [False] * len(sentences)
         self.counts: Counter[str] = Counter()
         self._keys: dict[str, list[int]] = defaultdict(list)
         self._grams: dict[tuple[str, ...], list[int]] = defaultdict(list)
-        self._enough: list[int] = []
-        for i, text in enumerate(texts):
+        self._forms: list[tuple[int, int]] = []  # the sentence, and how many n-grams are enough
+        for i, text in ((i, text) for i, forms in enumerate(sentences) for text in forms):
             grams = _grams(words(text))
             self._keys[sentence_key(text)].append(i)
-            self._enough.append(ceil(OVERLAP * len(grams)))
             for gram in grams if len(grams) >= FEWEST else ():
-                self._grams[gram].append(i)
+                self._grams[gram].append(len(self._forms))
+            self._forms.append((i, ceil(OVERLAP * len(grams))))
 
     def meet(self, text: str) -> None:
         """A sentence of the training data."""
@@ -76,8 +76,9 @@ class _Side:
         self.counts.update(parts)
         for i in self._keys.get(sentence_key(text), ()):
             self.exact[i] = True
-        for i, shared in Counter(self._sharing(_grams(parts))).items():
-            if shared >= self._enough[i]:
+        for form, shared in Counter(self._sharing(_grams(parts))).items():
+            i, enough = self._forms[form]
+            if shared >= enough:
                 self.near[i] = True
 
     def _sharing(self, grams: Grams) -> Iterator[int]:

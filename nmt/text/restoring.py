@@ -4,7 +4,9 @@ from collections.abc import Iterator, Sequence
 
 from nmt.text.corpus import Sequences
 from nmt.text.tokenizers import Tokenizer
-from nmt.text.vocabulary import Vocabulary
+from nmt.text.vocabulary import UNK, Vocabulary
+
+MOST_UNKNOWN = 0.25  # of the tokens of a sentence
 
 
 def restore(sentences: Sequences, tokenizer: Tokenizer, vocabulary: Vocabulary) -> Iterator[str]:
@@ -13,6 +15,14 @@ def restore(sentences: Sequences, tokenizer: Tokenizer, vocabulary: Vocabulary) 
         yield tokenizer.join(vocabulary.tokens(sentences[i].tolist()))
 
 
-def as_known(texts: Sequence[str], tokenizer: Tokenizer, vocabulary: Vocabulary) -> list[str]:
-    """Texts as `restore` would give them: comparable with training data, whose unknown words are lost."""
-    return [tokenizer.join(vocabulary.tokens(vocabulary.ids(tokens))) for tokens in tokenizer.split_all(texts)]
+def forms(texts: Sequence[str], tokenizer: Tokenizer, vocabulary: Vocabulary) -> list[tuple[str, ...]]:
+    """Each text as it is, and, if a few of its tokens are unknown, as `restore` would give it.
+
+    With many unknown tokens it would be taken for other sentences.
+    """
+    found: list[tuple[str, ...]] = []
+    for text, tokens in zip(texts, tokenizer.split_all(texts), strict=True):
+        ids = vocabulary.ids(tokens)
+        few = 0 < ids.count(UNK) <= MOST_UNKNOWN * len(ids)
+        found.append((text, tokenizer.join(vocabulary.tokens(ids))) if few else (text,))
+    return found

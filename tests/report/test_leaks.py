@@ -15,7 +15,7 @@ TRAINING = [
 
 
 def find(source: str, target: str) -> tuple[bool, bool]:
-    seen = scan(TRAINING, [source], [target])
+    seen = scan(TRAINING, [[source]], [[target]])
     return seen.exact[0], seen.near[0]
 
 
@@ -36,13 +36,19 @@ def test_what_is_contained_in_a_training_sentence_is_nearly_there() -> None:
     assert find("are going home", "x") == (False, False)  # a phrase, anybody's
 
 
+def test_one_form_is_enough() -> None:
+    seen = scan(TRAINING, [["Good <unk>!", "GOOD MORNING"], ["x", "y"]], [["1"], ["2"]])
+    assert seen.exact == [True, False]
+
+
 def test_sentences_that_share_their_ngrams_with_several_but_with_none_enough() -> None:
     training = [("a b c d x y", "1"), ("x d e f g h", "2")]
-    assert scan(training, ["a b c d e f g h"], ["3"]).near == [False]
+    assert scan(training, [["a b c d e f g h"]], [["3"]]).near == [False]
 
 
 def test_clean_sentences_and_counts() -> None:
-    seen = scan(TRAINING, ["Good morning!", "New.", "The old dog sleeps under the big table tonight."], ["1", "2", "3"])
+    sources = [["Good morning!"], ["New."], ["The old dog sleeps under the big table tonight."]]
+    seen = scan(TRAINING, sources, [["1"], ["2"], ["3"]])
     assert (seen.exact, seen.near, seen.clean) == ([True, False, False], [False, False, True], [1])
     assert seen.src_counts["the"] == 2
     assert seen.tgt_counts == Counter(word for _, tgt in TRAINING for word in words(tgt))
@@ -57,7 +63,7 @@ def test_as_when_every_pair_of_sentences_is_compared(training: list[str], texts:
         parts = text.split()
         return {tuple(parts[i : i + N]) for i in range(len(parts) - N + 1)}
 
-    seen = scan([(text, "") for text in training], texts, ["1"] * len(texts))
+    seen = scan([(text, "") for text in training], [[text] for text in texts], [["1"]] * len(texts))
     exact = [text in training for text in texts]
     assert seen.exact == exact
     near = [len(grams(t)) > 1 and any(len(grams(t) & grams(o)) >= OVERLAP * len(grams(t)) - 1e-9 for o in training) for t in texts]
