@@ -42,8 +42,10 @@ def force(translator: Translator, sources: Sequence[str], references: Sequence[s
     Args:
         free: also let it run free: at each position it is fed the token it thought likeliest before, as in Bengio 2015.
     """
-    model, size = translator.model, translator.batch_size
-    src, tgt = translator.src_tokenizer.split_all(sources), translator.tgt_tokenizer.split_all(references)
+    model, size, longest = translator.model, translator.options.batch, translator.options.max_source_tokens
+    assert isinstance(model, Seq2Seq), "an ensemble has no attention of its own"
+    src = [tokens[:longest] for tokens in translator.src_tokenizer.split_all(sources)]
+    tgt = translator.tgt_tokenizer.split_all(references)
     order = sorted(range(len(src)), key=lambda i: (len(src[i]), len(tgt[i])))
     found: dict[int, Forced] = {}
     for start in range(0, len(order), size):

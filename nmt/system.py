@@ -48,6 +48,7 @@ class System:
             "step": self.step,
             "beam": options.beam,
             "length_penalty": options.length_penalty,
+            "decoding": options.model_dump(mode="json"),
             "provenance": provenance.of_run(self.folder, self.checkpoint),
         }
 
