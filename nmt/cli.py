@@ -274,8 +274,8 @@ def evaluate(
         raise typer.BadParameter("give a run, or --hypotheses and --references, or a run with --sources and --references")
     if hypotheses is not None and (details or alignments is not None):
         raise typer.BadParameter("--details and --alignments are of a run")
-    if (len(named) > 1) != seeds:
-        raise typer.BadParameter("give one run, or several with --runs")
+    if (len(named) > 1) != seeds or (seeds and (compare or not_worse_than or report)):
+        raise typer.BadParameter("give one run, or several with --runs, which are neither compared nor reported on")
     if compare is not None and not_worse_than not in (None, compare):
         raise typer.BadParameter("--compare and --not-worse-than name different systems")
     limits = {name: limit for name, limit in (("BLEU", min_bleu), ("chrF", min_chrf), ("TER", max_ter)) if limit is not None}

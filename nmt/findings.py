@@ -3,7 +3,6 @@
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp
 from typing import Any
 
 from nmt.report.alignment_error import AlignmentError
@@ -12,6 +11,7 @@ from nmt.report.scores import Score, format_table
 from nmt.report.significance import Change, Difference, difference_table
 from nmt.report.table import Table
 from nmt.text.aligned import Aligned
+from nmt.training.screen import perplexity
 
 CHANGES_SHOWN = 2  # sentences that differ most, in either direction, on the screen
 LISTED = 10  # sentences of a kind that are listed by number on the screen
@@ -108,7 +108,7 @@ class Evaluation:
     @property
     def remarks(self) -> list[str]:
         """What else is to be known of the outputs, a line each."""
-        loss = "" if self.loss is None else f"; of the references, a perplexity of {exp(self.loss):.2f} per token"
+        loss = "" if self.loss is None else f"; of the references, a perplexity of {perplexity(self.loss):.2f} per token"
         lines = [f"{100 * self.exact:.1f} % exactly as a reference{loss}", *([] if self.leaks is None else [str(self.leaks)])]
         if self.details is not None and self.details.alignment is not None:
             error = self.details.alignment
@@ -122,7 +122,7 @@ class Evaluation:
             "lowercase_scores": [score.to_dict() for score in self.lowercase],
             "tokenized_scores": [] if self.tokenized is None else [self.tokenized.to_dict()],
             "exact_match": self.exact,
-            **({} if self.loss is None else {"loss": self.loss, "perplexity": exp(self.loss)}),
+            **({} if self.loss is None else {"loss": self.loss, "perplexity": perplexity(self.loss)}),
             **self.facts,
             **({} if self.leaks is None else {"leaks": self.leaks.to_dict()}),
             **({} if self.details is None else self._detailed(self.details)),

@@ -248,6 +248,8 @@ def test_what_cannot_be_scored_writes_nothing_over(nmt: Run, run: Path, tmp_path
     [
         ["a", "b"],
         ["--runs", "a"],
+        ["--runs", "a", "b", "--not-worse-than", "c"],
+        ["--runs", "a", "b", "--report", "c"],
         ["a", "--sources", "s"],
         ["a", "--references", "r"],
         ["--hypotheses", "h"],
