@@ -205,17 +205,56 @@ def translate(
     command.write(lines, output)
 
 
-@app.command(help="Score a run, or a file of translations. Exit status 1 if a score is below what was asked for.")
+@app.command(help="Score a run, or a file of translations. Exit status 1 if a score is not what was asked for.")
 def evaluate(
-    run: Annotated[Path | None, typer.Argument(help="The run folder; the one trained last if not given.", metavar="[RUN]")] = None,
+    run: Annotated[
+        list[Path] | None, typer.Argument(help="The run folder; the one trained last if not given.", metavar="[RUN]")
+    ] = None,
     split: Annotated[Split, typer.Option("--split", help="Which split of the prepared data.")] = Split.test,
+    sources: Annotated[
+        Path | None,
+        typer.Option("--sources", help="Score the run on this file and --references rather than a split.", metavar="FILE"),
+    ] = None,
     hypotheses: Annotated[
         Path | None, typer.Option("--hypotheses", help="Score this file of translations rather than a run.", metavar="FILE")
     ] = None,
     references: Annotated[
         list[Path] | None, typer.Option("--references", help="Its references; may be repeated.", metavar="FILE")
     ] = None,
+    columns: Annotated[
+        int, typer.Option("--columns", min=1, help="References in each line of a file of references, parted by tabs.")
+    ] = 1,
+    metric: Annotated[
+        list[str] | None, typer.Option("--metric", help="BLEU, chrF, chrF++ or TER; may be repeated. Default: all.")
+    ] = None,
+    lowercase: Annotated[bool, typer.Option("--lowercase", help="Score ignoring case too.")] = False,
+    tokenized: Annotated[
+        bool, typer.Option("--tokenized", help="Tokenised BLEU too, to compare with old papers; a file is taken to be tokenised.")
+    ] = False,
+    compare: Annotated[
+        Path | None, typer.Option("--compare", help="Test the differences to this run, or file of translations.", metavar="OTHER")
+    ] = None,
+    details: Annotated[
+        bool, typer.Option("--details", help="Scores by group, the best and worst sentences, attention, exposure bias.")
+    ] = False,
+    report: Annotated[
+        Path | None, typer.Option("--report", help="Write all of it, with pictures, into DIR/index.html.", metavar="DIR")
+    ] = None,
+    alignments: Annotated[
+        Path | None,
+        typer.Option(
+            "--alignments", help="Alignments by hand, in Pharaoh form, for the error rate of the attention.", metavar="FILE"
+        ),
+    ] = None,
+    seeds: Annotated[bool, typer.Option("--runs", help="Several RUNs that differ in the seed: mean and deviation.")] = False,
     min_bleu: Annotated[float | None, typer.Option("--min-bleu", help="Exit with status 1 if BLEU is below.")] = None,
+    min_chrf: Annotated[float | None, typer.Option("--min-chrf", help="Exit with status 1 if chrF is below.")] = None,
+    max_ter: Annotated[float | None, typer.Option("--max-ter", help="Exit with status 1 if TER is above.")] = None,
+    not_worse_than: Annotated[
+        Path | None,
+        typer.Option("--not-worse-than", help="Exit with status 1 if the first metric is significantly worse.", metavar="OTHER"),
+    ] = None,
+    alpha: Annotated[float, typer.Option("--alpha", min=0, max=1, help="The level of significance.")] = 0.05,
     data: Annotated[
         Path | None, typer.Option("--data", help="The prepared folder, if it is not where it was in training.", metavar="DIR")
     ] = None,
@@ -224,19 +263,45 @@ def evaluate(
     device: DeviceOption = Device.auto,
 ) -> None:
     from nmt import evaluate as command
+    from nmt.findings import Evaluation, Seeds
+    from nmt.report.gate import Gate
+    from nmt.report.scores import METRICS
 
-    if (hypotheses is None) != (not references) or (hypotheses is not None and run is not None):
-        raise typer.BadParameter("give a run, or both --hypotheses and --references")
+    named, streams = run or [], references or []
+    if hypotheses is not None and streams:  # --references A B: the words after A are taken for runs
+        named, streams = [], [*streams, *named]
+    if (hypotheses is None and sources is None) != (not streams) or (hypotheses is not None and (sources is not None or named)):
+        raise typer.BadParameter("give a run, or --hypotheses and --references, or a run with --sources and --references")
+    if hypotheses is not None and (details or alignments is not None):
+        raise typer.BadParameter("--details and --alignments are of a run")
+    if (len(named) > 1) != seeds or (seeds and (compare or not_worse_than or report)):
+        raise typer.BadParameter("give one run, or several with --runs, which are neither compared nor reported on")
+    if compare is not None and not_worse_than not in (None, compare):
+        raise typer.BadParameter("--compare and --not-worse-than name different systems")
+    limits = {name: limit for name, limit in (("BLEU", min_bleu), ("chrF", min_chrf), ("TER", max_ter)) if limit is not None}
+    gate = Gate(limits, None if not_worse_than is None else alpha)
+    wanted = command.Wanted(
+        [*(metric or METRICS), *limits], lowercase, tokenized, compare or not_worse_than, details, report, alignments
+    )
     if hypotheses is not None:
-        evaluation = command.run_files(hypotheses, references or [])
+        found: Evaluation | Seeds = command.run_files(hypotheses, streams, columns=columns, wanted=wanted)
     else:
-        evaluation = command.run(run, split=split.value, prepared=data, device=device.value, beam=beam)
+        files = None if sources is None else command.Files(sources, streams, columns)
+        settings: dict[str, Any] = {
+            "split": split.value,
+            "prepared": data,
+            "files": files,
+            "device": device.value,
+            "beam": beam,
+            "wanted": wanted,
+        }
+        found = command.run_seeds(named, **settings) if seeds else command.run(named[0] if named else None, **settings)
     if as_json:
-        _print_json(evaluation.to_dict())
+        _print_json(found.to_dict())
     else:
-        print(evaluation.to_table())
-    if min_bleu is not None and (shortfall := evaluation.shortfall("BLEU", min_bleu)):
-        raise NmtError(shortfall)
+        print(found.to_table(details=details))
+    if faults := found.faults(gate):
+        raise NmtError("; ".join(faults))
 
 
 @app.command(help="Average the weights of a run's kept checkpoints, for use if they do better on the dev set.")

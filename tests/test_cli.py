@@ -195,7 +195,7 @@ def test_evaluate_prints_scores_and_keeps_them(nmt: Run, inside: Path) -> None:
     assert "chrF" in table.out
     assert "nrefs:1" in table.out
     value = json.loads(nmt("evaluate", "runs/small", "--json").out)
-    assert [score["metric"] for score in value["scores"]] == ["BLEU", "chrF"]
+    assert [score["metric"] for score in value["scores"][:2]] == ["BLEU", "chrF"]
     assert all(score["interval"][0] <= score["score"] <= score["interval"][1] for score in value["scores"])
     assert value["step"] in (12, 24)
     assert value["sentences"] == 30

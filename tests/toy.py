@@ -3,6 +3,8 @@
 from pathlib import Path
 from typing import Any
 
+from nmt import prepare
+from nmt import train as train_command
 from nmt.config import Config
 
 NOUNS = [
@@ -45,3 +47,18 @@ def configure(table: Path, **sections: Any) -> Config:
 
 def contents(folder: Path) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "manifest.json"}
+
+
+def train(folder: Path, **sections: Any) -> Path:
+    """Prepared data in `folder`/prepared, and a run in `folder`/run that has learned a little in a second or two."""
+    sections = {
+        "data": {"split": {"dev": 20, "test": 40}, "prepared": str(folder / "prepared")},
+        "tokenizer": {"kind": "words"},
+        "model": {"embedding_size": 24, "encoder": {"hidden_size": 24}, "decoder": {"hidden_size": 24}, "dropout": 0.0},
+        "training": {"max_steps": 60, "validate_every": 60, "batch": {"size": 16}, "learning_rate": {"peak": 0.01}},
+        **sections,
+    }
+    config = configure(write_table(folder / "pairs.tsv", sentence_pairs()), **sections)
+    prepare.run(config, progress=False)
+    train_command.run(config, folder / "run", quiet=True)
+    return folder / "run"

@@ -4,8 +4,10 @@ import json
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
+
+import numpy as np
 
 from nmt.errors import DataError
 
@@ -42,6 +44,7 @@ class _Recipe:
     class_name: str
     options: Mapping[str, Any] = field(default_factory=dict)
     lowercase: Mapping[str, Any] = field(default_factory=lambda: {"lowercase": True})
+    less_is_better: bool = False
 
 
 # The text is 13a-tokenised inside, as sacrebleu's command line does; TER ignores case in any case, as it does there.
@@ -49,8 +52,10 @@ METRICS: Mapping[str, _Recipe] = {
     "BLEU": _Recipe("BLEU"),
     "chrF": _Recipe("CHRF"),
     "chrF++": _Recipe("CHRF", {"word_order": 2}),
-    "TER": _Recipe("TER", lowercase={}),
+    "TER": _Recipe("TER", lowercase={}, less_is_better=True),
 }
+# What old papers report, by multi-bleu.perl and its like: the words are parted already, and no metric parts them once more.
+_TOKENIZED = _Recipe("BLEU", {"tokenize": "none", "force": True})
 
 
 def score(
@@ -75,9 +80,50 @@ def score(
     Raises:
         DataError: an unknown metric, nothing to score, or counts of sentences that differ.
     """
-    names = [_known_name(name) for name in metrics]
+    names = [known_name(name) for name in metrics]
     _check_counts(hypotheses, references)
-    return [_score_one(name, hypotheses, references, lowercase=lowercase, bootstrap=bootstrap, seed=seed) for name in names]
+    scores = []
+    for name in names:
+        metric = build_metric(name, lowercase=lowercase)
+        scores.append(_score_one(name, metric, hypotheses, references, bootstrap=bootstrap, seed=seed))
+    return scores
+
+
+def score_tokenized(
+    hypotheses: Sequence[str], references: Sequence[Sequence[str]], words: str, *, bootstrap: int = 0, seed: int = SEED
+) -> Score:
+    """BLEU of texts whose words are parted by spaces already: comparable with nothing but other scores of the same tokens.
+
+    Args:
+        words: what parted them, for the signature.
+
+    Raises:
+        DataError: nothing to score, or counts of sentences that differ.
+    """
+    _check_counts(hypotheses, references)
+    metric = getattr(_metrics(), _TOKENIZED.class_name)(**_TOKENIZED.options)
+    found = _score_one("tokenised BLEU", metric, hypotheses, references, bootstrap=bootstrap, seed=seed)
+    return replace(found, signature=f"{found.signature}|words:{words.replace('|', ',')}")
+
+
+def score_sentences(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[float]:
+    """The chrF of each sentence: of the metrics here, the one that is of use for a single sentence."""
+    metric = build_metric("chrF")
+    return [float(metric.sentence_score(one, list(its)).score) for one, *its in zip(hypotheses, *references, strict=True)]
+
+
+def build_metric(name: str, *, lowercase: bool = False) -> Any:
+    """sacrebleu's object for a metric of `METRICS`."""
+    recipe = METRICS[name]
+    return getattr(_metrics(), recipe.class_name)(**recipe.options, **(recipe.lowercase if lowercase else {}))
+
+
+def known_name(name: str) -> str:
+    """The metric as `METRICS` has it. Raises: DataError if it is unknown."""
+    for known in METRICS:
+        if name.casefold() == known.casefold():
+            return known
+    raise DataError(f"{name}: no such metric; known: {', '.join(METRICS)}")
 
 
 def format_table(scores: Sequence[Score]) -> str:
@@ -99,18 +145,42 @@ def format_table(scores: Sequence[Score]) -> str:
     return "\n".join("  ".join(row).rstrip() for row in zip(*aligned, strict=True))
 
 
-def _score_one(
-    name: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], *, lowercase: bool, bootstrap: int, seed: int
-) -> Score:
+def _metrics() -> Any:
     from sacrebleu import metrics
 
-    recipe = METRICS[name]
-    metric = getattr(metrics, recipe.class_name)(**recipe.options, **(recipe.lowercase if lowercase else {}))
-    with _sacrebleu_seed(seed):
+    return metrics
+
+
+def _score_one(
+    name: str, metric: Any, hypotheses: Sequence[str], references: Sequence[Sequence[str]], *, bootstrap: int, seed: int
+) -> Score:
+    with sacrebleu_seed(seed):
         # sacrebleu checks for lists where any sequence would do, and takes 1 for "no bootstrap".
-        result = metric.corpus_score(list(hypotheses), [list(stream) for stream in references], n_bootstrap=max(1, bootstrap))
+        try:
+            result = metric.corpus_score(list(hypotheses), [list(stream) for stream in references], n_bootstrap=max(1, bootstrap))
+        except TypeError:  # sacrebleu 2.6 cannot take the mean where a few resamples score nothing at all: its 0 is of another type
+            interval = _resampled(metric, hypotheses, references, bootstrap, seed)
+            signature = str(metric.get_signature())
+            return Score(name, _score_of(metric, hypotheses, references), signature, interval)
     signature = str(metric.get_signature())
     return Score(name, float(result.score), signature, _interval(result, signature) if bootstrap > 1 else None)
+
+
+def _score_of(metric: Any, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> float:
+    return float(metric.corpus_score(list(hypotheses), [list(stream) for stream in references]).score)
+
+
+def _resampled(
+    metric: Any, hypotheses: Sequence[str], references: Sequence[Sequence[str]], bootstrap: int, seed: int
+) -> tuple[float, float]:
+    """The interval as sacrebleu finds it, each resample scored anew: slow, but such data is small."""
+    drawn = np.random.default_rng(seed).choice(len(hypotheses), size=(bootstrap, len(hypotheses)))
+    values = sorted(
+        _score_of(metric, [hypotheses[i] for i in rows], [[stream[i] for i in rows] for stream in references]) for rows in drawn
+    )
+    margin = bootstrap // 40
+    mean, half_width = sum(values) / bootstrap, (values[-1 - margin] - values[margin]) / 2
+    return mean - half_width, mean + half_width
 
 
 def _interval(result: Any, signature: str) -> tuple[float, float]:
@@ -121,7 +191,7 @@ def _interval(result: Any, signature: str) -> tuple[float, float]:
 
 
 @contextmanager
-def _sacrebleu_seed(seed: int) -> Iterator[None]:
+def sacrebleu_seed(seed: int) -> Iterator[None]:
     """sacrebleu takes its seed from the environment alone; what stood there is put back."""
     before = os.environ.get("SACREBLEU_SEED")
     os.environ["SACREBLEU_SEED"] = str(seed)
@@ -132,13 +202,6 @@ def _sacrebleu_seed(seed: int) -> Iterator[None]:
             del os.environ["SACREBLEU_SEED"]
         else:
             os.environ["SACREBLEU_SEED"] = before
-
-
-def _known_name(name: str) -> str:
-    for known in METRICS:
-        if name.casefold() == known.casefold():
-            return known
-    raise DataError(f"{name}: no such metric; known: {', '.join(METRICS)}")
 
 
 def _check_counts(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nmt.errors import DataError
-from nmt.report.scores import METRICS, SEED, Score, format_table, score
+from nmt.report.scores import METRICS, SEED, Score, _resampled, build_metric, format_table, score
 
 REFERENCES = [
     "Der alte Mann sieht den kleinen Hund nicht.",
@@ -125,6 +125,23 @@ def test_the_environment_is_left_as_it_was(monkeypatch: pytest.MonkeyPatch) -> N
 def test_nothing_right_at_all_has_an_interval_too() -> None:
     (one,) = score(["", ""], [["Hund", "Katze"]], ["BLEU"], bootstrap=10)
     assert (one.value, one.interval) == (0, (0, 0))
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_where_some_resamples_score_nothing(metric: str) -> None:
+    """sacrebleu's own bootstrap fails on this with a TypeError."""
+    (one,) = score(["xyz", "Der Hund schläft heute.", "q"], [["abc", "Der Hund schläft heute.", "d"]], [metric], bootstrap=200)
+    assert one.interval is not None
+    low, high = one.interval
+    assert low < one.value < high
+    assert "bs:200" in one.signature
+
+
+def test_resampling_by_hand_gives_sacrebleus_intervals() -> None:
+    for name in METRICS:
+        (theirs,) = score(HYPOTHESES, [REFERENCES], [name], bootstrap=40)
+        ours = _resampled(build_metric(name), HYPOTHESES, [REFERENCES], 40, SEED)
+        assert ours == pytest.approx(theirs.interval, rel=1e-4)
 
 
 def test_without_bootstrap_there_is_no_interval() -> None:

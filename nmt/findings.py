@@ -1,0 +1,230 @@
+"""What an evaluation has found, for the screen and for machines."""
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nmt.report.alignment_error import AlignmentError
+from nmt.report.gate import Gate
+from nmt.report.scores import Score, format_table
+from nmt.report.significance import Change, Difference, difference_table
+from nmt.report.table import Table
+from nmt.text.aligned import Aligned
+from nmt.training.screen import perplexity
+
+CHANGES_SHOWN = 2  # sentences that differ most, in either direction, on the screen
+LISTED = 10  # sentences of a kind that are listed by number on the screen
+
+
+@dataclass(frozen=True)
+class Other:
+    """Another system: in words, its translations of the same sentences, and where they come from."""
+
+    subject: str
+    outputs: list[str]
+    facts: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """With another system. differences: by metric. changes: the sentences that differ most."""
+
+    other: Other
+    differences: list[Difference]
+    changes: list[Change]
+
+
+@dataclass(frozen=True)
+class Leaks:
+    """How many sentences the training data has, and nearly has; and the scores of the others, none where there are no others."""
+
+    exact: int
+    near: int
+    clean: list[Score]
+
+    def __str__(self) -> str:
+        without = ", ".join(f"{score.name} {score.value:.2f}" for score in self.clean) or "nothing is left to score"
+        rest = f"; without these {without}" if self.exact or self.near else ""
+        return f"in the training data: {self.exact:,} sentences, and {self.near:,} nearly so{rest}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as JSON knows them."""
+        return {"exact": self.exact, "near": self.near, "scores_without": [score.to_dict() for score in self.clean]}
+
+
+@dataclass(frozen=True)
+class Details:
+    """What the scores do not say.
+
+    Attributes:
+        tables: scores by group, attention, exposure bias.
+        faults: kind -> sentences whose output is wrong at a glance.
+        best, worst: sentences by chrF.
+        alignment: how far the attention is from alignments by hand, where there are any.
+    """
+
+    tables: list[Table]
+    faults: dict[str, list[int]]
+    best: list[int]
+    worst: list[int]
+    alignment: AlignmentError | None = None
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Scores, and what they are of.
+
+    Attributes:
+        subject: for the reader, in a few words.
+        text: what was scored on. outputs: what was scored, a text for each sentence.
+        facts: run, step, split, hashes and so on, for machines.
+        scores: cased and detokenised.
+        lowercase: the same scores ignoring case; empty if they were not wanted.
+        tokenized: tokenised BLEU, if it was wanted.
+        loss: nats per token of the references, teacher-forced; None for a file of translations.
+        comparison: with another system, if it was wanted.
+        leaks: None where the training data is not there. details: if they were wanted.
+    """
+
+    subject: str
+    text: Aligned
+    outputs: list[str]
+    facts: dict[str, Any]
+    scores: list[Score]
+    lowercase: list[Score]
+    tokenized: Score | None = None
+    loss: float | None = None
+    comparison: Comparison | None = None
+    leaks: Leaks | None = None
+    details: Details | None = None
+
+    @property
+    def exact(self) -> float:
+        """The share of outputs that are a reference, letter by letter."""
+        rows = zip(self.outputs, *self.text.references, strict=True)
+        return sum(output in references for output, *references in rows) / len(self.outputs)
+
+    @property
+    def remarks(self) -> list[str]:
+        """What else is to be known of the outputs, a line each."""
+        loss = "" if self.loss is None else f"; of the references, a perplexity of {perplexity(self.loss):.2f} per token"
+        lines = [f"{100 * self.exact:.1f} % exactly as a reference{loss}", *([] if self.leaks is None else [str(self.leaks)])]
+        if self.details is not None and self.details.alignment is not None:
+            error = self.details.alignment
+            lines.append(f"alignment error rate {100 * error.rate:.1f} % on {error.sentences:,} sentences aligned by hand")
+        return lines
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as JSON knows them."""
+        return {
+            "scores": [score.to_dict() for score in self.scores],
+            "lowercase_scores": [score.to_dict() for score in self.lowercase],
+            "tokenized_scores": [] if self.tokenized is None else [self.tokenized.to_dict()],
+            "exact_match": self.exact,
+            **({} if self.loss is None else {"loss": self.loss, "perplexity": perplexity(self.loss)}),
+            **self.facts,
+            **({} if self.leaks is None else {"leaks": self.leaks.to_dict()}),
+            **({} if self.details is None else self._detailed(self.details)),
+            **({} if self.comparison is None else {"comparison": self._compared(self.comparison)}),
+        }
+
+    def to_table(self, *, details: bool = False) -> str:
+        """For the screen, with the details if they are there."""
+        lines = [self.subject, format_table(self.scores)]
+        if self.lowercase:
+            lines += ["ignoring case", format_table(self.lowercase)]
+        if self.tokenized is not None:
+            lines += ["tokenised, as old papers have it: not to be compared with the scores above", format_table([self.tokenized])]
+        lines += self.remarks
+        if self.comparison is not None:
+            lines += ["", *self._comparison_lines(self.comparison)]
+        if details and self.details is not None:
+            lines += ["", *self._detail_lines(self.details)]
+        return "\n".join(lines)
+
+    def faults(self, gate: Gate) -> list[str]:
+        """Where it does not meet the gate."""
+        return gate.faults(self.scores, [] if self.comparison is None else self.comparison.differences)
+
+    def sentence(self, i: int) -> dict[str, Any]:
+        """A sentence in full; sentences are counted from 1, as lines are."""
+        source = {} if self.text.sources is None else {"source": self.text.sources[i]}
+        return {"sentence": i + 1, **source, "reference": self.text.references[0][i], "output": self.outputs[i]}
+
+    def _detailed(self, details: Details) -> dict[str, Any]:
+        alignment = details.alignment
+        return {
+            "breakdown": {table.name: table.to_dict() for table in details.tables},
+            "outputs": {kind: [i + 1 for i in found] for kind, found in details.faults.items()},
+            "best": [self.sentence(i) for i in details.best],
+            "worst": [self.sentence(i) for i in details.worst],
+            **({} if alignment is None else {"alignment_error_rate": alignment.rate, "aligned_sentences": alignment.sentences}),
+        }
+
+    def _detail_lines(self, details: Details) -> list[str]:
+        lines = [f"{table.to_text()}\n" for table in details.tables]
+        for kind, found in details.faults.items():
+            shown = f": {', '.join(str(i + 1) for i in found[:LISTED])}{' ...' if len(found) > LISTED else ''}" if found else ""
+            lines.append(f"{f'{kind} outputs':<20}{len(found):>5,}{shown}")
+        for heading, chosen in (("best", details.best), ("worst", details.worst)):
+            lines.append(f"\nthe {len(chosen)} {heading} sentences, by chrF")
+            lines += [line for i in chosen for line in _lines(self.sentence(i))]
+        return lines
+
+    def _compared(self, comparison: Comparison) -> dict[str, Any]:
+        return {
+            "other": comparison.other.facts,
+            "differences": [one.to_dict() for one in comparison.differences],
+            "sentences": [self.changed(comparison, change) for change in comparison.changes],
+        }
+
+    def changed(self, comparison: Comparison, change: Change) -> dict[str, Any]:
+        """A sentence that differs from the other's, in full."""
+        return {**self.sentence(change.index), "other": comparison.other.outputs[change.index], "gain": change.gain}
+
+    def _comparison_lines(self, comparison: Comparison) -> list[str]:
+        gained = [change for change in comparison.changes if change.gain > 0]
+        lost = [change for change in comparison.changes if change.gain < 0]
+        lines = [f"against {comparison.other.subject}", difference_table(comparison.differences).to_text()]
+        for change in [*gained[:CHANGES_SHOWN], *lost[:CHANGES_SHOWN]]:
+            row = self.changed(comparison, change)
+            lines += [f"chrF {change.gain:+.1f}", *_lines(row)]
+        return lines
+
+
+@dataclass(frozen=True)
+class Seeds:
+    """Evaluations of runs that differ in their seed."""
+
+    evaluations: Sequence[Evaluation]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values: mean and standard deviation of each metric, then each run."""
+        rows = [{"metric": name, "mean": mean, "standard_deviation": deviation} for name, mean, deviation in self._rows()]
+        return {"scores": rows, "runs": [evaluation.to_dict() for evaluation in self.evaluations]}
+
+    def to_table(self, *, details: bool = False) -> str:
+        """For the screen; details are of a single run."""
+        table = [["", *(score.name for score in self.evaluations[0].scores)]]
+        for number, evaluation in enumerate(self.evaluations, 1):
+            table.append([f"run {number}", *(f"{score.value:.2f}" for score in evaluation.scores)])
+        table.append(["mean", *(f"{mean:.2f}" for _, mean, _ in self._rows())])
+        table.append(["standard deviation", *(f"{deviation:.2f}" for *_, deviation in self._rows())])
+        rows = ["  ".join([f"{name:<18}", *(f"{cell:>7}" for cell in cells)]).rstrip() for name, *cells in table]
+        return "\n".join([*(f"run {number}: {one.subject}" for number, one in enumerate(self.evaluations, 1)), *rows])
+
+    def faults(self, gate: Gate) -> list[str]:
+        """Where the means do not meet the gate."""
+        return gate.faults([Score(name, mean, "mean") for name, mean, _ in self._rows()])
+
+    def _rows(self) -> list[tuple[str, float, float]]:
+        """Metric, mean, and standard deviation of the sample (n - 1)."""
+        columns = [[score.value for score in column] for column in zip(*(one.scores for one in self.evaluations), strict=True)]
+        names = [score.name for score in self.evaluations[0].scores]
+        return [(name, statistics.mean(values), statistics.stdev(values)) for name, values in zip(names, columns, strict=True)]
+
+
+def _lines(sentence: dict[str, Any]) -> list[str]:
+    names = ("sentence", "source", "reference", "output", "other")
+    return [f"  {name:<10} {sentence[name]}" for name in names if name in sentence]

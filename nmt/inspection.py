@@ -1,0 +1,90 @@
+"""A closer look at what a run has translated: leaks, scores by group, attention, exposure bias."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from nmt.decoding.alignment import align
+from nmt.decoding.translation import Translation
+from nmt.findings import Details, Leaks
+from nmt.forcing import Forced
+from nmt.report import breakdown, diagnostics
+from nmt.report.alignment_error import Gold, Links, alignment_error
+from nmt.report.breakdown import Scored
+from nmt.report.leaks import Seen, scan
+from nmt.report.scores import score
+from nmt.report.table import Table
+from nmt.system import System
+from nmt.text.aligned import Aligned
+from nmt.text.corpus import Corpus
+from nmt.text.restoring import forms, restore
+
+EXTREMES = 10  # sentences of best, and of worst chrF
+
+
+def look_for(text: Aligned, system: System, prepared: Path) -> Seen:
+    """What of `text` is in the data that the system was trained on. Raises: DataError if that is damaged."""
+    translator, corpus = system.translator, Corpus.load(prepared, "train")
+    src, tgt = (
+        (translator.src_tokenizer, translator.src_vocabulary),
+        (translator.tgt_tokenizer, translator.tgt_vocabulary),
+    )
+    training = zip(restore(corpus.src, *src), restore(corpus.tgt, *tgt), strict=True)
+    return scan(training, forms(text.sources or [], *src), forms(text.references[0], *tgt))
+
+
+def leaks(seen: Seen, text: Aligned, outputs: Sequence[str], metrics: Sequence[str]) -> Leaks:
+    """How many sentences were seen in training, and the scores without them."""
+    clean, found = seen.clean, any(seen.exact) or any(seen.near)
+    references = [[stream[i] for i in clean] for stream in text.references]
+    scores = score([outputs[i] for i in clean], references, metrics) if found and clean else []
+    return Leaks(sum(seen.exact), sum(seen.near), scores)
+
+
+def inspect(
+    text: Aligned,
+    system: System,
+    translations: Sequence[Translation],
+    forced: Sequence[Forced],
+    seen: Seen | None,
+    gold: Sequence[Gold] | None = None,
+) -> Details:
+    """All that the scores do not say.
+
+    Args:
+        forced: the references, with what the model makes of them when it runs free.
+        seen: what of the text was in the training data, if that is known. gold: alignments by hand.
+    """
+    outputs, complete = [one.text for one in translations], [one.complete for one in translations]
+    scored = Scored(text.sources or [], outputs, text.references, complete)
+    tables = [breakdown.by_length(scored)]
+    if seen is not None:
+        tables += [breakdown.by_rarest_word(scored, seen.src_counts), breakdown.by_frequency(scored, seen.tgt_counts)]
+        tables.append(breakdown.by_seen(scored, seen))
+    tables += _attention_tables(translations)
+    tables.append(diagnostics.exposure([one.losses for one in forced], [one.free for one in forced if one.free is not None]))
+    best, worst = breakdown.extremes(scored, EXTREMES)
+    error = None if gold is None else alignment_error(_links(text, forced, system), gold)
+    return Details(tables, breakdown.faults(scored), best, worst, error)
+
+
+def _attention_tables(translations: Sequence[Translation]) -> list[Table]:
+    """None for a model that looks at nothing."""
+    looked = [(one.attention, one.src_tokens) for one in translations if one.attention is not None and one.attention.any()]
+    if not looked:
+        return []
+    attentions, sources = [attention for attention, _ in looked], [tokens for _, tokens in looked]
+    return [
+        diagnostics.by_position(attentions),
+        diagnostics.by_coverage(attentions),
+        diagnostics.neglected(attentions, sources),
+    ]
+
+
+def _links(text: Aligned, forced: Sequence[Forced], system: System) -> list[Links]:
+    """Where the words of the references looked, the model being led through them."""
+    tokenizers = system.translator.src_tokenizer, system.translator.tgt_tokenizer
+    led = [
+        Translation(source, reference, one.src_tokens, one.tokens, attention=one.attention)
+        for source, reference, one in zip(text.sources or [], text.references[0], forced, strict=True)
+    ]
+    return [frozenset(align(one, tokenizers)) for one in led]

@@ -1,0 +1,129 @@
+"""Whether two systems differ: paired tests over the sentences that both have translated, by sacrebleu."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from nmt.report.scores import METRICS, SEED, build_metric, known_name, sacrebleu_seed, score_sentences
+from nmt.report.table import Table
+
+TRIALS, RESAMPLES = 10_000, 1000  # sacrebleu's own
+
+
+@dataclass(frozen=True)
+class Difference:
+    """How much two systems differ in a metric, and whether chance explains it.
+
+    Attributes:
+        metric: as in `METRICS`.
+        value, other: the scores of the system and of the one that it is compared with.
+        p_randomisation: two-sided, by approximate randomisation (Noreen 1989); 5 % of pairs that do not differ are below 0.05.
+            This one decides.
+        p_bootstrap: by paired bootstrap (Koehn 2004) as sacrebleu and Moses have it. It calls twice as many such pairs different.
+        signature: of the randomisation.
+    """
+
+    metric: str
+    value: float
+    other: float
+    p_randomisation: float
+    p_bootstrap: float
+    signature: str
+
+    @property
+    def difference(self) -> float:
+        return self.value - self.other
+
+    def is_worse(self, alpha: float) -> bool:
+        """Whether the system is worse than the other, and more so than chance explains at the level `alpha`."""
+        worse = self.difference > 0 if METRICS[self.metric].less_is_better else self.difference < 0
+        return worse and self.p_randomisation < alpha
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as JSON knows them."""
+        return {
+            "metric": self.metric,
+            "score": self.value,
+            "other": self.other,
+            "difference": self.difference,
+            "p_randomisation": self.p_randomisation,
+            "p_bootstrap": self.p_bootstrap,
+            "signature": self.signature,
+        }
+
+
+@dataclass(frozen=True)
+class Change:
+    """A sentence that two systems translate differently. gain: its chrF less that of the other's."""
+
+    index: int
+    gain: float
+
+
+def compare(
+    hypotheses: Sequence[str],
+    other: Sequence[str],
+    references: Sequence[Sequence[str]],
+    metrics: Sequence[str] = ("BLEU", "chrF"),
+    *,
+    trials: int = TRIALS,
+    resamples: int = RESAMPLES,
+    seed: int = SEED,
+) -> list[Difference]:
+    """Compare two systems' translations of the same sentences, in the order of `metrics`.
+
+    Raises:
+        DataError: an unknown metric.
+    """
+    names = [known_name(name) for name in metrics]
+    systems = [("other", list(other)), ("system", list(hypotheses))]
+    tests = [_paired(names, systems, references, kind, count, seed) for kind, count in (("ar", trials), ("bs", resamples))]
+    # With k sentences that differ there are 2^k ways to swap them, two of which differ as much as these do. sacrebleu, which counts
+    # those that differ more, would find systems that are the same, or differ in one sentence, different beyond doubt.
+    n_different = sum(one != two for one, two in zip(hypotheses, other, strict=True))
+    least = 2.0 ** min(0, 1 - n_different)
+    return [
+        Difference(name, swapped.score, base.score, max(swapped.p_value, least), max(resampled.p_value, least), signature)
+        for name, (signature, base, swapped), (_, _, resampled) in zip(names, *tests, strict=True)
+    ]
+
+
+def changes(hypotheses: Sequence[str], other: Sequence[str], references: Sequence[Sequence[str]], n: int) -> list[Change]:
+    """The `n` sentences that have gained most against the other, then the `n` that have lost most; those first that differ most."""
+    different = [i for i, (one, two) in enumerate(zip(hypotheses, other, strict=True)) if one != two]
+    streams = [[stream[i] for i in different] for stream in references]
+    ours, theirs = (
+        (score_sentences([texts[i] for i in different], streams) for texts in (hypotheses, other)) if different else ([], [])
+    )
+    found = [Change(i, one - two) for i, one, two in zip(different, ours, theirs, strict=True)]
+    gained = sorted((change for change in found if change.gain > 0), key=lambda change: -change.gain)
+    lost = sorted((change for change in found if change.gain < 0), key=lambda change: change.gain)
+    return gained[:n] + lost[:n]
+
+
+def difference_table(differences: Sequence[Difference]) -> Table:
+    """For the reader."""
+    rows = [(one.metric, one.value, one.other, one.difference, one.p_randomisation, one.p_bootstrap) for one in differences]
+    columns = ("metric", "score", "other", "difference", "p (randomisation)", "p (bootstrap)")
+    formats = {"difference": "+.2f", "p (randomisation)": ".4f", "p (bootstrap)": ".4f"}
+    return Table("differences", "", columns, rows, digits=2, formats=formats)
+
+
+def _paired(
+    names: Sequence[str],
+    systems: Sequence[tuple[str, list[str]]],
+    references: Sequence[Sequence[str]],
+    kind: str,
+    count: int,
+    seed: int,
+) -> list[tuple[str, Any, Any]]:
+    """For each metric the signature of the test, and sacrebleu's results for the first system and for the second."""
+    from sacrebleu.significance import PairedTest
+
+    with sacrebleu_seed(seed):
+        metrics = {name: build_metric(name) for name in names}
+        signatures, results = PairedTest(
+            list(systems), metrics, [list(stream) for stream in references], test_type=kind, n_samples=count
+        )()
+    found = [(str(signatures[key]), results[key]) for key in signatures]
+    return [(signature, base, system) for signature, (base, system) in found]

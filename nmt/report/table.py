@@ -1,0 +1,57 @@
+"""A table of findings: made once, shown on the screen, on a page and to machines."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+Cell = str | int | float
+
+
+@dataclass(frozen=True)
+class Table:
+    """Figures, a row for each group.
+
+    Attributes:
+        name: for machines. heading, note: for readers; the note says how the figures are meant.
+        columns: their headings, the first being that of the groups.
+        rows: a cell for each column.
+        digits: after the point, of all that are floats; formats: by column, where they have one of their own.
+    """
+
+    name: str
+    heading: str
+    columns: tuple[str, ...]
+    rows: Sequence[tuple[Cell, ...]]
+    note: str = ""
+    digits: int = 1
+    formats: Mapping[str, str] = field(default_factory=dict)
+
+    def shown(self) -> list[tuple[str, ...]]:
+        """The rows as they are read."""
+        return [tuple(self._show(cell, column) for cell, column in zip(row, self.columns, strict=True)) for row in self.rows]
+
+    def are_numbers(self) -> list[bool]:
+        """Of each column, whether it has numbers, which stand to the right."""
+        return [not isinstance(cell, str) for cell in self.rows[0]] if self.rows else [False] * len(self.columns)
+
+    def _show(self, cell: Cell, column: str) -> str:
+        if isinstance(cell, float):
+            return format(cell, self.formats.get(column, f",.{self.digits}f"))
+        return f"{cell:,}" if isinstance(cell, int) else cell
+
+    def to_text(self) -> str:
+        """For the screen: words to the left, numbers to the right."""
+        shown = [self.columns, *self.shown()]
+        widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+        lines = [
+            "  ".join(
+                f"{cell:>{width}}" if is_number else f"{cell:<{width}}"
+                for cell, width, is_number in zip(row, widths, self.are_numbers(), strict=True)
+            ).rstrip()
+            for row in shown
+        ]
+        return "\n".join([*filter(None, (self.heading, self.note)), *lines])
+
+    def to_dict(self) -> list[dict[str, Any]]:
+        """Plain values: a mapping for each row."""
+        return [dict(zip(self.columns, row, strict=True)) for row in self.rows]
