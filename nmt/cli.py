@@ -263,7 +263,7 @@ def evaluate(
     device: DeviceOption = Device.auto,
 ) -> None:
     from nmt import evaluate as command
-    from nmt.findings import Evaluation, Seeds
+    from nmt.evaluation.findings import Evaluation, Seeds
     from nmt.report.gate import Gate
     from nmt.report.scores import METRICS
 

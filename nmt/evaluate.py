@@ -8,18 +8,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
-from nmt import __version__, evaluation_page, provenance, runs, system
+from nmt import __version__, runs
 from nmt.errors import DataError
+from nmt.evaluation import page, provenance, system
+from nmt.evaluation.findings import Comparison, Evaluation, Other, Seeds
+from nmt.evaluation.forcing import force, mean_loss
+from nmt.evaluation.inspection import inspect, leaks, look_for
+from nmt.evaluation.system import System
 from nmt.files import write_text
-from nmt.findings import Comparison, Evaluation, Other, Seeds
-from nmt.forcing import force, mean_loss
-from nmt.inspection import inspect, leaks, look_for
 from nmt.report.alignment_error import read_gold
 from nmt.report.leaks import Seen
 from nmt.report.scores import METRICS, Score, known_name, score, score_tokenized
 from nmt.report.significance import changes, compare
 from nmt.sections import DeviceName, TokenizerConfig
-from nmt.system import System
 from nmt.text.aligned import Aligned, read_files, read_split, read_text
 from nmt.text.tokenizers import JOINER, load_tokenizer
 from nmt.training.journal import Journal
@@ -111,7 +112,7 @@ def run(
     place = split if files is None else f"{files.first.stem}-{text.digest[:8]}"
     _keep(folder / "evaluation" / f"{place}-{one.checkpoint.name}-beam-{one.translator.options.beam}", evaluation)
     if wanted.report is not None:
-        evaluation_page.write(evaluation, wanted.report, folder, translations)
+        page.write(evaluation, wanted.report, folder, translations)
     return evaluation
 
 
@@ -138,7 +139,7 @@ def run_files(hypotheses: Path, references: Sequence[Path], *, columns: int = 1,
     if wanted.other is not None:
         evaluation = _compare(evaluation, _read_other(wanted.other, text))
     if wanted.report is not None:
-        evaluation_page.write(evaluation, wanted.report)
+        page.write(evaluation, wanted.report)
     return evaluation
 
 

@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nmt import evaluate, system
-from nmt.findings import Evaluation
+from nmt import evaluate
+from nmt.evaluation import system
+from nmt.evaluation.findings import Evaluation
 from nmt.report.scores import METRICS
 from nmt.text.aligned import read_split
 from nmt.text.corpus import read_lines

@@ -5,15 +5,15 @@ from pathlib import Path
 
 from nmt.decoding.alignment import align
 from nmt.decoding.translation import Translation
-from nmt.findings import Details, Leaks
-from nmt.forcing import Forced
+from nmt.evaluation.findings import Details, Leaks
+from nmt.evaluation.forcing import Forced
+from nmt.evaluation.system import System
 from nmt.report import breakdown, diagnostics
 from nmt.report.alignment_error import Gold, Links, alignment_error
 from nmt.report.breakdown import Scored
 from nmt.report.leaks import Seen, scan
 from nmt.report.scores import score
 from nmt.report.table import Table
-from nmt.system import System
 from nmt.text.aligned import Aligned
 from nmt.text.corpus import Corpus
 from nmt.text.restoring import forms, restore

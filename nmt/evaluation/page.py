@@ -8,8 +8,8 @@ from typing import Any
 from nmt import runs
 from nmt.decoding.translation import Translation
 from nmt.errors import DataError
+from nmt.evaluation.findings import Details, Evaluation
 from nmt.files import write_text
-from nmt.findings import Details, Evaluation
 from nmt.report import curves
 from nmt.report.fragments import paragraphs_fragment, picture_fragment, scores_fragment, sentences_fragment, table_fragment
 from nmt.report.page import attention_figure, page

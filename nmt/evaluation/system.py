@@ -4,10 +4,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmt import provenance, runs
+from nmt import runs
 from nmt.config import Config
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
+from nmt.evaluation import provenance
 from nmt.sections import DeviceName
 from nmt.text.aligned import Aligned
 

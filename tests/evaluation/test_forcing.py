@@ -1,11 +1,11 @@
-"""nmt.forcing: the loss of each token of the references, teacher-forced and free-running."""
+"""nmt.evaluation.forcing: the loss of each token of the references, teacher-forced and free-running."""
 
 import numpy as np
 import pytest
 
 from nmt import runs
 from nmt.decoding.translator import Translator
-from nmt.forcing import force, mean_loss
+from nmt.evaluation.forcing import force, mean_loss
 from tests import toy
 
 
