@@ -254,7 +254,7 @@ def evaluate(
         Path | None,
         typer.Option("--not-worse-than", help="Exit with status 1 if the first metric is significantly worse.", metavar="OTHER"),
     ] = None,
-    alpha: Annotated[float, typer.Option("--alpha", min=0, max=1, help="The level of significance.")] = 0.05,
+    alpha: Annotated[float, typer.Option("--alpha", help="The level of significance.")] = 0.05,
     data: Annotated[
         Path | None, typer.Option("--data", help="The prepared folder, if it is not where it was in training.", metavar="DIR")
     ] = None,
@@ -274,8 +274,8 @@ def evaluate(
         raise typer.BadParameter("give a run, or --hypotheses and --references, or a run with --sources and --references")
     if hypotheses is not None and (details or alignments is not None):
         raise typer.BadParameter("--details and --alignments are of a run")
-    if (len(named) > 1) != seeds or (seeds and (compare or not_worse_than or report)):
-        raise typer.BadParameter("give one run, or several with --runs, which are neither compared nor reported on")
+    if (len(named) > 1) != seeds or (seeds and (compare or not_worse_than or report or details or alignments or tokenized)):
+        raise typer.BadParameter("give one run, or several with --runs, of which there are mean and deviation of the scores alone")
     if compare is not None and not_worse_than not in (None, compare):
         raise typer.BadParameter("--compare and --not-worse-than name different systems")
     limits = {name: limit for name, limit in (("BLEU", min_bleu), ("chrF", min_chrf), ("TER", max_ter)) if limit is not None}

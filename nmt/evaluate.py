@@ -27,6 +27,7 @@ from nmt.training.journal import Journal
 
 BOOTSTRAP = 1000  # resamples for the confidence intervals
 HISTORY = "history.jsonl"
+MEASURED = ("scores", "lowercase_scores", "tokenized_scores", "loss", "perplexity", "comparison")  # what the history keeps
 CHANGES = 10  # sentences that differ most from another system's, in either direction
 
 
@@ -117,8 +118,19 @@ def run(
 
 
 def run_seeds(folders: Sequence[Path], **settings: Any) -> Seeds:
-    """As `run`, for two runs or more, which should differ in nothing but their seed."""
-    return Seeds([run(folder, **settings) for folder in folders])
+    """As `run`, for two runs or more, which should differ in nothing but their seed.
+
+    Raises:
+        CheckpointError, DataError: as `run`; and if one is named twice, or their test sentences are not the same.
+    """
+    if len({folder.resolve() for folder in folders}) < len(folders):
+        raise DataError("--runs: one of the runs is named twice, so that it would count twice")
+    for folder in folders:
+        runs.find_checkpoint(runs.find(folder))
+    seeds = Seeds([run(folder, **settings) for folder in folders])
+    if len({evaluation.text.digest for evaluation in seeds.evaluations}) > 1:
+        raise DataError("--runs: these runs are not scored on the same sentences; only runs on the same data have a mean")
+    return seeds
 
 
 def run_files(hypotheses: Path, references: Sequence[Path], *, columns: int = 1, wanted: Wanted = Wanted()) -> Evaluation:
@@ -131,7 +143,7 @@ def run_files(hypotheses: Path, references: Sequence[Path], *, columns: int = 1,
     outputs, streams = Files(hypotheses, references, columns).read()
     text = Aligned(str(hypotheses), None, streams)
     facts = {"hypotheses": str(hypotheses), "references": [str(path) for path in references], **_facts(text)}
-    facts["provenance"] = {"hypotheses_sha256": provenance.digest(hypotheses), "code": provenance.of_code()}
+    facts["provenance"] = {"hypotheses_sha256": provenance.of_lines(outputs), "code": provenance.of_code()}
     evaluation = _score(f"{hypotheses}, {len(outputs):,} sentences", text, outputs, facts, wanted)
     if wanted.tokenized:
         tokenized = score_tokenized(outputs, streams, "as they stand", bootstrap=BOOTSTRAP)
@@ -159,10 +171,10 @@ def _look_for(text: Aligned, one: System, prepared: Path | None) -> Seen | None:
     prepared = prepared or one.config.prepared_folder
     try:
         runs.check_data(one.folder, prepared)
+        return look_for(text, one, prepared)
     except DataError as error:
         print(f"nmt: not looked for in the training data ({error}); --data names it", file=sys.stderr)
         return None
-    return look_for(text, one, prepared)
 
 
 def _facts(text: Aligned) -> dict[str, Any]:
@@ -190,7 +202,7 @@ def _score_words(one: System, evaluation: Evaluation) -> Score:
 
 def _load_other(path: Path, text: Aligned, device: DeviceName, beam: int | None) -> Callable[[], Other]:
     """What is compared with, read at once, so that a fault shows early; translated when it is called."""
-    if path.is_file():
+    if not path.is_dir():
         read = _read_other(path, text)
         return lambda: read
     other = system.load(path, device=device, beam=beam)
@@ -201,7 +213,7 @@ def _read_other(path: Path, text: Aligned) -> Other:
     lines = read_text(path)
     if len(lines) != len(text):
         raise DataError(f"{path} has {len(lines)} lines, but there are {len(text)} sentences to compare")
-    return Other(str(path), lines, {"hypotheses": str(path), "provenance": {"hypotheses_sha256": provenance.digest(path)}})
+    return Other(str(path), lines, {"hypotheses": str(path), "provenance": {"hypotheses_sha256": provenance.of_lines(lines)}})
 
 
 def _compare(evaluation: Evaluation, other: Other) -> Evaluation:
@@ -219,8 +231,9 @@ def _keep(stem: Path, evaluation: Evaluation) -> None:
         stem.parent.mkdir(parents=True, exist_ok=True)
         write_text(stem.with_name(f"{stem.name}.txt"), "".join(f"{line}\n" for line in evaluation.outputs))
         write_text(stem.with_name(f"{stem.name}.json"), json.dumps(evaluation.to_dict(), indent=2, ensure_ascii=False))
-        scores = [score.to_dict() for score in evaluation.scores]
+        whole = evaluation.to_dict()
+        scores = {key: whole[key] for key in MEASURED if key in whole}
         facts = {**evaluation.facts, "time": datetime.now(UTC).isoformat(timespec="seconds")}
-        Journal(stem.with_name(HISTORY)).write("evaluation", facts.pop("step"), scores=scores, **facts)
+        Journal(stem.with_name(HISTORY)).write("evaluation", facts.pop("step"), **scores, **facts)
     except OSError as error:
         print(f"nmt: {stem.parent}: the scores are not kept there ({error.strerror})", file=sys.stderr)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import nmt as package
 from nmt import evaluate
 from nmt.evaluation import system
 from nmt.evaluation.findings import Evaluation
@@ -18,6 +19,8 @@ from nmt.text.aligned import read_split
 from nmt.text.corpus import read_lines
 from tests import toy
 from tests.conftest import Result, Run
+
+PACKAGE = Path(package.__file__).parent
 
 
 @pytest.fixture(scope="module")
@@ -77,18 +80,28 @@ def test_what_is_kept_says_where_it_comes_from(nmt: Run, run: Path, folder: Path
     assert made_of["model"]["sha256"] == hashlib.sha256(weights.read_bytes()).hexdigest()
     manifest = json.loads((folder / "prepared" / "manifest.json").read_text(encoding="utf-8"))
     assert made_of["data"]["content"] == manifest["content"]
-    assert len(made_of["code"]["sha256"]) == 64
-    assert made_of["code"]["libraries"].keys() == {"torch", "numpy", "sacrebleu"}
+    names = sorted(path.relative_to(PACKAGE).as_posix() for path in PACKAGE.rglob("*.py"))
+    hashes = [hashlib.sha256((PACKAGE / name).read_bytes()).hexdigest() for name in names]
+    lines = "".join(f"{sha256}  {name}\n" for sha256, name in zip(hashes, names, strict=True))
+    assert made_of["code"]["sha256"] == hashlib.sha256(lines.encode()).hexdigest()
+    assert made_of["code"]["libraries"].keys() == {"torch", "numpy", "sacrebleu", "spacy", "sentencepiece"}
 
 
 def test_no_score_is_lost_to_a_later_one(nmt: Run, run: Path) -> None:
     first, second = (read(nmt("evaluate", run, "--metric", metric, "--json")) for metric in ("BLEU", "TER"))
     lines = (run / "evaluation" / "history.jsonl").read_text(encoding="utf-8").splitlines()
     for line, printed in zip(map(json.loads, lines), (first, second), strict=True):
-        assert line["scores"] == printed["scores"]
+        assert [line[key] for key in ("scores", "loss", "perplexity")] == [printed[key] for key in ("scores", "loss", "perplexity")]
         assert line["provenance"] == printed["provenance"]
         assert (line["step"], line["split"]) == (60, "test")
         assert line["time"].endswith("+00:00")
+
+
+def test_seeds_are_of_the_same_sentences_and_each_once(nmt: Run, run: Path, folder: Path) -> None:
+    assert "one of the runs is named twice" in nmt("evaluate", "--runs", run, run).err
+    result = nmt("evaluate", "--runs", run, folder / "other", "--details")
+    assert result.status == 2
+    assert "mean and deviation of the scores alone" in result.err
 
 
 def test_a_comparison_of_two_seeds(nmt: Run, run: Path, folder: Path) -> None:
@@ -148,7 +161,7 @@ def test_seeds(nmt: Run, run: Path, folder: Path) -> None:
     single = [one["scores"][0]["score"] for one in value["runs"]]
     assert len(set(single)) == 2
     (row,) = value["scores"]
-    assert (row["metric"], row["mean"]) == ("BLEU", pytest.approx(np.mean(single)))
+    assert (row["metric"], row["score"]) == ("BLEU", pytest.approx(np.mean(single)))
     assert row["standard_deviation"] == pytest.approx(np.std(single, ddof=1))
     table = nmt("evaluate", run, folder / "other", "--runs", "--metric", "BLEU").out.splitlines()
     assert table[0].startswith(f"run 1: {run}, step 60, test split, 40 sentences")

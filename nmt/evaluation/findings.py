@@ -2,7 +2,7 @@
 
 import statistics
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from nmt.report.alignment_error import AlignmentError
@@ -201,14 +201,14 @@ class Seeds:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values: mean and standard deviation of each metric, then each run."""
-        rows = [{"metric": name, "mean": mean, "standard_deviation": deviation} for name, mean, deviation in self._rows()]
+        rows = [{"metric": name, "score": mean, "standard_deviation": deviation} for name, mean, deviation in self._rows()]
         return {"scores": rows, "runs": [evaluation.to_dict() for evaluation in self.evaluations]}
 
     def to_table(self, *, details: bool = False) -> str:
         """For the screen; details are of a single run."""
-        table = [["", *(score.name for score in self.evaluations[0].scores)]]
+        table = [["", *(name for name, *_ in self._rows())]]
         for number, evaluation in enumerate(self.evaluations, 1):
-            table.append([f"run {number}", *(f"{score.value:.2f}" for score in evaluation.scores)])
+            table.append([f"run {number}", *(f"{score.value:.2f}" for score in _all_scores(evaluation))])
         table.append(["mean", *(f"{mean:.2f}" for _, mean, _ in self._rows())])
         table.append(["standard deviation", *(f"{deviation:.2f}" for *_, deviation in self._rows())])
         rows = ["  ".join([f"{name:<18}", *(f"{cell:>7}" for cell in cells)]).rstrip() for name, *cells in table]
@@ -220,9 +220,13 @@ class Seeds:
 
     def _rows(self) -> list[tuple[str, float, float]]:
         """Metric, mean, and standard deviation of the sample (n - 1)."""
-        columns = [[score.value for score in column] for column in zip(*(one.scores for one in self.evaluations), strict=True)]
-        names = [score.name for score in self.evaluations[0].scores]
+        columns = [[score.value for score in column] for column in zip(*map(_all_scores, self.evaluations), strict=True)]
+        names = [score.name for score in _all_scores(self.evaluations[0])]
         return [(name, statistics.mean(values), statistics.stdev(values)) for name, values in zip(names, columns, strict=True)]
+
+
+def _all_scores(evaluation: Evaluation) -> list[Score]:
+    return [*evaluation.scores, *(replace(score, name=f"{score.name} (lower-case)") for score in evaluation.lowercase)]
 
 
 def _lines(sentence: dict[str, Any]) -> list[str]:

@@ -9,7 +9,7 @@ from nmt.evaluation.findings import Details, Leaks
 from nmt.evaluation.forcing import Forced
 from nmt.evaluation.system import System
 from nmt.report import breakdown, diagnostics
-from nmt.report.alignment_error import Gold, Links, alignment_error
+from nmt.report.alignment_error import Gold, Links, alignment_error, check_links
 from nmt.report.breakdown import Scored
 from nmt.report.leaks import Seen, scan
 from nmt.report.scores import score
@@ -63,7 +63,10 @@ def inspect(
     tables += _attention_tables(translations)
     tables.append(diagnostics.exposure([one.losses for one in forced], [one.free for one in forced if one.free is not None]))
     best, worst = breakdown.extremes(scored, EXTREMES)
-    error = None if gold is None else alignment_error(_links(text, forced, system), gold)
+    error = None
+    if gold is not None:
+        check_links(gold, text.sources or [], text.references[0])
+        error = alignment_error(_links(text, forced, system), gold)
     return Details(tables, breakdown.faults(scored), best, worst, error)
 
 

@@ -1,15 +1,17 @@
 """Where a score comes from: hashes of the model, of the data it was trained on, and of the code that ran."""
 
 import hashlib
+from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 from nmt import __version__
+from nmt.runs import LEXICON
 from nmt.text.corpus import load_manifest
 from nmt.training.checkpoint import MODEL
 
-LIBRARIES = ("torch", "numpy", "sacrebleu")  # on which the numbers depend
+LIBRARIES = ("torch", "numpy", "sacrebleu", "spacy", "sentencepiece")  # on which the numbers depend
 
 
 def of_code() -> dict[str, Any]:
@@ -29,9 +31,15 @@ def of_run(run: Path, checkpoint: Path) -> dict[str, Any]:
             "sha256": digest(checkpoint / MODEL),
             "config_sha256": digest(run / "config.yaml"),
         },
+        "lexicon_sha256": digest(lexicon) if (lexicon := run / LEXICON).exists() else None,
         "data": {"content": load_manifest(run)["content"]},
         "code": of_code(),
     }
+
+
+def of_lines(lines: Sequence[str]) -> str:
+    """SHA-256 of lines as a file would hold them: a pipe can be read but once."""
+    return hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
 
 
 def digest(path: Path) -> str:
@@ -41,6 +49,6 @@ def digest(path: Path) -> str:
 
 
 def _source_digest() -> str:
-    package = Path(__file__).parent
+    package = Path(__file__).parent.parent
     names = sorted(path.relative_to(package).as_posix() for path in package.rglob("*.py"))
     return hashlib.sha256("".join(f"{digest(package / name)}  {name}\n" for name in names).encode()).hexdigest()

@@ -41,6 +41,17 @@ def read_gold(path: Path, n_sentences: int) -> list[Gold]:
     return [_parse(path, number, line) for number, line in enumerate(lines, 1)]
 
 
+def check_links(gold: Sequence[Gold], sources: Sequence[str], references: Sequence[str]) -> None:
+    """Raises: DataError if a link goes to a word that is not there: of a file that counts from 1, or of other sentences."""
+    for number, (its, source, reference) in enumerate(zip(gold, sources, references, strict=True), 1):
+        n_source, n_reference = len(source.split()), len(reference.split())
+        if any(one >= n_source or other >= n_reference for one, other in its.possible):
+            raise DataError(
+                f"the alignments by hand, line {number}: a link to a word that is not there; the source has {n_source} and the "
+                f"reference {n_reference} words, counted from 0 and parted by spaces"
+            )
+
+
 def alignment_error(found: Sequence[Links], gold: Sequence[Gold]) -> AlignmentError:
     """AER = 1 - (|A & S| + |A & P|) / (|A| + |S|), over all sentences with links by hand (Och and Ney 2003, eq. 19).
 
@@ -51,6 +62,8 @@ def alignment_error(found: Sequence[Links], gold: Sequence[Gold]) -> AlignmentEr
     if not pairs:
         raise DataError("there is not one link by hand to compare the attention with")
     agreed = sum(len(links & its.sure) + len(links & its.possible) for links, its in pairs)
+    if not any(found):
+        raise DataError("the model looks at no word, so that there is nothing to compare with the alignments by hand")
     return AlignmentError(1 - agreed / sum(len(links) + len(its.sure) for links, its in pairs), len(pairs))
 
 

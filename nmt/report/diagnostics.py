@@ -93,6 +93,7 @@ def position_classes() -> list[tuple[str, int, int | None]]:
 
 def _entropy(weights: Floats) -> float:
     positive = weights[weights > 0].astype(np.float64)
+    positive /= positive.sum()  # a window's weights do not add up to 1
     return float(-(positive * np.log(positive)).sum())
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from nmt.errors import ConfigError
 from nmt.report.scores import METRICS, Score
 from nmt.report.significance import Difference
 
@@ -18,6 +19,11 @@ class Gate:
 
     limits: Mapping[str, float] = field(default_factory=dict)
     alpha: float | None = None
+
+    def __post_init__(self) -> None:
+        """Raises: ConfigError if nothing could be worse at that level, or all would be."""
+        if self.alpha is not None and not 0 < self.alpha < 1:
+            raise ConfigError(f"--alpha {self.alpha:g}: give a probability between 0 and 1")
 
     def faults(self, scores: Sequence[Score], differences: Sequence[Difference] = ()) -> list[str]:
         """What is not met, and by how much: a phrase each."""

@@ -8,6 +8,7 @@ from nmt.report.scores import METRICS, SEED, build_metric, known_name, sacrebleu
 from nmt.report.table import Table
 
 TRIALS, RESAMPLES = 10_000, 1000  # sacrebleu's own
+ENOUGH = 16  # sentences that differ: with more, the trials are what bounds p
 
 
 @dataclass(frozen=True)
@@ -78,14 +79,12 @@ def compare(
     names = [known_name(name) for name in metrics]
     systems = [("other", list(other)), ("system", list(hypotheses))]
     tests = [_paired(names, systems, references, kind, count, seed) for kind, count in (("ar", trials), ("bs", resamples))]
-    # With k sentences that differ there are 2^k ways to swap them, two of which differ as much as these do. sacrebleu, which counts
-    # those that differ more, would find systems that are the same, or differ in one sentence, different beyond doubt.
-    n_different = sum(one != two for one, two in zip(hypotheses, other, strict=True))
-    least = 2.0 ** min(0, 1 - n_different)
-    return [
-        Difference(name, swapped.score, base.score, max(swapped.p_value, least), max(resampled.p_value, least), signature)
-        for name, (signature, base, swapped), (_, _, resampled) in zip(names, *tests, strict=True)
-    ]
+    found = []
+    for name, (signature, base, swapped), (_, _, resampled) in zip(names, *tests, strict=True):
+        least = _least_p(name, hypotheses, other, references)
+        p_values = max(swapped.p_value, least), max(resampled.p_value, least)
+        found.append(Difference(name, swapped.score, base.score, *p_values, signature))
+    return found
 
 
 def changes(hypotheses: Sequence[str], other: Sequence[str], references: Sequence[Sequence[str]], n: int) -> list[Change]:
@@ -107,6 +106,22 @@ def difference_table(differences: Sequence[Difference]) -> Table:
     columns = ("metric", "score", "other", "difference", "p (randomisation)", "p (bootstrap)")
     formats = {"difference": "+.2f", "p (randomisation)": ".4f", "p (bootstrap)": ".4f"}
     return Table("differences", "", columns, rows, digits=2, formats=formats)
+
+
+def _least_p(name: str, hypotheses: Sequence[str], other: Sequence[str], references: Sequence[Sequence[str]]) -> float:
+    """What p cannot be below: with k sentences that differ to the metric there are 2^k ways to swap them.
+
+    Two of these ways differ as much as the systems do. sacrebleu, which counts those that differ more, would find systems that are
+    the same, or differ in one sentence, or in what the metric does not see, different beyond doubt.
+    """
+    metric, n_different = build_metric(name), 0
+    for one, two, *gold in zip(hypotheses, other, *references, strict=True):
+        if one != two:
+            scores = [vars(metric.corpus_score([text], [[reference] for reference in gold])) for text in (one, two)]
+            n_different += scores[0] != scores[1]
+        if n_different == ENOUGH:
+            break
+    return 2.0 ** min(0, 1 - n_different)
 
 
 def _paired(

@@ -16,12 +16,12 @@ def restore(sentences: Sequences, tokenizer: Tokenizer, vocabulary: Vocabulary) 
 
 
 def forms(texts: Sequence[str], tokenizer: Tokenizer, vocabulary: Vocabulary) -> list[tuple[str, ...]]:
-    """Each text as it is, and, if a few of its tokens are unknown, as `restore` would give it.
+    """Each text, normalised as the training data is, and, if a few of its tokens are unknown, as `restore` would give it.
 
     With many unknown tokens it would be taken for other sentences.
     """
     found: list[tuple[str, ...]] = []
-    for text, tokens in zip(texts, tokenizer.split_all(texts), strict=True):
+    for text, tokens in zip(map(tokenizer.normalize, texts), tokenizer.split_all(texts), strict=True):
         ids = vocabulary.ids(tokens)
         few = 0 < ids.count(UNK) <= MOST_UNKNOWN * len(ids)
         found.append((text, tokenizer.join(vocabulary.tokens(ids))) if few else (text,))

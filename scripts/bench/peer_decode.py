@@ -138,8 +138,10 @@ class PeerModel:
         for file in (output, log):
             file.write_bytes(b"")
         with source.open("rb") as given, output.open("ab") as taken, log.open("ab") as messages:
+            # OpenNMT-py keeps more than weights in its checkpoints, which torch reads no more unless it is told that they are trusted.
+            environment = {**self.environment, "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}
             process = subprocess.Popen(
-                [self.python, *words], stdin=given, stdout=taken, stderr=messages, env=dict(self.environment), cwd=self.folder
+                [self.python, *words], stdin=given, stdout=taken, stderr=messages, env=environment, cwd=self.folder
             )
             while process.poll() is None:
                 memory = peak_memory(process.pid) or memory

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import DataError
-from nmt.report.alignment_error import Gold, alignment_error, read_gold
+from nmt.report.alignment_error import Gold, alignment_error, check_links, read_gold
 
 
 def write(folder: Path, text: str) -> Path:
@@ -28,7 +28,17 @@ def test_the_rate_by_hand() -> None:
     assert result.rate == pytest.approx(1 - 3 / 5)
     assert result.sentences == 1
     assert alignment_error([gold[0].sure, frozenset()], gold).rate == 0
-    assert alignment_error([frozenset(), frozenset()], gold).rate == 1
+    assert alignment_error([frozenset({(5, 5)}), frozenset()], gold).rate == 1
+    with pytest.raises(DataError, match="looks at no word"):
+        alignment_error([frozenset(), frozenset()], gold)
+
+
+def test_links_go_to_words_that_are_there() -> None:
+    gold = [Gold(frozenset({(0, 0)}), frozenset({(0, 0), (1, 2)}))]
+    check_links(gold, ["a b"], ["c d e"])
+    text = "line 1: a link to a word that is not there; the source has 2 and the reference 2 words, counted from 0"
+    with pytest.raises(DataError, match=text):
+        check_links(gold, ["a b"], ["c d"])
 
 
 def test_what_is_no_alignment(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from nmt.errors import ConfigError
 from nmt.report.gate import Gate
 from nmt.report.scores import Score
 from nmt.report.significance import Difference
@@ -37,3 +38,9 @@ def test_worse_than_another_in_the_first_metric() -> None:
     assert Gate(alpha=0.05).faults(SCORES, [better_ter]) == []
     worse_ter = Difference("TER", 45, 40, 0.01, 0.01, "")
     assert Gate(alpha=0.05).faults(SCORES, [worse_ter]) == ["TER 45.00 is worse than 40.00, by 5.00 (p = 0.0100 < 0.05)"]
+
+
+@pytest.mark.parametrize("alpha", [0.0, 1.0, float("nan")])
+def test_a_level_that_cannot_decide_is_refused(alpha: float) -> None:
+    with pytest.raises(ConfigError, match=f"--alpha {alpha:g}: give a probability between 0 and 1"):
+        Gate({}, alpha)

@@ -63,6 +63,13 @@ def test_few_sentences_that_differ_prove_little(n_different: int, least: float) 
     assert not one.is_worse(0.05)
 
 
+def test_what_a_metric_does_not_see_is_no_difference() -> None:
+    references = sentences(30, 0)
+    other = spoiled(references, 1, 0.3)
+    (one,) = compare([text.upper() for text in other], other, [references], ["TER"], trials=200, resamples=200)
+    assert (one.difference, one.p_randomisation, one.p_bootstrap) == (0, 1, 1)
+
+
 def test_pairs_that_do_not_differ_are_told_apart_as_often_as_alpha_says() -> None:
     """Two systems, their outputs swapped at random: 5 % of such pairs are below 0.05 by randomisation, more by the bootstrap."""
     references = sentences(60, 0)
