@@ -7,7 +7,7 @@ from io import BufferedReader
 from nmt.errors import DataError
 
 BLOCK = 1 << 16  # bytes read at once
-MOST_LINES = 2048  # about as many are handed on together
+MOST_LINES, MOST_BYTES = 2048, 1 << 18  # about as many are handed on together: attention grows with the square of the length
 LONGEST = 1 << 20  # bytes of a line
 WAIT = 0.02  # seconds in which a pipe that was emptied may fill again
 
@@ -21,11 +21,13 @@ def read_lines(stream: BufferedReader, name: str) -> Iterator[list[str]]:
     rest, number, ended = b"", 0, False
     while not ended:
         lines: list[bytes] = []
-        while not ended and len(lines) < MOST_LINES and (not lines or _is_ready(stream)):
+        n_bytes = 0
+        while not ended and len(lines) < MOST_LINES and n_bytes < MOST_BYTES and (not lines or _is_ready(stream)):
             block = stream.read1(BLOCK)
             ended = not block
             *whole, rest = (rest + block).split(b"\n")
             lines += whole
+            n_bytes += len(block)
             if len(rest) > LONGEST:
                 break
         lines += [rest] if ended and rest else []

@@ -239,7 +239,7 @@ class DecodingConfig(Section):
     max_length_ratio: float = Field(2.0, gt=0, description="stop at this many times the source's tokens, plus 10")
     no_repeat_ngram: int | None = Field(None, ge=1, description="no sequence of so many tokens comes twice in a translation")
     forbid_unknown: bool = Field(False, description="never write <unk>")
-    temperature: float = Field(1.0, gt=0, description="sampling: below 1 the likely becomes likelier")
+    temperature: float = Field(1.0, ge=0.001, description="sampling: below 1 the likely becomes likelier")
     top_k: int | None = Field(None, ge=1, description="sampling: draw from so many of the likeliest tokens")
     top_p: float = Field(1.0, gt=0, le=1, description="sampling: draw from the likeliest tokens that make up this probability")
     seed: int = Field(1, ge=0, description="sampling: another seed, other draws; a sentence's follow from it and the seed alone")
@@ -249,5 +249,9 @@ class DecodingConfig(Section):
     lexicon: bool = Field(
         True, description="look that word up in the lexicon that `nmt lexicon` made, if it did, before copying it"
     )
-    shortlist: int = Field(0, ge=0, description="score only this many translations of each source word, and frequent words; 0: all")
-    precision: Precision = Field("float32", description="float32; or int8, products in 8-bit integers, on a CPU alone")
+    shortlist: int = Field(
+        0, ge=0, description="score only this many translations of each word of the batch, and frequent words; 0: all"
+    )
+    precision: Precision = Field(
+        "float32", description="float32; or int8, products in 8-bit integers, on a CPU alone, rounded batch by batch"
+    )

@@ -308,7 +308,7 @@ def open_source(sentences: Sequence[str], file: Path | None) -> Source:
         if sys.stdin is None:
             raise DataError("stdin is closed; give sentences or --file")
         stream: Any = sys.stdin.buffer
-        return Source(read_lines(stream, "stdin"), "stdin", "line", waits=stream.isatty())
+        return Source(_closing(stream, "stdin"), "stdin", "line", waits=stream.isatty())
     try:
         return Source(_closing(file.open("rb"), str(file)), str(file), "line")
     except OSError as error:

@@ -52,6 +52,7 @@ from scripts.bench.rounds import (
     work,
 )
 
+EXACT: dict[str, object] = {"shortlist": 0, "precision": "float32"}
 SYSTEMS = ("reference", *peers.PEERS)
 KEYS = (
     "sentences_per_second",
@@ -108,13 +109,12 @@ class Bench:
             for name, overrides in self.variants().items():
                 yield self._own(f"nmt {name}", beam, overrides)
             for name in dict.fromkeys(against):
-                yield self._peer(name, beam, built[name]) if name in built else self._own(name, beam, {}, plain=True)
+                yield self._peer(name, beam, built[name]) if name in built else self._own(name, beam, EXACT, plain=True)
 
     def variants(self) -> dict[str, dict[str, object]]:
         """The ways that the run can be decoded in."""
-        exact: dict[str, object] = {"shortlist": 0, "precision": "float32"}
-        short = {**exact, "shortlist": self.shortlist}
-        found = {"exact": exact, "int8": {**exact, "precision": "int8"}}
+        short = {**EXACT, "shortlist": self.shortlist}
+        found = {"exact": EXACT, "int8": {**EXACT, "precision": "int8"}}
         if self.shortlist and (self.run / runs.LEXICON).exists() and self.config.model.output == "softmax":
             found |= {"shortlist": short, "shortlist int8": {**short, "precision": "int8"}}
         return found
@@ -144,6 +144,8 @@ class Bench:
             assert isinstance(model, PeerModel)
             start = model.translate("one", beam, self.config.decoding.batch)[0]
             seconds, memory, outputs = model.translate("test", beam, self.config.decoding.batch)
+            if seconds <= start:
+                raise peers.PeerError("too few sentences to tell translating from starting; raise --sentences")
             return self._peer_figures(outputs, seconds - start, memory)
 
         return System(f"{name}, beam {beam}", run, fault=model if isinstance(model, str) else None)
@@ -268,7 +270,7 @@ def measure(options: Any, beams: Sequence[int]) -> Figures:
     )
     with tempfile.TemporaryDirectory(prefix="nmt-bench-") as folder:
         systems = list(bench.systems(beams, options.against, Path(folder)))
-        run_rounds(systems, options.rounds, "nmt")
+        run_rounds(systems, options.rounds, "nmt exact")
     per_beam = len(systems) // len(beams)
     summaries = [summary(system, systems[index // per_beam * per_beam]) for index, system in enumerate(systems)]
     return {

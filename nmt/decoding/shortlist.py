@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from nmt.decoding.lexicon import Lexicon
-from nmt.text.vocabulary import SPECIALS, Vocabulary
+from nmt.text.vocabulary import SPECIALS, UNK, Vocabulary
 
 FREQUENT = 500  # target words that are always there, the special ones counted
 
@@ -24,7 +24,9 @@ class Shortlist:
         self._always = np.arange(min(max(FREQUENT, len(SPECIALS)), len(tgt_vocabulary)))
         self._translations: dict[int, NDArray[np.int64]] = {}
         for token, entries in lexicon.entries.items():
-            (src,) = src_vocabulary.ids([token])  # <unk> for <unk>
+            (src,) = src_vocabulary.ids([token])
+            if src == UNK and token != SPECIALS[UNK]:  # a word that somebody wrote into the file
+                continue
             known = [entry.token for entry in entries[:size] if entry.token in tgt_vocabulary]
             self._translations[src] = np.array(tgt_vocabulary.ids(known), np.int64)
 

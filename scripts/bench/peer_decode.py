@@ -138,7 +138,7 @@ class PeerModel:
         for file in (output, log):
             file.write_bytes(b"")
         with source.open("rb") as given, output.open("ab") as taken, log.open("ab") as messages:
-            # OpenNMT-py keeps more than weights in its checkpoints, which torch reads no more unless it is told that they are trusted.
+            # OpenNMT-py keeps more than weights in its checkpoints, which torch reads only if it is told that they are trusted.
             environment = {**self.environment, "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}
             process = subprocess.Popen(
                 [self.python, *words], stdin=given, stdout=taken, stderr=messages, env=environment, cwd=self.folder
