@@ -254,7 +254,7 @@ def evaluate(
         Path | None,
         typer.Option("--not-worse-than", help="Exit with status 1 if the first metric is significantly worse.", metavar="OTHER"),
     ] = None,
-    alpha: Annotated[float, typer.Option("--alpha", help="The level of significance.")] = 0.05,
+    alpha: Annotated[float, typer.Option("--alpha", min=0, max=1, help="The level of significance.")] = 0.05,
     data: Annotated[
         Path | None, typer.Option("--data", help="The prepared folder, if it is not where it was in training.", metavar="DIR")
     ] = None,

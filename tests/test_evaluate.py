@@ -168,7 +168,7 @@ def test_seeds(nmt: Run, run: Path, folder: Path) -> None:
     assert table[-1] == f"standard deviation  {row['standard_deviation']:7.2f}"
     failed = nmt("evaluate", run, folder / "other", "--runs", "--min-bleu", 101)
     assert failed.status == 1
-    assert failed.err == f"nmt: BLEU {row['mean']:.2f} is below 101, by {101 - row['mean']:.2f}\n"
+    assert failed.err == f"nmt: BLEU {row['score']:.2f} is below 101, by {101 - row['score']:.2f}\n"
 
 
 def test_a_run_on_other_text_with_several_references(nmt: Run, run: Path, tmp_path: Path) -> None:
