@@ -37,7 +37,6 @@ from nmt.errors import NmtError
 from nmt.files import write_text
 from nmt.report.scores import score
 from nmt.text.corpus import read_lines
-from nmt.training.checkpoint import read_progress
 from scripts.bench import peers
 from scripts.bench.peer_decode import PeerModel
 from scripts.bench.rounds import (
@@ -253,7 +252,7 @@ def measure(options: Any, beams: Sequence[int]) -> Figures:
     config = runs.load_config(run)
     prepared = options.data or config.prepared_folder
     runs.check_data(run, prepared)
-    step = read_progress(runs.find_checkpoint(run)).step
+    step = int(runs.find_checkpoint(run).name.rpartition("-")[2])  # an average has no progress of its own
     config = config.model_copy(update={"data": config.data.model_copy(update={"prepared": prepared})})
     threads, number = options.threads or available_cores(), min(options.sentences, len(read_lines(prepared, options.split, "src")))
     bench = Bench(
