@@ -1,7 +1,8 @@
 """Measure how fast a trained run translates, what each way to make it faster costs in BLEU, and how others do.
 
     python scripts/bench_decode.py [RUN] [--split test] [--sentences 500] [--beam K]... [--shortlist 50] [--rounds 3]
-        [--against SYSTEM]... [--peer-python SYSTEM=PYTHON]... [--peer-updates 300] [--json FILE]
+        [--against SYSTEM]... [--peer-python SYSTEM=PYTHON]... [--peer-updates 300] [--peer-folder DIR]
+        [--json FILE]
 
 With each beam (default: 1 and 5) it prints, for the exact search, for that with a shortlist (where `nmt lexicon` has made the
 lexicon), with 8-bit integers, and with both,
@@ -128,11 +129,9 @@ class Bench:
         """A peer with its model trained, or why there is none."""
         if wrong := peers.PEERS[name].misfits(self.config.model):
             return f"{peers.PEERS[name].title} does not have this model: {', '.join(wrong)}"
-        folder.mkdir()
         try:
             python = peers.find(name, self.interpreters)
             model = PeerModel(name, python, self.config, folder, self.updates, environment_of(self.threads))
-            print(f"{name}: training for {self.updates} updates", file=sys.stderr)
             model.prepare(self.split, self.sentences)
         except peers.PeerError as error:
             return str(error)
@@ -228,6 +227,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--against", action="append", default=[], choices=SYSTEMS, help="another system; may be given again")
     parser.add_argument("--peer-python", action="append", default=[], type=interpreter, metavar="SYSTEM=PYTHON", help="its Python")
     parser.add_argument("--peer-updates", type=int, default=300, metavar="N", help="that a peer trains for first (%(default)s)")
+    parser.add_argument("--peer-folder", type=Path, metavar="DIR", help="where peers' models are kept, and found the next time")
     parser.add_argument("--threads", type=int, help="of the CPU (all cores)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write all figures there")
     options = parser.parse_args(arguments)
@@ -268,7 +268,7 @@ def measure(options: Any, beams: Sequence[int]) -> Figures:
         dict(options.peer_python),
     )
     with tempfile.TemporaryDirectory(prefix="nmt-bench-") as folder:
-        systems = list(bench.systems(beams, options.against, Path(folder)))
+        systems = list(bench.systems(beams, options.against, (options.peer_folder or Path(folder)).resolve()))
         run_rounds(systems, options.rounds, "nmt exact")
     per_beam = len(systems) // len(beams)
     summaries = [summary(system, systems[index // per_beam * per_beam]) for index, system in enumerate(systems)]

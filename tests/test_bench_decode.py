@@ -160,6 +160,17 @@ def test_a_peer_gets_the_same_tokens_and_is_timed(run: Path, tmp_path: Path, mon
     assert len(peer.translate("one", beam=2, batch=8)[2]) == 1
 
 
+def test_a_model_that_is_there_is_used_again(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    peer = fake_peer(run, tmp_path, monkeypatch, "open('trained.txt', 'a').write('once ')\n")
+    peer.prepare("test", 5)
+    peer.prepare("test", 3)
+    assert (tmp_path / "trained.txt").read_text(encoding="utf-8") == "once "
+    assert len((tmp_path / "test.src").read_text(encoding="utf-8").splitlines()) == 3
+    more = PeerModel("opennmt", peer.python, peer.config, tmp_path, 4, {})
+    more.prepare("test", 3)
+    assert (tmp_path / "trained.txt").read_text(encoding="utf-8") == "once once "
+
+
 @pytest.mark.parametrize(
     ("program", "fault"),
     [

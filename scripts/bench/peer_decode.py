@@ -6,6 +6,7 @@ To add a toolkit: how it trains to an end, how it translates, a row in `DECODERS
 import os
 import re
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from pathlib import Path
 import yaml
 
 from nmt.config import Config
-from nmt.text.corpus import Corpus, write_lines
+from nmt.text.corpus import Corpus, load_manifest, write_lines
 from nmt.text.vocabulary import Vocabulary
 from scripts.bench.memory import peak_memory
 from scripts.bench.peers import PEERS, PeerError, Values, write_data
@@ -86,7 +87,7 @@ class PeerModel:
     """A toolkit with a model of its own.
 
     Attributes:
-        folder: with its data and model; removed by whoever made it. updates: that it is trained for.
+        folder: with its data and model, which are used again if they are there. updates: that it is trained for.
     """
 
     name: str
@@ -100,15 +101,22 @@ class PeerModel:
         self.values = DECODERS[self.name].train(PEERS[self.name].settings(self.config, self.folder, self.config.seed), self.updates)
 
     def prepare(self, split: str, sentences: int) -> None:
-        """Write its data, and train its model. Raises: PeerError if it fails."""
-        write_data(self.config, self.folder)
+        """Write its data, and train its model, unless the folder has that very one. Raises: PeerError if it fails."""
         sources, tokens = Corpus.load(self.config.prepared_folder, split).src, self._tokens("src")
         lines = [" ".join(tokens[number] for number in sources[index]) for index in range(min(sentences, len(sources)))]
+        self.folder.mkdir(parents=True, exist_ok=True)
         write_lines(self.folder / "test.src", lines)
         write_lines(self.folder / "one.src", lines[:1])
+        settings, trained = yaml.safe_dump(self.values), self.folder / "trained.yaml"
+        made_of = f"{settings}# {load_manifest(self.config.prepared_folder)['content']}\n"
+        if trained.exists() and trained.read_text(encoding="utf-8") == made_of:
+            return
+        print(f"{self.name}: training for {self.updates} updates", file=sys.stderr)
+        write_data(self.config, self.folder)
         file = self.folder / f"{self.name}.yaml"
-        file.write_text(yaml.safe_dump(self.values), encoding="utf-8")
+        file.write_text(settings, encoding="utf-8")
         self._run([*PEERS[self.name].command, str(file)])
+        trained.write_text(made_of, encoding="utf-8")
 
     def translate(self, source: str, beam: int, batch: int) -> tuple[float, int | None, list[list[str]]]:
         """The seconds that `<source>.src` takes, start of the process included, its peak of memory, and the tokens of each line.
