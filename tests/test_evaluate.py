@@ -204,7 +204,7 @@ def test_tokenised_scores_are_apart_and_say_so(nmt: Run, run: Path, tmp_path: Pa
 def test_tokenised_text_has_its_punctuation_apart(run: Path, folder: Path) -> None:
     """Of outputs that lack only the full stop, all words are right: untokenised, the last word of each would be wrong."""
     references = [line.removesuffix(".") for line in read_lines(folder / "prepared", "test", "tgt")]
-    one = system.load(run)
+    one = system.load([run])
     text = read_split(folder / "prepared", "test")
     found = Evaluation("", text, references, {}, [], [])
     brevity = exp(1 - 1 / np.mean([len(line.split()) / (len(line.split()) + 1) for line in references]))

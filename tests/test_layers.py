@@ -26,6 +26,8 @@ LAYERS = [
     {"evaluation"},
     {"average", "forecast"},
     {"prepare", "train", "translate", "evaluate", "lexicon", "selftest"},
+    {"options"},
+    {"request"},
     {"cli"},
     {"__main__"},
 ]
