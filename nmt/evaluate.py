@@ -28,6 +28,7 @@ from nmt.training.journal import Journal
 BOOTSTRAP = 1000  # resamples for the confidence intervals
 HISTORY = "history.jsonl"
 MEASURED = ("scores", "lowercase_scores", "tokenized_scores", "loss", "perplexity", "comparison")  # what the history keeps
+SUSPICIOUS = 100  # outputs that look tokenised; sacrebleu's own limit
 CHANGES = 10  # sentences that differ most from another system's, in either direction
 
 
@@ -200,11 +201,21 @@ def _facts(text: Aligned) -> dict[str, Any]:
     return {"sentences": len(text), "text_sha256": text.digest, "version": __version__}
 
 
+def _say_if_tokenized(outputs: Sequence[str], wanted: Wanted) -> None:
+    parted = sum(output.endswith(" .") for output in outputs)
+    if parted >= SUSPICIOUS and not wanted.tokenized:
+        print(
+            f"nmt: {parted:,} outputs end in ' .', as tokenised text does; the scores are meant for text as it is written",
+            file=sys.stderr,
+        )
+
+
 def _score(subject: str, text: Aligned, outputs: list[str], facts: dict[str, Any], wanted: Wanted) -> Evaluation:
     scores, uncased = (
         score(outputs, text.references, wanted.metrics, lowercase=lowercase, bootstrap=BOOTSTRAP) if needed else []
         for lowercase, needed in ((False, True), (True, wanted.lowercase))
     )
+    _say_if_tokenized(outputs, wanted)
     return Evaluation(subject, text, outputs, facts, scores, uncased)
 
 
@@ -262,7 +273,7 @@ def _compare(evaluation: Evaluation, other: Other, seen: Seen | None = None) -> 
     differences = compare(ours, other.outputs, references, metrics)
     unequal = None
     if other.seen is not None and other.seen is not seen:
-        clean = sorted({*other.seen.clean} & ({*other.seen.clean} if seen is None else {*seen.clean}))
+        clean = [] if seen is None else sorted({*other.seen.clean} & {*seen.clean})
         one, two, *streams = ([texts[i] for i in clean] for texts in (ours, other.outputs, *references))
         without = compare(one, two, streams, metrics) if 0 < len(clean) < len(ours) else []
         unequal = Unequal(sum(other.seen.exact), sum(other.seen.near), len(clean), without)

@@ -37,7 +37,7 @@ class Unequal:
 
     Attributes:
         exact, near: how many sentences the other's training data has, and nearly has.
-        clean: how many neither has. differences: by metric, on these alone; empty where there are none, or all are.
+        clean: how many neither has; 0 too where it is not known. differences: by metric, on these alone, if not all are clean.
     """
 
     exact: int
@@ -46,8 +46,7 @@ class Unequal:
     differences: list[Difference]
 
     def __str__(self) -> str:
-        found = f"in the training data of the other: {self.exact:,} sentences, and {self.near:,} nearly so"
-        return found if self.clean else f"{found}; there are none that neither was trained on"
+        return f"in the training data of the other: {self.exact:,} sentences, and {self.near:,} nearly so"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, as JSON knows them."""
