@@ -14,12 +14,13 @@ from nmt.evaluation.system import System
 from nmt.report import breakdown, diagnostics
 from nmt.report.alignment_error import Gold, Links, alignment_error, check_links
 from nmt.report.breakdown import Scored
-from nmt.report.leaks import Seen, scan
+from nmt.report.leaks import Seen, scan, words
 from nmt.report.scores import score
 from nmt.report.table import Table
 from nmt.text.aligned import Aligned
 from nmt.text.corpus import Corpus
 from nmt.text.restoring import forms, restore
+from nmt.text.vocabulary import SPECIALS, UNK
 
 EXTREMES = 10  # sentences of best, and of worst chrF
 
@@ -33,7 +34,11 @@ def look_for(text: Aligned, system: System, prepared: Sequence[Path]) -> Seen:
     )
     corpora = [Corpus.load(folder, "train") for folder in prepared]
     training = chain.from_iterable(zip(restore(one.src, *src), restore(one.tgt, *tgt), strict=True) for one in corpora)
-    return scan(training, forms(text.sources or [], *src), forms(text.references[0], *tgt))
+    seen = scan(training, forms(text.sources or [], *src), forms(text.references[0], *tgt))
+    for counts in (seen.src_counts, seen.tgt_counts):
+        for word in words(SPECIALS[UNK]):  # stands for many, each of them rare
+            del counts[word]
+    return seen
 
 
 def leaks(seen: Seen, text: Aligned, outputs: Sequence[str], metrics: Sequence[str]) -> Leaks:

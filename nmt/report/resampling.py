@@ -35,7 +35,8 @@ class Statistics:
     def swap(self, other: "Statistics", trials: int, seed: int) -> tuple[list[Any], list[Any]]:
         """Scores of both of two systems, each sentence of which goes at random to the one or to the other."""
         ours, theirs = np.array(self.rows, np.float64), np.array(other.rows, np.float64)
-        one, two = [], []
+        one: list[Any] = []
+        two: list[Any] = []
         for swaps in _swaps(trials, len(ours), seed):
             one += map(self._score, swaps @ theirs + ~swaps @ ours)
             two += map(self._score, ~swaps @ theirs + swaps @ ours)

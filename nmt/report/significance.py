@@ -85,11 +85,11 @@ def compare(
         metric = build_metric(name)
         one, two = (count(metric, outputs, references) for outputs in (hypotheses, other))
         least = _least_p(name, hypotheses, other, references)
-        p_values = (max(p, least) for p in (_randomise(one, two, trials, seed), _resample(one, two, resamples, seed)))
+        p, p_bootstrap = max(_randomise(one, two, trials, seed), least), max(_resample(one, two, resamples, seed), least)
         signature = metric.get_signature()
         signature.update("seed", seed)
         signature.update("ar", trials)
-        found.append(Difference(name, one.score, two.score, *p_values, str(signature)))
+        found.append(Difference(name, one.score, two.score, p, p_bootstrap, str(signature)))
     return found
 
 

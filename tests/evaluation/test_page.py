@@ -72,9 +72,14 @@ def test_in_a_browser(text: str, tmp_path: Path, size: str) -> None:
     script = """const [figure] = document.querySelectorAll("figure.attention");
     figure.querySelector(".output button").click();
     const picture = document.querySelector("img");
+    const tables = [...document.querySelectorAll("section > div > table")];
+    const sides = (row) => [...row.cells].map((cell) => getComputedStyle(cell).textAlign).join();
+    const aligned = (table) => sides(table.rows[0]) === sides(table.rows[1]);
     return [figure.querySelector(".looked").textContent, picture.complete && picture.naturalWidth > 0,
-            document.documentElement.scrollWidth <= document.documentElement.clientWidth];"""
-    looked, drawn, fits = in_browser(tmp_path, text, script, f"--window-size={size}")
+            document.documentElement.scrollWidth <= document.documentElement.clientWidth,
+            tables.filter((table) => !aligned(table)).map((table) => table.textContent)];"""
+    looked, drawn, fits, crooked = in_browser(tmp_path, text, script, f"--window-size={size}")
     assert " looked at " in looked
     assert drawn
     assert fits
+    assert crooked == []
