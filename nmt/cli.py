@@ -7,7 +7,6 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -15,6 +14,21 @@ import typer
 import typer.core
 
 from nmt.errors import NmtError
+from nmt.options import (
+    BeamOption,
+    ConfigOption,
+    DataOption,
+    DecodingOption,
+    Device,
+    DeviceOption,
+    JsonOption,
+    Kept,
+    QuietOption,
+    SetOption,
+    decoding_overrides,
+    taking,
+)
+from nmt.request import Request
 
 READER_LEFT = 141  # the exit status of all that SIGPIPE ends
 
@@ -52,37 +66,6 @@ app = typer.Typer(
     help="Neural machine translation with recurrent networks and attention.",
     epilog='A first run: nmt prepare -c configs/sample.yaml, nmt train -c configs/sample.yaml, nmt evaluate, nmt translate "..."',
 )
-
-
-class Device(StrEnum):
-    auto = "auto"
-    cpu = "cpu"
-    cuda = "cuda"
-    mps = "mps"
-
-
-class Split(StrEnum):
-    dev = "dev"
-    test = "test"
-
-
-class Kept(StrEnum):
-    best = "best"
-    last = "last"
-
-
-ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The configuration, a YAML file.", metavar="FILE")]
-SetOption = Annotated[
-    list[str] | None,
-    typer.Option("--set", help="Change a key of the configuration, for example training.epochs=3.", metavar="KEY=VALUE"),
-]
-DeviceOption = Annotated[Device, typer.Option("--device", help="Where to compute.")]
-RunOption = Annotated[Path | None, typer.Option("--run", help="The run folder; the one trained last if not given.", metavar="RUN")]
-BeamOption = Annotated[
-    int | None, typer.Option("--beam", min=1, help="Hypotheses kept; 1 is greedy. Default: the run's configuration.")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but results and errors.")]
 
 
 @app.callback(invoke_without_command=True)
@@ -152,10 +135,7 @@ def translate(
     file: Annotated[Path | None, typer.Option("--file", help="A file with a sentence a line; - is stdin.", metavar="FILE")] = None,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write here rather than to stdout.", metavar="FILE")] = None,
     beam: BeamOption = None,
-    set_: Annotated[
-        list[str] | None,
-        typer.Option("--set", help="Change a key of decoding, for example decoding.length_penalty=0.8.", metavar="KEY=VALUE"),
-    ] = None,
+    set_: DecodingOption = None,
     n_best: Annotated[int, typer.Option("--n-best", min=1, help="So many translations of each: number ||| text ||| score.")] = 1,
     prefix: Annotated[str | None, typer.Option("--prefix", help="What each translation begins with.", metavar="TEXT")] = None,
     align: Annotated[
@@ -192,7 +172,7 @@ def translate(
 
         source = command.open_source(sentences or [], file)
         command.check_targets(output, attention)
-        overrides = [*(set_ or ()), *([] if beam is None else [f"decoding.beam={beam}"])]
+        overrides = decoding_overrides(set_, beam)
         translator = load_translator(run or None, device=device.value, overrides=overrides)
     command.greet(source)
     if score:
@@ -206,101 +186,15 @@ def translate(
 
 
 @app.command(help="Score a run, or a file of translations. Exit status 1 if a score is not what was asked for.")
-def evaluate(
-    run: Annotated[
-        list[Path] | None, typer.Argument(help="The run folder; the one trained last if not given.", metavar="[RUN]")
-    ] = None,
-    split: Annotated[Split, typer.Option("--split", help="Which split of the prepared data.")] = Split.test,
-    sources: Annotated[
-        Path | None,
-        typer.Option("--sources", help="Score the run on this file and --references rather than a split.", metavar="FILE"),
-    ] = None,
-    hypotheses: Annotated[
-        Path | None, typer.Option("--hypotheses", help="Score this file of translations rather than a run.", metavar="FILE")
-    ] = None,
-    references: Annotated[
-        list[Path] | None, typer.Option("--references", help="Its references; may be repeated.", metavar="FILE")
-    ] = None,
-    columns: Annotated[
-        int, typer.Option("--columns", min=1, help="References in each line of a file of references, parted by tabs.")
-    ] = 1,
-    metric: Annotated[
-        list[str] | None, typer.Option("--metric", help="BLEU, chrF, chrF++ or TER; may be repeated. Default: all.")
-    ] = None,
-    lowercase: Annotated[bool, typer.Option("--lowercase", help="Score ignoring case too.")] = False,
-    tokenized: Annotated[
-        bool, typer.Option("--tokenized", help="Tokenised BLEU too, to compare with old papers; a file is taken to be tokenised.")
-    ] = False,
-    compare: Annotated[
-        Path | None, typer.Option("--compare", help="Test the differences to this run, or file of translations.", metavar="OTHER")
-    ] = None,
-    details: Annotated[
-        bool, typer.Option("--details", help="Scores by group, the best and worst sentences, attention, exposure bias.")
-    ] = False,
-    report: Annotated[
-        Path | None, typer.Option("--report", help="Write all of it, with pictures, into DIR/index.html.", metavar="DIR")
-    ] = None,
-    alignments: Annotated[
-        Path | None,
-        typer.Option(
-            "--alignments", help="Alignments by hand, in Pharaoh form, for the error rate of the attention.", metavar="FILE"
-        ),
-    ] = None,
-    seeds: Annotated[bool, typer.Option("--runs", help="Several RUNs that differ in the seed: mean and deviation.")] = False,
-    min_bleu: Annotated[float | None, typer.Option("--min-bleu", help="Exit with status 1 if BLEU is below.")] = None,
-    min_chrf: Annotated[float | None, typer.Option("--min-chrf", help="Exit with status 1 if chrF is below.")] = None,
-    max_ter: Annotated[float | None, typer.Option("--max-ter", help="Exit with status 1 if TER is above.")] = None,
-    not_worse_than: Annotated[
-        Path | None,
-        typer.Option("--not-worse-than", help="Exit with status 1 if the first metric is significantly worse.", metavar="OTHER"),
-    ] = None,
-    alpha: Annotated[float, typer.Option("--alpha", min=0, max=1, help="The level of significance.")] = 0.05,
-    data: Annotated[
-        Path | None, typer.Option("--data", help="The prepared folder, if it is not where it was in training.", metavar="DIR")
-    ] = None,
-    beam: BeamOption = None,
-    as_json: JsonOption = False,
-    device: DeviceOption = Device.auto,
-) -> None:
-    from nmt import evaluate as command
-    from nmt.evaluation.findings import Evaluation, Seeds
-    from nmt.report.gate import Gate
-    from nmt.report.scores import METRICS
-
-    named, streams = run or [], references or []
-    if hypotheses is not None and streams:  # --references A B: the words after A are taken for runs
-        named, streams = [], [*streams, *named]
-    if (hypotheses is None and sources is None) != (not streams) or (hypotheses is not None and (sources is not None or named)):
-        raise typer.BadParameter("give a run, or --hypotheses and --references, or a run with --sources and --references")
-    if hypotheses is not None and (details or alignments is not None):
-        raise typer.BadParameter("--details and --alignments are of a run")
-    if (len(named) > 1) != seeds or (seeds and (compare or not_worse_than or report or details or alignments or tokenized)):
-        raise typer.BadParameter("give one run, or several with --runs, of which there are mean and deviation of the scores alone")
-    if compare is not None and not_worse_than not in (None, compare):
-        raise typer.BadParameter("--compare and --not-worse-than name different systems")
-    limits = {name: limit for name, limit in (("BLEU", min_bleu), ("chrF", min_chrf), ("TER", max_ter)) if limit is not None}
-    gate = Gate(limits, None if not_worse_than is None else alpha)
-    wanted = command.Wanted(
-        [*(metric or METRICS), *limits], lowercase, tokenized, compare or not_worse_than, details, report, alignments
-    )
-    if hypotheses is not None:
-        found: Evaluation | Seeds = command.run_files(hypotheses, streams, columns=columns, wanted=wanted)
-    else:
-        files = None if sources is None else command.Files(sources, streams, columns)
-        settings: dict[str, Any] = {
-            "split": split.value,
-            "prepared": data,
-            "files": files,
-            "device": device.value,
-            "beam": beam,
-            "wanted": wanted,
-        }
-        found = command.run_seeds(named, **settings) if seeds else command.run(named[0] if named else None, **settings)
-    if as_json:
+@taking(Request)
+def evaluate(request: Request) -> None:
+    request.check()
+    found = request.measure()
+    if request.as_json:
         _print_json(found.to_dict())
     else:
-        print(found.to_table(details=details))
-    if faults := found.faults(gate):
+        print(found.to_table(details=request.details))
+    if faults := found.faults(request.gate):
         raise NmtError("; ".join(faults))
 
 
@@ -322,9 +216,7 @@ def lexicon(
     pairs: Annotated[
         int | None, typer.Option("--pairs", min=1, help="Read so many training pairs, drawn at random. Default: all.")
     ] = None,
-    data: Annotated[
-        Path | None, typer.Option("--data", help="The prepared folder, if it is not where it was in training.", metavar="DIR")
-    ] = None,
+    data: DataOption = None,
     device: DeviceOption = Device.auto,
 ) -> None:
     from nmt import lexicon as command

@@ -2,17 +2,17 @@
 
 import json
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal
 
 from nmt import __version__, runs
+from nmt.decoding.scoring import ScoredPair, score_pairs
 from nmt.errors import DataError
 from nmt.evaluation import page, provenance, system
-from nmt.evaluation.findings import Comparison, Evaluation, Other, Seeds
-from nmt.evaluation.forcing import force, mean_loss
+from nmt.evaluation.findings import Comparison, Evaluation, Other, Seeds, Unequal
 from nmt.evaluation.inspection import inspect, leaks, look_for
 from nmt.evaluation.system import System
 from nmt.files import write_text
@@ -28,6 +28,7 @@ from nmt.training.journal import Journal
 BOOTSTRAP = 1000  # resamples for the confidence intervals
 HISTORY = "history.jsonl"
 MEASURED = ("scores", "lowercase_scores", "tokenized_scores", "loss", "perplexity", "comparison")  # what the history keeps
+SUSPICIOUS = 100  # outputs that look tokenised; sacrebleu's own limit
 CHANGES = 10  # sentences that differ most from another system's, in either direction
 
 
@@ -68,30 +69,33 @@ class Files:
 
 
 def run(
-    folder: Path | None = None,
+    folder: Path | Sequence[Path] | None = None,
     *,
     split: Literal["dev", "test"] = "test",
     prepared: Path | None = None,
     files: Files | None = None,
     device: DeviceName = "auto",
-    beam: int | None = None,
+    overrides: Sequence[str] = (),
     wanted: Wanted = Wanted(),
 ) -> Evaluation:
     """Translate a split of the run's prepared data and score it; translations and scores are kept in the run's `evaluation/`.
 
     Args:
+        folder: a run, or one of its checkpoints (default: the run trained last); several are an ensemble, scored on the data of the
+            first and kept there.
         prepared: where the prepared data is now, if it was moved.
         files: sources and references to score on in place of the split.
+        overrides: `decoding.key=value`, in place of the run's configuration; also of the run that is compared with.
 
     Raises:
-        CheckpointError: there is no run, or it cannot be read.
+        CheckpointError: there is no run, or it cannot be read; or the vocabularies of an ensemble differ.
+        ConfigError: an override is not of decoding, or not possible.
         DataError: what is to be scored on is not there, or not what the run was trained on.
     """
     wanted = replace(wanted, metrics=list(dict.fromkeys(map(known_name, wanted.metrics))))
-    folder = runs.find(folder)
-    text = _read_split(folder, prepared, split) if files is None else _read_parallel(files)
-    one = system.load(folder, device=device, beam=beam)
-    other = None if wanted.other is None else _load_other(wanted.other, text, device, beam)
+    one = system.load([folder] if isinstance(folder, Path) else folder or (), device=device, overrides=overrides)
+    text = _read_split(one, prepared, split) if files is None else _read_parallel(files)
+    other = None if wanted.other is None else _load_other(wanted.other, text, one, device, overrides)
     gold = None if wanted.alignments is None else read_gold(wanted.alignments, len(text))
     translations = one.translate(text)
     outputs = [translation.text for translation in translations]
@@ -99,21 +103,23 @@ def run(
     evaluation = _score(one.describe(text), text, outputs, facts, replace(wanted, lowercase=wanted.lowercase or one.lowercase))
     if wanted.tokenized:
         evaluation = replace(evaluation, tokenized=_score_words(one, evaluation))
-    if other is not None:
-        evaluation = _compare(evaluation, other())
-    detailed = wanted.details or wanted.report is not None or gold is not None
     seen = _look_for(text, one, prepared)
-    forced = force(one.translator, text.sources or [], text.references[0], free=detailed)
+    if other is not None:
+        evaluation = _compare(evaluation, _translate(other, text, one, seen) if isinstance(other, System) else other, seen)
+    detailed = wanted.details or wanted.report is not None or gold is not None
+    pairs = list(zip(text.sources or [], text.references[0], strict=True))
+    led = score_pairs(one.translator, pairs)
+    free = score_pairs(one.translator, pairs, free=True) if detailed else []
     evaluation = replace(
         evaluation,
-        loss=mean_loss(forced),
+        loss=_mean_loss(led),
         leaks=None if seen is None else leaks(seen, text, outputs, wanted.metrics),
-        details=inspect(text, one, translations, forced, seen, gold) if detailed else None,
+        details=inspect(text, one, translations, led, free, seen, gold) if detailed else None,
     )
     place = split if files is None else f"{files.first.stem}-{text.digest[:8]}"
-    _keep(folder / "evaluation" / f"{place}-{one.checkpoint.name}-beam-{one.translator.options.beam}", evaluation)
+    _keep(one.folders[0] / "evaluation" / f"{place}-{one.name}", evaluation)
     if wanted.report is not None:
-        page.write(evaluation, wanted.report, folder, translations)
+        page.write(evaluation, wanted.report, one.folders, translations)
     return evaluation
 
 
@@ -155,9 +161,9 @@ def run_files(hypotheses: Path, references: Sequence[Path], *, columns: int = 1,
     return evaluation
 
 
-def _read_split(folder: Path, prepared: Path | None, split: str) -> Aligned:
-    prepared = prepared or runs.load_config(folder).prepared_folder
-    runs.check_data(folder, prepared)
+def _read_split(one: System, prepared: Path | None, split: str) -> Aligned:
+    prepared = prepared or one.config.prepared_folder
+    runs.check_data(one.folders[0], prepared)
     return read_split(prepared, split)
 
 
@@ -166,19 +172,42 @@ def _read_parallel(files: Files) -> Aligned:
     return Aligned(str(files.first), sources, references)
 
 
-def _look_for(text: Aligned, one: System, prepared: Path | None) -> Seen | None:
-    """What the training data has of the text; None where it is not there any more, for text that comes from elsewhere."""
-    prepared = prepared or one.config.prepared_folder
+def _look_for(text: Aligned, one: System, prepared: Path | None, *, is_other: bool = False) -> Seen | None:
+    """What the data that it was trained on has of the text; None where that is not there any more."""
     try:
-        runs.check_data(one.folder, prepared)
-        return look_for(text, one, prepared)
+        return look_for(text, one, _training_data(one, prepared))
     except DataError as error:
-        print(f"nmt: not looked for in the training data ({error}); --data names it", file=sys.stderr)
+        whose, how = (f" of {one.folders[0]}", "") if is_other else ("", "; --data names it")
+        print(f"nmt: not looked for in the training data{whose} ({error}){how}", file=sys.stderr)
         return None
+
+
+def _training_data(one: System, prepared: Path | None) -> list[Path]:
+    """The prepared data of its members, each once; `prepared`, if it is given, is that of the first. Raises: DataError."""
+    found: dict[str, Path] = {}
+    for run, content in zip(one.folders, one.contents, strict=True):
+        if content not in found:
+            found[content] = prepared if prepared and not found else runs.load_config(run).prepared_folder
+            runs.check_data(run, found[content])
+    return [*found.values()]
+
+
+def _mean_loss(led: Sequence[ScoredPair]) -> float:
+    """Nats per token."""
+    return -sum(one.log_prob for one in led) / sum(len(one.token_log_probs) for one in led)
 
 
 def _facts(text: Aligned) -> dict[str, Any]:
     return {"sentences": len(text), "text_sha256": text.digest, "version": __version__}
+
+
+def _say_if_tokenized(outputs: Sequence[str], wanted: Wanted) -> None:
+    parted = sum(output.endswith(" .") for output in outputs)
+    if parted >= SUSPICIOUS and not wanted.tokenized:
+        print(
+            f"nmt: {parted:,} outputs end in ' .', as tokenised text does; the scores are meant for text as it is written",
+            file=sys.stderr,
+        )
 
 
 def _score(subject: str, text: Aligned, outputs: list[str], facts: dict[str, Any], wanted: Wanted) -> Evaluation:
@@ -186,12 +215,13 @@ def _score(subject: str, text: Aligned, outputs: list[str], facts: dict[str, Any
         score(outputs, text.references, wanted.metrics, lowercase=lowercase, bootstrap=BOOTSTRAP) if needed else []
         for lowercase, needed in ((False, True), (True, wanted.lowercase))
     )
+    _say_if_tokenized(outputs, wanted)
     return Evaluation(subject, text, outputs, facts, scores, uncased)
 
 
 def _score_words(one: System, evaluation: Evaluation) -> Score:
     """BLEU of words as spaCy's rules part them, whatever tokens the model writes."""
-    words = load_tokenizer(TokenizerConfig(kind="words"), one.config.data.tgt_language, "tgt", one.folder)
+    words = load_tokenizer(TokenizerConfig(kind="words"), one.config.data.tgt_language, "tgt", one.folders[0])
 
     def part(texts: Sequence[str]) -> list[str]:
         return [" ".join(token.removeprefix(JOINER) for token in tokens) for tokens in words.split_all(texts)]
@@ -200,26 +230,55 @@ def _score_words(one: System, evaluation: Evaluation) -> Score:
     return score_tokenized(part(evaluation.outputs), references, words.signature, bootstrap=BOOTSTRAP)
 
 
-def _load_other(path: Path, text: Aligned, device: DeviceName, beam: int | None) -> Callable[[], Other]:
-    """What is compared with, read at once, so that a fault shows early; translated when it is called."""
+def _load_other(path: Path, text: Aligned, one: System, device: DeviceName, overrides: Sequence[str]) -> System | Other:
+    """What is compared with, read before anything is translated, so that a fault shows early."""
     if not path.is_dir():
-        read = _read_other(path, text)
-        return lambda: read
-    other = system.load(path, device=device, beam=beam)
-    return lambda: Other(other.describe(text), [one.text for one in other.translate(text)], other.facts())
+        return _read_other(path, text)
+    other = system.load([path], device=device, overrides=overrides)
+    ours, theirs = ("-".join(each.languages) for each in (one, other))
+    if ours != theirs:
+        raise DataError(f"{path}: translates {theirs}, and {one.folders[0]} {ours}; only systems of one direction are compared")
+    return other
+
+
+def _translate(other: System, text: Aligned, one: System, seen: Seen | None) -> Other:
+    """What it makes of the text, and what its training data has of it: `seen`, if `one` has the same."""
+    outputs = [its.text for its in other.translate(text)]
+    known = seen if {*other.contents} == {*one.contents} else _look_for(text, other, None, is_other=True)
+    return Other(other.describe(text), outputs, other.facts(), known)
 
 
 def _read_other(path: Path, text: Aligned) -> Other:
     lines = read_text(path)
     if len(lines) != len(text):
         raise DataError(f"{path} has {len(lines)} lines, but there are {len(text)} sentences to compare")
+    _check_kept(path, text)
     return Other(str(path), lines, {"hypotheses": str(path), "provenance": {"hypotheses_sha256": provenance.of_lines(lines)}})
 
 
-def _compare(evaluation: Evaluation, other: Other) -> Evaluation:
+def _check_kept(path: Path, text: Aligned) -> None:
+    """Raises: DataError if they were kept by an evaluation, and what it has written beside them says: of other sentences."""
+    try:
+        kept = json.loads(path.with_suffix(".json").read_bytes()).get("text_sha256", text.digest)
+    except (OSError, ValueError, AttributeError):
+        return
+    if text.sources is not None and kept != text.digest:
+        raise DataError(f"{path}: are translations of other sentences than {text.name}, as {path.with_suffix('.json')} says")
+
+
+def _compare(evaluation: Evaluation, other: Other, seen: Seen | None = None) -> Evaluation:
+    """Also without what either was trained on, where they were not trained on the same; `seen` is of the evaluation."""
     references, ours = evaluation.text.references, evaluation.outputs
-    differences = compare(ours, other.outputs, references, [score.name for score in evaluation.scores])
-    return replace(evaluation, comparison=Comparison(other, differences, changes(ours, other.outputs, references, CHANGES)))
+    metrics = [score.name for score in evaluation.scores]
+    differences = compare(ours, other.outputs, references, metrics)
+    unequal = None
+    if other.seen is not None and other.seen is not seen:
+        clean = [] if seen is None else sorted({*other.seen.clean} & {*seen.clean})
+        one, two, *streams = ([texts[i] for i in clean] for texts in (ours, other.outputs, *references))
+        without = compare(one, two, streams, metrics) if 0 < len(clean) < len(ours) else []
+        unequal = Unequal(sum(other.seen.exact), sum(other.seen.near), len(clean), without)
+    most = changes(ours, other.outputs, references, CHANGES)
+    return replace(evaluation, comparison=Comparison(other, differences, most, unequal))
 
 
 def _keep(stem: Path, evaluation: Evaluation) -> None:

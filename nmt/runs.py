@@ -177,8 +177,13 @@ def load_translator(
     """
     given: list[Path | None] = [folder] if folder is None or isinstance(folder, Path) else [*folder] or [None]
     members = [find_member(path) for path in given] if checkpoint is None else [(find(given[0]), checkpoint)]
+    return load_members(members, device=device, overrides=[*overrides, *([] if beam is None else [f"decoding.beam={beam}"])])
+
+
+def load_members(members: Sequence[tuple[Path, Path]], *, device: DeviceName = "auto", overrides: Sequence[str] = ()) -> Translator:
+    """As `load_translator`, of runs and their checkpoints as `find_member` has found them."""
     run = members[0][0]
-    config = load_config(run, [*overrides, *([] if beam is None else [f"decoding.beam={beam}"])])
+    config = load_config(run, overrides)
     for other, _ in members[1:]:
         _check_alike(run, other)
     decoding, place = config.decoding, pick_device(device)

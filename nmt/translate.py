@@ -194,7 +194,7 @@ def score_lines(scored: Iterable[Scored], source: Source, *, as_json: bool) -> I
         n_pairs, n_tokens, log_prob = n_pairs + 1, n_tokens + len(pair.token_log_probs), log_prob + pair.log_prob
         figures = {"log_prob": pair.log_prob, "n_tokens": len(pair.token_log_probs), "perplexity": pair.perplexity}
         if as_json:
-            yield json.dumps({**asdict(pair), **figures, "warnings": one.doubts}, ensure_ascii=False)
+            yield json.dumps({**_pair_to_dict(pair), **figures, "warnings": one.doubts}, ensure_ascii=False)
         else:
             yield f"{pair.log_prob:.4f}\t{len(pair.token_log_probs)}\t{pair.perplexity:.4f}"
     if not n_pairs:
@@ -205,6 +205,17 @@ def score_lines(scored: Iterable[Scored], source: Source, *, as_json: bool) -> I
     else:
         pairs = f"{n_pairs:,} {source.unit}{'s' if n_pairs > 1 else ''}"
         print(f"{pairs}: log-probability {log_prob:.4f}, {n_tokens:,} tokens, perplexity {whole:.4f}", file=sys.stderr)
+
+
+def _pair_to_dict(pair: ScoredPair) -> dict[str, Any]:
+    return {
+        "source": pair.source,
+        "text": pair.text,
+        "tokens": pair.tokens,
+        "unknown": pair.unknown,
+        "token_log_probs": pair.token_log_probs,
+        "src_cut": pair.src_cut,
+    }
 
 
 def draw_attention(answers: Iterable[Answer], path: Path) -> Iterator[Answer]:

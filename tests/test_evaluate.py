@@ -171,6 +171,106 @@ def test_seeds(nmt: Run, run: Path, folder: Path) -> None:
     assert failed.err == f"nmt: BLEU {row['score']:.2f} is below 101, by {101 - row['score']:.2f}\n"
 
 
+def test_an_ensemble_names_all_of_its_members(nmt: Run, run: Path, folder: Path) -> None:
+    value = read(nmt("evaluate", "--ensemble", run, folder / "other", "--metric", "BLEU", "--details", "--json"))
+    members = value["provenance"]["members"]
+    assert [one["run"] for one in members] == [str(run), str(folder / "other")]
+    for one in members:
+        weights = Path(one["run"]) / "checkpoints" / one["model"]["checkpoint"] / "model.safetensors"
+        assert one["model"]["sha256"] == hashlib.sha256(weights.read_bytes()).hexdigest()
+    assert "attention_by_position" in value["breakdown"]
+    (line,) = (json.loads(line) for line in (run / "evaluation" / "history.jsonl").read_text(encoding="utf-8").splitlines())
+    assert line["provenance"]["members"] == members
+    table = nmt("evaluate", run, folder / "other", "--ensemble", "--metric", "BLEU").out
+    assert table.startswith(f"{run} + {folder / 'other'}, steps 60 + 60, test split, 40 sentences, beam 5\n")
+
+
+def test_an_ensemble_is_scored_as_it_translates(nmt: Run, run: Path, folder: Path) -> None:
+    together = read(nmt("evaluate", "--ensemble", run, folder / "other", "--json"))
+    outputs = [one.text for one in package.load(run, folder / "other").translate(read_lines(folder / "prepared", "test", "src"))]
+    (kept,) = (run / "evaluation").glob("test-ensemble-of-2-beam-5-*.txt")
+    assert kept.read_text(encoding="utf-8").splitlines() == outputs
+    alone = [read(nmt("evaluate", one, "--json"))["loss"] for one in (run, folder / "other")]
+    assert together["loss"] < np.mean(alone)  # Jensen: the log of the mean is above the mean of the logs
+
+
+def test_other_settings_are_named_and_kept_apart(nmt: Run, run: Path) -> None:
+    words = ["evaluate", run, "--metric", "BLEU", "--json"]
+    plain = read(nmt(*words))
+    assert plain["overrides"] == {}
+    penalty = ["--set", "decoding.length_penalty=0.3"]
+    changed = read(nmt(*words, "--beam", 2, *penalty))
+    assert changed["overrides"] == {"decoding.beam": 2, "decoding.length_penalty": 0.3}
+    read(nmt(*words, "--set", "decoding.beam=2"))
+    read(nmt(*words, "--set", "decoding.beam=2", "--set", "decoding.length_penalty=0.4"))
+    names = sorted(path.name for path in (run / "evaluation").glob("*.json"))
+    assert names[-2:] == ["test-step-00000060-beam-2.json", "test-step-00000060-beam-5.json"]
+    assert len(names) == 4
+    lines = [json.loads(line) for line in (run / "evaluation" / "history.jsonl").read_text(encoding="utf-8").splitlines()]
+    assert [len(line["overrides"]) for line in lines] == [0, 2, 1, 2]
+    said = nmt("evaluate", run, "--metric", "BLEU", *penalty).out
+    assert ", beam 5, decoding.length_penalty=0.3\n" in said
+    failed = nmt("evaluate", run, "--set", "model.dropout=0.5")
+    assert (failed.status, failed.err) == (1, "nmt: --set model.dropout=0.5: a trained run takes decoding.KEY=VALUE alone\n")
+
+
+def test_one_of_the_checkpoints_of_a_run(nmt: Run, run: Path) -> None:
+    checkpoint = run / "checkpoints" / "step-00000060"
+    assert read(nmt("evaluate", checkpoint, "--json"))["scores"] == read(nmt("evaluate", run, "--json"))["scores"]
+    assert len([*(run / "evaluation").glob("*.txt")]) == 1
+
+
+@pytest.fixture(scope="module")
+def elsewhere(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run on the same pairs, split otherwise: it was trained on much of what the other is tested on."""
+    place = tmp_path_factory.mktemp("elsewhere")
+    split = {"dev": 20, "test": 40, "seed": 5}
+    return toy.train(place, data={"split": split, "prepared": str(place / "prepared")}, training={"max_steps": 1})
+
+
+def test_what_the_other_was_trained_on_is_told(nmt: Run, run: Path, elsewhere: Path, folder: Path) -> None:
+    held = {text for split in ("dev", "test") for text in read_lines(elsewhere.parent / "prepared", split, "src")}
+    sources = read_lines(folder / "prepared", "test", "src")
+    words = ["evaluate", run, "--compare", elsewhere, "--metric", "BLEU"]
+    found = read(nmt(*words, "--json"))["comparison"]["leaks_of_other"]
+    assert found["exact"] == sum(source not in held for source in sources) > 0
+    assert found["clean"] <= len(sources) - found["exact"]
+    table = nmt(*words).out
+    assert f"in the training data of the other: {found['exact']} sentences, and {found['near']} nearly so" in table
+    if found["clean"]:
+        assert [one["metric"] for one in found["differences_without"]] == ["BLEU"]
+        assert f"on the {found['clean']} sentences that neither was trained on" in table
+    same = read(nmt("evaluate", run, "--compare", folder / "other", "--metric", "BLEU", "--json"))["comparison"]
+    assert "leaks_of_other" not in same
+
+
+def test_training_data_of_the_other_that_is_gone(nmt: Run, run: Path, elsewhere: Path, tmp_path: Path) -> None:
+    moved = shutil.copytree(elsewhere, tmp_path / "moved")
+    config = (moved / "config.yaml").read_text(encoding="utf-8")
+    nowhere = tmp_path / "nowhere"
+    (moved / "config.yaml").write_text(config.replace(str(elsewhere.parent / "prepared"), str(nowhere)), encoding="utf-8")
+    result = nmt("evaluate", run, "--compare", moved, "--metric", "BLEU")
+    assert result.status == 0
+    missing = f"{nowhere}: no prepared data here; run `nmt prepare -c ...` first"
+    assert result.err == f"nmt: not looked for in the training data of {moved} ({missing})\n"
+
+
+def test_other_directions_and_other_sentences_are_not_compared(nmt: Run, run: Path, tmp_path: Path) -> None:
+    other = shutil.copytree(run, tmp_path / "other")
+    config = (other / "config.yaml").read_text(encoding="utf-8")
+    (other / "config.yaml").write_text(config.replace("direction: en-de", "direction: de-en"), encoding="utf-8")
+    failed = nmt("evaluate", run, "--compare", other)
+    assert (failed.status, failed.out) == (1, "")
+    assert failed.err == f"nmt: {other}: translates de-en, and {run} en-de; only systems of one direction are compared\n"
+    assert nmt("evaluate", run, "--metric", "BLEU").status == 0
+    (kept,) = (run / "evaluation").glob("test-*.txt")
+    beside = kept.with_suffix(".json")
+    beside.write_text(json.dumps({**json.loads(beside.read_bytes()), "text_sha256": "0" * 64}), encoding="utf-8")
+    failed = nmt("evaluate", run, "--compare", kept)
+    assert (failed.status, failed.out) == (1, "")
+    assert failed.err == f"nmt: {kept}: are translations of other sentences than test split, as {beside} says\n"
+
+
 def test_a_run_on_other_text_with_several_references(nmt: Run, run: Path, tmp_path: Path) -> None:
     sources = write(tmp_path / "news.en", "The dog sees the tree.", "The man knows the king.")
     references = write(
@@ -204,12 +304,20 @@ def test_tokenised_scores_are_apart_and_say_so(nmt: Run, run: Path, tmp_path: Pa
 def test_tokenised_text_has_its_punctuation_apart(run: Path, folder: Path) -> None:
     """Of outputs that lack only the full stop, all words are right: untokenised, the last word of each would be wrong."""
     references = [line.removesuffix(".") for line in read_lines(folder / "prepared", "test", "tgt")]
-    one = system.load(run)
+    one = system.load([run])
     text = read_split(folder / "prepared", "test")
     found = Evaluation("", text, references, {}, [], [])
     brevity = exp(1 - 1 / np.mean([len(line.split()) / (len(line.split()) + 1) for line in references]))
     tokenised = evaluate._score_words(one, found)
     assert tokenised.value == pytest.approx(100 * brevity, rel=0.05)
+
+
+def test_text_that_looks_tokenised_is_told_once(nmt: Run, tmp_path: Path) -> None:
+    hypotheses, references = (write(tmp_path / name, *["Der Hund sieht ihn ."] * 120, "Ja.") for name in "hr")
+    words = ["evaluate", "--hypotheses", hypotheses, "--references", references, "--metric", "BLEU"]
+    said = "nmt: 120 outputs end in ' .', as tokenised text does; the scores are meant for text as it is written\n"
+    assert nmt(*words, "--compare", references).err == said
+    assert nmt(*words, "--tokenized").err == ""
 
 
 def test_ignoring_case(nmt: Run, run: Path) -> None:
@@ -262,6 +370,9 @@ def test_what_cannot_be_scored_writes_nothing_over(nmt: Run, run: Path, tmp_path
     [
         ["a", "b"],
         ["--runs", "a"],
+        ["--ensemble", "a"],
+        ["--ensemble", "--runs", "a", "b"],
+        ["--hypotheses", "h", "--references", "r", "--set", "decoding.beam=2"],
         ["--runs", "a", "b", "--not-worse-than", "c"],
         ["--runs", "a", "b", "--report", "c"],
         ["a", "--sources", "s"],

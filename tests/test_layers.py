@@ -26,6 +26,8 @@ LAYERS = [
     {"evaluation"},
     {"average", "forecast"},
     {"prepare", "train", "translate", "evaluate", "lexicon", "selftest"},
+    {"options"},
+    {"request"},
     {"cli"},
     {"__main__"},
 ]
@@ -34,7 +36,7 @@ LEVEL = {part: level for level, parts in enumerate(LAYERS) for part in parts}
 # Everything up to text is useful, and quick to start, without torch; batches are the one place where ids become tensors.
 WITHOUT_TORCH = [
     PACKAGE / "__init__.py",
-    *(PACKAGE / f"{name}.py" for name in ("errors", "files", "faults", "yaml_text", "sections", "config")),
+    *(PACKAGE / f"{name}.py" for name in ("errors", "files", "faults", "yaml_text", "sections", "config", "options", "request")),
     *(PACKAGE / "report").rglob("*.py"),
 ]
 WITHOUT_TORCH += [path for path in (PACKAGE / "text").rglob("*.py") if path.name != "batching.py"]

@@ -4,7 +4,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import exp
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
@@ -17,6 +19,8 @@ from nmt.text.vocabulary import SOS, UNK
 
 MOST_TOKENS = 1 << 13  # of a batch on its longer side, with padding
 
+Floats = NDArray[np.float32]
+
 
 @dataclass(frozen=True)
 class ScoredPair:
@@ -24,17 +28,21 @@ class ScoredPair:
 
     Attributes:
         source, text: raw.
-        tokens: T - 1 of them, unknown ones as they are written; the model reads and writes <eos> after them.
+        src_tokens: S - 1 of them, as far as they are read. tokens: T - 1 of them, unknown ones as they are written. The model reads
+            and writes <eos> after them.
         unknown: places of the tokens that are not in the vocabulary: it is <unk> that is scored there.
         token_log_probs: T, in nats, the last that of <eos>.
+        attention: [T, S], where the model looked meanwhile.
         src_cut: whether the source was longer than decoding.max_source_tokens: what stands beyond was not read.
     """
 
     source: str
     text: str
+    src_tokens: tuple[str, ...]
     tokens: tuple[str, ...]
     unknown: tuple[int, ...]
     token_log_probs: tuple[float, ...]
+    attention: Floats
     src_cut: bool = False
 
     @property
@@ -53,58 +61,70 @@ def perplexity(log_prob: float, n_tokens: int) -> float:
     return exp(-log_prob / n_tokens)
 
 
-def score_pairs(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[ScoredPair]:
-    """Each (source, translation), in the same order, whatever is scored with it. A source is cut where the translator cuts it."""
+def score_pairs(translator: Translator, pairs: Sequence[tuple[str, str]], *, free: bool = False) -> list[ScoredPair]:
+    """Each (source, translation), in the same order, whatever is scored with it. A source is cut where the translator cuts it.
+
+    Args:
+        free: as in `score_batch`.
+    """
     longest = translator.options.max_source_tokens
     sources = translator.src_tokenizer.split_all([source for source, _ in pairs])
+    read = [tokens[:longest] for tokens in sources]
     outputs = translator.tgt_tokenizer.split_all([text for _, text in pairs])
-    src = [translator.src_vocabulary.ids(tokens[:longest]) for tokens in sources]
+    src = [translator.src_vocabulary.ids(tokens) for tokens in read]
     tgt = [translator.tgt_vocabulary.ids(tokens) for tokens in outputs]
-    log_probs: list[list[float]] = [[] for _ in pairs]
+    found: dict[int, ScoredPair] = {}
     for chosen in _plan([(len(ids), len(src[i])) for i, ids in enumerate(tgt)], translator.options.batch):
-        scored = score_batch(translator.model, [src[i] for i in chosen], [tgt[i] for i in chosen])
-        for i, row in zip(chosen, scored, strict=True):
-            log_probs[i] = row
-    return [
-        ScoredPair(
-            source=source,
-            text=text,
-            tokens=tuple(outputs[i]),
-            unknown=tuple(place for place, known in enumerate(tgt[i]) if known == UNK),
-            token_log_probs=tuple(log_probs[i]),
-            src_cut=len(sources[i]) > longest,
-        )
-        for i, (source, text) in enumerate(pairs)
-    ]
+        scored = score_batch(translator.model, [src[i] for i in chosen], [tgt[i] for i in chosen], free=free)
+        for i, (log_probs, attention) in zip(chosen, scored, strict=True):
+            found[i] = ScoredPair(
+                *pairs[i],
+                src_tokens=tuple(read[i]),
+                tokens=tuple(outputs[i]),
+                unknown=tuple(place for place, known in enumerate(tgt[i]) if known == UNK),
+                token_log_probs=tuple(log_probs),
+                attention=attention,
+                src_cut=len(sources[i]) > longest,
+            )
+    return [found[i] for i in range(len(pairs))]
 
 
 @torch.inference_mode()
-def score_batch(model: Seq2Seq | Ensemble, src: Sequence[Sequence[int]], tgt: Sequence[Sequence[int]]) -> list[list[float]]:
-    """Log-probabilities of the tokens of each translation, and of <eos> after them; ids are without special tokens.
+def score_batch(
+    model: Seq2Seq | Ensemble, src: Sequence[Sequence[int]], tgt: Sequence[Sequence[int]], *, free: bool = False
+) -> list[tuple[list[float], Floats]]:
+    """Of each translation the log-probabilities [T] of its tokens and of <eos>, and the attention [T, S].
 
+    Ids are without special tokens.
     The model is in evaluation mode, and steps as it does in search: the numbers are those that search would give.
+
+    Args:
+        free: the token before each is not that of the translation, but what the model itself thought likeliest there, as in
+            Bengio 2015.
     """
     padded, src_lengths = pad_sources(src)
     expected, lengths = pad_sources(tgt)  # [B, T], <eos> appended on this side too
     padded, expected = padded.to(model.device), expected.to(model.device)
     if isinstance(model, Ensemble):
         memories = model.encode(padded, src_lengths)
-        rows = _force(model, model.start(memories), memories, expected)
+        log_probs, attention = _force(model, model.start(memories), memories, expected, free)
     else:
         memory = model.encode(padded, src_lengths)
-        rows = _force(model, model.start(memory), memory, expected)
-    return [row[:length] for row, length in zip(rows.tolist(), lengths.tolist(), strict=True)]
+        log_probs, attention = _force(model, model.start(memory), memory, expected, free)
+    rows = zip(log_probs.tolist(), attention.float().cpu().numpy(), lengths.tolist(), src_lengths.tolist(), strict=True)
+    return [(row[:length], looked[:length, :src_length].copy()) for row, looked, length, src_length in rows]
 
 
-def _force(model: Model[State, Looked], state: State, memory: Looked, expected: Tensor) -> Tensor:
-    """Log-probabilities of the tokens expected: [B, T] each."""
-    ids, columns = torch.full_like(expected[:, 0], SOS), []
+def _force(model: Model[State, Looked], state: State, memory: Looked, expected: Tensor, free: bool) -> tuple[Tensor, Tensor]:
+    """Log-probabilities of the tokens expected [B, T], and attention [B, T, S]."""
+    ids, columns, looked = torch.full_like(expected[:, 0], SOS), [], []
     for following in expected.unbind(1):
         stepped = model.step(ids, state, memory)
         log_probs = functional.log_softmax(model.scores(stepped.vector), dim=-1)
         columns.append(log_probs.gather(1, following.unsqueeze(1)))
-        state, ids = stepped.state, following
-    return torch.cat(columns, 1)
+        looked.append(stepped.attention)
+        state, ids = stepped.state, log_probs.argmax(1) if free else following
+    return torch.cat(columns, 1), torch.stack(looked, 1)
 
 
 def _plan(lengths: Sequence[tuple[int, int]], batch_size: int) -> Iterator[list[int]]:

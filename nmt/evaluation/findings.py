@@ -7,6 +7,7 @@ from typing import Any
 
 from nmt.report.alignment_error import AlignmentError
 from nmt.report.gate import Gate
+from nmt.report.leaks import Seen
 from nmt.report.scores import Score, format_table
 from nmt.report.significance import Change, Difference, difference_table
 from nmt.report.table import Table
@@ -19,20 +20,64 @@ LISTED = 10  # sentences of a kind that are listed by number on the screen
 
 @dataclass(frozen=True)
 class Other:
-    """Another system: in words, its translations of the same sentences, and where they come from."""
+    """Another system: in words, its translations of the same sentences, and where they come from.
+
+    seen: what its training data has of the sentences, if that is known.
+    """
 
     subject: str
     outputs: list[str]
     facts: dict[str, Any]
+    seen: Seen | None = None
+
+
+@dataclass(frozen=True)
+class Unequal:
+    """Two systems that were not trained on the same.
+
+    Attributes:
+        exact, near: how many sentences the other's training data has, and nearly has.
+        clean: how many neither has; 0 too where it is not known. differences: by metric, on these alone, if not all are clean.
+    """
+
+    exact: int
+    near: int
+    clean: int
+    differences: list[Difference]
+
+    def __str__(self) -> str:
+        return f"in the training data of the other: {self.exact:,} sentences, and {self.near:,} nearly so"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, as JSON knows them."""
+        differences = [one.to_dict() for one in self.differences]
+        return {"exact": self.exact, "near": self.near, "clean": self.clean, "differences_without": differences}
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """With another system. differences: by metric. changes: the sentences that differ most."""
+    """With another system.
+
+    differences: by metric. changes: the sentences that differ most. unequal: if it is known to be trained on other data.
+    """
 
     other: Other
     differences: list[Difference]
     changes: list[Change]
+    unequal: Unequal | None = None
+
+    @property
+    def remarks(self) -> list[str]:
+        """What else is to be known of it, a line each."""
+        return [] if self.unequal is None else [str(self.unequal)]
+
+    def tables(self) -> list[Table]:
+        """The differences, then those without what either was trained on."""
+        tables = [difference_table(self.differences)]
+        if self.unequal is not None and self.unequal.differences:
+            note = f"on the {self.unequal.clean:,} sentences that neither was trained on"
+            tables.append(replace(difference_table(self.unequal.differences), note=note))
+        return tables
 
 
 @dataclass(frozen=True)
@@ -176,6 +221,7 @@ class Evaluation:
         return {
             "other": comparison.other.facts,
             "differences": [one.to_dict() for one in comparison.differences],
+            **({} if comparison.unequal is None else {"leaks_of_other": comparison.unequal.to_dict()}),
             "sentences": [self.changed(comparison, change) for change in comparison.changes],
         }
 
@@ -186,7 +232,7 @@ class Evaluation:
     def _comparison_lines(self, comparison: Comparison) -> list[str]:
         gained = [change for change in comparison.changes if change.gain > 0]
         lost = [change for change in comparison.changes if change.gain < 0]
-        lines = [f"against {comparison.other.subject}", difference_table(comparison.differences).to_text()]
+        lines = [f"against {comparison.other.subject}", *comparison.remarks, *(table.to_text() for table in comparison.tables())]
         for change in [*gained[:CHANGES_SHOWN], *lost[:CHANGES_SHOWN]]:
             row = self.changed(comparison, change)
             lines += [f"chrF {change.gain:+.1f}", *_lines(row)]

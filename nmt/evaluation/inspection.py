@@ -1,35 +1,44 @@
 """A closer look at what a run has translated: leaks, scores by group, attention, exposure bias."""
 
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
+import numpy as np
+
 from nmt.decoding.alignment import align
+from nmt.decoding.scoring import ScoredPair
 from nmt.decoding.translation import Translation
 from nmt.evaluation.findings import Details, Leaks
-from nmt.evaluation.forcing import Forced
 from nmt.evaluation.system import System
 from nmt.report import breakdown, diagnostics
 from nmt.report.alignment_error import Gold, Links, alignment_error, check_links
 from nmt.report.breakdown import Scored
-from nmt.report.leaks import Seen, scan
+from nmt.report.leaks import Seen, scan, words
 from nmt.report.scores import score
 from nmt.report.table import Table
 from nmt.text.aligned import Aligned
 from nmt.text.corpus import Corpus
 from nmt.text.restoring import forms, restore
+from nmt.text.vocabulary import SPECIALS, UNK
 
 EXTREMES = 10  # sentences of best, and of worst chrF
 
 
-def look_for(text: Aligned, system: System, prepared: Path) -> Seen:
+def look_for(text: Aligned, system: System, prepared: Sequence[Path]) -> Seen:
     """What of `text` is in the data that the system was trained on. Raises: DataError if that is damaged."""
-    translator, corpus = system.translator, Corpus.load(prepared, "train")
+    translator = system.translator
     src, tgt = (
         (translator.src_tokenizer, translator.src_vocabulary),
         (translator.tgt_tokenizer, translator.tgt_vocabulary),
     )
-    training = zip(restore(corpus.src, *src), restore(corpus.tgt, *tgt), strict=True)
-    return scan(training, forms(text.sources or [], *src), forms(text.references[0], *tgt))
+    corpora = [Corpus.load(folder, "train") for folder in prepared]
+    training = chain.from_iterable(zip(restore(one.src, *src), restore(one.tgt, *tgt), strict=True) for one in corpora)
+    seen = scan(training, forms(text.sources or [], *src), forms(text.references[0], *tgt))
+    for counts in (seen.src_counts, seen.tgt_counts):
+        for word in words(SPECIALS[UNK]):  # stands for many, each of them rare
+            del counts[word]
+    return seen
 
 
 def leaks(seen: Seen, text: Aligned, outputs: Sequence[str], metrics: Sequence[str]) -> Leaks:
@@ -44,14 +53,15 @@ def inspect(
     text: Aligned,
     system: System,
     translations: Sequence[Translation],
-    forced: Sequence[Forced],
+    led: Sequence[ScoredPair],
+    free: Sequence[ScoredPair],
     seen: Seen | None,
     gold: Sequence[Gold] | None = None,
 ) -> Details:
     """All that the scores do not say.
 
     Args:
-        forced: the references, with what the model makes of them when it runs free.
+        led: the references, the model being led through them. free: the same, fed its own output.
         seen: what of the text was in the training data, if that is known. gold: alignments by hand.
     """
     outputs, complete = [one.text for one in translations], [one.complete for one in translations]
@@ -61,12 +71,12 @@ def inspect(
         tables += [breakdown.by_rarest_word(scored, seen.src_counts), breakdown.by_frequency(scored, seen.tgt_counts)]
         tables.append(breakdown.by_seen(scored, seen))
     tables += _attention_tables(translations)
-    tables.append(diagnostics.exposure([one.losses for one in forced], [one.free for one in forced if one.free is not None]))
+    tables.append(diagnostics.exposure(*([-np.array(one.token_log_probs) for one in scored] for scored in (led, free))))
     best, worst = breakdown.extremes(scored, EXTREMES)
     error = None
     if gold is not None:
         check_links(gold, text.sources or [], text.references[0])
-        error = alignment_error(_links(text, forced, system), gold)
+        error = alignment_error(_links(led, system), gold)
     return Details(tables, breakdown.faults(scored), best, worst, error)
 
 
@@ -83,11 +93,8 @@ def _attention_tables(translations: Sequence[Translation]) -> list[Table]:
     ]
 
 
-def _links(text: Aligned, forced: Sequence[Forced], system: System) -> list[Links]:
-    """Where the words of the references looked, the model being led through them."""
+def _links(led: Sequence[ScoredPair], system: System) -> list[Links]:
+    """Where the words of the references looked."""
     tokenizers = system.translator.src_tokenizer, system.translator.tgt_tokenizer
-    led = [
-        Translation(source, reference, one.src_tokens, one.tokens, attention=one.attention)
-        for source, reference, one in zip(text.sources or [], text.references[0], forced, strict=True)
-    ]
-    return [frozenset(align(one, tokenizers)) for one in led]
+    looked = [Translation(one.source, one.text, one.src_tokens, one.tokens, attention=one.attention) for one in led]
+    return [frozenset(align(one, tokenizers)) for one in looked]

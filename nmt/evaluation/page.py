@@ -13,7 +13,6 @@ from nmt.files import write_text
 from nmt.report import curves
 from nmt.report.fragments import paragraphs_fragment, picture_fragment, scores_fragment, sentences_fragment, table_fragment
 from nmt.report.page import attention_figure, page
-from nmt.report.significance import difference_table
 from nmt.report.table import Table
 from nmt.training.journal import Journal
 from nmt.validation import spread
@@ -24,11 +23,11 @@ N_SPREAD, N_EXTREMES = 6, 3  # sentences whose attention is shown: short, middli
 Sections = list[tuple[str, str]]
 
 
-def write(evaluation: Evaluation, folder: Path, run: Path | None = None, translations: Sequence[Translation] = ()) -> None:
+def write(evaluation: Evaluation, folder: Path, members: Sequence[Path] = (), translations: Sequence[Translation] = ()) -> None:
     """The page, in `folder`, which is made; what stood there before stays until the new page is whole.
 
     Args:
-        run: whose evaluation it is, and its translations; of a file of translations there are none.
+        members: the runs whose evaluation it is, and their translations; of a file of translations there are none.
 
     Raises:
         DataError: it cannot be written.
@@ -36,8 +35,8 @@ def write(evaluation: Evaluation, folder: Path, run: Path | None = None, transla
     sections = _scores(evaluation)
     if evaluation.comparison is not None:
         sections += _comparison(evaluation)
-    if run is not None:
-        sections += _curves(run)
+    for run in dict.fromkeys(members):
+        sections += _curves(run, "Training" if len({*members}) == 1 else f"Training of {run}")
     if evaluation.details is not None:
         sections += _details(evaluation, evaluation.details)
         sections += _attention(evaluation, evaluation.details, translations)
@@ -64,16 +63,16 @@ def _scores(evaluation: Evaluation) -> Sections:
 def _comparison(evaluation: Evaluation) -> Sections:
     comparison = evaluation.comparison
     assert comparison is not None
-    against = paragraphs_fragment([f"Against {comparison.other.subject}."])
+    against = paragraphs_fragment([f"Against {comparison.other.subject}.", *comparison.remarks])
     changed = [evaluation.changed(comparison, change) for change in comparison.changes]
     heading = "Sentences that gained or lost most"
     return [
-        ("Comparison", against + table_fragment(difference_table(comparison.differences))),
+        ("Comparison", "\n".join([against, *map(table_fragment, comparison.tables())])),
         (heading, sentences_fragment(changed)),
     ]
 
 
-def _curves(run: Path) -> Sections:
+def _curves(run: Path, heading: str) -> Sections:
     """Its training; nothing where the run has no journal."""
     events = Journal(run / runs.JOURNAL).read()
     with TemporaryDirectory() as folder:
@@ -81,7 +80,7 @@ def _curves(run: Path) -> Sections:
         curves.draw(events, picture, title=run.name, metric=runs.load_config(run).training.metric)
         if not picture.exists():
             return []
-        return [("Training", picture_fragment(picture.read_bytes(), "Loss, BLEU and learning rate by step of the training"))]
+        return [(heading, picture_fragment(picture.read_bytes(), "Loss, BLEU and learning rate by step of the training"))]
 
 
 def _details(evaluation: Evaluation, details: Details) -> Sections:
@@ -110,5 +109,8 @@ def _flat(values: dict[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
     for key, value in values.items():
         if isinstance(value, dict):
             yield from _flat(value, f"{above}{key}.")
+        elif isinstance(value, list) and value and isinstance(value[0], dict):
+            for number, one in enumerate(value, 1):
+                yield from _flat(one, f"{above}{key}.{number}.")
         elif value is not None:
             yield f"{above}{key}", str(value)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt import __version__
-from nmt.runs import LEXICON
+from nmt.runs import CONFIG, LEXICON
 from nmt.text.corpus import load_manifest
 from nmt.training.checkpoint import MODEL
 
@@ -19,20 +19,21 @@ def of_code() -> dict[str, Any]:
     return {"version": __version__, "sha256": _source_digest(), "libraries": {name: version(name) for name in LIBRARIES}}
 
 
-def of_run(run: Path, checkpoint: Path) -> dict[str, Any]:
-    """Its weights, its configuration, and the data that it was trained on.
+def of_members(members: Sequence[tuple[Path, Path]]) -> dict[str, Any]:
+    """Of a run and its checkpoint, or of several that translate together: weights, configuration, and the data trained on.
 
     Raises:
-        DataError: the run's manifest is missing or damaged.
+        DataError: a run's manifest is missing or damaged.
     """
+    models = [_of_model(*member) for member in members]
+    run, _ = members[0]  # which decodes: of an ensemble it is the first
     return {
-        "model": {
-            "checkpoint": checkpoint.name,
-            "sha256": digest(checkpoint / MODEL),
-            "config_sha256": digest(run / "config.yaml"),
-        },
+        **(
+            models[0]
+            if len(models) == 1
+            else {"members": [{"run": str(of), **one} for (of, _), one in zip(members, models, strict=True)]}
+        ),
         "lexicon_sha256": digest(lexicon) if (lexicon := run / LEXICON).exists() else None,
-        "data": {"content": load_manifest(run)["content"]},
         "code": of_code(),
     }
 
@@ -46,6 +47,17 @@ def digest(path: Path) -> str:
     """SHA-256 of a file."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _of_model(run: Path, checkpoint: Path) -> dict[str, Any]:
+    return {
+        "model": {
+            "checkpoint": checkpoint.name,
+            "sha256": digest(checkpoint / MODEL),
+            "config_sha256": digest(run / CONFIG),
+        },
+        "data": {"content": load_manifest(run)["content"]},
+    }
 
 
 def _source_digest() -> str:

@@ -1,5 +1,8 @@
-"""A run as a system under test: what it makes of the sentences to score on, and where that comes from."""
+"""A run, or several as one, as a system under test: what it makes of the sentences to score on, and where that comes from."""
 
+import hashlib
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,31 +14,71 @@ from nmt.decoding.translator import Translator
 from nmt.evaluation import provenance
 from nmt.sections import DeviceName
 from nmt.text.aligned import Aligned
+from nmt.text.corpus import load_manifest
+from nmt.training.checkpoint import MODEL
+
+BEAM = "decoding.beam"
 
 
 @dataclass(frozen=True)
 class System:
-    """A run with its best checkpoint.
+    """A run with its best checkpoint, or an ensemble of several.
 
     Attributes:
-        step: updates that the checkpoint has seen; of an average, those of the last of its members.
+        members: the run and the checkpoint of each; the first says how they decode.
+        config: of the first.
+        overrides: the keys of decoding that are not as the first is configured, and their values.
     """
 
-    folder: Path
+    members: Sequence[tuple[Path, Path]]
     config: Config
-    checkpoint: Path
-    step: int
+    overrides: dict[str, Any]
     translator: Translator
+
+    @property
+    def folders(self) -> list[Path]:
+        """The runs."""
+        return [run for run, _ in self.members]
+
+    @property
+    def steps(self) -> list[int]:
+        """Updates that each checkpoint has seen; of an average, those of the last of its members."""
+        return [int(checkpoint.name.rpartition("-")[2]) for _, checkpoint in self.members]
+
+    @property
+    def contents(self) -> list[str]:
+        """The hash of the data that each was trained on. Raises: DataError if a manifest is damaged."""
+        return [load_manifest(run)["content"] for run in self.folders]
 
     @property
     def lowercase(self) -> bool:
         """Whether it writes lower-case."""
         return self.config.tokenizer.lowercase
 
+    @property
+    def languages(self) -> tuple[str, str]:
+        """Source and target."""
+        return self.config.data.src_language, self.config.data.tgt_language
+
+    @property
+    def name(self) -> str:
+        """For the file that its translations are kept in: another where anything of it is not as the run has it by itself."""
+        checkpoint = self.members[0][1].name if len(self.members) == 1 else f"ensemble-of-{len(self.members)}"
+        name = f"{checkpoint}-beam-{self.translator.options.beam}"
+        others = {key: value for key, value in self.overrides.items() if key != BEAM}
+        weights = [provenance.digest(checkpoint / MODEL) for _, checkpoint in self.members] if len(self.members) > 1 else []
+        if not others and not weights:
+            return name
+        return f"{name}-{hashlib.sha256(json.dumps([weights, others]).encode()).hexdigest()[:8]}"
+
     def describe(self, text: Aligned) -> str:
         """For the reader, in a line."""
-        step = f"average up to step {self.step}" if self.checkpoint.name.startswith("average-") else f"step {self.step}"
-        return f"{self.folder}, {step}, {text.name}, {len(text):,} sentences, beam {self.translator.options.beam}"
+        step = f"step{'s' if len(self.steps) > 1 else ''} {' + '.join(map(str, self.steps))}"
+        if len(self.members) == 1 and self.members[0][1].name.startswith("average-"):
+            step = f"average up to {step}"
+        others = [f"{key}={_written(value)}" for key, value in self.overrides.items() if key != BEAM]
+        beam = f"beam {self.translator.options.beam}"
+        return ", ".join([" + ".join(map(str, self.folders)), step, text.name, f"{len(text):,} sentences", beam, *others])
 
     def translate(self, text: Aligned) -> list[Translation]:
         """The sources, which must be known."""
@@ -46,24 +89,35 @@ class System:
         """For machines: how it was searched, and the hashes of all it was made of."""
         options = self.translator.options
         return {
-            "run": str(self.folder),
-            "step": self.step,
+            "run": str(self.folders[0]),
+            "step": self.steps[0],
             "beam": options.beam,
             "length_penalty": options.length_penalty,
             "decoding": options.model_dump(mode="json"),
-            "provenance": provenance.of_run(self.folder, self.checkpoint),
+            "overrides": self.overrides,
+            "provenance": provenance.of_members(self.members),
         }
 
 
-def load(folder: Path | None, *, device: DeviceName = "auto", beam: int | None = None) -> System:
-    """A run (default: the one trained last), ready to translate.
+def load(folders: Sequence[Path] = (), *, device: DeviceName = "auto", overrides: Sequence[str] = ()) -> System:
+    """A run, or one of its checkpoints, ready to translate (default: the run trained last); several are an ensemble.
+
+    Args:
+        overrides: `decoding.key=value`, in place of what the run is configured to do.
 
     Raises:
-        CheckpointError: there is no run, or it cannot be read.
+        CheckpointError: a folder holds no run, or one that cannot be read; or the vocabularies of an ensemble differ.
         ConfigError, DataError: the run's configuration, vocabularies or tokenizers are missing or damaged.
+        ConfigError: an override is not of decoding, or not possible.
     """
-    folder = runs.find(folder)
-    checkpoint = runs.find_checkpoint(folder)
-    translator = runs.load_translator(folder, checkpoint=checkpoint, device=device, beam=beam)
-    step = int(checkpoint.name.rpartition("-")[2])
-    return System(folder, runs.load_config(folder), checkpoint, step, translator)
+    members = [runs.find_member(path) for path in folders] or [runs.find_member(None)]
+    translator = runs.load_members(members, device=device, overrides=overrides)
+    config = runs.load_config(members[0][0])
+    own, used = (options.model_dump(mode="json") for options in (config.decoding, translator.options))
+    changed = {f"decoding.{key}": value for key, value in used.items() if value != own[key]}
+    return System(members, config, changed, translator)
+
+
+def _written(value: Any) -> str:
+    """As it is typed after --set."""
+    return value if isinstance(value, str) else json.dumps(value)

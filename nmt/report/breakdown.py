@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from nmt.report.leaks import Seen, words
 from nmt.report.scores import score, score_sentences
@@ -12,6 +12,7 @@ from nmt.text.splitting import sentence_key
 LENGTHS = (5, 10, 15, 20, 30, 40)  # words of the source, up to
 FREQUENCIES = (0, 5, 50, 500, 5000)  # occurrences in the training data, up to
 LONGEST_REPEATED = 4  # words
+UNKNOWN = "0: also the words of the training data that are not in the vocabulary, of which the model has seen no more than <unk>"
 
 
 @dataclass(frozen=True)
@@ -49,7 +50,8 @@ def by_rarest_word(scored: Scored, counts: Mapping[str, int]) -> Table:
     rarest = [min((counts.get(word, 0) for word in words(source)), default=0) for source in scored.sources]
     groups = [_class_of(count, FREQUENCIES) for count in rarest]
     heading = "By the rarest word of the source, in the training data"
-    return _by_group("by_rarest_source_word", heading, "occurrences", scored, groups, _names(FREQUENCIES, first=0))
+    table = _by_group("by_rarest_source_word", heading, "occurrences", scored, groups, _names(FREQUENCIES, first=0))
+    return replace(table, note=UNKNOWN)
 
 
 def by_seen(scored: Scored, seen: Seen) -> Table:
@@ -72,9 +74,9 @@ def by_frequency(scored: Scored, counts: Mapping[str, int]) -> Table:
         for group, name in enumerate(_names(FREQUENCIES, first=0))
         if wanted[group]
     ]
-    note = "recall: of the words of the references, those in the output; precision: of those in the outputs, in the reference"
+    what = "recall: of the words of the references, those in the output; precision: of those in the outputs, in the reference"
     columns = ("occurrences", "words", "recall", "precision")
-    return Table("by_word_frequency", "Words by how often they are in the training data", columns, rows, note)
+    return Table("by_word_frequency", "Words by how often they are in the training data", columns, rows, f"{what}; {UNKNOWN}")
 
 
 def extremes(scored: Scored, n: int) -> tuple[list[int], list[int]]:

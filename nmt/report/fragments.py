@@ -8,6 +8,7 @@ from typing import Any
 from nmt.report.scores import Score
 from nmt.report.table import Table
 
+SHORT = 12  # rows; a longer table may go over two pages, and its values, which are long too, over two lines
 ROLES = ("source", "reference", "output", "other")
 
 
@@ -18,10 +19,10 @@ def scores_fragment(scores: Sequence[Score]) -> str:
         interval = "" if score.interval is None else f"{score.interval[0]:.2f} to {score.interval[1]:.2f}"
         rows.append(
             f'<tr><th scope="row">{escape(score.name)}<td class="number"><strong>{score.value:.2f}</strong><td>{interval}'
-            f'<tr><td colspan="3" style="overflow-wrap: anywhere"><small>{escape(score.signature)}</small>'
+            f'<tr><td colspan="3"><small>{escape(score.signature)}</small>'
         )
-    heads = '<th scope="col">metric<th scope="col">score<th scope="col">95 % interval'
-    return _table(f"<tr>{heads}", rows)
+    heads = '<th scope="col">metric<th scope="col" class="number">score<th scope="col">95 % interval'
+    return _table(f"<tr>{heads}", rows, "scores")
 
 
 def table_fragment(table: Table) -> str:
@@ -31,12 +32,12 @@ def table_fragment(table: Table) -> str:
         for tag, row in [("th", table.columns), *(("td", row) for row in table.shown())]
     )
     note = f"<p>{escape(table.note)}</p>\n" if table.note else ""
-    return note + _table(heads, rows)
+    return note + _table(heads, rows, "short" if len(rows) <= SHORT else "values")
 
 
 def sentences_fragment(sentences: Sequence[Mapping[str, Any]]) -> str:
     """Sentences in full, each as a list of what it is in the source, the reference, and so on."""
-    return "\n".join(f"<p>{'<br>'.join(_sentence_lines(sentence))}</p>" for sentence in sentences)
+    return "\n".join(f'<p class="sentence">{"<br>".join(_sentence_lines(sentence))}</p>' for sentence in sentences)
 
 
 def paragraphs_fragment(texts: Sequence[str]) -> str:
@@ -56,9 +57,9 @@ def _sentence_lines(sentence: Mapping[str, Any]) -> list[str]:
     return lines + [f"<small>{role}</small> <bdi>{escape(sentence[role])}</bdi>" for role in ROLES if role in sentence]
 
 
-def _table(head: str, rows: Sequence[str]) -> str:
+def _table(head: str, rows: Sequence[str], kind: str) -> str:
     lines = "\n".join(rows)
-    return f'<div class="scroll"><table>\n<thead>{head}</thead>\n<tbody>\n{lines}\n</tbody></table></div>'
+    return f'<div class="scroll {kind}"><table>\n<thead>{head}</thead>\n<tbody>\n{lines}\n</tbody></table></div>'
 
 
 def _cell(tag: str, text: str, number: bool) -> str:

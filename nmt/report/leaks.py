@@ -23,7 +23,8 @@ class Seen:
 
     Attributes:
         exact: [N], whether the source or the target is there, but for case, spaces and punctuation.
-        near: [N], whether one is nearly there, but not exactly: a training sentence has 80 % of its trigrams of words.
+        near: [N], whether one is nearly there, but not exactly: a training sentence has 80 % of its trigrams of words, or all
+            its words but those that are unknown.
         src_counts, tgt_counts: of all words of the training data, lower-cased.
     """
 
@@ -44,7 +45,10 @@ def words(text: str) -> list[str]:
 
 
 def scan(training: Iterable[tuple[str, str]], sources: Sequence[Sequence[str]], targets: Sequence[Sequence[str]]) -> Seen:
-    """Read the training pairs, once, for the sentences to score on, each in one form or more: found in one, it is found."""
+    """Read the training pairs, once, for the sentences to score on, each as it is, and in other forms if it has any.
+
+    Where it is found in another form alone, such as one with unknown words, it is nearly found: what they were cannot be known.
+    """
     sides = _Side(sources), _Side(targets)
     for pair in training:
         for side, text in zip(sides, pair, strict=True):
@@ -61,11 +65,12 @@ class _Side:
         self.exact, self.near = [False] * len(sentences), [False] * len(sentences)
         self.counts: Counter[str] = Counter()
         self._keys: dict[str, list[int]] = defaultdict(list)
+        self._others: dict[str, list[int]] = defaultdict(list)  # of their other forms
         self._grams: dict[tuple[str, ...], list[int]] = defaultdict(list)
         self._forms: list[tuple[int, int]] = []  # the sentence, and how many n-grams are enough
-        for i, text in ((i, text) for i, forms in enumerate(sentences) for text in forms):
+        for i, place, text in ((i, place, text) for i, forms in enumerate(sentences) for place, text in enumerate(forms)):
             grams = _grams(words(text))
-            self._keys[sentence_key(text)].append(i)
+            (self._others if place else self._keys)[sentence_key(text)].append(i)
             for gram in grams if len(grams) >= FEWEST else ():
                 self._grams[gram].append(len(self._forms))
             self._forms.append((i, ceil(OVERLAP * len(grams))))
@@ -74,8 +79,11 @@ class _Side:
         """A sentence of the training data."""
         parts = words(text)
         self.counts.update(parts)
-        for i in self._keys.get(sentence_key(text), ()):
+        key = sentence_key(text)
+        for i in self._keys.get(key, ()):
             self.exact[i] = True
+        for i in self._others.get(key, ()):
+            self.near[i] = True
         for form, shared in Counter(self._sharing(_grams(parts))).items():
             i, enough = self._forms[form]
             if shared >= enough:

@@ -1,18 +1,14 @@
 """Scores of translations, by sacrebleu: detokenised text in, a number with its signature out."""
 
-import json
-import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+import statistics
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-import numpy as np
-
 from nmt.errors import DataError
+from nmt.report.resampling import count
 
 SEED = 12345  # sacrebleu's own: its command line gives the same intervals
-DECIMALS = 12
 
 
 @dataclass(frozen=True)
@@ -48,8 +44,9 @@ class _Recipe:
 
 
 # The text is 13a-tokenised inside, as sacrebleu's command line does; TER ignores case in any case, as it does there.
+# force: whether text looks as if it had been tokenised before is said elsewhere, once.
 METRICS: Mapping[str, _Recipe] = {
-    "BLEU": _Recipe("BLEU"),
+    "BLEU": _Recipe("BLEU", {"force": True}),
     "chrF": _Recipe("CHRF"),
     "chrF++": _Recipe("CHRF", {"word_order": 2}),
     "TER": _Recipe("TER", lowercase={}, less_is_better=True),
@@ -154,54 +151,23 @@ def _metrics() -> Any:
 def _score_one(
     name: str, metric: Any, hypotheses: Sequence[str], references: Sequence[Sequence[str]], *, bootstrap: int, seed: int
 ) -> Score:
-    with sacrebleu_seed(seed):
-        # sacrebleu checks for lists where any sequence would do, and takes 1 for "no bootstrap".
-        try:
-            result = metric.corpus_score(list(hypotheses), [list(stream) for stream in references], n_bootstrap=max(1, bootstrap))
-        except TypeError:  # sacrebleu 2.6 cannot take the mean where a few resamples score nothing at all: its 0 is of another type
-            interval = _resampled(metric, hypotheses, references, bootstrap, seed)
-            signature = str(metric.get_signature())
-            return Score(name, _score_of(metric, hypotheses, references), signature, interval)
-    signature = str(metric.get_signature())
-    return Score(name, float(result.score), signature, _interval(result, signature) if bootstrap > 1 else None)
+    counted = count(metric, hypotheses, references)
+    interval = None
+    if bootstrap > 1:
+        interval = _interval(counted.resample(bootstrap, seed))
+        metric.n_bootstrap, metric.seed = bootstrap, seed
+    return Score(name, counted.score, str(metric.get_signature()), interval)
 
 
-def _score_of(metric: Any, hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> float:
-    return float(metric.corpus_score(list(hypotheses), [list(stream) for stream in references]).score)
+def _interval(values: Sequence[Any]) -> tuple[float, float]:
+    """As sacrebleu has it: the middle 95 % of the values are wide, but the mean stands in the middle.
 
-
-def _resampled(
-    metric: Any, hypotheses: Sequence[str], references: Sequence[Sequence[str]], bootstrap: int, seed: int
-) -> tuple[float, float]:
-    """The interval as sacrebleu finds it, each resample scored anew: slow, but such data is small."""
-    drawn = np.random.default_rng(seed).choice(len(hypotheses), size=(bootstrap, len(hypotheses)))
-    values = sorted(
-        _score_of(metric, [hypotheses[i] for i in rows], [[stream[i] for i in rows] for stream in references]) for rows in drawn
-    )
-    margin = bootstrap // 40
-    mean, half_width = sum(values) / bootstrap, (values[-1 - margin] - values[margin]) / 2
-    return mean - half_width, mean + half_width
-
-
-def _interval(result: Any, signature: str) -> tuple[float, float]:
-    """The interval that sacrebleu found. Its JSON is the public way to it, and leaves it out where every resample scored 0."""
-    printed = json.loads(result.format(width=DECIMALS, signature=signature, is_json=True))
-    mean, half_width = printed.get("confidence_mean", 0.0), printed.get("confidence_var", 0.0)
-    return mean - half_width, mean + half_width
-
-
-@contextmanager
-def sacrebleu_seed(seed: int) -> Iterator[None]:
-    """sacrebleu takes its seed from the environment alone; what stood there is put back."""
-    before = os.environ.get("SACREBLEU_SEED")
-    os.environ["SACREBLEU_SEED"] = str(seed)
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["SACREBLEU_SEED"]
-        else:
-            os.environ["SACREBLEU_SEED"] = before
+    It reckons with the type that the values have, and fails where that is not that of the 0 of a sample in which nothing is right.
+    """
+    kind, margin = type(max(values)), len(values) // 40
+    ordered = sorted(map(kind, values))
+    mean, half_width = statistics.mean(ordered), 0.5 * (ordered[-1 - margin] - ordered[margin])
+    return float(mean) - float(half_width), float(mean) + float(half_width)
 
 
 def _check_counts(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> None:

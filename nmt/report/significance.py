@@ -1,10 +1,14 @@
-"""Whether two systems differ: paired tests over the sentences that both have translated, by sacrebleu."""
+"""Whether two systems differ: paired tests over the sentences that both have translated, as sacrebleu has them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from nmt.report.scores import METRICS, SEED, build_metric, known_name, sacrebleu_seed, score_sentences
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt.report.resampling import Statistics, count
+from nmt.report.scores import METRICS, SEED, build_metric, known_name, score_sentences
 from nmt.report.table import Table
 
 TRIALS, RESAMPLES = 10_000, 1000  # sacrebleu's own
@@ -76,14 +80,16 @@ def compare(
     Raises:
         DataError: an unknown metric.
     """
-    names = [known_name(name) for name in metrics]
-    systems = [("other", list(other)), ("system", list(hypotheses))]
-    tests = [_paired(names, systems, references, kind, count, seed) for kind, count in (("ar", trials), ("bs", resamples))]
     found = []
-    for name, (signature, base, swapped), (_, _, resampled) in zip(names, *tests, strict=True):
+    for name in map(known_name, metrics):
+        metric = build_metric(name)
+        one, two = (count(metric, outputs, references) for outputs in (hypotheses, other))
         least = _least_p(name, hypotheses, other, references)
-        p_values = max(swapped.p_value, least), max(resampled.p_value, least)
-        found.append(Difference(name, swapped.score, base.score, *p_values, signature))
+        p, p_bootstrap = max(_randomise(one, two, trials, seed), least), max(_resample(one, two, resamples, seed), least)
+        signature = metric.get_signature()
+        signature.update("seed", seed)
+        signature.update("ar", trials)
+        found.append(Difference(name, one.score, two.score, p, p_bootstrap, str(signature)))
     return found
 
 
@@ -124,21 +130,17 @@ def _least_p(name: str, hypotheses: Sequence[str], other: Sequence[str], referen
     return 2.0 ** min(0, 1 - n_different)
 
 
-def _paired(
-    names: Sequence[str],
-    systems: Sequence[tuple[str, list[str]]],
-    references: Sequence[Sequence[str]],
-    kind: str,
-    count: int,
-    seed: int,
-) -> list[tuple[str, Any, Any]]:
-    """For each metric the signature of the test, and sacrebleu's results for the first system and for the second."""
-    from sacrebleu.significance import PairedTest
+def _randomise(one: Statistics, two: Statistics, trials: int, seed: int) -> float:
+    ours, theirs = one.swap(two, trials, seed)
+    return _p(np.abs(np.array(ours) - np.array(theirs)), abs(one.score - two.score))
 
-    with sacrebleu_seed(seed):
-        metrics = {name: build_metric(name) for name in names}
-        signatures, results = PairedTest(
-            list(systems), metrics, [list(stream) for stream in references], test_type=kind, n_samples=count
-        )()
-    found = [(str(signatures[key]), results[key]) for key in signatures]
-    return [(signature, base, system) for signature, (base, system) in found]
+
+def _resample(one: Statistics, two: Statistics, resamples: int, seed: int) -> float:
+    ours, theirs = (np.array(system.resample(resamples, seed)) for system in (one, two))
+    differences = np.abs(ours - theirs)
+    return _p(differences - differences.mean(), abs(one.score - two.score))
+
+
+def _p(differences: NDArray[Any], real: float) -> float:
+    """The share of the differences by chance that are above the real one, which counts as one of them."""
+    return float((np.sum(differences > real) + 1) / (len(differences) + 1))

@@ -29,7 +29,7 @@ def test_as_likely_as_search_says(translator: Translator) -> None:
     src = [translator.src_vocabulary.ids(tokens) for tokens in translator.src_tokenizer.split_all(texts)]
     found = translator.translate(texts)
     tgt = [translator.tgt_vocabulary.ids(translation.tokens) for translation in found]
-    for scored, translation in zip(score_batch(translator.model, src, tgt), found, strict=True):
+    for (scored, _), translation in zip(score_batch(translator.model, src, tgt), found, strict=True):
         n = len(translation.token_log_probs)  # one less, where search was cut off before <eos>
         assert n == len(translation.tokens) + translation.complete
         np.testing.assert_allclose(scored[:n], translation.token_log_probs, atol=1e-5)

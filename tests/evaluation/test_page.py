@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from nmt.evaluation import page
 from tests import toy
 from tests.conftest import Run
 from tests.report.test_page import Reading, in_browser, needs_chromium
@@ -26,8 +27,8 @@ def text(nmt: Run, run: Path, tmp_path: Path) -> str:
 
 
 def test_it_has_everything_and_needs_nothing(text: str) -> None:
-    page = Reading(text)
-    assert [link[:22] for link in page.links] == ["data:image/png;base64,"]  # the curves
+    read = Reading(text)
+    assert [link[:22] for link in read.links] == ["data:image/png;base64,"]  # the curves
     assert re.findall(r"https?:|url\(|@import|fetch\(", text) == []
     headings = re.findall(r"<h2>(.*?)</h2>", text)
     for heading in (
@@ -41,8 +42,19 @@ def test_it_has_everything_and_needs_nothing(text: str) -> None:
     ):
         assert heading in headings
     assert len(headings) == len(set(headings))
-    assert page.tags.count("figure") >= 6
+    assert read.tags.count("figure") >= 6
     assert "provenance.model.sha256" in text
+
+
+def test_each_member_of_an_ensemble_has_its_lines() -> None:
+    facts = {"members": [{"run": "runs/a", "model": {"sha256": "1f"}}, {"run": "runs/b", "model": {"sha256": "2e"}}], "beam": 5}
+    assert list(page._flat({"provenance": facts, "split": None})) == [
+        ("provenance.members.1.run", "runs/a"),
+        ("provenance.members.1.model.sha256", "1f"),
+        ("provenance.members.2.run", "runs/b"),
+        ("provenance.members.2.model.sha256", "2e"),
+        ("provenance.beam", "5"),
+    ]
 
 
 def test_a_file_of_translations_has_a_page_too(nmt: Run, tmp_path: Path) -> None:
@@ -72,9 +84,14 @@ def test_in_a_browser(text: str, tmp_path: Path, size: str) -> None:
     script = """const [figure] = document.querySelectorAll("figure.attention");
     figure.querySelector(".output button").click();
     const picture = document.querySelector("img");
+    const tables = [...document.querySelectorAll("section > div > table")];
+    const sides = (row) => [...row.cells].map((cell) => getComputedStyle(cell).textAlign).join();
+    const aligned = (table) => sides(table.rows[0]) === sides(table.rows[1]);
     return [figure.querySelector(".looked").textContent, picture.complete && picture.naturalWidth > 0,
-            document.documentElement.scrollWidth <= document.documentElement.clientWidth];"""
-    looked, drawn, fits = in_browser(tmp_path, text, script, f"--window-size={size}")
+            document.documentElement.scrollWidth <= document.documentElement.clientWidth,
+            tables.filter((table) => !aligned(table)).map((table) => table.textContent)];"""
+    looked, drawn, fits, crooked = in_browser(tmp_path, text, script, f"--window-size={size}")
     assert " looked at " in looked
     assert drawn
     assert fits
+    assert crooked == []

@@ -36,9 +36,11 @@ def test_what_is_contained_in_a_training_sentence_is_nearly_there() -> None:
     assert find("are going home", "x") == (False, False)  # a phrase, anybody's
 
 
-def test_one_form_is_enough() -> None:
-    seen = scan(TRAINING, [["Good <unk>!", "GOOD MORNING"], ["x", "y"]], [["1"], ["2"]])
-    assert seen.exact == [True, False]
+def test_in_another_form_alone_it_is_nearly_there() -> None:
+    """Two sentences that have become the same by their unknown words are two."""
+    training = [*TRAINING, ("Good <unk>!", "Gute <unk>!")]
+    seen = scan(training, [["Good evening!", "Good <unk>!"], ["GOOD MORNING", "x"], ["x", "y"]], [["1"], ["2"], ["3"]])
+    assert (seen.exact, seen.near) == ([False, True, False], [True, False, False])
 
 
 def test_sentences_that_share_their_ngrams_with_several_but_with_none_enough() -> None:

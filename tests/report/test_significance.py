@@ -33,14 +33,16 @@ def test_equals_sacrebleus_command_line(tmp_path: Path, kind: str, attribute: st
     ours, theirs = spoiled(references, 1, 0.35), spoiled(references, 2, 0.35)
     for name, lines in (("references", references), ("theirs", theirs), ("ours", ours)):
         (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    metrics = {"ar": ["bleu", "chrf"], "bs": ["bleu"]}[kind]  # its JSON of a bootstrapped chrF fails, of a float32 that is no float
+    metrics = {"ar": ["bleu", "chrf", "ter"], "bs": ["bleu"]}[
+        kind
+    ]  # its JSON of a bootstrapped chrF fails, of a float32 that is no float
     command = [sys.executable, "-m", "sacrebleu", "references", "-i", "theirs", "ours", "-f", "json", "-w", "10", "-m", *metrics]
     counts = {"ar": ["--paired-ar", "--paired-ar-n", "300"], "bs": ["--paired-bs", "--paired-bs-n", "300"]}[kind]
     environment = {**{key: value for key, value in os.environ.items() if key != "SACREBLEU_SEED"}, "PYTHONUTF8": "1"}
     done = subprocess.run([*command, *counts], cwd=tmp_path, check=True, capture_output=True, encoding="utf-8", env=environment)
     _, printed = json.loads(done.stdout)
     found = compare(ours, theirs, [references], metrics, trials=300, resamples=300)
-    for one, key in zip(found, ("BLEU", "chrF2"), strict=False):
+    for one, key in zip(found, ("BLEU", "chrF2", "TER"), strict=False):
         assert f"{one.value:.10f}" == f"{printed[key]['score']:.10f}"
         assert getattr(one, attribute) == pytest.approx(printed[key]["p_value"], abs=1e-10)
         assert "ar:300|seed:12345" in one.signature
