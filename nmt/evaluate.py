@@ -152,8 +152,7 @@ def run_files(hypotheses: Path, references: Sequence[Path], *, columns: int = 1,
     facts["provenance"] = {"hypotheses_sha256": provenance.of_lines(outputs), "code": provenance.of_code()}
     evaluation = _score(f"{hypotheses}, {len(outputs):,} sentences", text, outputs, facts, wanted)
     if wanted.tokenized:
-        tokenized = score_tokenized(outputs, streams, "as they stand", bootstrap=BOOTSTRAP)
-        evaluation = replace(evaluation, tokenized=tokenized)
+        evaluation = replace(evaluation, tokenized=_score_tokenized(outputs, streams, "as they stand", wanted.lowercase))
     if wanted.other is not None:
         evaluation = _compare(evaluation, _read_other(wanted.other, text))
     if wanted.report is not None:
@@ -219,7 +218,7 @@ def _score(subject: str, text: Aligned, outputs: list[str], facts: dict[str, Any
     return Evaluation(subject, text, outputs, facts, scores, uncased)
 
 
-def _score_words(one: System, evaluation: Evaluation) -> Score:
+def _score_words(one: System, evaluation: Evaluation) -> list[Score]:
     """BLEU of words as spaCy's rules part them, whatever tokens the model writes."""
     words = load_tokenizer(TokenizerConfig(kind="words"), one.config.data.tgt_language, "tgt", one.folders[0])
 
@@ -227,7 +226,12 @@ def _score_words(one: System, evaluation: Evaluation) -> Score:
         return [" ".join(token.removeprefix(JOINER) for token in tokens) for tokens in words.split_all(texts)]
 
     references = [part(stream) for stream in evaluation.text.references]
-    return score_tokenized(part(evaluation.outputs), references, words.signature, bootstrap=BOOTSTRAP)
+    return _score_tokenized(part(evaluation.outputs), references, words.signature, bool(evaluation.lowercase))
+
+
+def _score_tokenized(outputs: Sequence[str], references: Sequence[Sequence[str]], words: str, uncased: bool) -> list[Score]:
+    cases = (False, True) if uncased else (False,)
+    return [score_tokenized(outputs, references, words, lowercase=lowercase, bootstrap=BOOTSTRAP) for lowercase in cases]
 
 
 def _load_other(path: Path, text: Aligned, one: System, device: DeviceName, overrides: Sequence[str]) -> System | Other:

@@ -295,10 +295,13 @@ def test_tokenised_scores_are_apart_and_say_so(nmt: Run, run: Path, tmp_path: Pa
     assert "lang:de" in tokenised["signature"]
     assert "tokenised BLEU" not in [score["metric"] for score in value["scores"]]
     assert "not to be compared with the scores above" in nmt("evaluate", run, "--tokenized").out
-    hypotheses = write(tmp_path / "h", "Der Hund sieht , was er will .")
+    hypotheses = write(tmp_path / "h", "der Hund sieht , was er will .")
     references = write(tmp_path / "r", "Der Hund sieht , was er mag .")
-    value = read(nmt("evaluate", "--hypotheses", hypotheses, "--references", references, "--tokenized", "--json"))
-    assert value["tokenized_scores"][0]["signature"].endswith("|words:as they stand")
+    words = ["--hypotheses", hypotheses, "--references", references, "--tokenized", "--lowercase", "--json"]
+    cased, uncased = read(nmt("evaluate", *words))["tokenized_scores"]
+    assert cased["signature"].endswith("|words:as they stand")
+    assert "case:lc" in uncased["signature"]
+    assert cased["score"] < uncased["score"]
 
 
 def test_tokenised_text_has_its_punctuation_apart(run: Path, folder: Path) -> None:

@@ -126,7 +126,7 @@ class Evaluation:
         facts: run, step, split, hashes and so on, for machines.
         scores: cased and detokenised.
         lowercase: the same scores ignoring case; empty if they were not wanted.
-        tokenized: tokenised BLEU, if it was wanted.
+        tokenized: tokenised BLEU, and ignoring case if the scores are too; empty if it was not wanted.
         loss: nats per token of the references, teacher-forced; None for a file of translations.
         comparison: with another system, if it was wanted.
         leaks: None where the training data is not there. details: if they were wanted.
@@ -138,7 +138,7 @@ class Evaluation:
     facts: dict[str, Any]
     scores: list[Score]
     lowercase: list[Score]
-    tokenized: Score | None = None
+    tokenized: Sequence[Score] = ()
     loss: float | None = None
     comparison: Comparison | None = None
     leaks: Leaks | None = None
@@ -165,7 +165,7 @@ class Evaluation:
         return {
             "scores": [score.to_dict() for score in self.scores],
             "lowercase_scores": [score.to_dict() for score in self.lowercase],
-            "tokenized_scores": [] if self.tokenized is None else [self.tokenized.to_dict()],
+            "tokenized_scores": [score.to_dict() for score in self.tokenized],
             "exact_match": self.exact,
             **({} if self.loss is None else {"loss": self.loss, "perplexity": perplexity(self.loss)}),
             **self.facts,
@@ -179,8 +179,8 @@ class Evaluation:
         lines = [self.subject, format_table(self.scores)]
         if self.lowercase:
             lines += ["ignoring case", format_table(self.lowercase)]
-        if self.tokenized is not None:
-            lines += ["tokenised, as old papers have it: not to be compared with the scores above", format_table([self.tokenized])]
+        if self.tokenized:
+            lines += ["tokenised, as old papers have it: not to be compared with the scores above", format_table(self.tokenized)]
         lines += self.remarks
         if self.comparison is not None:
             lines += ["", *self._comparison_lines(self.comparison)]

@@ -54,9 +54,9 @@ def _scores(evaluation: Evaluation) -> Sections:
     sections = [("Scores", paragraphs_fragment([evaluation.subject]) + scores + paragraphs_fragment(evaluation.remarks))]
     if evaluation.lowercase:
         sections.append(("Scores ignoring case", scores_fragment(evaluation.lowercase)))
-    if evaluation.tokenized is not None:
+    if evaluation.tokenized:
         note = "As old papers have it: not to be compared with the scores above."
-        sections.append(("Tokenised score", paragraphs_fragment([note]) + scores_fragment([evaluation.tokenized])))
+        sections.append(("Tokenised score", paragraphs_fragment([note]) + scores_fragment(evaluation.tokenized)))
     return sections
 
 

@@ -87,18 +87,25 @@ def score(
 
 
 def score_tokenized(
-    hypotheses: Sequence[str], references: Sequence[Sequence[str]], words: str, *, bootstrap: int = 0, seed: int = SEED
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    words: str,
+    *,
+    lowercase: bool = False,
+    bootstrap: int = 0,
+    seed: int = SEED,
 ) -> Score:
     """BLEU of texts whose words are parted by spaces already: comparable with nothing but other scores of the same tokens.
 
     Args:
         words: what parted them, for the signature.
+        lowercase: ignore case (the signature says so).
 
     Raises:
         DataError: nothing to score, or counts of sentences that differ.
     """
     _check_counts(hypotheses, references)
-    metric = getattr(_metrics(), _TOKENIZED.class_name)(**_TOKENIZED.options)
+    metric = getattr(_metrics(), _TOKENIZED.class_name)(**_TOKENIZED.options, **(_TOKENIZED.lowercase if lowercase else {}))
     found = _score_one("tokenised BLEU", metric, hypotheses, references, bootstrap=bootstrap, seed=seed)
     return replace(found, signature=f"{found.signature}|words:{words.replace('|', ',')}")
 
