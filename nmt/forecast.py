@@ -17,6 +17,7 @@ from nmt.model.seq2seq import Seq2Seq
 from nmt.sections import DeviceName
 from nmt.text.batching import deal, plan_batches, read_batches
 from nmt.text.corpus import Corpus
+from nmt.training import capacity
 from nmt.training.loop import train_step
 from nmt.training.optimizers import build_optimizer
 from nmt.training.schedules import forcing_ratio, learning_rate
@@ -36,7 +37,12 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
     corpus = Corpus.load(config.prepared_folder, "train")
     if config.training.threads:
         torch.set_num_threads(config.training.threads)
-    model = runs.build_model(config.prepared_folder, config).to(pick_device(device))
+    place, lines = pick_device(device), list[str]()
+    model = runs.build_model(config.prepared_folder, config).to(place)
+    if config.training.batch.size == "auto":
+        capacity.check_device(place)
+        found = capacity.measure(model, build_optimizer(model, config.training), corpus, config)
+        config, lines = capacity.with_size(config, found.size), [str(found)]
     plan = plan_batches(
         corpus.src.lengths,
         corpus.tgt.lengths,
@@ -49,6 +55,7 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
     return "\n".join(
         [
             *_sizes(model),
+            *lines,
             *(coverage(side, vectors) for side, vectors in load_vectors_of(config).items()),
             *_schedules(config, len(plan)),
             f"{len(corpus):,} pairs, {len(plan):,} batches an epoch; the run would be {folder or config.run_folder}",

@@ -69,7 +69,7 @@ def mean_loss(forced: Sequence[Forced]) -> float:
 
 
 def _run_free(model: Seq2Seq, batch: Batch) -> Tensor:
-    gold = torch.zeros_like(batch.tgt_in, dtype=torch.bool)
+    gold = torch.zeros(batch.tgt_in.shape, dtype=torch.bool)
     vectors: Tensor = model(batch.src, batch.src_lengths, batch.tgt_in, gold).vectors
     return vectors
 
