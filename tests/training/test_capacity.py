@@ -1,9 +1,11 @@
 """`training.batch.size: auto`, with a memory that is only pretended."""
 
+import gc
 import json
 import os
 import subprocess
 import sys
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
+from torch.optim import Optimizer
 
 from nmt import forecast, prepare, runs, train
 from nmt.config import Config, dump
@@ -130,6 +133,34 @@ def test_a_run_keeps_what_was_found_and_goes_on_with_it(
     one, other = (load_file(tmp_path / run / "checkpoints/step-00000006/model.safetensors") for run in ("parts", "whole"))
     assert one.keys() == other.keys()
     assert all(torch.equal(value, other[name]) for name, value in one.items())
+
+
+def test_what_it_was_tried_with_is_gone_before_training_begins(
+    prepared: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit_memory(monkeypatch, 1500)
+    measure, tensors = capacity.measure, list[weakref.ref[torch.Tensor]]()
+
+    def watched(model: Seq2Seq, optimizer: Optimizer, corpus: Corpus, config: Config) -> capacity.Capacity:
+        found = measure(model, optimizer, corpus, config)
+        states = [state["exp_avg"] for state in optimizer.state.values()]
+        tensors.extend(map(weakref.ref, [*model.parameters(), *states]))
+        return found
+
+    def begun(config: Config) -> Seq2Seq:
+        alive.append(sum(tensor() is not None for tensor in tensors))
+        return build(config)
+
+    build, alive = train._build_model, list[int]()
+    monkeypatch.setattr(capacity, "measure", watched)
+    monkeypatch.setattr(train, "_build_model", begun)
+    gc.disable()
+    try:
+        train.run(stopped_at(prepared, 1), tmp_path / "run", device="cpu", quiet=True)
+    finally:
+        gc.enable()
+    assert len(tensors) > 20
+    assert alive == [0, 0]
 
 
 def test_a_taken_folder_is_refused_before_anything_is_tried(
