@@ -13,7 +13,7 @@ from pydantic import Field, ValidationError
 
 from nmt import yaml_text
 from nmt.errors import ConfigError
-from nmt.faults import describe, key_of, listing, prune
+from nmt.faults import describe, key_of, listing, path_of, prune
 from nmt.sections import (
     BAHDANAU_READOUTS,
     LOCAL_KINDS,
@@ -73,7 +73,7 @@ class Config(Section):
             # The rules between keys are tried on what is left when the faulty keys fall back to their defaults.
             remedied = deepcopy(values)
             for fault in error.errors():
-                prune(remedied, fault["loc"])
+                prune(remedied, path_of(fault))
             try:
                 config = _validate(cls, {"name": "unnamed", **remedied})
             except ValidationError:
@@ -253,6 +253,8 @@ def _training_faults(config: Config) -> Iterator[str]:
     training, rate = config.training, config.training.learning_rate
     if rate.floor > rate.peak:
         yield f"training.learning_rate.floor, training.learning_rate.peak: the floor {rate.floor:g} is above the peak {rate.peak:g}"
+    if training.batch.size == "auto" and training.batch.unit != "tokens":
+        yield "training.batch.size, training.batch.unit: auto counts tokens; set unit to tokens"
     for kept, count in (("best", training.keep_best), ("last", training.keep_last)):
         if training.average == kept and count == 1:
             yield f"training.average, training.keep_{kept}: keep more than one to average"

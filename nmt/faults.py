@@ -18,8 +18,13 @@ def section_of(parent: type[BaseModel], key: str) -> type[BaseModel] | None:
 
 def key_of(fault: Any) -> str:
     """The dotted key of a fault; pydantic adds the member of a union that was tried, which is no key."""
-    path = [str(part) for part in fault["loc"]]
+    path = [str(part) for part in path_of(fault)]
     return ".".join(path[:-1] if path[-1] in ("int", "str") and path[-3:-2] == ["columns"] else path)
+
+
+def path_of(fault: Any) -> list[Any]:
+    """The keys that lead to a fault, without the member of a union that was tried where its name could be no key."""
+    return [part for part in fault["loc"] if not str(part).startswith(("constrained-", "literal["))]
 
 
 def describe(error: ValidationError, root: type[BaseModel], patterns: Mapping[str, str]) -> list[str]:

@@ -17,6 +17,7 @@ from nmt.model.seq2seq import Seq2Seq
 from nmt.sections import DeviceName
 from nmt.text.batching import deal, plan_batches, read_batches
 from nmt.text.corpus import Corpus
+from nmt.training import capacity
 from nmt.training.loop import train_step
 from nmt.training.optimizers import build_optimizer
 from nmt.training.schedules import forcing_ratio, learning_rate
@@ -36,7 +37,11 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
     corpus = Corpus.load(config.prepared_folder, "train")
     if config.training.threads:
         torch.set_num_threads(config.training.threads)
-    model = runs.build_model(config.prepared_folder, config).to(pick_device(device))
+    place, found = pick_device(device), list[str]()
+    if config.training.batch.size == "auto":
+        size = _try_sizes(config, corpus, place)
+        config, found = capacity.with_size(config, size.size), [str(size)]
+    model = runs.build_model(config.prepared_folder, config).to(place)
     plan = plan_batches(
         corpus.src.lengths,
         corpus.tgt.lengths,
@@ -49,12 +54,23 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
     return "\n".join(
         [
             *_sizes(model),
+            *found,
             *(coverage(side, vectors) for side, vectors in load_vectors_of(config).items()),
             *_schedules(config, len(plan)),
             f"{len(corpus):,} pairs, {len(plan):,} batches an epoch; the run would be {folder or config.run_folder}",
             f"an epoch takes about {_duration(seconds)} here, validation apart; peak memory about {peak / 1e6:,.0f} MB",
         ]
     )
+
+
+def _try_sizes(config: Config, corpus: Corpus, place: torch.device) -> capacity.Capacity:
+    """With a model of its own, whose memory does not count."""
+    capacity.check_device(place)
+    model = runs.build_model(config.prepared_folder, config).to(place)
+    found = capacity.measure(model, build_optimizer(model, config.training), corpus, config)
+    if place.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(place)
+    return found
 
 
 def measure(model: Seq2Seq, corpus: Corpus, plan: Sequence[NDArray[np.int64]], config: Config) -> tuple[float, float]:

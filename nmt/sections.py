@@ -4,9 +4,11 @@ Each field's description is the comment that stands beside its key in `configs/*
 """
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
+
+from nmt.errors import ConfigError
 
 SourceFormat = Literal["manythings", "tatoeba", "tsv", "lines"]
 TokenizerKind = Literal["words", "bpe", "unigram", "characters"]
@@ -166,8 +168,17 @@ class ModelConfig(Section):
 
 
 class BatchConfig(Section):
-    size: int = Field(64, ge=1, description="in units")
+    size: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
+        64, description="in units; auto: as many tokens as are found to fit into the GPU's memory"
+    )
     unit: Literal["sentences", "tokens"] = Field("sentences", description="sentences, or target tokens with their padding")
+
+    @property
+    def number(self) -> int:
+        """The size. Raises: ConfigError if it is still to be found."""
+        if self.size == "auto":
+            raise ConfigError("training.batch.size: auto is found by `nmt train` alone; set a number")
+        return self.size
 
 
 class TeacherForcingConfig(Section):

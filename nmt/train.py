@@ -24,7 +24,9 @@ from nmt.sections import DeviceName
 from nmt.text.corpus import Corpus
 from nmt.text.tokenizers import Side
 from nmt.text.vectors import Vectors
+from nmt.training import capacity
 from nmt.training.board import Board
+from nmt.training.capacity import Capacity
 from nmt.training.checkpoint import (
     Checkpoints,
     Interval,
@@ -83,7 +85,10 @@ def _run(config: Config, folder: Path, place: torch.device, team: Team, *, resum
     runs.check_prepared(config)
     corpus = Corpus.load(config.prepared_folder, "train")
     with _sole_training(folder) if team.is_first else nullcontext():
-        checkpoint, beginning = _open_folder(folder, config, resume) if team.is_first else (None, None)
+        if team.is_first and runs.holds_run(folder) and not resume:
+            raise ConfigError(f"{folder}: holds a run already; go on with --resume, or train elsewhere with -o")
+        config, found = _settle_batches(config, folder, corpus, place, team)
+        checkpoint, beginning = _open_folder(folder, config) if team.is_first else (None, None)
         checkpoint = team.share(checkpoint)
         model = _build_model(config).to(place)
         averaged = _build_average(model, config)
@@ -97,6 +102,8 @@ def _run(config: Config, folder: Path, place: torch.device, team: Team, *, resum
             return progress
         progress = replace(progress, finished=None)
         screen.begin(model, place, len(corpus), progress, team.size)
+        if found is not None:
+            screen.say(str(found))
         if beginning is not None:
             _begin_with(beginning, model, Journal(folder / runs.JOURNAL), screen)
         team.copy_weights(model)
@@ -242,7 +249,31 @@ class _Beginning:
     origin: Origin | None
 
 
-def _open_folder(folder: Path, config: Config, resume: bool) -> tuple[Path | None, _Beginning | None]:
+def _settle_batches(
+    config: Config, folder: Path, corpus: Corpus, place: torch.device, team: Team
+) -> tuple[Config, Capacity | None]:
+    """With a number for `training.batch.size: auto`: that of the run in `folder`, or what is found to fit, in all processes.
+
+    Raises:
+        ConfigError: it must be found, and there is no GPU.
+        TrainingError: not even the longest sentence fits.
+    """
+    if config.training.batch.size != "auto":
+        return config, None
+    known = runs.load_config(folder).training.batch.size if team.is_first and runs.holds_run(folder) else "auto"
+    known = team.share(known)
+    if known != "auto":
+        return capacity.with_size(config, known), None
+    capacity.check_device(place)
+    model = _build_model(config).to(place)
+    averaged = _build_average(model, config)  # for the memory that it takes
+    found = capacity.measure(model, build_optimizer(model, config.training), corpus, config)
+    del averaged
+    found = replace(found, size=team.least(found.size))
+    return capacity.with_size(config, found.size), found
+
+
+def _open_folder(folder: Path, config: Config) -> tuple[Path | None, _Beginning | None]:
     """Make the run folder, or find the checkpoint to go on from; where there is none, what to begin with.
 
     Nothing is made or changed before all of it is found good.
@@ -251,8 +282,6 @@ def _open_folder(folder: Path, config: Config, resume: bool) -> tuple[Path | Non
         first = _Beginning(load_vectors_of(config), load_origin(config))
         runs.create(folder, config, config.prepared_folder)
         return None, first
-    if not resume:
-        raise ConfigError(f"{folder}: holds a run already; go on with --resume, or train elsewhere with -o")
     changed = {
         key: values for key, values in differences(runs.load_config(folder), config).items() if not key.startswith(RESUMABLE)
     }

@@ -157,9 +157,9 @@ def reference_batch(config: Config) -> int:
     """Sentences in a batch of the plain loop: as many as nmt's have on average, where those are made by tokens."""
     batch = config.training.batch
     if batch.unit == "sentences":
-        return batch.size
+        return batch.number
     lengths = Corpus.load(config.prepared_folder, "train").tgt.lengths + 1
-    return max(1, round(batch.size / float(lengths.mean())))
+    return max(1, round(batch.number / float(lengths.mean())))
 
 
 def reference_misfits(config: ModelConfig) -> list[str]:

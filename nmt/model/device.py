@@ -1,6 +1,7 @@
 """Where tensors live."""
 
 import torch
+from torch import Tensor
 
 from nmt.errors import ConfigError
 from nmt.sections import DeviceName
@@ -20,5 +21,10 @@ def pick_device(name: DeviceName) -> torch.device:
             f"--device {name}: not available here; available: {', '.join(d for d, is_there in there.items() if is_there)}"
         )
     if name == "cuda":
-        torch.backends.cuda.matmul.allow_tf32 = True  # as cuDNN's recurrences do anyway
+        torch.set_float32_matmul_precision("high")  # products of float32 in TF32, as cuDNN's recurrences are anyway
     return torch.device(name)
+
+
+def send(tensor: Tensor, device: torch.device) -> Tensor:
+    """A tensor of the CPU on `device`; from pinned memory, so that a GPU is not waited for."""
+    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)

@@ -125,7 +125,8 @@ class Adaptive(Output):
 
     def loss(self, vectors: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
         assert label_smoothing == 0, "refused when the configuration is read"
-        objective = -self.softmax(vectors, targets).output.sum()
+        with torch.autocast(vectors.device.type, enabled=False):  # the loss keeps the precision of the weights
+            objective = -self.softmax(vectors.to(self.softmax.head.weight.dtype), targets).output.sum()
         return objective, objective.detach()
 
 

@@ -15,6 +15,7 @@ from nmt.model import int8
 from nmt.model.attention import Memory
 from nmt.model.bridge import build_bridge
 from nmt.model.decoder import DECODERS, DecoderState, StepOutput
+from nmt.model.device import send
 from nmt.model.dropout import Dropout
 from nmt.model.embedding import Embedding
 from nmt.model.encoder import Encoder
@@ -94,7 +95,7 @@ class Seq2Seq(nn.Module):
             src: [B, S] ids. src_lengths: [B], on the CPU.
         """
         values, final = self.encoder(self.src_embedding(src), src_lengths)
-        mask = torch.arange(src.shape[1], device=src.device) < src_lengths.to(src.device).unsqueeze(1)  # [B, S]
+        mask = torch.arange(src.shape[1], device=src.device) < send(src_lengths, src.device).unsqueeze(1)  # [B, S]
         return self.decoder.attention.read(values, mask, final)
 
     def start(self, memory: Memory) -> DecoderState:
@@ -115,7 +116,7 @@ class Seq2Seq(nn.Module):
         Args:
             src: [B, S] ids. src_lengths: [B], on the CPU.
             tgt_in: [B, T] ids, <sos> first.
-            gold: [B, T], False where the decoder is fed its own last output in place of `tgt_in`
+            gold: [B, T], on the CPU, False where the decoder is fed its own last output in place of `tgt_in`
                 (scheduled sampling, Bengio 2015); None if it is fed `tgt_in` throughout.
         """
         memory = self.encode(src, src_lengths)
@@ -125,10 +126,11 @@ class Seq2Seq(nn.Module):
         known = gold[:, 1:].all(1)  # sentences that are fed the reference throughout need no outputs on the way
         if not known.any():
             return self._sample(tgt_in, gold, state, memory)
-        rows, others = known.nonzero().squeeze(1), (~known).nonzero().squeeze(1)
+        mixed = (~known).nonzero().squeeze(1)
+        rows, others = send(known.nonzero().squeeze(1), src.device), send(mixed, src.device)
         decoded = self._unroll(tgt_in[rows], state.select(rows), memory.select(rows))
         if len(others):
-            sampled = self._sample(tgt_in[others], gold[others], state.select(others), memory.select(others))
+            sampled = self._sample(tgt_in[others], gold[mixed], state.select(others), memory.select(others))
             decoded = decoded.interleave(rows, sampled, others)
         return decoded
 
@@ -142,10 +144,11 @@ class Seq2Seq(nn.Module):
         vector_noise = self.dropout.noise(new(len(ids), self.decoder.readout.output_size))
         vectors: list[Tensor] = []
         attentions: list[Tensor] = []
-        for position in range(tgt_in.shape[1]):
+        chosen = [own.nonzero().squeeze(1) for own in (~gold).unbind(1)]  # at each position, the rows that are fed their own
+        rows = send(torch.cat(chosen), tgt_in.device).split([len(some) for some in chosen])
+        for position, fed_own in enumerate(rows):
             if position > 0:
                 ids = tgt_in[:, position].clone()
-                fed_own = ~gold[:, position]
                 with torch.no_grad():
                     ids[fed_own] = self.output.best(vectors[-1][fed_own])
             output = self.decoder.step(self.tgt_embedding(ids, embedding_noise), state, memory)

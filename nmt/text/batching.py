@@ -29,6 +29,7 @@ class Batch:
         tgt_in: [B, T], <sos> and the ids.
         tgt_out: [B, T], the ids and <eos>.
         tgt_mask: [B, T], True on real tokens of `tgt_out`.
+        real: [n_tokens], where they are in it, flattened: known ahead, for a GPU must be waited for to count what a mask picks.
         n_tokens: real tokens of `tgt_out`.
     """
 
@@ -37,6 +38,7 @@ class Batch:
     tgt_in: Tensor
     tgt_out: Tensor
     tgt_mask: Tensor
+    real: Tensor
     n_tokens: int
 
     def __len__(self) -> int:
@@ -53,17 +55,19 @@ class Batch:
             src, src_lengths, tgt_in, tgt_out, tgt_mask = (
                 tensor[rows] for tensor in (self.src, self.src_lengths, self.tgt_in, self.tgt_out, self.tgt_mask)
             )
-            parts.append(Batch(src, src_lengths, tgt_in, tgt_out, tgt_mask, int(tgt_mask.sum())))
+            real = _places(tgt_mask)
+            parts.append(Batch(src, src_lengths, tgt_in, tgt_out, tgt_mask, real, len(real)))
         return parts
 
     def to(self, device: torch.device) -> "Batch":
-        """The same batch on another device, lengths excepted."""
-        if device.type == "cpu":
+        """The same batch on another device, lengths excepted; from pinned memory, so that a GPU is not waited for."""
+        if device.type == self.src.device.type:
             return self
-        src, tgt_in, tgt_out, tgt_mask = (
-            tensor.to(device, non_blocking=True) for tensor in (self.src, self.tgt_in, self.tgt_out, self.tgt_mask)
+        src, tgt_in, tgt_out, tgt_mask, real = (
+            (tensor.pin_memory() if device.type == "cuda" else tensor).to(device, non_blocking=True)
+            for tensor in (self.src, self.tgt_in, self.tgt_out, self.tgt_mask, self.real)
         )
-        return replace(self, src=src, tgt_in=tgt_in, tgt_out=tgt_out, tgt_mask=tgt_mask)
+        return replace(self, src=src, tgt_in=tgt_in, tgt_out=tgt_out, tgt_mask=tgt_mask, real=real)
 
 
 def plan_batches(
@@ -86,7 +90,7 @@ def plan_batches(
     """
     random = np.random.default_rng([seed, epoch])
     order = np.lexsort((random.random(len(src_lengths)), tgt_lengths, src_lengths))
-    batches = np.split(order, _cuts(tgt_lengths[order] + 1, config.unit, config.size * shares))
+    batches = np.split(order, _cuts(tgt_lengths[order] + 1, config.unit, config.number * shares))
     return [batches[index] for index in random.permutation(len(batches))]
 
 
@@ -121,12 +125,16 @@ def build_batch(src: Sequence[Ids], tgt: Sequence[Ids]) -> Batch:
     tgt_in = _pad([np.concatenate(([SOS], ids)) for ids in tgt])
     tgt_out = _pad([np.concatenate((ids, [EOS])) for ids in tgt])
     mask = torch.arange(tgt_out.shape[1]) < tgt_lengths.unsqueeze(1)
-    return Batch(source, src_lengths, tgt_in, tgt_out, mask, int(tgt_lengths.sum()))
+    return Batch(source, src_lengths, tgt_in, tgt_out, mask, _places(mask), int(tgt_lengths.sum()))
 
 
 def pad_sources(src: Sequence[Ids]) -> tuple[Tensor, Tensor]:
     """Source ids as the encoder reads them, <eos> appended: [B, S], and lengths [B]."""
     return _pad([np.concatenate((ids, [EOS])) for ids in src]), torch.tensor([len(ids) + 1 for ids in src])
+
+
+def _places(mask: Tensor) -> Tensor:
+    return mask.flatten().nonzero().squeeze(1)
 
 
 def _pad(rows: Sequence[NDArray[np.generic]]) -> Tensor:

@@ -14,7 +14,7 @@ import torch
 import torch.distributed as dist
 from torch import Tensor, nn
 
-from nmt.errors import TrainingError
+from nmt.errors import ConfigError, TrainingError
 
 T = TypeVar("T")
 
@@ -75,6 +75,18 @@ class Team:
             dist.broadcast_object_list(values, src=0, group=self.talk)
         return values[0]
 
+    def least(self, number: int) -> int:
+        """The smallest of all processes' numbers.
+
+        Raises:
+            TrainingError: another process has failed.
+        """
+        numbers = [number] * self.size
+        if self.size > 1:
+            with _others_may_fail():
+                dist.all_gather_object(numbers, number, group=self.talk)
+        return min(numbers)
+
     def copy_weights(self, model: nn.Module) -> None:
         """Give all processes the first one's weights."""
         if self.size == 1:
@@ -111,8 +123,18 @@ def join(device: torch.device) -> Iterator[Team]:
 
 
 def own_device(device: torch.device) -> torch.device:
-    """The GPU of this process, where several on one machine train on one each."""
-    return torch.device(device.type, int(os.environ.get("LOCAL_RANK", "0"))) if device.type == "cuda" else device
+    """The GPU of this process, where several on one machine train on one each; from now on the one that is meant by default.
+
+    Raises:
+        ConfigError: there are fewer GPUs than processes.
+    """
+    if device.type != "cuda":
+        return device
+    number, there = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
+    if number >= there:
+        raise ConfigError(f"process {number + 1} of this machine has no GPU to train on: it has {there}; start one for each")
+    torch.cuda.set_device(number)
+    return torch.device("cuda", number)
 
 
 @contextmanager

@@ -20,6 +20,7 @@ from nmt.text.corpus import Corpus
 from nmt.training.checkpoint import Interval, Progress
 from nmt.training.distributed import ALONE, Team
 from nmt.training.objective import batch_loss, draw_gold
+from nmt.training.prefetch import ahead
 from nmt.training.schedules import forcing_ratio, learning_rate
 
 
@@ -136,7 +137,7 @@ def fit(
     training = config.training
     begun = time.monotonic() - progress.seconds
     model.train()
-    for task in _tasks(corpus, config, progress, team):
+    for task in ahead(_tasks(corpus, config, progress, team, model.device), model.device):
         update = _update(model, optimizer, task, config, progress, team)
         if update.outcome.is_finite and averaged is not None:
             averaged.update_parameters(model)
@@ -179,18 +180,18 @@ def _accumulate_gradients(
     """The gradient of the objective's sum over the tokens of all processes; [3] objective, likelihood and number of tokens."""
     while True:
         try:
-            sums = _pass_over(model, optimizer, shares, step, config, team.rank * config.training.accumulate)
+            sums = pass_over(model, optimizer, shares, step, config, team.rank * config.training.accumulate)
             break
         except torch.OutOfMemoryError:
             shares = _halve(shares)
-            torch.cuda.empty_cache()
+        torch.cuda.empty_cache()  # here, for within the handler the failed pass still holds its tensors
     team.sum_gradients(model)
     team.sum([sums])
     return sums
 
 
-def _pass_over(model: Seq2Seq, optimizer: Optimizer, shares: Sequence[Batch], step: int, config: Config, first: int) -> Tensor:
-    """Forward and backward over each share; [3] sums of objective, likelihood and tokens."""
+def pass_over(model: Seq2Seq, optimizer: Optimizer, shares: Sequence[Batch], step: int, config: Config, first: int) -> Tensor:
+    """Forward and backward over each share, numbered from `first`; [3] sums of objective, likelihood and tokens, not waited for."""
     training = config.training
     optimizer.zero_grad()
     sums = torch.zeros(3, dtype=torch.float32 if model.device.type == "mps" else torch.float64, device=model.device)
@@ -206,7 +207,7 @@ def _pass_over(model: Seq2Seq, optimizer: Optimizer, shares: Sequence[Batch], st
                 gold=gold,
             )
         loss.objective.backward()
-        sums += torch.stack([loss.objective.detach(), loss.likelihood, loss.likelihood.new_tensor(loss.n_tokens)])
+        sums += torch.stack([loss.objective.detach(), loss.likelihood, loss.likelihood.new_full((), loss.n_tokens)])
     return sums
 
 
@@ -238,7 +239,7 @@ class _Task:
         return self.batch + 1 == self.n_batches
 
 
-def _tasks(corpus: Corpus, config: Config, progress: Progress, team: Team) -> Iterator[_Task]:
+def _tasks(corpus: Corpus, config: Config, progress: Progress, team: Team, device: torch.device) -> Iterator[_Task]:
     """Task after task, epoch after epoch, from where `progress` stands."""
     training, step, first = config.training, progress.step, progress.batch
     n_shares, mine = team.size * training.accumulate, team.rank * training.accumulate
@@ -247,10 +248,9 @@ def _tasks(corpus: Corpus, config: Config, progress: Progress, team: Team) -> It
         plan = plan_batches(*lengths, training.batch, seed=config.seed, epoch=epoch, shares=n_shares)
         for batch in range(first, len(plan)):
             step += 1
-            shares = deal(plan[batch], n_shares)[mine : mine + training.accumulate]
-            yield _Task(
-                step, epoch, batch, len(plan), plan[batch], list(read_batches(corpus, [share for share in shares if len(share)]))
-            )
+            shares = [share for share in deal(plan[batch], n_shares)[mine : mine + training.accumulate] if len(share)]
+            batches = [share.to(device) for share in read_batches(corpus, shares)]
+            yield _Task(step, epoch, batch, len(plan), plan[batch], batches)
         first = 0
 
 

@@ -31,10 +31,11 @@ def batch_loss(
 
     Args:
         coverage_weight: lambda of See 2017, eq. 13.
-        gold: [B, T], False where the decoder is fed its own output; see `Seq2Seq.forward`.
+        gold: [B, T], on the CPU, False where the decoder is fed its own output; see `Seq2Seq.forward`.
     """
     decoded = model(batch.src, batch.src_lengths, batch.tgt_in, gold)
-    objective, likelihood = model.output.loss(decoded.vectors[batch.tgt_mask], batch.tgt_out[batch.tgt_mask], label_smoothing)
+    vectors, targets = decoded.vectors.flatten(0, 1)[batch.real], batch.tgt_out.flatten()[batch.real]
+    objective, likelihood = model.output.loss(vectors, targets, label_smoothing)
     if coverage_weight:
         objective = objective + coverage_weight * coverage_loss(decoded.attention, batch.tgt_mask)
     return Loss(objective, likelihood.detach(), batch.n_tokens)
@@ -51,9 +52,9 @@ def coverage_loss(attention: Tensor, tgt_mask: Tensor) -> Tensor:
 
 
 def draw_gold(batch: Batch, ratio: float, per: str, generator: torch.Generator) -> Tensor | None:
-    """Where the reference is fed: [B, T], True with probability `ratio`, drawn once a sentence or a token; None if all."""
+    """Where the reference is fed: [B, T], on the CPU, True at probability `ratio`, drawn once a sentence or token; None if all."""
     if ratio >= 1:
         return None
     rows, steps = batch.tgt_in.shape
     draws = torch.rand(rows, 1 if per == "sentence" else steps, generator=generator) < ratio
-    return draws.expand(rows, steps).to(batch.tgt_in.device)
+    return draws.expand(rows, steps)

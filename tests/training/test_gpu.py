@@ -1,0 +1,119 @@
+"""What is done for a GPU, where there is none: what would be asked of one is written down instead."""
+
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor
+
+from nmt.errors import ConfigError
+from nmt.model.device import pick_device, send
+from nmt.model.output import OUTPUTS
+from nmt.model.seq2seq import Seq2Seq
+from nmt.sections import OutputName
+from nmt.text.batching import Batch, build_batch
+from nmt.training import loop
+from nmt.training.distributed import own_device
+from nmt.training.loop import train_step
+from nmt.training.objective import Loss, batch_loss
+from nmt.training.optimizers import build_optimizer
+from tests.training.test_loop import make_config, make_model
+
+GPU = torch.device("cuda", 0)
+
+
+@pytest.fixture
+def precision() -> Iterator[None]:
+    before = torch.get_float32_matmul_precision()
+    yield
+    torch.set_float32_matmul_precision(before)
+
+
+def test_products_of_float32_are_in_tf32_on_a_gpu_alone(precision: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+    assert pick_device("cpu") == torch.device("cpu")
+    assert torch.get_float32_matmul_precision() == "highest"
+    assert pick_device("auto") == torch.device("cuda")
+    assert torch.get_float32_matmul_precision() == "high"
+
+
+def test_each_process_has_a_gpu_of_its_own_or_is_told_that_there_are_too_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen: list[int] = []
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
+    monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
+    monkeypatch.delenv("LOCAL_RANK", raising=False)
+    assert own_device(torch.device("cpu")) == torch.device("cpu")
+    assert chosen == []
+    assert own_device(torch.device("cuda")) == torch.device("cuda", 0)
+    monkeypatch.setenv("LOCAL_RANK", "1")
+    assert own_device(torch.device("cuda")) == torch.device("cuda", 1)
+    assert chosen == [0, 1]
+    monkeypatch.setenv("LOCAL_RANK", "2")
+    with pytest.raises(ConfigError, match="process 3 of this machine has no GPU to train on: it has 2; start one for each"):
+        own_device(torch.device("cuda"))
+
+
+def test_what_goes_to_a_gpu_is_pinned_and_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    pinned: list[Tensor] = []
+    sent: list[tuple[Tensor, torch.device, bool]] = []
+
+    def pin(tensor: Tensor) -> Tensor:
+        pinned.append(tensor.clone())
+        return pinned[-1]
+
+    def to(tensor: Tensor, device: torch.device, *, non_blocking: bool = False) -> Tensor:
+        sent.append((tensor, device, non_blocking))
+        return tensor
+
+    batch = build_batch([[5, 6], [7]], [[8], [9, 10]])
+    monkeypatch.setattr(Tensor, "pin_memory", pin)
+    monkeypatch.setattr(Tensor, "to", to)
+    moved = batch.to(GPU)
+    assert moved.src_lengths is batch.src_lengths  # packing wants them on the CPU
+    for name in ("src", "tgt_in", "tgt_out", "tgt_mask", "real"):
+        assert torch.equal(getattr(moved, name), getattr(batch, name))
+        assert getattr(moved, name) is not getattr(batch, name)
+    send(batch.src_lengths, GPU)
+    assert len(sent) == 6
+    for (tensor, device, non_blocking), source in zip(sent, pinned, strict=True):
+        assert tensor is source
+        assert (device, non_blocking) == (GPU, True)
+    assert batch.to(torch.device("cpu")) is batch
+    assert len(pinned) == 6
+
+
+def test_memory_is_emptied_when_the_pass_that_overflowed_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    handling: list[bool] = []
+
+    def small_memory(model: Seq2Seq, batch: Batch, **options: Any) -> Loss:
+        if len(batch) > 2:
+            raise torch.OutOfMemoryError
+        return batch_loss(model, batch, **options)
+
+    monkeypatch.setattr(loop, "batch_loss", small_memory)
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: handling.append(sys.exc_info()[1] is not None))
+    config = make_config()
+    model = make_model(config)
+    batch = build_batch([[5, 6]] * 8, [[6, 5]] * 8)
+    train_step(model, build_optimizer(model, config.training), [batch], 1, config, 0.01)
+    assert handling == [False, False]
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+def test_the_loss_is_in_float32_where_the_rest_is_in_bfloat16(name: OutputName) -> None:
+    torch.manual_seed(1)
+    output = OUTPUTS[name](16, 60)
+    vectors = torch.randn(200, 16).bfloat16()
+    targets = torch.from_numpy(np.random.default_rng(1).integers(4, 60, size=200))
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.nn.functional.linear(vectors, torch.ones(3, 16)).dtype == torch.bfloat16
+        objective, likelihood = output.loss(vectors.requires_grad_(), targets)
+    objective.backward()
+    expected, _ = output.loss(vectors.detach().float(), targets)
+    assert objective.dtype == likelihood.dtype == torch.float32
+    assert objective.item() == pytest.approx(expected.item(), rel=1e-6)
+    assert vectors.grad is not None
+    assert vectors.grad.dtype == torch.bfloat16

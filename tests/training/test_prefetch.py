@@ -1,0 +1,94 @@
+"""Batches are made ready while a GPU computes; here one is only pretended."""
+
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+import torch
+
+from nmt.training import loop
+from nmt.training.checkpoint import Progress
+from nmt.training.loop import fit
+from nmt.training.optimizers import build_optimizer
+from nmt.training.prefetch import ahead
+from tests.training.test_loop import make_config, make_corpus, make_model, silent, weights_of
+
+CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
+
+
+@pytest.fixture
+def current(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, torch.device]]:
+    """Which thread was told to use which GPU."""
+    told: list[tuple[str, torch.device]] = []
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: told.append((threading.current_thread().name, device)))
+    return told
+
+
+def test_the_next_is_made_while_the_present_one_is_in_use(current: list[tuple[str, torch.device]]) -> None:
+    begun = [threading.Event() for _ in range(4)]
+
+    def make() -> Iterator[int]:
+        for number, event in enumerate(begun):
+            event.set()
+            yield number
+
+    for number in ahead(make(), GPU):
+        assert all(event.wait(10) for event in begun[: number + 2])
+        assert not any(event.is_set() for event in begun[number + 2 :])
+    assert number == 3
+    assert current == [("prefetch_0", GPU)]
+
+
+def test_a_cpu_has_no_thread_and_reads_nothing_ahead(current: list[tuple[str, torch.device]]) -> None:
+    made: list[tuple[int, str]] = []
+
+    def make() -> Iterator[int]:
+        for number in range(3):
+            made.append((number, threading.current_thread().name))
+            yield number
+
+    for number in ahead(make(), CPU):
+        assert made[-1] == (number, threading.current_thread().name)
+    assert len(made) == 3
+    assert current == []
+
+
+def test_what_making_one_raises_comes_in_its_place(current: list[tuple[str, torch.device]]) -> None:
+    def make() -> Iterator[int]:
+        yield 1
+        raise OSError("the disk is gone")
+
+    items = ahead(make(), GPU)
+    assert next(items) == 1
+    with pytest.raises(OSError, match="the disk is gone"):
+        next(items)
+    assert list(items) == []
+
+
+def test_whoever_stops_early_leaves_no_thread(current: list[tuple[str, torch.device]]) -> None:
+    before = threading.active_count()
+    items = ahead(iter(range(100)), GPU)
+    assert next(items) == 0
+    assert threading.active_count() == before + 1
+    items.close()  # type: ignore[attr-defined]
+    assert threading.active_count() == before
+
+
+@pytest.mark.parametrize("ratio", [1.0, 0.6])
+def test_training_is_the_same_to_the_bit(
+    ratio: float, current: list[tuple[str, torch.device]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = make_config(training={"epochs": 2, "batch": {"size": 16}, "accumulate": 2, "teacher_forcing": {"start": ratio}})
+    corpus, _ = make_corpus(100, seed=5)
+    trained = []
+    for pretended in (CPU, GPU):
+        monkeypatch.setattr(loop, "ahead", lambda tasks, _, device=pretended: ahead(tasks, device))
+        model = make_model(config)
+        end = fit(model, build_optimizer(model, config.training), corpus, config, Progress(), silent())
+        trained.append((end.step, weights_of(model)))
+    assert len(current) == 1
+    (steps, one), (steps_too, other) = trained
+    assert steps == steps_too == 8
+    assert all(torch.equal(value, other[name]) for name, value in one.items())
+    assert not np.array_equal(one["output.logits.weight"], weights_of(make_model(config))["output.logits.weight"])

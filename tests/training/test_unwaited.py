@@ -1,0 +1,50 @@
+"""An update waits for a GPU once, at its end. Tensors on the `meta` device have no content: whoever needs some of it fails."""
+
+from contextlib import nullcontext
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from nmt.text.batching import read_batches
+from nmt.training.distributed import ALONE
+from nmt.training.loop import pass_over
+from nmt.training.optimizers import build_optimizer
+from tests.training.test_loop import make_config, make_corpus, make_model
+
+META = torch.device("meta")
+
+LUONG = {"decoder": {"hidden_size": 64}}
+FEEDING = {"decoder": {"hidden_size": 64, "input_feeding": True}}
+BAHDANAU = {"decoder": {"kind": "bahdanau", "readout": "maxout", "hidden_size": 64}, "attention": {"score": "additive"}}
+COVERAGE = {**LUONG, "attention": {"kind": "coverage", "score": "additive"}}
+LOCAL = {**LUONG, "attention": {"kind": "local_p"}}
+HEADS = {**LUONG, "attention": {"score": "dot", "heads": 2}}
+VARIATIONAL = {**LUONG, "variational_dropout": True, "word_dropout": 0.1, "dropout": 0.2}
+
+
+@pytest.mark.parametrize("kind", [LUONG, FEEDING, BAHDANAU, COVERAGE, LOCAL, HEADS, VARIATIONAL], ids=str)
+@pytest.mark.parametrize("forcing", [{}, {"start": 0.5}, {"start": 0.5, "per": "sentence"}, {"start": 0.0}], ids=str)
+def test_an_update_needs_nothing_from_the_gpu(
+    kind: dict[str, Any], forcing: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())  # which knows no such device
+    training = {"teacher_forcing": forcing, "label_smoothing": 0.1, "coverage_loss": 0.5}
+    config = make_config(model={"embedding_size": 32, "encoder": {"hidden_size": 32}, "dropout": 0.1, **kind}, training=training)
+    corpus, sources = make_corpus(60, seed=4)
+    alike = np.array([index for index, source in enumerate(sources) if len(source) == 5])
+    assert len(alike) > 4
+    batches = [batch.to(META) for batch in read_batches(corpus, [alike[:4], alike[4:]])]
+    model = make_model(config).to(META)
+    sums = pass_over(model, build_optimizer(model, config.training), batches, 1, config, ALONE.rank)
+    assert (sums.shape, sums.device) == ((3,), META)
+    assert all(parameter.grad is not None and parameter.grad.device == META for parameter in model.parameters())
+
+
+def test_what_needs_something_of_the_gpu_is_found() -> None:
+    model = make_model(make_config()).to(META)
+    corpus, _ = make_corpus(4, seed=4)
+    (batch,) = read_batches(corpus, [np.arange(4)])
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        model.src_embedding(batch.to(META).src)[batch.tgt_mask.to(META)]
