@@ -311,7 +311,7 @@ def test_tokenised_text_has_its_punctuation_apart(run: Path, folder: Path) -> No
     text = read_split(folder / "prepared", "test")
     found = Evaluation("", text, references, {}, [], [])
     brevity = exp(1 - 1 / np.mean([len(line.split()) / (len(line.split()) + 1) for line in references]))
-    tokenised = evaluate._score_words(one, found)
+    (tokenised,) = evaluate._score_words(one, found)
     assert tokenised.value == pytest.approx(100 * brevity, rel=0.05)
 
 
