@@ -193,8 +193,7 @@ def translate(
         source = command.open_source(sentences or [], file)
         command.check_targets(output, attention)
         overrides = [*(set_ or ()), *([] if beam is None else [f"decoding.beam={beam}"])]
-        translator = load_translator(run or None, device=device.value, overrides=overrides)
-    command.greet(source)
+        translator = load_translator(run or None, device=device.value, overrides=overrides, n_best=n_best)
     if score:
         lines = command.score_lines(command.noting(command.run_score(translator, source), source), source, as_json=as_json)
     else:
@@ -202,6 +201,7 @@ def translate(
         form = command.in_pharaoh(translator, threshold) if align else form
         answers = command.noting(command.run(translator, source, n_best=n_best, prefix=prefix), source)
         lines = map(form, answers if attention is None else command.draw_attention(answers, attention))
+    command.greet(source)
     command.write(lines, output)
 
 

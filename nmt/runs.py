@@ -15,7 +15,7 @@ from nmt.config import Config, dump, load
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.lexicon import Lexicon
 from nmt.decoding.shortlist import Shortlist
-from nmt.decoding.translator import Translator
+from nmt.decoding.translator import Translator, beam_for
 from nmt.decoding.unknown import UnknownWords
 from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.files import replacing, write_text
@@ -162,6 +162,7 @@ def load_translator(
     device: DeviceName = "auto",
     beam: int | None = None,
     overrides: Sequence[str] = (),
+    n_best: int = 1,
 ) -> Translator:
     """The model of a run (default: the one trained last), ready to translate.
 
@@ -169,16 +170,18 @@ def load_translator(
         folder: a run, or one of its checkpoints; several of them are an ensemble, which decodes as the first is configured.
         checkpoint: what to take of a single run in place of its best.
         beam: in place of decoding.beam. overrides: `decoding.key=value`, in place of the run's configuration.
+        n_best: translations of each sentence that will be asked for.
 
     Raises:
         CheckpointError: a folder holds no run, or no checkpoint that can be read; or the vocabularies of an ensemble differ.
         ConfigError, DataError: the run's configuration, vocabularies or tokenizers are missing or damaged.
-        ConfigError: an override is not of decoding, or not possible.
+        ConfigError: an override is not of decoding, or not possible; or the beam is too narrow for `n_best`.
     """
     given: list[Path | None] = [folder] if folder is None or isinstance(folder, Path) else [*folder] or [None]
     members = [find_member(path) for path in given] if checkpoint is None else [(find(given[0]), checkpoint)]
     run = members[0][0]
     config = load_config(run, [*overrides, *([] if beam is None else [f"decoding.beam={beam}"])])
+    beam_for(n_best, config.decoding)
     for other, _ in members[1:]:
         _check_alike(run, other)
     decoding, place = config.decoding, pick_device(device)

@@ -90,8 +90,13 @@ def run(translator: Translator, source: Source, *, n_best: int = 1, prefix: str 
 
     Raises:
         ConfigError: the beam is too narrow for `n_best`.
-        DataError: the source cannot be read further, or the prefix cannot be written by this model.
+        DataError: the prefix cannot be written by this model; or, later, the source cannot be read further.
     """
+    translator.translate_n_best([""], n_best, None if prefix is None else [prefix])  # what cannot be is refused at once
+    return _answers(translator, source, n_best, prefix)
+
+
+def _answers(translator: Translator, source: Source, n_best: int, prefix: str | None) -> Iterator[Answer]:
     doubter = Doubter(*_languages(translator))
     number = 0
     for texts in source.batches:

@@ -71,7 +71,7 @@ class Translator:
             ConfigError: the beam is not as wide as `n`.
             DataError: a prefix has a word that is not in the vocabulary.
         """
-        beam = self._beam(n)
+        beam = beam_for(n, self.options)
         found = [[Translation(text)] for text in texts]
         with self._tokenizing:
             whole = self.src_tokenizer.split_all(texts)
@@ -87,18 +87,6 @@ class Translator:
                 is_cut = len(sources[i]) < len(whole[i])
                 found[i] = [replace(one, src_cut=True) for one in translations] if is_cut else translations
         return found
-
-    def _beam(self, n: int) -> int:
-        """The hypotheses of a sentence that are searched for its `n` best."""
-        if n < 1:
-            raise ConfigError(f"{n} translations of a sentence: ask for at least one")
-        if self.options.method == "sampling":
-            return n
-        if n > self.options.beam:
-            raise ConfigError(
-                f"{n} translations of a sentence: the beam keeps {self.options.beam}; set decoding.beam to {n} or more"
-            )
-        return self.options.beam
 
     def _prefix_ids(self, texts: Sequence[str], prefixes: Sequence[str] | None) -> list[list[int]]:
         if prefixes is None:
@@ -148,6 +136,17 @@ class Translator:
     ) -> tuple[Replacement, ...]:
         written = surfaces(source, src_tokens, self.src_tokenizer)
         return replace_unknown(tokens, src_tokens, written, hypothesis.attention, self.unknown.lexicon)
+
+
+def beam_for(n: int, options: DecodingConfig) -> int:
+    """The hypotheses of a sentence that are searched for its `n` best. Raises: ConfigError if the beam is not as wide."""
+    if n < 1:
+        raise ConfigError(f"{n} translations of a sentence: ask for at least one")
+    if options.method == "sampling":
+        return n
+    if n > options.beam:
+        raise ConfigError(f"{n} translations of a sentence: the beam keeps {options.beam}; set decoding.beam to {n} or more")
+    return options.beam
 
 
 @torch.inference_mode()
