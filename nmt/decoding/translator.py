@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
-from threading import Lock
 
 import torch
 from torch import Tensor
@@ -51,7 +50,6 @@ class Translator:
         self.src_tokenizer, self.tgt_tokenizer = tokenizers
         self.src_vocabulary, self.tgt_vocabulary = vocabularies
         self.options, self.unknown, self.shortlist = options, unknown, shortlist
-        self._tokenizing = Lock()  # spaCy keeps the words it meets
 
     def translate(self, texts: Sequence[str], prefixes: Sequence[str] | None = None) -> list[Translation]:
         """One translation a text, in the same order; an empty text gives an empty one.
@@ -73,8 +71,7 @@ class Translator:
         """
         beam = beam_for(n, self.options)
         found = [[Translation(text)] for text in texts]
-        with self._tokenizing:
-            whole = self.src_tokenizer.split_all(texts)
+        whole = self.src_tokenizer.split_all(texts)
         begun = self._prefix_ids(texts, prefixes)
         sources = [tokens[: self.options.max_source_tokens] for tokens in whole]
         for chosen in self._plan([len(tokens) for tokens in sources], beam):
@@ -93,8 +90,7 @@ class Translator:
             return [[] for _ in texts]
         if len(prefixes) != len(texts):
             raise DataError(f"{len(prefixes)} prefixes for {len(texts)} texts: give one for each, which may be empty")
-        with self._tokenizing:
-            tokens = self.tgt_tokenizer.split_all(prefixes)
+        tokens = self.tgt_tokenizer.split_all(prefixes)
         for prefix, parts in zip(prefixes, tokens, strict=True):
             unknown = [part for part in parts if part not in self.tgt_vocabulary]
             if unknown:
