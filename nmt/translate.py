@@ -129,13 +129,17 @@ def run_score(translator: Translator, source: Source) -> Iterator[Scored]:
 def noting(answers: Iterable[NumberedT], source: Source) -> Iterator[NumberedT]:
     """Pass answers on, and say on stderr, once for each kind of doubt, which they concern: at the end, or at once to who waits."""
     found: dict[str, list[int]] = {}
-    for answer in answers:
-        yield answer
-        for doubt in answer.doubts:
-            found.setdefault(doubt, []).append(answer.number)
-        if source.waits:
-            _say(found, source.unit)
-            found = {}
+    try:
+        for answer in answers:
+            yield answer
+            for doubt in answer.doubts:
+                found.setdefault(doubt, []).append(answer.number)
+            if source.waits:
+                _say(found, source.unit)
+                found = {}
+    except (NmtError, KeyboardInterrupt):  # of those before it there is all the more to say
+        _say(found, source.unit)
+        raise
     _say(found, source.unit)
 
 
@@ -264,19 +268,36 @@ def check_targets(output: Path | None, attention: Path | None) -> None:
 def write(lines: Iterable[str], path: Path | None = None) -> None:
     """Each as soon as it is known, to stdout or into a file; what the file held before stays until all is written.
 
+    Until then they are in the file's sibling `.partial`, where they also stay when something goes wrong.
+
     Raises:
-        DataError: the file cannot be written.
+        DataError: the file cannot be written, or not all of the lines can be made.
     """
     if path is None:
         _write(lines, sys.stdout)
         return
-    with _said_of(path):
-        if path.exists() and not path.is_file():  # a device or a pipe is written to, not replaced
-            with path.open("w", encoding="utf-8", newline="\n") as file:
-                _write(lines, file)
-            return
-        with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+    if path.exists() and not path.is_file():  # a device or a pipe is written to, not replaced
+        with _said_of(path), path.open("w", encoding="utf-8", newline="\n") as file:
             _write(lines, file)
+        return
+    partial = path.resolve().with_name(f"{path.resolve().name}.partial")
+    with _telling_of(partial), _said_of(path), replacing(path, partial), partial.open("w", encoding="utf-8", newline="\n") as file:
+        _write(lines, file)
+
+
+@contextmanager
+def _telling_of(partial: Path) -> Iterator[None]:
+    """After a fault, say that what was done until then is in `partial`, if it is anything."""
+    try:
+        yield
+    except (NmtError, KeyboardInterrupt) as error:
+        if not partial.is_file() or not partial.stat().st_size:
+            raise
+        done = f"what was done before is in {partial}"
+        if isinstance(error, NmtError):
+            raise DataError(f"{error}; {done}") from None
+        print(f"nmt: {done}", file=sys.stderr)
+        raise
 
 
 def _write(lines: Iterable[str], stream: TextIO) -> None:

@@ -1,7 +1,10 @@
 """What `nmt translate` makes of faults: refused at once where that can be, and nothing lost that was done."""
 
 import os
+import signal
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -11,6 +14,7 @@ from tests import toy
 from tests.conftest import Run
 
 DOG = "The dog sees the tree."
+BAD = b"Sch\xf6n\n"
 
 
 @pytest.fixture(scope="module")
@@ -44,3 +48,54 @@ def test_too_narrow_a_beam_is_refused_before_the_model_is_loaded(
 ) -> None:
     monkeypatch.setattr(runs, "load_weights", lambda *_: pytest.fail("loaded"))
     assert nmt("translate", "--run", trained, "--n-best", 9, DOG).status == 1
+
+
+def test_warnings_come_before_a_late_fault(nmt: Run, trained: Path) -> None:
+    for words in ([], ["--score"]):
+        source = f"{DOG}\tDer Xyz.\n".encode() if words else b"qqq\n"
+        lines = nmt("translate", "--run", trained, *words, stdin=source + BAD + source).err.splitlines()
+        assert lines[0].startswith("nmt: line 1: ")
+        assert lines[1:] == ["nmt: stdin, line 2: not UTF-8 (invalid start byte at byte 4)"]
+
+
+@pytest.mark.parametrize("words", [[], ["--n-best", 2], ["--json"]])
+def test_what_was_done_before_a_late_fault_is_kept(nmt: Run, trained: Path, tmp_path: Path, words: list[object]) -> None:
+    output, partial, good = tmp_path / "out.txt", tmp_path / "out.txt.partial", f"{DOG}\n\n{DOG}\n".encode()
+    output.write_text("earlier\n")
+    here = ["translate", "--run", trained, "-o", output, *words]
+    fault = "stdin, line 4: not UTF-8 (invalid start byte at byte 4)"
+    for _ in range(2):  # an older one is written over
+        result = nmt(*here, stdin=good + BAD + good)
+        assert (result.status, result.err) == (1, f"nmt: {fault}; what was done before is in {partial}\n")
+        assert output.read_text() == "earlier\n"
+        expected = nmt("translate", "--run", trained, *words, stdin=good).out
+        assert partial.read_text(encoding="utf-8") == expected
+    assert nmt(*here, stdin=good).status == 0
+    assert output.read_text(encoding="utf-8") == expected
+    assert {path.name for path in tmp_path.iterdir()} == {"out.txt"}
+
+
+def test_nothing_done_leaves_nothing_behind(nmt: Run, trained: Path, tmp_path: Path) -> None:
+    assert nmt("translate", "--run", trained, "-o", tmp_path / "out.txt", stdin=BAD).err.endswith("at byte 4)\n")
+    assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no such signals")
+def test_an_interruption_keeps_what_was_done(trained: Path, tmp_path: Path) -> None:
+    output, partial = tmp_path / "out.txt", tmp_path / "out.txt.partial"
+    command = [sys.executable, "-m", "nmt", "translate", "--run", str(trained), "-o", str(output)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write(b"qqq\n")
+        process.stdin.flush()
+        end = time.monotonic() + 60
+        while not partial.exists() or not partial.stat().st_size:
+            assert time.monotonic() < end
+        process.send_signal(signal.SIGINT)
+        lines = process.stderr.read().decode().splitlines()
+        assert process.wait(60) == 130
+    assert lines[0].startswith("nmt: line 1: this run knows no word of the source")
+    assert lines[1:] == [f"nmt: what was done before is in {partial}", "nmt: interrupted"]
+    assert partial.read_text(encoding="utf-8").count("\n") == 1
+    assert not output.exists()
