@@ -14,7 +14,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 import typer.core
 
-from nmt.errors import NmtError
+from nmt.errors import NmtError, lacks_memory
 
 READER_LEFT = 141  # the exit status of all that SIGPIPE ends
 
@@ -33,6 +33,10 @@ class Commands(typer.core.TyperGroup):
         except BrokenPipeError:  # the reader has had enough, as `| head` does; nothing more can be written to it
             sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (for what is flushed at exit)
             sys.exit(READER_LEFT)
+        except (MemoryError, RuntimeError) as error:
+            if not lacks_memory(error):
+                raise
+            fail("out of memory; lower the sizes of the model or of its batches, or take a larger machine")
         except OSError as error:  # a full disk, a folder that may not be written
             fail(f"{error.filename or 'input or output'}: {error.strerror or error}")
 

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from io import BufferedReader
 from itertools import islice
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any, Protocol, TextIO, TypeVar
 
 from nmt.decoding.alignment import align, to_pharaoh
 from nmt.decoding.doubts import SOURCE_CUT, UNKNOWN_GIVEN, Doubter, describe
+from nmt.decoding.fitting import TooLargeError
 from nmt.decoding.scoring import ScoredPair, perplexity, score_pairs
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
@@ -79,6 +81,8 @@ class _Numbered(Protocol):
 
 
 NumberedT = TypeVar("NumberedT", bound=_Numbered)
+Given = TypeVar("Given")
+Made = TypeVar("Made")
 Form = Callable[[Answer], str]  # what is written of it, without the end of the line
 
 
@@ -90,7 +94,8 @@ def run(translator: Translator, source: Source, *, n_best: int = 1, prefix: str 
 
     Raises:
         ConfigError: the beam is too narrow for `n_best`.
-        DataError: the prefix cannot be written by this model; or, later, the source cannot be read further.
+        DataError: the prefix cannot be written by this model; or, later, the source cannot be read further, or a sentence does
+            not fit into memory.
     """
     translator.translate_n_best([""], n_best, None if prefix is None else [prefix])  # what cannot be is refused at once
     return _answers(translator, source, n_best, prefix)
@@ -99,9 +104,12 @@ def run(translator: Translator, source: Source, *, n_best: int = 1, prefix: str 
 def _answers(translator: Translator, source: Source, n_best: int, prefix: str | None) -> Iterator[Answer]:
     doubter = Doubter(*_languages(translator))
     number = 0
+
+    def make(texts: Sequence[str]) -> list[list[Translation]]:
+        return translator.translate_n_best(texts, n_best, None if prefix is None else [prefix] * len(texts))
+
     for texts in source.batches:
-        prefixes = None if prefix is None else [prefix] * len(texts)
-        for number, translations in enumerate(translator.translate_n_best(texts, n_best, prefixes), number + 1):  # noqa: B020
+        for number, translations in enumerate(_made(make, texts, source, number), number + 1):  # noqa: B020
             yield Answer(number, translations, doubter.doubts(translations[0]))
 
 
@@ -109,14 +117,15 @@ def run_score(translator: Translator, source: Source) -> Iterator[Scored]:
     """Score given translations: each sentence of `source` is one, and before it, parted by a tab, what it translates.
 
     Raises:
-        DataError: a line is no pair, or cannot be read; it is named, when those before it have been scored.
+        DataError: a line is no pair, cannot be read, or does not fit into memory; it is named, when those before it have been
+            scored.
     """
     number = 0
     for texts in source.batches:
         pairs = [tuple(text.split("\t")) for text in texts]
         n_good = next((i for i, pair in enumerate(pairs) if len(pair) != 2), len(pairs))
         good = [(first, second) for first, second, *_ in pairs[:n_good]]
-        for number, pair in enumerate(score_pairs(translator, good), number + 1):  # noqa: B020
+        for number, pair in enumerate(_made(partial(score_pairs, translator), good, source, number), number + 1):  # noqa: B020
             doubts = [SOURCE_CUT] * pair.src_cut + [UNKNOWN_GIVEN] * bool(pair.unknown)
             yield Scored(number, pair, doubts)
         if n_good < len(pairs):
@@ -124,6 +133,20 @@ def run_score(translator: Translator, source: Source) -> Iterator[Scored]:
             raise DataError(
                 f"{source.name}, {source.unit} {number + 1}: {found} tabs; a pair is a source, one tab, its translation"
             )
+
+
+def _made(make: Callable[[Sequence[Given]], list[Made]], texts: Sequence[Given], source: Source, first: int) -> Iterator[Made]:
+    """What is made of each of `texts`, the first of which has `first` others before it.
+
+    Raises:
+        DataError: one does not fit into memory; it is named, when those before it have been handed on.
+    """
+    try:
+        made = make(texts)
+    except TooLargeError as error:
+        yield from _made(make, texts[: error.place], source, first)
+        raise DataError(f"{source.name}, {source.unit} {first + error.place + 1}: {error.reason}") from None
+    yield from made
 
 
 def noting(answers: Iterable[NumberedT], source: Source) -> Iterator[NumberedT]:
@@ -280,20 +303,20 @@ def write(lines: Iterable[str], path: Path | None = None) -> None:
         with _said_of(path), path.open("w", encoding="utf-8", newline="\n") as file:
             _write(lines, file)
         return
-    partial = path.resolve().with_name(f"{path.resolve().name}.partial")
-    with _telling_of(partial), _said_of(path), replacing(path, partial), partial.open("w", encoding="utf-8", newline="\n") as file:
+    kept = path.resolve().with_name(f"{path.resolve().name}.partial")
+    with _telling_of(kept), _said_of(path), replacing(path, kept), kept.open("w", encoding="utf-8", newline="\n") as file:
         _write(lines, file)
 
 
 @contextmanager
-def _telling_of(partial: Path) -> Iterator[None]:
-    """After a fault, say that what was done until then is in `partial`, if it is anything."""
+def _telling_of(kept: Path) -> Iterator[None]:
+    """After a fault, say that what was done until then is in `kept`, if it is anything."""
     try:
         yield
     except (NmtError, KeyboardInterrupt) as error:
-        if not partial.is_file() or not partial.stat().st_size:
+        if not kept.is_file() or not kept.stat().st_size:
             raise
-        done = f"what was done before is in {partial}"
+        done = f"what was done before is in {kept}"
         if isinstance(error, NmtError):
             raise DataError(f"{error}; {done}") from None
         print(f"nmt: {done}", file=sys.stderr)

@@ -9,6 +9,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from nmt.decoding.ensemble import Ensemble
+from nmt.decoding.fitting import in_parts
 from nmt.decoding.search import Looked, Model, State
 from nmt.decoding.translator import Translator
 from nmt.model.seq2seq import Seq2Seq
@@ -54,16 +55,23 @@ def perplexity(log_prob: float, n_tokens: int) -> float:
 
 
 def score_pairs(translator: Translator, pairs: Sequence[tuple[str, str]]) -> list[ScoredPair]:
-    """Each (source, translation), in the same order, whatever is scored with it. A source is cut where the translator cuts it."""
+    """Each (source, translation), in the same order, whatever is scored with it. A source is cut where the translator cuts it.
+
+    Raises:
+        TooLargeError: a pair does not fit into memory, not even alone.
+    """
     longest = translator.options.max_source_tokens
     sources = translator.src_tokenizer.split_all([source for source, _ in pairs])
     outputs = translator.tgt_tokenizer.split_all([text for _, text in pairs])
     src = [translator.src_vocabulary.ids(tokens[:longest]) for tokens in sources]
     tgt = [translator.tgt_vocabulary.ids(tokens) for tokens in outputs]
     log_probs: list[list[float]] = [[] for _ in pairs]
+
+    def make(chosen: Sequence[int]) -> list[list[float]]:
+        return score_batch(translator.model, [src[i] for i in chosen], [tgt[i] for i in chosen])
+
     for chosen in _plan([(len(ids), len(src[i])) for i, ids in enumerate(tgt)], translator.options.batch):
-        scored = score_batch(translator.model, [src[i] for i in chosen], [tgt[i] for i in chosen])
-        for i, row in zip(chosen, scored, strict=True):
+        for i, row in zip(chosen, in_parts(make, chosen, "part it into sentences"), strict=True):
             log_probs[i] = row
     return [
         ScoredPair(
