@@ -61,7 +61,14 @@ def check_prepared(config: Config) -> None:
 
 def check_data(folder: Path, prepared: Path) -> None:
     """Raises: DataError if `prepared` is not there, or is not what the run in `folder` was trained on."""
-    if load_manifest(folder)["content"] != load_manifest(prepared)["content"]:
+    there = load_manifest(prepared).get("content")
+    try:
+        own = json.loads((folder / MANIFEST).read_bytes())["content"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise DataError(
+            f"{folder / MANIFEST}: missing or damaged, and by it the run knows its data; if that is {prepared}, copy it from there"
+        ) from None
+    if own != there:
         raise DataError(f"{prepared}: is not the data that {folder} was trained on; it has been prepared anew since")
 
 

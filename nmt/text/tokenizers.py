@@ -117,7 +117,7 @@ class SubwordTokenizer(_Marking):
 
         super().__init__(config, f"sentencepiece:{sentencepiece.__version__}|lang:{language}|size:{config.size}")
         if not model.is_file():
-            raise DataError(f"{model}: no such subword model; run `nmt prepare` to make it")
+            raise DataError(f"{model}: no such subword model; `nmt prepare` makes it, and each run has a copy")
         self._model: Any = sentencepiece.SentencePieceProcessor()
         try:
             self._model.LoadFromSerializedProto(model.read_bytes())
