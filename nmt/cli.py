@@ -160,7 +160,9 @@ def translate(
         list[str] | None,
         typer.Option("--set", help="Change a key of decoding, for example decoding.length_penalty=0.8.", metavar="KEY=VALUE"),
     ] = None,
-    n_best: Annotated[int, typer.Option("--n-best", min=1, help="So many translations of each: number ||| text ||| score.")] = 1,
+    n_best: Annotated[
+        int, typer.Option("--n-best", min=1, max=10_000, help="So many translations of each: number ||| text ||| score.")
+    ] = 1,
     prefix: Annotated[str | None, typer.Option("--prefix", help="What each translation begins with.", metavar="TEXT")] = None,
     align: Annotated[
         bool, typer.Option("--align", help="Print which word was made from which rather than the text: 0-0 1-2, source first.")
@@ -376,6 +378,8 @@ def main() -> None:
     # OpenMP threads that wait spin. For long, as they do by default, it makes training many times slower as soon as another program
     # wants a core; this short, it costs nothing on a quiet machine. To be set before torch is imported.
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+    if sys.stderr is None:  # closed; what is said to it must not go to stdout
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="replace")

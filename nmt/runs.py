@@ -79,6 +79,8 @@ def find(folder: Path | None) -> Path:
         CheckpointError: there is no run.
     """
     if folder is not None:
+        if folder.is_file():
+            raise CheckpointError(f"{folder}: is a file; name the folder of a run")
         if not holds_run(folder):
             raise CheckpointError(f"{folder}: holds no run; `nmt train -c CONFIG -o {folder}` makes one")
         return folder
@@ -96,7 +98,7 @@ def load_config(folder: Path, overrides: Sequence[str] = ()) -> Config:
         ConfigError: it cannot be read, or an override is not of decoding, or not possible.
     """
     for override in overrides:
-        if not override.strip().startswith("decoding."):
+        if not override.strip().startswith("decoding.") or "=" not in override:
             raise ConfigError(f"--set {override}: a trained run takes decoding.KEY=VALUE alone")
     _check_format(folder)
     return load(folder / CONFIG, overrides)

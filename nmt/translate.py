@@ -304,7 +304,7 @@ def write(lines: Iterable[str], path: Path | None = None) -> None:
             _write(lines, file)
         return
     kept = path.resolve().with_name(f"{path.resolve().name}.partial")
-    with _telling_of(kept), _said_of(path), replacing(path, kept), kept.open("w", encoding="utf-8", newline="\n") as file:
+    with _telling_of(kept), _said_of(kept), replacing(path, kept), kept.open("w", encoding="utf-8", newline="\n") as file:
         _write(lines, file)
 
 

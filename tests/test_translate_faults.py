@@ -157,3 +157,36 @@ def test_memory_that_holds_no_model(nmt: Run, trained: Path, monkeypatch: pytest
     result = nmt("translate", "--run", trained, DOG)
     assert (result.status, result.err.count("\n")) == (1, 1)
     assert result.err.startswith("nmt: out of memory; ")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no shell that closes streams")
+def test_warnings_do_not_go_to_stdout_where_stderr_is_closed(trained: Path) -> None:
+    command = f"{sys.executable} -m nmt translate --run {trained} --beam 1 qqq 2>&-"
+    done = subprocess.run(["/bin/sh", "-c", command], capture_output=True, text=True, check=True)
+    assert done.stdout.count("\n") == 1
+    assert "no word of the source" not in done.stdout
+
+
+def test_what_stands_in_the_way_of_the_output_is_named(nmt: Run, trained: Path, tmp_path: Path) -> None:
+    (tmp_path / "out.txt.partial").mkdir()
+    result = nmt("translate", "--run", trained, "-o", tmp_path / "out.txt", DOG)
+    assert (result.status, result.err) == (1, f"nmt: {tmp_path / 'out.txt.partial'}: cannot be written (Is a directory)\n")
+
+
+def test_hints_that_fit(nmt: Run, trained: Path) -> None:
+    config = trained / "config.yaml"
+    assert nmt("translate", "--run", config, DOG).err == f"nmt: {config}: is a file; name the folder of a run\n"
+    for override in ("decoding.beam", "training.epochs=3", "beam=3", ""):
+        refused = nmt("translate", "--run", trained, "--set", override, DOG)
+        assert refused.err == f"nmt: --set {override}: a trained run takes decoding.KEY=VALUE alone\n"
+
+
+@pytest.mark.parametrize(
+    "override", ["beam=1000000", "beam=99999999999999999999", "max_length_ratio=1.0e+30", "temperature=1.0e+40"]
+)
+def test_what_no_memory_and_no_number_holds_is_refused(nmt: Run, trained: Path, override: str) -> None:
+    result = nmt("translate", "--run", trained, "--set", f"decoding.{override}", "--set", "decoding.method=sampling", DOG)
+    assert (result.status, result.err.count("\n")) == (1, 1)
+    assert f"decoding.{override.partition('=')[0]}: " in result.err
+    assert "input should be less than or equal to" in result.err
+    assert nmt("translate", "--run", trained, "--n-best", 10**30, DOG).status == 2
