@@ -13,7 +13,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 import typer.core
 
-from nmt.errors import NmtError
+from nmt.errors import NmtError, lacks_memory
 from nmt.options import (
     BeamOption,
     ConfigOption,
@@ -47,6 +47,10 @@ class Commands(typer.core.TyperGroup):
         except BrokenPipeError:  # the reader has had enough, as `| head` does; nothing more can be written to it
             sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (for what is flushed at exit)
             sys.exit(READER_LEFT)
+        except (MemoryError, RuntimeError) as error:
+            if not lacks_memory(error):
+                raise
+            fail("out of memory; lower the sizes of the model or of its batches, or take a larger machine")
         except OSError as error:  # a full disk, a folder that may not be written
             fail(f"{error.filename or 'input or output'}: {error.strerror or error}")
 
@@ -136,7 +140,9 @@ def translate(
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Write here rather than to stdout.", metavar="FILE")] = None,
     beam: BeamOption = None,
     set_: DecodingOption = None,
-    n_best: Annotated[int, typer.Option("--n-best", min=1, help="So many translations of each: number ||| text ||| score.")] = 1,
+    n_best: Annotated[
+        int, typer.Option("--n-best", min=1, max=10_000, help="So many translations of each: number ||| text ||| score.")
+    ] = 1,
     prefix: Annotated[str | None, typer.Option("--prefix", help="What each translation begins with.", metavar="TEXT")] = None,
     align: Annotated[
         bool, typer.Option("--align", help="Print which word was made from which rather than the text: 0-0 1-2, source first.")
@@ -173,8 +179,7 @@ def translate(
         source = command.open_source(sentences or [], file)
         command.check_targets(output, attention)
         overrides = decoding_overrides(set_, beam)
-        translator = load_translator(run or None, device=device.value, overrides=overrides)
-    command.greet(source)
+        translator = load_translator(run or None, device=device.value, overrides=overrides, n_best=n_best)
     if score:
         lines = command.score_lines(command.noting(command.run_score(translator, source), source), source, as_json=as_json)
     else:
@@ -182,6 +187,7 @@ def translate(
         form = command.in_pharaoh(translator, threshold) if align else form
         answers = command.noting(command.run(translator, source, n_best=n_best, prefix=prefix), source)
         lines = map(form, answers if attention is None else command.draw_attention(answers, attention))
+    command.greet(source)
     command.write(lines, output)
 
 
@@ -264,6 +270,8 @@ def main() -> None:
     # OpenMP threads that wait spin. For long, as they do by default, it makes training many times slower as soon as another program
     # wants a core; this short, it costs nothing on a quiet machine. To be set before torch is imported.
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+    if sys.stderr is None:  # closed; what is said to it must not go to stdout
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="replace")

@@ -19,3 +19,9 @@ class CheckpointError(NmtError):
 
 class TrainingError(NmtError):
     """A training that cannot go on."""
+
+
+def lacks_memory(error: Exception) -> bool:
+    """Whether a computer's, or a GPU's, memory was too small; most of what torch raises then is told by its text alone."""
+    signs = ("out of memory", "can't allocate memory", "not enough memory", "ALLOC_FAILED")
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(sign in str(error) for sign in signs))

@@ -7,23 +7,27 @@ from pathlib import Path
 
 
 @contextmanager
-def replacing(path: Path) -> Iterator[Path]:
+def replacing(path: Path, temporary: Path | None = None) -> Iterator[Path]:
     """A temporary sibling to write, which takes the place of `path` when the block ends without an error.
 
     Interrupted at any byte, `path` is what it was. A link is followed, not replaced.
+
+    Args:
+        temporary: that sibling, which stays after an error if there is anything in it; otherwise one that is deleted.
 
     Raises:
         OSError: as writing does.
     """
     path = path.resolve()
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    written = temporary or path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        yield temporary
-        synchronize(temporary)
-        os.replace(temporary, path)
+        yield written
+        synchronize(written)
+        os.replace(written, path)
         synchronize(path.parent)
     finally:
-        temporary.unlink(missing_ok=True)
+        if temporary is None or (written.is_file() and not written.stat().st_size):
+            written.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:

@@ -15,7 +15,7 @@ from nmt.config import Config, dump, load
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.lexicon import Lexicon
 from nmt.decoding.shortlist import Shortlist
-from nmt.decoding.translator import Translator
+from nmt.decoding.translator import Translator, beam_for
 from nmt.decoding.unknown import UnknownWords
 from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.files import replacing, write_text
@@ -61,7 +61,14 @@ def check_prepared(config: Config) -> None:
 
 def check_data(folder: Path, prepared: Path) -> None:
     """Raises: DataError if `prepared` is not there, or is not what the run in `folder` was trained on."""
-    if load_manifest(folder)["content"] != load_manifest(prepared)["content"]:
+    there = load_manifest(prepared).get("content")
+    try:
+        own = json.loads((folder / MANIFEST).read_bytes())["content"]
+    except (OSError, ValueError, KeyError, TypeError):
+        raise DataError(
+            f"{folder / MANIFEST}: missing or damaged, and by it the run knows its data; if that is {prepared}, copy it from there"
+        ) from None
+    if own != there:
         raise DataError(f"{prepared}: is not the data that {folder} was trained on; it has been prepared anew since")
 
 
@@ -72,6 +79,8 @@ def find(folder: Path | None) -> Path:
         CheckpointError: there is no run.
     """
     if folder is not None:
+        if folder.is_file():
+            raise CheckpointError(f"{folder}: is a file; name the folder of a run")
         if not holds_run(folder):
             raise CheckpointError(f"{folder}: holds no run; `nmt train -c CONFIG -o {folder}` makes one")
         return folder
@@ -89,7 +98,7 @@ def load_config(folder: Path, overrides: Sequence[str] = ()) -> Config:
         ConfigError: it cannot be read, or an override is not of decoding, or not possible.
     """
     for override in overrides:
-        if not override.strip().startswith("decoding."):
+        if not override.strip().startswith("decoding.") or "=" not in override:
             raise ConfigError(f"--set {override}: a trained run takes decoding.KEY=VALUE alone")
     _check_format(folder)
     return load(folder / CONFIG, overrides)
@@ -162,6 +171,7 @@ def load_translator(
     device: DeviceName = "auto",
     beam: int | None = None,
     overrides: Sequence[str] = (),
+    n_best: int = 1,
 ) -> Translator:
     """The model of a run (default: the one trained last), ready to translate.
 
@@ -169,21 +179,26 @@ def load_translator(
         folder: a run, or one of its checkpoints; several of them are an ensemble, which decodes as the first is configured.
         checkpoint: what to take of a single run in place of its best.
         beam: in place of decoding.beam. overrides: `decoding.key=value`, in place of the run's configuration.
+        n_best: translations of each sentence that will be asked for.
 
     Raises:
         CheckpointError: a folder holds no run, or no checkpoint that can be read; or the vocabularies of an ensemble differ.
         ConfigError, DataError: the run's configuration, vocabularies or tokenizers are missing or damaged.
-        ConfigError: an override is not of decoding, or not possible.
+        ConfigError: an override is not of decoding, or not possible; or the beam is too narrow for `n_best`.
     """
     given: list[Path | None] = [folder] if folder is None or isinstance(folder, Path) else [*folder] or [None]
     members = [find_member(path) for path in given] if checkpoint is None else [(find(given[0]), checkpoint)]
-    return load_members(members, device=device, overrides=[*overrides, *([] if beam is None else [f"decoding.beam={beam}"])])
+    beams = [] if beam is None else [f"decoding.beam={beam}"]
+    return load_members(members, device=device, overrides=[*overrides, *beams], n_best=n_best)
 
 
-def load_members(members: Sequence[tuple[Path, Path]], *, device: DeviceName = "auto", overrides: Sequence[str] = ()) -> Translator:
+def load_members(
+    members: Sequence[tuple[Path, Path]], *, device: DeviceName = "auto", overrides: Sequence[str] = (), n_best: int = 1
+) -> Translator:
     """As `load_translator`, of runs and their checkpoints as `find_member` has found them."""
     run = members[0][0]
     config = load_config(run, overrides)
+    beam_for(n_best, config.decoding)
     for other, _ in members[1:]:
         _check_alike(run, other)
     decoding, place = config.decoding, pick_device(device)

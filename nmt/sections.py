@@ -236,7 +236,7 @@ class TrainingConfig(Section):
 
 class DecodingConfig(Section):
     method: DecodingMethod = Field("beam", description="beam: the likeliest; sampling: drawn at random")
-    beam: int = Field(5, ge=1, description="hypotheses kept; 1 is greedy")
+    beam: int = Field(5, ge=1, le=10_000, description="hypotheses kept; 1 is greedy")
     length_formula: LengthFormula = Field(
         "power", description="what divides the log-probability: power: length ** length_penalty; wu: ((5 + length) / 6) ** it"
     )
@@ -247,10 +247,10 @@ class DecodingConfig(Section):
         0.0, ge=0, description="weight of the penalty on source tokens that were not looked at (Wu 2016)"
     )
     min_length_ratio: float = Field(0.0, ge=0, description="do not end before this many times the source's tokens")
-    max_length_ratio: float = Field(2.0, gt=0, description="stop at this many times the source's tokens, plus 10")
+    max_length_ratio: float = Field(2.0, gt=0, le=1000, description="stop at this many times the source's tokens, plus 10")
     no_repeat_ngram: int | None = Field(None, ge=1, description="no sequence of so many tokens comes twice in a translation")
     forbid_unknown: bool = Field(False, description="never write <unk>")
-    temperature: float = Field(1.0, ge=0.001, description="sampling: below 1 the likely becomes likelier")
+    temperature: float = Field(1.0, ge=0.001, le=1000, description="sampling: below 1 the likely becomes likelier")
     top_k: int | None = Field(None, ge=1, description="sampling: draw from so many of the likeliest tokens")
     top_p: float = Field(1.0, gt=0, le=1, description="sampling: draw from the likeliest tokens that make up this probability")
     seed: int = Field(1, ge=0, description="sampling: another seed, other draws; a sentence's follow from it and the seed alone")

@@ -21,7 +21,7 @@ from nmt.model.device import pick_device
 from nmt.model.seq2seq import Seq2Seq
 from nmt.report import curves
 from nmt.sections import DeviceName
-from nmt.text.corpus import Corpus
+from nmt.text.corpus import Corpus, tells_where
 from nmt.text.tokenizers import Side
 from nmt.text.vectors import Vectors
 from nmt.training import capacity
@@ -43,7 +43,7 @@ from nmt.training.screen import Screen
 from nmt.validation import METRICS, Validator
 from nmt.word_vectors import coverage, load_vectors_of, set_rows
 
-# What may differ when a training goes on: none of it changes an update (the data itself is compared by its content).
+# What may differ when a training goes on: none of it changes an update.
 RESUMABLE = (
     "training.epochs",
     "training.max_steps",
@@ -55,8 +55,6 @@ RESUMABLE = (
     "training.keep_last",
     "training.average",
     "training.max_skipped",
-    "data.prepared",
-    "data.workers",
     "decoding.",
 )
 
@@ -283,7 +281,9 @@ def _open_folder(folder: Path, config: Config) -> tuple[Path | None, _Beginning 
         runs.create(folder, config, config.prepared_folder)
         return None, first
     changed = {
-        key: values for key, values in differences(runs.load_config(folder), config).items() if not key.startswith(RESUMABLE)
+        key: values
+        for key, values in differences(runs.load_config(folder), config).items()
+        if not key.startswith(RESUMABLE) and not tells_where(key)
     }
     if changed:
         listing = "\n  ".join(f"{key}: was {old}, is {new}" for key, (old, new) in changed.items())

@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from io import BufferedReader
 from itertools import islice
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any, Protocol, TextIO, TypeVar
 
 from nmt.decoding.alignment import align, to_pharaoh
 from nmt.decoding.doubts import SOURCE_CUT, UNKNOWN_GIVEN, Doubter, describe
+from nmt.decoding.fitting import TooLargeError
 from nmt.decoding.scoring import ScoredPair, perplexity, score_pairs
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
@@ -79,6 +81,8 @@ class _Numbered(Protocol):
 
 
 NumberedT = TypeVar("NumberedT", bound=_Numbered)
+Given = TypeVar("Given")
+Made = TypeVar("Made")
 Form = Callable[[Answer], str]  # what is written of it, without the end of the line
 
 
@@ -90,13 +94,22 @@ def run(translator: Translator, source: Source, *, n_best: int = 1, prefix: str 
 
     Raises:
         ConfigError: the beam is too narrow for `n_best`.
-        DataError: the source cannot be read further, or the prefix cannot be written by this model.
+        DataError: the prefix cannot be written by this model; or, later, the source cannot be read further, or a sentence does
+            not fit into memory.
     """
+    translator.translate_n_best([""], n_best, None if prefix is None else [prefix])  # what cannot be is refused at once
+    return _answers(translator, source, n_best, prefix)
+
+
+def _answers(translator: Translator, source: Source, n_best: int, prefix: str | None) -> Iterator[Answer]:
     doubter = Doubter(*_languages(translator))
     number = 0
+
+    def make(texts: Sequence[str]) -> list[list[Translation]]:
+        return translator.translate_n_best(texts, n_best, None if prefix is None else [prefix] * len(texts))
+
     for texts in source.batches:
-        prefixes = None if prefix is None else [prefix] * len(texts)
-        for number, translations in enumerate(translator.translate_n_best(texts, n_best, prefixes), number + 1):  # noqa: B020
+        for number, translations in enumerate(_made(make, texts, source, number), number + 1):  # noqa: B020
             yield Answer(number, translations, doubter.doubts(translations[0]))
 
 
@@ -104,14 +117,15 @@ def run_score(translator: Translator, source: Source) -> Iterator[Scored]:
     """Score given translations: each sentence of `source` is one, and before it, parted by a tab, what it translates.
 
     Raises:
-        DataError: a line is no pair, or cannot be read; it is named, when those before it have been scored.
+        DataError: a line is no pair, cannot be read, or does not fit into memory; it is named, when those before it have been
+            scored.
     """
     number = 0
     for texts in source.batches:
         pairs = [tuple(text.split("\t")) for text in texts]
         n_good = next((i for i, pair in enumerate(pairs) if len(pair) != 2), len(pairs))
         good = [(first, second) for first, second, *_ in pairs[:n_good]]
-        for number, pair in enumerate(score_pairs(translator, good), number + 1):  # noqa: B020
+        for number, pair in enumerate(_made(partial(score_pairs, translator), good, source, number), number + 1):  # noqa: B020
             doubts = [SOURCE_CUT] * pair.src_cut + [UNKNOWN_GIVEN] * bool(pair.unknown)
             yield Scored(number, pair, doubts)
         if n_good < len(pairs):
@@ -121,16 +135,34 @@ def run_score(translator: Translator, source: Source) -> Iterator[Scored]:
             )
 
 
+def _made(make: Callable[[Sequence[Given]], list[Made]], texts: Sequence[Given], source: Source, first: int) -> Iterator[Made]:
+    """What is made of each of `texts`, the first of which has `first` others before it.
+
+    Raises:
+        DataError: one does not fit into memory; it is named, when those before it have been handed on.
+    """
+    try:
+        made = make(texts)
+    except TooLargeError as error:
+        yield from _made(make, texts[: error.place], source, first)
+        raise DataError(f"{source.name}, {source.unit} {first + error.place + 1}: {error.reason}") from None
+    yield from made
+
+
 def noting(answers: Iterable[NumberedT], source: Source) -> Iterator[NumberedT]:
     """Pass answers on, and say on stderr, once for each kind of doubt, which they concern: at the end, or at once to who waits."""
     found: dict[str, list[int]] = {}
-    for answer in answers:
-        yield answer
-        for doubt in answer.doubts:
-            found.setdefault(doubt, []).append(answer.number)
-        if source.waits:
-            _say(found, source.unit)
-            found = {}
+    try:
+        for answer in answers:
+            yield answer
+            for doubt in answer.doubts:
+                found.setdefault(doubt, []).append(answer.number)
+            if source.waits:
+                _say(found, source.unit)
+                found = {}
+    except (NmtError, KeyboardInterrupt):  # of those before it there is all the more to say
+        _say(found, source.unit)
+        raise
     _say(found, source.unit)
 
 
@@ -270,19 +302,36 @@ def check_targets(output: Path | None, attention: Path | None) -> None:
 def write(lines: Iterable[str], path: Path | None = None) -> None:
     """Each as soon as it is known, to stdout or into a file; what the file held before stays until all is written.
 
+    Until then they are in the file's sibling `.partial`, where they also stay when something goes wrong.
+
     Raises:
-        DataError: the file cannot be written.
+        DataError: the file cannot be written, or not all of the lines can be made.
     """
     if path is None:
         _write(lines, sys.stdout)
         return
-    with _said_of(path):
-        if path.exists() and not path.is_file():  # a device or a pipe is written to, not replaced
-            with path.open("w", encoding="utf-8", newline="\n") as file:
-                _write(lines, file)
-            return
-        with replacing(path) as temporary, temporary.open("w", encoding="utf-8", newline="\n") as file:
+    if path.exists() and not path.is_file():  # a device or a pipe is written to, not replaced
+        with _said_of(path), path.open("w", encoding="utf-8", newline="\n") as file:
             _write(lines, file)
+        return
+    kept = path.resolve().with_name(f"{path.resolve().name}.partial")
+    with _telling_of(kept), _said_of(kept), replacing(path, kept), kept.open("w", encoding="utf-8", newline="\n") as file:
+        _write(lines, file)
+
+
+@contextmanager
+def _telling_of(kept: Path) -> Iterator[None]:
+    """After a fault, say that what was done until then is in `kept`, if it is anything."""
+    try:
+        yield
+    except (NmtError, KeyboardInterrupt) as error:
+        if not kept.is_file() or not kept.stat().st_size:
+            raise
+        done = f"what was done before is in {kept}"
+        if isinstance(error, NmtError):
+            raise DataError(f"{error}; {done}") from None
+        print(f"nmt: {done}", file=sys.stderr)
+        raise
 
 
 def _write(lines: Iterable[str], stream: TextIO) -> None:

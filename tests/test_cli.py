@@ -500,7 +500,7 @@ def test_input_that_is_not_utf8(nmt: Run, inside: Path, tmp_path: Path) -> None:
     assert result.status == 1
     assert "bad.txt, line 2: not UTF-8" in result.err
     assert output.read_text() == "earlier\n"
-    assert {path.name for path in tmp_path.iterdir()} == {"bad.txt", "out.txt"}
+    assert {path.name for path in tmp_path.iterdir()} == {"bad.txt", "out.txt", "out.txt.partial"}
 
 
 @pytest.mark.parametrize("command", ["prepare", "train"])

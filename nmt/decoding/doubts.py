@@ -1,10 +1,10 @@
 """What may be wrong with a translation, told cheaply: from its tokens and the vocabularies, without asking the model again."""
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from math import log
 
 from nmt.decoding.translation import Translation
+from nmt.text.repetition import repeats
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import UNK, Vocabulary
 
@@ -25,8 +25,7 @@ DOUBTS: Mapping[str, str] = {
 SAMPLE = 400  # characters of a source that its language is told by
 LEAST_WORDS = 3  # fewer tell no language
 MARGIN = 1.0  # nats a word by which it must be likelier in the other language
-TIMES, TIMES_OF_ONE = 3, 4  # in a row: what repeats; a single token may well stand there three times
-LONGEST_PERIOD = 20  # tokens
+TIMES = 3  # in a row: what repeats
 
 
 class Doubter:
@@ -42,7 +41,7 @@ class Doubter:
         found = [self._of_source(translation)] if translation.src_tokens else []
         found += [SOURCE_CUT] if translation.src_cut else []
         found += [] if translation.complete else [OUTPUT_CUT]
-        found += [REPEATING] if is_repeating(translation.tokens) and not is_repeating(translation.src_tokens) else []
+        found += [REPEATING] if repeats(translation.tokens, TIMES) and not repeats(translation.src_tokens, TIMES) else []
         return [doubt for doubt in found if doubt]
 
     def _of_source(self, translation: Translation) -> str:
@@ -76,16 +75,6 @@ class _Unigrams:
 
     def log_prob(self, tokens: Sequence[str]) -> float:
         return sum(self._log_probs[known] for known in self._vocabulary.ids(tokens))
-
-
-def is_repeating(tokens: Sequence[str]) -> bool:
-    """Whether the same tokens come several times in a row."""
-    for period in range(1, min(LONGEST_PERIOD, len(tokens) // TIMES) + 1):
-        needed = period * ((TIMES if period > 1 else TIMES_OF_ONE) - 1)
-        differing = [-1, *(i for i in range(len(tokens) - period) if tokens[i] != tokens[i + period]), len(tokens) - period]
-        if any(after - before > needed for before, after in pairwise(differing)):
-            return True
-    return False
 
 
 def describe(doubt: str, numbers: Sequence[int], unit: str) -> str:

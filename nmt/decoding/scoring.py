@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from nmt.decoding.ensemble import Ensemble
+from nmt.decoding.fitting import in_parts
 from nmt.decoding.search import Looked, Model, State
 from nmt.decoding.translator import Translator
 from nmt.model.seq2seq import Seq2Seq
@@ -66,6 +67,9 @@ def score_pairs(translator: Translator, pairs: Sequence[tuple[str, str]], *, fre
 
     Args:
         free: as in `score_batch`.
+
+    Raises:
+        TooLargeError: a pair does not fit into memory, not even alone.
     """
     longest = translator.options.max_source_tokens
     sources = translator.src_tokenizer.split_all([source for source, _ in pairs])
@@ -74,9 +78,12 @@ def score_pairs(translator: Translator, pairs: Sequence[tuple[str, str]], *, fre
     src = [translator.src_vocabulary.ids(tokens) for tokens in read]
     tgt = [translator.tgt_vocabulary.ids(tokens) for tokens in outputs]
     found: dict[int, ScoredPair] = {}
+
+    def make(chosen: Sequence[int]) -> list[tuple[list[float], Floats]]:
+        return score_batch(translator.model, [src[i] for i in chosen], [tgt[i] for i in chosen], free=free)
+
     for chosen in _plan([(len(ids), len(src[i])) for i, ids in enumerate(tgt)], translator.options.batch):
-        scored = score_batch(translator.model, [src[i] for i in chosen], [tgt[i] for i in chosen], free=free)
-        for i, (log_probs, attention) in zip(chosen, scored, strict=True):
+        for i, (log_probs, attention) in zip(chosen, in_parts(make, chosen, "part it into sentences"), strict=True):
             found[i] = ScoredPair(
                 *pairs[i],
                 src_tokens=tuple(read[i]),

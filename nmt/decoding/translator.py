@@ -1,14 +1,14 @@
 """The translator: raw text in, raw text out."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
-from threading import Lock
 
 import torch
 from torch import Tensor
 
 from nmt.decoding.ensemble import Ensemble
+from nmt.decoding.fitting import in_parts
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.search import Sentence, SpecialIds, search
 from nmt.decoding.shortlist import Shortlist
@@ -51,7 +51,6 @@ class Translator:
         self.src_tokenizer, self.tgt_tokenizer = tokenizers
         self.src_vocabulary, self.tgt_vocabulary = vocabularies
         self.options, self.unknown, self.shortlist = options, unknown, shortlist
-        self._tokenizing = Lock()  # spaCy keeps the words it meets
 
     def translate(self, texts: Sequence[str], prefixes: Sequence[str] | None = None) -> list[Translation]:
         """One translation a text, in the same order; an empty text gives an empty one.
@@ -61,52 +60,64 @@ class Translator:
 
         Raises:
             DataError: a prefix has a word that is not in the vocabulary.
+            TooLargeError: a text does not fit into memory, not even alone.
         """
         return [translations[0] for translations in self.translate_n_best(texts, 1, prefixes)]
 
     def translate_n_best(self, texts: Sequence[str], n: int, prefixes: Sequence[str] | None = None) -> list[list[Translation]]:
         """The n best translations of each text, best first, or n samples of it; an empty text has one, which is empty.
 
+        Different tokens may be joined to the same text; of these the best is there. There are fewer than n where the beam
+        has no more. Samples are there as they are drawn, and so may be alike.
+
         Raises:
             ConfigError: the beam is not as wide as `n`.
             DataError: a prefix has a word that is not in the vocabulary.
+            TooLargeError: a text does not fit into memory, not even alone.
         """
-        beam = self._beam(n)
+        beam = beam_for(n, self.options)
+        given = self._read(texts, prefixes)
+        width = "the number of samples" if self.options.method == "sampling" else "decoding.beam"
+
+        def make(chosen: Sequence[int]) -> list[list[Translation]]:
+            return self._translate([given[i] for i in chosen], n)
+
         found = [[Translation(text)] for text in texts]
-        with self._tokenizing:
-            whole = self.src_tokenizer.split_all(texts)
-        begun = self._prefix_ids(texts, prefixes)
-        sources = [tokens[: self.options.max_source_tokens] for tokens in whole]
-        for chosen in self._plan([len(tokens) for tokens in sources], beam):
-            src = [self.src_vocabulary.ids(sources[i]) for i in chosen]
-            prefix = [begun[i] for i in chosen]
-            words = None if self.shortlist is None else self.shortlist.choose(src, chain.from_iterable(prefix))
-            hypotheses = search_batch(self.model, src, self.options, n_best=n, prefixes=prefix, words=words)
-            for i, best in zip(chosen, hypotheses, strict=True):
-                translations = [self._to_translation(texts[i], sources[i], hypothesis) for hypothesis in best]
-                is_cut = len(sources[i]) < len(whole[i])
-                found[i] = [replace(one, src_cut=True) for one in translations] if is_cut else translations
+        for chosen in self._plan([len(one.tokens) for one in given], beam):
+            for i, best in zip(chosen, in_parts(make, chosen, f"lower {width} or decoding.max_source_tokens"), strict=True):
+                found[i] = [replace(one, src_cut=True) for one in best] if given[i].is_cut else best
         return found
 
-    def _beam(self, n: int) -> int:
-        """The hypotheses of a sentence that are searched for its `n` best."""
-        if n < 1:
-            raise ConfigError(f"{n} translations of a sentence: ask for at least one")
+    def _read(self, texts: Sequence[str], prefixes: Sequence[str] | None) -> list["_Given"]:
+        longest = self.options.max_source_tokens
+        parts = zip(texts, self.src_tokenizer.split_all(texts), self._prefix_ids(texts, prefixes), strict=True)
+        return [_Given(text, tokens[:longest], prefix, is_cut=len(tokens) > longest) for text, tokens, prefix in parts]
+
+    def _translate(self, given: Sequence["_Given"], n: int) -> list[list[Translation]]:
+        """A batch."""
+        src, prefixes = [self.src_vocabulary.ids(one.tokens) for one in given], [one.prefix for one in given]
+        words = None if self.shortlist is None else self.shortlist.choose(src, chain.from_iterable(prefixes))
+        hypotheses = search_batch(self.model, src, self.options, n_best=n, prefixes=prefixes, words=words)
+        found = [
+            [self._to_translation(one.text, one.tokens, hypothesis) for hypothesis in best]
+            for one, best in zip(given, hypotheses, strict=True)
+        ]
         if self.options.method == "sampling":
-            return n
-        if n > self.options.beam:
-            raise ConfigError(
-                f"{n} translations of a sentence: the beam keeps {self.options.beam}; set decoding.beam to {n} or more"
-            )
-        return self.options.beam
+            return found
+        found = [_distinct(best) for best in found]
+        lacking = [i for i, best in enumerate(found) if len(best) < n < self.options.beam]
+        if lacking:
+            wider = self._translate([given[i] for i in lacking], self.options.beam)
+            for i, best in zip(lacking, wider, strict=True):
+                found[i] = best[:n]
+        return found
 
     def _prefix_ids(self, texts: Sequence[str], prefixes: Sequence[str] | None) -> list[list[int]]:
         if prefixes is None:
             return [[] for _ in texts]
         if len(prefixes) != len(texts):
             raise DataError(f"{len(prefixes)} prefixes for {len(texts)} texts: give one for each, which may be empty")
-        with self._tokenizing:
-            tokens = self.tgt_tokenizer.split_all(prefixes)
+        tokens = self.tgt_tokenizer.split_all(prefixes)
         for prefix, parts in zip(prefixes, tokens, strict=True):
             unknown = [part for part in parts if part not in self.tgt_vocabulary]
             if unknown:
@@ -148,6 +159,33 @@ class Translator:
     ) -> tuple[Replacement, ...]:
         written = surfaces(source, src_tokens, self.src_tokenizer)
         return replace_unknown(tokens, src_tokens, written, hypothesis.attention, self.unknown.lexicon)
+
+
+@dataclass(frozen=True)
+class _Given:
+    """A text to translate, its tokens (all that are read), and the ids that its translations begin with."""
+
+    text: str
+    tokens: Sequence[str]
+    prefix: Sequence[int]
+    is_cut: bool
+
+
+def _distinct(translations: Sequence[Translation]) -> list[Translation]:
+    """The first of each text."""
+    texts = [one.text for one in translations]
+    return [one for i, one in enumerate(translations) if one.text not in texts[:i]]
+
+
+def beam_for(n: int, options: DecodingConfig) -> int:
+    """The hypotheses of a sentence that are searched for its `n` best. Raises: ConfigError if the beam is not as wide."""
+    if n < 1:
+        raise ConfigError(f"{n} translations of a sentence: ask for at least one")
+    if options.method == "sampling":
+        return n
+    if n > options.beam:
+        raise ConfigError(f"{n} translations of a sentence: the beam keeps {options.beam}; set decoding.beam to {n} or more")
+    return options.beam
 
 
 @torch.inference_mode()

@@ -7,12 +7,13 @@ from dataclasses import dataclass, replace
 from nmt.report.leaks import Seen, words
 from nmt.report.scores import score, score_sentences
 from nmt.report.table import Table
+from nmt.text.repetition import repeats
 from nmt.text.splitting import sentence_key
 
 LENGTHS = (5, 10, 15, 20, 30, 40)  # words of the source, up to
 FREQUENCIES = (0, 5, 50, 500, 5000)  # occurrences in the training data, up to
-LONGEST_REPEATED = 4  # words
 UNKNOWN = "0: also the words of the training data that are not in the vocabulary, of which the model has seen no more than <unk>"
+TIMES = 2  # in a row: what repeats; so few, for the references tell what may
 
 
 @dataclass(frozen=True)
@@ -92,19 +93,14 @@ def faults(scored: Scored) -> dict[str, list[int]]:
     kinds: dict[str, Callable[[int], bool]] = {
         "empty": lambda i: not scored.outputs[i].strip(),
         "cut": lambda i: not scored.complete[i],
-        "repeating": lambda i: repeats(scored.outputs[i]) and not any(repeats(stream[i]) for stream in scored.references),
+        "repeating": lambda i: _repeats(scored.outputs[i]) and not any(_repeats(stream[i]) for stream in scored.references),
         "copied": lambda i: _is_copy(scored.outputs[i], scored.sources[i], [stream[i] for stream in scored.references]),
     }
     return {kind: [i for i in range(len(scored.outputs)) if is_so(i)] for kind, is_so in kinds.items()}
 
 
-def repeats(text: str) -> bool:
-    """Whether a word stands three times in a row, or some words together twice."""
-    parts = words(text)
-    if any(one == two == three for one, two, three in zip(parts, parts[1:], parts[2:], strict=False)):
-        return True
-    starts = ((start, n) for n in range(2, LONGEST_REPEATED + 1) for start in range(len(parts) - 2 * n + 1))
-    return any(parts[start : start + n] == parts[start + n : start + 2 * n] for start, n in starts)
+def _repeats(text: str) -> bool:
+    return repeats(words(text), TIMES)
 
 
 def _is_copy(output: str, source: str, references: Sequence[str]) -> bool:

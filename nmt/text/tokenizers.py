@@ -9,6 +9,7 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from threading import Lock
 from typing import Any, ClassVar, Literal, Protocol
 
 from nmt.errors import DataError
@@ -24,7 +25,7 @@ SUBWORD_KINDS = ("bpe", "unigram")
 
 
 class Tokenizer(Protocol):
-    """Splits one language; `signature` is all that its output depends on."""
+    """Splits one language, for several threads at once; `signature` is all that its output depends on."""
 
     @property
     def signature(self) -> str: ...
@@ -74,7 +75,7 @@ class WordTokenizer(_Marking):
 
         rules = language if importlib.util.find_spec(f"spacy.lang.{language}") else "xx"
         super().__init__(config, f"spacy:{spacy.about.__version__}|lang:{language}{'' if rules == language else '(xx)'}")
-        self._rules = rules
+        self._rules, self._alone = rules, Lock()  # spaCy keeps the words it meets
         try:
             self._pipeline = spacy.blank(rules)
         except ImportError as error:
@@ -82,13 +83,14 @@ class WordTokenizer(_Marking):
             raise DataError(f"tokenizer.kind: words of language {language}: {needed} (or use tokenizer.kind=unigram)") from None
 
     def split_all(self, texts: Sequence[str]) -> list[list[str]]:
-        words = [self._words(self.normalize(text)) for text in texts]
-        # spaCy keeps every word it meets. Its memory zones would forget them too, but also what makes it fast: it is ten times
-        # slower with a zone for a few thousand sentences than with the words of many of them at hand.
-        if len(self._pipeline.vocab.strings) > MOST_STRINGS:
-            import spacy
+        with self._alone:
+            words = [self._words(self.normalize(text)) for text in texts]
+            # spaCy keeps every word it meets. Its memory zones would forget them too, but also what makes it fast: it is ten
+            # times slower with a zone for a few thousand sentences than with the words of many of them at hand.
+            if len(self._pipeline.vocab.strings) > MOST_STRINGS:
+                import spacy
 
-            self._pipeline = spacy.blank(self._rules)
+                self._pipeline = spacy.blank(self._rules)
         return words
 
     def _words(self, text: str) -> list[str]:
@@ -115,7 +117,7 @@ class SubwordTokenizer(_Marking):
 
         super().__init__(config, f"sentencepiece:{sentencepiece.__version__}|lang:{language}|size:{config.size}")
         if not model.is_file():
-            raise DataError(f"{model}: no such subword model; run `nmt prepare` to make it")
+            raise DataError(f"{model}: no such subword model; `nmt prepare` makes it, and each run has a copy")
         self._model: Any = sentencepiece.SentencePieceProcessor()
         try:
             self._model.LoadFromSerializedProto(model.read_bytes())

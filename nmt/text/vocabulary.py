@@ -92,7 +92,7 @@ class Vocabulary:
         try:
             text = path.read_bytes().decode("utf-8")
         except FileNotFoundError:
-            raise DataError(f"{path}: no such vocabulary") from None
+            raise DataError(f"{path}: no such vocabulary; `nmt prepare` makes it, and each run has a copy") from None
         except (OSError, UnicodeDecodeError) as error:
             raise DataError(f"{path}: cannot be read as UTF-8 text ({error})") from None
         *lines, rest = text.replace("\r\n", "\n").split("\n")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.decoding.doubts import DOUBTS, Doubter, describe, is_repeating
+from nmt.decoding.doubts import DOUBTS, Doubter, describe
 from nmt.decoding.translation import Translation
 from nmt.sections import TokenizerConfig
 from nmt.text.tokenizers import load_tokenizer
@@ -52,23 +52,6 @@ def test_a_shared_vocabulary_tells_no_language() -> None:
 def test_what_was_cut(doubter: Doubter) -> None:
     assert doubter.doubts(Translation("the dog sleeps", "x", SOURCE, ("x",), src_cut=True)) == ["source cut"]
     assert doubter.doubts(Translation("the dog sleeps", "x", SOURCE, ("x",), complete=False)) == ["output cut"]
-
-
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("a b c d", False),
-        ("a a a", False),
-        ("a a a a", True),
-        ("x a b a b y", False),
-        ("x a b a b a b y", True),
-        ("x a b a b a c", False),
-        ("so a b c a b c a b c", True),
-        ("", False),
-    ],
-)
-def test_repetition(text: str, expected: bool) -> None:
-    assert is_repeating(text.split()) is expected
 
 
 def test_what_the_source_repeats_may_be_repeated(doubter: Doubter) -> None:

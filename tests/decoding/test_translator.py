@@ -9,7 +9,8 @@ import torch
 
 from nmt.decoding import translator as module
 from nmt.decoding.translation import Translation
-from nmt.decoding.translator import Translator
+from nmt.decoding.translator import Translator, search_batch
+from nmt.decoding.unknown import UnknownWords
 from nmt.errors import ConfigError, DataError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.sections import DecodingConfig, ModelConfig, TokenizerConfig
@@ -52,12 +53,31 @@ def test_order_and_empty_texts() -> None:
 def test_the_n_best_begin_with_the_best() -> None:
     translator = make_translator()
     best, three = translator.translate(TEXTS), translator.translate_n_best(TEXTS, 3)
-    assert [len(translations) for translations in three] == [3, 1, 3, 1, 3, 3]
+    assert [len(three[i]) for i in (1, 3)] == [1, 1]
     assert said([translations[0] for translations in three]) == said(best)
     for translations in three:
-        assert len(set(said(translations))) == len(translations)
         complete = [one.score for one in translations if one.complete]
         assert complete == sorted(complete, reverse=True)
+
+
+def test_no_text_is_there_twice_while_the_beam_has_others() -> None:
+    """The characters " a" and "a" are joined to the same text."""
+    translator = make_translator(beam=6)
+    translator.unknown = UnknownWords(replace=False)
+    texts = [text for text in TEXTS if text.strip()]
+    src = [translator.src_vocabulary.ids(tokens) for tokens in translator.src_tokenizer.split_all(texts)]
+    expected, n_alike = [], 0
+    for hypotheses in search_batch(translator.model, src, translator.options, n_best=6):
+        joined = [translator.tgt_tokenizer.join(translator.tgt_vocabulary.tokens(one.ids)) for one in hypotheses]
+        expected.append([*dict.fromkeys(joined)])
+        n_alike += len(expected[-1][:3]) > len({*joined[:3]})
+        first = {text: one.score for text, one in zip(reversed(joined), reversed(hypotheses), strict=True)}
+        (found,) = translator.translate_n_best([texts[len(expected) - 1]], 6)
+        assert [one.score for one in found] == pytest.approx([first[text] for text in expected[-1]])
+    assert n_alike
+    for n in (1, 2, 3, 6):
+        n_found = translator.translate_n_best(texts, n)
+        assert [[one.text for one in best] for best in n_found] == [distinct[:n] for distinct in expected]
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from nmt.report.breakdown import Scored, by_frequency, by_length, by_rarest_word, by_seen, extremes, faults, repeats
+from nmt.report.breakdown import Scored, by_frequency, by_length, by_rarest_word, by_seen, extremes, faults
 from nmt.report.leaks import Seen
 from nmt.report.scores import score
 
@@ -51,25 +51,9 @@ def test_extremes_are_told_apart_even_where_there_are_few() -> None:
     assert extremes(make(), 1) == ([3], [worst[0]])
 
 
-@pytest.mark.parametrize(
-    ("text", "answer"),
-    [
-        ("sehr sehr sehr gut", True),
-        ("sehr sehr gut", False),
-        ("der Hund, der Hund", True),
-        ("auf dem Tisch auf dem Tisch auf", True),
-        ("er sagt, dass er sagt", False),
-        ("der Mann, der der Frau hilft", False),
-        ("", False),
-    ],
-)
-def test_repeats(text: str, answer: bool) -> None:
-    assert repeats(text) is answer
-
-
 def test_faults() -> None:
     sources = ["Berlin.", "One two.", "Three.", "Paris!", "Four."]
     references = ["Berlin.", "Eins zwei.", "Drei.", "In Paris.", "nein nein nein"]
-    outputs = ["berlin", " ", "ja ja ja ja", "Paris", "nein nein nein"]
+    outputs = ["berlin", " ", "Ja, ja ja.", "Paris", "nein nein nein"]
     found = faults(Scored(sources, outputs, [references], [True, True, False, True, True]))
     assert found == {"empty": [1], "cut": [2], "repeating": [2], "copied": [3]}

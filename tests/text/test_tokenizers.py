@@ -1,7 +1,10 @@
 """Splitting and joining again without loss."""
 
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -132,6 +135,28 @@ def test_words_split_the_same_after_spacy_forgot_them(monkeypatch: pytest.Monkey
     monkeypatch.setattr("nmt.text.tokenizers.MOST_STRINGS", 0)
     tokenizer = load_tokenizer(TokenizerConfig(), "de", "src", tmp_path)
     assert tokenizer.split_all(TEXTS) == tokenizer.split_all(TEXTS)
+
+
+def test_one_thread_at_a_time_asks_spacy(tmp_path: Path) -> None:
+    """It keeps the words it meets, in tables that nothing guards."""
+    tokenizer = TOKENIZERS["words"](TokenizerConfig(), "de", tmp_path)
+    watched: Any = tokenizer
+    inside, most, split = 0, 0, watched._words
+
+    def watch(text: str) -> list[str]:
+        nonlocal inside, most
+        inside += 1
+        most = max(most, inside)
+        time.sleep(0.001)  # whoever waits is let in
+        inside -= 1
+        return list(split(text))
+
+    watched._words = watch
+    ways: list[Callable[[], object]] = [lambda: tokenizer.split(TEXTS[0]), lambda: tokenizer.split_all(TEXTS)]
+    with ThreadPoolExecutor(4) as pool:
+        for done in [pool.submit(way) for way in ways * 4]:
+            done.result()
+    assert most == 1
 
 
 @pytest.mark.parametrize("kind", SUBWORD_KINDS)
