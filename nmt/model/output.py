@@ -17,6 +17,7 @@ from nmt.model.int8 import Int8Linear
 from nmt.sections import ModelConfig, OutputName
 
 FEW = 32  # rows that are laid out one after the other
+LARGE = 1 << 21  # numbers of a matrix that the cache does not hold
 
 
 class Output(nn.Module):
@@ -74,7 +75,8 @@ class Softmax(Output):
         return self.logits(self.project(vectors))  # type: ignore[no-any-return]
 
     def scores(self, vectors: Tensor) -> Tensor:
-        if vectors.device.type != "cpu" or not isinstance(self.logits, nn.Linear):
+        is_small = len(vectors) < FEW and self.logits.weight.numel() < LARGE if isinstance(self.logits, nn.Linear) else True
+        if vectors.device.type != "cpu" or is_small:
             return self(vectors)  # type: ignore[no-any-return]
         return _words_first(self.project(vectors), self.logits.weight, self.logits.bias)
 
@@ -132,10 +134,12 @@ class Adaptive(Output):
 
 def _words_first(vectors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """W x + b, [R, V], laid out in memory as [V, R] unless there are few rows: such products run nearer to a processor's peak."""
-    logits = weight.new_empty(len(weight), len(vectors))
+    columns = (vectors if len(vectors) > 1 else vectors.expand(2, -1)).t()  # for one alone takes longer than two
+    logits = weight.new_empty(len(weight), columns.shape[1])
     for some, words, shift in zip(logits.split(WORDS), weight.split(WORDS), bias.split(WORDS), strict=True):
-        torch.addmm(shift.unsqueeze(1), words, vectors.t(), out=some)
-    return logits.t().contiguous() if len(vectors) < FEW else logits.t()
+        torch.addmm(shift.unsqueeze(1), words, columns, out=some)
+    rows = logits.t()[: len(vectors)]
+    return rows.contiguous() if len(vectors) < FEW else rows
 
 
 def _select(linear: nn.Module, ids: Tensor) -> nn.Module:
