@@ -12,13 +12,13 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MKL_NUM_THREADS", "1")
 
-# A shell's background jobs ignore Ctrl-C, and so would the processes that tests start and interrupt.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-
 import pytest
 from hypothesis import settings
 
 from nmt import cli
+
+# A shell's background jobs ignore Ctrl-C, and so would the processes that tests start and interrupt.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A busy machine may be slow without anything being wrong; continuous integration draws the same examples each time.
 settings.register_profile("default", deadline=None)

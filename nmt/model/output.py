@@ -75,10 +75,11 @@ class Softmax(Output):
         return self.logits(self.project(vectors))  # type: ignore[no-any-return]
 
     def scores(self, vectors: Tensor) -> Tensor:
-        is_small = len(vectors) < FEW and self.logits.weight.numel() < LARGE if isinstance(self.logits, nn.Linear) else True
-        if vectors.device.type != "cpu" or is_small:
+        layer = self.logits
+        on_cpu = vectors.device.type == "cpu" and type(layer) is nn.Linear  # rather than one of 8-bit integers
+        if not on_cpu or (len(vectors) < FEW and layer.weight.numel() < LARGE):
             return self(vectors)  # type: ignore[no-any-return]
-        return _words_first(self.project(vectors), self.logits.weight, self.logits.bias)
+        return _words_first(self.project(vectors), layer.weight, layer.bias)
 
     def log_probs(self, vectors: Tensor) -> Tensor:
         return functional.log_softmax(self(vectors), dim=-1)
@@ -134,12 +135,13 @@ class Adaptive(Output):
 
 def _words_first(vectors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """W x + b, [R, V], laid out in memory as [V, R] unless there are few rows: such products run nearer to a processor's peak."""
-    columns = (vectors if len(vectors) > 1 else vectors.expand(2, -1)).t()  # for one alone takes longer than two
-    logits = weight.new_empty(len(weight), columns.shape[1])
+    if len(vectors) < FEW:
+        columns = (vectors if len(vectors) > 1 else vectors.repeat(2, 1)).t()  # one alone takes longer than two
+        return torch.addmm(bias.unsqueeze(1), weight, columns).t()[: len(vectors)].contiguous()
+    logits = weight.new_empty(len(weight), len(vectors))
     for some, words, shift in zip(logits.split(WORDS), weight.split(WORDS), bias.split(WORDS), strict=True):
-        torch.addmm(shift.unsqueeze(1), words, columns, out=some)
-    rows = logits.t()[: len(vectors)]
-    return rows.contiguous() if len(vectors) < FEW else rows
+        torch.addmm(shift.unsqueeze(1), words, vectors.t(), out=some)
+    return logits.t()
 
 
 def _select(linear: nn.Module, ids: Tensor) -> nn.Module:
