@@ -105,7 +105,9 @@ def run(
         evaluation = replace(evaluation, tokenized=_score_words(one, evaluation))
     seen = _look_for(text, one, prepared)
     if other is not None:
-        evaluation = _compare(evaluation, _translate(other, text, one, seen) if isinstance(other, System) else other, seen)
+        lowercase = one.lowercase or (isinstance(other, System) and other.lowercase)
+        others = _translate(other, text, one, seen) if isinstance(other, System) else other
+        evaluation = _compare(evaluation, others, seen, lowercase=lowercase)
     detailed = wanted.details or wanted.report is not None or gold is not None
     pairs = list(zip(text.sources or [], text.references[0], strict=True))
     led = score_pairs(one.translator, pairs)
@@ -270,18 +272,25 @@ def _check_kept(path: Path, text: Aligned) -> None:
         raise DataError(f"{path}: are translations of other sentences than {text.name}, as {path.with_suffix('.json')} says")
 
 
-def _compare(evaluation: Evaluation, other: Other, seen: Seen | None = None) -> Evaluation:
-    """Also without what either was trained on, where they were not trained on the same; `seen` is of the evaluation."""
-    references, ours = evaluation.text.references, evaluation.outputs
+def _compare(evaluation: Evaluation, other: Other, seen: Seen | None = None, *, lowercase: bool = False) -> Evaluation:
+    """Also without what either was trained on, where they were not trained on the same; `seen` is of the evaluation.
+
+    Where one of them writes lower-case, case says nothing about how well it translates, and is ignored.
+    """
     metrics = [score.name for score in evaluation.scores]
-    differences = compare(ours, other.outputs, references, metrics)
+    ours, theirs, *references = (
+        [text.lower() if lowercase else text for text in texts]
+        for texts in (evaluation.outputs, other.outputs, *evaluation.text.references)
+    )
+    differences = compare(ours, theirs, references, metrics, lowercase=lowercase)
     unequal = None
     if other.seen is not None and other.seen is not seen:
         clean = [] if seen is None else sorted({*other.seen.clean} & {*seen.clean})
-        one, two, *streams = ([texts[i] for i in clean] for texts in (ours, other.outputs, *references))
-        without = compare(one, two, streams, metrics) if 0 < len(clean) < len(ours) else []
+        one, two, *streams = ([texts[i] for i in clean] for texts in (ours, theirs, *references))
+        without = compare(one, two, streams, metrics, lowercase=lowercase) if 0 < len(clean) < len(ours) else []
         unequal = Unequal(sum(other.seen.exact), sum(other.seen.near), len(clean), without)
-    most = changes(ours, other.outputs, references, CHANGES)
+    most = changes(ours, theirs, references, CHANGES)
+    other = replace(other, subject=f"{other.subject}, ignoring case") if lowercase else other
     return replace(evaluation, comparison=Comparison(other, differences, most, unequal))
 
 

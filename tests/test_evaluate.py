@@ -121,6 +121,21 @@ def test_a_comparison_of_two_seeds(nmt: Run, run: Path, folder: Path) -> None:
     assert sorted(gains, reverse=True)[:1] == gains[:1]
 
 
+def test_a_comparison_with_one_that_writes_lower_case_ignores_case(
+    nmt: Run, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert nmt("evaluate", run, "--metric", "BLEU").status == 0
+    (outputs,) = (run / "evaluation").glob("*.txt")
+    lowered = write(tmp_path / "lowered.txt", *outputs.read_text(encoding="utf-8").lower().splitlines())
+    monkeypatch.setattr(system.System, "lowercase", property(lambda self: True))
+    command = ["evaluate", run, "--metric", "BLEU", "--metric", "chrF", "--compare", lowered]
+    value = read(nmt(*command, "--json"))
+    assert [one["difference"] for one in value["comparison"]["differences"]] == [0, 0]
+    assert all("case:lc" in one["signature"] for one in value["comparison"]["differences"])
+    assert value["comparison"]["sentences"] == []
+    assert f"{lowered}, ignoring case" in nmt(*command).out
+
+
 def test_a_comparison_with_what_another_has_left(nmt: Run, run: Path, tmp_path: Path) -> None:
     assert nmt("evaluate", run, "--metric", "BLEU").status == 0
     (outputs,) = (run / "evaluation").glob("*.txt")

@@ -71,18 +71,19 @@ def compare(
     references: Sequence[Sequence[str]],
     metrics: Sequence[str] = ("BLEU", "chrF"),
     *,
+    lowercase: bool = False,
     trials: int = TRIALS,
     resamples: int = RESAMPLES,
     seed: int = SEED,
 ) -> list[Difference]:
-    """Compare two systems' translations of the same sentences, in the order of `metrics`.
+    """Compare two systems' translations of the same sentences, in the order of `metrics`, ignoring case or not.
 
     Raises:
         DataError: an unknown metric.
     """
     found = []
     for name in map(known_name, metrics):
-        metric = build_metric(name)
+        metric = build_metric(name, lowercase=lowercase)
         one, two = (count(metric, outputs, references) for outputs in (hypotheses, other))
         least = _least_p(name, hypotheses, other, references)
         p, p_bootstrap = max(_randomise(one, two, trials, seed), least), max(_resample(one, two, resamples, seed), least)
