@@ -167,9 +167,7 @@ def find_member(path: Path | None) -> tuple[Path, Path]:
 def load_translator(
     folder: Path | Sequence[Path] | None = None,
     *,
-    checkpoint: Path | None = None,
     device: DeviceName = "auto",
-    beam: int | None = None,
     overrides: Sequence[str] = (),
     n_best: int = 1,
 ) -> Translator:
@@ -177,8 +175,7 @@ def load_translator(
 
     Args:
         folder: a run, or one of its checkpoints; several of them are an ensemble, which decodes as the first is configured.
-        checkpoint: what to take of a single run in place of its best.
-        beam: in place of decoding.beam. overrides: `decoding.key=value`, in place of the run's configuration.
+        overrides: `decoding.key=value`, in place of the run's configuration.
         n_best: translations of each sentence that will be asked for.
 
     Raises:
@@ -187,9 +184,7 @@ def load_translator(
         ConfigError: an override is not of decoding, or not possible; or the beam is too narrow for `n_best`.
     """
     given: list[Path | None] = [folder] if folder is None or isinstance(folder, Path) else [*folder] or [None]
-    members = [find_member(path) for path in given] if checkpoint is None else [(find(given[0]), checkpoint)]
-    beams = [] if beam is None else [f"decoding.beam={beam}"]
-    return load_members(members, device=device, overrides=[*overrides, *beams], n_best=n_best)
+    return load_members([find_member(path) for path in given], device=device, overrides=overrides, n_best=n_best)
 
 
 def load_members(
