@@ -1,7 +1,7 @@
 """The loss of a full softmax without ever holding the logits of all positions."""
 
 from collections.abc import Sequence
-from math import ceil
+from math import ceil, e, log, log2
 from typing import Any
 
 import torch
@@ -10,6 +10,8 @@ from torch import Tensor
 # The most positions, and the words, that are scored at a time: memory does not grow with the batch, and products of this shape run
 # near the peak of a processor, which those with all words at once do not.
 ROWS, WORDS = 1024, 1536
+LEAST, MOST = 1.0e-30, 1.0e30  # sums of exponentials between these lose nothing to the ends of float32
+BITS = log2(e)  # of a nat: to base 2 an exponential takes a processor little more than half the time
 
 
 def linear_cross_entropy(
@@ -65,28 +67,38 @@ class _LinearCrossEntropy(torch.autograd.Function):
 def _log_normalizers(vectors: Tensor, weight: Tensor, bias: Tensor, gradients: Sequence[Tensor] | None) -> Tensor:
     """log sum_v exp(W_v x + b_v) of each position [N]; the gradient of their sum is added to `gradients`, where they are wanted.
 
-    Each block of words is exponentiated but once, with a maximum of its own, which is put right at the end.
+    On a CPU the logits are exponentiated as they are, while a block of words is in the cache. To take off the maxima first would be
+    two passes more over all of them; so that is done only where the sums leave the range in which they are exact.
     """
-    normalizers, block = [], WORDS if vectors.device.type == "cpu" else len(weight)
+    normalizers, on_cpu = [], vectors.device.type == "cpu"
+    block = WORDS if on_cpu else len(weight)
     n_parts = max(1, ceil(len(vectors) / ROWS))  # of like size: a small one would take nearly as long as a large one
     parts = vectors.tensor_split(n_parts), (vectors if gradients is None else gradients[0]).tensor_split(n_parts)
     for some, of_vectors in zip(*parts, strict=True):
-        exponentials, tops, sums = [], [], []
-        for words, shift in zip(weight.split(block), bias.split(block), strict=True):
-            logits = torch.addmm(shift.unsqueeze(1), words, some.t())  # [w, n]
-            tops.append(logits.amax(0))
-            exponentials.append(logits.sub_(tops[-1]).exp_())
-            sums.append(exponentials[-1].sum(0))
-        top = torch.stack(tops).amax(0)
-        scales = torch.stack(tops).sub_(top).exp_()  # [blocks, n]
-        total = (scales * torch.stack(sums)).sum(0)
-        normalizers.append(total.log() + top)
-        if gradients is not None:
-            of_words = (part.split(block) for part in (weight, *gradients[1:]))
-            blocks = zip(exponentials, scales / total, *of_words, strict=True)
-            for exponential, scale, words, into_weight, into_bias in blocks:
-                probabilities = exponential.mul_(scale)
-                of_vectors.addmm_(probabilities.t(), words)
-                into_weight.addmm_(probabilities, some)
-                into_bias.add_(probabilities.sum(1))
+        exponentials, total, top = _exponentials(some, weight, bias, block, shifted=not on_cpu)
+        if on_cpu and not bool(((total > LEAST) & (total < MOST)).all()):
+            exponentials, total, top = _exponentials(some, weight, bias, block, shifted=True)
+        normalizers.append(total.log() + log(2) * top)
+        if gradients is not None:  # what divides the exponentials is small beside them: it goes into the other factor
+            shares, of_words = some / total.unsqueeze(1), (part.split(block) for part in (weight, *gradients[1:]))
+            for exponential, words, into_weight, into_bias in zip(exponentials, *of_words, strict=True):
+                of_vectors.addmm_(exponential.t(), words)
+                into_weight.addmm_(exponential, shares)
+                into_bias.addmv_(exponential, 1 / total)
+            of_vectors.div_(total.unsqueeze(1))
     return torch.cat(normalizers)
+
+
+def _exponentials(
+    vectors: Tensor, weight: Tensor, bias: Tensor, block: int, *, shifted: bool
+) -> tuple[list[Tensor], Tensor, Tensor]:
+    """exp(W x + b) / 2 ** top, [w, n] for each block of words; their sums [n]; and top [n], the maxima if `shifted`, or 0."""
+    top, blocks, sums = vectors.new_zeros(len(vectors)), [], []
+    for words, shift in zip(weight.split(block), bias.split(block), strict=True):
+        blocks.append(torch.addmm(shift.unsqueeze(1), words, vectors.t(), beta=BITS, alpha=BITS))
+        if not shifted:
+            sums.append(blocks[-1].exp2_().sum(0))
+    if shifted:
+        top = torch.stack([logits.amax(0) for logits in blocks]).amax(0)
+        sums = [logits.sub_(top).exp2_().sum(0) for logits in blocks]
+    return blocks, torch.stack(sums).sum(0), top

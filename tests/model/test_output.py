@@ -80,6 +80,23 @@ def test_logits_far_apart_do_not_overflow(monkeypatch: pytest.MonkeyPatch) -> No
     assert weight.grad.flatten().tolist() == [-1, 0, 0, 1, 0]
 
 
+@pytest.mark.parametrize("offset", [-300, -75, 0, 75, 300])
+def test_the_loss_is_exact_wherever_the_logits_lie(offset: float) -> None:
+    torch.manual_seed(1)
+    weight, vectors, targets = torch.randn(V, R, requires_grad=True), torch.randn(6, R, requires_grad=True), torch.arange(6)
+    bias = torch.full((V,), float(offset), requires_grad=True)
+    literal = [part.detach().double().requires_grad_() for part in (vectors, weight, bias)]
+    cross_entropy.linear_cross_entropy(vectors, weight, bias, targets)[0].backward()
+    expected = torch.nn.functional.cross_entropy(literal[0] @ literal[1].t() + literal[2], targets, reduction="sum")
+    expected.backward()
+    for ours, theirs in zip((vectors, weight, bias), literal, strict=True):
+        assert ours.grad is not None
+        assert theirs.grad is not None
+        torch.testing.assert_close(ours.grad.double(), theirs.grad, atol=1e-4, rtol=1e-4)
+    loss = cross_entropy.linear_cross_entropy(vectors, weight, bias, targets)[0]
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-4)
+
+
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
 def test_no_gradient_is_made_where_none_is_wanted(mode: Callable[[], AbstractContextManager[None]]) -> None:
     torch.manual_seed(1)
