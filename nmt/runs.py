@@ -230,7 +230,8 @@ def _load_model(run: Path, checkpoint: Path, place: torch.device, decoding: Deco
     model.to(place)
     if decoding.precision == "int8":
         model.quantize()
-    return model
+        return model
+    return model.pack()
 
 
 def _check_alike(run: Path, other: Path) -> None:

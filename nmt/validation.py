@@ -47,6 +47,7 @@ class Validator:
 
     def validate(self) -> Validation:
         """The model must be in evaluation mode."""
+        self.translator.model = self.model.pack()
         translations = self.translator.translate(self.sources)
         outputs = [translation.text for translation in translations]
         bleu, chrf = score(outputs, [self.references], ["BLEU", "chrF"], lowercase=self.config.tokenizer.lowercase)

@@ -4,7 +4,7 @@ Scores are logits: log-probabilities up to a number for each row. R rows, V ids;
 """
 
 from dataclasses import dataclass
-from math import isfinite
+from math import e, isfinite, log2
 
 import torch
 from torch import Tensor
@@ -15,6 +15,8 @@ from nmt.sections import DecodingConfig
 CHUNK = 128  # ids whose largest score stands for them all while the best are looked for
 FEW = 1 << 17  # scores that are sorted sooner than cut into chunks
 BLOCK = 1 << 18  # scores that are normed together
+BITS = log2(e)  # of a nat
+LEAST, MOST = 1.0e-30, 1.0e30  # sums of exponentials between these lose nothing to the ends of float32
 
 
 @dataclass(frozen=True)
@@ -54,20 +56,20 @@ def log_norm(scores: Tensor) -> Tensor:
     Raises:
         CheckpointError: it is not a number, so neither are the model's weights.
     """
-    if scores.device.type == "cpu":
-        # Some words at a time stay in the cache, and take a fifth of the time of torch.logsumexp.
-        parts = [_log_sum_exp(part) for part in scores.split(max(1, BLOCK // len(scores)), 1)]
-        norm = parts[0] if len(parts) == 1 else torch.cat(parts, 1).logsumexp(1, keepdim=True)
-    else:
+    norm = _log_of_sum(scores) if scores.device.type == "cpu" else None
+    if norm is None:
         norm = scores.logsumexp(1, keepdim=True)
     if not isfinite(float(norm.sum())):
         raise CheckpointError("the model's scores are no numbers: its weights are damaged, or its training has diverged")
     return norm
 
 
-def _log_sum_exp(scores: Tensor) -> Tensor:
-    top = scores.amax(1, keepdim=True)
-    return (scores - top).exp_().sum(1, keepdim=True).log_().add_(top)
+def _log_of_sum(scores: Tensor) -> Tensor | None:
+    """As torch.logsumexp, in a fifth of the time; None where the sums leave the range in which they are exact."""
+    # Some words at a time stay in the cache; no maximum is taken off; and exp2 takes little more than half the time of exp.
+    parts = [(part * BITS).exp2_().sum(1, keepdim=True) for part in scores.split(max(1, BLOCK // len(scores)), 1)]
+    total = torch.stack(parts).sum(0)
+    return total.log() if bool(((total > LEAST) & (total < MOST)).all()) else None
 
 
 def best(scores: Tensor, norm: Tensor, banned: Tensor, width: int) -> Extensions:
@@ -89,8 +91,7 @@ def largest(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
         return scores.topk(k)
     whole = chunks * CHUNK
     chunked = scores[:, :whole].unflatten(1, (chunks, CHUNK))
-    maxima = chunked.amax(2) if scores.is_contiguous() else chunked.permute(1, 2, 0).amax(1).t()  # as they lie in memory
-    chosen = maxima.contiguous().topk(k, sorted=False).indices.sort().values  # [R, k]
+    chosen = chunked.amax(2).topk(k, sorted=False).indices.sort().values  # [R, k]
     candidates = chunked.gather(1, chosen.unsqueeze(2).expand(-1, -1, CHUNK)).flatten(1)
     found, places = torch.cat([candidates, scores[:, whole:]], 1).topk(k)
     inside = chosen.gather(1, (places // CHUNK).clamp(max=k - 1)) * CHUNK + places % CHUNK

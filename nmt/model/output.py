@@ -12,12 +12,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from nmt.errors import ConfigError
-from nmt.model.cross_entropy import WORDS, linear_cross_entropy
+from nmt.model.cross_entropy import linear_cross_entropy
 from nmt.model.int8 import Int8Linear
+from nmt.model.packed import PackedLinear
 from nmt.sections import ModelConfig, OutputName
-
-FEW = 32  # rows that are laid out one after the other
-LARGE = 1 << 21  # numbers of a matrix that the cache does not hold
 
 
 class Output(nn.Module):
@@ -34,6 +32,10 @@ class Output(nn.Module):
     @abstractmethod
     def best(self, vectors: Tensor) -> Tensor:
         """[..., R] -> the likeliest ids [...]."""
+
+    def pack(self) -> "Output":
+        """This layer as it is now, faster where it can be. To search with, not to train."""
+        return self
 
     @abstractmethod
     def restrict(self, ids: Tensor) -> "Output":
@@ -75,11 +77,7 @@ class Softmax(Output):
         return self.logits(self.project(vectors))  # type: ignore[no-any-return]
 
     def scores(self, vectors: Tensor) -> Tensor:
-        layer = self.logits
-        on_cpu = vectors.device.type == "cpu" and type(layer) is nn.Linear  # rather than one of 8-bit integers
-        if not on_cpu or (len(vectors) < FEW and layer.weight.numel() < LARGE):
-            return self(vectors)  # type: ignore[no-any-return]
-        return _words_first(self.project(vectors), layer.weight, layer.bias)
+        return self(vectors)  # type: ignore[no-any-return]
 
     def log_probs(self, vectors: Tensor) -> Tensor:
         return functional.log_softmax(self(vectors), dim=-1)
@@ -87,10 +85,16 @@ class Softmax(Output):
     def best(self, vectors: Tensor) -> Tensor:
         return self(vectors).argmax(-1)  # type: ignore[no-any-return]
 
+    def pack(self) -> Output:
+        return self._with(PackedLinear.of(self.logits))
+
     def restrict(self, ids: Tensor) -> Output:
-        short = copy(self)
-        short._modules = {**self._modules, "logits": _select(self.logits, ids)}  # all the rest is shared
-        return short
+        return self._with(_select(self.logits, ids))
+
+    def _with(self, logits: nn.Module) -> Output:
+        other = copy(self)
+        other._modules = {**self._modules, "logits": logits}  # all the rest is shared
+        return other
 
     def loss(self, vectors: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
         return linear_cross_entropy(self.project(vectors), self.logits.weight, self.logits.bias, targets, label_smoothing)
@@ -133,20 +137,9 @@ class Adaptive(Output):
         return objective, objective.detach()
 
 
-def _words_first(vectors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """W x + b, [R, V], laid out in memory as [V, R] unless there are few rows: such products run nearer to a processor's peak."""
-    if len(vectors) < FEW:
-        columns = (vectors if len(vectors) > 1 else vectors.repeat(2, 1)).t()  # one alone takes longer than two
-        return torch.addmm(bias.unsqueeze(1), weight, columns).t()[: len(vectors)].contiguous()
-    logits = weight.new_empty(len(weight), len(vectors))
-    for some, words, shift in zip(logits.split(WORDS), weight.split(WORDS), bias.split(WORDS), strict=True):
-        torch.addmm(shift.unsqueeze(1), words, vectors.t(), out=some)
-    return logits.t()
-
-
 def _select(linear: nn.Module, ids: Tensor) -> nn.Module:
     """The outputs `ids` of a linear layer alone."""
-    if isinstance(linear, Int8Linear):
+    if isinstance(linear, Int8Linear | PackedLinear):
         return linear.select(ids)
     assert isinstance(linear, nn.Linear)
     short: nn.Linear = nn.utils.skip_init(nn.Linear, linear.in_features, len(ids), device=linear.weight.device)

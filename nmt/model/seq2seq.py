@@ -78,15 +78,18 @@ class Seq2Seq(nn.Module):
         int8.quantize(self.decoder.readout)
         int8.quantize(self.output)
 
+    def pack(self) -> "Seq2Seq":
+        """This model as it is now, laid out to be fast: to search with, not to train. What it can it shares."""
+        return self._with(output=self.output.pack())
+
     def restrict(self, ids: Tensor) -> "Seq2Seq":
         """This model for the target words `ids` [v] alone, numbered in that order: to search with, not to train."""
-        short = copy(self)
-        short._modules = {
-            **self._modules,
-            "tgt_embedding": self.tgt_embedding.restrict(ids),
-            "output": self.output.restrict(ids),
-        }
-        return short
+        return self._with(tgt_embedding=self.tgt_embedding.restrict(ids), output=self.output.restrict(ids))
+
+    def _with(self, **modules: nn.Module) -> "Seq2Seq":
+        other = copy(self)
+        other._modules = {**self._modules, **modules}
+        return other
 
     def encode(self, src: Tensor, src_lengths: Tensor) -> Memory:
         """Read the source.

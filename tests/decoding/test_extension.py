@@ -43,6 +43,13 @@ def test_best_are_the_best_that_are_not_banned(seed: int, width: int, n_banned: 
         np.testing.assert_allclose(found.log_probs[row][possible][:width], log_probs[row][allowed[:width]])
 
 
+@pytest.mark.parametrize("offset", [-1000, -75, 0, 75, 1000])
+@pytest.mark.parametrize("rows", [1, 60])
+def test_the_norm_is_exact_wherever_the_scores_lie(rows: int, offset: float) -> None:
+    scores = make_scores(1, rows, 9000) + offset
+    np.testing.assert_allclose(log_norm(scores.float()), scores.logsumexp(1, keepdim=True), rtol=1e-6)
+
+
 def test_what_is_forced_stands_alone() -> None:
     scores = make_scores(1, 2, 6)
     found = best(scores, log_norm(scores), torch.empty(2, 0, dtype=torch.long), 3)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nmt.errors import ConfigError
 from nmt.model import cross_entropy
-from nmt.model.output import FEW, LARGE, OUTPUTS, Adaptive, Softmax, build_output
+from nmt.model.output import OUTPUTS, Adaptive, Softmax, build_output
 from nmt.sections import ModelConfig, OutputName
 
 R, V = 7, 11
@@ -157,17 +157,3 @@ def test_cutoffs_fall_back_to_parts_of_the_vocabulary_and_must_fit_it() -> None:
     assert output.softmax.cutoffs == [30, 100, 300]
     with pytest.raises(ConfigError, match=r"model.cutoffs: 300 is not below the size of the target vocabulary, 300"):
         build_output(ModelConfig(output="adaptive", cutoffs=[10, 300]), 8, 300, None)
-
-
-@pytest.mark.parametrize("rows", [1, 2, 5, FEW - 1, FEW, 70])
-@pytest.mark.parametrize("vocabulary_size", [50, LARGE // 64 + 3])
-def test_scores_are_the_logits_however_many(rows: int, vocabulary_size: int) -> None:
-    """Few rows and many, of a small matrix and of a large one, are multiplied in different ways."""
-    output = Softmax(64, vocabulary_size)
-    with torch.inference_mode():
-        output.logits.bias.normal_()
-        vectors = torch.randn(rows, 64)
-        expected = vectors.double() @ output.logits.weight.double().t() + output.logits.bias
-        scores = output.scores(vectors)
-    assert scores.shape == (rows, vocabulary_size)
-    np.testing.assert_allclose(scores, expected, atol=1e-5)

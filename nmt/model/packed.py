@@ -1,0 +1,56 @@
+"""Products with a matrix that no longer changes, for translation on a CPU: oneDNN lays it out for the processor, once.
+
+torch multiplies floats with MKL, which lays a matrix out anew at each product, and for whom a processor is not Intel's is slower.
+"""
+
+from typing import Any, Self
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+ROWS = 64  # for so many the layout is chosen; it serves any number
+
+
+class PackedLinear(nn.Module):
+    """y = x W^T + b, without gradients.
+
+    Args:
+        weight: [O, I], which may be shared. bias: [O].
+    """
+
+    def __init__(self, weight: Tensor, bias: Tensor) -> None:
+        super().__init__()
+        self.weight, self.bias = (nn.Parameter(part.detach(), requires_grad=False) for part in (weight, bias))
+        self.packed = _pack(self.weight)
+
+    @classmethod
+    def of(cls, linear: nn.Linear) -> Self:
+        """The same as a layer that has a bias."""
+        return cls(linear.weight, linear.bias)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "packed": None}  # it can be neither copied nor written
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
+        self.packed = _pack(self.weight)
+
+    def select(self, ids: Tensor) -> "PackedLinear":
+        """The outputs `ids` alone, in that order."""
+        return PackedLinear(self.weight[ids], self.bias[ids])
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """[..., I] -> [..., O]."""
+        if self.packed is None:
+            return functional.linear(inputs, self.weight, self.bias)
+        outputs: Tensor = torch.ops.mkldnn._linear_pointwise(inputs, self.packed, self.bias, "none", [], "")
+        return outputs
+
+
+def _pack(weight: Tensor) -> Tensor | None:
+    """None where oneDNN is not, or does not multiply such numbers."""
+    if weight.device.type != "cpu" or weight.dtype != torch.float32 or not torch.backends.mkldnn.is_available():
+        return None
+    packed: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight, ROWS)
+    return packed
