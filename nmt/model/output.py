@@ -138,11 +138,11 @@ class Adaptive(Output):
 
 
 def _select(linear: nn.Module, ids: Tensor) -> nn.Module:
-    """The outputs `ids` of a linear layer alone."""
-    if isinstance(linear, Int8Linear | PackedLinear):
+    """The outputs `ids` of a linear layer alone; not packed, for each batch has its own, and that would take longer."""
+    if isinstance(linear, Int8Linear):
         return linear.select(ids)
-    assert isinstance(linear, nn.Linear)
-    short: nn.Linear = nn.utils.skip_init(nn.Linear, linear.in_features, len(ids), device=linear.weight.device)
+    assert isinstance(linear, nn.Linear | PackedLinear)
+    short: nn.Linear = nn.utils.skip_init(nn.Linear, linear.weight.shape[1], len(ids), device=linear.weight.device)
     short.weight, short.bias = (nn.Parameter(part[ids], requires_grad=False) for part in (linear.weight, linear.bias))
     return short
 

@@ -36,10 +36,6 @@ class PackedLinear(nn.Module):
         super().__setstate__(state)  # type: ignore[no-untyped-call]
         self.packed = _pack(self.weight)
 
-    def select(self, ids: Tensor) -> "PackedLinear":
-        """The outputs `ids` alone, in that order."""
-        return PackedLinear(self.weight[ids], self.bias[ids])
-
     def forward(self, inputs: Tensor) -> Tensor:
         """[..., I] -> [..., O]."""
         if self.packed is None:

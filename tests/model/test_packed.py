@@ -38,12 +38,6 @@ def test_other_precisions_are_multiplied_as_they_are() -> None:
     assert torch.equal(PackedLinear.of(linear)(inputs), linear(inputs))
 
 
-def test_selected_outputs_are_the_same() -> None:
-    torch.manual_seed(1)
-    linear, inputs, ids = PackedLinear.of(nn.Linear(16, 30)), torch.randn(5, 16), torch.tensor([0, 7, 29, 8])
-    torch.testing.assert_close(linear.select(ids)(inputs), linear(inputs)[:, ids])
-
-
 @pytest.mark.parametrize("clone", [deepcopy, lambda layer: pickle.loads(pickle.dumps(layer))])  # noqa: S301
 def test_it_can_be_copied_and_sent_elsewhere(clone: Callable[[PackedLinear], PackedLinear]) -> None:
     layer, inputs = PackedLinear.of(nn.Linear(16, 30)), torch.randn(5, 16)
