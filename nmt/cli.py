@@ -44,21 +44,34 @@ class Commands(typer.core.TyperGroup):
             fail(str(error))
         except KeyboardInterrupt:
             fail("interrupted", status=130)
-        except BrokenPipeError:  # the reader has had enough, as `| head` does; nothing more can be written to it
-            sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 (for what is flushed at exit)
-            sys.exit(READER_LEFT)
         except (MemoryError, RuntimeError) as error:
             if not lacks_memory(error):
                 raise
             fail("out of memory; lower the sizes of the model or of its batches, or take a larger machine")
-        except OSError as error:  # a full disk, a folder that may not be written
-            fail(f"{error.filename or 'input or output'}: {error.strerror or error}")
+        except OSError as error:
+            refuse(error)
 
 
 def fail(text: str, status: int = 1) -> NoReturn:
     """Say what is wrong, and leave."""
     print(f"nmt: {text}", file=sys.stderr)
     sys.exit(status)
+
+
+def refuse(error: OSError) -> NoReturn:
+    """Say what the system would not do, such as to write to a full disk, and leave."""
+    try:
+        _flush_stdout()
+    except OSError:  # forget what waits in it, lest Python try at its exit, say so at length, and take a status of its own
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if isinstance(error, BrokenPipeError):  # the reader has had enough, as `| head` does
+        sys.exit(READER_LEFT)
+    fail(f"{error.filename or 'input or output'}: {error.strerror or error}")
+
+
+def _flush_stdout() -> None:
+    if sys.stdout is not None:
+        sys.stdout.flush()
 
 
 app = typer.Typer(
@@ -275,7 +288,13 @@ def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             stream.reconfigure(encoding="utf-8", errors="replace")
-    app()
+    try:
+        try:
+            app()
+        finally:
+            _flush_stdout()  # here, where a fault can still be told
+    except OSError as error:
+        refuse(error)
 
 
 def _print_json(value: Any) -> None:

@@ -261,7 +261,10 @@ class DecodingConfig(Section):
         True, description="look that word up in the lexicon that `nmt lexicon` made, if it did, before copying it"
     )
     shortlist: int = Field(
-        0, ge=0, description="score only this many translations of each word of the batch, and frequent words; 0: all"
+        0,
+        ge=0,
+        le=50,
+        description="score only this many translations of each word of the batch, 50 at most, and frequent words; 0: all",
     )
     precision: Precision = Field(
         "float32", description="float32; or int8, products in 8-bit integers, on a CPU alone, rounded batch by batch"

@@ -483,12 +483,14 @@ def test_where_output_cannot_go(nmt: Run, inside: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
-def test_a_full_disk(trained: Path) -> None:
-    command = f"{sys.executable} -m nmt translate Hello. > /dev/full"
-    done = subprocess.run(["bash", "-c", command], cwd=trained, capture_output=True, text=True, check=False)
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("words", ["translate Hello.", "--help", "--version"])
+def test_a_full_disk(trained: Path, words: str, unbuffered: str) -> None:
+    command = f"{sys.executable} -m nmt {words} > /dev/full"
+    environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
+    done = subprocess.run(["bash", "-c", command], cwd=trained, env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 1
-    assert "Traceback" not in done.stderr
-    assert "No space left on device" in done.stderr
+    assert done.stderr == "nmt: input or output: No space left on device\n"
 
 
 def test_input_that_is_not_utf8(nmt: Run, inside: Path, tmp_path: Path) -> None:

@@ -3,9 +3,10 @@
 import numpy as np
 import pytest
 import torch
+from pydantic import ValidationError
 
 from nmt.decoding import shortlist as module
-from nmt.decoding.lexicon import Entry, Lexicon
+from nmt.decoding.lexicon import MOST, Entry, Lexicon
 from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translator import search_batch
 from nmt.model.seq2seq import Seq2Seq
@@ -68,3 +69,9 @@ def test_only_the_words_given_are_written_and_the_weights_stay() -> None:
     assert written <= set(words.tolist())
     assert all(torch.equal(one, other) for one, other in zip(before, model.state_dict().values(), strict=True))
     assert [one.ids for one in search_batch(model, src, options, n_best=3)[0]] == [one.ids for one in full[0]]
+
+
+def test_no_more_can_be_asked_for_than_a_lexicon_keeps() -> None:
+    assert DecodingConfig(shortlist=MOST).shortlist == MOST
+    with pytest.raises(ValidationError, match=f"less than or equal to {MOST}"):
+        DecodingConfig(shortlist=MOST + 1)
