@@ -4,19 +4,18 @@ Scores are logits: log-probabilities up to a number for each row. R rows, V ids;
 """
 
 from dataclasses import dataclass
-from math import e, isfinite, log2
+from math import isfinite
 
 import torch
 from torch import Tensor
 
 from nmt.errors import CheckpointError
+from nmt.model.cross_entropy import BITS, LEAST, MOST
 from nmt.sections import DecodingConfig
 
 CHUNK = 128  # ids whose largest score stands for them all while the best are looked for
 FEW = 1 << 17  # scores that are sorted sooner than cut into chunks
 BLOCK = 1 << 18  # scores that are normed together
-BITS = log2(e)  # of a nat
-LEAST, MOST = 1.0e-30, 1.0e30  # sums of exponentials between these lose nothing to the ends of float32
 
 
 @dataclass(frozen=True)
