@@ -5,7 +5,6 @@ To add one: a class with `log_probs`, `loss` and `best`, a row in `OUTPUTS`, an 
 
 from abc import abstractmethod
 from collections.abc import Sequence
-from copy import copy
 
 import torch
 from torch import Tensor, nn
@@ -15,6 +14,7 @@ from nmt.errors import ConfigError
 from nmt.model.cross_entropy import linear_cross_entropy
 from nmt.model.int8 import Int8Linear
 from nmt.model.packed import PackedLinear
+from nmt.model.sharing import with_parts
 from nmt.sections import ModelConfig, OutputName
 
 
@@ -86,15 +86,10 @@ class Softmax(Output):
         return self(vectors).argmax(-1)  # type: ignore[no-any-return]
 
     def pack(self) -> Output:
-        return self._with(PackedLinear.of(self.logits))
+        return with_parts(self, logits=PackedLinear.of(self.logits))
 
     def restrict(self, ids: Tensor) -> Output:
-        return self._with(_select(self.logits, ids))
-
-    def _with(self, logits: nn.Module) -> Output:
-        other = copy(self)
-        other._modules = {**self._modules, "logits": logits}  # all the rest is shared
-        return other
+        return with_parts(self, logits=_select(self.logits, ids))
 
     def loss(self, vectors: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
         return linear_cross_entropy(self.project(vectors), self.logits.weight, self.logits.bias, targets, label_smoothing)

@@ -5,7 +5,6 @@ H_e encoder state size (both directions), H_d decoder state size, R readout size
 Masks are True on real tokens.
 """
 
-from copy import copy
 from dataclasses import dataclass
 
 import torch
@@ -20,6 +19,7 @@ from nmt.model.dropout import Dropout
 from nmt.model.embedding import Embedding
 from nmt.model.encoder import Encoder
 from nmt.model.output import build_output
+from nmt.model.sharing import with_parts
 from nmt.sections import ModelConfig
 
 
@@ -80,16 +80,11 @@ class Seq2Seq(nn.Module):
 
     def pack(self) -> "Seq2Seq":
         """This model as it is now, laid out to be fast: to search with, not to train. What it can it shares."""
-        return self._with(output=self.output.pack())
+        return with_parts(self, output=self.output.pack())
 
     def restrict(self, ids: Tensor) -> "Seq2Seq":
         """This model for the target words `ids` [v] alone, numbered in that order: to search with, not to train."""
-        return self._with(tgt_embedding=self.tgt_embedding.restrict(ids), output=self.output.restrict(ids))
-
-    def _with(self, **modules: nn.Module) -> "Seq2Seq":
-        other = copy(self)
-        other._modules = {**self._modules, **modules}
-        return other
+        return with_parts(self, tgt_embedding=self.tgt_embedding.restrict(ids), output=self.output.restrict(ids))
 
     def encode(self, src: Tensor, src_lengths: Tensor) -> Memory:
         """Read the source.
