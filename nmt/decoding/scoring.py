@@ -14,6 +14,7 @@ from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.fitting import in_parts
 from nmt.decoding.search import Looked, Model, State
 from nmt.decoding.translator import Translator
+from nmt.decoding.workers import side_by_side
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.batching import pad_sources
 from nmt.text.vocabulary import SOS, UNK
@@ -82,8 +83,12 @@ def score_pairs(translator: Translator, pairs: Sequence[tuple[str, str]], *, fre
     def make(chosen: Sequence[int]) -> list[tuple[list[float], Floats]]:
         return score_batch(translator.model, [src[i] for i in chosen], [tgt[i] for i in chosen], free=free)
 
-    for chosen in _plan([(len(ids), len(src[i])) for i, ids in enumerate(tgt)], translator.options.batch):
-        for i, (log_probs, attention) in zip(chosen, in_parts(make, chosen, "part it into sentences"), strict=True):
+    def make_all(chosen: Sequence[int]) -> list[tuple[list[float], Floats]]:
+        return in_parts(make, chosen, "part it into sentences")
+
+    plan = [*_plan([(len(ids), len(src[i])) for i, ids in enumerate(tgt)], translator.options.batch)][::-1]
+    for chosen, made in zip(plan, side_by_side(make_all, plan, translator.model.device), strict=True):
+        for i, (log_probs, attention) in zip(chosen, made, strict=True):
             found[i] = ScoredPair(
                 *pairs[i],
                 src_tokens=tuple(read[i]),

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from nmt.decoding import translator as module
+from nmt.decoding.scoring import score_pairs
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator, search_batch
 from nmt.decoding.unknown import UnknownWords
@@ -146,6 +147,23 @@ def test_several_threads_may_use_it(kind: str) -> None:
     expected = [said(translator.translate(some)) for some in texts]
     with ThreadPoolExecutor(4) as pool:
         assert [said(found) for found in pool.map(translator.translate, texts)] == expected
+
+
+@pytest.mark.parametrize("method", ["beam", "sampling"])
+def test_batches_side_by_side_say_what_they_say_one_after_the_other(method: str) -> None:
+    translator = make_translator(batch=3, method=method)
+    texts = [f"{'ab ' * (1 + i % 7)}{chr(97 + i % 26)} b!" for i in range(40)] + [""]
+    pairs = [(text, text[::-1]) for text in texts]
+    before, found = torch.get_num_threads(), []
+    try:
+        for threads in (1, 2):
+            torch.set_num_threads(threads)
+            found.append((said(translator.translate(texts)), [one.token_log_probs for one in score_pairs(translator, pairs)]))
+    finally:
+        torch.set_num_threads(before)
+    assert found[0][0] == found[1][0]
+    for alone, beside in zip(found[0][1], found[1][1], strict=True):
+        assert beside == pytest.approx(alone, abs=1e-5)
 
 
 def test_a_batch_stays_within_memory_with_its_beam() -> None:
