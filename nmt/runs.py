@@ -228,10 +228,7 @@ def _load_model(run: Path, checkpoint: Path, place: torch.device, decoding: Deco
     model = build_model(run, load_config(run))
     load_weights(checkpoint, model)
     model.to(place)
-    if decoding.precision == "int8":
-        model.quantize()
-        return model
-    return model.pack()
+    return model.pack(decoding.precision)
 
 
 def _check_alike(run: Path, other: Path) -> None:

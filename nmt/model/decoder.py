@@ -5,14 +5,17 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
+from typing import Self
 
 import torch
 from torch import Tensor, nn
 
 from nmt.model.attention import Attended, AttentionState, Memory, build_attention
 from nmt.model.dropout import Dropout
+from nmt.model.embedding import Word
 from nmt.model.readout import build_readout
 from nmt.model.recurrent import RecurrentStack, RecurrentState
+from nmt.model.sharing import LayOut, laid_out, with_parts
 from nmt.sections import DecoderKind, ModelConfig
 
 
@@ -65,9 +68,17 @@ class Decoder(nn.Module):
         """The state before the first step, from the bridge's."""
         return DecoderState(self.recurrent.start(state), self.attention.start(memory))
 
+    def pack(self, lay_out: LayOut, known: int) -> Self:
+        """The same with its matrices laid out for `step`; the attention, which has hardly one, stays as it is.
+
+        Args:
+            known: E, if what each word adds to the gates comes with it; or 0.
+        """
+        return with_parts(self, recurrent=self.recurrent.pack(lay_out, known), readout=laid_out(self.readout, lay_out))
+
     @abstractmethod
-    def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> StepOutput:
-        """One step from the embedded last token: [B, E], or [B * K, E] for K hypotheses of each sentence of `memory`."""
+    def step(self, word: Word, state: DecoderState, memory: Memory) -> StepOutput:
+        """One step from the last token: of B sentences, or of B * K, for K hypotheses of each sentence of `memory`."""
 
     @abstractmethod
     def unroll(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Tensor, Tensor]:
@@ -92,11 +103,10 @@ class LuongDecoder(Decoder):
             return first
         return replace(first, fed=state.hidden.new_zeros(state.hidden.shape[0], self.readout.output_size))
 
-    def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> StepOutput:
-        inputs = embedded if state.fed is None else torch.cat([embedded, state.fed], -1)
-        top, recurrent = self.recurrent.step(inputs, state.recurrent)
+    def step(self, word: Word, state: DecoderState, memory: Memory) -> StepOutput:
+        top, recurrent = self.recurrent.step(word, state.fed, state.recurrent)
         attended = self.attention.look(top, memory, state.attention)
-        vector = self.readout(top, embedded, attended.context)
+        vector = self.readout(top, word.embedded, attended.context)
         fed = vector if self.input_feeding else None
         return StepOutput(vector, attended.weights, DecoderState(recurrent, attended.state, fed))
 
@@ -107,7 +117,7 @@ class LuongDecoder(Decoder):
             return self.readout(states, embedded, context), weights
         vectors, attentions = [], []
         for token in embedded.unbind(1):
-            output = self.step(token, state, memory)
+            output = self.step(Word(token), state, memory)
             state = output.state
             vectors.append(output.vector)
             attentions.append(output.attention)
@@ -131,24 +141,23 @@ class BahdanauDecoder(Decoder):
     def __init__(self, config: ModelConfig, dropout: Dropout) -> None:
         super().__init__(config, config.embedding_size + config.encoder.output_size, dropout)
 
-    def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> StepOutput:
-        top, attended, state = self._attend_and_step(embedded, state, memory)
-        return StepOutput(self.readout(top, embedded, attended.context), attended.weights, state)
+    def step(self, word: Word, state: DecoderState, memory: Memory) -> StepOutput:
+        top, attended, state = self._attend_and_step(word, state, memory)
+        return StepOutput(self.readout(top, word.embedded, attended.context), attended.weights, state)
 
     def unroll(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Tensor, Tensor]:
         tops, contexts, weights = [], [], []
         for token in embedded.unbind(1):
-            top, attended, state = self._attend_and_step(token, state, memory)
+            top, attended, state = self._attend_and_step(Word(token), state, memory)
             tops.append(top)
             contexts.append(attended.context)
             weights.append(attended.weights)
         # Only the recurrence needs the loop: the readout is made once for all steps.
         return self.readout(torch.stack(tops, 1), embedded, torch.stack(contexts, 1)), torch.stack(weights, 1)
 
-    def _attend_and_step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Tensor, Attended, DecoderState]:
+    def _attend_and_step(self, word: Word, state: DecoderState, memory: Memory) -> tuple[Tensor, Attended, DecoderState]:
         attended = self.attention.look(state.recurrent.top, memory, state.attention)
-        inputs = torch.cat([embedded, attended.context], -1)
-        top, recurrent = self.recurrent.step(inputs, state.recurrent)
+        top, recurrent = self.recurrent.step(word, attended.context, state.recurrent)
         return top, attended, DecoderState(recurrent, attended.state)
 
 

@@ -11,14 +11,6 @@ import torch
 from torch import Tensor, nn
 
 from nmt.errors import ConfigError
-from nmt.sections import Cell
-
-# As torch's own cells, but with matrices that `pack` has made.
-CELLS: dict[Cell, Any] = {
-    "lstm": torch.ops.quantized.quantized_lstm_cell_dynamic,
-    "gru": torch.ops.quantized.quantized_gru_cell_dynamic,
-    "elman": torch.ops.quantized.quantized_rnn_tanh_cell_dynamic,
-}
 
 
 class Int8Linear(nn.Module):
@@ -53,20 +45,6 @@ def round_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
     """[O, I] -> the same as 8-bit integers, and the scale [O] of each row."""
     scales = weight.abs().amax(1).clamp_min(torch.finfo(weight.dtype).tiny) / 127
     return (weight / scales.unsqueeze(1)).round().to(torch.int8), scales
-
-
-def pack(weight: Tensor, bias: Tensor) -> Any:
-    """A matrix [O, I] and its bias [O] as `CELLS` take them."""
-    return _pack(*round_rows(weight.detach()), bias.detach())
-
-
-def quantize(module: nn.Module) -> None:
-    """Replace the linear layers within."""
-    for name, child in module.named_children():
-        if isinstance(child, nn.Linear):
-            setattr(module, name, Int8Linear.of(child))
-        else:
-            quantize(child)
 
 
 def check_available(device: torch.device) -> None:

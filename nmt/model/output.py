@@ -33,10 +33,6 @@ class Output(nn.Module):
     def best(self, vectors: Tensor) -> Tensor:
         """[..., R] -> the likeliest ids [...]."""
 
-    def pack(self) -> "Output":
-        """This layer as it is now, faster where it can be. To search with, not to train."""
-        return self
-
     @abstractmethod
     def restrict(self, ids: Tensor) -> "Output":
         """This layer for the words `ids` [v] alone, in that order: probabilities are among them. To search with, not to train."""
@@ -84,9 +80,6 @@ class Softmax(Output):
 
     def best(self, vectors: Tensor) -> Tensor:
         return self(vectors).argmax(-1)  # type: ignore[no-any-return]
-
-    def pack(self) -> Output:
-        return with_parts(self, logits=PackedLinear.of(self.logits))
 
     def restrict(self, ids: Tensor) -> Output:
         return with_parts(self, logits=_select(self.logits, ids))
@@ -137,6 +130,7 @@ def _select(linear: nn.Module, ids: Tensor) -> nn.Module:
     if isinstance(linear, Int8Linear):
         return linear.select(ids)
     assert isinstance(linear, nn.Linear | PackedLinear)
+    assert linear.bias is not None
     short: nn.Linear = nn.utils.skip_init(nn.Linear, linear.weight.shape[1], len(ids), device=linear.weight.device)
     short.weight, short.bias = (nn.Parameter(part[ids], requires_grad=False) for part in (linear.weight, linear.bias))
     return short

@@ -16,17 +16,18 @@ class PackedLinear(nn.Module):
     """y = x W^T + b, without gradients.
 
     Args:
-        weight: [O, I], which may be shared. bias: [O].
+        weight: [O, I], which may be shared. bias: [O], or None.
     """
 
-    def __init__(self, weight: Tensor, bias: Tensor) -> None:
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
         super().__init__()
-        self.weight, self.bias = (nn.Parameter(part.detach(), requires_grad=False) for part in (weight, bias))
+        self.weight = nn.Parameter(weight.detach(), requires_grad=False)
+        self.bias = None if bias is None else nn.Parameter(bias.detach(), requires_grad=False)
         self.packed = _pack(self.weight)
 
     @classmethod
     def of(cls, linear: nn.Linear) -> Self:
-        """The same as a layer that has a bias."""
+        """The same as a layer of torch's."""
         return cls(linear.weight, linear.bias)
 
     def __getstate__(self) -> dict[str, Any]:

@@ -7,8 +7,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from nmt.model import int8
+from nmt.model.cells import CellStep
 from nmt.model.dropout import Dropout
+from nmt.model.embedding import Word
+from nmt.model.sharing import LayOut, with_parts
 from nmt.sections import Cell, DecoderConfig
 
 RNNS: dict[Cell, type[nn.LSTM] | type[nn.GRU] | type[nn.RNN]] = {"lstm": nn.LSTM, "gru": nn.GRU, "elman": nn.RNN}
@@ -96,6 +98,8 @@ class RecurrentStack(nn.Module):
     it may be added to that (He 2016), from the second layer on. Neither touches what the layer hands to its own next step.
     """
 
+    steps: nn.ModuleList | None  # of the layers, where they are packed
+
     def __init__(self, config: DecoderConfig, input_size: int, dropout: Dropout) -> None:
         super().__init__()
         size, layers = config.hidden_size, range(config.layers)
@@ -103,7 +107,7 @@ class RecurrentStack(nn.Module):
         self.layers = nn.ModuleList(build_rnn(config.cell, input_size if i == 0 else size, size) for i in layers)
         self.norms = build_norms(config.layer_norm, config.layers, size)
         self.residual, self.dropout = config.residual, dropout
-        self._packed: list[tuple[Any, ...]] | None = None
+        self.register_module("steps", None)
 
     def start(self, state: RecurrentState) -> RecurrentState:
         """The state before the first step, with the dropout between layers that all steps share, if they do."""
@@ -119,33 +123,45 @@ class RecurrentStack(nn.Module):
             outputs = self._join(index, outputs, above)
         return outputs
 
-    def step(self, inputs: Tensor, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
-        """One step: inputs [B, I]; returns the top layer's output [B, H] and the next state."""
-        hiddens, cells, outputs = [], [], inputs
+    def step(self, word: Word, fed: Tensor | None, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
+        """One step: a word enters, and beside it `fed` [B, F]; returns the top layer's output [B, H] and the next state."""
+        outputs = word.embedded if fed is None else torch.cat([word.embedded, fed], -1)
+        hiddens: list[Tensor] = []
+        cells: list[Tensor] = []
         for index in range(len(self.layers)):
-            below, hidden = outputs if index == 0 else self.dropout(outputs, state.noise_below(index)), state.hidden[:, index]
-            function, weights = self._cell_of(index)
-            if state.cell is not None:
-                above, cell = function(below, (hidden, state.cell[:, index]), *weights)
-                cells.append(cell)
+            below = outputs if index == 0 else self.dropout(outputs, state.noise_below(index))
+            hidden, cell = state.hidden[:, index], None if state.cell is None else state.cell[:, index]
+            if self.steps is None:
+                above, cell = self._step_layer(index, below, hidden, cell)
+            elif index == 0 and word.gates is not None:
+                above, cell = self.steps[index](word.gates, fed, hidden, cell)
             else:
-                above = function(below, hidden, *weights)
+                above, cell = self.steps[index](None, below, hidden, cell)
             hiddens.append(above)
+            cells += [] if cell is None else [cell]
             outputs = self._join(index, outputs, above)
         return outputs, replace(state, hidden=torch.stack(hiddens, 1), cell=torch.stack(cells, 1) if cells else None)
 
-    def quantize(self) -> None:
-        """From now on, the products of each step are of 8-bit integers."""
-        self._packed = [
-            (int8.pack(rows, bias), int8.pack(hidden, hidden_bias), bias, hidden_bias)
-            for rows, hidden, bias, hidden_bias in map(_weights, self.layers)
-        ]
+    def pack(self, lay_out: LayOut, known: int = 0) -> "RecurrentStack":
+        """The same with its matrices laid out for `step`; the first `known` inputs come as what they add to the gates."""
+        steps = (CellStep(self.cell, _weights(rnn), lay_out, 0 if index else known) for index, rnn in enumerate(self.layers))
+        return with_parts(self, steps=nn.ModuleList(steps))
 
-    def _cell_of(self, index: int) -> tuple[Any, tuple[Any, ...]]:
-        """The function of a layer's step, and the weights it takes."""
-        if self._packed is not None:
-            return int8.CELLS[self.cell], self._packed[index]
-        return CELLS[self.cell], _weights(self.layers[index])
+    @property
+    def gates_size(self) -> int:
+        """G * H of the first layer."""
+        return len(_weights(self.layers[0])[0])
+
+    def gates_of(self, embeddings: Tensor) -> Tensor:
+        """What words add to the gates of the first layer, with its bias: of their embeddings [V, E], [V, G * H]."""
+        weight, _, bias, _ = _weights(self.layers[0])
+        return torch.addmm(bias, embeddings, weight[:, : embeddings.shape[1]].t())
+
+    def _step_layer(self, index: int, below: Tensor, hidden: Tensor, cell: Tensor | None) -> tuple[Tensor, Tensor | None]:
+        if cell is None:
+            return CELLS[self.cell](below, hidden, *_weights(self.layers[index])), None
+        above, cell = CELLS[self.cell](below, (hidden, cell), *_weights(self.layers[index]))
+        return above, cell
 
     def _join(self, index: int, below: Tensor, above: Tensor) -> Tensor:
         above = self.norms[index](above)

@@ -19,8 +19,12 @@ from nmt.model.dropout import Dropout
 from nmt.model.embedding import Embedding
 from nmt.model.encoder import Encoder
 from nmt.model.output import build_output
-from nmt.model.sharing import with_parts
-from nmt.sections import ModelConfig
+from nmt.model.packed import PackedLinear
+from nmt.model.sharing import LayOut, laid_out, with_parts
+from nmt.sections import ModelConfig, Precision
+
+LAYOUTS: dict[Precision, LayOut] = {"float32": PackedLinear.of, "int8": int8.Int8Linear.of}
+MOST_KNOWN = 1 << 26  # numbers in the table of what words add to the gates: 256 MB
 
 
 @dataclass(frozen=True)
@@ -65,22 +69,30 @@ class Seq2Seq(nn.Module):
     def device(self) -> torch.device:
         return self.src_embedding.weight.device
 
-    def quantize(self) -> None:
-        """From now on, what a step multiplies is rounded to 8-bit integers: recurrence, readout and output layer. Not to be undone.
+    @torch.no_grad()
+    def pack(self, precision: Precision = "float32") -> "Seq2Seq":
+        """This model as it is now, laid out to be fast: to search with, not to train. What it can it shares.
 
-        The encoder, which reads a sentence once, and the attention, which has hardly a matrix, stay as they are.
+        Recurrence, readout and output layer are; the encoder, which reads a sentence once, stays as it is.
+
+        Args:
+            precision: what the matrices are rounded to. What words add to the gates is not; it is known beforehand.
 
         Raises:
             ConfigError: it cannot be done here.
         """
-        int8.check_available(self.device)
-        self.decoder.recurrent.quantize()
-        int8.quantize(self.decoder.readout)
-        int8.quantize(self.output)
-
-    def pack(self) -> "Seq2Seq":
-        """This model as it is now, laid out to be fast: to search with, not to train. What it can it shares."""
-        return with_parts(self, output=self.output.pack())
+        if precision == "int8":
+            int8.check_available(self.device)
+        elif self.device.type != "cpu":
+            return self
+        embedding, lay_out = self.tgt_embedding, LAYOUTS[precision]
+        known = embedding.num_embeddings * self.decoder.recurrent.gates_size <= MOST_KNOWN
+        return with_parts(
+            self,
+            tgt_embedding=embedding.with_gates(self.decoder.recurrent.gates_of) if known else embedding,
+            decoder=self.decoder.pack(lay_out, embedding.embedding_dim if known else 0),
+            output=laid_out(self.output, lay_out),
+        )
 
     def restrict(self, ids: Tensor) -> "Seq2Seq":
         """This model for the target words `ids` [v] alone, numbered in that order: to search with, not to train."""
@@ -102,7 +114,7 @@ class Seq2Seq(nn.Module):
 
     def step(self, ids: Tensor, state: DecoderState, memory: Memory) -> StepOutput:
         """One step after the tokens `ids`, in evaluation mode: [B], or [B * K] for K hypotheses of each sentence of `memory`."""
-        return self.decoder.step(self.tgt_embedding(ids), state, memory)
+        return self.decoder.step(self.tgt_embedding.read(ids), state, memory)
 
     def scores(self, vectors: Tensor) -> Tensor:
         """What follows a step's vectors [.., R]: [.., V], log-probabilities up to a number for each row."""
@@ -149,7 +161,7 @@ class Seq2Seq(nn.Module):
                 ids = tgt_in[:, position].clone()
                 with torch.no_grad():
                     ids[fed_own] = self.output.best(vectors[-1][fed_own])
-            output = self.decoder.step(self.tgt_embedding(ids, embedding_noise), state, memory)
+            output = self.decoder.step(self.tgt_embedding.read(ids, embedding_noise), state, memory)
             state = output.state
             vectors.append(self.dropout(output.vector, vector_noise))
             attentions.append(output.attention)

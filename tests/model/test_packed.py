@@ -3,15 +3,18 @@
 import pickle
 from collections.abc import Callable
 from copy import deepcopy
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from torch import nn
 
+from nmt.model import seq2seq
 from nmt.model.packed import PackedLinear
 from nmt.model.seq2seq import Seq2Seq
 from nmt.sections import ModelConfig
+from nmt.text.batching import pad_sources
 
 
 def test_it_is_packed_here() -> None:
@@ -48,24 +51,72 @@ def test_it_can_be_copied_and_sent_elsewhere(clone: Callable[[PackedLinear], Pac
         assert torch.equal(other(inputs), layer(inputs))
 
 
-@pytest.mark.parametrize("tie", ["none", "target"])
-def test_a_packed_model_says_the_same_and_leaves_the_other_as_it_is(tie: str) -> None:
+SECTIONS: list[dict[str, Any]] = [
+    {},
+    {"tie_embeddings": "target"},
+    {"decoder": {"cell": "gru", "input_feeding": True}, "encoder": {"cell": "gru"}},
+    {"decoder": {"cell": "elman", "layers": 2, "layer_norm": True, "residual": True}, "encoder": {"cell": "elman"}},
+    {"decoder": {"layers": 3, "input_feeding": True, "readout": "deep"}},
+    {"decoder": {"kind": "bahdanau", "cell": "gru", "readout": "maxout"}, "attention": {"score": "additive"}},
+    {"decoder": {"kind": "bahdanau", "readout": "state"}, "tie_embeddings": "target"},
+    {"output": "adaptive"},
+]
+
+
+def model_of(sections: dict[str, Any]) -> Seq2Seq:
     torch.manual_seed(1)
-    config = ModelConfig.model_validate({"embedding_size": 8, "tie_embeddings": tie, "decoder": {"hidden_size": 12}})
-    model = Seq2Seq(config, 20, 30).eval()
-    vectors, ids = torch.randn(5, model.decoder.readout.output_size), torch.tensor([4, 9, 3])
+    sizes = {"embedding_size": 8, "decoder": {"hidden_size": 12, **sections.get("decoder", {})}}
+    return Seq2Seq(ModelConfig.model_validate({**sections, **sizes}), 20, 30).eval()
+
+
+def log_probs(model: Seq2Seq, first: int = 2, then: tuple[int, ...] = (9, 17, 23)) -> torch.Tensor:
+    """Of three steps of two sentences: [3, 2, V]."""
+    memory = model.encode(*pad_sources([[4, 5, 6], [7, 8]]))
+    state, ids, outputs = model.start(memory), torch.tensor([first, first]), []
+    for token in then:
+        output = model.step(ids, state, memory)
+        outputs.append(model.output.log_probs(output.vector))
+        state, ids = output.state, torch.tensor([token, token])
+    return torch.stack(outputs)
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["with a table", "without"])
+@pytest.mark.parametrize("sections", SECTIONS, ids=str)
+def test_a_packed_model_says_the_same_and_leaves_the_other_as_it_is(
+    sections: dict[str, Any], known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not known:
+        monkeypatch.setattr(seq2seq, "MOST_KNOWN", 0)
+    model = model_of(sections)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    packed = model.pack()
+    assert (packed.tgt_embedding.read(torch.tensor([3])).gates is not None) == known
     with torch.inference_mode():
-        packed = model.pack()
-        torch.testing.assert_close(packed.scores(vectors), model.scores(vectors))
-        torch.testing.assert_close(packed.output.log_probs(vectors), model.output.log_probs(vectors))
-        torch.testing.assert_close(packed.output.loss(vectors, torch.arange(5)), model.output.loss(vectors, torch.arange(5)))
-        torch.testing.assert_close(packed.restrict(ids).scores(vectors), model.scores(vectors)[:, ids])
-    layers = [one.output.get_submodule("logits") for one in (model, packed)]
+        torch.testing.assert_close(log_probs(packed), log_probs(model))
+    assert model.state_dict().keys() == before.keys()
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, before[name])
+    assert not any(isinstance(part, PackedLinear) for part in model.modules())
+    assert not any(value.requires_grad for value in packed.tgt_embedding.__dict__.values() if isinstance(value, torch.Tensor))
+
+
+@pytest.mark.parametrize("sections", SECTIONS[:-1], ids=str)
+@torch.inference_mode()
+def test_a_packed_model_for_some_words_says_of_them_what_it_says_of_all(sections: dict[str, Any]) -> None:
+    model, ids = model_of(sections), torch.tensor([0, 1, 2, 9, 17, 23, 28])
+    scores = log_probs(model)[..., ids].log_softmax(-1)
+    twice = model.pack().restrict(torch.arange(29)).restrict(ids)
+    for short in (model.pack().restrict(ids), model.restrict(ids), twice):
+        torch.testing.assert_close(log_probs(short, 2, (3, 4, 5)), scores)
+
+
+def test_the_matrices_of_the_output_are_shared() -> None:
+    model = model_of({"tie_embeddings": "target"})
+    layers = [one.output.get_submodule("logits") for one in (model, model.pack())]
     assert [type(layer) for layer in layers] == [nn.Linear, PackedLinear]
-    assert layers[0].get_parameter("weight").data_ptr() == layers[1].get_parameter("weight").data_ptr()  # what it can it shares
-    assert packed.state_dict().keys() == model.state_dict().keys()
+    assert layers[0].get_parameter("weight").data_ptr() == layers[1].get_parameter("weight").data_ptr()
 
 
-def test_an_adaptive_output_layer_is_packed_as_it_is() -> None:
-    model = Seq2Seq(ModelConfig.model_validate({"embedding_size": 8, "output": "adaptive"}), 20, 30)
-    assert model.pack().output is model.output
+def test_elsewhere_than_on_a_cpu_nothing_is_packed() -> None:
+    model = model_of({}).to("meta")
+    assert model.pack() is model
