@@ -13,7 +13,7 @@ from nmt.errors import CheckpointError
 from nmt.model.cross_entropy import BITS, LEAST, MOST
 from nmt.sections import DecodingConfig
 
-CHUNK = 128  # ids whose largest score stands for them all while the best are looked for
+CHUNK = 64  # ids whose largest score stands for them all while the best are looked for
 FEW = 1 << 17  # scores that are sorted sooner than cut into chunks
 BLOCK = 1 << 18  # scores that are normed together
 
@@ -86,12 +86,12 @@ def largest(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     The k largest lie in the k chunks whose maxima are largest, or in the rest that fills no chunk.
     """
     chunks = scores.shape[1] // CHUNK
-    if chunks <= 2 * k or scores.numel() < FEW:
+    if chunks <= 4 * k or scores.numel() < FEW:
         return scores.topk(k)
     whole = chunks * CHUNK
     chunked = scores[:, :whole].unflatten(1, (chunks, CHUNK))
     chosen = chunked.amax(2).topk(k, sorted=False).indices.sort().values  # [R, k]
-    candidates = chunked.gather(1, chosen.unsqueeze(2).expand(-1, -1, CHUNK)).flatten(1)
+    candidates = chunked[torch.arange(len(scores), device=scores.device).unsqueeze(1), chosen].flatten(1)
     found, places = torch.cat([candidates, scores[:, whole:]], 1).topk(k)
     inside = chosen.gather(1, (places // CHUNK).clamp(max=k - 1)) * CHUNK + places % CHUNK
     return found, torch.where(places < k * CHUNK, inside, places - k * CHUNK + whole)

@@ -227,7 +227,10 @@ class _Batch:
         log_prob = live.log_prob.gather(1, parents) + torch.from_numpy(traces[-1].log_probs)
         complete = ids == self.special.eos
         ended = (complete | (self.max_length[live.sentence] <= len(traces)).unsqueeze(1)) & (log_prob > float("-inf"))
-        for row, slot in ended.nonzero().tolist():
+        # What cannot come among the best need not be looked at further; ends are many, and most are no good.
+        hope = bound(log_prob, torch.tensor(len(traces)), self.options)
+        good = ended & ((hope > self.ends.least[live.sentence].unsqueeze(1)) | ~complete)
+        for row, slot in good.nonzero().tolist():
             sentence = int(live.sentence[row])
             attention = None
             if self.options.coverage_penalty:

@@ -22,8 +22,8 @@ class Int8Linear(nn.Module):
 
     def __init__(self, rows: Tensor, scales: Tensor, bias: Tensor | None) -> None:
         super().__init__()
-        self.rows, self.scales, self.bias = rows, scales, bias
-        self.packed = _pack(rows, scales, bias)
+        self.rows, self.scales, self.bias = rows, scales, torch.zeros_like(scales) if bias is None else bias
+        self.packed = _pack(rows)
 
     @classmethod
     def of(cls, linear: nn.Linear) -> Self:
@@ -33,12 +33,12 @@ class Int8Linear(nn.Module):
 
     def select(self, ids: Tensor) -> "Int8Linear":
         """The outputs `ids` alone, in that order."""
-        return Int8Linear(self.rows[ids], self.scales[ids], None if self.bias is None else self.bias[ids])
+        return Int8Linear(self.rows[ids], self.scales[ids], self.bias[ids])
 
     def forward(self, inputs: Tensor) -> Tensor:
         """[..., I] -> [..., O]."""
-        outputs: Tensor = torch.ops.quantized.linear_dynamic(inputs, self.packed, reduce_range=True)
-        return outputs
+        sums: Tensor = torch.ops.quantized.linear_dynamic(inputs, self.packed, reduce_range=True)
+        return torch.addcmul(self.bias, sums, self.scales, out=sums)
 
 
 def round_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
@@ -55,9 +55,9 @@ def check_available(device: torch.device) -> None:
         raise ConfigError("decoding.precision: this build of torch cannot multiply 8-bit integers; set it to float32")
     with warnings.catch_warnings():  # torch says once that its quantised tensors will go: what stands here is then to be rewritten
         warnings.filterwarnings("ignore", message=r"torch\.quantize_per_tensor", category=UserWarning)
-        _pack(torch.ones(1, 1, dtype=torch.int8), torch.ones(1), None)
+        _pack(torch.ones(1, 1, dtype=torch.int8))
 
 
-def _pack(rows: Tensor, scales: Tensor, bias: Tensor | None) -> Any:
-    zeros = torch.zeros(len(rows), dtype=torch.long)
-    return torch.ops.quantized.linear_prepack(torch._make_per_channel_quantized_tensor(rows, scales, zeros, 0), bias)
+def _pack(rows: Tensor) -> Any:
+    # Without the scales: torch would read them one by one, which for a shortlist's matrix takes longer than all the rest.
+    return torch.ops.quantized.linear_prepack(torch._make_per_tensor_quantized_tensor(rows, 1.0, 0), None)
