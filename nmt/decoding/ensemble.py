@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from nmt.decoding.search import Rows
 from nmt.model.attention import Memory
 from nmt.model.decoder import DecoderState
+from nmt.model.likeliest import Bar, likeliest
 from nmt.model.seq2seq import Seq2Seq
 
 Part = TypeVar("Part", bound=Rows)
@@ -81,3 +82,7 @@ class Ensemble(nn.Module):
         """log sum_m p_m(y) of each word, the mean's up to log M: [R, sum of R] -> [R, V]."""
         parts = zip(self._members, vectors.split(self.sizes, 1), strict=True)
         return reduce(torch.logaddexp, (model.output.log_probs(vector) for model, vector in parts))
+
+    def likeliest(self, vectors: Tensor, k: int, _bar: Bar) -> tuple[Tensor, Tensor]:
+        """Of the mean: words that hardly any model thinks of are among them for those that do."""
+        return likeliest(self.scores(vectors), k)

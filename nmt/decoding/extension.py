@@ -4,18 +4,12 @@ Scores are logits: log-probabilities up to a number for each row. R rows, V ids;
 """
 
 from dataclasses import dataclass
-from math import isfinite
 
 import torch
 from torch import Tensor
 
-from nmt.errors import CheckpointError
-from nmt.model.cross_entropy import BITS, LEAST, MOST
+from nmt.model.likeliest import to_log_probs
 from nmt.sections import DecodingConfig
-
-CHUNK = 64  # ids whose largest score stands for them all while the best are looked for
-FEW = 1 << 17  # scores that are sorted sooner than cut into chunks
-BLOCK = 1 << 18  # scores that are normed together
 
 
 @dataclass(frozen=True)
@@ -38,7 +32,7 @@ class Extensions:
         """With nothing but `ids` [R] in the rows where they are not negative; scores [R, V], norm [R, 1]."""
         forced = (ids >= 0).unsqueeze(1)
         alone = torch.full_like(self.log_probs, float("-inf"))
-        alone[:, :1] = _log_probs(scores.gather(1, ids.clamp(min=0).unsqueeze(1).to(scores.device)), norm)
+        alone[:, :1] = to_log_probs(scores.gather(1, ids.clamp(min=0).unsqueeze(1).to(scores.device)), norm)
         return Extensions(torch.where(forced, ids.unsqueeze(1), self.ids), torch.where(forced, alone, self.log_probs))
 
     def spread(self, alive: Tensor) -> "Extensions":
@@ -49,52 +43,10 @@ class Extensions:
         return Extensions(ids, log_probs)
 
 
-def log_norm(scores: Tensor) -> Tensor:
-    """log sum exp of each row [R, 1].
-
-    Raises:
-        CheckpointError: it is not a number, so neither are the model's weights.
-    """
-    norm = _log_of_sum(scores) if scores.device.type == "cpu" else None
-    if norm is None:
-        norm = scores.logsumexp(1, keepdim=True)
-    if not isfinite(float(norm.sum())):
-        raise CheckpointError("the model's scores are no numbers: its weights are damaged, or its training has diverged")
-    return norm
-
-
-def _log_of_sum(scores: Tensor) -> Tensor | None:
-    """As torch.logsumexp, in a fifth of the time; None where the sums leave the range in which they are exact."""
-    # Some words at a time stay in the cache; no maximum is taken off; and exp2 takes little more than half the time of exp.
-    parts = [(part * BITS).exp2_().sum(1, keepdim=True) for part in scores.split(max(1, BLOCK // len(scores)), 1)]
-    total = torch.stack(parts).sum(0)
-    return total.log() if bool(((total > LEAST) & (total < MOST)).all()) else None
-
-
-def best(scores: Tensor, norm: Tensor, banned: Tensor, width: int) -> Extensions:
-    """The likeliest `width` ids that are not among `banned` [R, M], and some more of which some are: those have -inf."""
-    # The best `width` that are allowed are among the best `width + M`: no score need be overwritten.
-    found, ids = largest(scores, min(width + banned.shape[1], scores.shape[1]))
-    ids = ids.cpu()
+def allowed(ids: Tensor, log_probs: Tensor, banned: Tensor) -> Extensions:
+    """The words [R, k] that are not among `banned` [R, M]; the others have -inf."""
     is_banned = (ids.unsqueeze(2) == banned.unsqueeze(1)).any(2)
-    return Extensions(ids, _log_probs(found, norm).masked_fill(is_banned, float("-inf")))
-
-
-def largest(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k largest scores of each row, and their ids, [R, k], largest first: `topk`, several times as fast.
-
-    The k largest lie in the k chunks whose maxima are largest, or in the rest that fills no chunk.
-    """
-    chunks = scores.shape[1] // CHUNK
-    if chunks <= 4 * k or scores.numel() < FEW:
-        return scores.topk(k)
-    whole = chunks * CHUNK
-    chunked = scores[:, :whole].unflatten(1, (chunks, CHUNK))
-    chosen = chunked.amax(2).topk(k, sorted=False).indices.sort().values  # [R, k]
-    candidates = chunked[torch.arange(len(scores), device=scores.device).unsqueeze(1), chosen].flatten(1)
-    found, places = torch.cat([candidates, scores[:, whole:]], 1).topk(k)
-    inside = chosen.gather(1, (places // CHUNK).clamp(max=k - 1)) * CHUNK + places % CHUNK
-    return found, torch.where(places < k * CHUNK, inside, places - k * CHUNK + whole)
+    return Extensions(ids, log_probs.masked_fill(is_banned, float("-inf")))
 
 
 def draw(scores: Tensor, norm: Tensor, banned: Tensor, uniform: Tensor, options: DecodingConfig) -> Extensions:
@@ -104,7 +56,7 @@ def draw(scores: Tensor, norm: Tensor, banned: Tensor, uniform: Tensor, options:
     cumulative = probabilities.cumsum(1)  # in the order of the ids, which rounding does not change
     # Beyond what is reached, so that an id without probability is never drawn.
     ids = torch.searchsorted(cumulative, uniform.unsqueeze(1) * cumulative[:, -1:], right=True).clamp(max=scores.shape[1] - 1)
-    return Extensions(ids, _log_probs(allowed.gather(1, ids.to(scores.device)), norm))
+    return Extensions(ids, to_log_probs(allowed.gather(1, ids.to(scores.device)), norm))
 
 
 def likeliest(scores: Tensor, options: DecodingConfig) -> Tensor:
@@ -122,7 +74,3 @@ def likeliest(scores: Tensor, options: DecodingConfig) -> Tensor:
         least = ordered.masked_fill(~needed, 1).amin(1, keepdim=True)
         probabilities = probabilities.masked_fill(probabilities < least, 0)
     return probabilities
-
-
-def _log_probs(scores: Tensor, norm: Tensor) -> Tensor:
-    return scores.cpu().double() - norm.cpu().double()

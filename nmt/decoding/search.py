@@ -16,9 +16,10 @@ import torch
 from torch import Tensor
 
 from nmt.decoding.constraints import banned_ids
-from nmt.decoding.extension import Extensions, best, draw, log_norm
+from nmt.decoding.extension import Extensions, allowed, draw
 from nmt.decoding.hypothesis import End, Ends, Hypothesis, Trace, trace_attention, trace_back
 from nmt.decoding.ranking import bound, rank
+from nmt.model.likeliest import Bar, log_norm
 from nmt.sections import DecodingConfig
 
 ROOM = 10  # tokens that any translation may have, however short the source
@@ -93,6 +94,9 @@ class Model(Protocol[State, Looked_contra]):
 
     def scores(self, vectors: Tensor) -> Tensor:
         """[R', R] -> [R', V], log-probabilities up to a number for each row."""
+
+    def likeliest(self, vectors: Tensor, k: int, bar: Bar) -> tuple[Tensor, Tensor]:
+        """[R', R] -> ids and log-probabilities [R', k] of the likeliest words, but for such as do not reach the bar."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +193,7 @@ class _Batch:
         """How the hypotheses may go on after t tokens: [b, K, k]."""
         alive = live.log_prob > float("-inf")
         rows = alive.flatten().nonzero().squeeze(1)  # [R], for what has ended needs no words
-        scores = model.scores(vectors if len(rows) == len(vectors) else vectors[rows.to(vectors.device)])
+        vectors = vectors if len(rows) == len(vectors) else vectors[rows.to(vectors.device)]
         sentence = live.sentence.repeat_interleave(self.beam)[rows]
         banned = banned_ids(
             live.said.flatten(0, 1)[rows],
@@ -198,16 +202,25 @@ class _Batch:
             eos=self.special.eos,
             ngram=self.options.no_repeat_ngram,
         )
-        norm = log_norm(scores)
         if self.samples:
             uniform = torch.stack([self.draws[i][:, t] for i in live.sentence.tolist()])[alive]
-            found = draw(scores, norm, banned, uniform, self.options)
+            scores = model.scores(vectors)
+            found = draw(scores, log_norm(scores), banned, uniform, self.options)
         else:
-            found = best(scores, norm, banned, self.beam)
-        if (stuck := found.stuck).any():  # hardly ever: where all is forbidden, the sentence ends after all
-            found = found.force(torch.where(stuck, self.special.eos, -1), scores, norm)
+
+            def bar(ids: Tensor, log_probs: Tensor) -> Tensor:
+                """With it, a hypothesis reaches the least of the K best that its sentence has already."""
+                total = live.log_prob.unsqueeze(2) + allowed(ids, log_probs, banned).spread(alive).log_probs
+                return (total.flatten(1).topk(self.beam).values[:, -1:] - live.log_prob)[alive]
+
+            # The best K that are allowed are among the best K + M: no score need be overwritten.
+            found = allowed(*model.likeliest(vectors, self.beam + banned.shape[1], bar), banned)
+        forced = torch.where(found.stuck, self.special.eos, -1)  # hardly ever: where all is forbidden, the sentence ends after all
         if t < self.prefix.shape[1]:
-            found = found.force(self.prefix[sentence, t], scores, norm)
+            forced = torch.where(self.prefix[sentence, t] < 0, forced, self.prefix[sentence, t])
+        if (forced >= 0).any():
+            scores = model.scores(vectors)
+            found = found.force(forced, scores, log_norm(scores))
         return found.spread(alive)
 
     def choose(self, found: Extensions, live: _Live, attention: Tensor) -> Trace:

@@ -13,6 +13,7 @@ from torch.nn import functional
 from nmt.errors import ConfigError
 from nmt.model.cross_entropy import linear_cross_entropy
 from nmt.model.int8 import Int8Linear
+from nmt.model.likeliest import Bar, largest, likeliest, log_norm, to_log_probs
 from nmt.model.packed import PackedLinear
 from nmt.model.sharing import with_parts
 from nmt.sections import ModelConfig, OutputName
@@ -28,6 +29,14 @@ class Output(nn.Module):
     def scores(self, vectors: Tensor) -> Tensor:
         """[..., R] -> [..., V], log-probabilities up to a number for each row: for search, which norms only those it keeps."""
         return self.log_probs(vectors)
+
+    def likeliest(self, vectors: Tensor, k: int, _bar: Bar) -> tuple[Tensor, Tensor]:
+        """The likeliest k words of each row [R', R], likeliest first: ids and log-probabilities [R', k], on the CPU.
+
+        Args:
+            bar: words may be left out, or have -inf, whose log-probability is below what it makes of likelier ones.
+        """
+        return likeliest(self.scores(vectors), k)
 
     @abstractmethod
     def best(self, vectors: Tensor) -> Tensor:
@@ -111,6 +120,26 @@ class Adaptive(Output):
 
     def log_probs(self, vectors: Tensor) -> Tensor:
         return self.softmax.log_prob(vectors.flatten(0, -2)).view(*vectors.shape[:-1], -1)
+
+    def likeliest(self, vectors: Tensor, k: int, bar: Bar) -> tuple[Tensor, Tensor]:
+        # A word is never likelier than its cluster: most clusters need not be looked into, and what is found is the same.
+        head, n_frequent = self.softmax.head(vectors), self.softmax.shortlist_size
+        norm = log_norm(head)
+        found, ids = largest(head[:, :n_frequent], min(k, n_frequent))
+        ids, log_probs = ids.cpu(), to_log_probs(found, norm)
+        of_clusters = to_log_probs(head[:, n_frequent:], norm)  # [R', C]
+        reached = of_clusters >= bar(ids, log_probs).unsqueeze(1)
+        all_ids, all_log_probs = [ids], [log_probs]
+        for cluster, tail in enumerate(self.softmax.tail):
+            rows = reached[:, cluster].nonzero().squeeze(1)
+            if len(rows):
+                rare, within = likeliest(tail(vectors[rows.to(vectors.device)]), k)
+                all_ids.append(rare.new_zeros(len(ids), rare.shape[1]).index_put((rows,), rare + self.softmax.cutoffs[cluster]))
+                nothing = within.new_full((len(ids), within.shape[1]), float("-inf"))
+                all_log_probs.append(nothing.index_put((rows,), within + of_clusters[rows, cluster : cluster + 1]))
+        ids, log_probs = torch.cat(all_ids, 1), torch.cat(all_log_probs, 1)
+        best, places = log_probs.topk(min(k, log_probs.shape[1]))
+        return ids.gather(1, places), best
 
     def best(self, vectors: Tensor) -> Tensor:
         return self.softmax.predict(vectors.flatten(0, -2)).view(vectors.shape[:-1])

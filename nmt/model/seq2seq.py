@@ -18,6 +18,7 @@ from nmt.model.device import send
 from nmt.model.dropout import Dropout
 from nmt.model.embedding import Embedding
 from nmt.model.encoder import Encoder
+from nmt.model.likeliest import Bar
 from nmt.model.output import build_output
 from nmt.model.packed import PackedLinear
 from nmt.model.sharing import LayOut, laid_out, with_parts
@@ -119,6 +120,10 @@ class Seq2Seq(nn.Module):
     def scores(self, vectors: Tensor) -> Tensor:
         """What follows a step's vectors [.., R]: [.., V], log-probabilities up to a number for each row."""
         return self.output.scores(vectors)
+
+    def likeliest(self, vectors: Tensor, k: int, bar: Bar) -> tuple[Tensor, Tensor]:
+        """The likeliest words after a step's vectors, as the output layer has it."""
+        return self.output.likeliest(vectors, k, bar)
 
     def forward(self, src: Tensor, src_lengths: Tensor, tgt_in: Tensor, gold: Tensor | None = None) -> Decoded:
         """Run over a batch with teacher forcing.

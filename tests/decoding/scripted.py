@@ -12,6 +12,7 @@ from torch import Tensor
 
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.search import Sentence, SpecialIds, search
+from nmt.model.likeliest import Bar, likeliest
 from nmt.sections import DecodingConfig
 from nmt.text.vocabulary import EOS, SOS
 
@@ -78,6 +79,12 @@ class Scripted:
 
     def scores(self, vectors: Tensor) -> Tensor:
         return vectors + 7  # they need not be normed
+
+    def likeliest(self, vectors: Tensor, k: int, bar: Bar) -> tuple[Tensor, Tensor]:
+        """What does not reach the bar is hardly ever there: nobody may miss it."""
+        ids, log_probs = likeliest(self.scores(vectors), k)
+        floor = bar(ids[:, :2], log_probs[:, :2]).unsqueeze(1)
+        return ids, log_probs.where(log_probs >= floor, float("-inf"))
 
 
 def straight_on(sentence: int, prefix: Sequence[int]) -> list[float]:

@@ -157,3 +157,35 @@ def test_cutoffs_fall_back_to_parts_of_the_vocabulary_and_must_fit_it() -> None:
     assert output.softmax.cutoffs == [30, 100, 300]
     with pytest.raises(ConfigError, match=r"model.cutoffs: 300 is not below the size of the target vocabulary, 300"):
         build_output(ModelConfig(output="adaptive", cutoffs=[10, 300]), 8, 300, None)
+
+
+@given(st.integers(0, 999), st.integers(1, 30), st.floats(0, 4), st.sampled_from([[5, 12], [1], [1, 2, 29], [25]]))
+@torch.inference_mode()
+def test_of_an_adaptive_layer_the_likeliest_are_those_of_its_log_probs(seed: int, k: int, scale: float, cutoffs: list[int]) -> None:
+    torch.manual_seed(seed)
+    output, vectors = Adaptive(8, 30, cutoffs).double(), torch.randn(6, 8, dtype=torch.float64) * scale
+    expected, least = output.log_probs(vectors), torch.randn(6, dtype=torch.float64) - 4
+    asked: list[tuple[torch.Tensor, torch.Tensor]] = []
+
+    def bar(ids: torch.Tensor, log_probs: torch.Tensor) -> torch.Tensor:
+        asked.append((ids, log_probs))
+        return least
+
+    ids, log_probs = output.likeliest(vectors, k, bar)
+    ((given_ids, given_log_probs),) = asked
+    torch.testing.assert_close(given_log_probs, expected.gather(1, given_ids))  # the bar is told the truth
+    for row in range(6):
+        found = log_probs[row].isfinite()
+        assert len(set(ids[row][found].tolist())) == found.sum()
+        torch.testing.assert_close(log_probs[row][found], expected[row][ids[row][found]])
+        useful = [log_prob for log_prob in expected[row].sort(descending=True).values[:k].tolist() if log_prob >= least[row]]
+        assert log_probs[row][: len(useful)].tolist() == pytest.approx(useful)
+
+
+def test_clusters_that_cannot_reach_the_bar_are_not_looked_into() -> None:
+    output = Adaptive(8, 30, [5, 12])
+    for tail in output.softmax.tail:
+        tail.register_forward_hook(lambda *_: pytest.fail("looked into"))
+    with torch.inference_mode():
+        ids, _ = output.likeliest(torch.randn(6, 8), 3, lambda _, log_probs: torch.ones(len(log_probs)))
+    assert ids.shape == (6, 3)

@@ -1,0 +1,61 @@
+"""Search with an adaptive output layer, which looks into few clusters, against the same where all words are scored."""
+
+from typing import Any
+
+import pytest
+import torch
+
+from nmt.decoding.translator import search_batch
+from nmt.model.likeliest import likeliest
+from nmt.model.output import Adaptive
+from nmt.model.seq2seq import Seq2Seq
+from nmt.sections import DecodingConfig, ModelConfig
+
+
+def model_of(seed: int) -> Seq2Seq:
+    torch.manual_seed(seed)
+    sizes = {"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 16}}
+    model = Seq2Seq(ModelConfig.model_validate({**sizes, "output": "adaptive", "cutoffs": [8, 20]}), 40, 60).eval()
+    for parameter in model.parameters():
+        parameter.data.mul_(2.5)
+    return model
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"beam": 1},
+        {"beam": 5},
+        {"beam": 5, "no_repeat_ngram": 2, "min_length_ratio": 1.0},
+        {"beam": 4, "forbid_unknown": True, "coverage_penalty": 0.2},
+        {"beam": 40},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("prefixes", [None, [[5, 50]] * 12], ids=["free", "begun"])
+def test_it_finds_what_a_search_over_all_words_finds(
+    options: dict[str, Any], prefixes: list[list[int]] | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    src = [[4 + (7 * i + 3 * j) % 36 for j in range(1 + i % 5)] for i in range(12)]
+    for seed in range(5):
+        model = model_of(seed).pack()
+        n_best = min(3, options["beam"])
+        config = DecodingConfig.model_validate(options)
+        lazy = search_batch(model, src, config, n_best=n_best, prefixes=prefixes)
+        with monkeypatch.context() as patch:
+            patch.setattr(Adaptive, "likeliest", lambda self, vectors, k, _bar: likeliest(self.log_probs(vectors), k))
+            whole = search_batch(model, src, config, n_best=n_best, prefixes=prefixes)
+        assert [[one.ids for one in best] for best in lazy] == [[one.ids for one in best] for best in whole]
+        for best, expected in zip(lazy, whole, strict=True):
+            assert [one.score for one in best] == pytest.approx([one.score for one in expected], abs=1e-5)
+
+
+def test_few_clusters_are_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = model_of(1)
+    assert isinstance(model.output, Adaptive)
+    rows = [0, 0, 0]
+    model.output.softmax.head.register_forward_hook(lambda _, inputs, __: rows.__setitem__(0, rows[0] + len(inputs[0])))
+    for place, tail in enumerate(model.output.softmax.tail, 1):
+        tail.register_forward_hook(lambda _, inputs, __, at=place: rows.__setitem__(at, rows[at] + len(inputs[0])))
+    search_batch(model, [[4, 5, 6, 7]] * 8, DecodingConfig(beam=5))
+    assert 0 < rows[1] + rows[2] < 1.2 * rows[0]
