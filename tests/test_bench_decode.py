@@ -3,7 +3,9 @@
 import json
 import re
 import sys
+from collections import Counter
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from nmt.model.seq2seq import Seq2Seq
 from nmt.text.corpus import read_lines
 from scripts import bench_decode
 from scripts.bench import peer_decode, peers
+from scripts.bench.counting import cutoffs
 from scripts.bench.decode_worker import counting, operations
 from scripts.bench.peer_decode import PeerModel
 from scripts.bench.peers import PeerError
@@ -26,10 +29,8 @@ from tests.toy import configure, sentence_pairs, write_table
 TEXTS = ["The dog sees the tree.", "The king knows the river.", "A man."]
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small run of words with its lexicon; a GRU, so that it can say of other toolkits what they lack."""
-    folder = tmp_path_factory.mktemp("decode")
+def train_run(folder: Path, output: str = "softmax") -> Path:
+    """A small run of words; a GRU, so that it can say of other toolkits what they lack."""
     config = configure(
         write_table(folder / "toy.tsv", sentence_pairs()),
         data={"prepared": str(folder / "prepared")},
@@ -39,13 +40,21 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "encoder": {"hidden_size": 4},
             "decoder": {"hidden_size": 8},
             "attention": {"score": "general"},
+            "output": output,
         },
         training={"max_steps": 40, "validate_every": 40, "validation_pairs": 5, "learning_rate": {"peak": 0.01}},
     )
     prepare.run(config, progress=False)
     train.run(config, folder / "run", quiet=True)
-    lexicon.run(folder / "run")
     return folder / "run"
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With its lexicon."""
+    trained = train_run(tmp_path_factory.mktemp("decode"))
+    lexicon.run(trained)
+    return trained
 
 
 # --- The plain search -----------------------------------------------------------------------------------------------------
@@ -73,7 +82,7 @@ def test_positions_of_the_plain_search_by_hand(run: Path) -> None:
     assert (count.positions.decoder, count.positions.output) == (steps, steps)
     assert (count.positions.pairs, count.scored) == (steps * read, steps * size)
     whole = operations(run, count, size)
-    count.scored //= 2
+    count.rows = Counter({size // 2: steps})
     assert whole - operations(run, count, size) == pytest.approx(2 * 8 * count.scored, rel=0.1)
 
 
@@ -85,6 +94,20 @@ def test_a_shortlist_is_counted(run: Path, monkeypatch: pytest.MonkeyPatch) -> N
     with counting() as count:
         translator.translate(TEXTS)
     assert 4 <= count.scored / count.positions.output < len(translator.tgt_vocabulary)
+
+
+def test_the_clusters_of_an_adaptive_layer_are_counted_where_they_are_looked_into(tmp_path: Path) -> None:
+    run = train_run(tmp_path, "adaptive")
+    translator = runs.load_translator(run)
+    size = len(translator.tgt_vocabulary)
+    with counting() as count:
+        translator.translate(TEXTS)
+    head, *clusters = cutoffs(runs.load_config(run).model, size)
+    n_head = head + len(clusters)
+    assert count.rows[n_head] == count.positions.output > 0
+    assert set(count.rows) <= {n_head, *(end - begin for begin, end in pairwise([head, *clusters]))}
+    with_clusters, count.rows = operations(run, count, size), Counter({n_head: count.rows[n_head]})
+    assert operations(run, count, size) <= with_clusters
 
 
 # --- The table ------------------------------------------------------------------------------------------------------------

@@ -193,7 +193,7 @@ def _vector_size(config: ModelConfig) -> int:
 def _output(config: ModelConfig, vocabulary_size: int) -> int:
     size = _vector_size(config)
     if config.output == "adaptive":
-        first, *others = _cutoffs(config, vocabulary_size)
+        first, *others = cutoffs(config, vocabulary_size)
         return size * (first + len(others))
     if config.tie_embeddings == "none" or size == config.embedding_size:
         return size * vocabulary_size
@@ -204,14 +204,14 @@ def _clusters(config: ModelConfig, vocabulary_size: int, words: Lengths | None) 
     """All of the adaptive output but its head: each cluster works on its own words alone."""
     if config.output != "adaptive" or words is None:
         return 0
-    size, cutoffs, total = _vector_size(config), _cutoffs(config, vocabulary_size), 0
-    for level, (begin, end) in enumerate(pairwise(cutoffs), 1):
+    size, total = _vector_size(config), 0
+    for level, (begin, end) in enumerate(pairwise(cutoffs(config, vocabulary_size)), 1):
         inner = size // 2**level
         total += int(words[begin:end].sum()) * inner * (size + end - begin)
     return total
 
 
-def _cutoffs(config: ModelConfig, vocabulary_size: int) -> list[int]:
+def cutoffs(config: ModelConfig, vocabulary_size: int) -> list[int]:
     """Where the head of an adaptive output ends, then each cluster."""
     default = sorted({max(1, vocabulary_size // 10), max(1, vocabulary_size // 3)})
     return [*(config.cutoffs or default), vocabulary_size]

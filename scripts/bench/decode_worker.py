@@ -6,10 +6,13 @@
 import json
 import sys
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
+from threading import Lock
 from typing import Any
 from unittest import mock
 
@@ -22,12 +25,14 @@ from torch import Tensor
 from nmt import runs
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
+from nmt.model import likeliest, output
 from nmt.model.attention import Memory
 from nmt.model.decoder import DecoderState, StepOutput
+from nmt.model.likeliest import Bar
 from nmt.model.seq2seq import Seq2Seq
 from nmt.report.scores import score
 from nmt.text.corpus import read_lines
-from scripts.bench.counting import OPERATIONS, Positions, multiply_adds
+from scripts.bench.counting import OPERATIONS, Positions, cutoffs, multiply_adds
 from scripts.bench.memory import peak_memory
 from scripts.bench.plain_search import translate_plainly
 from scripts.bench.worker import NOWHERE, matmul_rate
@@ -42,43 +47,72 @@ class Count:
     """The positions that the model was run at, with padding.
 
     Attributes:
-        scored: words at all output positions together.
+        rows: how many were scored, by the number of words that each was scored for.
     """
 
     positions: Positions = NOWHERE
-    scored: int = 0
+    rows: Counter[int] = field(default_factory=Counter)
+    lock: Lock = field(default_factory=Lock)  # batches are searched side by side
+
+    def add(self, positions: Positions, scores: Tensor | None = None) -> None:
+        with self.lock:
+            self.positions += positions
+            if scores is not None:
+                self.rows[scores.shape[1]] += len(scores)
+
+    @property
+    def scored(self) -> int:
+        """Words at all output positions together."""
+        return sum(n_words * n_rows for n_words, n_rows in self.rows.items())
 
 
 @contextmanager
 def counting() -> Iterator[Count]:
     """Within, what a model is asked for is counted."""
-    count, encode, step, scores = Count(), Seq2Seq.encode, Seq2Seq.step, Seq2Seq.scores
+    count, norm = Count(), likeliest.log_norm
+    encode, step, scores, likely = Seq2Seq.encode, Seq2Seq.step, Seq2Seq.scores, Seq2Seq.likeliest
 
     def encoding(self: Seq2Seq, src: Tensor, src_lengths: Tensor) -> Memory:
-        count.positions += Positions(len(src), int(src_lengths.sum()), src.numel())
+        count.add(Positions(len(src), int(src_lengths.sum()), src.numel()))
         return encode(self, src, src_lengths)
 
     def stepping(self: Seq2Seq, ids: Tensor, state: DecoderState, memory: Memory) -> StepOutput:
-        count.positions += Positions(decoder=len(ids), pairs=len(ids) * memory.mask.shape[1])
+        count.add(Positions(decoder=len(ids), pairs=len(ids) * memory.mask.shape[1]))
         return step(self, ids, state, memory)
 
     def scoring(self: Seq2Seq, vectors: Tensor) -> Tensor:
         found = scores(self, vectors)
-        count.positions += Positions(output=len(vectors))
-        count.scored += found.numel()
+        count.add(Positions(output=len(vectors)), found)
         return found
+
+    def finding(self: Seq2Seq, vectors: Tensor, k: int, bar: Bar) -> tuple[Tensor, Tensor]:
+        count.add(Positions(output=len(vectors)))
+        return likely(self, vectors, k, bar)
+
+    def norming(scores: Tensor) -> Tensor:
+        count.add(NOWHERE, scores)
+        return norm(scores)
 
     with (
         mock.patch.object(Seq2Seq, "encode", encoding),
         mock.patch.object(Seq2Seq, "step", stepping),
         mock.patch.object(Seq2Seq, "scores", scoring),
+        mock.patch.object(Seq2Seq, "likeliest", finding),
+        mock.patch.object(likeliest, "log_norm", norming),
+        mock.patch.object(output, "log_norm", norming),
     ):
         yield count
 
 
 def operations(run: Path, count: Count, vocabulary_size: int) -> float:
     """Of the products, floating-point or not."""
-    parts = multiply_adds(runs.load_config(run).model, vocabulary_size, count.positions)
+    config = runs.load_config(run).model
+    if config.output == "adaptive":
+        words = np.zeros(vocabulary_size, np.int64)
+        for begin, end in pairwise(cutoffs(config, vocabulary_size)):
+            words[begin] = count.rows[end - begin] + count.rows[vocabulary_size]
+        return OPERATIONS * sum(multiply_adds(config, vocabulary_size, count.positions, words).values())
+    parts = multiply_adds(config, vocabulary_size, count.positions)
     share = count.scored / max(1, count.positions.output * vocabulary_size)
     return OPERATIONS * (sum(parts.values()) - parts["output"] * (1 - share))
 
