@@ -91,9 +91,23 @@ def load(path: Path, overrides: Sequence[str] = ()) -> Config:
         ConfigError: the file cannot be read, or its content is not a valid configuration.
     """
     values = read_yaml(path)
+    changed = deepcopy(values)
     for override in overrides:
-        _override(values, override)
-    return Config.from_dict(values, str(path))
+        _override(changed, override)
+    try:
+        return Config.from_dict(changed, str(path))
+    except ConfigError:
+        if not overrides or not _is_valid(values):
+            raise
+    return Config.from_dict(changed, f"{path} with {' '.join(f'--set {override}' for override in overrides)}")
+
+
+def _is_valid(values: dict[str, Any]) -> bool:
+    try:
+        Config.from_dict(values)
+    except ConfigError:
+        return False
+    return True
 
 
 def read_yaml(path: Path) -> dict[str, Any]:

@@ -506,16 +506,29 @@ def test_the_last_override_counts(tmp_path: Path) -> None:
     assert load(path, ["seed=2", "seed=3"]).seed == 3
 
 
+def test_a_fault_is_blamed_on_what_it_comes_from(tmp_path: Path) -> None:
+    path = write(tmp_path, "name: test\ndata: {source: {path: a}}\n")
+    with pytest.raises(ConfigError) as caught:
+        load(path, ["seed=2", "decoding.bem=3"])
+    assert str(caught.value).startswith(f"{path} with --set seed=2 --set decoding.bem=3: decoding.bem: no such key")
+    write(tmp_path, "name: test\nsead: 3\ndata: {source: {path: a}}\n")
+    with pytest.raises(ConfigError) as caught:
+        load(path, ["seed=2"])
+    assert str(caught.value).startswith(f"{path}: sead: no such key")
+    write(tmp_path, "name: test\nseed: many\ndata: {source: {path: a}}\n")
+    assert load(path, ["seed=2"]).seed == 2  # what is set takes the place of what is wrong
+
+
 @pytest.mark.parametrize(
     ("override", "message"),
     [
         ("training.epochs", "--set training.epochs: write key=value, for example --set training.epochs=3"),
         ("=3", "--set =3: write key=value, for example --set training.epochs=3"),
         ("seed=[1", "--set seed=[1, line 1, column 3: not valid YAML: "),
-        ("trainin.epochs=3", "{path}: trainin: no such key; did you mean training?"),
-        ("training..epochs=3", "{path}: training.: no such key; known here: start_from"),
-        ("seed.x=3", '{path}: seed: {"x": 3} is wrong: input should be a valid integer'),
-        ("seed=x", '{path}: seed: "x" is wrong: input should be a valid integer'),
+        ("trainin.epochs=3", "{path} with --set trainin.epochs=3: trainin: no such key; did you mean training?"),
+        ("training..epochs=3", "{path} with --set training..epochs=3: training.: no such key; known here: start_from"),
+        ("seed.x=3", '{path} with --set seed.x=3: seed: {"x": 3} is wrong: input should be a valid integer'),
+        ("seed=x", '{path} with --set seed=x: seed: "x" is wrong: input should be a valid integer'),
     ],
 )
 def test_override_that_cannot_be(tmp_path: Path, override: str, message: str) -> None:

@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 ROWS = 64  # for so many the layout is chosen; it serves any number
+ALIKE = 16  # rows are filled up to a multiple of so many: oneDNN keeps code and memory for each number that it has met
 
 
 class PackedLinear(nn.Module):
@@ -41,8 +42,11 @@ class PackedLinear(nn.Module):
         """[..., I] -> [..., O]."""
         if self.packed is None:
             return functional.linear(inputs, self.weight, self.bias)
-        outputs: Tensor = torch.ops.mkldnn._linear_pointwise(inputs, self.packed, self.bias, "none", [], "")
-        return outputs
+        rows = inputs.flatten(0, -2)
+        extra = -len(rows) % ALIKE if len(rows) > ALIKE else 0
+        padded = functional.pad(rows, (0, 0, 0, extra)) if extra else rows
+        outputs: Tensor = torch.ops.mkldnn._linear_pointwise(padded, self.packed, self.bias, "none", [], "")
+        return outputs[: len(rows)].view(*inputs.shape[:-1], -1)
 
 
 def _pack(weight: Tensor) -> Tensor | None:

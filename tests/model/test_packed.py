@@ -22,7 +22,7 @@ def test_it_is_packed_here() -> None:
 
 
 @pytest.mark.parametrize("available", [True, False])
-@pytest.mark.parametrize("rows", [1, 2, 5, 31, 64, 70])
+@pytest.mark.parametrize("rows", [1, 2, 5, 16, 17, 31, 64, 70])
 @pytest.mark.parametrize("size", [50, 3001])
 def test_the_product_is_that_of_the_layer(size: int, rows: int, available: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     available = available and torch.backends.mkldnn.is_available()
