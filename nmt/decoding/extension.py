@@ -51,12 +51,12 @@ def allowed(ids: Tensor, log_probs: Tensor, banned: Tensor) -> Extensions:
 
 def draw(scores: Tensor, norm: Tensor, banned: Tensor, uniform: Tensor, options: DecodingConfig) -> Extensions:
     """One id a row, drawn by `uniform` [R] in [0, 1) from what the options leave; its log-probability is the model's."""
-    allowed = scores.scatter(1, banned.to(scores.device), float("-inf"))
-    probabilities = likeliest(allowed, options).cpu().double()
+    possible = scores.scatter(1, banned.to(scores.device), float("-inf"))
+    probabilities = likeliest(possible, options).cpu().double()
     cumulative = probabilities.cumsum(1)  # in the order of the ids, which rounding does not change
     # Beyond what is reached, so that an id without probability is never drawn.
     ids = torch.searchsorted(cumulative, uniform.unsqueeze(1) * cumulative[:, -1:], right=True).clamp(max=scores.shape[1] - 1)
-    return Extensions(ids, to_log_probs(allowed.gather(1, ids.to(scores.device)), norm))
+    return Extensions(ids, to_log_probs(possible.gather(1, ids.to(scores.device)), norm))
 
 
 def likeliest(scores: Tensor, options: DecodingConfig) -> Tensor:

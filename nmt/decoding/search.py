@@ -19,7 +19,7 @@ from nmt.decoding.constraints import banned_ids
 from nmt.decoding.extension import Extensions, allowed, draw
 from nmt.decoding.hypothesis import End, Ends, Hypothesis, Trace, trace_attention, trace_back
 from nmt.decoding.ranking import bound, rank
-from nmt.model.likeliest import Bar, log_norm
+from nmt.model.likeliest import Bar, likeliest, log_norm
 from nmt.sections import DecodingConfig
 
 ROOM = 10  # tokens that any translation may have, however short the source
@@ -214,7 +214,10 @@ class _Batch:
                 return (total.flatten(1).topk(self.beam).values[:, -1:] - live.log_prob)[alive]
 
             # The best K that are allowed are among the best K + M: no score need be overwritten.
-            found = allowed(*model.likeliest(vectors, self.beam + banned.shape[1], bar), banned)
+            width = self.beam + banned.shape[1]
+            found = allowed(*model.likeliest(vectors, width, bar), banned)
+            if found.stuck.any():  # perhaps there are other words, which did not reach the bar
+                found = allowed(*likeliest(model.scores(vectors), width), banned)
         forced = torch.where(found.stuck, self.special.eos, -1)  # hardly ever: where all is forbidden, the sentence ends after all
         if t < self.prefix.shape[1]:
             forced = torch.where(self.prefix[sentence, t] < 0, forced, self.prefix[sentence, t])

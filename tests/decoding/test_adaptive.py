@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.decoding.translator import search_batch
+from nmt.decoding.search import Sentence, _Batch, _Live
+from nmt.decoding.translator import WITHOUT_UNKNOWN, search_batch
 from nmt.model.likeliest import likeliest
 from nmt.model.output import Adaptive
 from nmt.model.seq2seq import Seq2Seq
@@ -59,3 +60,17 @@ def test_few_clusters_are_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
         tail.register_forward_hook(lambda _, inputs, __, at=place: rows.__setitem__(at, rows[at] + len(inputs[0])))
     search_batch(model, [[4, 5, 6, 7]] * 8, DecodingConfig(beam=5))
     assert 0 < rows[1] + rows[2] < 1.2 * rows[0]
+
+
+def test_words_of_clusters_are_there_where_all_of_the_head_is_forbidden(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Though none of them reached the bar, nothing is forced on a hypothesis that has words left."""
+    model = model_of(1)
+    vectors = torch.randn(2, 16)
+    options = DecodingConfig(beam=2, forbid_unknown=True, min_length_ratio=1.0)
+    monkeypatch.setattr(Adaptive, "likeliest", lambda self, vectors, k, _bar: likeliest(self.log_probs(vectors)[:, :4], k))
+    batch = _Batch([Sentence(9)], WITHOUT_UNKNOWN, options, 1)
+    live = _Live(torch.tensor([0]), torch.tensor([[-1.0, -2.0]], dtype=torch.double), torch.empty(1, 2, 0, dtype=torch.long))
+    with torch.inference_mode():
+        found = batch.extend(model, vectors, live, 0)
+    assert (found.ids >= 4)[found.log_probs.isfinite()].all()
+    assert found.log_probs.isfinite().sum() >= 4
