@@ -9,7 +9,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from nmt.model.sharing import LayOut
+from nmt.model.sharing import LayOut, linear_of
 from nmt.sections import Cell
 
 Stepped = tuple[Tensor, Tensor | None]
@@ -30,8 +30,8 @@ class CellStep(nn.Module):
         of_inputs, of_hidden, input_bias, hidden_bias = weights
         self._step = STEPS[cell]
         bias = torch.zeros_like(input_bias) if known else input_bias  # the table has it
-        self.inputs = lay_out(_linear(of_inputs[:, known:], bias)) if known < of_inputs.shape[1] else None
-        self.hidden = lay_out(_linear(of_hidden, hidden_bias))
+        self.inputs = lay_out(linear_of(of_inputs[:, known:], bias)) if known < of_inputs.shape[1] else None
+        self.hidden = lay_out(linear_of(of_hidden, hidden_bias))
 
     def forward(self, gates: Tensor | None, inputs: Tensor | None, hidden: Tensor, cell: Tensor | None) -> Stepped:
         """The next hidden [B, H], and the next cell [B, H] if there is one.
@@ -43,12 +43,6 @@ class CellStep(nn.Module):
         if self.inputs is not None:
             parts.append(self.inputs(inputs))
         return self._step(sum(parts[1:], parts[0]), self.hidden(hidden), hidden, cell)
-
-
-def _linear(weight: Tensor, bias: Tensor) -> nn.Linear:
-    linear: nn.Linear = nn.utils.skip_init(nn.Linear, weight.shape[1], weight.shape[0], device="meta")
-    linear.weight, linear.bias = (nn.Parameter(part.detach(), requires_grad=False) for part in (weight, bias))
-    return linear
 
 
 # What of the gates, [B, G * H], comes from the input and from the state; the state: hidden and cell, [B, H] -> the next state.

@@ -15,7 +15,7 @@ from nmt.model.cross_entropy import linear_cross_entropy
 from nmt.model.int8 import Int8Linear
 from nmt.model.likeliest import Bar, largest, likeliest, log_norm, to_log_probs
 from nmt.model.packed import PackedLinear
-from nmt.model.sharing import with_parts
+from nmt.model.sharing import linear_of, with_parts
 from nmt.sections import ModelConfig, OutputName
 
 
@@ -160,9 +160,7 @@ def _select(linear: nn.Module, ids: Tensor) -> nn.Module:
         return linear.select(ids)
     assert isinstance(linear, nn.Linear | PackedLinear)
     assert linear.bias is not None
-    short: nn.Linear = nn.utils.skip_init(nn.Linear, linear.weight.shape[1], len(ids), device=linear.weight.device)
-    short.weight, short.bias = (nn.Parameter(part[ids], requires_grad=False) for part in (linear.weight, linear.bias))
-    return short
+    return linear_of(linear.weight[ids], linear.bias[ids])
 
 
 OUTPUTS: dict[OutputName, type[Output]] = {"softmax": Softmax, "adaptive": Adaptive}

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from copy import copy
 from typing import TypeVar
 
-from torch import nn
+from torch import Tensor, nn
 
 Module = TypeVar("Module", bound=nn.Module)
 LayOut = Callable[[nn.Linear], nn.Module]  # a linear layer as it is to be searched with
@@ -15,6 +15,15 @@ def with_parts(module: Module, **parts: nn.Module) -> Module:
     other = copy(module)
     other._modules = {**module._modules, **parts}
     return other
+
+
+def linear_of(weight: Tensor, bias: Tensor) -> nn.Linear:
+    """The layer with these weights [O, I] and [O], shared, and without gradients."""
+    linear = nn.Linear.__new__(nn.Linear)  # its own way would draw weights first; torch's `skip_init` takes half a second to import
+    nn.Module.__init__(linear)
+    linear.out_features, linear.in_features = weight.shape
+    linear.weight, linear.bias = (nn.Parameter(part.detach(), requires_grad=False) for part in (weight, bias))
+    return linear
 
 
 def laid_out(module: Module, lay_out: LayOut) -> Module:

@@ -117,6 +117,12 @@ def test_the_matrices_of_the_output_are_shared() -> None:
     assert layers[0].get_parameter("weight").data_ptr() == layers[1].get_parameter("weight").data_ptr()
 
 
+def test_nothing_is_drawn_so_that_a_validation_does_not_change_a_training() -> None:
+    model, before = model_of({}), torch.get_rng_state()
+    model.pack().restrict(torch.arange(9))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
 def test_elsewhere_than_on_a_cpu_nothing_is_packed() -> None:
     model = model_of({}).to("meta")
     assert model.pack() is model
