@@ -11,10 +11,9 @@ from torch import Tensor
 from torch.nn import functional
 
 from nmt.decoding.ensemble import Ensemble
-from nmt.decoding.fitting import in_parts
+from nmt.decoding.fitting import in_batches
 from nmt.decoding.search import Looked, Model, State
 from nmt.decoding.translator import Translator
-from nmt.decoding.workers import side_by_side
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.batching import pad_sources
 from nmt.text.vocabulary import SOS, UNK
@@ -83,21 +82,17 @@ def score_pairs(translator: Translator, pairs: Sequence[tuple[str, str]], *, fre
     def make(chosen: Sequence[int]) -> list[tuple[list[float], Floats]]:
         return score_batch(translator.model, [src[i] for i in chosen], [tgt[i] for i in chosen], free=free)
 
-    def make_all(chosen: Sequence[int]) -> list[tuple[list[float], Floats]]:
-        return in_parts(make, chosen, "part it into sentences")
-
-    plan = [*_plan([(len(ids), len(src[i])) for i, ids in enumerate(tgt)], translator.options.batch)][::-1]
-    for chosen, made in zip(plan, side_by_side(make_all, plan, translator.model.device), strict=True):
-        for i, (log_probs, attention) in zip(chosen, made, strict=True):
-            found[i] = ScoredPair(
-                *pairs[i],
-                src_tokens=tuple(read[i]),
-                tokens=tuple(outputs[i]),
-                unknown=tuple(place for place, known in enumerate(tgt[i]) if known == UNK),
-                token_log_probs=tuple(log_probs),
-                attention=attention,
-                src_cut=len(sources[i]) > longest,
-            )
+    plan = _plan([(len(ids), len(src[i])) for i, ids in enumerate(tgt)], translator.options.batch)
+    for i, (log_probs, attention) in in_batches(make, plan, "part it into sentences", translator.model.device):
+        found[i] = ScoredPair(
+            *pairs[i],
+            src_tokens=tuple(read[i]),
+            tokens=tuple(outputs[i]),
+            unknown=tuple(place for place, known in enumerate(tgt[i]) if known == UNK),
+            token_log_probs=tuple(log_probs),
+            attention=attention,
+            src_cut=len(sources[i]) > longest,
+        )
     return [found[i] for i in range(len(pairs))]
 
 

@@ -8,13 +8,12 @@ import torch
 from torch import Tensor
 
 from nmt.decoding.ensemble import Ensemble
-from nmt.decoding.fitting import in_parts
+from nmt.decoding.fitting import in_batches
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.search import Sentence, SpecialIds, search
 from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translation import Translation
 from nmt.decoding.unknown import UNKNOWN, Replacement, UnknownWords, replace_unknown, with_replacements
-from nmt.decoding.workers import side_by_side
 from nmt.errors import ConfigError, DataError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.sections import DecodingConfig
@@ -83,14 +82,9 @@ class Translator:
         def make(chosen: Sequence[int]) -> list[list[Translation]]:
             return self._translate([given[i] for i in chosen], n)
 
-        def make_all(chosen: Sequence[int]) -> list[list[Translation]]:
-            return in_parts(make, chosen, f"lower {width} or decoding.max_source_tokens")
-
-        found = [[Translation(text)] for text in texts]
-        plan = [*self._plan([len(one.tokens) for one in given], beam)][::-1]  # what takes longest first: nobody ends much later
-        for chosen, made in zip(plan, side_by_side(make_all, plan, self.model.device), strict=True):
-            for i, best in zip(chosen, made, strict=True):
-                found[i] = [replace(one, src_cut=True) for one in best] if given[i].is_cut else best
+        found, advice = [[Translation(text)] for text in texts], f"lower {width} or decoding.max_source_tokens"
+        for i, best in in_batches(make, self._plan([len(one.tokens) for one in given], beam), advice, self.model.device):
+            found[i] = [replace(one, src_cut=True) for one in best] if given[i].is_cut else best
         return found
 
     def _read(self, texts: Sequence[str], prefixes: Sequence[str] | None) -> list["_Given"]:
