@@ -3,7 +3,7 @@
     import nmt
     translator = nmt.load("runs/sample")
 
-The four commands are modules of the same names, each with a `run`: `nmt.prepare`, `nmt.train`, `nmt.translate`, `nmt.evaluate`.
+Each command is a module of `nmt.commands`, with a `run`.
 Importing `nmt` itself costs nothing: torch is imported with the first model.
 """
 
@@ -35,6 +35,6 @@ def load(*runs: str | PathLike[str], overrides: Sequence[str] = ()) -> Translato
     """
     from pathlib import Path
 
-    from nmt.runs import load_translator
+    from nmt.run.folder import load_translator
 
     return load_translator([Path(run) for run in runs] or None, overrides=overrides)

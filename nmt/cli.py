@@ -13,8 +13,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 import typer.core
 
-from nmt.errors import NmtError, lacks_memory
-from nmt.options import (
+from nmt.commands.options import (
     BeamOption,
     ConfigOption,
     DataOption,
@@ -28,7 +27,8 @@ from nmt.options import (
     decoding_overrides,
     taking,
 )
-from nmt.request import Request
+from nmt.commands.request import Request
+from nmt.errors import NmtError, lacks_memory
 
 READER_LEFT = 141  # the exit status of all that SIGPIPE ends
 
@@ -108,8 +108,8 @@ def prepare(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    from nmt import prepare as command
-    from nmt.config import load
+    from nmt.commands import prepare as command
+    from nmt.config.load import load
 
     manifest = command.run(load(config, set_ or ()), output, overwrite=overwrite, progress=False if quiet else None)
     if as_json:
@@ -130,12 +130,12 @@ def train(
     ] = False,
     quiet: QuietOption = False,
 ) -> None:
-    from nmt import train as command
-    from nmt.config import dump, load
+    from nmt.commands import train as command
+    from nmt.config.load import dump, load
 
     checked = load(config, set_ or ())
     if dry_run:
-        from nmt import forecast
+        from nmt.commands import dry_run as forecast
 
         print(f"{dump(checked)}\n{forecast.describe(checked, output, device.value)}")
     else:
@@ -186,8 +186,8 @@ def translate(
     if sys.stdout is None and output is None:
         raise NmtError("stdout is closed; write into a file with -o")
     with _loading():
-        from nmt import translate as command
-        from nmt.runs import load_translator
+        from nmt.commands import translate as command
+        from nmt.run.folder import load_translator
 
         source = command.open_source(sentences or [], file)
         command.check_targets(output, attention)
@@ -223,7 +223,7 @@ def average(
     kept: Annotated[Kept, typer.Option("--kept", help="Which of the kept checkpoints.")] = Kept.best,
     device: DeviceOption = Device.auto,
 ) -> None:
-    from nmt import average as command
+    from nmt.commands import average as command
     from nmt.model.device import pick_device
 
     print(command.run(run, which=kept.value, place=pick_device(device.value)))
@@ -238,7 +238,7 @@ def lexicon(
     data: DataOption = None,
     device: DeviceOption = Device.auto,
 ) -> None:
-    from nmt import lexicon as command
+    from nmt.commands import lexicon as command
 
     print(command.run(run, pairs=pairs, prepared=data, device=device.value))
 
@@ -251,7 +251,7 @@ def selftest(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    from nmt import selftest as command
+    from nmt.commands import selftest as command
 
     outcomes, checked, failed = command.run(device.value, attentions or ()), [], []
     if not as_json:

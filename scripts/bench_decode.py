@@ -32,12 +32,12 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from nmt import runs
-from nmt.config import Config
+from nmt.config.load import Config
+from nmt.data.corpus import read_lines
 from nmt.errors import NmtError
 from nmt.files import write_text
-from nmt.report.scores import score
-from nmt.text.corpus import read_lines
+from nmt.metrics.scores import score
+from nmt.run import folder as runs
 from scripts.bench import peers
 from scripts.bench.peer_decode import PeerModel
 from scripts.bench.rounds import (

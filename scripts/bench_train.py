@@ -31,11 +31,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from nmt.config import Config, load
+from nmt.config.load import Config, load
+from nmt.config.schema import ModelConfig
+from nmt.data.corpus import Corpus, config_differences, load_manifest
 from nmt.errors import DataError, NmtError
 from nmt.files import write_text
-from nmt.sections import ModelConfig
-from nmt.text.corpus import Corpus, config_differences, load_manifest
 from nmt.text.vocabulary import Vocabulary
 from scripts.bench import peers
 from scripts.bench.counting import count_words, multiply_adds, needed

@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
+from nmt.data.test_set import read_files
 from nmt.errors import NmtError
-from nmt.report.significance import Difference, compare
-from nmt.text.aligned import read_files
+from nmt.metrics.significance import Difference, compare
 
 ALPHA = 0.05
 

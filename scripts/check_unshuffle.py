@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt import runs
+from nmt.data.corpus import read_lines
 from nmt.decoding.translation import Translation
 from nmt.errors import NmtError
-from nmt.text.corpus import read_lines
+from nmt.run import folder as runs
 
 RUN = Path("runs/unshuffle")
 LEAST = 0.95

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from nmt.config import comment, load
+from nmt.config.load import comment, load
 from nmt.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nmt.config import Config, dump, load
+from nmt.config.load import Config, dump, load
 from nmt.errors import NmtError
 from nmt.files import write_text
 
@@ -82,7 +82,7 @@ def _figures(config: Config, run: Path, evaluation: dict[str, Any]) -> dict[str,
 
 
 def _count_parameters(config: Config) -> int:
-    from nmt.runs import build_model
+    from nmt.run.folder import build_model
 
     return sum(parameter.numel() for parameter in build_model(config.prepared_folder, config).parameters())
 

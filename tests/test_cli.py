@@ -18,11 +18,11 @@ import yaml
 from filelock import FileLock
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from nmt.config import load
+from nmt.config.load import load
 from nmt.model.seq2seq import Seq2Seq
-from nmt.runs import find_checkpoint, load_vocabularies
+from nmt.run.checkpoint import load_weights
+from nmt.run.folder import find_checkpoint, load_vocabularies
 from nmt.text.tokenizers import JOINER
-from nmt.training.checkpoint import load_weights
 from tests.conftest import Run
 
 PAIRS = 400

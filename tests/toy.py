@@ -3,9 +3,9 @@
 from pathlib import Path
 from typing import Any
 
-from nmt import prepare
-from nmt import train as train_command
-from nmt.config import Config
+from nmt.commands import prepare
+from nmt.commands import train as train_command
+from nmt.config.load import Config
 
 NOUNS = [
     ("dog", "Hund"),

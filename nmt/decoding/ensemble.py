@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from nmt.decoding.search import Rows
 from nmt.model.attention import Memory
 from nmt.model.decoder import DecoderState
-from nmt.model.likeliest import Bar, likeliest
 from nmt.model.seq2seq import Seq2Seq
+from nmt.model.topk import Bar, likeliest
 
 Part = TypeVar("Part", bound=Rows)
 

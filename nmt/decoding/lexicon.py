@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from nmt.data.batching import Batch
 from nmt.errors import DataError
 from nmt.files import write_text
 from nmt.model.seq2seq import Seq2Seq
-from nmt.text.batching import Batch
 from nmt.text.vocabulary import EOS, Vocabulary
 
 MOST = 50  # translations kept of a source token

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nmt.sections import DecodingConfig, LengthFormula
+from nmt.config.schema import DecodingConfig, LengthFormula
 
 Lengths = TypeVar("Lengths", float, Tensor)
 

@@ -15,12 +15,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nmt.config.schema import DecodingConfig
+from nmt.decoding.candidates import Extensions, allowed, draw
 from nmt.decoding.constraints import banned_ids
-from nmt.decoding.extension import Extensions, allowed, draw
 from nmt.decoding.hypothesis import End, Ends, Hypothesis, Trace, trace_attention, trace_back
 from nmt.decoding.ranking import bound, rank
-from nmt.model.likeliest import Bar, likeliest, log_norm
-from nmt.sections import DecodingConfig
+from nmt.model.topk import Bar, likeliest, log_norm
 
 ROOM = 10  # tokens that any translation may have, however short the source
 

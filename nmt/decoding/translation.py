@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.decoding.unknown import Replacement
+from nmt.decoding.unknown_words import Replacement
 from nmt.text.vocabulary import EOS, SPECIALS
 
 

@@ -7,18 +7,18 @@ from itertools import chain
 import torch
 from torch import Tensor
 
+from nmt.config.schema import DecodingConfig
+from nmt.data.batching import pad_sources
+from nmt.decoding.batch_runner import in_batches
 from nmt.decoding.ensemble import Ensemble
-from nmt.decoding.fitting import in_batches
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.search import Sentence, SpecialIds, search
 from nmt.decoding.shortlist import Shortlist
+from nmt.decoding.surface import surfaces
 from nmt.decoding.translation import Translation
-from nmt.decoding.unknown import UNKNOWN, Replacement, UnknownWords, replace_unknown, with_replacements
+from nmt.decoding.unknown_words import UNKNOWN, Replacement, UnknownWords, replace_unknown, with_replacements
 from nmt.errors import ConfigError, DataError
 from nmt.model.seq2seq import Seq2Seq
-from nmt.sections import DecodingConfig
-from nmt.text.batching import pad_sources
-from nmt.text.surface import surfaces
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import EOS, PAD, SOS, UNK, Vocabulary
 

@@ -5,17 +5,17 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from nmt import runs
 from nmt.decoding.translation import Translation
 from nmt.errors import DataError
-from nmt.evaluation.findings import Details, Evaluation
+from nmt.evaluation.results import Details, Evaluation
 from nmt.files import write_text
+from nmt.metrics.table import Table
 from nmt.report import curves
 from nmt.report.fragments import paragraphs_fragment, picture_fragment, scores_fragment, sentences_fragment, table_fragment
-from nmt.report.page import attention_figure, page
-from nmt.report.table import Table
-from nmt.training.journal import Journal
-from nmt.validation import spread
+from nmt.report.html import attention_figure, page
+from nmt.run import folder as runs
+from nmt.run.journal import Journal
+from nmt.training.validation import spread
 
 NAME = "index.html"
 N_SPREAD, N_EXTREMES = 6, 3  # sentences whose attention is shown: short, middling and long ones; the best, and the worst

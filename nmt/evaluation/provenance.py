@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from nmt import __version__
-from nmt.runs import CONFIG, LEXICON
-from nmt.text.corpus import load_manifest
-from nmt.training.checkpoint import MODEL
+from nmt.data.corpus import load_manifest
+from nmt.run.checkpoint import MODEL
+from nmt.run.folder import CONFIG, LEXICON
 
 LIBRARIES = ("torch", "numpy", "sacrebleu", "spacy", "sentencepiece")  # on which the numbers depend
 

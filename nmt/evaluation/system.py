@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmt import runs
-from nmt.config import Config
+from nmt.config.load import Config
+from nmt.config.schema import DeviceName
+from nmt.data.corpus import load_manifest
+from nmt.data.test_set import Aligned
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.evaluation import provenance
-from nmt.sections import DeviceName
-from nmt.text.aligned import Aligned
-from nmt.text.corpus import load_manifest
-from nmt.training.checkpoint import MODEL
+from nmt.run import folder as runs
+from nmt.run.checkpoint import MODEL
 
 BEAM = "decoding.beam"
 

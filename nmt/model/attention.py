@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from nmt.config.schema import AttentionConfig, AttentionKind
+from nmt.model.attention_scores import SCORES, Score
 from nmt.model.recurrent import RecurrentState
-from nmt.model.score import SCORES, Score
-from nmt.sections import AttentionConfig, AttentionKind
 
 WINDOW = 10  # D of Luong 2015, 3.2, where the configuration does not say
 

@@ -5,8 +5,8 @@ from abc import abstractmethod
 import torch
 from torch import Tensor, nn
 
+from nmt.config.schema import BridgeName, ModelConfig
 from nmt.model.recurrent import RecurrentState
-from nmt.sections import BridgeName, ModelConfig
 
 
 class Bridge(nn.Module):

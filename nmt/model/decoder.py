@@ -10,13 +10,13 @@ from typing import Self
 import torch
 from torch import Tensor, nn
 
+from nmt.config.schema import DecoderKind, ModelConfig
 from nmt.model.attention import Attended, AttentionState, Memory, build_attention
 from nmt.model.dropout import Dropout
 from nmt.model.embedding import Word
+from nmt.model.inference.sharing import LayOut, laid_out, with_parts
 from nmt.model.readout import build_readout
 from nmt.model.recurrent import RecurrentStack, RecurrentState
-from nmt.model.sharing import LayOut, laid_out, with_parts
-from nmt.sections import DecoderKind, ModelConfig
 
 
 @dataclass(frozen=True)

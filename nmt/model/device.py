@@ -3,8 +3,8 @@
 import torch
 from torch import Tensor
 
+from nmt.config.schema import DeviceName
 from nmt.errors import ConfigError
-from nmt.sections import DeviceName
 
 
 def pick_device(name: DeviceName) -> torch.device:

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from torch import Tensor, nn
 
+from nmt.config.schema import ModelConfig
 from nmt.model.dropout import Dropout, WordDropout
-from nmt.sections import ModelConfig
 
 # Large, so that words and not biases fill the first encoder states: attention finds its place several times sooner.
 DEVIATION = 0.5

@@ -3,9 +3,9 @@
 import torch
 from torch import Tensor, nn
 
+from nmt.config.schema import EncoderConfig
 from nmt.model.dropout import Dropout
 from nmt.model.recurrent import RecurrentState, build_norms, build_rnn, run_padded
-from nmt.sections import EncoderConfig
 
 
 class Encoder(nn.Module):

@@ -10,13 +10,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from nmt.config.schema import ModelConfig, OutputName
 from nmt.errors import ConfigError
 from nmt.model.cross_entropy import linear_cross_entropy
-from nmt.model.int8 import Int8Linear
-from nmt.model.likeliest import Bar, largest, likeliest, log_norm, to_log_probs
-from nmt.model.packed import PackedLinear
-from nmt.model.sharing import linear_of, with_parts
-from nmt.sections import ModelConfig, OutputName
+from nmt.model.inference.int8 import Int8Linear
+from nmt.model.inference.packed import PackedLinear
+from nmt.model.inference.sharing import linear_of, with_parts
+from nmt.model.topk import Bar, largest, likeliest, log_norm, to_log_probs
 
 
 class Output(nn.Module):

@@ -5,7 +5,7 @@ from abc import abstractmethod
 import torch
 from torch import Tensor, nn
 
-from nmt.sections import DecoderConfig, ReadoutName
+from nmt.config.schema import DecoderConfig, ReadoutName
 
 
 class Readout(nn.Module):

@@ -7,11 +7,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from nmt.model.cells import CellStep
+from nmt.config.schema import Cell, DecoderConfig
 from nmt.model.dropout import Dropout
 from nmt.model.embedding import Word
-from nmt.model.sharing import LayOut, with_parts
-from nmt.sections import Cell, DecoderConfig
+from nmt.model.inference.cells import CellStep
+from nmt.model.inference.sharing import LayOut, with_parts
 
 RNNS: dict[Cell, type[nn.LSTM] | type[nn.GRU] | type[nn.RNN]] = {"lstm": nn.LSTM, "gru": nn.GRU, "elman": nn.RNN}
 CELLS: dict[Cell, Any] = {"lstm": torch.lstm_cell, "gru": torch.gru_cell, "elman": torch.rnn_tanh_cell}

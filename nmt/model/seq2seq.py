@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor, nn
 
-from nmt.model import int8
+from nmt.config.schema import ModelConfig, Precision
 from nmt.model.attention import Memory
 from nmt.model.bridge import build_bridge
 from nmt.model.decoder import DECODERS, DecoderState, StepOutput
@@ -18,11 +18,11 @@ from nmt.model.device import send
 from nmt.model.dropout import Dropout
 from nmt.model.embedding import Embedding
 from nmt.model.encoder import Encoder
-from nmt.model.likeliest import Bar
+from nmt.model.inference import int8
+from nmt.model.inference.packed import PackedLinear
+from nmt.model.inference.sharing import LayOut, laid_out, with_parts
 from nmt.model.output import build_output
-from nmt.model.packed import PackedLinear
-from nmt.model.sharing import LayOut, laid_out, with_parts
-from nmt.sections import ModelConfig, Precision
+from nmt.model.topk import Bar
 
 LAYOUTS: dict[Precision, LayOut] = {"float32": PackedLinear.of, "int8": int8.Int8Linear.of}
 MOST_KNOWN = 1 << 26  # numbers in the table of what words add to the gates: 256 MB

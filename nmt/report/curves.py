@@ -5,7 +5,7 @@ from math import isfinite, log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nmt.report.picture import GRID, INK, check_path, save, settings
+from nmt.report.style import GRID, INK, check_path, save, settings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

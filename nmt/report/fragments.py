@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from nmt.report.scores import Score
-from nmt.report.table import Table
+from nmt.metrics.scores import Score
+from nmt.metrics.table import Table
 
 SHORT = 12  # rows; a longer table may go over two pages, and its values, which are long too, over two lines
 ROLES = ("source", "reference", "output", "other")

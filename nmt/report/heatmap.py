@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.report.picture import GRID, INK, check_path, save, settings, write
+from nmt.report.style import GRID, INK, check_path, save, settings, write
 from nmt.text.tokenizers import JOINER
 
 if TYPE_CHECKING:

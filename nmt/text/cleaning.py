@@ -3,7 +3,7 @@
 import re
 import unicodedata
 
-from nmt.sections import CleaningConfig
+from nmt.config.schema import CleaningConfig
 
 # Why a pair is dropped, in the order of the report. The first two are found while reading, the last two over all pairs.
 UNDECODABLE = "undecodable"

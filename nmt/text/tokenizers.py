@@ -12,8 +12,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, ClassVar, Literal, Protocol
 
+from nmt.config.schema import TokenizerConfig
 from nmt.errors import DataError
-from nmt.sections import TokenizerConfig
 from nmt.text import cleaning
 
 Side = Literal["src", "tgt"]

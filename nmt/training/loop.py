@@ -11,15 +11,15 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
 
-from nmt.config import Config
+from nmt.config.load import Config
+from nmt.config.schema import LearningRateConfig
+from nmt.data.batching import Batch, deal, plan_batches, read_batches
+from nmt.data.corpus import Corpus
 from nmt.errors import TrainingError
 from nmt.model.seq2seq import Seq2Seq
-from nmt.sections import LearningRateConfig
-from nmt.text.batching import Batch, deal, plan_batches, read_batches
-from nmt.text.corpus import Corpus
-from nmt.training.checkpoint import Interval, Progress
+from nmt.run.checkpoint import Interval, Progress
 from nmt.training.distributed import ALONE, Team
-from nmt.training.objective import batch_loss, draw_gold
+from nmt.training.loss import batch_loss, draw_gold
 from nmt.training.prefetch import ahead
 from nmt.training.schedules import forcing_ratio, learning_rate
 

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterable
 from torch.nn import Parameter
 from torch.optim import SGD, Adafactor, Adam, AdamW, Optimizer
 
+from nmt.config.schema import OptimizerName, TrainingConfig
 from nmt.model.seq2seq import Seq2Seq
-from nmt.sections import OptimizerName, TrainingConfig
 
 OPTIMIZERS: dict[OptimizerName, Callable[[Iterable[Parameter], TrainingConfig], Optimizer]] = {
     # Decoupled weight decay (Loshchilov & Hutter 2019); plain Adam (Kingma & Ba 2015) where it is 0.

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from math import cos, exp, log, pi, sqrt
 
-from nmt.sections import ForcingSchedule, LearningRateConfig, LearningRateSchedule, TeacherForcingConfig
+from nmt.config.schema import ForcingSchedule, LearningRateConfig, LearningRateSchedule, TeacherForcingConfig
 
 # After warm-up: the rate, from the step (at least 1), how often a plateau has lowered it, and the configuration.
 LEARNING_RATES: dict[LearningRateSchedule, Callable[[int, int, LearningRateConfig], float]] = {

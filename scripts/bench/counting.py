@@ -31,9 +31,9 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.config import Config
-from nmt.sections import AttentionConfig, Cell, ModelConfig
-from nmt.text.corpus import Corpus
+from nmt.config.load import Config
+from nmt.config.schema import AttentionConfig, Cell, ModelConfig
+from nmt.data.corpus import Corpus
 from nmt.text.vocabulary import EOS
 
 Lengths = NDArray[np.integer]

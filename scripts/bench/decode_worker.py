@@ -22,16 +22,17 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmt import runs
+from nmt.data.corpus import read_lines
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
-from nmt.model import likeliest, output
+from nmt.metrics.scores import score
+from nmt.model import output
+from nmt.model import topk as likeliest
 from nmt.model.attention import Memory
 from nmt.model.decoder import DecoderState, StepOutput
-from nmt.model.likeliest import Bar
 from nmt.model.seq2seq import Seq2Seq
-from nmt.report.scores import score
-from nmt.text.corpus import read_lines
+from nmt.model.topk import Bar
+from nmt.run import folder as runs
 from scripts.bench.counting import OPERATIONS, Positions, cutoffs, multiply_adds
 from scripts.bench.memory import peak_memory
 from scripts.bench.plain_search import translate_plainly

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import yaml
 
-from nmt.config import Config
-from nmt.text.corpus import Corpus, load_manifest, write_lines
+from nmt.config.load import Config
+from nmt.data.corpus import Corpus, load_manifest, write_lines
 from nmt.text.vocabulary import Vocabulary
 from scripts.bench.memory import peak_memory
 from scripts.bench.peers import PEERS, PeerError, Values, write_data

@@ -31,9 +31,9 @@ from typing import Any
 import numpy as np
 import yaml
 
-from nmt.config import Config
-from nmt.sections import ModelConfig
-from nmt.text.corpus import Corpus, Sequences, write_lines
+from nmt.config.load import Config
+from nmt.config.schema import ModelConfig
+from nmt.data.corpus import Corpus, Sequences, write_lines
 from nmt.text.vocabulary import SPECIALS, Vocabulary
 from scripts.bench.memory import peak_memory
 

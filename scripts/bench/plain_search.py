@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from nmt.data.batching import pad_sources
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.model.decoder import DecoderState
 from nmt.model.seq2seq import Seq2Seq
-from nmt.text.batching import pad_sources
 from nmt.text.vocabulary import EOS, PAD, SOS
 
 

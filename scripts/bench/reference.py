@@ -11,10 +11,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from nmt.config import Config
-from nmt.sections import ModelConfig
-from nmt.text.batching import Batch, build_batch
-from nmt.text.corpus import Corpus
+from nmt.config.load import Config
+from nmt.config.schema import ModelConfig
+from nmt.data.batching import Batch, build_batch
+from nmt.data.corpus import Corpus
 from nmt.text.vocabulary import PAD
 
 RNNS: dict[str, type[nn.LSTM] | type[nn.GRU]] = {"lstm": nn.LSTM, "gru": nn.GRU}

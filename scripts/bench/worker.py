@@ -24,15 +24,15 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from nmt.config import Config
+from nmt.config.load import Config
+from nmt.data.batching import deal, plan_batches, read_batches
+from nmt.data.corpus import Corpus
 from nmt.model.seq2seq import Seq2Seq
-from nmt.runs import load_vocabularies
-from nmt.text.batching import deal, plan_batches, read_batches
-from nmt.text.corpus import Corpus
+from nmt.run.checkpoint import Progress
+from nmt.run.folder import load_vocabularies
 from nmt.text.vocabulary import PAD
 from nmt.training import loop
-from nmt.training.checkpoint import Progress
-from nmt.training.objective import batch_loss, draw_gold
+from nmt.training.loss import batch_loss, draw_gold
 from nmt.training.optimizers import build_optimizer
 from nmt.training.schedules import forcing_ratio
 from scripts.bench import reference

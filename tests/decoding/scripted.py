@@ -10,10 +10,10 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from nmt.config.schema import DecodingConfig
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.search import Sentence, SpecialIds, search
-from nmt.model.likeliest import Bar, likeliest
-from nmt.sections import DecodingConfig
+from nmt.model.topk import Bar, likeliest
 from nmt.text.vocabulary import EOS, SOS
 
 A, B, V = 4, 5, 6

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 import torch
 
+from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.decoding.search import Sentence, _Batch, _Live
 from nmt.decoding.translator import WITHOUT_UNKNOWN, search_batch
-from nmt.model.likeliest import likeliest
 from nmt.model.output import Adaptive
 from nmt.model.seq2seq import Seq2Seq
-from nmt.sections import DecodingConfig, ModelConfig
+from nmt.model.topk import likeliest
 
 
 def model_of(seed: int) -> Seq2Seq:

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nmt.config.schema import TokenizerConfig, TokenizerKind
 from nmt.decoding.alignment import align, to_pharaoh, word_weights, words_of
 from nmt.decoding.translation import Translation
-from nmt.decoding.unknown import Replacement
-from nmt.sections import TokenizerConfig, TokenizerKind
+from nmt.decoding.unknown_words import Replacement
 from nmt.text.tokenizers import Tokenizer, load_tokenizer, model_path, train_subwords
 
 

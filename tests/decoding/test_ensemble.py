@@ -3,9 +3,9 @@
 import numpy as np
 import torch
 
+from nmt.config.schema import DecodingConfig
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.translator import search_batch
-from nmt.sections import DecodingConfig
 from tests.decoding.test_search import make_model, make_sources
 
 

@@ -9,12 +9,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nmt.config.schema import ModelConfig
+from nmt.data.batching import build_batch
 from nmt.decoding import lexicon as module
 from nmt.decoding.lexicon import HEADER, Entry, Lexicon, Links, build_lexicon, link
 from nmt.errors import DataError
 from nmt.model.seq2seq import Seq2Seq
-from nmt.sections import ModelConfig
-from nmt.text.batching import build_batch
 from nmt.text.vocabulary import EOS, Vocabulary
 
 ENTRIES = {"dog": [Entry("Hund", 0.75, 3), Entry("<unk>", 0.25, 1)], "￭!": [Entry("￭!", 1.0, 2)]}

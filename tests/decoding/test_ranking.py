@@ -8,8 +8,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nmt.config.schema import DecodingConfig
 from nmt.decoding.ranking import LEAST_COVERED, LENGTH_FORMULAS, bound, rank
-from nmt.sections import DecodingConfig
 
 
 def test_power_is_the_mean_at_1_and_nothing_at_0() -> None:

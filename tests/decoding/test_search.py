@@ -11,13 +11,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from nmt.config.schema import DecodingConfig, ModelConfig
+from nmt.data.batching import pad_sources
 from nmt.decoding import search as search_module
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.translator import SPECIAL_IDS, search_batch
 from nmt.errors import CheckpointError
 from nmt.model.seq2seq import Seq2Seq
-from nmt.sections import DecodingConfig, ModelConfig
-from nmt.text.batching import pad_sources
 from nmt.text.vocabulary import EOS, SOS, UNK
 from tests.decoding.scripted import A, B, Table, all_prefixes, random_looks, random_table, scripted, straight_on
 

@@ -5,12 +5,12 @@ import pytest
 import torch
 from pydantic import ValidationError
 
+from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.decoding import shortlist as module
 from nmt.decoding.lexicon import MOST, Entry, Lexicon
 from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translator import search_batch
 from nmt.model.seq2seq import Seq2Seq
-from nmt.sections import DecodingConfig, ModelConfig
 from nmt.text.vocabulary import EOS, SPECIALS, UNK, Vocabulary
 
 SRC = Vocabulary.build({"dog": 3, "cat": 2, "sees": 1})

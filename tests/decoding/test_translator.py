@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 import torch
 
+from nmt.config.schema import DecodingConfig, ModelConfig, TokenizerConfig
 from nmt.decoding import translator as module
-from nmt.decoding.scoring import score_pairs
+from nmt.decoding.forced import score_pairs
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator, search_batch
-from nmt.decoding.unknown import UnknownWords
+from nmt.decoding.unknown_words import UnknownWords
 from nmt.errors import ConfigError, DataError
 from nmt.model.seq2seq import Seq2Seq
-from nmt.sections import DecodingConfig, ModelConfig, TokenizerConfig
 from nmt.text.tokenizers import load_tokenizer
 from nmt.text.vocabulary import Vocabulary
 

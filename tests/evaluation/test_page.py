@@ -8,7 +8,7 @@ import pytest
 from nmt.evaluation import page
 from tests import toy
 from tests.conftest import Run
-from tests.report.test_page import Reading, in_browser, needs_chromium
+from tests.report.test_html import Reading, in_browser, needs_chromium
 
 
 @pytest.fixture(scope="module")

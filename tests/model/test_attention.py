@@ -10,11 +10,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.config import Config, combination_faults
+from nmt.config.load import Config, combination_faults
+from nmt.config.schema import AttentionConfig, AttentionKind
 from nmt.model.attention import KINDS, Attention, AttentionState, GlobalAttention, Memory, MultiHead, build_attention
+from nmt.model.attention_scores import SCORES
 from nmt.model.recurrent import RecurrentState
-from nmt.model.score import SCORES
-from nmt.sections import AttentionConfig, AttentionKind
 
 B, T, S, H, A, D = 3, 4, 6, 6, 7, 2
 LENGTHS = [6, 3, 1]

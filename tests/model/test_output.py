@@ -10,10 +10,10 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nmt.config.schema import ModelConfig, OutputName
 from nmt.errors import ConfigError
 from nmt.model import cross_entropy
 from nmt.model.output import OUTPUTS, Adaptive, Softmax, build_output
-from nmt.sections import ModelConfig, OutputName
 
 R, V = 7, 11
 

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 import torch
 
+from nmt.config.schema import BridgeName, DecoderConfig, ModelConfig, ReadoutName
 from nmt.model.bridge import BRIDGES, build_bridge
 from nmt.model.readout import READOUTS, build_readout
 from nmt.model.recurrent import RecurrentState
-from nmt.sections import BridgeName, DecoderConfig, ModelConfig, ReadoutName
 
 B, H, E, C, R = 3, 4, 5, 6, 7
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 import torch
 
+from nmt.config.schema import ModelConfig
 from nmt.model.seq2seq import Decoded, Seq2Seq
-from nmt.sections import ModelConfig
 
 SRC_V, TGT_V = 11, 13
 SRC_LENGTHS = torch.tensor([5, 2, 4])

@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from nmt.errors import DataError, NmtError
-from nmt.report import curves, picture
+from nmt.report import curves
+from nmt.report import style as picture
 
 Event = dict[str, Any]
 

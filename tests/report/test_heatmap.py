@@ -9,7 +9,8 @@ import pytest
 from numpy.typing import NDArray
 
 from nmt.errors import DataError, NmtError
-from nmt.report import heatmap, picture
+from nmt.report import heatmap
+from nmt.report import style as picture
 
 SOURCE = ["He", "paid", "$5", "or", "$6", "."]
 OUTPUT = ["Er", "zahlte", "fünf", "<eos>"]

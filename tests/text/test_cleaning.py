@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.sections import CleaningConfig
+from nmt.config.schema import CleaningConfig
 from nmt.text import cleaning
 
 ANY_TEXT = st.text(st.characters(exclude_categories=[]))

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from nmt.config.schema import TokenizerConfig, TokenizerKind
 from nmt.errors import DataError
-from nmt.sections import TokenizerConfig, TokenizerKind
 from nmt.text import cleaning
 from nmt.text.tokenizers import (
     JOINER,

@@ -12,8 +12,8 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from nmt import prepare
-from nmt.config import dump
+from nmt.commands import prepare
+from nmt.config.load import dump
 from nmt.training.distributed import ALONE, Team
 from tests import toy
 

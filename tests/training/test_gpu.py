@@ -9,16 +9,16 @@ import pytest
 import torch
 from torch import Tensor
 
+from nmt.config.schema import OutputName
+from nmt.data.batching import Batch, build_batch
 from nmt.errors import ConfigError
 from nmt.model.device import pick_device, send
 from nmt.model.output import OUTPUTS
 from nmt.model.seq2seq import Seq2Seq
-from nmt.sections import OutputName
-from nmt.text.batching import Batch, build_batch
 from nmt.training import loop
 from nmt.training.distributed import own_device
 from nmt.training.loop import train_step
-from nmt.training.objective import Loss, batch_loss
+from nmt.training.loss import Loss, batch_loss
 from nmt.training.optimizers import build_optimizer
 from tests.training.test_loop import make_config, make_model
 

@@ -11,17 +11,17 @@ import pytest
 import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from nmt.config import Config
+from nmt.config.load import Config
+from nmt.config.schema import DecodingConfig, OptimizerName
+from nmt.data.batching import Batch, build_batch, deal, read_batches
+from nmt.data.corpus import Corpus, Sequences
 from nmt.decoding.translator import search_batch
 from nmt.errors import TrainingError
 from nmt.model.seq2seq import Seq2Seq
-from nmt.sections import DecodingConfig, OptimizerName
-from nmt.text.batching import Batch, build_batch, deal, read_batches
-from nmt.text.corpus import Corpus, Sequences
+from nmt.run.checkpoint import Checkpoints, Interval, Progress, load_optimizer, load_weights, read_progress
 from nmt.training import loop
-from nmt.training.checkpoint import Checkpoints, Interval, Progress, load_optimizer, load_weights, read_progress
 from nmt.training.loop import Hooks, Update, fit, train_step
-from nmt.training.objective import Loss, batch_loss
+from nmt.training.loss import Loss, batch_loss
 from nmt.training.optimizers import OPTIMIZERS, build_optimizer
 
 VOCABULARY = 14

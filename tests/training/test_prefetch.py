@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
+from nmt.run.checkpoint import Progress
 from nmt.training import loop
-from nmt.training.checkpoint import Progress
 from nmt.training.loop import fit
 from nmt.training.optimizers import build_optimizer
 from nmt.training.prefetch import ahead

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from safetensors.torch import load_file
 
-from nmt import prepare
-from nmt.config import dump
+from nmt.commands import prepare
+from nmt.config.load import dump
 from tests import toy
 
 STEPS = 60

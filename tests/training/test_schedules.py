@@ -8,9 +8,9 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.sections import ForcingSchedule, LearningRateConfig, LearningRateSchedule, TeacherForcingConfig
-from nmt.text.batching import build_batch
-from nmt.training.objective import draw_gold
+from nmt.config.schema import ForcingSchedule, LearningRateConfig, LearningRateSchedule, TeacherForcingConfig
+from nmt.data.batching import build_batch
+from nmt.training.loss import draw_gold
 from nmt.training.schedules import FORCING, LEARNING_RATES, forcing_ratio, learning_rate
 
 

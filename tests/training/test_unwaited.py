@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.text.batching import read_batches
+from nmt.data.batching import read_batches
 from nmt.training.distributed import ALONE
 from nmt.training.loop import pass_over
 from nmt.training.optimizers import build_optimizer

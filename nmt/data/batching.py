@@ -1,0 +1,144 @@
+"""Batches: which sentences are trained on together, and the tensors they make.
+
+The order is a pure function of (seed, epoch), so that a resumed training needs no sampler state; where several processes train, or
+a batch is too large for one pass, each batch is dealt out in shares.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nmt.config.schema import BatchConfig
+from nmt.data.corpus import Corpus
+from nmt.text.vocabulary import EOS, PAD, SOS
+
+Ids = NDArray[np.int32] | Sequence[int]
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Sentence pairs as tensors, padded.
+
+    Attributes:
+        src: [B, S], each row its ids and <eos>.
+        src_lengths: [B], <eos> counted; stays on the CPU.
+        tgt_in: [B, T], <sos> and the ids.
+        tgt_out: [B, T], the ids and <eos>.
+        tgt_mask: [B, T], True on real tokens of `tgt_out`.
+        real: [n_tokens], where they are in it, flattened: known ahead, for a GPU must be waited for to count what a mask picks.
+        n_tokens: real tokens of `tgt_out`.
+    """
+
+    src: Tensor
+    src_lengths: Tensor
+    tgt_in: Tensor
+    tgt_out: Tensor
+    tgt_mask: Tensor
+    real: Tensor
+    n_tokens: int
+
+    def __len__(self) -> int:
+        """How many sentence pairs it has."""
+        return len(self.src)
+
+    def halves(self) -> list["Batch"]:
+        """The batch in two, with the padding that it has; a single pair as it is."""
+        if len(self) == 1:
+            return [self]
+        middle = len(self) // 2
+        parts = []
+        for rows in (slice(None, middle), slice(middle, None)):
+            src, src_lengths, tgt_in, tgt_out, tgt_mask = (
+                tensor[rows] for tensor in (self.src, self.src_lengths, self.tgt_in, self.tgt_out, self.tgt_mask)
+            )
+            real = _places(tgt_mask)
+            parts.append(Batch(src, src_lengths, tgt_in, tgt_out, tgt_mask, real, len(real)))
+        return parts
+
+    def to(self, device: torch.device) -> "Batch":
+        """The same batch on another device, lengths excepted; from pinned memory, so that a GPU is not waited for."""
+        if device.type == self.src.device.type:
+            return self
+        src, tgt_in, tgt_out, tgt_mask, real = (
+            (tensor.pin_memory() if device.type == "cuda" else tensor).to(device, non_blocking=True)
+            for tensor in (self.src, self.tgt_in, self.tgt_out, self.tgt_mask, self.real)
+        )
+        return replace(self, src=src, tgt_in=tgt_in, tgt_out=tgt_out, tgt_mask=tgt_mask, real=real)
+
+
+def plan_batches(
+    src_lengths: NDArray[np.int32],
+    tgt_lengths: NDArray[np.int32],
+    config: BatchConfig,
+    *,
+    seed: int,
+    epoch: int,
+    shares: int = 1,
+) -> list[NDArray[np.int64]]:
+    """The batches of one epoch, as indices into the corpus; every pair is in exactly one.
+
+    Pairs are sorted by source length, then target length, ties at random; cut into batches; and the batches shuffled. Nearly all
+    batches so hold one source length, which the encoder runs fused and without padding.
+
+    Args:
+        src_lengths, tgt_lengths: [N], in tokens.
+        shares: into how many parts of the configured size each batch is to be dealt with `deal`.
+    """
+    random = np.random.default_rng([seed, epoch])
+    order = np.lexsort((random.random(len(src_lengths)), tgt_lengths, src_lengths))
+    batches = np.split(order, _cuts(tgt_lengths[order] + 1, config.unit, config.number * shares))
+    return [batches[index] for index in random.permutation(len(batches))]
+
+
+def deal(batch: NDArray[np.int64], shares: int) -> list[NDArray[np.int64]]:
+    """A batch in `shares` parts whose sizes differ by at most one, and lengths hardly; a small batch leaves some empty."""
+    return [batch[share::shares] for share in range(shares)]
+
+
+def _cuts(tgt_lengths: NDArray[np.int32], unit: str, size: int) -> list[int]:
+    """Where sorted pairs are cut, so that sentences, or target positions with padding, stay within the batch size."""
+    if unit == "sentences":
+        return list(range(size, len(tgt_lengths), size))
+    cuts, start, longest = [], 0, 0
+    for index, length in enumerate(tgt_lengths.tolist()):
+        longest = max(longest, length)
+        if index > start and (index + 1 - start) * longest > size:
+            cuts.append(index)
+            start, longest = index, length
+    return cuts
+
+
+def read_batches(corpus: Corpus, plan: Sequence[NDArray[np.int64]]) -> Iterator[Batch]:
+    """The planned batches, read one at a time."""
+    for indices in plan:
+        yield build_batch([corpus.src[i] for i in indices], [corpus.tgt[i] for i in indices])
+
+
+def build_batch(src: Sequence[Ids], tgt: Sequence[Ids]) -> Batch:
+    """Tensors of sentences given as ids without special tokens."""
+    source, src_lengths = pad_sources(src)
+    tgt_lengths = torch.tensor([len(ids) + 1 for ids in tgt])
+    tgt_in = _pad([np.concatenate(([SOS], ids)) for ids in tgt])
+    tgt_out = _pad([np.concatenate((ids, [EOS])) for ids in tgt])
+    mask = torch.arange(tgt_out.shape[1]) < tgt_lengths.unsqueeze(1)
+    return Batch(source, src_lengths, tgt_in, tgt_out, mask, _places(mask), int(tgt_lengths.sum()))
+
+
+def pad_sources(src: Sequence[Ids]) -> tuple[Tensor, Tensor]:
+    """Source ids as the encoder reads them, <eos> appended: [B, S], and lengths [B]."""
+    return _pad([np.concatenate((ids, [EOS])) for ids in src]), torch.tensor([len(ids) + 1 for ids in src])
+
+
+def _places(mask: Tensor) -> Tensor:
+    return mask.flatten().nonzero().squeeze(1)
+
+
+def _pad(rows: Sequence[NDArray[np.generic]]) -> Tensor:
+    padded = np.full((len(rows), max(map(len, rows))), PAD, dtype=np.int64)
+    for row, ids in zip(padded, rows, strict=True):
+        row[: len(ids)] = ids
+    return torch.from_numpy(padded)

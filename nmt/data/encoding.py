@@ -1,0 +1,175 @@
+"""Second pass: cleaned pairs to tokens, vocabularies and ids.
+
+Workers tokenize. This process numbers the tokens as they come and writes those numbers; once all are counted and the vocabularies
+are known, the numbers on disk are replaced by ids, without tokenizing again.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cache
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+
+from nmt.config.load import Config
+from nmt.config.schema import TokenizerConfig
+from nmt.data.corpus import Ids, SequencesWriter
+from nmt.data.reading import CHUNK, Pair
+from nmt.data.workers import Workers, chunked
+from nmt.text.tokenizers import Side, Tokenizer, load_tokenizer, train_subwords
+from nmt.text.vocabulary import UNK, Vocabulary
+
+SIDES: tuple[Side, Side] = ("src", "tgt")
+BLOCK = 1 << 16  # sentences whose ids are in memory at once
+
+
+@dataclass(frozen=True)
+class TokenizerPlan:
+    """What a worker needs to make the tokenizer of a side. `folder` holds the subword models."""
+
+    config: TokenizerConfig
+    language: str
+    side: Side
+    folder: Path
+
+
+@dataclass(frozen=True)
+class TokenizedChunk:
+    """Sentences of one side: `tokens[numbers]` are their tokens, one sentence after the other."""
+
+    tokens: list[str]
+    counts: list[int]
+    numbers: Ids
+    lengths: Ids
+
+
+@dataclass
+class TokenizedSide:
+    """One side of one split: the numbers of its tokens are in the file `path`."""
+
+    path: Path
+    lengths: list[Ids] = field(default_factory=list)
+
+    @property
+    def n_tokens(self) -> int:
+        return sum(int(lengths.sum()) for lengths in self.lengths)
+
+    @property
+    def longest(self) -> int:
+        return max((int(lengths.max()) for lengths in self.lengths if len(lengths)), default=0)
+
+
+class TokenTable:
+    """Numbers the tokens of a side in the order in which they are met, and counts those of the training data."""
+
+    def __init__(self) -> None:
+        self._numbers: dict[str, int] = {}
+        self.counts: Counter[str] = Counter()
+
+    def numbers(self, chunk: TokenizedChunk, counted: bool) -> Ids:
+        table = np.array([self._numbers.setdefault(token, len(self._numbers)) for token in chunk.tokens], np.int32)
+        if counted:
+            self.counts.update(dict(zip(chunk.tokens, chunk.counts, strict=True)))
+        return table[chunk.numbers] if len(table) else chunk.numbers
+
+    def ids(self, vocabulary: Vocabulary) -> Ids:
+        """The id of each number."""
+        return np.array(vocabulary.ids(self._numbers), np.int32)
+
+
+def plans(config: Config, folder: Path) -> dict[Side, TokenizerPlan]:
+    languages = (config.data.src_language, config.data.tgt_language)
+    return {side: TokenizerPlan(config.tokenizer, language, side, folder) for side, language in zip(SIDES, languages, strict=True)}
+
+
+def learn_subwords(config: TokenizerConfig, joint: bool, texts: Mapping[Side, Path], workers: Workers) -> dict[Side, bytes]:
+    """A model for each side, from files of one sentence a line; the same for both if it is joint. Raises: DataError."""
+    if joint:
+        model = workers.submit(_learn, config, list(texts.values())).result()
+        return dict.fromkeys(texts, model)
+    running = {side: workers.submit(_learn, config, [path]) for side, path in texts.items()}
+    return {side: future.result() for side, future in running.items()}
+
+
+def tokenize(
+    pairs: Iterable[Pair],
+    counted: bool,
+    sides: Mapping[Side, TokenizedSide],
+    tables: Mapping[Side, TokenTable],
+    tokenizers: Mapping[Side, TokenizerPlan],
+    workers: Workers,
+    advance: Callable[[int], object],
+) -> None:
+    """Write the token numbers of `pairs` to the files of `sides`, telling `advance` after each chunk how many pairs it had."""
+    calls = ((tokenizers["src"], tokenizers["tgt"], chunk) for chunk in chunked(pairs, CHUNK))
+    files = {side: sides[side].path.open("wb") for side in SIDES}
+    try:
+        for chunks in workers.map(_tokenize_pairs, calls):
+            for side, chunk in zip(SIDES, chunks, strict=True):
+                files[side].write(tables[side].numbers(chunk, counted).tobytes())
+                sides[side].lengths.append(chunk.lengths)
+            advance(len(chunks[0].lengths))
+    finally:
+        for file in files.values():
+            file.close()
+
+
+def build_vocabularies(config: Config, tables: Mapping[Side, TokenTable]) -> dict[Side, Vocabulary]:
+    settings = config.vocabulary
+    counts = {side: table.counts for side, table in tables.items()}
+    if settings.joint:
+        counts = dict.fromkeys(SIDES, counts["src"] + counts["tgt"])
+    return {side: Vocabulary.build(counts[side], settings.min_frequency, settings.max_size) for side in SIDES}
+
+
+def write_ids(side: TokenizedSide, ids_of_numbers: Ids, stem: Path) -> int:
+    """Turn the numbers of a side into ids, into the files that `stem` begins; returns how many of the tokens are known."""
+    known = 0
+    writer = SequencesWriter(stem, side.n_tokens)
+    with side.path.open("rb") as file:
+        for lengths in _blocks(side.lengths):
+            numbers = np.frombuffer(file.read(int(lengths.sum()) * 4), np.int32)
+            ids = ids_of_numbers[numbers] if len(numbers) else numbers
+            known += int(np.count_nonzero(ids != UNK))
+            writer.write(ids, lengths)
+    writer.close()
+    return known
+
+
+def detokenize(plan: TokenizerPlan, texts: list[str]) -> tuple[str, list[str]]:
+    """Work of one worker: the tokenizer's signature, and what it makes of `texts` on the way there and back."""
+    tokenizer = _tokenizer(plan)
+    return tokenizer.signature, [tokenizer.join(tokens) for tokens in tokenizer.split_all(texts)]
+
+
+def _blocks(lengths: list[Ids]) -> Iterator[Ids]:
+    for chunks in chunked(lengths, max(1, BLOCK // CHUNK)):
+        yield np.concatenate(chunks)
+
+
+@cache
+def _tokenizer(plan: TokenizerPlan) -> Tokenizer:
+    return load_tokenizer(plan.config, plan.language, plan.side, plan.folder)
+
+
+def _tokenize_pairs(src: TokenizerPlan, tgt: TokenizerPlan, pairs: list[Pair]) -> tuple[TokenizedChunk, TokenizedChunk]:
+    return _tokenize_side(src, [pair[0] for pair in pairs]), _tokenize_side(tgt, [pair[1] for pair in pairs])
+
+
+def _tokenize_side(plan: TokenizerPlan, texts: list[str]) -> TokenizedChunk:
+    sentences = _tokenizer(plan).split_all(texts)
+    index: dict[str, int] = {}
+    numbers = np.array([index.setdefault(token, len(index)) for token in chain.from_iterable(sentences)], np.int32)
+    counts = np.bincount(numbers, minlength=len(index)).tolist()
+    return TokenizedChunk(list(index), counts, numbers, np.array([len(tokens) for tokens in sentences], np.int32))
+
+
+def _learn(config: TokenizerConfig, paths: list[Path]) -> bytes:
+    def sentences() -> Iterator[str]:
+        for path in paths:
+            with path.open(encoding="utf-8", newline="\n") as file:
+                yield from file
+
+    return train_subwords(sentences(), config)

@@ -1,0 +1,167 @@
+"""First pass over a source: decode, clean, count, and write the pairs to one file of lines, `source<TAB>target`."""
+
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from nmt.config.schema import CleaningConfig
+from nmt.data.sources import Row, Source, TooFewColumnsError
+from nmt.data.splitting import Fingerprints, fingerprint, sentence_key
+from nmt.data.workers import Workers, chunked
+from nmt.errors import DataError
+from nmt.text import cleaning
+
+CHUNK = 4096  # rows that a worker gets at once
+LISTED = 10  # line numbers that are kept for each kind of unreadable row
+
+Pair = tuple[str, str]
+
+
+@dataclass
+class Tally:
+    """What became of the rows of a source."""
+
+    read: int = 0
+    dropped: Counter[str] = field(default_factory=Counter)
+    repaired: Counter[str] = field(default_factory=Counter)  # sentences, not pairs
+    lines: dict[str, list[int]] = field(default_factory=dict)  # where the unreadable rows stand, the first few
+    columns: int | None = None  # of the first row that has too few
+
+    def drop(self, reason: str, line: int | None = None) -> None:
+        self.dropped[reason] += 1
+        if line is not None:
+            self.lines.setdefault(reason, []).append(line)
+            del self.lines[reason][LISTED:]
+
+    def add(self, other: "Tally") -> None:
+        self.read += other.read
+        self.dropped += other.dropped
+        self.repaired += other.repaired
+        for reason, lines in other.lines.items():
+            self.lines[reason] = [*self.lines.get(reason, []), *lines][:LISTED]
+        if self.columns is None:
+            self.columns = other.columns
+
+
+@dataclass(frozen=True)
+class CleanedChunk:
+    """What a worker made of some rows: lines for the file, and three fingerprints for each."""
+
+    lines: str
+    fingerprints: bytes
+    tally: Tally
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The cleaned pairs of a source, on disk. The fingerprints are those of the whole pair and of both sentences' keys."""
+
+    path: Path
+    fingerprints: npt.NDArray[np.uint64]  # (pairs, 3)
+    tally: Tally
+
+    def __len__(self) -> int:
+        return len(self.fingerprints)
+
+    @property
+    def whole(self) -> Fingerprints:
+        return self.fingerprints[:, 0]
+
+    @property
+    def src(self) -> Fingerprints:
+        return self.fingerprints[:, 1]
+
+    @property
+    def tgt(self) -> Fingerprints:
+        return self.fingerprints[:, 2]
+
+    def stream(self, wanted: npt.NDArray[np.int64]) -> Iterator[Pair]:
+        """The pairs at the positions `wanted`, which are in ascending order."""
+        marked = np.zeros(len(self), np.bool_)
+        marked[wanted] = True
+        with self.path.open(encoding="utf-8", newline="\n") as file:
+            for mark, line in zip(marked.tolist(), file, strict=True):
+                if mark:
+                    src, _, tgt = line[:-1].partition("\t")
+                    yield src, tgt
+
+
+def read_pairs(
+    source: Source, config: CleaningConfig | None, workers: Workers, path: Path, advance: Callable[[int], object]
+) -> Pairs:
+    """Read and clean `source` into the file `path`, telling `advance` after each chunk how many rows it had.
+
+    Without `config` it is a given dev or test set, which is used as it is: nothing is dropped.
+
+    Raises:
+        DataError: no row can be used, or one of a given set cannot be read.
+    """
+    calls = ((source, config, rows, source.first_line + index * CHUNK) for index, rows in enumerate(chunked(source.rows(), CHUNK)))
+    tally, fingerprints = Tally(), [b""]
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        for chunk in workers.map(clean_rows, calls):
+            file.write(chunk.lines)
+            fingerprints.append(chunk.fingerprints)
+            tally.add(chunk.tally)
+            advance(chunk.tally.read)
+    pairs = Pairs(path, np.frombuffer(b"".join(fingerprints), "<u8").reshape(-1, 3), tally)
+    if len(pairs) == 0:
+        raise DataError(_nothing_usable(source, tally))
+    return pairs
+
+
+def clean_rows(source: Source, config: CleaningConfig | None, rows: list[Row], first_line: int) -> CleanedChunk:
+    """Work of one worker: decode and clean `rows`, the first of which stands on line `first_line`."""
+    tally = Tally(read=len(rows))
+    lines: list[str] = []
+    fingerprints: list[bytes] = []
+    for line, row in enumerate(rows, start=first_line):
+        pair = _decode(source, row, line, tally, strict=config is None)
+        if pair is None:
+            continue
+        (src, src_repairs), (tgt, tgt_repairs) = map(cleaning.mend, pair)
+        reason = cleaning.fault(src, tgt, config) if config else None
+        if reason:
+            tally.drop(reason)
+            continue
+        tally.repaired.update(src_repairs)
+        tally.repaired.update(tgt_repairs)
+        whole = f"{src}\t{tgt}"
+        lines.append(f"{whole}\n")
+        fingerprints += (fingerprint(whole), fingerprint(sentence_key(src)), fingerprint(sentence_key(tgt)))
+    return CleanedChunk("".join(lines), b"".join(fingerprints), tally)
+
+
+def _decode(source: Source, row: Row, line: int, tally: Tally, strict: bool) -> Pair | None:
+    """The pair of a row; None, and a note in the tally, if it cannot be read."""
+    try:
+        return source.pair(row)
+    except UnicodeDecodeError as error:
+        reason, detail = cleaning.UNDECODABLE, f"is not UTF-8 ({error.reason} at byte {error.start + 1})"
+    except TooFewColumnsError as error:
+        reason, detail = cleaning.TOO_FEW_COLUMNS, f"has {_columns(error.args[0])}, expected {source.expected}"
+        if tally.columns is None:
+            tally.columns = error.args[0]
+    if strict:
+        raise DataError(f"{source.name}: line {line} {detail}; a given dev or test set is used whole, so mend the line")
+    tally.drop(reason, line)
+    return None
+
+
+def _nothing_usable(source: Source, tally: Tally) -> str:
+    if tally.columns is not None and tally.dropped.total() == tally.dropped[cleaning.TOO_FEW_COLUMNS]:
+        line = tally.lines[cleaning.TOO_FEW_COLUMNS][0]
+        found = f"line {line} has {_columns(tally.columns)}, expected {source.expected}"
+        return f"{source.name}: no row can be used: {found}; is it another `format`?"
+    if not tally.read:
+        return f"{source.name}: holds no pairs"
+    dropped = ", ".join(f"{count:,} {reason}" for reason, count in tally.dropped.items())
+    return f"{source.name}: no pair is left of {tally.read:,}; dropped: {dropped}"
+
+
+def _columns(count: int) -> str:
+    return "1 column" if count == 1 else f"{count} columns"

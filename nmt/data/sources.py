@@ -1,0 +1,265 @@
+"""Sentence pairs as they lie on disk: tables and line-aligned files, plain, .gz or .zip, read as a stream.
+
+To add a format: a function that makes a `Source`, a row in `FORMATS`, and an entry in `config.SourceFormat`.
+"""
+
+import gzip
+import zipfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import zip_longest
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO, Protocol, cast
+
+from nmt.config.schema import SourceConfig
+from nmt.errors import DataError
+
+BLOCK = 1 << 18  # bytes read at once
+LONGEST_LINE = 1 << 24  # bytes; what has longer lines is no text
+
+Row = tuple[bytes, ...]  # one undecoded line, or one of each aligned file
+
+
+class TooFewColumnsError(Exception):
+    """A row of a table that lacks the source or the target; `args[0]` is how many columns it has."""
+
+
+class Source(Protocol):
+    """Where pairs come from. It travels to worker processes, which decode what this one reads."""
+
+    @property
+    def first_line(self) -> int:
+        """The number of the line that the first row stands on."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        ...
+
+    @property
+    def expected(self) -> str:
+        """What a row should look like, for messages."""
+        ...
+
+    def rows(self) -> Iterator[Row]:
+        """Raises: DataError if a file is missing, damaged or no text."""
+        ...
+
+    def pair(self, row: Row) -> tuple[str, str]:
+        """Source and target. Raises: UnicodeDecodeError, TooFewColumnsError."""
+        ...
+
+
+@dataclass(frozen=True)
+class TableSource:
+    """A line for each pair, its columns parted by tabs; `src` and `tgt` are columns, numbered from 0."""
+
+    path: Path
+    member: str | None
+    src: int
+    tgt: int
+    has_header: bool = False
+
+    @property
+    def first_line(self) -> int:
+        return 2 if self.has_header else 1
+
+    @property
+    def name(self) -> str:
+        return str(self.path)
+
+    @property
+    def expected(self) -> str:
+        return f"{max(self.src, self.tgt) + 1} columns parted by tabs"
+
+    def rows(self) -> Iterator[Row]:
+        lines = read_lines(self.path, self.member)
+        if self.has_header:
+            next(lines, None)
+        for line in lines:
+            yield (line,)
+
+    def pair(self, row: Row) -> tuple[str, str]:
+        columns = row[0].decode("utf-8").split("\t")
+        if len(columns) <= max(self.src, self.tgt):
+            raise TooFewColumnsError(len(columns))
+        return columns[self.src], columns[self.tgt]
+
+
+@dataclass(frozen=True)
+class LinesSource:
+    """Two files; a line of one translates the same line of the other."""
+
+    src: Path
+    tgt: Path
+    src_language: str
+    tgt_language: str
+    member: str | None = None
+
+    first_line = 1
+    expected = "a line in each file"
+
+    @property
+    def name(self) -> str:
+        return f"{self.src} and {self.tgt}"
+
+    def rows(self) -> Iterator[Row]:
+        src = read_lines(self.src, self.member, self.src_language)
+        tgt = read_lines(self.tgt, self.member, self.tgt_language)
+        for count, pair in enumerate(zip_longest(src, tgt)):
+            if None in pair:
+                longer = count + 1 + sum(1 for _ in src) + sum(1 for _ in tgt)
+                counts = (count, longer) if pair[0] is None else (longer, count)
+                raise DataError(f"{self.src} has {counts[0]} lines, but {self.tgt} has {counts[1]}: aligned files need as many")
+            yield cast(Row, pair)
+
+    def pair(self, row: Row) -> tuple[str, str]:
+        src, tgt = row
+        return src.decode("utf-8"), tgt.decode("utf-8")
+
+
+def open_source(config: SourceConfig, path: Path | None, src_language: str, tgt_language: str) -> Source:
+    """The source that `config` describes; `path` is where its file is, unless the format is lines.
+
+    Raises:
+        DataError: a file cannot be read, or lacks the columns that are named.
+    """
+    return FORMATS[config.format](config, path or Path(), src_language, tgt_language)
+
+
+def _manythings(config: SourceConfig, path: Path, src_language: str, tgt_language: str) -> Source:
+    first = next(read_lines(path, config.member), b"").split(b"\t")
+    if config.columns is None and len(first) >= 4 and first[0].isdigit() and first[2].isdigit():
+        raise DataError(f"{path}: its first line looks like Tatoeba's own export (id, text, id, text): use format tatoeba")
+    return _table(config, path, (src_language, tgt_language), english=1, other=2)
+
+
+def _tatoeba(config: SourceConfig, path: Path, src_language: str, tgt_language: str) -> Source:
+    return _table(config, path, (src_language, tgt_language), english=2, other=4)
+
+
+def _tsv(config: SourceConfig, path: Path, src_language: str, tgt_language: str) -> Source:
+    return _table(config, path, (src_language, tgt_language), english=1, other=2)
+
+
+def _table(config: SourceConfig, path: Path, languages: tuple[str, str], english: int, other: int) -> Source:
+    columns = config.columns or {language: english if language == "en" else other for language in languages}
+    wanted = [columns[language] for language in languages]
+    has_header = any(isinstance(column, str) for column in wanted)
+    header = next(read_lines(path, config.member), b"").decode("utf-8", "replace").split("\t") if has_header else []
+    src, tgt = (_column_index(path, column, [name.strip() for name in header]) for column in wanted)
+    return TableSource(path, config.member, src, tgt, has_header)
+
+
+def _column_index(path: Path, column: int | str, header: list[str]) -> int:
+    if isinstance(column, int):
+        if column < 1:
+            raise DataError(f"{path}: columns are numbered from 1, there is no column {column}")
+        return column - 1
+    if column not in header:
+        raise DataError(f"{path}: no column is named {column!r} in its first line, which has: {', '.join(header)}")
+    return header.index(column)
+
+
+def _lines(config: SourceConfig, _path: Path, src_language: str, tgt_language: str) -> Source:
+    files = config.files or {}
+    return LinesSource(files[src_language], files[tgt_language], src_language, tgt_language, config.member)
+
+
+FORMATS: dict[str, Callable[[SourceConfig, Path, str, str], Source]] = {
+    "manythings": _manythings,
+    "tatoeba": _tatoeba,
+    "tsv": _tsv,
+    "lines": _lines,
+}
+
+
+def read_lines(path: Path, member: str | None = None, language: str = "") -> Iterator[bytes]:
+    """The undecoded lines of a plain, .gz or .zip file, without line feeds and byte order mark.
+
+    `member` names the file in a .zip; without it, it must be clear which is meant (`language` helps: the one ending in `.de`).
+
+    Raises:
+        DataError: the file is missing, empty, damaged or no text.
+    """
+    with _explaining(path), _open(path, member, language) as file:
+        rest = _without_mark(path, file.read(BLOCK))
+        if not rest:
+            raise DataError(f"{path}: is empty")
+        count = 0
+        while block := file.read(BLOCK):
+            *lines, rest = (rest + block).split(b"\n")
+            yield from lines
+            count += len(lines)
+            if len(rest) > LONGEST_LINE:
+                raise DataError(f"{path}: line {count + 1} has more than {LONGEST_LINE:,} bytes, so this is no text")
+        if rest:
+            yield from rest.removesuffix(b"\n").split(b"\n")
+
+
+def _without_mark(path: Path, start: bytes) -> bytes:
+    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise DataError(f"{path}: is UTF-16; save it as UTF-8")
+    return start.removeprefix(b"\xef\xbb\xbf")
+
+
+@contextmanager
+def _explaining(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file") from None
+    except IsADirectoryError:
+        raise DataError(f"{path}: is a folder, not a file") from None
+    except (EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile) as error:
+        raise DataError(f"{path}: is truncated or damaged ({error})") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from None
+
+
+@contextmanager
+def _open(path: Path, member: str | None, language: str) -> Iterator[BinaryIO]:
+    with path.open("rb") as file:
+        start = file.read(4)
+        file.seek(0)
+        if start.startswith(b"PK") or path.suffix == ".zip":
+            with zipfile.ZipFile(file) as archive, _open_member(path, archive, member or _choose(path, archive, language)) as text:
+                yield text
+        elif start.startswith(b"\x1f\x8b") or (path.suffix == ".gz" and start):
+            with gzip.open(file) as text:
+                yield cast(BinaryIO, text)
+        else:
+            yield file
+
+
+@contextmanager
+def _open_member(path: Path, archive: zipfile.ZipFile, member: str) -> Iterator[BinaryIO]:
+    try:
+        file = archive.open(member)
+    except KeyError:
+        raise DataError(f"{path}: there is no {member} in it; it holds: {_listing(archive)}") from None
+    except (RuntimeError, NotImplementedError) as error:
+        raise DataError(f"{path}: {member} cannot be unpacked ({error})") from None
+    with file:
+        yield cast(BinaryIO, file)
+
+
+def _choose(path: Path, archive: zipfile.ZipFile, language: str) -> str:
+    """The one member that can be meant. Archives bring notes along (`_about.txt`, `README`, `LICENSE`) and system litter."""
+    names = [info.filename for info in archive.infolist() if not info.is_dir()]
+    candidates = [name for name in names if PurePosixPath(name).name[0] not in "_." and not name.startswith("__MACOSX/")]
+    of_language = [name for name in candidates if language and PurePosixPath(name).suffix == f".{language}"]
+    tables = [name for name in candidates if PurePosixPath(name).suffix.lower() in (".txt", ".tsv", ".csv")]
+    for choice in (of_language, tables, candidates):
+        if len(choice) == 1:
+            return choice[0]
+    if not candidates:
+        raise DataError(f"{path}: there is no text in it; it holds: {_listing(archive)}")
+    raise DataError(f"{path}: say with `member` which of its files is meant: {', '.join(sorted(candidates)[:20])}")
+
+
+def _listing(archive: zipfile.ZipFile) -> str:
+    return ", ".join(sorted(archive.namelist())[:20]) or "nothing"

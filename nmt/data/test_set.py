@@ -1,0 +1,83 @@
+"""Texts that go line by line: what is scored, its references, and what it was translated from."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nmt.data.corpus import read_lines
+from nmt.errors import DataError
+
+
+@dataclass(frozen=True)
+class Aligned:
+    """Sentences to score on.
+
+    Attributes:
+        name: for the reader.
+        sources: N texts; None where only the references are known.
+        references: streams of N texts each.
+    """
+
+    name: str
+    sources: list[str] | None
+    references: list[list[str]]
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all texts, by which a score knows what it was measured on."""
+        streams = [self.sources or [], *self.references]
+        return hashlib.sha256("\0".join("\n".join(stream) for stream in streams).encode()).hexdigest()
+
+    def __len__(self) -> int:
+        return len(self.references[0])
+
+
+def read_split(prepared: Path, split: str) -> Aligned:
+    """Dev or test of prepared data. Raises: DataError if it is missing or damaged."""
+    return Aligned(f"{split} split", read_lines(prepared, split, "src"), [read_lines(prepared, split, "tgt")])
+
+
+def read_files(first: Path, references: Sequence[Path], columns: int = 1) -> tuple[list[str], list[list[str]]]:
+    """The lines of a file, and the streams of references that go with them.
+
+    Args:
+        columns: of each file of references, parted by tabs: so many references stand in a line.
+
+    Raises:
+        DataError: a file cannot be read, has nothing in it, has other than as many lines or fewer columns.
+    """
+    lines = read_text(first)
+    streams = []
+    for path in references:
+        stream = read_text(path)
+        if len(stream) != len(lines):
+            raise DataError(f"{path} has {len(stream)} lines, but {first} has {len(lines)}")
+        streams += _columns(path, stream, columns)
+    return lines, streams
+
+
+def read_text(path: Path) -> list[str]:
+    """The lines of a UTF-8 file. Raises: DataError if it cannot be read, or holds nothing but empty lines."""
+    try:
+        text = path.read_bytes().decode("utf-8-sig")
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror})") from None
+    except UnicodeDecodeError as error:
+        line = error.object[: error.start].count(b"\n") + 1
+        raise DataError(f"{path}, line {line}: not UTF-8") from None
+    lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
+    if not any(line.strip() for line in lines):
+        found = "is empty" if not text else f"has {len(lines)} lines, all of them empty"
+        raise DataError(f"{path} {found}; there is nothing to score")
+    return lines
+
+
+def _columns(path: Path, lines: Sequence[str], columns: int) -> list[list[str]]:
+    if columns == 1:
+        return [list(lines)]
+    rows = [line.split("\t") for line in lines]
+    for number, row in enumerate(rows, 1):
+        if len(row) != columns:
+            raise DataError(f"{path}, line {number}: {len(row)} columns, expected {columns} references, parted by tabs")
+    return [list(stream) for stream in zip(*rows, strict=True)]

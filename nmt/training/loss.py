@@ -1,0 +1,60 @@
+"""The training objective: a sum over target tokens and their count, divided once, by whoever knows the whole batch."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from nmt.data.batching import Batch
+from nmt.model.seq2seq import Seq2Seq
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Sums over the real target tokens of a batch, in nats.
+
+    Attributes:
+        objective: what is minimised, label smoothing and coverage loss included.
+        likelihood: the plain negative log-likelihood, for perplexity.
+        n_tokens: how many tokens were summed over.
+    """
+
+    objective: Tensor
+    likelihood: Tensor
+    n_tokens: int
+
+
+def batch_loss(
+    model: Seq2Seq, batch: Batch, *, label_smoothing: float = 0.0, coverage_weight: float = 0.0, gold: Tensor | None = None
+) -> Loss:
+    """Cross-entropy of the reference; words are scored at real positions alone.
+
+    Args:
+        coverage_weight: lambda of See 2017, eq. 13.
+        gold: [B, T], on the CPU, False where the decoder is fed its own output; see `Seq2Seq.forward`.
+    """
+    decoded = model(batch.src, batch.src_lengths, batch.tgt_in, gold)
+    vectors, targets = decoded.vectors.flatten(0, 1)[batch.real], batch.tgt_out.flatten()[batch.real]
+    objective, likelihood = model.output.loss(vectors, targets, label_smoothing)
+    if coverage_weight:
+        objective = objective + coverage_weight * coverage_loss(decoded.attention, batch.tgt_mask)
+    return Loss(objective, likelihood.detach(), batch.n_tokens)
+
+
+def coverage_loss(attention: Tensor, tgt_mask: Tensor) -> Tensor:
+    """How much is looked at again: sum_t sum_j min(alpha_tj, C_tj), C_t the sum of the weights before t (See 2017, eq. 12).
+
+    Args:
+        attention: [B, T, S]. tgt_mask: [B, T], True on the steps that count.
+    """
+    coverage = attention.cumsum(1) - attention
+    return (torch.minimum(attention, coverage).sum(-1) * tgt_mask).sum()
+
+
+def draw_gold(batch: Batch, ratio: float, per: str, generator: torch.Generator) -> Tensor | None:
+    """Where the reference is fed: [B, T], on the CPU, True at probability `ratio`, drawn once a sentence or token; None if all."""
+    if ratio >= 1:
+        return None
+    rows, steps = batch.tgt_in.shape
+    draws = torch.rand(rows, 1 if per == "sentence" else steps, generator=generator) < ratio
+    return draws.expand(rows, steps)

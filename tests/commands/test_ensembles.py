@@ -1,0 +1,109 @@
+"""Translators of several runs and checkpoints, and what of a run may be changed when it translates."""
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import nmt
+from nmt.commands import prepare
+from nmt.config.load import Config
+from nmt.decoding.ensemble import Ensemble
+from nmt.errors import CheckpointError, ConfigError
+from nmt.run import folder as runs
+from nmt.run.checkpoint import Checkpoints, Progress
+from nmt.run.folder import load_translator
+from tests import toy
+
+SIZES = {"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 8}}
+TEXTS = ["The dog sees the tree.", "The king loves the day."]
+
+
+def make_run(folder: Path, prepared: Path, config: Config, seed: int) -> Path:
+    """A run whose model has its first weights; its best checkpoint is that of step 1."""
+    torch.manual_seed(seed)
+    runs.create(folder, config, prepared)
+    model = runs.build_model(folder, config)
+    checkpoints, optimizer = Checkpoints(folder), torch.optim.SGD(model.parameters())
+    checkpoints.save(Progress(step=1), model, optimizer, score=1.0)
+    for parameter in model.parameters():
+        parameter.data.mul_(3)
+    checkpoints.save(Progress(step=2), model, optimizer, score=0.0)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs a and b on the same data, c with other words, d with other tokens."""
+    folder = tmp_path_factory.mktemp("runs")
+    table = toy.write_table(folder / "pairs.tsv", toy.sentence_pairs()[:200])
+    sections = {
+        "a": {"model": SIZES, "decoding": {"beam": 2}},
+        "b": {"model": {**SIZES, "decoder": {"hidden_size": 16, "cell": "gru"}}, "decoding": {"beam": 4}},
+        "c": {"model": SIZES, "vocabulary": {"max_size": 12}},
+        "d": {"model": SIZES, "tokenizer": {"kind": "words"}},
+    }
+    for seed, (name, values) in enumerate(sections.items()):
+        config = toy.configure(table, **values)
+        prepared = folder / f"prepared-{'a' if name == 'b' else name}"
+        if not prepared.exists():
+            prepare.run(config, prepared, progress=False)
+        make_run(folder / name, prepared, config, seed)
+    return folder
+
+
+def log_probs(*members: Path) -> list[float]:
+    translator = load_translator(list(members), overrides=["decoding.beam=1", "decoding.max_length_ratio=0.1"])
+    return [translation.log_prob for translation in translator.translate(TEXTS)]
+
+
+def test_runs_and_checkpoints_go_together(folder: Path) -> None:
+    translator = nmt.load(folder / "a", folder / "b", folder / "a" / "checkpoints" / "step-00000002")
+    assert isinstance(translator.model, Ensemble)
+    assert len(translator.model.models) == 3
+    assert translator.options.beam == 2  # that of the first
+    assert all(translation.tokens for translation in translator.translate(TEXTS))
+
+
+def test_a_checkpoint_is_found_by_its_path(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    best, last = (folder / "a" / "checkpoints" / f"step-0000000{step}" for step in (1, 2))
+    assert log_probs(best) == log_probs(folder / "a") != log_probs(last)
+    monkeypatch.chdir(last)
+    assert log_probs(Path()) == log_probs(last)
+
+
+def test_an_ensemble_of_one_thing_is_that_thing(folder: Path) -> None:
+    np.testing.assert_allclose(log_probs(folder / "b", folder / "b"), log_probs(folder / "b"), rtol=1e-5)
+
+
+def test_other_vocabularies_and_tokens_are_refused(folder: Path, tmp_path: Path) -> None:
+    a, c, d = (folder / name for name in "acd")
+    for other, what in ((c, "source vocabulary"), (d, "source tokenizer")):
+        text = f"{other}: its {what} is not that of {a}; only runs on the same data go together"
+        with pytest.raises(CheckpointError) as fault:
+            nmt.load(a, other)
+        assert str(fault.value) == text
+    changed = shutil.copytree(a, tmp_path / "a")
+    (changed / "tgt.vocab.txt").write_bytes((c / "tgt.vocab.txt").read_bytes())
+    with pytest.raises(CheckpointError, match="its target vocabulary is not that of"):
+        nmt.load(a, changed)
+
+
+def test_only_decoding_can_be_overridden(folder: Path) -> None:
+    overrides = ["decoding.beam=7", "decoding.length_penalty=0.8", "decoding.length_formula=wu"]
+    options = nmt.load(folder / "a", overrides=overrides).options
+    assert (options.beam, options.length_penalty, options.length_formula) == (7, 0.8, "wu")
+    assert load_translator(folder / "a", overrides=["decoding.beam=9"]).options.beam == 9
+    with pytest.raises(ConfigError, match=r"^--set model.dropout=0.5: a trained run takes decoding.KEY=VALUE alone$"):
+        nmt.load(folder / "a", overrides=["model.dropout=0.5"])
+    with pytest.raises(ConfigError, match=r"decoding\.bem.*beam"):
+        nmt.load(folder / "a", overrides=["decoding.bem=3"])
+    with pytest.raises(ConfigError, match=r"decoding\.top_k, decoding\.method: top_k is of sampling, not of beam"):
+        nmt.load(folder / "a", overrides=["decoding.top_k=3"])
+
+
+def test_what_holds_no_run_is_said(folder: Path, tmp_path: Path) -> None:
+    with pytest.raises(CheckpointError, match="holds no run"):
+        nmt.load(folder / "a", tmp_path)

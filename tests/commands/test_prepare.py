@@ -1,0 +1,220 @@
+"""`nmt prepare` from end to end: what it writes, and that it repeats itself."""
+
+import json
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from nmt.commands import prepare
+from nmt.data.corpus import SPLITS, Corpus, load_manifest, read_lines
+from nmt.data.splitting import sentence_key
+from nmt.errors import DataError
+from nmt.text.tokenizers import load_tokenizer
+from nmt.text.vocabulary import Vocabulary
+from tests.toy import configure, contents, sentence_pairs, write_table
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    return write_table(tmp_path / "deu.txt", sentence_pairs())
+
+
+@pytest.mark.parametrize("kind", ["words", "bpe", "unigram", "characters"])
+def test_everything_is_there_and_fits_together(tmp_path: Path, table: Path, kind: str) -> None:
+    config = configure(table, tokenizer={"kind": kind, "size": 60})
+    folder = tmp_path / "toy"
+    manifest = prepare.run(config, folder)
+    assert load_manifest(folder) == {key: manifest[key] for key in manifest if key not in ("folder", "already_prepared")}
+    assert {name: split["pairs"] for name, split in manifest["splits"].items()} == {"train": 488, "dev": 40, "test": 60}
+    for index, (side, language) in enumerate((("src", "en"), ("tgt", "de"))):
+        tokenizer = load_tokenizer(config.tokenizer, language, side, folder)  # type: ignore[arg-type]
+        vocabulary = Vocabulary.load(folder / f"{side}.vocab.txt")
+        assert len(vocabulary) == manifest["vocabulary"][side]["size"]
+        assert manifest["tokenizers"][side] == tokenizer.signature
+        assert manifest["vocabulary"][side]["coverage"] == 1
+        for split in ("dev", "test"):
+            lines = read_lines(folder, split, side)
+            assert set(lines) <= {pair[index] for pair in sentence_pairs()}
+            sentences = getattr(Corpus.load(folder, split), side)
+            assert [tokenizer.join(vocabulary.tokens(sentences[row])) for row in range(len(sentences))] == lines
+            assert manifest["splits"][split][side]["tokens"] == sentences.lengths.sum()
+            assert manifest["splits"][split][side]["longest"] == sentences.lengths.max()
+    assert manifest["ceiling"]["score"] == 100
+    assert set(contents(folder)) <= prepare.FILES
+
+
+def test_pairs_of_a_row_belong_together(tmp_path: Path, table: Path) -> None:
+    prepare.run(configure(table), tmp_path / "toy")
+    for split in ("dev", "test"):
+        pairs = zip(read_lines(tmp_path / "toy", split, "src"), read_lines(tmp_path / "toy", split, "tgt"), strict=True)
+        assert set(pairs) <= set(sentence_pairs())
+
+
+def test_the_splits_share_no_sentence_and_the_report_says_so(tmp_path: Path, table: Path) -> None:
+    folder = tmp_path / "toy"
+    manifest = prepare.run(configure(table), folder)
+    assert all(count == 0 for pair in manifest["overlap"].values() for count in pair.values())
+    assert set(manifest["overlap"]) == {"train-dev", "train-test", "dev-test"}
+    held_out = [{sentence_key(line) for line in read_lines(folder, split, "src")} for split in ("dev", "test")]
+    assert held_out[0].isdisjoint(held_out[1])
+    # Every source of this table stands there twice, so a random split puts most twins of test into train.
+    assert 0.6 < manifest["naive_leak"] < 1
+
+
+def test_every_pair_is_accounted_for(tmp_path: Path, table: Path) -> None:
+    with table.open("ab") as file:
+        file.write("one column\n\xff".encode("latin-1") + b"\n\tx\nThe dog sees the dog.\t Der Hund sieht den Hund.\n")
+    manifest = prepare.run(configure(table, data={"max_pairs": 500}), tmp_path / "toy")
+    counts = manifest["counts"]
+    nonzero = {reason: count for reason, count in counts["dropped"].items() if count}
+    assert nonzero == {"too few columns": 1, "undecodable": 1, "empty source": 1, "exact duplicate": 1, "beyond max_pairs": 88}
+    assert counts["unreadable_lines"] == {"too few columns": [589], "undecodable": [590]}
+    assert counts["repaired"] == {"control characters": 0, "white space": 1, "Unicode NFC": 0}
+    assert counts["read"] == counts["kept"] + sum(counts["dropped"].values()) == 592
+    assert counts["kept"] == sum(split["pairs"] for split in manifest["splits"].values()) == 500
+
+
+def test_the_number_of_workers_changes_nothing(tmp_path: Path, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nmt.data.reading.CHUNK", 50)
+    monkeypatch.setattr("nmt.data.encoding.CHUNK", 50)
+    for workers in (1, 3):
+        prepare.run(configure(table, tokenizer={"kind": "bpe", "size": 60}, data={"workers": workers}), tmp_path / str(workers))
+    assert contents(tmp_path / "1") == contents(tmp_path / "3")
+    monkeypatch.undo()
+    prepare.run(configure(table, tokenizer={"kind": "bpe", "size": 60}), tmp_path / "whole")
+    assert contents(tmp_path / "1") == contents(tmp_path / "whole")
+
+
+def test_the_order_of_the_input_changes_no_split(tmp_path: Path, table: Path) -> None:
+    prepare.run(configure(table, data={"max_pairs": 400}), tmp_path / "one")
+    pairs = sentence_pairs()
+    random.Random(1).shuffle(pairs)
+    prepare.run(configure(write_table(table, pairs), data={"max_pairs": 400}), tmp_path / "other")
+    one, other = contents(tmp_path / "one"), contents(tmp_path / "other")
+    differing = {name for name in one if one[name] != other[name]}
+    assert all(name.startswith("train.") for name in differing), "dev, test and vocabularies are the same byte for byte"
+    for side in ("src", "tgt"):
+        sentences = [getattr(Corpus.load(tmp_path / name, "train"), side) for name in ("one", "other")]
+        sets = [sorted(tuple(each[row].tolist()) for row in range(len(each))) for each in sentences]
+        assert sets[0] == sets[1]
+
+
+def test_a_joint_vocabulary_is_the_same_on_both_sides(tmp_path: Path, table: Path) -> None:
+    config = configure(table, tokenizer={"kind": "bpe", "size": 80}, vocabulary={"joint": True})
+    prepare.run(config, tmp_path / "toy")
+    files = contents(tmp_path / "toy")
+    assert files["src.vocab.txt"] == files["tgt.vocab.txt"]
+    assert files["src.spm.model"] == files["tgt.spm.model"]
+    assert Vocabulary.load(tmp_path / "toy" / "src.vocab.txt").ids(["▁Der", "▁The"]).count(1) == 0
+
+
+def test_rare_words_are_unknown_and_coverage_says_how_many(tmp_path: Path, table: Path) -> None:
+    config = configure(table, tokenizer={"kind": "words"}, vocabulary={"max_size": 10})
+    manifest = prepare.run(config, tmp_path / "toy")
+    assert manifest["vocabulary"]["src"]["size"] == 10
+    dev = Corpus.load(tmp_path / "toy", "dev").src
+    unknown = np.mean(np.concatenate([dev[row] for row in range(len(dev))]) == 1)
+    assert manifest["vocabulary"]["src"]["coverage"] == pytest.approx(1 - unknown)
+    assert 0.3 < unknown < 0.8
+
+
+def test_lower_casing_keeps_the_references_and_lowers_the_ceiling(tmp_path: Path, table: Path) -> None:
+    manifest = prepare.run(configure(table, tokenizer={"kind": "characters", "lowercase": True}), tmp_path / "toy")
+    assert any("Der" in line for line in read_lines(tmp_path / "toy", "dev", "tgt"))
+    assert manifest["ceiling"]["score"] < manifest["ceiling"]["score_without_case"] == 100
+    assert "(100.00 without case)" in prepare.summary(manifest)
+
+
+def test_the_direction_may_be_turned(tmp_path: Path, table: Path) -> None:
+    prepare.run(configure(table, data={"direction": "de-en"}), tmp_path / "toy")
+    assert all(line.startswith("The") for line in read_lines(tmp_path / "toy", "dev", "tgt"))
+
+
+@pytest.fixture
+def given(tmp_path: Path) -> dict[str, Any]:
+    """Three line-aligned sets; dev shares a source with train."""
+    sets = {
+        "source": [("Hi.", "Hallo!"), ("Run!", "Lauf!"), ("Stop!", "Halt!"), ("Stop!", "Halt!"), ("Who?", "")],
+        "dev": [("hi", "Guten Tag!"), ("  Who?", "")],
+        "test": [("Go.", "Geh."), ("Go.", "Geh.")],
+    }
+    for name, pairs in sets.items():
+        for language, lines in zip(("en", "de"), zip(*pairs, strict=True), strict=True):
+            (tmp_path / f"{name}.{language}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return {
+        name: {"format": "lines", "files": {language: str(tmp_path / f"{name}.{language}") for language in ("en", "de")}}
+        for name in sets
+    }
+
+
+def test_given_splits_are_used_as_they_are_and_their_overlap_is_told(tmp_path: Path, given: dict[str, Any]) -> None:
+    manifest = prepare.run(configure(Path(), data=given), tmp_path / "toy")
+    assert [split["pairs"] for split in manifest["splits"].values()] == [3, 2, 2]
+    assert read_lines(tmp_path / "toy", "dev", "src") == ["hi", "Who?"]
+    assert read_lines(tmp_path / "toy", "dev", "tgt") == ["Guten Tag!", ""]
+    assert read_lines(tmp_path / "toy", "test", "tgt") == ["Geh.", "Geh."]
+    assert manifest["overlap"]["train-dev"] == {"src": 1, "tgt": 0}
+    assert manifest["naive_leak"] is None
+    assert [item["role"] for item in manifest["inputs"]] == [f"{name}.{end}" for name in given for end in ("en", "de")]
+    assert "1 between the splits: train-dev 1 source, 0 target" in prepare.summary(manifest)
+    assert len(Corpus.load(tmp_path / "toy", "dev").tgt[1]) == 0
+
+
+def test_given_splits_with_faults_are_refused(tmp_path: Path, given: dict[str, Any]) -> None:
+    with (tmp_path / "dev.en").open("ab") as file:
+        file.write(b"\xff\n")
+    with pytest.raises(DataError, match=r"dev\.en has 3 lines, but .*dev\.de has 2"):
+        prepare.run(configure(Path(), data=given), tmp_path / "toy")
+    with (tmp_path / "dev.de").open("ab") as file:
+        file.write(b"x\n")
+    with pytest.raises(DataError, match=r"dev\.en and .*dev\.de: line 3 is not UTF-8"):
+        prepare.run(configure(Path(), data=given), tmp_path / "toy")
+    assert not (tmp_path / "toy").exists()
+
+
+def test_the_summary_is_a_short_table(tmp_path: Path, table: Path) -> None:
+    lines = prepare.summary(prepare.run(configure(table), tmp_path / "toy")).splitlines()
+    assert len(lines) < 25
+    assert max(map(len, lines)) < 132
+    text = "\n".join(lines)
+    for part in (
+        "pairs read          588",
+        "shared sentences    0 between the splits",
+        "would have",
+        "BLEU 100.00",
+        str(tmp_path / "toy"),
+    ):
+        assert part in text
+
+
+def test_text_is_utf8_whatever_the_locale(tmp_path: Path, table: Path) -> None:
+    script = (
+        f"from pathlib import Path; from nmt import config, prepare; prepare.run(config.load(Path({str(tmp_path / 'c.yaml')!r})))"
+    )
+    config = configure(table, data={"prepared": str(tmp_path / "toy")})
+    (tmp_path / "c.yaml").write_text(json.dumps(config.to_dict()), encoding="utf-8")
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    subprocess.run([sys.executable, "-c", script], check=True, env=environment, cwd=Path(__file__).parents[2])
+    prepare.run(configure(table), tmp_path / "here")
+    assert contents(tmp_path / "toy") == contents(tmp_path / "here")
+    assert "König" in (tmp_path / "toy" / "dev.tgt.txt").read_text(encoding="utf-8")
+
+
+def test_bars_are_shown_when_asked_for(tmp_path: Path, table: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    prepare.run(configure(table), tmp_path / "quiet", progress=False)
+    assert capfd.readouterr() == ("", "")
+    prepare.run(configure(table), tmp_path / "loud", progress=True)
+    output, errors = capfd.readouterr()
+    assert output == ""
+    assert "read" in errors
+    assert "tokenize" in errors
+
+
+def test_all_splits_are_named() -> None:
+    assert SPLITS == ("train", "dev", "test")

@@ -1,0 +1,53 @@
+"""The real data beside the repository, where it is: prepared whole, and looked at with other eyes than the splitter's."""
+
+import gzip
+from pathlib import Path
+
+from nmt.commands import prepare
+from nmt.config.load import load
+from nmt.data.corpus import Corpus, read_lines
+from nmt.text.tokenizers import load_tokenizer
+from nmt.text.vocabulary import Vocabulary
+
+
+def letters(text: str) -> str:
+    return "".join(character for character in text.casefold() if character.isalnum())
+
+
+def test_tatoeba_shares_no_sentence_between_its_splits(root: Path, shared_data: Path, tmp_path: Path) -> None:
+    config = load(root / "configs" / "tatoeba.yaml", [f"data.source.path={shared_data / 'tatoeba' / 'deu-eng.zip'}"])
+    manifest = prepare.run(config, tmp_path / "prepared", progress=False)
+    counts = manifest["counts"]
+    assert counts["read"] == 166_813 == counts["kept"] + sum(counts["dropped"].values())
+    assert [split["pairs"] for split in manifest["splits"].values()] == [counts["kept"] - 4000, 2000, 2000]
+    assert all(shared == 0 for both in manifest["overlap"].values() for shared in both.values())
+    assert manifest["naive_leak"] > 0.3
+    assert manifest["ceiling"]["score"] > 99.99
+    folder = tmp_path / "prepared"
+    corpus = Corpus.load(folder, "train")
+    for side, language, sequences in (("src", "en", corpus.src), ("tgt", "de", corpus.tgt)):
+        vocabulary = Vocabulary.load(folder / f"{side}.vocab.txt")
+        tokenizer = load_tokenizer(config.tokenizer, language, "src" if side == "src" else "tgt", folder)
+        train = {letters(tokenizer.join(vocabulary.tokens(sequences[i].tolist()))) for i in range(len(sequences))}
+        dev, test = ({letters(line) for line in read_lines(folder, split, side)} - {""} for split in ("dev", "test"))
+        assert len(train) > 100_000
+        assert not train & dev
+        assert not train & test
+        assert not dev & test
+
+
+def test_multi30k_keeps_its_own_splits(root: Path, shared_data: Path, tmp_path: Path) -> None:
+    data = shared_data / "multi30k"
+    names = {"source": "train", "dev": "val", "test": "test_2016_flickr"}
+    sets = [
+        f"data.{role}.files.{language}={data / f'{name}.{language}.gz'}"
+        for role, name in names.items()
+        for language in ("en", "de")
+    ]
+    manifest = prepare.run(load(root / "configs" / "multi30k.yaml", sets), tmp_path / "prepared", progress=False)
+    assert manifest["counts"]["read"] == 29_000
+    for split, name in (("dev", "val"), ("test", "test_2016_flickr")):
+        for side, language in (("src", "en"), ("tgt", "de")):
+            raw = gzip.decompress((data / f"{name}.{language}.gz").read_bytes()).decode("utf-8").splitlines()
+            assert read_lines(tmp_path / "prepared", split, side) == [" ".join(line.split()) for line in raw]
+    assert sum(shared for both in manifest["overlap"].values() for shared in both.values()) > 0  # the report says so

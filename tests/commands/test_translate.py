@@ -1,0 +1,261 @@
+"""`nmt translate` as it is typed: what it prints in each form, what it warns of, and what it does with bad input."""
+
+import gc
+import json
+import os
+import select
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import IO, Any
+
+import pytest
+from safetensors.torch import load_file, save_file
+
+from nmt.commands import prepare, train
+from nmt.run.folder import load_translator
+from tests import toy
+from tests.conftest import Run
+
+SIZES = {"embedding_size": 16, "encoder": {"hidden_size": 16}, "decoder": {"hidden_size": 16}}
+DOG, KING = "The dog sees the tree.", "The king hears the river."
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run; tests read it."""
+    folder = tmp_path_factory.mktemp("trained")
+    config = toy.configure(
+        toy.write_table(folder / "pairs.tsv", toy.sentence_pairs()[:294]),
+        data={"split": {"dev": 10, "test": 10}, "prepared": str(folder / "prepared")},
+        tokenizer={"kind": "words"},
+        model=SIZES,
+        training={"max_steps": 150, "validate_every": 150, "learning_rate": {"peak": 0.01}, "batch": {"size": 16}},
+    )
+    prepare.run(config, progress=False)
+    train.run(config, folder / "run", device="cpu", quiet=True)
+    return folder / "run"
+
+
+def write(path: Path, *lines: str) -> Path:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    return path
+
+
+def test_all_that_is_known_as_json(nmt: Run, trained: Path) -> None:
+    result = nmt("translate", "--run", trained, "--json", "--n-best", 3, DOG, "")
+    assert gc.isenabled()
+    first, empty = map(json.loads, result.out.splitlines())
+    assert (first["source"], first["src_tokens"]) == (DOG, ["The", "dog", "sees", "the", "tree", "￭."])
+    assert first["text"] == first["n_best"][0]["text"]
+    assert len({hypothesis["text"] for hypothesis in first["n_best"]}) == 3
+    scores = [hypothesis["score"] for hypothesis in first["n_best"]]
+    assert scores == sorted(scores, reverse=True)
+    for hypothesis in first["n_best"]:
+        assert sum(hypothesis["token_log_probs"]) == pytest.approx(hypothesis["log_prob"], abs=1e-5)
+        assert len(hypothesis["token_log_probs"]) == len(hypothesis["tokens"]) + hypothesis["complete"]
+        n_words = len(hypothesis["text"].split())
+        assert all(source < 5 and output < n_words for source, output in hypothesis["alignment"])
+    assert (first["replaced"], first["src_cut"], first["warnings"]) == ([], False, [])
+    assert (empty["text"], empty["tokens"], empty["alignment"], empty["log_prob"]) == ("", [], [], 0)
+
+
+def test_n_best_as_moses_writes_it(nmt: Run, trained: Path) -> None:
+    rows = [line.split(" ||| ") for line in nmt("translate", "--run", trained, "--n-best", 2, DOG, KING).out.splitlines()]
+    assert [row[0] for row in rows] == ["0", "0", "1", "1"]
+    assert [rows[0][1], rows[2][1]] == nmt("translate", "--run", trained, DOG, KING).out.splitlines()
+    assert float(rows[0][2]) >= float(rows[1][2])
+
+
+def test_pairs_of_words(nmt: Run, trained: Path) -> None:
+    lines = nmt("translate", "--run", trained, "--align", DOG, "", KING).out.split("\n")
+    values = [json.loads(line) for line in nmt("translate", "--run", trained, "--json", DOG, "", KING).out.splitlines()]
+    assert len(lines) == 4
+    assert lines[0]
+    assert lines[:3] == [" ".join(f"{a}-{b}" for a, b in value["alignment"]) for value in values]
+    every = nmt("translate", "--run", trained, "--align", "--threshold", 0, DOG).out.split()
+    n_words = len(values[0]["text"].split())
+    assert every == [f"{source}-{output}" for source in range(5) for output in range(n_words)]
+
+
+def test_attention_of_many_sentences_on_a_page(nmt: Run, trained: Path, tmp_path: Path) -> None:
+    path = tmp_path / "page.html"
+    result = nmt("translate", "--run", trained, "--attention", path, DOG, "", "<script>alert(1)</script>")
+    assert result.out.count("\n") == 3
+    page = path.read_text(encoding="utf-8")
+    assert page.count('<figure class="attention">') == 2
+    assert f"<h2>1  {DOG}</h2>" in page
+    assert "<h2>3  &lt;script&gt;alert(1)&lt;/script&gt;</h2>" in page
+    refused = nmt("translate", "--run", trained, "--attention", tmp_path / "page.htm", DOG)
+    assert (
+        refused.err
+        == f"nmt: {tmp_path / 'page.htm'}: attention is drawn as .html, .png, .svg, .pdf; end the name with one of these\n"
+    )
+    missing = nmt("translate", "--run", trained, "--attention", tmp_path / "none" / "a.html", DOG)
+    assert "there is no folder" in missing.err
+
+
+def test_given_translations_are_as_likely_as_search_says(nmt: Run, trained: Path, tmp_path: Path) -> None:
+    values = [json.loads(line) for line in nmt("translate", "--run", trained, "--json", "--beam", 1, DOG, KING).out.splitlines()]
+    pairs = write(tmp_path / "pairs.tsv", *(f"{value['source']}\t{value['text']}" for value in values))
+    result = nmt("translate", "--run", trained, "--score", "--file", pairs)
+    rows = [line.split("\t") for line in result.out.splitlines()]
+    for row, value in zip(rows, values, strict=True):
+        assert float(row[0]) == pytest.approx(value["log_prob"], abs=1e-3)
+        assert int(row[1]) == len(value["tokens"]) + 1
+    *scored, total = map(json.loads, nmt("translate", "--run", trained, "--score", "--json", "--file", pairs).out.splitlines())
+    assert [one["tokens"] for one in scored] == [value["tokens"] for value in values]
+    assert total["log_prob"] == pytest.approx(sum(one["log_prob"] for one in scored))
+    assert (total["pairs"], total["n_tokens"]) == (2, sum(one["n_tokens"] for one in scored))
+    assert result.err == (
+        f"2 lines: log-probability {total['log_prob']:.4f}, {total['n_tokens']} tokens, perplexity {total['perplexity']:.4f}\n"
+    )
+
+
+def test_lines_that_are_no_pairs(nmt: Run, trained: Path) -> None:
+    result = nmt("translate", "--run", trained, "--score", stdin=f"{DOG}\tDer Xyz.\na\tb\tc\n".encode())
+    assert (result.status, result.out.count("\n")) == (1, 1)
+    assert "nmt: stdin, line 2: 2 tabs; a pair is a source, one tab, its translation\n" in result.err
+    warned = nmt("translate", "--run", trained, "--score", f"{DOG}\tDer Xyz.")
+    assert "sentence 1: a word of the translation is not in the vocabulary" in warned.err
+
+
+def test_warnings_once_for_each_kind(nmt: Run, trained: Path) -> None:
+    source = f"{DOG}\nDer König hört den Fluss.\n\nDer Hund sieht den Baum.\nqqq\n{DOG} {DOG}\n"
+    words = ["translate", "--run", trained, "--set", "decoding.max_source_tokens=8"]
+    result = nmt(*words, stdin=source.encode())
+    assert (result.status, result.out.count("\n")) == (0, 6)
+    lines = result.err.splitlines()
+    assert "nmt: lines 2, 4: the source looks like the language that this run translates into" in lines
+    assert "nmt: line 5: this run knows no word of the source" in lines
+    assert "nmt: line 6: the source is longer than decoding.max_source_tokens, and was read no further" in lines
+    warnings = [json.loads(line)["warnings"] for line in nmt(*words, "--json", stdin=source.encode()).out.splitlines()]
+    assert [warnings[0], warnings[2]] == [[], []]
+    assert all("source in target language" in warnings[i] for i in (1, 3))
+
+
+def test_options_that_do_not_go_together(nmt: Run, trained: Path) -> None:
+    for words in (
+        ["--score", "--align"],
+        ["--score", "--n-best", 2],
+        ["--align", "--n-best", 2],
+        ["--align", "--json"],
+        ["--threshold", 0.5],
+    ):
+        result = nmt("translate", "--run", trained, *words, DOG)
+        assert (result.status, result.out) == (2, "")
+    assert "the beam keeps 5; set decoding.beam to 9 or more" in nmt("translate", "--run", trained, "--n-best", 9, DOG).err
+    refused = nmt("translate", "--run", trained, "--set", "training.epochs=3", DOG)
+    assert refused.err == "nmt: --set training.epochs=3: a trained run takes decoding.KEY=VALUE alone\n"
+    assert (
+        "decoding.baem: no such key; did you mean beam?" in nmt("translate", "--run", trained, "--set", "decoding.baem=3", DOG).err
+    )
+
+
+def test_bad_input(nmt: Run, trained: Path, tmp_path: Path) -> None:
+    output = write(tmp_path / "out.txt", "earlier")
+    here = ["translate", "--run", trained, "-o", output]
+    assert (
+        nmt(*here, "--file", tmp_path / "none.txt").err
+        == f"nmt: {tmp_path / 'none.txt'}: cannot be read (No such file or directory)\n"
+    )
+    assert "cannot be read (Is a directory)" in nmt(*here, "--file", tmp_path).err
+    assert nmt(*here, "--json", "Sch\udcf6n").err == "nmt: sentence 1: not UTF-8\n"
+    assert nmt(*here, stdin=b"Sch\xf6n").err == "nmt: stdin, line 1: not UTF-8 (invalid start byte at byte 4)\n"
+    assert "stdin, line 2: longer than 1,048,576 bytes" in nmt(*here, stdin=b"a\n" + b"x" * 3_000_000).err
+    assert output.read_text() == "earlier\n"
+    assert (
+        nmt("translate", "--run", trained, stdin=f"\0{DOG[:8]}\0{DOG[8:]}\n".encode()).out
+        == nmt("translate", "--run", trained, DOG).out
+    )
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
+def test_a_full_disk(nmt: Run, trained: Path) -> None:
+    full = nmt("translate", "--run", trained, "-o", "/dev/full", DOG)
+    assert (full.status, full.err) == (1, "nmt: /dev/full: cannot be written (No space left on device)\n")
+
+
+def test_a_very_long_line(nmt: Run, trained: Path) -> None:
+    result = nmt("translate", "--run", trained, "--beam", 1, stdin=f"{DOG} ".encode() * 4500)  # more than 100,000 characters
+    assert (result.status, result.out.count("\n")) == (0, 1)
+    assert "line 1: the source is longer than decoding.max_source_tokens" in result.err
+
+
+def test_runs_that_cannot_be_used(nmt: Run, trained: Path, tmp_path: Path) -> None:
+    newer, cut = tmp_path / "newer", tmp_path / "cut"
+    for copy in (newer, cut):
+        shutil.copytree(trained, copy)
+    manifest = json.loads((newer / "manifest.json").read_text())
+    (newer / "manifest.json").write_text(json.dumps({**manifest, "format_version": 99}))
+    (newer / "config.yaml").write_text("something: new\n")
+    result = nmt("translate", "--run", newer, DOG)
+    assert (result.status, result.err) == (1, f"nmt: {newer}: made by a newer nmt (format 99, and this one reads 1); update nmt\n")
+    (weights,) = cut.glob("checkpoints/*/model.safetensors")
+    whole = weights.read_bytes()
+    weights.write_bytes(whole[: len(whole) // 2])
+    broken = nmt("translate", "--run", cut, DOG)
+    assert (broken.status, broken.out, broken.err.count("\n")) == (1, "", 1)
+    assert str(weights) in broken.err
+
+
+def test_a_model_that_looks_at_nothing_cannot_align(trained: Path, nmt: Run, tmp_path: Path) -> None:
+    blind = tmp_path / "blind"
+    shutil.copytree(trained, blind)
+    text = (blind / "config.yaml").read_text(encoding="utf-8")
+    assert "    score: general" in text
+    (blind / "config.yaml").write_text(text.replace("    score: general", "    score: none"), encoding="utf-8")
+    (weights,) = blind.glob("checkpoints/*/model.safetensors")
+    kept = load_translator_names(blind)
+    save_file({name: tensor for name, tensor in load_file(weights).items() if name in kept}, weights)
+    for words in (["--align"], ["--attention", tmp_path / "a.html"], ["--attention", tmp_path / "a.png"]):
+        result = nmt("translate", "--run", blind, *words, DOG)
+        assert result.status == 1
+        assert result.err == f"nmt: {words[0]}: this model looks at nothing (model.attention.score: none)\n"
+
+
+def load_translator_names(run: Path) -> set[str]:
+    from nmt.run.folder import build_model, load_config
+
+    return set(build_model(run, load_config(run)).state_dict())
+
+
+def start(run: Path, **streams: Any) -> subprocess.Popen[bytes]:
+    command = [sys.executable, "-m", "nmt", "translate", "--run", str(run), "--beam", "1"]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **streams)
+
+
+def line_of(stream: IO[bytes] | None) -> str:
+    assert stream is not None
+    assert select.select([stream], [], [], 120)[0], "nothing came"
+    return stream.readline().decode()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="no pseudo-terminal")
+def test_someone_at_a_keyboard_is_answered_at_once(trained: Path) -> None:
+    import pty
+
+    keyboard, terminal = pty.openpty()
+    with start(trained, stdin=terminal) as process:
+        assert line_of(process.stderr) == "nmt: write a sentence, Enter translates it; Ctrl-D ends\n"
+        for sentence in (DOG, "qqq"):
+            os.write(keyboard, f"{sentence}\n".encode())
+            assert line_of(process.stdout).endswith("\n")
+        assert line_of(process.stderr) == "nmt: line 2: this run knows no word of the source\n"
+        os.write(keyboard, b"\x04")
+        assert process.wait(60) == 0
+    os.close(keyboard)
+    os.close(terminal)
+
+
+def test_a_slow_pipe_is_answered_as_it_comes(trained: Path) -> None:
+    expected = [translation.text for translation in load_translator(trained, overrides=["decoding.beam=1"]).translate([DOG, KING])]
+    with start(trained, stdin=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        for sentence, text in zip((DOG, KING), expected, strict=True):
+            process.stdin.write(f"{sentence}\n".encode())
+            process.stdin.flush()
+            assert line_of(process.stdout) == f"{text}\n"
+        process.stdin.close()
+        assert process.wait(60) == 0

@@ -1,0 +1,46 @@
+"""The configurations that come with nmt."""
+
+from difflib import unified_diff
+from pathlib import Path
+
+import pytest
+
+from nmt.config.load import Config, comment, dump, load, read_yaml
+
+ROOT = Path(__file__).resolve().parents[2]
+PATHS = sorted((ROOT / "configs").rglob("*.yaml"))
+
+each_config = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.relative_to(ROOT / "configs").as_posix())
+
+
+def test_the_documented_ones_are_there() -> None:
+    assert {"sample", "tatoeba", "luong-tutorial", "bahdanau-tutorial"} <= {path.stem for path in PATHS}
+
+
+@each_config
+def test_loads_and_round_trips(path: Path, tmp_path: Path) -> None:
+    config = load(path)
+    copy = tmp_path / "config.yaml"
+    copy.write_text(dump(config), encoding="utf-8")
+    assert load(copy) == config
+    assert Config.from_dict(config.to_dict()) == config
+
+
+@each_config
+def test_is_named_as_its_file(path: Path) -> None:
+    assert load(path).name == path.stem
+
+
+@each_config
+def test_every_key_has_its_description_beside_it(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    wanted = comment(text)
+    difference = "\n".join(
+        unified_diff(text.splitlines(), wanted.splitlines(), "as it is", "as nmt/sections.py has it", lineterm="", n=0)
+    )
+    assert text == wanted, f"{path.name}: run scripts/comment_configs.py\n{difference}"
+
+
+@each_config
+def test_names_no_place_on_the_authors_machine(path: Path) -> None:
+    assert "/work/" not in str(read_yaml(path))

@@ -1,0 +1,75 @@
+"""Batches: every pair once, like lengths together, the same order for the same seed and epoch."""
+
+import numpy as np
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt.config.schema import BatchConfig
+from nmt.data.batching import build_batch, deal, pad_sources, plan_batches
+from nmt.text.vocabulary import EOS, PAD, SOS
+
+lengths = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1, max_size=200)
+
+
+def plan(pairs: list[tuple[int, int]], config: BatchConfig, **options: int) -> list[list[int]]:
+    src, tgt = np.array(pairs, dtype=np.int32).T
+    return [batch.tolist() for batch in plan_batches(src, tgt, config, **{"seed": 1, "epoch": 0, **options})]
+
+
+@given(lengths, st.integers(1, 16), st.sampled_from(["sentences", "tokens"]), st.integers(1, 3))
+def test_every_pair_is_in_one_share_of_one_batch(pairs: list[tuple[int, int]], size: int, unit: str, shares: int) -> None:
+    config = BatchConfig.model_validate({"size": size, "unit": unit})
+    dealt = [deal(np.array(batch), shares) for batch in plan(pairs, config, shares=shares)]
+    assert sorted(index for batch in dealt for share in batch for index in share.tolist()) == list(range(len(pairs)))
+    assert all(max(map(len, batch)) - min(map(len, batch)) <= 1 for batch in dealt)
+
+
+@given(lengths, st.integers(1, 16), st.integers(1, 4))
+def test_shares_are_those_of_a_batch_so_many_times_as_large(pairs: list[tuple[int, int]], size: int, shares: int) -> None:
+    """So n processes, or n passes, update with what one would with n times the batch."""
+    assert plan(pairs, BatchConfig(size=size), shares=shares) == plan(pairs, BatchConfig(size=size * shares))
+
+
+@given(lengths, st.integers(1, 60))
+def test_batches_keep_to_their_size(pairs: list[tuple[int, int]], size: int) -> None:
+    assert all(len(batch) <= size for batch in plan(pairs, BatchConfig(size=size)))
+    for batch in plan(pairs, BatchConfig(size=size, unit="tokens")):
+        assert len(batch) == 1 or len(batch) * max(pairs[index][1] + 1 for index in batch) <= size
+
+
+@given(lengths)
+def test_the_order_depends_on_seed_and_epoch_alone(pairs: list[tuple[int, int]]) -> None:
+    config = BatchConfig(size=4)
+    assert plan(pairs, config, seed=3, epoch=2) == plan(pairs, config, seed=3, epoch=2)
+
+
+def test_epochs_and_seeds_differ() -> None:
+    pairs = [(1 + i % 9, 1 + i % 7) for i in range(300)]
+    config = BatchConfig(size=8)
+    orders = [plan(pairs, config, seed=seed, epoch=epoch) for seed in (1, 2) for epoch in (0, 1)]
+    assert all(one != other for i, one in enumerate(orders) for other in orders[:i])
+
+
+def test_nearly_all_batches_hold_one_source_length() -> None:
+    random = np.random.default_rng(0)
+    pairs = list(zip(random.integers(1, 20, 5000).tolist(), random.integers(1, 20, 5000).tolist(), strict=True))
+    mixed = [batch for batch in plan(pairs, BatchConfig(size=16)) if len({pairs[index][0] for index in batch}) > 1]
+    assert len(mixed) < 20
+
+
+def test_tensors() -> None:
+    batch = build_batch([[5, 6], [7]], [[8], [9, 10]])
+    assert batch.src.tolist() == [[5, 6, EOS], [7, EOS, PAD]]
+    assert batch.src_lengths.tolist() == [3, 2]
+    assert batch.tgt_in.tolist() == [[SOS, 8, PAD], [SOS, 9, 10]]
+    assert batch.tgt_out.tolist() == [[8, EOS, PAD], [9, 10, EOS]]
+    assert batch.tgt_mask.tolist() == [[True, True, False], [True, True, True]]
+    assert batch.n_tokens == 5
+    assert batch.src.dtype == torch.int64
+
+
+def test_an_empty_sentence_is_its_end() -> None:
+    src, src_lengths = pad_sources([[]])
+    assert src.tolist() == [[EOS]]
+    assert src_lengths.tolist() == [1]

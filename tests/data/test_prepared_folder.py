@@ -1,0 +1,157 @@
+"""The prepared folder: nothing is lost, whatever is in it and however `nmt prepare` ends."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from nmt.commands import prepare
+from nmt.data.corpus import load_manifest
+from nmt.errors import DataError
+from tests.toy import configure, contents, sentence_pairs, write_table
+
+
+@pytest.fixture
+def table(tmp_path: Path) -> Path:
+    return write_table(tmp_path / "deu.txt", sentence_pairs())
+
+
+def test_a_second_run_has_nothing_to_do(tmp_path: Path, table: Path) -> None:
+    config, folder = configure(table), tmp_path / "toy"
+    first = prepare.run(config, folder)
+    moved = table.rename(tmp_path / "moved.txt")
+    again = prepare.run(configure(moved, data={"workers": 2}, model={"embedding_size": 7}), folder)
+    assert again == {**first, "already_prepared": True}
+    assert f"already prepared    {folder}" in prepare.summary(again)
+
+
+def test_another_preparation_is_refused_and_the_difference_named(tmp_path: Path, table: Path) -> None:
+    folder = tmp_path / "toy"
+    prepare.run(configure(table), folder)
+    before = contents(folder)
+    with pytest.raises(
+        DataError, match=r"toy: holds another preparation \(data\.split\.dev is 40 there and 41 here\); --overwrite"
+    ):
+        prepare.run(configure(table, data={"split": {"dev": 41, "test": 60}}), folder)
+    write_table(table, sentence_pairs()[:-1])
+    with pytest.raises(DataError, match=r"toy: holds another preparation \(.*deu\.txt has changed since\); --overwrite"):
+        prepare.run(configure(table), folder)
+    assert contents(folder) == before
+    prepare.run(configure(table), folder, overwrite=True)
+    assert load_manifest(folder)["counts"]["read"] == 587
+
+
+def test_the_old_one_stays_when_the_new_one_fails(tmp_path: Path, table: Path) -> None:
+    folder = tmp_path / "toy"
+    prepare.run(configure(table), folder)
+    before = contents(folder)
+    with pytest.raises(DataError, match="only 588"):
+        prepare.run(configure(table, data={"split": {"dev": 400, "test": 400}}), folder, overwrite=True)
+    assert contents(folder) == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["deu.txt", "toy"]
+
+
+def test_a_folder_that_is_no_preparation_is_never_touched(tmp_path: Path, table: Path) -> None:
+    folder = tmp_path / "toy"
+    folder.mkdir()
+    (folder / "thesis.txt").write_text("dear")
+    for overwrite in (False, True):
+        with pytest.raises(DataError, match=r"toy: is not empty, and holds no prepared data; it stays as it is"):
+            prepare.run(configure(table), folder, overwrite=overwrite)
+    assert (folder / "thesis.txt").read_text() == "dear"
+    with pytest.raises(DataError, match=r"deu\.txt: is a file; name another folder with -o"):
+        prepare.run(configure(table), table)
+
+
+def test_files_of_the_user_in_a_prepared_folder_are_not_overwritten(tmp_path: Path, table: Path) -> None:
+    folder = tmp_path / "toy"
+    prepare.run(configure(table), folder)
+    (folder / "notes.txt").write_text("dear")
+    with pytest.raises(DataError, match=r"toy: also holds notes\.txt, not written by `nmt prepare`"):
+        prepare.run(configure(table), folder, overwrite=True)
+
+
+def test_an_empty_folder_is_filled(tmp_path: Path, table: Path) -> None:
+    (tmp_path / "toy").mkdir()
+    assert not prepare.run(configure(table), tmp_path / "toy")["already_prepared"]
+
+
+def test_a_damaged_preparation_is_noticed_and_can_be_replaced(tmp_path: Path, table: Path) -> None:
+    folder = tmp_path / "toy"
+    prepare.run(configure(table), folder)
+    with (folder / "train.src.npy").open("r+b") as file:
+        file.truncate(200)
+    with pytest.raises(DataError, match=r"toy: damaged, train\.src\.npy has 200 bytes instead of [\d,]+; --overwrite"):
+        prepare.run(configure(table), folder)
+    (folder / "train.src.npy").unlink()
+    with pytest.raises(DataError, match=r"toy: damaged, train\.src\.npy is missing; --overwrite"):
+        prepare.run(configure(table), folder)
+    (folder / "manifest.json").write_text("{")
+    with pytest.raises(DataError, match=r"manifest\.json: damaged"):
+        prepare.run(configure(table), folder)
+    prepare.run(configure(table), folder, overwrite=True)
+    assert prepare.run(configure(table), folder)["already_prepared"]
+
+
+def test_a_preparation_of_another_version_is_refused(tmp_path: Path, table: Path) -> None:
+    folder = tmp_path / "toy"
+    prepare.run(configure(table), folder)
+    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    manifest["config"]["data"]["abolished"] = 1
+    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    with pytest.raises(DataError, match=r"holds another preparation \(the configuration is of another version\)"):
+        prepare.run(configure(table), folder)
+
+
+def test_a_file_with_another_hash_is_refused(tmp_path: Path, table: Path) -> None:
+    source = {"format": "manythings", "path": str(table), "sha256": "0" * 64}
+    with pytest.raises(DataError, match=rf"deu\.txt: its SHA-256 is [0-9a-f]{{64}}, but {'0' * 64} is asked for"):
+        prepare.run(configure(table, data={"source": source}), tmp_path / "toy")
+
+
+@pytest.mark.parametrize(("name", "message"), [("absent.txt", "no such file"), ("", "is a folder, not a file")])
+def test_a_source_that_is_no_file_is_refused(tmp_path: Path, name: str, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        prepare.run(configure(tmp_path / name), tmp_path / "toy")
+    assert not (tmp_path / "toy").exists()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="signals")
+@pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
+def test_a_stopped_overwrite_leaves_the_old_one_and_the_next_clears_up(tmp_path: Path, table: Path, stop: signal.Signals) -> None:
+    folder = tmp_path / "toy"
+    prepare.run(configure(table), folder)
+    before = contents(folder)
+    # Holds still in the middle, with workers running and files half written.
+    script = f"""
+import time
+from pathlib import Path
+from nmt import config, prepare
+from nmt.text import preparation
+preparation._encode = lambda *arguments: (print("here", flush=True), time.sleep(60))
+prepare.run(config.load(Path({str(tmp_path / "c.yaml")!r})), overwrite=True)
+"""
+    config = configure(table, data={"prepared": str(folder)})
+    (tmp_path / "c.yaml").write_text(json.dumps(config.to_dict()), encoding="utf-8")
+    process = subprocess.Popen(
+        [sys.executable, "-c", script],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        cwd=Path(__file__).parents[2],
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"here\n"
+    os.kill(process.pid, stop)
+    process.communicate(timeout=10)
+    assert contents(folder) == before
+    left = [path for path in tmp_path.iterdir() if "building" in path.name]
+    assert bool(left) == (stop != signal.SIGINT)
+    time.sleep(0.2)  # the workers notice, and let go of the lock
+    assert prepare.run(configure(table), folder)["already_prepared"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["c.yaml", "deu.txt", "toy"]

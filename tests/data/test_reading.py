@@ -1,0 +1,131 @@
+"""The first pass: every row is counted, kept or dropped under a reason."""
+
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt.config.schema import CleaningConfig, SourceConfig
+from nmt.data import reading
+from nmt.data.reading import Pairs, clean_rows, read_pairs
+from nmt.data.sources import open_source
+from nmt.data.workers import Workers, start_workers
+from nmt.errors import DataError
+from nmt.text import cleaning
+
+RULES = CleaningConfig(max_characters=40, max_length_ratio=3)
+
+
+@pytest.fixture(scope="module")
+def workers() -> Iterator[Workers]:
+    with start_workers(1) as started:
+        yield started
+
+
+@pytest.fixture
+def read(tmp_path: Path, workers: Workers) -> "Reader":
+    return Reader(tmp_path, workers)
+
+
+class Reader:
+    """Reads a table of two columns from bytes."""
+
+    def __init__(self, folder: Path, workers: Workers) -> None:
+        self.path = folder / "table.tsv"
+        self.workers = workers
+        self.steps: list[int] = []
+
+    def __call__(self, content: bytes, rules: CleaningConfig | None = RULES) -> Pairs:
+        self.path.write_bytes(content)
+        config = SourceConfig(format="manythings", path=self.path)
+        source = open_source(config, self.path, "en", "de")
+        return read_pairs(source, rules, self.workers, self.path.with_name("out.tsv"), self.steps.append)
+
+
+def all_of(pairs: Pairs) -> list[tuple[str, str]]:
+    return list(pairs.stream(np.arange(len(pairs))))
+
+
+def test_pairs_are_cleaned_and_every_repair_is_counted(read: Reader) -> None:
+    pairs = read("Hi.\tHallo!\n  Run! \tLauf\u200b!\nOh\u00a0no\tScho\u0308n\n".encode())
+    assert all_of(pairs) == [("Hi.", "Hallo!"), ("Run!", "Lauf!"), ("Oh no", "Schön")]
+    assert list(pairs.stream(np.array([0, 2]))) == [("Hi.", "Hallo!"), ("Oh no", "Schön")]
+    expected = {cleaning.WHITE_SPACE: 2, cleaning.CONTROL_CHARACTERS: 1, cleaning.UNICODE_NFC: 1}
+    assert pairs.tally.repaired == Counter(expected)
+
+
+def test_every_row_that_is_dropped_is_counted_under_its_reason(read: Reader) -> None:
+    rows = [b"Hi.\tHallo!", b"one column", b"\xff\tx", b"\tx", b"x\t ", b"a" * 41 + b"\tx", b"a" * 40 + b"\tx", b""]
+    pairs = read(b"\n".join(rows) + b"\n")
+    assert pairs.tally.dropped == Counter(
+        {
+            cleaning.TOO_FEW_COLUMNS: 2,
+            cleaning.UNDECODABLE: 1,
+            cleaning.EMPTY_SOURCE: 1,
+            cleaning.EMPTY_TARGET: 1,
+            cleaning.TOO_LONG: 1,
+            cleaning.LENGTH_RATIO: 1,
+        }
+    )
+    assert pairs.tally.lines == {cleaning.TOO_FEW_COLUMNS: [2, 8], cleaning.UNDECODABLE: [3]}
+    assert pairs.tally.read == len(rows) == len(pairs) + pairs.tally.dropped.total()
+
+
+@given(st.lists(st.binary(max_size=60), max_size=30))
+def test_nothing_is_dropped_silently(rows: list[bytes]) -> None:
+    config = SourceConfig(format="manythings", path=Path("/dev/null"))
+    source = open_source(config.model_copy(update={"columns": {"en": 1, "de": 2}, "format": "tsv"}), config.path, "en", "de")
+    chunk = clean_rows(source, RULES, [(row.replace(b"\n", b"\t"),) for row in rows], 1)
+    kept = chunk.lines.count("\n")
+    assert chunk.tally.read == len(rows) == kept + chunk.tally.dropped.total()
+    assert len(chunk.fingerprints) == kept * 3 * 8
+    assert all(line.count("\t") == 1 for line in chunk.lines.split("\n")[:-1])
+
+
+def test_line_numbers_are_right_across_chunks_and_only_the_first_are_listed(read: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reading, "CHUNK", 3)
+    pairs = read(b"Hi.\tHallo!\nbad\n" * 20)
+    assert pairs.tally.lines == {cleaning.TOO_FEW_COLUMNS: list(range(2, 22, 2))}
+    assert pairs.tally.dropped[cleaning.TOO_FEW_COLUMNS] == 20
+    assert sum(read.steps) == 40
+
+
+def test_a_file_of_another_format_is_refused_by_its_first_line(read: Reader) -> None:
+    message = r"table\.tsv: no row can be used: line 1 has 1 column, expected 2 columns parted by tabs; is it another `format`\?"
+    with pytest.raises(DataError, match=message):
+        read(b"Hi. Hallo!\nRun! Lauf!\n")
+
+
+def test_a_source_without_any_good_pair_is_refused_with_the_reasons(read: Reader) -> None:
+    with pytest.raises(DataError, match=r"table\.tsv: no pair is left of 2; dropped: 1 empty source, 1 undecodable"):
+        read(b"\tHallo!\n\xff\tLauf!\n")
+
+
+def test_a_header_alone_is_no_data(tmp_path: Path, workers: Workers) -> None:
+    path = tmp_path / "table.tsv"
+    path.write_bytes(b"en\tde\n")
+    source = open_source(SourceConfig(format="tsv", path=path, columns={"en": "en", "de": "de"}), path, "en", "de")
+    with pytest.raises(DataError, match=r"table\.tsv: holds no pairs"):
+        read_pairs(source, RULES, workers, tmp_path / "out.tsv", lambda rows: None)
+
+
+def test_a_given_set_is_used_whole(read: Reader) -> None:
+    pairs = read(b"Hi.\tHallo!\nHi.\tHallo!\n\tx\n" + b"a" * 100 + b"\tb\n", rules=None)
+    assert all_of(pairs) == [("Hi.", "Hallo!")] * 2 + [("", "x"), ("a" * 100, "b")]
+    assert pairs.tally.dropped.total() == 0
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        (b"\xff\tx", r"table\.tsv: line 2 is not UTF-8 \(invalid start byte at byte 1\); a given dev or test set is used whole"),
+        (b"x", r"table\.tsv: line 2 has 1 column, expected 2 columns parted by tabs; a given dev or test set is used whole"),
+    ],
+)
+def test_an_unreadable_row_of_a_given_set_is_refused(read: Reader, row: bytes, message: str) -> None:
+    with pytest.raises(DataError, match=message):
+        read(b"Hi.\tHallo!\n" + row, rules=None)

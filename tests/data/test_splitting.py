@@ -1,0 +1,169 @@
+"""Splits that share no sentence, whatever the order of the pairs."""
+
+from random import Random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt.config.schema import SplitConfig
+from nmt.data.splitting import (
+    DEV,
+    TEST,
+    TRAIN,
+    Fingerprints,
+    assign,
+    components,
+    draw,
+    fingerprint,
+    first_occurrences,
+    naive_leak,
+    sentence_key,
+    shared,
+    shuffled,
+)
+from nmt.errors import DataError
+
+# Few different sentences, so that many pairs are linked.
+LINKED = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1, max_size=60, unique=True)
+
+
+def fingerprints(texts: list[str]) -> Fingerprints:
+    return np.frombuffer(b"".join(map(fingerprint, texts)), "<u8")
+
+
+def three(pairs: list[tuple[int, int]]) -> tuple[Fingerprints, Fingerprints, Fingerprints]:
+    return (
+        fingerprints([f"{src}\t{tgt}" for src, tgt in pairs]),
+        fingerprints([str(src) for src, _ in pairs]),
+        fingerprints([str(tgt) for _, tgt in pairs]),
+    )
+
+
+def naive_components(pairs: list[tuple[int, int]]) -> set[frozenset[tuple[int, int]]]:
+    groups: list[set[tuple[int, int]]] = []
+    for pair in pairs:
+        linked = [group for group in groups if any(pair[0] == src or pair[1] == tgt for src, tgt in group)]
+        groups = [group for group in groups if group not in linked] + [{pair}.union(*linked)]
+    return set(map(frozenset, groups))
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ("Wie geht's?", "wie gehts", True),
+        ("STRASSE 5", "Straße, 5!", True),
+        ("snake_case", "snakecase", True),
+        ("Hallo", "Hallo du", False),
+        ("?!", "!?", False),
+        ("...", "...", True),
+        ("5", "6", False),
+    ],
+)
+def test_sentences_count_as_the_same_by_letters_and_digits(one: str, other: str, same: bool) -> None:
+    assert (sentence_key(one) == sentence_key(other)) == same
+    assert sentence_key(one)
+
+
+def test_fingerprints_are_the_same_on_every_machine() -> None:
+    assert fingerprint("Grüß Gott!").hex() == "75c9a22c1773c2bb"
+
+
+@given(LINKED)
+def test_components_are_chains_of_shared_sentences(pairs: list[tuple[int, int]]) -> None:
+    _, src, tgt = three(pairs)
+    groups: dict[int, set[tuple[int, int]]] = {}
+    for label, pair in zip(components(src, tgt).tolist(), pairs, strict=True):
+        groups.setdefault(label, set()).add(pair)
+    assert set(map(frozenset, groups.values())) == naive_components(pairs)
+
+
+def test_a_long_chain_is_one_component() -> None:
+    pairs = [(index // 2, (index + 1) // 2) for index in range(2000)]
+    assert len(set(components(*three(pairs)[1:]).tolist())) == 1
+
+
+def split(pairs: list[tuple[int, int]], config: SplitConfig) -> dict[int, set[tuple[int, int]]]:
+    places = assign(*three(pairs), config).tolist()
+    return {place: {pair for pair, here in zip(pairs, places, strict=True) if here == place} for place in (TRAIN, DEV, TEST)}
+
+
+@settings(max_examples=50)
+@given(shuffle=st.randoms(use_true_random=False), seed=st.integers(-5, 5), extra=LINKED)
+def test_splits_share_nothing_and_do_not_depend_on_the_order(shuffle: Random, seed: int, extra: list[tuple[int, int]]) -> None:
+    pairs = [(index, index) for index in range(100, 150)] + extra
+    config = SplitConfig(dev=10, test=10, seed=seed)
+    parts = split(pairs, config)
+    assert [len(parts[place]) for place in (DEV, TEST)] == [10, 10]
+    for side in (0, 1):
+        sentences = [{pair[side] for pair in parts[place]} for place in (TRAIN, DEV, TEST)]
+        assert sum(map(len, sentences)) == len(set().union(*sentences))
+    reordered = list(pairs)
+    shuffle.shuffle(reordered)
+    assert split(reordered, config) == parts
+
+
+def test_another_seed_is_another_split() -> None:
+    pairs = [(index, index) for index in range(200)]
+    assert split(pairs, SplitConfig(dev=20, test=20, seed=1)) != split(pairs, SplitConfig(dev=20, test=20, seed=2))
+
+
+def test_a_giant_component_stays_in_train() -> None:
+    pairs = [(0, index) for index in range(30)] + [(index, index) for index in range(100, 400)]
+    for seed in range(20):
+        parts = split(pairs, SplitConfig(dev=100, test=100, seed=seed))
+        assert {(0, index) for index in range(30)} <= parts[TRAIN]
+        assert [len(parts[place]) for place in (DEV, TEST)] == [100, 100]
+
+
+def test_larger_components_are_taken_where_there_are_no_smaller_ones() -> None:
+    pairs = [(index // 2, index) for index in range(200)]
+    parts = split(pairs, SplitConfig(dev=20, test=31))
+    assert [len(parts[place]) for place in (DEV, TEST)] == [20, 30]
+
+
+@pytest.mark.parametrize(("dev", "test"), [(5, 5), (50, 1), (1, 50)])
+def test_sizes_that_leave_nothing_to_train_on_are_refused(dev: int, test: int) -> None:
+    pairs = [(index, index) for index in range(10)]
+    with pytest.raises(DataError, match=rf"data\.split: dev {dev} \+ test {test} pairs are asked for, but there are only 10"):
+        split(pairs, SplitConfig(dev=dev, test=test))
+
+
+def test_sizes_that_cannot_be_parted_are_refused_with_the_numbers() -> None:
+    pairs = [(0, index) for index in range(90)] + [(index, index) for index in range(100, 110)]
+    with pytest.raises(DataError, match=r"data\.split\.test: 20 of 100 pairs are asked for, but only 10 can be parted"):
+        split(pairs, SplitConfig(dev=20, test=20))
+
+
+@given(st.permutations(range(40)), st.integers(0, 50))
+def test_what_is_drawn_does_not_depend_on_the_order(order: list[int], count: int) -> None:
+    pairs = fingerprints([str(index) for index in range(40)])
+    drawn = draw(pairs, count, 1, "max_pairs")
+    assert len(drawn) == min(count, 40)
+    again = np.array(order)[draw(pairs[order], count, 1, "max_pairs")]
+    assert sorted(again.tolist()) == drawn.tolist()
+
+
+def test_random_orders_differ_by_seed_and_purpose_and_are_even() -> None:
+    pairs = fingerprints([str(index) for index in range(10_000)])
+    orders = [shuffled(pairs, seed, purpose) for seed, purpose in ((1, "split"), (2, "split"), (1, "naive"))]
+    for index, one in enumerate(orders):
+        assert abs(float(np.mean(one >> np.uint64(63))) - 0.5) < 0.03
+        for other in orders[:index]:
+            assert abs(float(np.corrcoef(one.astype(float), other.astype(float))[0, 1])) < 0.05
+
+
+def test_first_occurrences_are_kept() -> None:
+    assert first_occurrences(fingerprints(["b", "a", "b", "c", "a"])).tolist() == [True, True, False, True, False]
+
+
+def test_shared_sentences_are_counted_once() -> None:
+    assert shared(fingerprints(["a", "a", "b"]), fingerprints(["a", "a", "c"])) == 1
+
+
+def test_the_leak_of_a_naive_split() -> None:
+    apart = [(index, index) for index in range(100)]
+    assert naive_leak(*three(apart), SplitConfig(dev=10, test=10)) == 0
+    twins = [(index // 2, index) for index in range(1000)]
+    assert 0.7 < naive_leak(*three(twins), SplitConfig(dev=50, test=100)) < 1

@@ -1,0 +1,65 @@
+"""nmt.data.test_set: what goes line by line, and what does not."""
+
+from pathlib import Path
+
+import pytest
+
+from nmt.data.test_set import Aligned, read_files, read_text
+from nmt.errors import DataError
+
+
+def write(path: Path, text: str) -> Path:
+    path.write_bytes(text.encode("utf-8"))
+    return path
+
+
+def test_streams_of_one_file_each(tmp_path: Path) -> None:
+    first, a, b = (write(tmp_path / name, text) for name, text in (("h", "1\n2\n"), ("a", "x\ny\n"), ("b", "X\r\n\r\n")))
+    assert read_files(first, [a, b]) == (["1", "2"], [["x", "y"], ["X", ""]])
+
+
+def test_columns_are_streams(tmp_path: Path) -> None:
+    first, references = write(tmp_path / "h", "1\n2\n"), write(tmp_path / "r.tsv", "x\tX\ny\tY\n")
+    assert read_files(first, [references], columns=2) == (["1", "2"], [["x", "y"], ["X", "Y"]])
+
+
+def test_fewer_columns_than_expected(tmp_path: Path) -> None:
+    first, references = write(tmp_path / "h", "1\n2\n"), write(tmp_path / "r.tsv", "x\tX\ny\n")
+    with pytest.raises(DataError, match=r"r\.tsv, line 2: 1 columns, expected 2 references, parted by tabs$"):
+        read_files(first, [references], columns=2)
+
+
+def test_counts_that_differ_are_told_with_both_files(tmp_path: Path) -> None:
+    first, a, b = (write(tmp_path / name, text) for name, text in (("h", "1\n2\n"), ("a", "x\ny\n"), ("b", "X\n")))
+    with pytest.raises(DataError) as caught:
+        read_files(first, [a, b])
+    assert str(caught.value) == f"{b} has 1 lines, but {first} has 2"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [("", "is empty; there is nothing to score"), ("\n \n", "has 2 lines, all of them empty; there is nothing to score")],
+)
+def test_nothing_in_it(tmp_path: Path, text: str, said: str) -> None:
+    path = write(tmp_path / "h", text)
+    with pytest.raises(DataError) as caught:
+        read_text(path)
+    assert str(caught.value) == f"{path} {said}"
+
+
+def test_not_text(tmp_path: Path) -> None:
+    path = tmp_path / "h"
+    path.write_bytes(b"one\n\xff\n")
+    with pytest.raises(DataError, match=r"h, line 2: not UTF-8$"):
+        read_text(path)
+    with pytest.raises(DataError, match=r": cannot be read \(No such file or directory\)$"):
+        read_text(tmp_path / "nowhere")
+
+
+def test_the_digest_knows_every_text_and_its_place() -> None:
+    digests = {
+        Aligned("", *texts).digest
+        for texts in ((["a"], [["b"]]), (None, [["b"]]), (["b"], [["a"]]), (["a"], [["b"], ["b"]]), (["a"], [["b", ""]]))
+    }
+    assert len(digests) == 5
+    assert Aligned("one", ["a"], [["b"]]).digest == Aligned("other", ["a"], [["b"]]).digest

@@ -1,0 +1,139 @@
+"""Worker processes, as they work and as they end."""
+
+import multiprocessing
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from nmt.data.workers import chunked, start_workers, worker_count
+from nmt.errors import DataError
+
+
+def double(number: int) -> int:
+    time.sleep(0.01 * (number % 3))
+    return 2 * number
+
+
+def fail(number: int) -> int:
+    raise DataError(f"number {number}")
+
+
+def has_torch(number: int) -> bool:
+    return bool(sys.modules.get("torch"))
+
+
+def test_items_come_in_chunks() -> None:
+    assert list(chunked(range(7), 3)) == [[0, 1, 2], [3, 4, 5], [6]]
+    assert list(chunked([], 3)) == []
+
+
+def test_there_is_a_worker_for_each_core_unless_told_otherwise() -> None:
+    assert worker_count(3) == 3
+    assert 1 <= worker_count(None) <= 8
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_results_come_in_order_and_calls_are_drawn_as_needed(count: int) -> None:
+    drawn: list[int] = []
+
+    def calls() -> Iterator[tuple[int]]:
+        for number in range(30):
+            drawn.append(number)
+            yield (number,)
+
+    with start_workers(count) as workers:
+        for index, result in enumerate(workers.map(double, calls())):
+            assert result == 2 * index
+            assert len(drawn) <= index + 1 + 2 * count
+    assert multiprocessing.active_children() == []
+
+
+def test_an_error_in_a_worker_is_raised_here_and_ends_them_all() -> None:
+    with pytest.raises(DataError, match="number 5"), start_workers(2) as workers:
+        list(workers.map(fail, [(5,), (6,)]))
+    assert multiprocessing.active_children() == []
+
+
+def test_a_worker_that_dies_is_reported() -> None:
+    with pytest.raises(DataError, match=r"a worker process died.*data\.workers=1"), start_workers(2) as workers:
+        list(workers.map(os._exit, [(9,)]))
+
+
+def test_an_interruption_does_not_wait_for_the_work() -> None:
+    start = time.perf_counter()
+
+    def interrupted() -> None:
+        with start_workers(2) as workers:
+            workers.submit(time.sleep, 60)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert time.perf_counter() - start < 10
+    assert multiprocessing.active_children() == []
+
+
+# A script as users write them, without a guard of `__name__`.
+SCRIPT = """
+import os, time
+from nmt.text.workers import start_workers
+with start_workers(2) as workers:
+    print(*{workers.submit(os.getpid).result() for _ in range(20)}, flush=True)
+    try:
+        list(workers.map(time.sleep, [(60,)] * 10))
+    except KeyboardInterrupt:
+        print("stopped")
+        raise SystemExit(7) from None
+"""
+
+
+def start_script() -> "tuple[subprocess.Popen[str], list[int]]":
+    process = subprocess.Popen(
+        [sys.executable, "-c", SCRIPT],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        cwd=os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))),
+    )
+    assert process.stdout is not None
+    return process, [int(pid) for pid in process.stdout.readline().split()]
+
+
+def wait_until_gone(pids: list[int]) -> None:
+    deadline = time.monotonic() + 10
+    while any(_runs(pid) for pid in pids):
+        assert time.monotonic() < deadline, "workers outlive their parent"
+        time.sleep(0.02)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8") as file:
+            return file.read().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_ctrl_c_ends_everything_quietly() -> None:
+    process, pids = start_script()
+    time.sleep(0.2)
+    os.killpg(process.pid, signal.SIGINT)
+    output, errors = process.communicate(timeout=10)
+    assert (process.returncode, output, errors) == (7, "stopped\n", "")
+    wait_until_gone(pids)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_workers_end_with_a_killed_parent() -> None:
+    process, pids = start_script()
+    process.kill()
+    process.communicate(timeout=10)
+    assert pids
+    wait_until_gone(pids)

@@ -1,0 +1,185 @@
+"""What is written in place of unknown words, from a table by hand to a name that no training has seen."""
+
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import nmt as package
+from nmt.commands import lexicon, prepare, train
+from nmt.config.schema import AttentionConfig
+from nmt.decoding.lexicon import Entry, Lexicon
+from nmt.decoding.unknown_words import UNKNOWN, Replacement, replace_unknown, with_replacements
+from nmt.run import folder as runs
+from tests import toy
+from tests.conftest import Run
+
+LEXICON = Lexicon({"quince": [Entry("Quitte", 0.9, 9)], "smith": [Entry(UNKNOWN, 0.6, 3), Entry("Herr", 0.4, 2)]})
+SOURCE, WRITTEN = ["smith", "eats", "quince"], ["Smith", "eats", "Quince"]
+
+
+def look_at(*positions: int) -> np.ndarray:
+    """Weights [T, 4] that have their peaks there; the last column is <eos>, which does not count."""
+    weights = np.full((len(positions), 4), 0.1, np.float32)
+    weights[:, 3] = 0.9
+    weights[range(len(positions)), positions] = 0.5
+    return weights
+
+
+def test_translated_by_the_lexicon_or_copied() -> None:
+    found = replace_unknown([UNKNOWN, "isst", UNKNOWN], SOURCE, WRITTEN, look_at(0, 1, 2, 3), LEXICON)
+    assert found == (Replacement(0, 0, "Smith", "copied"), Replacement(2, 2, "Quitte", "lexicon"))
+    assert with_replacements([UNKNOWN, "isst", UNKNOWN], found) == ["Smith", "isst", "Quitte"]
+
+
+def test_without_a_lexicon_all_is_copied() -> None:
+    found = replace_unknown([UNKNOWN, "isst", UNKNOWN], SOURCE, WRITTEN, look_at(0, 1, 2))
+    assert with_replacements([UNKNOWN, "isst", UNKNOWN], found) == ["Smith", "isst", "Quince"]
+
+
+def test_left_out_where_nothing_was_looked_at() -> None:
+    found = replace_unknown([UNKNOWN, "x"], SOURCE, WRITTEN, np.zeros((3, 4), np.float32))
+    assert found == (Replacement(0, None, "", "left out"),)
+    assert with_replacements([UNKNOWN, "x"], found) == ["x"]
+
+
+def test_known_words_stay() -> None:
+    assert replace_unknown(["a", "b"], SOURCE, WRITTEN, look_at(0, 2), LEXICON) == ()
+    assert with_replacements(["a", "b"], ()) == ["a", "b"]
+
+
+# --- Names that no training has seen ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small lower-casing run that has learned, from names that occur once, that what it does not know is <unk>."""
+    folder, random = tmp_path_factory.mktemp("names"), np.random.default_rng(1)
+
+    def name() -> str:
+        return "".join(random.choice([*"bdfgklmnprst"]) + random.choice([*"aeiou"]) for _ in range(4)).capitalize()
+
+    def pairs() -> Iterator[tuple[str, str]]:
+        for _ in range(300):
+            (verb, verbs), (noun, nouns), who, whom = toy.VERBS[random.integers(3)], toy.NOUNS[random.integers(3)], name(), name()
+            yield f"{who} {verb} the {noun}.", f"{who} {verbs} den {nouns}."
+            yield f"The {noun} {verb} {whom}.", f"Der {nouns} {verbs} {whom}."
+
+    config = toy.configure(
+        toy.write_table(folder / "pairs.tsv", list(pairs())),
+        data={"split": {"dev": 10, "test": 10}, "prepared": str(folder / "prepared")},
+        tokenizer={"kind": "words", "lowercase": True},
+        vocabulary={"min_frequency": 2},
+        model={
+            "embedding_size": 32,
+            "encoder": {"hidden_size": 32},
+            "decoder": {"hidden_size": 64},
+            "attention": {"scaled": True},
+            "bridge": "zero",
+            "dropout": 0.0,
+        },
+        training={"max_steps": 100, "epochs": 100, "validate_every": 100, "batch": {"size": 32}, "learning_rate": {"peak": 0.005}},
+    )
+    prepare.run(config, progress=False)
+    train.run(config, folder / "run", quiet=True)
+    return folder / "run"
+
+
+def changed(run: Path, folder: Path, **decoding: object) -> Path:
+    """A copy of the run that decodes otherwise."""
+    shutil.copytree(run, folder / "run")
+    config = runs.load_config(run)
+    runs.write_config(folder / "run", config.model_copy(update={"decoding": config.decoding.model_copy(update=decoding)}))
+    return folder / "run"
+
+
+def test_names_never_seen_in_training_survive_translation(trained: Path, nmt: Run) -> None:
+    result = nmt("translate", "--run", trained, stdin=b"Zaphod sees the dog.\nThe tree finds McXyz.\n")
+    assert result.out.splitlines() == ["Zaphod sieht den hund.", "der baum findet McXyz."]
+
+
+def test_what_was_replaced_is_known(trained: Path) -> None:
+    (translation,) = package.load(trained).translate(["The dog sees Zaphod."])
+    assert translation.tokens == ("der", "hund", "sieht", UNKNOWN, "￭.")
+    assert translation.replaced == (Replacement(3, 3, "Zaphod", "copied"),)
+
+
+def test_off_by_option(trained: Path, tmp_path: Path) -> None:
+    (translation,) = package.load(changed(trained, tmp_path, replace_unknown=False)).translate(["Zaphod sees the dog."])
+    assert (translation.text, translation.replaced) == ("<unk> sieht den hund.", ())
+
+
+# --- The run's lexicon ------------------------------------------------------------------------------------------------------
+
+
+def test_the_lexicon_is_learned_said_and_used(trained: Path, tmp_path: Path, nmt: Run) -> None:
+    run = changed(trained, tmp_path)
+    said = nmt("lexicon", run, "--pairs", 400)
+    assert said.status == 0
+    path = run / "lexicon.tsv"
+    entries = Lexicon.load(path).entries
+    number = sum(map(len, entries.values()))
+    assert re.fullmatch(rf"{path}: {number} translations of {len(entries)} source tokens, from 400 pairs in \d+ s\n", said.out)
+    assert entries[UNKNOWN][0].token == UNKNOWN
+    # Somebody adds a word by hand: from now on it is translated, not copied.
+    path.write_text(path.read_text(encoding="utf-8") + "zaphod\tSafran\t1\t1\n", encoding="utf-8")
+    (translation,) = package.load(run).translate(["Zaphod sees the dog."])
+    assert translation.text == "Safran sieht den hund."
+    assert [one.origin for one in translation.replaced] == ["lexicon"]
+    (translation,) = package.load(changed(run, tmp_path / "without", lexicon=False)).translate(["Zaphod sees the dog."])
+    assert translation.text == "Zaphod sieht den hund."
+
+
+def test_learning_it_again_gives_the_same(trained: Path, tmp_path: Path) -> None:
+    run = changed(trained, tmp_path)
+    lexicon.run(run)
+    before = (run / "lexicon.tsv").read_bytes()
+    lexicon.run(run)
+    assert (run / "lexicon.tsv").read_bytes() == before
+
+
+def test_a_damaged_lexicon_is_one_clear_line(trained: Path, tmp_path: Path, nmt: Run) -> None:
+    run = changed(trained, tmp_path)
+    (run / "lexicon.tsv").write_text("nonsense\n", encoding="utf-8")
+    result = nmt("translate", "--run", run, "Zaphod sees the dog.")
+    assert (result.status, result.out) == (1, "")
+    assert result.err.startswith(f"nmt: {run / 'lexicon.tsv'}, line 1: expected 'source")
+
+
+def test_data_that_is_gone_and_models_that_look_at_nothing(trained: Path, tmp_path: Path, nmt: Run) -> None:
+    gone = nmt("lexicon", trained, "--data", tmp_path)
+    assert (gone.status, gone.err) == (1, f"nmt: {tmp_path}: no prepared data here; run `nmt prepare -c ...` first\n")
+    run = changed(trained, tmp_path)
+    config = runs.load_config(run)
+    blind = config.model.model_copy(update={"attention": AttentionConfig(score="none")})
+    runs.write_config(run, config.model_copy(update={"model": blind}))
+    refused = nmt("lexicon", run)
+    assert (refused.status, refused.err) == (
+        1,
+        f"nmt: {run}: its model looks at nothing (model.attention.score: none); there is no lexicon to learn\n",
+    )
+
+
+# --- The shortlist ----------------------------------------------------------------------------------------------------------
+
+
+def test_a_shortlist_needs_the_lexicon_and_then_translates(trained: Path, tmp_path: Path, nmt: Run) -> None:
+    run = changed(trained, tmp_path, shortlist=5)
+    refused = nmt("translate", "--run", run, "Zaphod sees the dog.")
+    assert refused.err == f"nmt: decoding.shortlist: 5 needs the run's lexicon; `nmt lexicon {run}` makes it\n"
+    assert refused.status == 1
+    lexicon.run(run)
+    result = nmt("translate", "--run", run, "Zaphod sees the dog.", "The tree finds McXyz.")
+    assert result.out.splitlines() == ["Zaphod sieht den hund.", "der baum findet McXyz."]
+
+
+# --- 8-bit integers -----------------------------------------------------------------------------------------------------------
+
+
+def test_translation_in_8_bit_integers(trained: Path, tmp_path: Path, nmt: Run) -> None:
+    run = changed(trained, tmp_path, precision="int8")
+    result = nmt("translate", "--run", run, "Zaphod sees the dog.", "The tree finds McXyz.")
+    assert (result.out.splitlines(), result.err) == (["Zaphod sieht den hund.", "der baum findet McXyz."], "")

@@ -1,0 +1,44 @@
+"""Steps of the recurrent cells against NumPy."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from nmt.config.schema import Cell
+from nmt.model.inference.cells import CellStep
+from nmt.model.inference.packed import PackedLinear
+
+
+@pytest.mark.parametrize("cell", ["lstm", "gru", "elman"])
+@given(inputs=st.integers(1, 5), hidden=st.integers(1, 5), known=st.integers(0, 5), seed=st.integers(0, 99))
+def test_a_step_is_that_of_the_layer(cell: Cell, inputs: int, hidden: int, known: int, seed: int) -> None:
+    known = min(known, inputs)
+    random = np.random.default_rng(seed)
+    gates = {"lstm": 4, "gru": 3, "elman": 1}[cell] * hidden
+    shapes = [(gates, inputs), (gates, hidden), (gates,), (gates,), (3, inputs), (3, hidden), (3, hidden)]
+    w, u, b, d, x, h, c = (torch.from_numpy(random.normal(size=shape)) for shape in shapes)
+    step = CellStep(cell, (w, u, b, d), PackedLinear.of, known)
+    of_known = x[:, :known] @ w[:, :known].T + b if known else None
+    following, after = step(of_known, x[:, known:] if known < inputs else None, h, c if cell == "lstm" else None)
+    W, U, B, D, X, H, C = (part.numpy() for part in (w, u, b, d, x, h, c))
+    of_x, of_h = np.split(X @ W.T + B, gates // hidden, 1), np.split(H @ U.T + D, gates // hidden, 1)
+
+    def sigma(x: NDArray[np.float64]) -> NDArray[np.float64]:
+        return 1 / (1 + np.exp(-x))
+
+    if cell == "lstm":
+        i, f, g, o = (one + other for one, other in zip(of_x, of_h, strict=True))
+        kept = sigma(f) * C + sigma(i) * np.tanh(g)
+        assert after is not None
+        np.testing.assert_allclose(after, kept, atol=1e-12)
+        expected = sigma(o) * np.tanh(kept)
+    elif cell == "gru":
+        r, z = (sigma(of_x[gate] + of_h[gate]) for gate in (0, 1))
+        expected = (1 - z) * np.tanh(of_x[2] + r * of_h[2]) + z * H
+    else:
+        expected = np.tanh(of_x[0] + of_h[0])
+    np.testing.assert_allclose(following, expected, atol=1e-12)
+    assert (after is None) == (cell != "lstm")

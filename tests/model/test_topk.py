@@ -1,0 +1,52 @@
+"""The likeliest words of each row of scores, against sorting them all."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from nmt.errors import CheckpointError
+from nmt.model.topk import CHUNK, FEW, largest, likeliest, log_norm
+
+seeds = st.integers(0, 10_000)
+
+
+def make_scores(seed: int, rows: int, size: int, *, ties: bool = False) -> torch.Tensor:
+    random = np.random.default_rng(seed)
+    scores = random.integers(0, 50, (rows, size)).astype(float) if ties else random.normal(size=(rows, size)) * 3
+    return torch.from_numpy(scores)
+
+
+@settings(max_examples=40)
+@given(seeds, st.integers(1, 12), st.sampled_from([5, CHUNK, 30 * CHUNK, FEW, FEW + 77]), st.booleans())
+def test_largest_is_topk(seed: int, k: int, size: int, ties: bool) -> None:
+    scores, k = make_scores(seed, 1 if size > FEW else 3, size, ties=ties), min(k, size)
+    found, ids = largest(scores, k)
+    assert torch.equal(found, scores.topk(k).values)
+    assert torch.equal(scores.gather(1, ids), found)
+    assert all(len(set(row)) == k for row in ids.tolist())
+
+
+@pytest.mark.parametrize("offset", [-1000, -75, 0, 75, 1000])
+@pytest.mark.parametrize("rows", [1, 60])
+def test_the_norm_is_exact_wherever_the_scores_lie(rows: int, offset: float) -> None:
+    scores = make_scores(1, rows, 9000) + offset
+    np.testing.assert_allclose(log_norm(scores.float()), scores.logsumexp(1, keepdim=True), rtol=1e-6)
+
+
+@given(seeds, st.integers(1, 12))
+def test_they_are_those_of_the_softmax(seed: int, k: int) -> None:
+    scores = make_scores(seed, 3, 9)
+    before = scores.clone()
+    ids, log_probs = likeliest(scores, k)
+    assert torch.equal(scores, before)  # what comes in is left as it is
+    expected = scores.log_softmax(1).sort(1, descending=True)
+    assert torch.equal(ids, expected.indices[:, :k])
+    torch.testing.assert_close(log_probs, expected.values[:, :k])
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
+def test_what_is_no_number_is_refused(wrong: float) -> None:
+    with pytest.raises(CheckpointError, match="the model's scores are no numbers"):
+        likeliest(torch.tensor([[1.0, wrong, 2.0]]), 1)

@@ -1,0 +1,228 @@
+"""Checkpoints survive being cut short anywhere, and damage is reported in a line."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+from torch.optim import AdamW
+
+from nmt.config.schema import ModelConfig
+from nmt.errors import CheckpointError
+from nmt.model.seq2seq import Seq2Seq
+from nmt.run import checkpoint
+from nmt.run.checkpoint import Checkpoints, Progress, load_optimizer, load_weights, mean_weights, read_progress
+from nmt.run.journal import Journal
+
+
+def make() -> tuple[nn.Module, AdamW]:
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2))
+    optimizer = AdamW(model.parameters())
+    model(torch.ones(1, 3)).sum().backward()
+    optimizer.step()
+    return model, optimizer
+
+
+def save(run: Path, step: int, score: float | None = None, **keep: int) -> None:
+    Checkpoints(run, **keep).save(Progress(step=step), *make(), score=score)
+
+
+def names(run: Path) -> set[str]:
+    return {path.name for path in (run / "checkpoints").iterdir()}
+
+
+def test_round_trip(tmp_path: Path) -> None:
+    model, optimizer = make()
+    progress = Progress(step=12, epoch=1, batch=3, best=4.5, stale=2, seconds=6.5)
+    Checkpoints(tmp_path).save(progress, model, optimizer, score=4.5)
+    folder = Checkpoints(tmp_path).find("last")
+    assert folder == tmp_path / "checkpoints" / "step-00000012" == Checkpoints(tmp_path).find("best")
+    other, other_optimizer = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2)), None
+    load_weights(folder, other)
+    other_optimizer = AdamW(other.parameters())
+    load_optimizer(folder, other, other_optimizer)
+    assert read_progress(folder) == progress
+    for one, two in zip(model.parameters(), other.parameters(), strict=True):
+        assert torch.equal(one, two)
+        for entry, value in optimizer.state[one].items():
+            assert torch.equal(value, other_optimizer.state[two][entry])
+
+
+def test_tied_weights_are_saved(tmp_path: Path) -> None:
+    model = nn.ModuleDict({"embedding": nn.Embedding(5, 3), "output": nn.Linear(3, 5)})
+    model["output"].weight = model["embedding"].weight
+    Checkpoints(tmp_path).save(Progress(step=1), model, AdamW(model.parameters()))
+    load_weights(tmp_path / "checkpoints" / "step-00000001", model)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"tie_embeddings": "all"}, {"attention": {"kind": "local_p", "heads": 2}}, {"encoder": {"layers": 2, "layer_norm": True}}],
+    ids=str,
+)
+def test_a_model_comes_back_as_it_was(options: dict[str, Any], tmp_path: Path) -> None:
+    model, other = (Seq2Seq(ModelConfig.model_validate({"embedding_size": 8, **options}), 9, 9) for _ in range(2))
+    optimizer, other_optimizer = AdamW(model.parameters()), AdamW(other.parameters())
+    model.output(model(torch.tensor([[5, 6]]), torch.tensor([2]), torch.tensor([[2, 4]])).vectors).sum().backward()
+    optimizer.step()
+    Checkpoints(tmp_path).save(Progress(step=1), model, optimizer)
+    folder = tmp_path / "checkpoints" / "step-00000001"
+    load_weights(folder, other)
+    load_optimizer(folder, other, other_optimizer)
+    assert len(list(other.parameters())) == len(list(model.parameters()))
+    for one, two in zip(model.parameters(), other.parameters(), strict=True):
+        assert torch.equal(one, two)
+        assert torch.equal(optimizer.state[one]["exp_avg"], other_optimizer.state[two]["exp_avg"])
+
+
+def test_only_the_last_and_the_best_are_kept(tmp_path: Path) -> None:
+    for step, score in ((1, 1.0), (2, 3.0), (3, 2.0), (4, None)):
+        save(tmp_path, step, score)
+    assert names(tmp_path) == {"step-00000002", "step-00000004", "last.json", "best.json"}
+
+
+def test_the_best_few_and_the_last_few_are_kept_if_wanted(tmp_path: Path) -> None:
+    for step, score in enumerate([1.0, 5.0, 3.0, 5.0, 2.0], start=1):
+        save(tmp_path, step, score, keep_best=3, keep_last=2)
+    checkpoints = Checkpoints(tmp_path)
+    assert [(kept.step, kept.score) for kept in checkpoints.kept("best")] == [(2, 5.0), (4, 5.0), (3, 3.0)]
+    assert [kept.step for kept in checkpoints.kept("last")] == [5, 4]
+    assert {name for name in names(tmp_path) if name.startswith("step")} == {f"step-0000000{step}" for step in (2, 3, 4, 5)}
+
+
+def test_what_was_saved_after_the_step_that_is_gone_on_from_is_forgotten(tmp_path: Path) -> None:
+    """A training that was cut short at step 4 and goes on from step 2 does not keep a best that it has yet to make."""
+    for step, score in ((2, 1.0), (4, 9.0)):
+        save(tmp_path, step, score)
+    save(tmp_path, 3, 2.0)
+    assert find(tmp_path, "best") == "step-00000003"
+
+
+def test_the_moving_average_is_what_is_loaded_to_translate_and_the_raw_weights_to_go_on(tmp_path: Path) -> None:
+    (model, optimizer), (averaged, _), (other, _) = make(), make(), make()
+    with torch.no_grad():
+        for parameter in averaged.parameters():
+            parameter.fill_(7)
+    Checkpoints(tmp_path).save(Progress(step=1), model, optimizer, averaged=averaged)
+    folder = tmp_path / "checkpoints" / "step-00000001"
+    load_weights(folder, other)
+    assert all((parameter == 7).all() for parameter in other.parameters())
+    load_weights(folder, other, raw=True)
+    for one, two in zip(model.parameters(), other.parameters(), strict=True):
+        assert torch.equal(one, two)
+
+
+@pytest.mark.parametrize(("score", "best"), [(9.0, "average-00000003"), (1.5, "step-00000002")])
+def test_the_mean_of_several_checkpoints_is_used_if_it_is_better(tmp_path: Path, score: float, best: str) -> None:
+    model, optimizer = make()
+    checkpoints = Checkpoints(tmp_path, keep_best=3)
+    for step, value, its_score in ((1, 1.0, 1.0), (2, 2.0, 3.0), (3, 6.0, 2.0)):
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.fill_(value)
+        checkpoints.save(Progress(step=step), model, optimizer, score=its_score)
+    mean_weights([checkpoints.folder / kept.checkpoint for kept in checkpoints.kept("best")], model)
+    assert all((parameter == 3).all() for parameter in model.parameters())
+    checkpoints.add_average(3, model, score)
+    assert find(tmp_path, "best") == best
+    assert find(tmp_path, "last") == "step-00000003"
+    load_weights(tmp_path / "checkpoints" / best, model)
+
+
+def test_a_pointer_without_a_list_names_one(tmp_path: Path) -> None:
+    save(tmp_path, 1)
+    (tmp_path / "checkpoints" / "last.json").write_text('{"checkpoint": "step-00000001", "step": 1}')
+    assert find(tmp_path, "last") == "step-00000001"
+
+
+def test_the_same_step_again_only_changes_the_progress(tmp_path: Path) -> None:
+    save(tmp_path, 5)
+    Checkpoints(tmp_path).save(Progress(step=5, finished="enough"), *make(), score=1.0)
+    assert read_progress(tmp_path / "checkpoints" / "step-00000005").finished == "enough"
+
+
+@pytest.mark.parametrize("broken", ["save_model", "save_file", "_write_json"])
+def test_cut_short_at_any_point_the_previous_checkpoint_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
+    save(tmp_path, 1, 1.0)
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError("No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, broken, fail)
+        with pytest.raises(
+            CheckpointError, match=r"step 2 cannot be written \(No space left on device\); earlier checkpoints are intact"
+        ):
+            save(tmp_path, 2, 2.0)
+    folder = Checkpoints(tmp_path).find("last")
+    assert folder is not None
+    assert folder.name == "step-00000001"
+    load_weights(folder, make()[0])
+    Checkpoints(tmp_path).delete_unnamed()
+    assert names(tmp_path) == {"step-00000001", "last.json", "best.json"}
+
+
+def test_a_crash_between_the_pointers_does_not_lose_the_best(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save(tmp_path, 1, 1.0)
+    replace_json = checkpoint._write_json
+
+    def fail_at_last(path: Path, value: object) -> None:
+        if path.name == "last.json":
+            raise OSError("power cut")
+        replace_json(path, value)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "_write_json", fail_at_last)
+        with pytest.raises(CheckpointError, match="power cut"):
+            save(tmp_path, 2, 2.0)
+    Checkpoints(tmp_path).delete_unnamed()
+    assert {pointer: find(tmp_path, pointer) for pointer in ("last", "best")} == {"last": "step-00000001", "best": "step-00000002"}
+    save(tmp_path, 2, 2.0)
+    assert find(tmp_path, "last") == "step-00000002"
+
+
+def find(run: Path, pointer: str) -> str:
+    folder = Checkpoints(run).find(pointer)
+    assert folder is not None
+    return folder.name
+
+
+def test_damage_is_named(tmp_path: Path) -> None:
+    save(tmp_path, 1)
+    folder = tmp_path / "checkpoints" / "step-00000001"
+    (folder / "model.safetensors").write_bytes(b"\x00" * 20)
+    with pytest.raises(CheckpointError, match=r"model.safetensors: cannot be loaded"):
+        load_weights(folder, make()[0])
+    (folder / "progress.json").write_text("{")
+    with pytest.raises(CheckpointError, match=r"progress.json: cannot be read"):
+        read_progress(folder)
+    shutil.rmtree(folder)
+    with pytest.raises(CheckpointError, match=r"names step-00000001, which is not there"):
+        Checkpoints(tmp_path).find("last")
+    (tmp_path / "checkpoints" / "last.json").write_text("[]")
+    with pytest.raises(CheckpointError, match=r"last.json: damaged"):
+        Checkpoints(tmp_path).find("last")
+
+
+def test_weights_of_another_model_are_refused(tmp_path: Path) -> None:
+    save(tmp_path, 1)
+    folder = tmp_path / "checkpoints" / "step-00000001"
+    with pytest.raises(CheckpointError, match="does not fit the configuration"):
+        load_weights(folder, nn.Sequential(nn.Linear(3, 5)))
+    with pytest.raises(CheckpointError, match="does not fit the configuration"):
+        load_weights(folder, nn.Sequential(nn.Linear(3, 4)))
+
+
+def test_the_journal_forgets_what_is_written_again(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.jsonl")
+    for step in (1, 2, 3):
+        journal.write("train", step, loss=1 / step)
+    with journal.path.open("a", encoding="utf-8") as file:
+        file.write('\0\0\0\n[]\n{"event": "tra')  # what a power cut may leave
+    assert [line["step"] for line in journal.read()] == [1, 2, 3]
+    journal.rewind(2)
+    assert [json.loads(line)["step"] for line in journal.path.read_text().splitlines()] == [1, 2]

@@ -1,0 +1,63 @@
+"""nmt.run.folder: a run that has lost a file says which, and a run knows its data wherever that lies."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests import toy
+from tests.conftest import Run
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with pairs.tsv, prepared/ and run/; tests read it."""
+    folder = tmp_path_factory.mktemp("made")
+    toy.train(folder)
+    return folder
+
+
+@pytest.fixture
+def run(made: Path, tmp_path: Path) -> Path:
+    """A copy of the run."""
+    return Path(shutil.copytree(made / "run", tmp_path / "run"))
+
+
+@pytest.mark.parametrize("damage", ["gone", "{", "[]", "{}"])
+def test_a_run_without_its_manifest_says_so(nmt: Run, made: Path, run: Path, damage: str) -> None:
+    manifest = run / "manifest.json"
+    manifest.unlink() if damage == "gone" else manifest.write_text(damage)
+    hint = f"by it the run knows its data; if that is {made / 'prepared'}, copy it from there"
+    expected = f"nmt: {manifest}: missing or damaged, and {hint}\n"
+    for words in (["evaluate", run], ["train", "-c", run / "config.yaml", "-o", run, "--resume"], ["lexicon", run]):
+        result = nmt(*words)
+        assert (result.status, result.err) == (1, expected)
+    assert nmt("translate", "--run", run, "The dog sees the tree.").status == 0
+    shutil.copy(made / "prepared" / "manifest.json", manifest)
+    assert nmt("lexicon", run, "--pairs", 5).status == 0
+
+
+@pytest.mark.parametrize("name", ["src.vocab.txt", "tgt.vocab.txt"])
+def test_a_run_without_a_vocabulary_says_so(nmt: Run, run: Path, name: str) -> None:
+    (run / name).unlink()
+    result = nmt("translate", "--run", run, "The dog sees the tree.")
+    assert (result.status, result.err) == (
+        1,
+        f"nmt: {run / name}: no such vocabulary; `nmt prepare` makes it, and each run has a copy\n",
+    )
+
+
+def test_training_goes_on_wherever_its_data_lies(nmt: Run, made: Path, run: Path, tmp_path: Path) -> None:
+    config = yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8"))
+    config["data"]["source"]["path"] = str(shutil.copy(made / "pairs.tsv", tmp_path / "moved.tsv"))
+    config["data"]["prepared"] = str(shutil.copytree(made / "prepared", tmp_path / "elsewhere"))
+    config["training"]["max_steps"] = 62
+    path = tmp_path / "moved.yaml"
+    path.write_text(yaml.safe_dump(config), encoding="utf-8")
+    assert nmt("train", "-c", path, "-o", run, "--resume", "-q").status == 0
+    assert (run / "checkpoints" / "step-00000062").is_dir()
+    toy.write_table(tmp_path / "moved.tsv", toy.sentence_pairs()[:-1])
+    assert nmt("prepare", "-c", path, "--overwrite", "-q").status == 0
+    refused = nmt("train", "-c", path, "-o", run, "--resume")
+    assert f"{tmp_path / 'elsewhere'}: is not the data that {run} was trained on" in refused.err

@@ -1,0 +1,248 @@
+"""`training.batch.size: auto`, with a memory that is only pretended."""
+
+import gc
+import json
+import os
+import subprocess
+import sys
+import weakref
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from safetensors.torch import load_file
+from torch.optim import Optimizer
+
+from nmt.commands import dry_run as forecast
+from nmt.commands import prepare, train
+from nmt.config.load import Config, dump
+from nmt.data.batching import Batch, plan_batches
+from nmt.data.corpus import Corpus
+from nmt.errors import ConfigError, TrainingError
+from nmt.model.seq2seq import Seq2Seq
+from nmt.run import folder as runs
+from nmt.training import batch_size as capacity
+from nmt.training import loop
+from nmt.training.loss import Loss, batch_loss
+from nmt.training.optimizers import build_optimizer
+from tests import toy
+from tests.training.test_loop import make_config, make_corpus, make_model
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+AUTO = {"size": "auto", "unit": "tokens"}
+SIZES = {"embedding_size": 16, "encoder": {"hidden_size": 16}, "decoder": {"hidden_size": 16}, "dropout": 0.1}
+
+
+def positions(batch: Batch) -> int:
+    return batch.src.numel() + batch.tgt_in.numel()
+
+
+def limit_memory(monkeypatch: pytest.MonkeyPatch, most: int) -> list[Batch]:
+    """From now on a batch of more than `most` positions does not fit; returns those that did."""
+    fitted: list[Batch] = []
+
+    def limited(model: Seq2Seq, batch: Batch, **options: Any) -> Loss:
+        if positions(batch) > most:
+            raise torch.OutOfMemoryError
+        fitted.append(batch)
+        return batch_loss(model, batch, **options)
+
+    monkeypatch.setattr(loop, "batch_loss", limited)
+    monkeypatch.setattr(capacity, "check_device", lambda _: None)
+    return fitted
+
+
+def dearest(corpus: Corpus, config: Config, size: int) -> int:
+    """Positions of the largest batch of an epoch, by a look at all."""
+    plan = plan_batches(corpus.src.lengths, corpus.tgt.lengths, capacity.with_size(config, size).training.batch, seed=7, epoch=3)
+    return max(len(pairs) * int(corpus.src.lengths[pairs].max() + corpus.tgt.lengths[pairs].max() + 2) for pairs in plan)
+
+
+def measure(n_pairs: int, config: Config) -> tuple[capacity.Capacity, Corpus]:
+    corpus, _ = make_corpus(n_pairs, seed=1, longest=20)
+    model = make_model(config)
+    return capacity.measure(model, build_optimizer(model, config.training), corpus, config), corpus
+
+
+@pytest.mark.parametrize("most", [100, 777, 2500])
+def test_the_greatest_size_is_found_whose_every_batch_fits(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = make_config(training={"batch": AUTO})
+    fitted = limit_memory(monkeypatch, most)
+    found, corpus = measure(600, config)
+    assert dearest(corpus, config, found.fitting) <= most
+    larger = range(found.fitting + 1, found.fitting + found.fitting // capacity.EXACTNESS + 2)
+    assert any(dearest(corpus, config, size) > most for size in larger)
+    assert found.size == found.fitting - found.fitting // 10
+    assert max(pairs * (src + tgt) for pairs, src, tgt in found.tried) == dearest(corpus, config, found.fitting)
+    assert max(map(positions, fitted)) <= most
+    pairs, src, tgt = found.tried[0]
+    assert f"{found.fitting:,} fit into the memory, tried with {pairs:,} pairs of {src} and {tgt}" in str(found)
+
+
+def test_where_all_pairs_fit_at_once_it_goes_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    fitted = limit_memory(monkeypatch, 10**9)
+    found, corpus = measure(40, make_config(training={"batch": AUTO}))
+    assert max(map(len, fitted)) == len(corpus) == 40
+    assert found.fitting < 4 * 40 * 21
+
+
+def test_what_is_tried_frees_what_it_took(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The memory is emptied when the failed pass is gone, not while it is being handled."""
+    limit_memory(monkeypatch, 500)
+    handled: list[bool] = []
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: handled.append(sys.exc_info()[1] is not None))
+    measure(300, make_config(training={"batch": AUTO}))
+    assert len(handled) > 4
+    assert not any(handled)
+
+
+def test_a_sentence_that_does_not_fit_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    limit_memory(monkeypatch, 30)
+    with pytest.raises(TrainingError, match="out of memory with batches of 21 target tokens, which the longest sentence has alone"):
+        measure(300, make_config(training={"batch": AUTO}))
+
+
+@pytest.fixture(scope="module")
+def prepared(tmp_path_factory: pytest.TempPathFactory) -> Config:
+    folder = tmp_path_factory.mktemp("capacity")
+    config = toy.configure(
+        toy.write_table(folder / "pairs.tsv", toy.sentence_pairs()[:200]),
+        data={"split": {"dev": 10, "test": 10}, "prepared": str(folder / "prepared")},
+        model=SIZES,
+        training={"max_steps": 6, "validation_pairs": 5, "batch": AUTO},
+    )
+    prepare.run(config, progress=False)
+    return config
+
+
+def stopped_at(config: Config, step: int) -> Config:
+    return config.model_copy(update={"training": config.training.model_copy(update={"max_steps": step})})
+
+
+def test_a_run_keeps_what_was_found_and_goes_on_with_it(
+    prepared: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    limit_memory(monkeypatch, 1500)
+    train.run(stopped_at(prepared, 3), tmp_path / "parts", device="cpu")
+    size = runs.load_config(tmp_path / "parts").training.batch.number
+    assert f"training.batch.size: auto is {size} target tokens; " in capsys.readouterr().err
+    monkeypatch.undo()  # whatever fits now, and even on a CPU
+    train.run(prepared, tmp_path / "parts", device="cpu", resume=True)
+    assert "auto is" not in capsys.readouterr().err
+    assert runs.load_config(tmp_path / "parts").training.batch.number == size
+    train.run(capacity.with_size(prepared, size), tmp_path / "whole", device="cpu", quiet=True)
+    one, other = (load_file(tmp_path / run / "checkpoints/step-00000006/model.safetensors") for run in ("parts", "whole"))
+    assert one.keys() == other.keys()
+    assert all(torch.equal(value, other[name]) for name, value in one.items())
+
+
+def test_what_it_was_tried_with_is_gone_before_training_begins(
+    prepared: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    limit_memory(monkeypatch, 1500)
+    measure, tensors = capacity.measure, list[weakref.ref[torch.Tensor]]()
+
+    def watched(model: Seq2Seq, optimizer: Optimizer, corpus: Corpus, config: Config) -> capacity.Capacity:
+        found = measure(model, optimizer, corpus, config)
+        states = [state["exp_avg"] for state in optimizer.state.values()]
+        tensors.extend(map(weakref.ref, [*model.parameters(), *states]))
+        return found
+
+    def begun(config: Config) -> Seq2Seq:
+        alive.append(sum(tensor() is not None for tensor in tensors))
+        return build(config)
+
+    build, alive = train._build_model, list[int]()
+    monkeypatch.setattr(capacity, "measure", watched)
+    monkeypatch.setattr(train, "_build_model", begun)
+    gc.disable()
+    try:
+        train.run(stopped_at(prepared, 1), tmp_path / "run", device="cpu", quiet=True)
+    finally:
+        gc.enable()
+    assert len(tensors) > 20
+    assert alive == [0, 0]
+
+
+def test_a_taken_folder_is_refused_before_anything_is_tried(
+    prepared: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fitted = limit_memory(monkeypatch, 1500)
+    runs.create(tmp_path / "run", prepared, prepared.prepared_folder)
+    with pytest.raises(ConfigError, match="run: holds a run already"):
+        train.run(prepared, tmp_path / "run", device="cpu", quiet=True)
+    assert fitted == []
+
+
+def test_on_a_cpu_it_is_refused_and_leaves_nothing(prepared: Config, tmp_path: Path) -> None:
+    message = "training.batch.size: auto measures the memory of a GPU, and this trains on cpu; set a number, such as 2000"
+    with pytest.raises(ConfigError, match=message):
+        train.run(prepared, tmp_path / "run", device="cpu")
+    with pytest.raises(ConfigError, match=message):
+        forecast.describe(prepared, device="cpu")
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_forecast_is_made_with_what_is_found(prepared: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit_memory(monkeypatch, 1500)
+    text = forecast.describe(prepared, device="cpu")
+    assert "training.batch.size: auto is " in text
+    assert "batches an epoch" in text
+
+
+def test_whoever_wants_a_number_is_told_that_there_is_none() -> None:
+    with pytest.raises(ConfigError, match=r"training\.batch\.size: auto is found by `nmt train` alone; set a number"):
+        plan_batches(
+            np.array([3], np.int32), np.array([3], np.int32), make_config(training={"batch": AUTO}).training.batch, seed=1, epoch=0
+        )
+
+
+@pytest.mark.parametrize(
+    ("batch", "fault"),
+    [
+        ({"size": "auto"}, "training.batch.size, training.batch.unit: auto counts tokens; set unit to tokens"),
+        ({"size": "much"}, "training.batch.size: \"much\" is wrong: input should be a valid integer or 'auto'"),
+        ({"size": 0}, "training.batch.size: 0 is wrong: input should be greater than or equal to 1 or 'auto'"),
+    ],
+    ids=str,
+)
+def test_a_size_that_cannot_be_is_one_fault_among_all(batch: dict[str, Any], fault: str) -> None:
+    with pytest.raises(ConfigError) as raised:
+        make_config(training={"batch": batch, "momentum": 0.5})
+    momentum = "training.momentum, training.optimizer: momentum is of sgd, not of adamw"
+    assert str(raised.value).splitlines()[1:] == [f"  {fault}", f"  {momentum}"]
+
+
+SCRIPT = """
+import os, sys, torch
+from pathlib import Path
+from nmt import config, train
+from nmt.training import capacity, loop
+from nmt.training.objective import batch_loss
+
+def limited(model, batch, **options):
+    if batch.src.numel() + batch.tgt_in.numel() > (900, 1500)[1 - int(os.environ["RANK"])]:
+        raise torch.OutOfMemoryError
+    return batch_loss(model, batch, **options)
+
+loop.batch_loss, capacity.check_device = limited, lambda _: None
+train.run(config.load(Path("toy.yaml")), Path(sys.argv[1]), device="cpu")
+"""
+
+
+def test_of_several_processes_the_least_decides(prepared: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first process has the larger memory here."""
+    (tmp_path / "toy.yaml").write_text(dump(stopped_at(prepared, 2)), encoding="utf-8")
+    (tmp_path / "script.py").write_text(SCRIPT, encoding="utf-8")
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "script.py", "together"]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    limit_memory(monkeypatch, 900)
+    train.run(stopped_at(prepared, 1), tmp_path / "alone", device="cpu", quiet=True)
+    together, alone = (runs.load_config(tmp_path / run).training.batch.number for run in ("together", "alone"))
+    assert together == alone
+    assert f"auto is {together} target tokens" in done.stderr
+    assert json.loads((tmp_path / "together/checkpoints/last.json").read_text())["step"] == 2

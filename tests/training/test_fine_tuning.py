@@ -1,0 +1,90 @@
+"""A training that starts from another run: what it takes over, what it says, and what it refuses."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from safetensors.torch import load_file
+
+from nmt.config.load import Config
+from tests import toy
+from tests.conftest import Run
+
+SIZES = {"embedding_size": 16, "encoder": {"hidden_size": 16}, "decoder": {"hidden_size": 16}}
+
+
+def write(folder: Path, name: str, pairs: list[tuple[str, str]], **sections: Any) -> Path:
+    """A configuration whose data is prepared into `<folder>/<name>`."""
+    data = {"split": {"dev": 10, "test": 10}, "prepared": str(folder / name)}
+    training = {"max_steps": 4, "validate_every": 2, "validation_pairs": 5, **sections.pop("training", {})}
+    table = toy.write_table(folder / f"{name}.tsv", pairs)
+    config: Config = toy.configure(table, data=data, model=SIZES, training=training, **sections)
+    path = folder / f"{name}.yaml"
+    path.write_text(yaml.safe_dump(config.to_dict()), encoding="utf-8")
+    return path
+
+
+@pytest.fixture
+def parent(nmt: Run, tmp_path: Path) -> Path:
+    """A run that was trained on some of the pairs."""
+    config = write(tmp_path, "parent", toy.sentence_pairs()[:200])
+    assert nmt("prepare", "-c", config).status == 0
+    assert nmt("train", "-c", config, "-o", tmp_path / "run").status == 0
+    return tmp_path / "run"
+
+
+def test_new_data_goes_on_with_the_weights_and_vocabularies_of_a_run(nmt: Run, parent: Path, tmp_path: Path) -> None:
+    others = [(src.replace("dog", "cat"), tgt.replace("Hund", "Kater")) for src, tgt in toy.sentence_pairs()[200:330]]
+    config = write(tmp_path, "child", others, vocabulary={"like": str(parent)}, training={"start_from": str(parent)})
+    assert nmt("prepare", "-c", config).status == 0
+    for side in ("src", "tgt"):
+        name = f"{side}.vocab.txt"
+        assert (tmp_path / "child" / name).read_bytes() == (parent / name).read_bytes()
+    result = nmt("train", "-c", config, "-o", tmp_path / "tuned", "--set", "training.learning_rate.peak=1e-12")
+    assert result.status == 0
+    assert f"starts from {parent}, step-0000000" in result.err
+    assert "(100.0 %)" in result.err
+    start = json.loads((tmp_path / "tuned" / "journal.jsonl").read_text(encoding="utf-8").splitlines()[0])
+    assert (start["event"], start["step"], start["new"]) == ("start", 0, [])
+    assert start["reused"] == start["parameters"] > 0
+    best = json.loads((parent / "checkpoints" / "best.json").read_text())["checkpoint"]
+    before = load_file(parent / "checkpoints" / best / "model.safetensors")
+    after = load_file(tmp_path / "tuned" / "checkpoints" / "step-00000004" / "model.safetensors")
+    assert all((before[name] - after[name]).abs().max() < 1e-9 for name in before)
+
+
+def test_what_does_not_fit_is_new_and_named(nmt: Run, parent: Path, tmp_path: Path) -> None:
+    config = tmp_path / "parent.yaml"
+    sets = ["--set", f"training.start_from={parent}", "--set", "model.attention.score=additive"]
+    result = nmt("train", "-c", config, "-o", tmp_path / "other", *sets)
+    assert result.status == 0
+    assert "; new: decoder.attention.score.query_weight.weight, decoder.attention.score.value_weight.weight" in result.err
+
+
+def test_other_vocabularies_are_refused(nmt: Run, parent: Path, tmp_path: Path) -> None:
+    config = write(tmp_path, "child", toy.sentence_pairs()[:150], training={"start_from": str(parent)})
+    assert nmt("prepare", "-c", config).status == 0
+    result = nmt("train", "-c", config, "-o", tmp_path / "tuned")
+    assert result.status == 1
+    assert result.err.strip().endswith(
+        f"training.start_from: {parent} has other vocabularies than {tmp_path / 'child'}; prepare it with vocabulary.like: {parent}"
+    )
+    assert not (tmp_path / "tuned").exists()
+
+
+def test_vocabularies_of_another_tokenizer_are_refused(nmt: Run, parent: Path, tmp_path: Path) -> None:
+    config = write(tmp_path, "child", toy.sentence_pairs()[:150], vocabulary={"like": str(parent)}, tokenizer={"kind": "words"})
+    result = nmt("prepare", "-c", config)
+    assert result.status == 1
+    assert (
+        f"vocabulary.like: {parent} has tokenizer.kind characters, and this configuration words; set it to the same" in result.err
+    )
+    assert not (tmp_path / "child").exists()
+
+
+def test_no_run_to_start_from_is_refused(nmt: Run, parent: Path, tmp_path: Path) -> None:
+    result = nmt("train", "-c", tmp_path / "parent.yaml", "-o", tmp_path / "x", "--set", "training.start_from=nowhere")
+    assert result.status == 1
+    assert "nowhere: holds no run" in result.err

@@ -1,0 +1,97 @@
+"""The objective: what is summed, and what is not."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from nmt.config.schema import ForcingSchedule, ModelConfig, TeacherForcingConfig
+from nmt.data.batching import Batch, build_batch
+from nmt.model.seq2seq import Seq2Seq
+from nmt.training.loop import reseed
+from nmt.training.loss import batch_loss, coverage_loss, draw_gold
+from nmt.training.schedules import FORCING, forcing_ratio
+
+COVERAGE = {"embedding_size": 6, "dropout": 0.0, "attention": {"kind": "coverage", "score": "additive"}}
+
+
+def make(**values: Any) -> tuple[Seq2Seq, Batch]:
+    torch.manual_seed(1)
+    sizes = {"encoder": {"hidden_size": 4}, "decoder": {"hidden_size": 7}}
+    model = Seq2Seq(ModelConfig.model_validate({**sizes, **COVERAGE, **values}), 11, 13).double()
+    return model, build_batch([[5, 6, 7], [8]], [[4, 5], [6, 7, 8, 9]])
+
+
+def test_coverage_loss_follows_the_equation() -> None:
+    torch.manual_seed(1)
+    attention = torch.rand(2, 4, 5, dtype=torch.float64)
+    lengths = [4, 2]
+    expected = 0.0
+    for b, length in enumerate(lengths):
+        covered = np.zeros(5)
+        for t in range(length):
+            alpha = attention[b, t].numpy()
+            expected += np.minimum(alpha, covered).sum()
+            covered += alpha
+    mask = torch.arange(4) < torch.tensor(lengths).unsqueeze(1)
+    assert coverage_loss(attention, mask).item() == pytest.approx(expected, abs=1e-12)
+    assert torch.autograd.gradcheck(lambda weights: coverage_loss(weights, mask), attention.requires_grad_())
+
+
+def test_looking_at_each_word_once_costs_nothing_and_twice_costs_one() -> None:
+    once, twice = torch.eye(3).unsqueeze(0), torch.eye(3)[[0, 0, 1]].unsqueeze(0)
+    mask = torch.ones(1, 3, dtype=torch.bool)
+    assert coverage_loss(once, mask).item() == 0
+    assert coverage_loss(twice, mask).item() == 1
+
+
+def test_the_objective_adds_the_weighted_coverage_loss_and_leaves_the_likelihood() -> None:
+    model, batch = make()
+    plain, covered = batch_loss(model, batch), batch_loss(model, batch, coverage_weight=0.5)
+    attention = model(batch.src, batch.src_lengths, batch.tgt_in).attention
+    assert covered.likelihood.item() == plain.likelihood.item()
+    difference = (covered.objective - plain.objective).item()
+    assert difference == pytest.approx(0.5 * coverage_loss(attention, batch.tgt_mask).item(), abs=1e-10)
+    assert difference > 0
+
+
+@pytest.mark.parametrize("kind", [{}, {"attention": {"kind": "local_p"}}, {"attention": {"score": "dot", "heads": 2}}], ids=str)
+def test_padding_changes_neither_loss_nor_gradient(kind: dict[str, Any]) -> None:
+    sizes = {"encoder": {"hidden_size": 4}, "decoder": {"hidden_size": 8}}
+    model, batch = make(**sizes, **kind)
+    model.zero_grad()
+    together = batch_loss(model, batch, coverage_weight=1.0)
+    together.objective.backward()
+    gradients = {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+    model.zero_grad()
+    total = 0.0
+    for src, tgt in (([5, 6, 7], [4, 5]), ([8], [6, 7, 8, 9])):
+        alone = batch_loss(model, build_batch([src], [tgt]), coverage_weight=1.0)
+        alone.objective.backward()
+        total += alone.objective.item()
+    assert together.objective.item() == pytest.approx(total, abs=1e-10)
+    for name, gradient in gradients.items():
+        torch.testing.assert_close(gradient, model.get_parameter(name).grad, atol=1e-10, rtol=0)
+
+
+@pytest.mark.parametrize("per", ["sentence", "token"])
+def test_at_ratio_0_nothing_of_the_reference_is_fed(per: str) -> None:
+    gold = draw_gold(build_batch([[5]] * 50, [[5] * 7] * 50), 0.0, per, reseed(1, 1))
+    assert gold is not None
+    assert not gold.any()
+
+
+@pytest.mark.parametrize("schedule", FORCING)
+@pytest.mark.parametrize("per", ["sentence", "token"])
+def test_the_sampled_share_follows_the_schedule(schedule: ForcingSchedule, per: str) -> None:
+    """Each stretch of a training is fed as much of the reference as the schedule says, within the error of so many draws."""
+    config = TeacherForcingConfig.model_validate({"start": 0.9, "end": 0.1, "schedule": schedule, "steps": 400, "per": per})
+    batch = build_batch([[5]] * 50, [[5] * 7] * 50)
+    for stretch in (range(1, 101), range(151, 251), range(301, 401), range(401, 501)):
+        ratios = [forcing_ratio(step, config) for step in stretch]
+        gold = [draw_gold(batch, ratio, per, reseed(1, step)) for step, ratio in zip(stretch, ratios, strict=True)]
+        share = np.mean([float(one.double().mean()) for one in gold if one is not None])
+        draws = 50 if per == "sentence" else 50 * 8
+        error = np.sqrt(sum(ratio * (1 - ratio) for ratio in ratios) / draws) / len(ratios)
+        assert abs(share - np.mean(ratios)) < 4 * error

@@ -1,0 +1,189 @@
+"""nmt.training.tensorboard: what it writes, read back as TensorBoard reads it."""
+
+import subprocess
+import sys
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from PIL import Image
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator as PluginEventAccumulator
+from tensorboard.summary.writer import event_file_writer
+
+from nmt.training.console import Sample, Validation
+from nmt.training.tensorboard import Board
+
+FIGURES = {
+    "loss": 2.0,
+    "perplexity": 7.5,
+    "tokens_per_second": 1000.0,
+    "learning_rate": 0.001,
+    "forcing_ratio": 1.0,
+    "gradient_norm": 0.5,
+}
+SAMPLES = (Sample("A *dog*.", "Ein Hund.", "Hund."), Sample("1. Cats", "Katzen", "_Katze_"), Sample("<b> & $x$", "ß", ""))
+
+
+def pixels() -> NDArray[np.uint8]:
+    """[20, 30, 3]: a picture that no other is mistaken for."""
+    return np.random.default_rng(1).integers(0, 256, (20, 30, 3), dtype=np.uint8)
+
+
+def png() -> bytes:
+    file = BytesIO()
+    Image.fromarray(pixels()).save(file, format="PNG")
+    return file.getvalue()
+
+
+def validation(loss: float = 1.0, attention: bytes | None = None) -> Validation:
+    return Validation(loss=loss, bleu=12.5, chrf=30.0, samples=SAMPLES, attention=attention)
+
+
+def open_board(folder: Path, step: int = 0) -> Board:
+    """A board for which all goes well."""
+    return Board(folder, step, pytest.fail)
+
+
+def read(folder: Path) -> Any:
+    return EventAccumulator(str(folder), size_guidance={"scalars": 0, "images": 0, "tensors": 0}).Reload()
+
+
+def scalars(events: Any, tag: str) -> list[tuple[int, Any]]:
+    return [(event.step, pytest.approx(event.value)) for event in events.Scalars(tag)]
+
+
+def texts(events: Any, tag: str) -> list[tuple[int, str]]:
+    return [(event.step, event.tensor_proto.string_val[0].decode()) for event in events.Tensors(f"{tag}/text_summary")]
+
+
+def test_figures_are_shown_at_their_steps(tmp_path: Path) -> None:
+    with open_board(tmp_path) as board:
+        board.update(50, FIGURES)
+        board.update(100, FIGURES | {"loss": 1.5})
+        board.validation(100, validation())
+    events = read(tmp_path)
+    assert scalars(events, "train/loss") == [(50, 2.0), (100, 1.5)]
+    assert {tag for tag in events.Tags()["scalars"] if tag.startswith("train/")} == {f"train/{name}" for name in FIGURES}
+    for name, value in (("loss", 1.0), ("perplexity", np.e), ("bleu", 12.5)):
+        assert scalars(events, f"validation/{name}") == [(100, value)]
+
+
+def test_samples_are_shown_letter_by_letter(tmp_path: Path) -> None:
+    with open_board(tmp_path) as board:
+        board.validation(100, validation())
+        board.validation(200, validation())
+    events = read(tmp_path)
+    for number, sample in enumerate(SAMPLES, 1):
+        text = f"```\nsource     {sample.source}\nreference  {sample.reference}\noutput     {sample.output}\n```"
+        assert texts(events, f"samples/{number}") == [(100, text), (200, text)]
+
+
+def test_attention_is_shown_as_it_was_drawn(tmp_path: Path) -> None:
+    with open_board(tmp_path) as board:
+        board.validation(100, validation(attention=png()))
+        board.validation(200, validation())
+    (image,) = read(tmp_path).Images("attention")
+    assert (image.step, image.height, image.width) == (100, 20, 30)
+    assert image.encoded_image_string.startswith(b"\x89PNG")
+    with Image.open(BytesIO(image.encoded_image_string)) as picture:
+        np.testing.assert_array_equal(np.asarray(picture.convert("RGB")), pixels())
+
+
+@pytest.mark.parametrize("reader", [EventAccumulator, PluginEventAccumulator])
+@pytest.mark.parametrize("step", [0, 100])
+def test_what_a_resumed_training_does_again_is_shown_once(
+    tmp_path: Path, reader: Any, step: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Files are read in the order of their names, in which the second and a number stand: 10 before 9, were both of one second.
+    monkeypatch.setattr(event_file_writer, "_global_uid", event_file_writer.AtomicCounter(0))
+    with open_board(tmp_path) as board:
+        for number in (50, 100, 150, 200):
+            board.update(number, FIGURES)
+        board.validation(100, validation())
+        board.validation(200, validation())
+    with open_board(tmp_path, step) as board:
+        events = reader(str(tmp_path)).Reload()
+        kept = [number for number in (50, 100, 150, 200) if number <= step]
+        assert shown_steps(events, "train/loss") == kept  # before there is anything new, too
+        board.update(150, FIGURES)
+    events.Reload()
+    assert shown_steps(events, "train/loss") == [*kept, 150]
+    assert shown_steps(events, "validation/loss") == kept[1:]
+    if reader is PluginEventAccumulator:  # TensorBoard's own; the other forgets no text
+        assert shown_steps(events, "samples/1/text_summary") == kept[1:]
+
+
+def shown_steps(events: Any, tag: str) -> list[int]:
+    """The steps of a curve, for either of TensorBoard's ways to read them."""
+    try:
+        found = events.Tensors(tag)
+    except KeyError:
+        found = events.Scalars(tag)
+    return [event.step for event in found]
+
+
+def test_all_that_was_said_is_in_the_file_at_once(tmp_path: Path) -> None:
+    board = open_board(tmp_path)
+    board.update(50, FIGURES)
+    board.validation(50, validation(attention=png()))
+    events = read(tmp_path)
+    assert scalars(events, "train/loss") == [(50, 2.0)]
+    assert len(events.Images("attention")) == 1
+    board.__exit__(None, None, None)
+
+
+def test_a_training_that_is_interrupted_closes_its_file(tmp_path: Path) -> None:
+    board = open_board(tmp_path)
+
+    def train() -> None:
+        with board:
+            board.update(50, FIGURES)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train()
+    assert board.writer is not None
+    assert board.writer.file_writer is None
+    assert scalars(read(tmp_path), "train/loss") == [(50, 2.0)]
+
+
+def test_a_folder_that_cannot_be_made_ends_no_training(tmp_path: Path) -> None:
+    (tmp_path / "tensorboard").write_text("not a folder")
+    said: list[str] = []
+    with Board(tmp_path / "tensorboard", 0, said.append) as board:
+        board.update(50, FIGURES)
+        board.validation(50, validation())
+    assert said == [f"{tmp_path / 'tensorboard'}: cannot be written (File exists); training goes on without it"]
+
+
+def test_a_disk_that_fills_up_ends_no_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from torch.utils.tensorboard import SummaryWriter
+
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    said: list[str] = []
+    with Board(tmp_path, 0, said.append) as board:
+        board.update(50, FIGURES)
+        monkeypatch.setattr(SummaryWriter, "add_scalar", fail)
+        board.update(100, FIGURES)
+        monkeypatch.undo()
+        board.update(150, FIGURES)
+    assert said == [f"{tmp_path}: cannot be written (No space left on device); training goes on without it"]
+    assert scalars(read(tmp_path), "train/loss") == [(50, 2.0)]
+
+
+@pytest.fixture(scope="module")
+def modules() -> set[str]:
+    """What is imported by those that do not train: `translate`, and all that stands in the module of the board."""
+    code = "import sys, nmt.commands.translate, nmt.training.tensorboard; print(*sys.modules)"
+    return set(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split())
+
+
+@pytest.mark.parametrize("name", ["tensorboard", "torch.utils.tensorboard", "matplotlib", "PIL"])
+def test_it_is_imported_only_by_trainings(modules: set[str], name: str) -> None:
+    assert name not in modules
