@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nmt.data.test_set import read_files
+from nmt.data.evaluation_set import read_files
 from nmt.errors import NmtError
 from nmt.metrics.significance import Difference, compare
 

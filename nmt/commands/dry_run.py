@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from nmt.config.load import Config
 from nmt.config.schema import DeviceName
-from nmt.data.batching import deal, plan_batches, read_batches
+from nmt.data.batching import plan_batches, read_batches, shard
 from nmt.data.corpus import Corpus
 from nmt.model.device import pick_device
 from nmt.model.seq2seq import Seq2Seq
@@ -48,7 +48,7 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
         config.training.batch,
         seed=config.seed,
         epoch=0,
-        shares=config.training.accumulate,
+        n_shards=config.training.accumulate,
     )
     seconds, peak = measure(model, corpus, plan, config)
     return "\n".join(
@@ -100,7 +100,7 @@ class _Stepper:
         """The seconds that it took, reading included."""
         begun = time.perf_counter()
         self.n_steps += 1
-        shares = [share for share in deal(pairs, self.config.training.accumulate) if len(share)]
+        shares = [share for share in shard(pairs, self.config.training.accumulate) if len(share)]
         batches = list(read_batches(self.corpus, shares))
         train_step(self.model, self.optimizer, batches, self.n_steps, self.config, self.config.training.learning_rate.peak)
         return time.perf_counter() - begun

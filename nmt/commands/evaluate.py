@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from nmt import __version__
 from nmt.config.schema import DeviceName, TokenizerConfig
-from nmt.data.test_set import Aligned, read_files, read_split, read_text
+from nmt.data.evaluation_set import EvaluationSet, read_files, read_split, read_text
 from nmt.decoding.forced import ScoredPair, score_pairs
 from nmt.errors import DataError
 from nmt.evaluation import page, provenance, system
@@ -19,8 +19,8 @@ from nmt.evaluation.leaks import Seen
 from nmt.evaluation.results import Comparison, Evaluation, Other, Seeds, Unequal
 from nmt.evaluation.system import System
 from nmt.files import write_text
-from nmt.metrics.alignment_error import read_gold
-from nmt.metrics.scores import METRICS, Score, known_name, score, score_tokenized
+from nmt.metrics.alignment_error import read_reference_alignments
+from nmt.metrics.scores import METRICS, MetricScore, canonical_name, score, score_tokenized
 from nmt.metrics.significance import changes, compare
 from nmt.run import folder as runs
 from nmt.run.journal import Journal
@@ -93,11 +93,11 @@ def run(
         ConfigError: an override is not of decoding, or not possible.
         DataError: what is to be scored on is not there, or not what the run was trained on.
     """
-    wanted = replace(wanted, metrics=list(dict.fromkeys(map(known_name, wanted.metrics))))
+    wanted = replace(wanted, metrics=list(dict.fromkeys(map(canonical_name, wanted.metrics))))
     one = system.load([folder] if isinstance(folder, Path) else folder or (), device=device, overrides=overrides)
     text = _read_split(one, prepared, split) if files is None else _read_parallel(files)
     other = None if wanted.other is None else _load_other(wanted.other, text, one, device, overrides)
-    gold = None if wanted.alignments is None else read_gold(wanted.alignments, len(text))
+    gold = None if wanted.alignments is None else read_reference_alignments(wanted.alignments, len(text))
     translations = one.translate(text)
     outputs = [translation.text for translation in translations]
     facts = {**one.facts(), "split": split if files is None else None, **_facts(text)}
@@ -148,9 +148,9 @@ def run_files(hypotheses: Path, references: Sequence[Path], *, columns: int = 1,
     Raises:
         DataError: a file cannot be read, has nothing in it, or other than as many lines.
     """
-    wanted = replace(wanted, metrics=list(dict.fromkeys(map(known_name, wanted.metrics))))
+    wanted = replace(wanted, metrics=list(dict.fromkeys(map(canonical_name, wanted.metrics))))
     outputs, streams = Files(hypotheses, references, columns).read()
-    text = Aligned(str(hypotheses), None, streams)
+    text = EvaluationSet(str(hypotheses), None, streams)
     facts = {"hypotheses": str(hypotheses), "references": [str(path) for path in references], **_facts(text)}
     facts["provenance"] = {"hypotheses_sha256": provenance.of_lines(outputs), "code": provenance.of_code()}
     evaluation = _score(f"{hypotheses}, {len(outputs):,} sentences", text, outputs, facts, wanted)
@@ -163,18 +163,18 @@ def run_files(hypotheses: Path, references: Sequence[Path], *, columns: int = 1,
     return evaluation
 
 
-def _read_split(one: System, prepared: Path | None, split: str) -> Aligned:
+def _read_split(one: System, prepared: Path | None, split: str) -> EvaluationSet:
     prepared = prepared or one.config.prepared_folder
     runs.check_data(one.folders[0], prepared)
     return read_split(prepared, split)
 
 
-def _read_parallel(files: Files) -> Aligned:
+def _read_parallel(files: Files) -> EvaluationSet:
     sources, references = files.read()
-    return Aligned(str(files.first), sources, references)
+    return EvaluationSet(str(files.first), sources, references)
 
 
-def _look_for(text: Aligned, one: System, prepared: Path | None, *, is_other: bool = False) -> Seen | None:
+def _look_for(text: EvaluationSet, one: System, prepared: Path | None, *, is_other: bool = False) -> Seen | None:
     """What the data that it was trained on has of the text; None where that is not there any more."""
     try:
         return look_for(text, one, _training_data(one, prepared))
@@ -199,7 +199,7 @@ def _mean_loss(led: Sequence[ScoredPair]) -> float:
     return -sum(one.log_prob for one in led) / sum(len(one.token_log_probs) for one in led)
 
 
-def _facts(text: Aligned) -> dict[str, Any]:
+def _facts(text: EvaluationSet) -> dict[str, Any]:
     return {"sentences": len(text), "text_sha256": text.digest, "version": __version__}
 
 
@@ -212,7 +212,7 @@ def _say_if_tokenized(outputs: Sequence[str], wanted: Wanted) -> None:
         )
 
 
-def _score(subject: str, text: Aligned, outputs: list[str], facts: dict[str, Any], wanted: Wanted) -> Evaluation:
+def _score(subject: str, text: EvaluationSet, outputs: list[str], facts: dict[str, Any], wanted: Wanted) -> Evaluation:
     scores, uncased = (
         score(outputs, text.references, wanted.metrics, lowercase=lowercase, bootstrap=BOOTSTRAP) if needed else []
         for lowercase, needed in ((False, True), (True, wanted.lowercase))
@@ -221,7 +221,7 @@ def _score(subject: str, text: Aligned, outputs: list[str], facts: dict[str, Any
     return Evaluation(subject, text, outputs, facts, scores, uncased)
 
 
-def _score_words(one: System, evaluation: Evaluation) -> list[Score]:
+def _score_words(one: System, evaluation: Evaluation) -> list[MetricScore]:
     """BLEU of words as spaCy's rules part them, whatever tokens the model writes."""
     words = load_tokenizer(TokenizerConfig(kind="words"), one.config.data.tgt_language, "tgt", one.folders[0])
 
@@ -232,12 +232,12 @@ def _score_words(one: System, evaluation: Evaluation) -> list[Score]:
     return _score_tokenized(part(evaluation.outputs), references, words.signature, bool(evaluation.lowercase))
 
 
-def _score_tokenized(outputs: Sequence[str], references: Sequence[Sequence[str]], words: str, uncased: bool) -> list[Score]:
+def _score_tokenized(outputs: Sequence[str], references: Sequence[Sequence[str]], words: str, uncased: bool) -> list[MetricScore]:
     cases = (False, True) if uncased else (False,)
     return [score_tokenized(outputs, references, words, lowercase=lowercase, bootstrap=BOOTSTRAP) for lowercase in cases]
 
 
-def _load_other(path: Path, text: Aligned, one: System, device: DeviceName, overrides: Sequence[str]) -> System | Other:
+def _load_other(path: Path, text: EvaluationSet, one: System, device: DeviceName, overrides: Sequence[str]) -> System | Other:
     """What is compared with, read before anything is translated, so that a fault shows early."""
     if not path.is_dir():
         return _read_other(path, text)
@@ -248,14 +248,14 @@ def _load_other(path: Path, text: Aligned, one: System, device: DeviceName, over
     return other
 
 
-def _translate(other: System, text: Aligned, one: System, seen: Seen | None) -> Other:
+def _translate(other: System, text: EvaluationSet, one: System, seen: Seen | None) -> Other:
     """What it makes of the text, and what its training data has of it: `seen`, if `one` has the same."""
     outputs = [its.text for its in other.translate(text)]
     known = seen if {*other.contents} == {*one.contents} else _look_for(text, other, None, is_other=True)
     return Other(other.describe(text), outputs, other.facts(), known)
 
 
-def _read_other(path: Path, text: Aligned) -> Other:
+def _read_other(path: Path, text: EvaluationSet) -> Other:
     lines = read_text(path)
     if len(lines) != len(text):
         raise DataError(f"{path} has {len(lines)} lines, but there are {len(text)} sentences to compare")
@@ -263,7 +263,7 @@ def _read_other(path: Path, text: Aligned) -> Other:
     return Other(str(path), lines, {"hypotheses": str(path), "provenance": {"hypotheses_sha256": provenance.of_lines(lines)}})
 
 
-def _check_kept(path: Path, text: Aligned) -> None:
+def _check_kept(path: Path, text: EvaluationSet) -> None:
     """Raises: DataError if they were kept by an evaluation, and what it has written beside them says: of other sentences."""
     try:
         kept = json.loads(path.with_suffix(".json").read_bytes()).get("text_sha256", text.digest)

@@ -16,7 +16,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from nmt.commands import average
 from nmt.config.load import Config, differences
 from nmt.config.schema import DeviceName
-from nmt.data.corpus import Corpus, tells_where
+from nmt.data.corpus import Corpus, is_location_key
 from nmt.errors import ConfigError, DataError, TrainingError
 from nmt.model.device import pick_device
 from nmt.model.seq2seq import Seq2Seq
@@ -277,7 +277,7 @@ def _open_folder(folder: Path, config: Config) -> tuple[Path | None, _Beginning 
     changed = {
         key: values
         for key, values in differences(runs.load_config(folder), config).items()
-        if not key.startswith(RESUMABLE) and not tells_where(key)
+        if not key.startswith(RESUMABLE) and not is_location_key(key)
     }
     if changed:
         listing = "\n  ".join(f"{key}: was {old}, is {new}" for key, (old, new) in changed.items())

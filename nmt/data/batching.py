@@ -1,7 +1,7 @@
-"""Batches: which sentences are trained on together, and the tensors they make.
+"""Batches: which sentences are trained on together, and their tensors.
 
-The order is a pure function of (seed, epoch), so that a resumed training needs no sampler state; where several processes train, or
-a batch is too large for one pass, each batch is dealt out in shares.
+The order is a pure function of (seed, epoch), so a resumed training needs no sampler state. For several processes, or for gradient
+accumulation, each batch is split into shards.
 """
 
 from collections.abc import Iterator, Sequence
@@ -29,8 +29,9 @@ class Batch:
         tgt_in: [B, T], <sos> and the ids.
         tgt_out: [B, T], the ids and <eos>.
         tgt_mask: [B, T], True on real tokens of `tgt_out`.
-        real: [n_tokens], where they are in it, flattened: known ahead, for a GPU must be waited for to count what a mask picks.
-        n_tokens: real tokens of `tgt_out`.
+        token_positions: [n_tokens], indices of the real tokens in the flattened `tgt_out`. Precomputed: indexing with a boolean
+            mask would wait for the GPU.
+        n_tokens: number of real tokens of `tgt_out`.
     """
 
     src: Tensor
@@ -38,15 +39,15 @@ class Batch:
     tgt_in: Tensor
     tgt_out: Tensor
     tgt_mask: Tensor
-    real: Tensor
+    token_positions: Tensor
     n_tokens: int
 
     def __len__(self) -> int:
-        """How many sentence pairs it has."""
+        """The number of sentence pairs."""
         return len(self.src)
 
-    def halves(self) -> list["Batch"]:
-        """The batch in two, with the padding that it has; a single pair as it is."""
+    def split_in_half(self) -> list["Batch"]:
+        """Two halves with the same padding; a batch of one pair comes back whole."""
         if len(self) == 1:
             return [self]
         middle = len(self) // 2
@@ -55,19 +56,19 @@ class Batch:
             src, src_lengths, tgt_in, tgt_out, tgt_mask = (
                 tensor[rows] for tensor in (self.src, self.src_lengths, self.tgt_in, self.tgt_out, self.tgt_mask)
             )
-            real = _places(tgt_mask)
-            parts.append(Batch(src, src_lengths, tgt_in, tgt_out, tgt_mask, real, len(real)))
+            token_positions = _token_positions(tgt_mask)
+            parts.append(Batch(src, src_lengths, tgt_in, tgt_out, tgt_mask, token_positions, len(token_positions)))
         return parts
 
     def to(self, device: torch.device) -> "Batch":
-        """The same batch on another device, lengths excepted; from pinned memory, so that a GPU is not waited for."""
+        """The batch on another device, without waiting for a GPU; `src_lengths` stays on the CPU."""
         if device.type == self.src.device.type:
             return self
-        src, tgt_in, tgt_out, tgt_mask, real = (
+        src, tgt_in, tgt_out, tgt_mask, token_positions = (
             (tensor.pin_memory() if device.type == "cuda" else tensor).to(device, non_blocking=True)
-            for tensor in (self.src, self.tgt_in, self.tgt_out, self.tgt_mask, self.real)
+            for tensor in (self.src, self.tgt_in, self.tgt_out, self.tgt_mask, self.token_positions)
         )
-        return replace(self, src=src, tgt_in=tgt_in, tgt_out=tgt_out, tgt_mask=tgt_mask, real=real)
+        return replace(self, src=src, tgt_in=tgt_in, tgt_out=tgt_out, tgt_mask=tgt_mask, token_positions=token_positions)
 
 
 def plan_batches(
@@ -77,7 +78,7 @@ def plan_batches(
     *,
     seed: int,
     epoch: int,
-    shares: int = 1,
+    n_shards: int = 1,
 ) -> list[NDArray[np.int64]]:
     """The batches of one epoch, as indices into the corpus; every pair is in exactly one.
 
@@ -86,17 +87,17 @@ def plan_batches(
 
     Args:
         src_lengths, tgt_lengths: [N], in tokens.
-        shares: into how many parts of the configured size each batch is to be dealt with `deal`.
+        n_shards: each batch is this many times the configured size; `shard` splits it.
     """
     random = np.random.default_rng([seed, epoch])
     order = np.lexsort((random.random(len(src_lengths)), tgt_lengths, src_lengths))
-    batches = np.split(order, _cuts(tgt_lengths[order] + 1, config.unit, config.number * shares))
+    batches = np.split(order, _cuts(tgt_lengths[order] + 1, config.unit, config.number * n_shards))
     return [batches[index] for index in random.permutation(len(batches))]
 
 
-def deal(batch: NDArray[np.int64], shares: int) -> list[NDArray[np.int64]]:
-    """A batch in `shares` parts whose sizes differ by at most one, and lengths hardly; a small batch leaves some empty."""
-    return [batch[share::shares] for share in range(shares)]
+def shard(batch: NDArray[np.int64], n_shards: int) -> list[NDArray[np.int64]]:
+    """Parts of a batch, whose sizes differ by at most one and whose sentences have similar lengths; some may be empty."""
+    return [batch[first::n_shards] for first in range(n_shards)]
 
 
 def _cuts(tgt_lengths: NDArray[np.int32], unit: str, size: int) -> list[int]:
@@ -125,7 +126,7 @@ def build_batch(src: Sequence[Ids], tgt: Sequence[Ids]) -> Batch:
     tgt_in = _pad([np.concatenate(([SOS], ids)) for ids in tgt])
     tgt_out = _pad([np.concatenate((ids, [EOS])) for ids in tgt])
     mask = torch.arange(tgt_out.shape[1]) < tgt_lengths.unsqueeze(1)
-    return Batch(source, src_lengths, tgt_in, tgt_out, mask, _places(mask), int(tgt_lengths.sum()))
+    return Batch(source, src_lengths, tgt_in, tgt_out, mask, _token_positions(mask), int(tgt_lengths.sum()))
 
 
 def pad_sources(src: Sequence[Ids]) -> tuple[Tensor, Tensor]:
@@ -133,7 +134,7 @@ def pad_sources(src: Sequence[Ids]) -> tuple[Tensor, Tensor]:
     return _pad([np.concatenate((ids, [EOS])) for ids in src]), torch.tensor([len(ids) + 1 for ids in src])
 
 
-def _places(mask: Tensor) -> Tensor:
+def _token_positions(mask: Tensor) -> Tensor:
     return mask.flatten().nonzero().squeeze(1)
 
 

@@ -144,11 +144,11 @@ def config_differences(manifest: dict[str, Any], config: Config) -> Iterator[str
         yield "the configuration is of another version"
         return
     for key, (there, here) in differences(old, config).items():
-        if key.startswith(("data.", "tokenizer.", "vocabulary.")) and not tells_where(key):
+        if key.startswith(("data.", "tokenizer.", "vocabulary.")) and not is_location_key(key):
             yield f"{key} is {json.dumps(there, ensure_ascii=False)} there and {json.dumps(here, ensure_ascii=False)} here"
 
 
-def tells_where(key: str) -> bool:
+def is_location_key(key: str) -> bool:
     """Whether a key of the configuration only says where data is, and by whom it is read: the data is known by its content."""
     section, *parts = key.split(".")
     return section == "data" and (parts[-1] in ("prepared", "workers", "path", "url", "sha256") or "files" in parts)

@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from nmt.config.load import Config
 from nmt.config.schema import SourceConfig
-from nmt.data import encoding, splitting
+from nmt.data import encoding, filtering, splitting
 from nmt.data.corpus import SPLITS, load_manifest, write_lines
 from nmt.data.encoding import SIDES, TokenizedSide, TokenizerPlan, TokenTable
 from nmt.data.reading import Pair, Pairs, read_pairs
@@ -22,7 +22,7 @@ from nmt.data.sources import open_source
 from nmt.data.staging import SCRATCH
 from nmt.data.workers import Workers
 from nmt.errors import DataError
-from nmt.text import cleaning
+from nmt.text.normalization import REPAIRS
 from nmt.text.tokenizers import SUBWORD_KINDS, Side, model_path
 from nmt.text.vocabulary import Vocabulary
 
@@ -96,8 +96,8 @@ def prepare(job: Job) -> dict[str, Any]:
         "counts": {
             "read": pairs.tally.read,
             "kept": len(kept),
-            "dropped": {reason: dropped[reason] for reason in cleaning.REASONS},
-            "repaired": {kind: sum(read.tally.repaired[kind] for read in (pairs, *given.values())) for kind in cleaning.REPAIRS},
+            "dropped": {reason: dropped[reason] for reason in filtering.DROP_REASONS},
+            "repaired": {kind: sum(read.tally.repaired[kind] for read in (pairs, *given.values())) for kind in REPAIRS},
             "unreadable_lines": pairs.tally.lines,
         },
         "splits": {name: {"pairs": len(split), **tokenized[name]} for name, split in splits.items()},
@@ -128,8 +128,8 @@ def _select(pairs: Pairs, config: Config, dropped: dict[str, int]) -> Positions:
     kept = first
     if config.data.max_pairs is not None:
         kept = first[splitting.draw(pairs.whole[first], config.data.max_pairs, config.data.split.seed, "max_pairs")]
-    dropped[cleaning.DUPLICATE] = len(pairs) - len(first)
-    dropped[cleaning.BEYOND_MAX_PAIRS] = len(first) - len(kept)
+    dropped[filtering.DUPLICATE] = len(pairs) - len(first)
+    dropped[filtering.BEYOND_MAX_PAIRS] = len(first) - len(kept)
     return kept
 
 

@@ -9,11 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.config.schema import CleaningConfig
+from nmt.data import filtering
 from nmt.data.sources import Row, Source, TooFewColumnsError
 from nmt.data.splitting import Fingerprints, fingerprint, sentence_key
 from nmt.data.workers import Workers, chunked
 from nmt.errors import DataError
-from nmt.text import cleaning
+from nmt.text.normalization import normalize_and_report
 
 CHUNK = 4096  # rows that a worker gets at once
 LISTED = 10  # line numbers that are kept for each kind of unreadable row
@@ -123,8 +124,8 @@ def clean_rows(source: Source, config: CleaningConfig | None, rows: list[Row], f
         pair = _decode(source, row, line, tally, strict=config is None)
         if pair is None:
             continue
-        (src, src_repairs), (tgt, tgt_repairs) = map(cleaning.mend, pair)
-        reason = cleaning.fault(src, tgt, config) if config else None
+        (src, src_repairs), (tgt, tgt_repairs) = map(normalize_and_report, pair)
+        reason = filtering.drop_reason(src, tgt, config) if config else None
         if reason:
             tally.drop(reason)
             continue
@@ -141,9 +142,9 @@ def _decode(source: Source, row: Row, line: int, tally: Tally, strict: bool) -> 
     try:
         return source.pair(row)
     except UnicodeDecodeError as error:
-        reason, detail = cleaning.UNDECODABLE, f"is not UTF-8 ({error.reason} at byte {error.start + 1})"
+        reason, detail = filtering.UNDECODABLE, f"is not UTF-8 ({error.reason} at byte {error.start + 1})"
     except TooFewColumnsError as error:
-        reason, detail = cleaning.TOO_FEW_COLUMNS, f"has {_columns(error.args[0])}, expected {source.expected}"
+        reason, detail = filtering.TOO_FEW_COLUMNS, f"has {_columns(error.args[0])}, expected {source.expected}"
         if tally.columns is None:
             tally.columns = error.args[0]
     if strict:
@@ -153,8 +154,8 @@ def _decode(source: Source, row: Row, line: int, tally: Tally, strict: bool) -> 
 
 
 def _nothing_usable(source: Source, tally: Tally) -> str:
-    if tally.columns is not None and tally.dropped.total() == tally.dropped[cleaning.TOO_FEW_COLUMNS]:
-        line = tally.lines[cleaning.TOO_FEW_COLUMNS][0]
+    if tally.columns is not None and tally.dropped.total() == tally.dropped[filtering.TOO_FEW_COLUMNS]:
+        line = tally.lines[filtering.TOO_FEW_COLUMNS][0]
         found = f"line {line} has {_columns(tally.columns)}, expected {source.expected}"
         return f"{source.name}: no row can be used: {found}; is it another `format`?"
     if not tally.read:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from nmt.text import cleaning
+from nmt.text.normalization import normalize
 from nmt.text.tokenizers import Tokenizer
 
 
@@ -29,8 +29,8 @@ def _letters(text: str, tokenizer: Tokenizer) -> tuple[list[str], str]:
     """What stands at each character of the text as the tokenizer sees it, and that text."""
     normal = tokenizer.normalize(text)
     # A letter that becomes several is put at the first of them: "İ" is lower-cased to "i" and a dot above.
-    letters = [part for letter in cleaning.normalize(text) for part in (letter, *[""] * (len(letter.lower()) - 1))]
+    letters = [part for letter in normalize(text) for part in (letter, *[""] * (len(letter.lower()) - 1))]
     if len(letters) == len(normal):
         return letters, normal
-    plain = list(cleaning.normalize(text))
+    plain = list(normalize(text))
     return (plain if len(plain) == len(normal) else list(normal)), normal

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from nmt.data.corpus import Corpus
-from nmt.data.test_set import Aligned
+from nmt.data.evaluation_set import EvaluationSet
 from nmt.decoding.alignment import align
 from nmt.decoding.forced import ScoredPair
 from nmt.decoding.translation import Translation
@@ -18,7 +18,7 @@ from nmt.evaluation.leaks import Seen, scan, words
 from nmt.evaluation.restoring import forms, restore
 from nmt.evaluation.results import Details, Leaks
 from nmt.evaluation.system import System
-from nmt.metrics.alignment_error import Gold, Links, alignment_error, check_links
+from nmt.metrics.alignment_error import Links, ReferenceAlignment, alignment_error, check_links
 from nmt.metrics.scores import score
 from nmt.metrics.table import Table
 from nmt.text.vocabulary import SPECIALS, UNK
@@ -26,7 +26,7 @@ from nmt.text.vocabulary import SPECIALS, UNK
 EXTREMES = 10  # sentences of best, and of worst chrF
 
 
-def look_for(text: Aligned, system: System, prepared: Sequence[Path]) -> Seen:
+def look_for(text: EvaluationSet, system: System, prepared: Sequence[Path]) -> Seen:
     """What of `text` is in the data that the system was trained on. Raises: DataError if that is damaged."""
     translator = system.translator
     src, tgt = (
@@ -42,7 +42,7 @@ def look_for(text: Aligned, system: System, prepared: Sequence[Path]) -> Seen:
     return seen
 
 
-def leaks(seen: Seen, text: Aligned, outputs: Sequence[str], metrics: Sequence[str]) -> Leaks:
+def leaks(seen: Seen, text: EvaluationSet, outputs: Sequence[str], metrics: Sequence[str]) -> Leaks:
     """How many sentences were seen in training, and the scores without them."""
     clean, found = seen.clean, any(seen.exact) or any(seen.near)
     references = [[stream[i] for i in clean] for stream in text.references]
@@ -51,13 +51,13 @@ def leaks(seen: Seen, text: Aligned, outputs: Sequence[str], metrics: Sequence[s
 
 
 def inspect(
-    text: Aligned,
+    text: EvaluationSet,
     system: System,
     translations: Sequence[Translation],
     led: Sequence[ScoredPair],
     free: Sequence[ScoredPair],
     seen: Seen | None,
-    gold: Sequence[Gold] | None = None,
+    gold: Sequence[ReferenceAlignment] | None = None,
 ) -> Details:
     """All that the scores do not say.
 

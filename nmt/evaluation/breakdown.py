@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from nmt.data.splitting import sentence_key
 from nmt.evaluation.leaks import Seen, words
-from nmt.metrics.scores import score, score_sentences
+from nmt.metrics.scores import score, sentence_chrf
 from nmt.metrics.table import Table
 from nmt.text.repetition import repeats
 
@@ -82,7 +82,7 @@ def by_frequency(scored: Scored, counts: Mapping[str, int]) -> Table:
 
 def extremes(scored: Scored, n: int) -> tuple[list[int], list[int]]:
     """The sentences of best and of worst chrF, at most `n` each, none in both; of equally good ones the longer first."""
-    values = score_sentences(scored.outputs, scored.references)
+    values = sentence_chrf(scored.outputs, scored.references)
     order = sorted(range(len(values)), key=lambda i: (-values[i], -len(scored.references[0][i])))
     n = min(n, len(order) // 2)
     return order[:n], order[::-1][:n]

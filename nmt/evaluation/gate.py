@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from nmt.errors import ConfigError
-from nmt.metrics.scores import METRICS, Score
+from nmt.metrics.scores import METRICS, MetricScore
 from nmt.metrics.significance import Difference
 
 
@@ -25,7 +25,7 @@ class Gate:
         if self.alpha is not None and not 0 < self.alpha < 1:
             raise ConfigError(f"--alpha {self.alpha:g}: give a probability between 0 and 1")
 
-    def faults(self, scores: Sequence[Score], differences: Sequence[Difference] = ()) -> list[str]:
+    def faults(self, scores: Sequence[MetricScore], differences: Sequence[Difference] = ()) -> list[str]:
         """What is not met, and by how much: a phrase each."""
         values = {score.name: score.value for score in scores}
         found = [fault for metric, limit in self.limits.items() if (fault := _fault(metric, values[metric], limit))]

@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from nmt.data.test_set import Aligned
+from nmt.data.evaluation_set import EvaluationSet
 from nmt.evaluation.gate import Gate
 from nmt.evaluation.leaks import Seen
 from nmt.metrics.alignment_error import AlignmentError
-from nmt.metrics.scores import Score, format_table
+from nmt.metrics.scores import MetricScore, format_table
 from nmt.metrics.significance import Change, Difference, difference_table
 from nmt.metrics.table import Table
 from nmt.training.console import perplexity
@@ -86,7 +86,7 @@ class Leaks:
 
     exact: int
     near: int
-    clean: list[Score]
+    clean: list[MetricScore]
 
     def __str__(self) -> str:
         without = ", ".join(f"{score.name} {score.value:.2f}" for score in self.clean) or "nothing is left to score"
@@ -133,12 +133,12 @@ class Evaluation:
     """
 
     subject: str
-    text: Aligned
+    text: EvaluationSet
     outputs: list[str]
     facts: dict[str, Any]
-    scores: list[Score]
-    lowercase: list[Score]
-    tokenized: Sequence[Score] = ()
+    scores: list[MetricScore]
+    lowercase: list[MetricScore]
+    tokenized: Sequence[MetricScore] = ()
     loss: float | None = None
     comparison: Comparison | None = None
     leaks: Leaks | None = None
@@ -262,7 +262,7 @@ class Seeds:
 
     def faults(self, gate: Gate) -> list[str]:
         """Where the means do not meet the gate."""
-        return gate.faults([Score(name, mean, "mean") for name, mean, _ in self._rows()])
+        return gate.faults([MetricScore(name, mean, "mean") for name, mean, _ in self._rows()])
 
     def _rows(self) -> list[tuple[str, float, float]]:
         """Metric, mean, and standard deviation of the sample (n - 1)."""
@@ -271,7 +271,7 @@ class Seeds:
         return [(name, statistics.mean(values), statistics.stdev(values)) for name, values in zip(names, columns, strict=True)]
 
 
-def _all_scores(evaluation: Evaluation) -> list[Score]:
+def _all_scores(evaluation: Evaluation) -> list[MetricScore]:
     return [*evaluation.scores, *(replace(score, name=f"{score.name} (lower-case)") for score in evaluation.lowercase)]
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from nmt.config.load import Config
 from nmt.config.schema import DeviceName
 from nmt.data.corpus import load_manifest
-from nmt.data.test_set import Aligned
+from nmt.data.evaluation_set import EvaluationSet
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.evaluation import provenance
@@ -71,7 +71,7 @@ class System:
             return name
         return f"{name}-{hashlib.sha256(json.dumps([weights, others]).encode()).hexdigest()[:8]}"
 
-    def describe(self, text: Aligned) -> str:
+    def describe(self, text: EvaluationSet) -> str:
         """For the reader, in a line."""
         step = f"step{'s' if len(self.steps) > 1 else ''} {' + '.join(map(str, self.steps))}"
         if len(self.members) == 1 and self.members[0][1].name.startswith("average-"):
@@ -80,7 +80,7 @@ class System:
         beam = f"beam {self.translator.options.beam}"
         return ", ".join([" + ".join(map(str, self.folders)), step, text.name, f"{len(text):,} sentences", beam, *others])
 
-    def translate(self, text: Aligned) -> list[Translation]:
+    def translate(self, text: EvaluationSet) -> list[Translation]:
         """The sources, which must be known."""
         assert text.sources is not None
         return self.translator.translate(text.sources)

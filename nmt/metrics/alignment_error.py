@@ -1,11 +1,11 @@
-"""How far the attention is from alignments made by hand."""
+"""Alignment error rate: how far the attention is from alignments made by hand."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmt.data.test_set import read_text
+from nmt.data.evaluation_set import read_text
 from nmt.errors import DataError
 
 Links = frozenset[tuple[int, int]]  # (source word, target word), counted from 0
@@ -14,8 +14,8 @@ _LINK = re.compile(r"(\d+)([-?])(\d+)")
 
 
 @dataclass(frozen=True)
-class Gold:
-    """The links of a sentence: those that are sure, and those that are at least possible, the sure ones among them."""
+class ReferenceAlignment:
+    """The links of one sentence pair. sure: certain links. possible: the sure ones and the ambiguous ones."""
 
     sure: Links
     possible: Links
@@ -23,17 +23,19 @@ class Gold:
 
 @dataclass(frozen=True)
 class AlignmentError:
-    """rate: AER, 0..1. sentences: that have links by hand."""
+    """rate: AER, 0..1. sentences: the number of sentences that have reference links."""
 
     rate: float
     sentences: int
 
 
-def read_gold(path: Path, n_sentences: int) -> list[Gold]:
-    """Alignments in Pharaoh form, a line a sentence: "0-0 1-2" are sure, "1?3" possible; words are what spaces part.
+def read_reference_alignments(path: Path, n_sentences: int) -> list[ReferenceAlignment]:
+    """Read alignments in Pharaoh format, one sentence per line: "0-0 1-2" are sure links, "1?3" is a possible one.
+
+    Words are separated by spaces and counted from 0.
 
     Raises:
-        DataError: the file cannot be read, has other than as many lines, or something else in it.
+        DataError: the file cannot be read, has another number of lines, or holds something else.
     """
     lines = read_text(path)
     if len(lines) != n_sentences:
@@ -41,41 +43,43 @@ def read_gold(path: Path, n_sentences: int) -> list[Gold]:
     return [_parse(path, number, line) for number, line in enumerate(lines, 1)]
 
 
-def check_links(gold: Sequence[Gold], sources: Sequence[str], references: Sequence[str]) -> None:
-    """Raises: DataError if a link goes to a word that is not there: of a file that counts from 1, or of other sentences."""
-    for number, (its, source, reference) in enumerate(zip(gold, sources, references, strict=True), 1):
+def check_links(alignments: Sequence[ReferenceAlignment], sources: Sequence[str], references: Sequence[str]) -> None:
+    """Raises: DataError if a link goes beyond the sentence: the file counts from 1, or is for other sentences."""
+    for number, (alignment, source, reference) in enumerate(zip(alignments, sources, references, strict=True), 1):
         n_source, n_reference = len(source.split()), len(reference.split())
-        if any(one >= n_source or other >= n_reference for one, other in its.possible):
+        if any(src >= n_source or tgt >= n_reference for src, tgt in alignment.possible):
             raise DataError(
-                f"the alignments by hand, line {number}: a link to a word that is not there; the source has {n_source} and the "
-                f"reference {n_reference} words, counted from 0 and parted by spaces"
+                f"reference alignments, line {number}: a link goes to a missing word; the source has {n_source} words and the "
+                f"reference {n_reference}, counted from 0 and separated by spaces"
             )
 
 
-def alignment_error(found: Sequence[Links], gold: Sequence[Gold]) -> AlignmentError:
-    """AER = 1 - (|A & S| + |A & P|) / (|A| + |S|), over all sentences with links by hand (Och and Ney 2003, eq. 19).
+def alignment_error(predicted: Sequence[Links], reference: Sequence[ReferenceAlignment]) -> AlignmentError:
+    """AER = 1 - (|A & S| + |A & P|) / (|A| + |S|), over all sentences with reference links (Och and Ney 2003, eq. 19).
+
+    A are the predicted links, S the sure and P the possible ones.
 
     Raises:
-        DataError: there are none.
+        DataError: no sentence has reference links, or nothing is predicted.
     """
-    pairs = [(links, its) for links, its in zip(found, gold, strict=True) if its.possible]
+    pairs = [(links, alignment) for links, alignment in zip(predicted, reference, strict=True) if alignment.possible]
     if not pairs:
-        raise DataError("there is not one link by hand to compare the attention with")
-    agreed = sum(len(links & its.sure) + len(links & its.possible) for links, its in pairs)
-    if not any(found):
-        raise DataError("the model looks at no word, so that there is nothing to compare with the alignments by hand")
-    return AlignmentError(1 - agreed / sum(len(links) + len(its.sure) for links, its in pairs), len(pairs))
+        raise DataError("the reference alignments have no links, so there is nothing to compare the attention with")
+    if not any(predicted):
+        raise DataError("the model attends to no word, so there is nothing to compare with the reference alignments")
+    n_agreed = sum(len(links & alignment.sure) + len(links & alignment.possible) for links, alignment in pairs)
+    return AlignmentError(1 - n_agreed / sum(len(links) + len(alignment.sure) for links, alignment in pairs), len(pairs))
 
 
-def _parse(path: Path, number: int, line: str) -> Gold:
+def _parse(path: Path, number: int, line: str) -> ReferenceAlignment:
     sure, possible = set(), set()
     for word in line.split():
         if not (link := _LINK.fullmatch(word)):
             raise DataError(
-                f"{path}, line {number}: {word!r} is no link; write source-target, such as 0-0, or 0?0 if it is possible"
+                f"{path}, line {number}: {word!r} is not a link; write source-target, for example 0-0, or 0?0 if it is possible"
             )
         pair = int(link[1]), int(link[3])
         possible.add(pair)
         if link[2] == "-":
             sure.add(pair)
-    return Gold(frozenset(sure), frozenset(possible))
+    return ReferenceAlignment(frozenset(sure), frozenset(possible))

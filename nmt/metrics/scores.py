@@ -12,7 +12,7 @@ SEED = 12345  # sacrebleu's own: its command line gives the same intervals
 
 
 @dataclass(frozen=True)
-class Score:
+class MetricScore:
     """One number about a whole set of translations.
 
     Attributes:
@@ -63,7 +63,7 @@ def score(
     lowercase: bool = False,
     bootstrap: int = 0,
     seed: int = SEED,
-) -> list[Score]:
+) -> list[MetricScore]:
     """The corpus scores of detokenised `hypotheses`, in the order of `metrics`.
 
     Args:
@@ -77,7 +77,7 @@ def score(
     Raises:
         DataError: an unknown metric, nothing to score, or counts of sentences that differ.
     """
-    names = [known_name(name) for name in metrics]
+    names = [canonical_name(name) for name in metrics]
     _check_counts(hypotheses, references)
     scores = []
     for name in names:
@@ -94,7 +94,7 @@ def score_tokenized(
     lowercase: bool = False,
     bootstrap: int = 0,
     seed: int = SEED,
-) -> Score:
+) -> MetricScore:
     """BLEU of texts whose words are parted by spaces already: comparable with nothing but other scores of the same tokens.
 
     Args:
@@ -110,7 +110,7 @@ def score_tokenized(
     return replace(found, signature=f"{found.signature}|words:{words.replace('|', ',')}")
 
 
-def score_sentences(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[float]:
+def sentence_chrf(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[float]:
     """The chrF of each sentence: of the metrics here, the one that is of use for a single sentence."""
     metric = build_metric("chrF")
     return [float(metric.sentence_score(one, list(its)).score) for one, *its in zip(hypotheses, *references, strict=True)]
@@ -122,7 +122,7 @@ def build_metric(name: str, *, lowercase: bool = False) -> Any:
     return getattr(_metrics(), recipe.class_name)(**recipe.options, **(recipe.lowercase if lowercase else {}))
 
 
-def known_name(name: str) -> str:
+def canonical_name(name: str) -> str:
     """The metric as `METRICS` has it. Raises: DataError if it is unknown."""
     for known in METRICS:
         if name.casefold() == known.casefold():
@@ -130,7 +130,7 @@ def known_name(name: str) -> str:
     raise DataError(f"{name}: no such metric; known: {', '.join(METRICS)}")
 
 
-def format_table(scores: Sequence[Score]) -> str:
+def format_table(scores: Sequence[MetricScore]) -> str:
     """The scores as lines for the screen, with a heading; the column of intervals only if there are any."""
     intervals = ["" if one.interval is None else f"[{one.interval[0]:.2f}, {one.interval[1]:.2f}]" for one in scores]
     columns = [
@@ -157,13 +157,13 @@ def _metrics() -> Any:
 
 def _score_one(
     name: str, metric: Any, hypotheses: Sequence[str], references: Sequence[Sequence[str]], *, bootstrap: int, seed: int
-) -> Score:
+) -> MetricScore:
     counted = count(metric, hypotheses, references)
     interval = None
     if bootstrap > 1:
         interval = _interval(counted.resample(bootstrap, seed))
         metric.n_bootstrap, metric.seed = bootstrap, seed
-    return Score(name, counted.score, str(metric.get_signature()), interval)
+    return MetricScore(name, counted.score, str(metric.get_signature()), interval)
 
 
 def _interval(values: Sequence[Any]) -> tuple[float, float]:

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.metrics.resampling import Statistics, count
-from nmt.metrics.scores import METRICS, SEED, build_metric, known_name, score_sentences
+from nmt.metrics.scores import METRICS, SEED, build_metric, canonical_name, sentence_chrf
 from nmt.metrics.table import Table
 
 TRIALS, RESAMPLES = 10_000, 1000  # sacrebleu's own
@@ -82,7 +82,7 @@ def compare(
         DataError: an unknown metric.
     """
     found = []
-    for name in map(known_name, metrics):
+    for name in map(canonical_name, metrics):
         metric = build_metric(name, lowercase=lowercase)
         one, two = (count(metric, outputs, references) for outputs in (hypotheses, other))
         least = _least_p(name, hypotheses, other, references)
@@ -99,7 +99,7 @@ def changes(hypotheses: Sequence[str], other: Sequence[str], references: Sequenc
     different = [i for i, (one, two) in enumerate(zip(hypotheses, other, strict=True)) if one != two]
     streams = [[stream[i] for i in different] for stream in references]
     ours, theirs = (
-        (score_sentences([texts[i] for i in different], streams) for texts in (hypotheses, other)) if different else ([], [])
+        (sentence_chrf([texts[i] for i in different], streams) for texts in (hypotheses, other)) if different else ([], [])
     )
     found = [Change(i, one - two) for i, one, two in zip(different, ours, theirs, strict=True)]
     gained = sorted((change for change in found if change.gain > 0), key=lambda change: -change.gain)

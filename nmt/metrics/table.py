@@ -26,11 +26,11 @@ class Table:
     digits: int = 1
     formats: Mapping[str, str] = field(default_factory=dict)
 
-    def shown(self) -> list[tuple[str, ...]]:
+    def formatted_rows(self) -> list[tuple[str, ...]]:
         """The rows as they are read."""
         return [tuple(self._show(cell, column) for cell, column in zip(row, self.columns, strict=True)) for row in self.rows]
 
-    def are_numbers(self) -> list[bool]:
+    def numeric_columns(self) -> list[bool]:
         """Of each column, whether it has numbers, which stand to the right."""
         return [not isinstance(cell, str) for cell in self.rows[0]] if self.rows else [False] * len(self.columns)
 
@@ -41,12 +41,12 @@ class Table:
 
     def to_text(self) -> str:
         """For the screen: words to the left, numbers to the right."""
-        shown = [self.columns, *self.shown()]
+        shown = [self.columns, *self.formatted_rows()]
         widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
         lines = [
             "  ".join(
                 f"{cell:>{width}}" if is_number else f"{cell:<{width}}"
-                for cell, width, is_number in zip(row, widths, self.are_numbers(), strict=True)
+                for cell, width, is_number in zip(row, widths, self.numeric_columns(), strict=True)
             ).rstrip()
             for row in shown
         ]

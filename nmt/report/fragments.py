@@ -5,14 +5,14 @@ from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
-from nmt.metrics.scores import Score
+from nmt.metrics.scores import MetricScore
 from nmt.metrics.table import Table
 
 SHORT = 12  # rows; a longer table may go over two pages, and its values, which are long too, over two lines
 ROLES = ("source", "reference", "output", "other")
 
 
-def scores_fragment(scores: Sequence[Score]) -> str:
+def scores_fragment(scores: Sequence[MetricScore]) -> str:
     """Scores with their intervals; the signatures, which are long, each below its score."""
     rows = []
     for score in scores:
@@ -28,8 +28,8 @@ def scores_fragment(scores: Sequence[Score]) -> str:
 def table_fragment(table: Table) -> str:
     """Its heading stands above it elsewhere."""
     heads, *rows = (
-        "<tr>" + "".join(_cell(tag, cell, number) for cell, number in zip(row, table.are_numbers(), strict=True))
-        for tag, row in [("th", table.columns), *(("td", row) for row in table.shown())]
+        "<tr>" + "".join(_cell(tag, cell, number) for cell, number in zip(row, table.numeric_columns(), strict=True))
+        for tag, row in [("th", table.columns), *(("td", row) for row in table.formatted_rows())]
     )
     note = f"<p>{escape(table.note)}</p>\n" if table.note else ""
     return note + _table(heads, rows, "short" if len(rows) <= SHORT else "values")

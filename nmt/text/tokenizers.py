@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from nmt.config.schema import TokenizerConfig
 from nmt.errors import DataError
-from nmt.text import cleaning
+from nmt.text.normalization import normalize
 
 Side = Literal["src", "tgt"]
 
@@ -214,9 +214,9 @@ def _train(texts: Iterable[str], config: TokenizerConfig, size: int) -> bytes:
 
 
 def _normalize(text: str, lowercase: bool) -> str:
-    text = cleaning.normalize(text)
+    text = normalize(text)
     # Lower-casing may take letters apart, hence the second time.
-    return cleaning.normalize(text.lower()) if lowercase else text
+    return normalize(text.lower()) if lowercase else text
 
 
 def _one_line(text: str) -> str:

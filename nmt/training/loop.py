@@ -13,7 +13,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from nmt.config.load import Config
 from nmt.config.schema import LearningRateConfig
-from nmt.data.batching import Batch, deal, plan_batches, read_batches
+from nmt.data.batching import Batch, plan_batches, read_batches, shard
 from nmt.data.corpus import Corpus
 from nmt.errors import TrainingError
 from nmt.model.seq2seq import Seq2Seq
@@ -219,7 +219,7 @@ def _halve(shares: Sequence[Batch]) -> list[Batch]:
         raise TrainingError(
             f"out of memory with a single pair of {sizes}; lower data.cleaning.max_characters, or the model's sizes"
         )
-    return [half for share in shares for half in share.halves()]
+    return [half for share in shares for half in share.split_in_half()]
 
 
 @dataclass(frozen=True)
@@ -245,10 +245,10 @@ def _tasks(corpus: Corpus, config: Config, progress: Progress, team: Team, devic
     n_shares, mine = team.size * training.accumulate, team.rank * training.accumulate
     lengths = corpus.src.lengths, corpus.tgt.lengths
     for epoch in range(progress.epoch, training.epochs):
-        plan = plan_batches(*lengths, training.batch, seed=config.seed, epoch=epoch, shares=n_shares)
+        plan = plan_batches(*lengths, training.batch, seed=config.seed, epoch=epoch, n_shards=n_shares)
         for batch in range(first, len(plan)):
             step += 1
-            shares = [share for share in deal(plan[batch], n_shares)[mine : mine + training.accumulate] if len(share)]
+            shares = [share for share in shard(plan[batch], n_shares)[mine : mine + training.accumulate] if len(share)]
             batches = [share.to(device) for share in read_batches(corpus, shares)]
             yield _Task(step, epoch, batch, len(plan), plan[batch], batches)
         first = 0

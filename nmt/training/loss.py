@@ -34,7 +34,7 @@ def batch_loss(
         gold: [B, T], on the CPU, False where the decoder is fed its own output; see `Seq2Seq.forward`.
     """
     decoded = model(batch.src, batch.src_lengths, batch.tgt_in, gold)
-    vectors, targets = decoded.vectors.flatten(0, 1)[batch.real], batch.tgt_out.flatten()[batch.real]
+    vectors, targets = decoded.vectors.flatten(0, 1)[batch.token_positions], batch.tgt_out.flatten()[batch.token_positions]
     objective, likelihood = model.output.loss(vectors, targets, label_smoothing)
     if coverage_weight:
         objective = objective + coverage_weight * coverage_loss(decoded.attention, batch.tgt_mask)

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from torch import nn
 
 from nmt.config.load import Config
-from nmt.data.batching import deal, plan_batches, read_batches
+from nmt.data.batching import plan_batches, read_batches, shard
 from nmt.data.corpus import Corpus
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.checkpoint import Progress
@@ -124,7 +124,7 @@ def run_nmt(config: Config, corpus: Corpus, meter: Meter, epoch: int) -> Work:
     work = Work()
     measured = islice(_updates(corpus, config, epoch), WARM_UP, WARM_UP + meter.updates)
     for step, indices in enumerate(measured, WARM_UP + 1):
-        for number, share in enumerate(deal(indices, config.training.accumulate)):
+        for number, share in enumerate(shard(indices, config.training.accumulate)):
             if len(share):
                 work = work.plus(corpus, share, partial(computed, sampled=_count_sampled(corpus, config, share, step, number)))
     return work
@@ -147,7 +147,7 @@ def _updates(corpus: Corpus, config: Config, epoch: int) -> Iterator[NDArray[np.
             config.training.batch,
             seed=config.seed,
             epoch=current,
-            shares=config.training.accumulate,
+            n_shards=config.training.accumulate,
         )
 
 

@@ -13,7 +13,7 @@ import pytest
 import nmt as package
 from nmt.commands import evaluate
 from nmt.data.corpus import read_lines
-from nmt.data.test_set import read_split
+from nmt.data.evaluation_set import read_split
 from nmt.evaluation import system
 from nmt.evaluation.results import Evaluation
 from nmt.metrics.scores import METRICS

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.config.schema import BatchConfig
-from nmt.data.batching import build_batch, deal, pad_sources, plan_batches
+from nmt.data.batching import build_batch, pad_sources, plan_batches, shard
 from nmt.text.vocabulary import EOS, PAD, SOS
 
 lengths = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1, max_size=200)
@@ -20,7 +20,7 @@ def plan(pairs: list[tuple[int, int]], config: BatchConfig, **options: int) -> l
 @given(lengths, st.integers(1, 16), st.sampled_from(["sentences", "tokens"]), st.integers(1, 3))
 def test_every_pair_is_in_one_share_of_one_batch(pairs: list[tuple[int, int]], size: int, unit: str, shares: int) -> None:
     config = BatchConfig.model_validate({"size": size, "unit": unit})
-    dealt = [deal(np.array(batch), shares) for batch in plan(pairs, config, shares=shares)]
+    dealt = [shard(np.array(batch), shares) for batch in plan(pairs, config, n_shards=shares)]
     assert sorted(index for batch in dealt for share in batch for index in share.tolist()) == list(range(len(pairs)))
     assert all(max(map(len, batch)) - min(map(len, batch)) <= 1 for batch in dealt)
 
@@ -28,7 +28,7 @@ def test_every_pair_is_in_one_share_of_one_batch(pairs: list[tuple[int, int]], s
 @given(lengths, st.integers(1, 16), st.integers(1, 4))
 def test_shares_are_those_of_a_batch_so_many_times_as_large(pairs: list[tuple[int, int]], size: int, shares: int) -> None:
     """So n processes, or n passes, update with what one would with n times the batch."""
-    assert plan(pairs, BatchConfig(size=size), shares=shares) == plan(pairs, BatchConfig(size=size * shares))
+    assert plan(pairs, BatchConfig(size=size), n_shards=shares) == plan(pairs, BatchConfig(size=size * shares))
 
 
 @given(lengths, st.integers(1, 60))

@@ -10,12 +10,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.config.schema import CleaningConfig, SourceConfig
-from nmt.data import reading
+from nmt.data import filtering, reading
 from nmt.data.reading import Pairs, clean_rows, read_pairs
 from nmt.data.sources import open_source
 from nmt.data.workers import Workers, start_workers
 from nmt.errors import DataError
-from nmt.text import cleaning
+from nmt.text import normalization
 
 RULES = CleaningConfig(max_characters=40, max_length_ratio=3)
 
@@ -54,7 +54,7 @@ def test_pairs_are_cleaned_and_every_repair_is_counted(read: Reader) -> None:
     pairs = read("Hi.\tHallo!\n  Run! \tLauf\u200b!\nOh\u00a0no\tScho\u0308n\n".encode())
     assert all_of(pairs) == [("Hi.", "Hallo!"), ("Run!", "Lauf!"), ("Oh no", "Schön")]
     assert list(pairs.stream(np.array([0, 2]))) == [("Hi.", "Hallo!"), ("Oh no", "Schön")]
-    expected = {cleaning.WHITE_SPACE: 2, cleaning.CONTROL_CHARACTERS: 1, cleaning.UNICODE_NFC: 1}
+    expected = {normalization.WHITE_SPACE: 2, normalization.CONTROL_CHARACTERS: 1, normalization.UNICODE_NFC: 1}
     assert pairs.tally.repaired == Counter(expected)
 
 
@@ -63,15 +63,15 @@ def test_every_row_that_is_dropped_is_counted_under_its_reason(read: Reader) -> 
     pairs = read(b"\n".join(rows) + b"\n")
     assert pairs.tally.dropped == Counter(
         {
-            cleaning.TOO_FEW_COLUMNS: 2,
-            cleaning.UNDECODABLE: 1,
-            cleaning.EMPTY_SOURCE: 1,
-            cleaning.EMPTY_TARGET: 1,
-            cleaning.TOO_LONG: 1,
-            cleaning.LENGTH_RATIO: 1,
+            filtering.TOO_FEW_COLUMNS: 2,
+            filtering.UNDECODABLE: 1,
+            filtering.EMPTY_SOURCE: 1,
+            filtering.EMPTY_TARGET: 1,
+            filtering.TOO_LONG: 1,
+            filtering.LENGTH_RATIO: 1,
         }
     )
-    assert pairs.tally.lines == {cleaning.TOO_FEW_COLUMNS: [2, 8], cleaning.UNDECODABLE: [3]}
+    assert pairs.tally.lines == {filtering.TOO_FEW_COLUMNS: [2, 8], filtering.UNDECODABLE: [3]}
     assert pairs.tally.read == len(rows) == len(pairs) + pairs.tally.dropped.total()
 
 
@@ -89,8 +89,8 @@ def test_nothing_is_dropped_silently(rows: list[bytes]) -> None:
 def test_line_numbers_are_right_across_chunks_and_only_the_first_are_listed(read: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "CHUNK", 3)
     pairs = read(b"Hi.\tHallo!\nbad\n" * 20)
-    assert pairs.tally.lines == {cleaning.TOO_FEW_COLUMNS: list(range(2, 22, 2))}
-    assert pairs.tally.dropped[cleaning.TOO_FEW_COLUMNS] == 20
+    assert pairs.tally.lines == {filtering.TOO_FEW_COLUMNS: list(range(2, 22, 2))}
+    assert pairs.tally.dropped[filtering.TOO_FEW_COLUMNS] == 20
     assert sum(read.steps) == 40
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from nmt.commands import prepare
 from nmt.data.corpus import read_lines
-from nmt.data.test_set import Aligned
+from nmt.data.evaluation_set import EvaluationSet
 from nmt.evaluation import system
 from nmt.evaluation.analysis import look_for
 from tests import toy
@@ -20,7 +20,7 @@ def test_unknown_words_are_no_word_and_prove_nothing(tmp_path: Path) -> None:
     prepare.run(config, prepared, progress=False)
     one = system.load([make_run(tmp_path / "run", prepared, config, 1)])
     sources, references = (read_lines(prepared, "test", side) for side in ("src", "tgt"))
-    seen = look_for(Aligned("test split", sources, [references]), one, [prepared])
+    seen = look_for(EvaluationSet("test split", sources, [references]), one, [prepared])
     assert any(seen.near)
     assert not any(seen.exact)
     assert "the" in seen.src_counts

@@ -4,10 +4,10 @@ import pytest
 
 from nmt.errors import ConfigError
 from nmt.evaluation.gate import Gate
-from nmt.metrics.scores import Score
+from nmt.metrics.scores import MetricScore
 from nmt.metrics.significance import Difference
 
-SCORES = [Score("BLEU", 31.42, ""), Score("chrF", 55.5, ""), Score("TER", 48.25, "")]
+SCORES = [MetricScore("BLEU", 31.42, ""), MetricScore("chrF", 55.5, ""), MetricScore("TER", 48.25, "")]
 
 
 def test_what_is_asked_for_and_met() -> None:
@@ -25,7 +25,7 @@ def test_each_fault_is_a_phrase() -> None:
 @pytest.mark.parametrize("metric", ["BLEU", "TER"])
 def test_a_limit_or_a_score_that_is_no_number_is_not_met(metric: str) -> None:
     assert Gate({metric: float("nan")}).faults(SCORES)
-    assert Gate({metric: 1}).faults([Score(metric, float("nan"), "")])
+    assert Gate({metric: 1}).faults([MetricScore(metric, float("nan"), "")])
 
 
 def test_worse_than_another_in_the_first_metric() -> None:

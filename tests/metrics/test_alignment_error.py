@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import DataError
-from nmt.metrics.alignment_error import Gold, alignment_error, check_links, read_gold
+from nmt.metrics.alignment_error import ReferenceAlignment, alignment_error, check_links, read_reference_alignments
 
 
 def write(folder: Path, text: str) -> Path:
@@ -15,38 +15,41 @@ def write(folder: Path, text: str) -> Path:
 
 
 def test_sure_and_possible_links(tmp_path: Path) -> None:
-    first, second = read_gold(write(tmp_path, "0-0 1?2\n\n"), 2)
-    assert first == Gold(frozenset({(0, 0)}), frozenset({(0, 0), (1, 2)}))
-    assert second == Gold(frozenset(), frozenset())
+    first, second = read_reference_alignments(write(tmp_path, "0-0 1?2\n\n"), 2)
+    assert first == ReferenceAlignment(frozenset({(0, 0)}), frozenset({(0, 0), (1, 2)}))
+    assert second == ReferenceAlignment(frozenset(), frozenset())
 
 
 def test_the_rate_by_hand() -> None:
-    gold = [Gold(frozenset({(0, 0), (1, 1)}), frozenset({(0, 0), (1, 1), (2, 1)})), Gold(frozenset(), frozenset())]
-    found = [frozenset({(0, 0), (2, 1), (3, 3)}), frozenset({(0, 0)})]
-    # A & S = 1, A & P = 2, |A| = 3, |S| = 2; the second sentence has no links by hand, and does not count.
-    result = alignment_error(found, gold)
+    reference = [
+        ReferenceAlignment(frozenset({(0, 0), (1, 1)}), frozenset({(0, 0), (1, 1), (2, 1)})),
+        ReferenceAlignment(frozenset(), frozenset()),
+    ]
+    predicted = [frozenset({(0, 0), (2, 1), (3, 3)}), frozenset({(0, 0)})]
+    # A & S = 1, A & P = 2, |A| = 3, |S| = 2; the second sentence has no reference links and does not count.
+    result = alignment_error(predicted, reference)
     assert result.rate == pytest.approx(1 - 3 / 5)
     assert result.sentences == 1
-    assert alignment_error([gold[0].sure, frozenset()], gold).rate == 0
-    assert alignment_error([frozenset({(5, 5)}), frozenset()], gold).rate == 1
-    with pytest.raises(DataError, match="looks at no word"):
-        alignment_error([frozenset(), frozenset()], gold)
+    assert alignment_error([reference[0].sure, frozenset()], reference).rate == 0
+    assert alignment_error([frozenset({(5, 5)}), frozenset()], reference).rate == 1
+    with pytest.raises(DataError, match="attends to no word"):
+        alignment_error([frozenset(), frozenset()], reference)
 
 
 def test_links_go_to_words_that_are_there() -> None:
-    gold = [Gold(frozenset({(0, 0)}), frozenset({(0, 0), (1, 2)}))]
-    check_links(gold, ["a b"], ["c d e"])
-    text = "line 1: a link to a word that is not there; the source has 2 and the reference 2 words, counted from 0"
+    reference = [ReferenceAlignment(frozenset({(0, 0)}), frozenset({(0, 0), (1, 2)}))]
+    check_links(reference, ["a b"], ["c d e"])
+    text = "line 1: a link goes to a missing word; the source has 2 words and the reference 2, counted from 0"
     with pytest.raises(DataError, match=text):
-        check_links(gold, ["a b"], ["c d"])
+        check_links(reference, ["a b"], ["c d"])
 
 
 def test_what_is_no_alignment(tmp_path: Path) -> None:
     with pytest.raises(
-        DataError, match=r"gold\.txt, line 2: '1:2' is no link; write source-target, such as 0-0, or 0\?0 if it is "
+        DataError, match=r"gold\.txt, line 2: '1:2' is not a link; write source-target, for example 0-0, or 0\?0 if it is "
     ):
-        read_gold(write(tmp_path, "0-0\n1:2\n"), 2)
+        read_reference_alignments(write(tmp_path, "0-0\n1:2\n"), 2)
     with pytest.raises(DataError, match=r"gold\.txt has 2 lines, but there are 3 sentences to align$"):
-        read_gold(write(tmp_path, "0-0\n1-2\n"), 3)
-    with pytest.raises(DataError, match="not one link by hand"):
-        alignment_error([frozenset()], [Gold(frozenset(), frozenset())])
+        read_reference_alignments(write(tmp_path, "0-0\n1-2\n"), 3)
+    with pytest.raises(DataError, match="the reference alignments have no links"):
+        alignment_error([frozenset()], [ReferenceAlignment(frozenset(), frozenset())])

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from nmt.errors import DataError
-from nmt.metrics.scores import METRICS, SEED, Score, format_table, score
+from nmt.metrics.scores import METRICS, SEED, MetricScore, format_table, score
 
 REFERENCES = [
     "Der alte Mann sieht den kleinen Hund nicht.",
@@ -65,7 +65,7 @@ def by_command_line(folder: Path, references: list[list[str]], *options: str) ->
     return printed if isinstance(printed, list) else [printed]
 
 
-def assert_equal_to_the_last_digit(ours: list[Score], theirs: list[dict[str, Any]]) -> None:
+def assert_equal_to_the_last_digit(ours: list[MetricScore], theirs: list[dict[str, Any]]) -> None:
     assert len(ours) == len(theirs)
     for one, other in zip(ours, theirs, strict=True):
         assert f"{one.value:.10f}" == f"{other['score']:.10f}"
@@ -170,7 +170,7 @@ def test_nothing_to_score() -> None:
 
 
 def test_table() -> None:
-    scores = [Score("BLEU", 31.4159, "nrefs:1", (30.6, 32.2)), Score("chrF", 5, "nrefs:1|case:mixed")]
+    scores = [MetricScore("BLEU", 31.4159, "nrefs:1", (30.6, 32.2)), MetricScore("chrF", 5, "nrefs:1|case:mixed")]
     assert format_table(scores).splitlines() == [
         "metric  score  95 % interval   signature",
         "BLEU    31.42  [30.60, 32.20]  nrefs:1",
@@ -180,7 +180,7 @@ def test_table() -> None:
 
 
 def test_to_dict_is_json() -> None:
-    one = Score("BLEU", 31.42, "nrefs:1", (30.6, 32.2))
+    one = MetricScore("BLEU", 31.42, "nrefs:1", (30.6, 32.2))
     assert json.loads(json.dumps(one.to_dict())) == {
         "metric": "BLEU",
         "score": 31.42,

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nmt.config.schema import TokenizerConfig, TokenizerKind
 from nmt.errors import DataError
-from nmt.text import cleaning
+from nmt.text.normalization import normalize
 from nmt.text.tokenizers import (
     JOINER,
     SPACE,
@@ -107,7 +107,7 @@ def test_subwords_and_characters_carry_a_mark_for_the_space(tokenizers: dict[tup
 
 def test_lower_casing_is_part_of_normalizing(tokenizers: dict[tuple[str, bool], Tokenizer]) -> None:
     for kind in KINDS:
-        assert tokenizers[kind, True].normalize("  ÄPFEL İ\u200b") == cleaning.normalize("äpfel i\u0307")
+        assert tokenizers[kind, True].normalize("  ÄPFEL İ\u200b") == normalize("äpfel i\u0307")
         assert tokenizers[kind, False].normalize("  ÄPFEL ") == "ÄPFEL"
 
 

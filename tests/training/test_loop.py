@@ -13,7 +13,7 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from nmt.config.load import Config
 from nmt.config.schema import DecodingConfig, OptimizerName
-from nmt.data.batching import Batch, build_batch, deal, read_batches
+from nmt.data.batching import Batch, build_batch, read_batches, shard
 from nmt.data.corpus import Corpus, Sequences
 from nmt.decoding.translator import search_batch
 from nmt.errors import TrainingError
@@ -190,7 +190,7 @@ def test_an_update_does_not_depend_on_the_number_of_shares(shares: int) -> None:
     corpus, _ = make_corpus(25, seed=4)
     pairs = np.arange(25)
     results = []
-    for parts in ([pairs], deal(pairs, shares)):
+    for parts in ([pairs], shard(pairs, shares)):
         model = make_model(config).double()
         optimizer = build_optimizer(model, config.training)
         outcome = train_step(model, optimizer, list(read_batches(corpus, parts)), 1, config, 0.01)

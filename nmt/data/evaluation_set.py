@@ -10,7 +10,7 @@ from nmt.errors import DataError
 
 
 @dataclass(frozen=True)
-class Aligned:
+class EvaluationSet:
     """Sentences to score on.
 
     Attributes:
@@ -33,9 +33,9 @@ class Aligned:
         return len(self.references[0])
 
 
-def read_split(prepared: Path, split: str) -> Aligned:
+def read_split(prepared: Path, split: str) -> EvaluationSet:
     """Dev or test of prepared data. Raises: DataError if it is missing or damaged."""
-    return Aligned(f"{split} split", read_lines(prepared, split, "src"), [read_lines(prepared, split, "tgt")])
+    return EvaluationSet(f"{split} split", read_lines(prepared, split, "src"), [read_lines(prepared, split, "tgt")])
 
 
 def read_files(first: Path, references: Sequence[Path], columns: int = 1) -> tuple[list[str], list[list[str]]]:

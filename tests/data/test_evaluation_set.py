@@ -1,10 +1,10 @@
-"""nmt.data.test_set: what goes line by line, and what does not."""
+"""nmt.data.evaluation_set: what goes line by line, and what does not."""
 
 from pathlib import Path
 
 import pytest
 
-from nmt.data.test_set import Aligned, read_files, read_text
+from nmt.data.evaluation_set import EvaluationSet, read_files, read_text
 from nmt.errors import DataError
 
 
@@ -58,8 +58,8 @@ def test_not_text(tmp_path: Path) -> None:
 
 def test_the_digest_knows_every_text_and_its_place() -> None:
     digests = {
-        Aligned("", *texts).digest
+        EvaluationSet("", *texts).digest
         for texts in ((["a"], [["b"]]), (None, [["b"]]), (["b"], [["a"]]), (["a"], [["b"], ["b"]]), (["a"], [["b", ""]]))
     }
     assert len(digests) == 5
-    assert Aligned("one", ["a"], [["b"]]).digest == Aligned("other", ["a"], [["b"]]).digest
+    assert EvaluationSet("one", ["a"], [["b"]]).digest == EvaluationSet("other", ["a"], [["b"]]).digest
