@@ -2,7 +2,7 @@
 
     python scripts/comment_configs.py [FILE...]
 
-The descriptions are those of `nmt/sections.py`. Keys, their order, values and lines of comment alone stay as the author wrote them.
+The descriptions are those in `nmt/config/schema.py`. Keys, their order, values and comment-only lines stay unchanged.
 """
 
 import sys

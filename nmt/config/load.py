@@ -36,14 +36,14 @@ ConfigT = TypeVar("ConfigT", bound="Config")
 
 
 class Config(Section):
-    name: str = Field(..., pattern=NAME_PATTERN, description="names the prepared folder and the run")
-    seed: int = Field(1, ge=0, description="initial weights, batch order, dropout and teacher forcing follow from it")
-    data: DataConfig = Field(DataConfig(), description="the sentence pairs")
-    tokenizer: TokenizerConfig = Field(TokenizerConfig(), description="text to tokens and back, without loss")
-    vocabulary: VocabularyConfig = Field(VocabularyConfig(), description="tokens to ids")
-    model: ModelConfig = Field(ModelConfig(), description="encoder, attention, decoder")
-    training: TrainingConfig = Field(TrainingConfig(), description="how the model learns")
-    decoding: DecodingConfig = Field(DecodingConfig(), description="how it translates")
+    name: str = Field(..., pattern=NAME_PATTERN, description="names the prepared folder and the run folder")
+    seed: int = Field(1, ge=0, description="random seed of training: initial weights, batch order, dropout and teacher forcing")
+    data: DataConfig = Field(DataConfig(), description="sentence pairs and languages")
+    tokenizer: TokenizerConfig = Field(TokenizerConfig(), description="splits text into tokens")
+    vocabulary: VocabularyConfig = Field(VocabularyConfig(), description="maps tokens to ids")
+    model: ModelConfig = Field(ModelConfig(), description="the network: encoder, attention and decoder")
+    training: TrainingConfig = Field(TrainingConfig(), description="how to train the model")
+    decoding: DecodingConfig = Field(DecodingConfig(), description="how to translate")
 
     @property
     def prepared_folder(self) -> Path:

@@ -1,10 +1,11 @@
-"""The sections of the configuration: the only home of keys, types, bounds and defaults.
+"""The sections of the configuration: the only place for keys, types, bounds and defaults.
 
-Each field's description is the comment that stands beside its key in `configs/*.yaml`.
+The description of a field is also the comment beside its key in `configs/*.yaml` and in the config.yaml of every run.
 """
 
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -42,47 +43,62 @@ PATTERNS = {
 }
 
 
+def choices(names: Any) -> str:
+    """The values of a Literal or a tuple in words: "a, b or c"."""
+    values: Sequence[str] = get_args(names) or names
+    return f"{', '.join(values[:-1])} or {values[-1]}"
+
+
 class Section(BaseModel):
-    """A part of the configuration: frozen, and no key is accepted that it does not know."""
+    """A part of the configuration: frozen; unknown keys are errors."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class SourceConfig(Section):
     format: SourceFormat = Field(
-        "manythings", description="manythings: English first; tatoeba: id, text, id, text; tsv; lines: aligned files"
+        "manythings",
+        description="manythings (English first), tatoeba (id, text, id, text), tsv or lines (one file per language)",
     )
-    path: Path | None = Field(None, description="the file (plain, .gz or .zip); for lines use `files`")
-    url: str | None = Field(None, description="where to download the file when `path` is not given")
-    sha256: str | None = Field(None, description="refuse a file whose SHA-256 differs")
-    member: str | None = Field(None, description="which file inside a .zip; may be left out when only one can be meant")
+    path: Path | None = Field(None, description="file to read: plain text, .gz or .zip (not for lines: see `files`)")
+    url: str | None = Field(None, description="download the file from here if `path` is not given")
+    sha256: str | None = Field(None, description="expected SHA-256 of the file; an error if it differs")
+    member: str | None = Field(None, description="file inside a .zip; not needed if only one is possible")
     columns: dict[str, int | str] | None = Field(
-        None, description="language -> column, by number from 1 or by name in a header row"
+        None, description="column of each language: a number (from 1) or a name in the header row"
     )
-    files: dict[str, Path] | None = Field(None, description="language -> file, for lines")
+    files: dict[str, Path] | None = Field(None, description="lines: the file of each language")
 
 
 class SplitConfig(Section):
-    dev: int = Field(2000, ge=1, description="pairs to validate on")
-    test: int = Field(2000, ge=1, description="pairs to score at the end")
-    seed: int = Field(1, description="another seed, another split")
+    dev: int = Field(2000, ge=1, description="pairs in the dev set")
+    test: int = Field(2000, ge=1, description="pairs in the test set")
+    seed: int = Field(1, description="random seed of the split")
 
 
 class CleaningConfig(Section):
-    max_characters: int = Field(500, ge=1, description="drop a pair with a longer side")
-    max_length_ratio: float = Field(4.0, ge=1, description="drop a pair if (longer + 10) / (shorter + 10) characters exceeds this")
+    max_characters: int = Field(500, ge=1, description="drop a pair if either side is longer, in characters")
+    max_length_ratio: float = Field(
+        4.0, ge=1, description="drop a pair if (longer + 10) / (shorter + 10), in characters, is larger"
+    )
 
 
 class DataConfig(Section):
-    direction: str = Field("en-de", pattern=DIRECTION_PATTERN, description="source-target, as language codes")
-    prepared: Path | None = Field(None, description="the prepared folder; data/prepared/<name> if not given")
-    source: SourceConfig = Field(SourceConfig(), description="where the pairs are read: all of them, or those to train on")
-    dev: SourceConfig | None = Field(None, description="a given dev set, used as it is (then test must be given too)")
-    test: SourceConfig | None = Field(None, description="a given test set, used as it is")
-    max_pairs: int | None = Field(None, ge=1, description="keep at most this many pairs of `source`, drawn by the split's seed")
-    split: SplitConfig = Field(SplitConfig(), description="sizes of the splits cut from `source` when none are given")
-    cleaning: CleaningConfig = Field(CleaningConfig(), description="which pairs are dropped; the report counts them by reason")
-    workers: int | None = Field(None, ge=1, description="processes that clean and tokenise; one per core, at most 8, if not given")
+    direction: str = Field("en-de", pattern=DIRECTION_PATTERN, description="source and target language codes, for example en-de")
+    prepared: Path | None = Field(None, description="folder of the prepared data; default: data/prepared/<name>")
+    source: SourceConfig = Field(
+        SourceConfig(), description="where the pairs come from (only the training pairs if `dev` and `test` are given)"
+    )
+    dev: SourceConfig | None = Field(None, description="a separate dev set, used unchanged (needs `test` too)")
+    test: SourceConfig | None = Field(None, description="a separate test set, used unchanged (needs `dev` too)")
+    max_pairs: int | None = Field(
+        None, ge=1, description="use at most this many pairs of `source`, chosen at random with split.seed"
+    )
+    split: SplitConfig = Field(SplitConfig(), description="how to split `source` if `dev` and `test` are not given")
+    cleaning: CleaningConfig = Field(
+        CleaningConfig(), description="filters for pairs; `nmt prepare` reports how many each one drops"
+    )
+    workers: int | None = Field(None, ge=1, description="processes for cleaning and tokenizing; default: one per core, at most 8")
 
     @property
     def src_language(self) -> str:
@@ -94,25 +110,27 @@ class DataConfig(Section):
 
 
 class TokenizerConfig(Section):
-    kind: TokenizerKind = Field("words", description="words (spaCy), bpe or unigram (sentencepiece), characters")
-    lowercase: bool = Field(False, description="lower-case both sides; the output will be lower-case too")
-    size: int = Field(8000, ge=16, description="pieces of a bpe or unigram model, per side (in all, if the vocabulary is joint)")
+    kind: TokenizerKind = Field("words", description="words (spaCy), bpe (SentencePiece), unigram (SentencePiece) or characters")
+    lowercase: bool = Field(False, description="lowercase both sides; translations are then lowercase too")
+    size: int = Field(8000, ge=16, description="bpe, unigram: number of subwords per language, or in total if vocabulary.joint")
 
 
 class VocabularyConfig(Section):
-    min_frequency: int = Field(1, ge=1, description="rarer tokens of the training data become <unk>")
-    max_size: int | None = Field(None, ge=5, description="keep only the most frequent tokens, the four special ones included")
-    joint: bool = Field(False, description="one vocabulary (and subword model) for both languages")
-    like: Path | None = Field(None, description="a run or prepared folder whose vocabularies and subword models are taken")
+    min_frequency: int = Field(1, ge=1, description="replace rarer tokens of the training data by <unk>")
+    max_size: int | None = Field(
+        None, ge=5, description="largest vocabulary per language, including 4 special tokens; default: no limit"
+    )
+    joint: bool = Field(False, description="share one vocabulary (and subword model) between both languages")
+    like: Path | None = Field(None, description="reuse the vocabularies and subword models of this run or prepared folder")
 
 
 class EncoderConfig(Section):
-    cell: Cell = Field("lstm", description="lstm, gru or elman")
-    hidden_size: int = Field(256, ge=1, description="units of one direction")
-    layers: int = Field(1, ge=1, description="stacked layers")
-    bidirectional: bool = Field(True, description="read from both ends; the two directions are concatenated")
-    residual: bool = Field(False, description="add what enters a layer to what leaves it, from the second layer on")
-    layer_norm: bool = Field(False, description="normalise what leaves each layer")
+    cell: Cell = Field("lstm", description=choices(Cell))
+    hidden_size: int = Field(256, ge=1, description="units per direction")
+    layers: int = Field(1, ge=1, description="number of stacked layers")
+    bidirectional: bool = Field(True, description="read in both directions and concatenate the two states")
+    residual: bool = Field(False, description="add each layer's input to its output, from the second layer on")
+    layer_norm: bool = Field(False, description="layer normalization of each layer's output")
 
     @property
     def output_size(self) -> int:
@@ -120,58 +138,64 @@ class EncoderConfig(Section):
 
 
 class AttentionConfig(Section):
-    score: ScoreName = Field("general", description="dot, general, concat, additive, concat_shared, linear or none")
-    size: int | None = Field(None, ge=1, description="inner size of concat, additive and concat_shared; the query's if not given")
-    scaled: bool = Field(False, description="divide dot and general by the square root of the query's size")
+    score: ScoreName = Field("general", description=f"{choices(ScoreName)} (no attention)")
+    size: int | None = Field(None, ge=1, description=f"{choices(SIZED_SCORES)}: hidden size; default: the query size")
+    scaled: bool = Field(False, description="dot, general: divide the score by the square root of the query size")
     kind: AttentionKind = Field(
-        "global", description="global; local_m, local_p: a window that moves on or is predicted; coverage: knows where it looked"
+        "global",
+        description="global, local_m (moving window), local_p (predicted window) or coverage (sees its past weights)",
     )
-    window: int | None = Field(None, ge=1, description="local_m, local_p: positions to either side of the centre; 10 if not given")
-    heads: int = Field(1, ge=1, description="attentions side by side, each in its own projection of queries and values")
+    window: int | None = Field(
+        None, ge=1, description="local_m, local_p: positions on each side of the window's center; default: 10"
+    )
+    heads: int = Field(1, ge=1, description="number of attention heads; each has its own projection of queries and values")
 
 
 class DecoderConfig(Section):
-    kind: DecoderKind = Field("luong", description="luong attends after the recurrent step, bahdanau before it")
-    cell: Cell = Field("lstm", description="lstm, gru or elman")
-    hidden_size: int = Field(256, ge=1, description="units")
-    layers: int = Field(1, ge=1, description="stacked layers")
-    residual: bool = Field(False, description="add what enters a layer to what leaves it, from the second layer on")
-    layer_norm: bool = Field(False, description="normalise what leaves each layer")
-    input_feeding: bool = Field(False, description="feed the attentional vector into the next step (luong only)")
-    readout: ReadoutName = Field("attentional", description="luong: attentional, concat; bahdanau: state, deep, maxout")
+    kind: DecoderKind = Field("luong", description="luong (attend after the recurrent step) or bahdanau (attend before it)")
+    cell: Cell = Field("lstm", description=choices(Cell))
+    hidden_size: int = Field(256, ge=1, description="number of units")
+    layers: int = Field(1, ge=1, description="number of stacked layers")
+    residual: bool = Field(False, description="add each layer's input to its output, from the second layer on")
+    layer_norm: bool = Field(False, description="layer normalization of each layer's output")
+    input_feeding: bool = Field(False, description="luong: feed the attentional vector into the next step")
+    readout: ReadoutName = Field(
+        "attentional",
+        description=f"layer before the output: {choices(LUONG_READOUTS)} for luong; {choices(BAHDANAU_READOUTS)} for bahdanau",
+    )
     readout_size: int | None = Field(
-        None, ge=1, description="size of the attentional, deep or maxout vector; the decoder's if not given"
+        None, ge=1, description="attentional, deep, maxout: size of the vector; default: decoder.hidden_size"
     )
 
 
 class ModelConfig(Section):
-    embedding_size: int = Field(256, ge=1, description="size of the word vectors")
-    encoder: EncoderConfig = Field(EncoderConfig(), description="reads the source")
-    attention: AttentionConfig = Field(AttentionConfig(), description="looks back at the source")
-    decoder: DecoderConfig = Field(DecoderConfig(), description="writes the target")
+    embedding_size: int = Field(256, ge=1, description="size of the word embeddings")
+    encoder: EncoderConfig = Field(EncoderConfig(), description="reads the source sentence")
+    attention: AttentionConfig = Field(AttentionConfig(), description="weights the source positions at each step")
+    decoder: DecoderConfig = Field(DecoderConfig(), description="writes the translation")
     bridge: BridgeName = Field(
         "dense",
-        description="the decoder's first state: copy, dense (tanh of a projection), backward (the backward state's) or zero",
+        description="first decoder state: copy, dense (tanh projection), backward (same, of the backward state) or zero",
     )
-    tie_embeddings: Tying = Field("none", description="one matrix for: none, target (input and output), all (the source too)")
-    output: OutputName = Field("softmax", description="softmax, or adaptive: faster for a large vocabulary")
+    tie_embeddings: Tying = Field(
+        "none", description="shared weights: none, target (input and output embeddings) or all (source embeddings too)"
+    )
+    output: OutputName = Field("softmax", description="softmax or adaptive (adaptive softmax: faster for large vocabularies)")
     cutoffs: list[int] | None = Field(
-        None, description="adaptive: where the clusters of rare words begin; a tenth and a third of them"
+        None, description="adaptive: first word id of each cluster of rare words; default: 1/10 and 1/3 of the vocabulary"
     )
-    src_vectors: Path | None = Field(
-        None, description="a text or .vec file (or .gz) of word vectors to start the source embedding from"
-    )
-    tgt_vectors: Path | None = Field(None, description="the same for the target embedding")
-    dropout: float = Field(0.2, ge=0, lt=1, description="on embeddings, between layers and before the output matrix")
-    variational_dropout: bool = Field(False, description="drop the same units at all positions of a sentence")
-    word_dropout: float = Field(0.0, ge=0, lt=1, description="share of words whose embedding is dropped as a whole")
+    src_vectors: Path | None = Field(None, description="file of pretrained source embeddings: text or .vec, also .gz")
+    tgt_vectors: Path | None = Field(None, description="file of pretrained target embeddings: text or .vec, also .gz")
+    dropout: float = Field(0.2, ge=0, lt=1, description="dropout rate on embeddings, between layers and before the output layer")
+    variational_dropout: bool = Field(False, description="use one dropout mask for all positions of a sentence")
+    word_dropout: float = Field(0.0, ge=0, lt=1, description="probability of dropping the whole embedding of a word")
 
 
 class BatchConfig(Section):
     size: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
-        64, description="in units; auto: as many tokens as are found to fit into the GPU's memory"
+        64, description="batch size in `unit`s, or auto (as many tokens as fit into GPU memory)"
     )
-    unit: Literal["sentences", "tokens"] = Field("sentences", description="sentences, or target tokens with their padding")
+    unit: Literal["sentences", "tokens"] = Field("sentences", description="sentences or tokens (target tokens, including padding)")
 
     @property
     def number(self) -> int:
@@ -182,90 +206,105 @@ class BatchConfig(Section):
 
 
 class TeacherForcingConfig(Section):
-    start: float = Field(1.0, ge=0, le=1, description="probability of feeding the reference rather than the model's own output")
-    end: float = Field(0.0, ge=0, le=1, description="where a schedule other than constant ends")
-    schedule: ForcingSchedule = Field("constant", description="constant, linear, exponential or inverse_sigmoid")
-    steps: int = Field(10_000, ge=1, description="steps from start to end")
-    per: Literal["sentence", "token"] = Field("token", description="draw once a sentence or once a token")
+    start: float = Field(
+        1.0, ge=0, le=1, description="probability of feeding the reference token instead of the model's own output"
+    )
+    end: float = Field(0.0, ge=0, le=1, description="final probability (not for constant)")
+    schedule: ForcingSchedule = Field("constant", description=f"path from `start` to `end`: {choices(ForcingSchedule)}")
+    steps: int = Field(10_000, ge=1, description="steps from `start` to `end`")
+    per: Literal["sentence", "token"] = Field("token", description="make the random choice once per sentence or token")
 
 
 class LearningRateConfig(Section):
-    peak: float = Field(1.0e-3, gt=0, description="the highest rate")
-    schedule: LearningRateSchedule = Field(
-        "constant", description="after warm-up: constant, inverse_sqrt, linear, cosine, step or plateau"
+    peak: float = Field(1.0e-3, gt=0, description="highest learning rate")
+    schedule: LearningRateSchedule = Field("constant", description=f"after warm-up: {choices(LearningRateSchedule)}")
+    warmup_steps: int = Field(0, ge=0, description="steps of linear warm-up to `peak`")
+    steps: int = Field(
+        10_000, ge=1, description="linear, cosine: steps until `floor`, warm-up included; step: steps between reductions"
     )
-    warmup_steps: int = Field(0, ge=0, description="steps of linear rise to the peak")
-    steps: int = Field(10_000, ge=1, description="linear, cosine: steps to the floor; step: steps between reductions")
-    factor: float = Field(0.5, gt=0, lt=1, description="step, plateau: by what the rate is multiplied")
-    patience: int = Field(2, ge=1, description="plateau: after so many validations without a better one")
-    floor: float = Field(0.0, ge=0, description="the lowest rate of linear, cosine, step and plateau")
+    factor: float = Field(0.5, gt=0, lt=1, description="step, plateau: multiply the learning rate by this at each reduction")
+    patience: int = Field(2, ge=1, description="plateau: reduce after this many validations without improvement")
+    floor: float = Field(0.0, ge=0, description="linear, cosine, step, plateau: lowest learning rate")
 
 
 class TrainingConfig(Section):
-    start_from: Path | None = Field(None, description="a run whose best weights are started with; prepare with vocabulary.like")
-    epochs: int = Field(20, ge=1, description="passes over the training data at most")
-    max_steps: int | None = Field(None, ge=1, description="updates at most")
-    max_minutes: float | None = Field(None, gt=0, description="minutes of training at most, validation included")
-    batch: BatchConfig = Field(BatchConfig(), description="sentences of like length are batched together")
-    accumulate: int = Field(1, ge=1, description="batches an update is made of, one after the other; for lack of memory")
-    optimizer: OptimizerName = Field("adamw", description="adamw, adam, sgd or adafactor")
-    learning_rate: LearningRateConfig = Field(LearningRateConfig(), description="of the optimizer")
-    weight_decay: float = Field(0.0, ge=0, description="of the optimizer; decoupled but for adam and sgd")
-    momentum: float = Field(0.0, ge=0, lt=1, description="of sgd")
-    clip_norm: float = Field(1.0, gt=0, description="rescale the gradient if its norm is larger")
-    max_skipped: int = Field(10, ge=1, description="stop after so many updates in a row whose loss or gradient was not finite")
-    moving_average: float = Field(0.0, ge=0, lt=1, description="translate with an exponential moving average of the weights; 0.999")
-    label_smoothing: float = Field(0.0, ge=0, lt=1, description="probability mass spread over the vocabulary")
-    coverage_loss: float = Field(0.0, ge=0, description="weight of the penalty on looking where was looked already")
-    teacher_forcing: TeacherForcingConfig = Field(TeacherForcingConfig(), description="what the decoder is fed in training")
-    validate_every: int | None = Field(None, ge=1, description="steps between validations; once an epoch if not given")
-    validation_pairs: int = Field(2000, ge=1, description="dev pairs that are translated for BLEU; the loss is over all")
-    metric: Metric = Field("bleu", description="what the best checkpoint is best in: bleu, chrf or loss")
-    keep_best: int = Field(1, ge=1, description="best checkpoints that are kept")
-    keep_last: int = Field(1, ge=1, description="last checkpoints that are kept")
+    start_from: Path | None = Field(
+        None, description="initialize from the best checkpoint of this run (prepare the data with vocabulary.like)"
+    )
+    epochs: int = Field(20, ge=1, description="maximum number of passes over the training data")
+    max_steps: int | None = Field(None, ge=1, description="maximum number of updates; default: no limit")
+    max_minutes: float | None = Field(
+        None, gt=0, description="maximum training time in minutes, including validation; default: no limit"
+    )
+    batch: BatchConfig = Field(BatchConfig(), description="mini-batches; sentences of similar length are grouped")
+    accumulate: int = Field(1, ge=1, description="batches per update (gradient accumulation, to save memory)")
+    optimizer: OptimizerName = Field("adamw", description=choices(OptimizerName))
+    learning_rate: LearningRateConfig = Field(LearningRateConfig(), description="learning rate and its schedule")
+    weight_decay: float = Field(0.0, ge=0, description="decoupled for adamw and adafactor, L2 for adam and sgd; 0: none")
+    momentum: float = Field(0.0, ge=0, lt=1, description="momentum of sgd; 0: none")
+    clip_norm: float = Field(1.0, gt=0, description="clip the gradient to this norm")
+    max_skipped: int = Field(
+        10, ge=1, description="stop after this many updates in a row with a loss or gradient that is not finite"
+    )
+    moving_average: float = Field(
+        0.0, ge=0, lt=1, description="decay of a moving average of the weights, used to translate, for example 0.999; 0: none"
+    )
+    label_smoothing: float = Field(0.0, ge=0, lt=1, description="probability mass spread over the vocabulary; 0: none")
+    coverage_loss: float = Field(
+        0.0, ge=0, description="weight of the coverage loss, which penalizes repeated attention (See 2017)"
+    )
+    teacher_forcing: TeacherForcingConfig = Field(
+        TeacherForcingConfig(), description="when to feed the decoder the reference in training"
+    )
+    validate_every: int | None = Field(None, ge=1, description="steps between validations; default: once per epoch")
+    validation_pairs: int = Field(
+        2000, ge=1, description="dev pairs (the first ones) to translate for BLEU and chrF; the loss uses all"
+    )
+    metric: Metric = Field("bleu", description=f"choose the best checkpoint by {choices(Metric)}")
+    keep_best: int = Field(1, ge=1, description="number of best checkpoints to keep")
+    keep_last: int = Field(1, ge=1, description="number of last checkpoints to keep")
     average: Literal["none", "best", "last"] = Field(
-        "none", description="none, or average the kept best or last at the end, for use if better"
+        "none", description="which kept checkpoints to average at the end: none, best or last; the average is used if it is better"
     )
-    patience: int = Field(10, ge=1, description="stop after so many validations without a better one")
-    log_every: int = Field(50, ge=1, description="steps between lines of the journal")
-    precision: Literal["float32", "bfloat16"] = Field(
-        "float32", description="float32, or bfloat16 for matrix products and recurrences on a GPU"
-    )
-    threads: int | None = Field(None, ge=1, description="CPU threads; all cores if not given")
+    patience: int = Field(10, ge=1, description="early stopping: stop after this many validations without improvement")
+    log_every: int = Field(50, ge=1, description="steps between log entries")
+    precision: Literal["float32", "bfloat16"] = Field("float32", description="float32 or bfloat16 (mixed precision, on a GPU)")
+    threads: int | None = Field(None, ge=1, description="CPU threads; default: all cores")
 
 
 class DecodingConfig(Section):
-    method: DecodingMethod = Field("beam", description="beam: the likeliest; sampling: drawn at random")
-    beam: int = Field(5, ge=1, le=10_000, description="hypotheses kept; 1 is greedy")
+    method: DecodingMethod = Field("beam", description="beam (beam search) or sampling (random)")
+    beam: int = Field(5, ge=1, le=10_000, description="beam size; 1: greedy search")
     length_formula: LengthFormula = Field(
-        "power", description="what divides the log-probability: power: length ** length_penalty; wu: ((5 + length) / 6) ** it"
+        "power",
+        description="length normalization: power (length ** length_penalty) or wu (((5 + length) / 6) ** length_penalty)",
     )
-    length_penalty: float = Field(
-        1.0, ge=0, le=10, description="the exponent; 1 with power is the mean, 0 ranks by log-probability alone"
-    )
+    length_penalty: float = Field(1.0, ge=0, le=10, description="exponent of the length normalization; 0: none")
     coverage_penalty: float = Field(
-        0.0, ge=0, description="weight of the penalty on source tokens that were not looked at (Wu 2016)"
+        0.0, ge=0, description="weight of the coverage penalty for source tokens with little attention (Wu 2016)"
     )
-    min_length_ratio: float = Field(0.0, ge=0, description="do not end before this many times the source's tokens")
-    max_length_ratio: float = Field(2.0, gt=0, le=1000, description="stop at this many times the source's tokens, plus 10")
-    no_repeat_ngram: int | None = Field(None, ge=1, description="no sequence of so many tokens comes twice in a translation")
-    forbid_unknown: bool = Field(False, description="never write <unk>")
-    temperature: float = Field(1.0, ge=0.001, le=1000, description="sampling: below 1 the likely becomes likelier")
-    top_k: int | None = Field(None, ge=1, description="sampling: draw from so many of the likeliest tokens")
-    top_p: float = Field(1.0, gt=0, le=1, description="sampling: draw from the likeliest tokens that make up this probability")
-    seed: int = Field(1, ge=0, description="sampling: another seed, other draws; a sentence's follow from it and the seed alone")
-    batch: int = Field(64, ge=1, description="sentences translated together; fewer where they are long or the beam is wide")
-    max_source_tokens: int = Field(1000, ge=1, description="what is longer is cut there")
-    replace_unknown: bool = Field(True, description="write for <unk> what the source word looked at stands for; else <unk>")
+    min_length_ratio: float = Field(0.0, ge=0, description="minimum length of a translation, as a multiple of the source tokens")
+    max_length_ratio: float = Field(
+        2.0, gt=0, le=1000, description="maximum length of a translation, as a multiple of the source tokens, plus 10"
+    )
+    no_repeat_ngram: int | None = Field(None, ge=1, description="never repeat a sequence of this many tokens; default: no limit")
+    forbid_unknown: bool = Field(False, description="never produce <unk>")
+    temperature: float = Field(1.0, ge=0.001, le=1000, description="sampling: divide the logits by this; below 1 is less random")
+    top_k: int | None = Field(None, ge=1, description="sampling: choose among the k most probable tokens; default: all")
+    top_p: float = Field(1.0, gt=0, le=1, description="sampling: choose among the most probable tokens with this total probability")
+    seed: int = Field(1, ge=0, description="sampling: random seed; the result depends only on it and the sentence")
+    batch: int = Field(64, ge=1, description="maximum batch size in sentences; smaller for long sentences and wide beams")
+    max_source_tokens: int = Field(1000, ge=1, description="cut source sentences after this many tokens")
+    replace_unknown: bool = Field(True, description="replace <unk> by the most-attended source word, translated or copied")
     lexicon: bool = Field(
-        True, description="look that word up in the lexicon that `nmt lexicon` made, if it did, before copying it"
+        True, description="translate that word with the lexicon of `nmt lexicon`, if there is one, before copying it"
     )
     shortlist: int = Field(
         0,
         ge=0,
         le=50,
-        description="score only this many translations of each word of the batch, 50 at most, and frequent words; 0: all",
+        description="consider only this many translations of each source word (at most 50) and frequent words; 0: all",
     )
     precision: Precision = Field(
-        "float32", description="float32; or int8, products in 8-bit integers, on a CPU alone, rounded batch by batch"
+        "float32", description="float32 or int8 (8-bit matrix products, CPU only; results depend slightly on the batch)"
     )

@@ -36,7 +36,7 @@ def test_every_key_has_its_description_beside_it(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     wanted = comment(text)
     difference = "\n".join(
-        unified_diff(text.splitlines(), wanted.splitlines(), "as it is", "as nmt/sections.py has it", lineterm="", n=0)
+        unified_diff(text.splitlines(), wanted.splitlines(), "as it is", "as nmt/config/schema.py has it", lineterm="", n=0)
     )
     assert text == wanted, f"{path.name}: run scripts/comment_configs.py\n{difference}"
 

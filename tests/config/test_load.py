@@ -93,9 +93,10 @@ def test_every_section_is_strict_and_every_key_described(section: type[BaseModel
 
 @pytest.mark.parametrize("section", SECTIONS, ids=lambda section: section.__name__)
 def test_descriptions_name_every_choice(section: type[BaseModel]) -> None:
-    for key, field in section.model_fields.items():
-        if get_origin(field.annotation) is Literal and key not in ("per", "metric"):
-            assert [choice for choice in get_args(field.annotation) if choice not in (field.description or "")] == []
+    for field in section.model_fields.values():
+        for kind in (field.annotation, *get_args(field.annotation)):
+            if get_origin(kind) is Literal:
+                assert [choice for choice in get_args(kind) if choice not in (field.description or "")] == []
 
 
 # Faults of single keys
@@ -562,7 +563,7 @@ def test_dump_describes_every_key_in_one_column() -> None:
     lines = [line for line in dump(MINIMAL).splitlines() if line]
     assert len({line.index("  # ") for line in lines}) == 1
     (score,) = (line for line in lines if line.lstrip().startswith("score:"))
-    assert score.split("  # ")[1] == "dot, general, concat, additive, concat_shared, linear or none"
+    assert score.split("  # ")[1] == "dot, general, concat, additive, concat_shared, linear or none (no attention)"
     assert dump(MINIMAL).count("\n\n") == 6  # between the sections
 
 
@@ -638,23 +639,23 @@ AFTER = """\
 # The head # stays
 # as it is.
 
-name: test                   # names the prepared folder and the run
-data:                        # the sentence pairs
-  direction: "en-de"         # source-target, as language codes
+name: test                   # names the prepared folder and the run folder
+data:                        # sentence pairs and languages
+  direction: "en-de"         # source and target language codes, for example en-de
   # A line of its own stays.
-  source:                    # where the pairs are read: all of them, or those to train on
-    path: 'x # y.zip'        # the file (plain, .gz or .zip); for lines use `files`
-    columns: {en: 1, de: 2}  # language -> column, by number from 1 or by name in a header row
-  dev:                       # a given dev set, used as it is (then test must be given too)
-    format: lines            # manythings: English first; tatoeba: id, text, id, text; tsv; lines: aligned files
-    files:                   # language -> file, for lines
+  source:                    # where the pairs come from (only the training pairs if `dev` and `test` are given)
+    path: 'x # y.zip'        # file to read: plain text, .gz or .zip (not for lines: see `files`)
+    columns: {en: 1, de: 2}  # column of each language: a number (from 1) or a name in the header row
+  dev:                       # a separate dev set, used unchanged (needs `test` too)
+    format: lines            # manythings (English first), tatoeba (id, text, id, text), tsv or lines (one file per language)
+    files:                   # lines: the file of each language
       en: a  # no key of the configuration
       de: b
-  test: {format: lines, files: {en: a, de: b}}  # a given test set, used as it is
+  test: {format: lines, files: {en: a, de: b}}  # a separate test set, used unchanged (needs `dev` too)
 
-training:                    # how the model learns
-    learning_rate:           # of the optimizer
-        peak: 1e-3           # the highest rate
+training:                    # how to train the model
+    learning_rate:           # learning rate and its schedule
+        peak: 1e-3           # highest learning rate
 """
 
 
