@@ -226,7 +226,7 @@ def average(
     from nmt.commands import average as command
     from nmt.model.device import pick_device
 
-    print(command.run(run, which=kept.value, place=pick_device(device.value)))
+    print(command.run(run, kept=kept.value, device=pick_device(device.value)))
 
 
 @app.command(help="Learn a lexicon from a run's attention over its training data, for unknown words and decoding.shortlist.")

@@ -11,14 +11,14 @@ from nmt.run.checkpoint import mean_weights
 from nmt.run.journal import Journal
 from nmt.training.validation import METRICS, Validator
 
-Which = Literal["best", "last"]
+Pointer = Literal["best", "last"]
 
 
-def run(folder: Path | None = None, *, which: Which = "best", place: torch.device) -> str:
+def run(folder: Path | None = None, *, kept: Pointer = "best", device: torch.device) -> str:
     """Average the best or the last checkpoints of a run (default: that trained last); what came of it, in a line.
 
     Args:
-        place: where the dev set is translated.
+        device: where the dev set is translated.
 
     Raises:
         CheckpointError: there is no run, fewer than two checkpoints are kept, one cannot be read, or the average not be written.
@@ -27,18 +27,18 @@ def run(folder: Path | None = None, *, which: Which = "best", place: torch.devic
     folder = runs.find(folder)
     config = runs.load_config(folder)
     checkpoints = runs.open_checkpoints(folder, config)
-    kept = [one for one in checkpoints.kept(which) if one.checkpoint.startswith("step-")]
-    if len(kept) < 2:
-        number = "no checkpoint is" if not kept else "one checkpoint is"
-        raise CheckpointError(f"{folder}: {number} kept as {which}; train with training.keep_{which} of 2 or more to average")
+    members = [checkpoint for checkpoint in checkpoints.kept(kept) if not checkpoint.is_average]
+    if len(members) < 2:
+        number = "no checkpoint is" if not members else "one checkpoint is"
+        raise CheckpointError(f"{folder}: {number} kept as {kept}; train with training.keep_{kept} of 2 or more to average")
     runs.check_data(folder, config.prepared_folder)
     model = runs.build_model(folder, config)
-    mean_weights([checkpoints.folder / one.checkpoint for one in kept], model)
-    result = Validator(model.to(place).eval(), config, folder).validate()
-    step, members = checkpoints.kept("last")[0].step, sorted(one.step for one in kept)
-    Journal(folder / runs.JOURNAL).write("average", step, members=members, **result.figures)
+    mean_weights([checkpoints.folder / member.checkpoint for member in members], model)
+    result = Validator(model.to(device).eval(), config, folder).validate()
+    step, member_steps = checkpoints.kept("last")[0].step, sorted(member.step for member in members)
+    Journal(folder / runs.JOURNAL).write("average", step, members=member_steps, **result.figures)
     checkpoints.add_average(step, model, METRICS[config.training.metric](result))
-    used = checkpoints.kept("best")[0].checkpoint.startswith("average-")
+    used = checkpoints.kept("best")[0].is_average
     figures = f"dev loss {result.loss:.3f}  BLEU {result.bleu:.2f}  chrF {result.chrf:.2f}"
     verdict = "better than each of them: used from now on" if used else "no better than the best of them, which stays in use"
-    return f"average of steps {', '.join(map(str, members))}  {figures}: {verdict}"
+    return f"average of steps {', '.join(map(str, member_steps))}  {figures}: {verdict}"

@@ -17,7 +17,7 @@ from nmt.data.corpus import Corpus
 from nmt.model.device import pick_device
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run import folder as runs
-from nmt.training import batch_size as capacity
+from nmt.training import batch_size
 from nmt.training.loop import train_step
 from nmt.training.optimizers import build_optimizer
 from nmt.training.schedules import forcing_ratio, learning_rate
@@ -37,11 +37,11 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
     corpus = Corpus.load(config.prepared_folder, "train")
     if config.training.threads:
         torch.set_num_threads(config.training.threads)
-    place, found = pick_device(device), list[str]()
+    torch_device, found = pick_device(device), list[str]()
     if config.training.batch.size == "auto":
-        size = _try_sizes(config, corpus, place)
-        config, found = capacity.with_size(config, size.size), [str(size)]
-    model = runs.build_model(config.prepared_folder, config).to(place)
+        size = _try_sizes(config, corpus, torch_device)
+        config, found = batch_size.with_size(config, size.size), [str(size)]
+    model = runs.build_model(config.prepared_folder, config).to(torch_device)
     plan = plan_batches(
         corpus.src.lengths,
         corpus.tgt.lengths,
@@ -63,13 +63,13 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
     )
 
 
-def _try_sizes(config: Config, corpus: Corpus, place: torch.device) -> capacity.Capacity:
+def _try_sizes(config: Config, corpus: Corpus, device: torch.device) -> batch_size.BatchSizeResult:
     """With a model of its own, whose memory does not count."""
-    capacity.check_device(place)
-    model = runs.build_model(config.prepared_folder, config).to(place)
-    found = capacity.measure(model, build_optimizer(model, config.training), corpus, config)
-    if place.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(place)
+    batch_size.check_device(device)
+    model = runs.build_model(config.prepared_folder, config).to(device)
+    found = batch_size.measure(model, build_optimizer(model, config.training), corpus, config)
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
     return found
 
 

@@ -25,14 +25,14 @@ from nmt.run import folder as runs
 from nmt.run.checkpoint import Checkpoints, Interval, Progress, load_optimizer, load_weights, read_progress
 from nmt.run.journal import Journal
 from nmt.text.tokenizers import Side
-from nmt.training import batch_size as capacity
-from nmt.training.batch_size import Capacity
-from nmt.training.console import Screen
-from nmt.training.distributed import Team, join, own_device
+from nmt.training import batch_size
+from nmt.training.batch_size import BatchSizeResult
+from nmt.training.console import Console
+from nmt.training.distributed import World, init_distributed, local_gpu
 from nmt.training.fine_tuning import Origin, load_origin, start_with
 from nmt.training.loop import Hooks, Update, fit
 from nmt.training.optimizers import build_optimizer
-from nmt.training.tensorboard import Board
+from nmt.training.tensorboard import TensorBoardWriter
 from nmt.training.validation import METRICS, Validator
 from nmt.training.vector_files import Vectors
 from nmt.training.word_vectors import coverage, load_vectors_of, set_rows
@@ -64,57 +64,57 @@ def run(
         CheckpointError: the run to start from, or to go on with, cannot be read.
         TrainingError: interrupted (a checkpoint is written), too many losses were not finite, or another process has failed.
     """
-    place = own_device(pick_device(device))
-    if config.training.precision == "bfloat16" and place.type != "cuda":
-        raise ConfigError(f"training.precision: bfloat16 needs a GPU, and this trains on {place.type}; set float32")
+    torch_device = local_gpu(pick_device(device))
+    if config.training.precision == "bfloat16" and torch_device.type != "cuda":
+        raise ConfigError(f"training.precision: bfloat16 needs a GPU, and this trains on {torch_device.type}; set float32")
     if config.training.threads:
         torch.set_num_threads(config.training.threads)
-    with join(place) as team:
-        return _run(config, folder or config.run_folder, place, team, resume=resume, quiet=quiet)
+    with init_distributed(torch_device) as world:
+        return _run(config, folder or config.run_folder, torch_device, world, resume=resume, quiet=quiet)
 
 
-def _run(config: Config, folder: Path, place: torch.device, team: Team, *, resume: bool, quiet: bool) -> Progress:
+def _run(config: Config, folder: Path, device: torch.device, world: World, *, resume: bool, quiet: bool) -> Progress:
     runs.check_prepared(config)
     corpus = Corpus.load(config.prepared_folder, "train")
-    with _sole_training(folder) if team.is_first else nullcontext():
-        if team.is_first and runs.holds_run(folder) and not resume:
+    with _sole_training(folder) if world.is_first else nullcontext():
+        if world.is_first and runs.holds_run(folder) and not resume:
             raise ConfigError(f"{folder}: holds a run already; go on with --resume, or train elsewhere with -o")
-        config, found = _settle_batches(config, folder, corpus, place, team)
-        checkpoint, beginning = _open_folder(folder, config) if team.is_first else (None, None)
-        checkpoint = team.share(checkpoint)
-        model = _build_model(config).to(place)
+        config, found = _settle_batches(config, folder, corpus, device, world)
+        checkpoint, beginning = _open_folder(folder, config) if world.is_first else (None, None)
+        checkpoint = world.broadcast(checkpoint)
+        model = _build_model(config).to(device)
         averaged = _build_average(model, config)
         optimizer = build_optimizer(model, config.training)
-        progress, screen = Progress(), Screen(folder, config, quiet or not team.is_first)
+        progress, console = Progress(), Console(folder, config, quiet or not world.is_first)
         if checkpoint is not None:
             progress = read_progress(checkpoint)
             _load(checkpoint, model, optimizer, averaged)
         if checkpoint is not None and not _may_go_on(progress, config):
-            screen.say(f"{folder}: trained already, to step {progress.step} ({progress.finished or 'nothing is left to do'})")
+            console.info(f"{folder}: trained already, to step {progress.step} ({progress.finished or 'nothing is left to do'})")
             return progress
         progress = replace(progress, finished=None)
-        screen.begin(model, place, len(corpus), progress, team.size)
+        console.begin(model, device, len(corpus), progress, world.size)
         if found is not None:
-            screen.say(str(found))
+            console.info(str(found))
         if beginning is not None:
-            _begin_with(beginning, model, Journal(folder / runs.JOURNAL), screen)
-        team.copy_weights(model)
-        with stop_requested() as stopping, screen, ExitStack() as at_end:
+            _begin_with(beginning, model, Journal(folder / runs.JOURNAL), console)
+        world.copy_weights(model)
+        with stop_requested() as stopping, console, ExitStack() as at_end:
             hooks = _silent(stopping)
-            if team.is_first:
-                at_end.callback(_draw_curves, folder, config, screen)
-                board = at_end.enter_context(Board(folder / runs.TENSORBOARD, progress.step, screen.warn))
+            if world.is_first:
+                at_end.callback(_draw_curves, folder, config, console)
+                tensorboard = at_end.enter_context(TensorBoardWriter(folder / runs.TENSORBOARD, progress.step, console.warn))
                 saving = _Saving(runs.open_checkpoints(folder, config), model, optimizer, averaged)
-                hooks = _hooks(saving.shown, config, folder, progress.step, (screen, board), saving.save, stopping)
-            progress = fit(model, optimizer, corpus, config, progress, hooks, averaged=averaged, team=team)
+                hooks = _hooks(saving.shown, config, folder, progress.step, (console, tensorboard), saving.save, stopping)
+            progress = fit(model, optimizer, corpus, config, progress, hooks, averaged=averaged, world=world)
     if progress.finished is None:
         raise TrainingError(
             f"interrupted; step {progress.step} is saved in {folder}: the same command with --resume goes on from there"
         )
     which = config.training.average
-    if which != "none" and team.is_first and len(runs.open_checkpoints(folder, config).kept(which)) > 1:
-        screen.say(average.run(folder, which=which, place=place))
-    screen.end(progress)
+    if which != "none" and world.is_first and len(runs.open_checkpoints(folder, config).kept(which)) > 1:
+        console.info(average.run(folder, kept=which, device=device))
+    console.end(progress)
     return progress
 
 
@@ -143,34 +143,34 @@ def _hooks(
     config: Config,
     folder: Path,
     step: int,
-    watching: tuple[Screen, Board],
+    watching: tuple[Console, TensorBoardWriter],
     save: Callable[[Progress, float | None], None],
     stop: Callable[[], bool],
 ) -> Hooks:
-    """Journal, screen, TensorBoard, validation of the model that is `shown`, and checkpoints, as the loop calls them."""
-    screen, board = watching
+    """Journal, console, TensorBoard, validation of the model that is `shown`, and checkpoints, as the loop calls them."""
+    console, tensorboard = watching
     journal, validator = Journal(folder / runs.JOURNAL), Validator(shown, config, folder)
     journal.rewind(step)
 
     def log(update: Update, interval: Interval) -> None:
-        if summary := screen.update(update, interval):
+        if summary := console.update(update, interval):
             journal.write("train", update.step, **summary)
-            board.update(update.step, summary)
+            tensorboard.update(update.step, summary)
 
     def warn(step: int, line: str) -> None:
-        screen.warn(line)
+        console.warn(line)
         journal.write("warning", step, text=line)
 
     def validate(step: int) -> float:
-        with screen.paused():
+        with console.paused():
             begun = time.monotonic()
             result = validator.validate()
             seconds = time.monotonic() - begun
             samples = [asdict(sample) for sample in result.samples]
             journal.write("validation", step, **result.figures, seconds=seconds, samples=samples)
-            screen.validation(step, result, seconds)
-            board.validation(step, result)
-            _draw_curves(folder, config, screen)
+            console.validation(step, result, seconds)
+            tensorboard.validation(step, result)
+            _draw_curves(folder, config, console)
         return METRICS[config.training.metric](result)
 
     return Hooks(log, warn, validate, save, stop)
@@ -213,13 +213,13 @@ def _load(checkpoint: Path, model: Seq2Seq, optimizer: Optimizer, averaged: Aver
         averaged.n_averaged.fill_(1)  # any number but 0, which would begin anew
 
 
-def _draw_curves(folder: Path, config: Config, screen: Screen) -> None:
+def _draw_curves(folder: Path, config: Config, console: Console) -> None:
     """What the journal says, as a picture in the run folder; without it, training goes on."""
     try:
         events = Journal(folder / runs.JOURNAL).read()
         curves.draw(events, folder / runs.CURVES, title=folder.resolve().name, metric=config.training.metric)
     except (DataError, OSError) as error:
-        screen.warn(str(error))
+        console.warn(str(error))
 
 
 @contextmanager
@@ -242,8 +242,8 @@ class _Beginning:
 
 
 def _settle_batches(
-    config: Config, folder: Path, corpus: Corpus, place: torch.device, team: Team
-) -> tuple[Config, Capacity | None]:
+    config: Config, folder: Path, corpus: Corpus, device: torch.device, world: World
+) -> tuple[Config, BatchSizeResult | None]:
     """With a number for `training.batch.size: auto`: that of the run in `folder`, or what is found to fit, in all processes.
 
     Raises:
@@ -252,17 +252,17 @@ def _settle_batches(
     """
     if config.training.batch.size != "auto":
         return config, None
-    known = runs.load_config(folder).training.batch.size if team.is_first and runs.holds_run(folder) else "auto"
-    known = team.share(known)
+    known = runs.load_config(folder).training.batch.size if world.is_first and runs.holds_run(folder) else "auto"
+    known = world.broadcast(known)
     if known != "auto":
-        return capacity.with_size(config, known), None
-    capacity.check_device(place)
-    model = _build_model(config).to(place)
+        return batch_size.with_size(config, known), None
+    batch_size.check_device(device)
+    model = _build_model(config).to(device)
     averaged = _build_average(model, config)  # for the memory that it takes
-    found = capacity.measure(model, build_optimizer(model, config.training), corpus, config)
+    found = batch_size.measure(model, build_optimizer(model, config.training), corpus, config)
     del averaged
-    found = replace(found, size=team.least(found.size))
-    return capacity.with_size(config, found.size), found
+    found = replace(found, size=world.min_over_ranks(found.size))
+    return batch_size.with_size(config, found.size), found
 
 
 def _open_folder(folder: Path, config: Config) -> tuple[Path | None, _Beginning | None]:
@@ -293,7 +293,7 @@ def _open_folder(folder: Path, config: Config) -> tuple[Path | None, _Beginning 
     return checkpoint, beginning
 
 
-def _begin_with(beginning: _Beginning, model: Seq2Seq, journal: Journal, screen: Screen) -> None:
+def _begin_with(beginning: _Beginning, model: Seq2Seq, journal: Journal, console: Console) -> None:
     """Set what is not left to chance, on the screen and as the first lines of the journal."""
     journal.rewind(-1)  # an earlier training may have come to its end before its first checkpoint
     if beginning.origin is not None:
@@ -307,12 +307,12 @@ def _begin_with(beginning: _Beginning, model: Seq2Seq, journal: Journal, screen:
             parameters=reused.total,
             new=reused.new,
         )
-        screen.say(str(reused))
+        console.info(str(reused))
     for side, vectors in beginning.vectors.items():
         set_rows(model.src_embedding.weight if side == "src" else model.tgt_embedding.weight, vectors)
         figures = {"found": len(vectors.ids), "tokens": vectors.n_tokens, "running_share": vectors.running_share}
         journal.write("vectors", 0, side=side, path=str(vectors.path), **figures)
-        screen.say(coverage(side, vectors))
+        console.info(coverage(side, vectors))
 
 
 def _build_average(model: Seq2Seq, config: Config) -> AveragedModel | None:

@@ -70,12 +70,17 @@ class Progress:
 
 
 @dataclass(frozen=True)
-class Kept:
-    """A checkpoint that a pointer keeps. score: its validation's, higher being better; None if there was none."""
+class KeptCheckpoint:
+    """A checkpoint that `last.json` or `best.json` names. score: of its validation, higher is better; None if there was none."""
 
     checkpoint: str
     step: int
     score: float | None = None
+
+    @property
+    def is_average(self) -> bool:
+        """Whether it holds the mean of several checkpoints."""
+        return self.checkpoint.startswith("average-")
 
 
 class Checkpoints:
@@ -119,7 +124,7 @@ class Checkpoints:
                         save_model(model, str(folder / RAW_MODEL))
                     save_file(_optimizer_tensors(model, optimizer), folder / "optimizer.safetensors")
                     _write_json(folder / "progress.json", asdict(progress))
-            self._point(Kept(name, progress.step, score))
+            self._point(KeptCheckpoint(name, progress.step, score))
         except (OSError, SafetensorError) as error:
             raise self._failed(f"step {progress.step}", error) from None
         self.delete_unnamed()
@@ -135,7 +140,7 @@ class Checkpoints:
             shutil.rmtree(self.folder / name, ignore_errors=True)
             with _new_folder(self.folder / name) as folder:
                 save_model(model, str(folder / MODEL))
-            self._rank(Kept(name, step, score))
+            self._rank(KeptCheckpoint(name, step, score))
         except (OSError, SafetensorError) as error:
             raise self._failed("the average", error) from None
         self.delete_unnamed()
@@ -143,27 +148,27 @@ class Checkpoints:
     def _failed(self, what: str, error: Exception) -> CheckpointError:
         return CheckpointError(f"{self.folder}: {what} cannot be written ({error}); earlier checkpoints are intact")
 
-    def _point(self, new: Kept) -> None:
+    def _point(self, new: KeptCheckpoint) -> None:
         # `last` comes last: whoever resumes must find the best that its progress speaks of.
         if new.score is not None:
             self._rank(new)
         before = [kept for kept in self.kept("last") if kept.step < new.step]
         self._write("last", [new, *before][: self.keep_last])
 
-    def _rank(self, new: Kept) -> None:
+    def _rank(self, new: KeptCheckpoint) -> None:
         """Among those before it, for what a training that was cut short had saved later is not part of this one."""
         before = [kept for kept in self.kept("best") if kept.step <= new.step and kept.checkpoint != new.checkpoint]
         ranked = sorted([*before, new], key=lambda kept: (-(kept.score or 0.0), kept.step))
         self._write("best", ranked[: self.keep_best])
 
-    def _write(self, pointer: str, kept: Sequence[Kept]) -> None:
+    def _write(self, pointer: str, kept: Sequence[KeptCheckpoint]) -> None:
         first = kept[0]
         _write_json(
             self.folder / f"{pointer}.json",
             {"checkpoint": first.checkpoint, "step": first.step, "kept": [asdict(one) for one in kept]},
         )
 
-    def kept(self, pointer: str) -> list[Kept]:
+    def kept(self, pointer: str) -> list[KeptCheckpoint]:
         """What `last` or `best` keeps, the first being what it names; none where there is no checkpoint yet.
 
         Raises:
@@ -174,7 +179,9 @@ class Checkpoints:
             return []
         try:
             value = json.loads(path.read_text(encoding="utf-8"))
-            return [Kept(**one) for one in value.get("kept", [{"checkpoint": value["checkpoint"], "step": value["step"]}])]
+            return [
+                KeptCheckpoint(**one) for one in value.get("kept", [{"checkpoint": value["checkpoint"], "step": value["step"]}])
+            ]
         except (ValueError, KeyError, TypeError, AttributeError):
             raise CheckpointError(f"{path}: damaged; it should name a checkpoint beside it") from None
 

@@ -13,14 +13,14 @@ from nmt.data.batching import plan_batches, read_batches
 from nmt.data.corpus import Corpus
 from nmt.errors import ConfigError, TrainingError
 from nmt.model.seq2seq import Seq2Seq
-from nmt.training.loop import pass_over
+from nmt.training.loop import forward_backward
 
 MARGIN = 10  # one part in so many is left free: what is allocated and freed again leaves gaps, and the next update others
 EXACTNESS = 8  # the search ends when what may still be gained is less than one part in so many
 
 
 @dataclass(frozen=True)
-class Capacity:
+class BatchSizeResult:
     """What was found.
 
     Attributes:
@@ -55,7 +55,7 @@ def with_size(config: Config, size: int) -> Config:
     return config.model_copy(update={"training": config.training.model_copy(update={"batch": batch})})
 
 
-def measure(model: Seq2Seq, optimizer: Optimizer, corpus: Corpus, config: Config) -> Capacity:
+def measure(model: Seq2Seq, optimizer: Optimizer, corpus: Corpus, config: Config) -> BatchSizeResult:
     """The greatest size of batches whose every update fits into the GPU's memory, less a margin; the model is of no use afterwards.
 
     Sizes are doubled until the memory overflows, or one batch holds all pairs; then what lies between is halved.
@@ -84,7 +84,7 @@ def measure(model: Seq2Seq, optimizer: Optimizer, corpus: Corpus, config: Config
         if fitting and len(plan) == 1:
             break
         size = (fitting + overflowing) // 2 if overflowing else 2 * fitting
-    return Capacity(max(least, fitting - fitting // MARGIN), fitting, tried)
+    return BatchSizeResult(max(least, fitting - fitting // MARGIN), fitting, tried)
 
 
 def _dearest(corpus: Corpus, plan: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
@@ -106,7 +106,7 @@ def _fit(model: Seq2Seq, optimizer: Optimizer, corpus: Corpus, batches: Sequence
     fits = True
     try:
         for batch in read_batches(corpus, batches):
-            pass_over(model, optimizer, [batch], 1, config, 0)
+            forward_backward(model, optimizer, [batch], 1, config, 0)
             optimizer.step()
     except torch.OutOfMemoryError:
         fits = False

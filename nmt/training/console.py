@@ -58,7 +58,7 @@ class Validation:
         return {"loss": self.loss, "perplexity": self.perplexity, "bleu": self.bleu, "chrf": self.chrf}
 
 
-class Screen:
+class Console:
     """What is seen of a training, on stderr: a bar at a terminal, else a line at each interval."""
 
     def __init__(self, folder: Path, config: Config, quiet: bool) -> None:
@@ -74,7 +74,7 @@ class Screen:
         if self.bar is not None:
             self.bar.close()
 
-    def say(self, line: str) -> None:
+    def info(self, line: str) -> None:
         """One line, above the bar."""
         if not self.quiet:
             tqdm.write(line, file=sys.stderr)
@@ -96,9 +96,9 @@ class Screen:
         """Say what is trained on what."""
         n_parameters = sum(parameter.numel() for parameter in model.parameters())
         where = f"{device}, {torch.get_num_threads()} threads" + (f", in {processes} processes" if processes > 1 else "")
-        self.say(f"{self.folder}: {n_parameters:,} parameters, {n_pairs:,} pairs, on {where}")
+        self.info(f"{self.folder}: {n_parameters:,} parameters, {n_pairs:,} pairs, on {where}")
         if progress.step:
-            self.say(f"going on from step {progress.step}")
+            self.info(f"going on from step {progress.step}")
 
     def update(self, update: Update, interval: Interval) -> dict[str, Any]:
         """Show an update; at the end of an interval also returns what it was, for the journal."""
@@ -110,20 +110,20 @@ class Screen:
             return {}
         self.clock = _Clock()
         if not self.at_terminal:
-            self.say(f"step {update.step}  epoch {update.epoch + 1}  {_show(summary)}")
+            self.info(f"step {update.step}  epoch {update.epoch + 1}  {_show(summary)}")
         return summary
 
     def validation(self, step: int, result: Validation, seconds: float) -> None:
         """Show a validation, which took `seconds`, and one of its samples."""
         figures = f"dev loss {result.loss:.3f}  perplexity {result.perplexity:.2f}  BLEU {result.bleu:.2f}  chrF {result.chrf:.2f}"
-        self.say(f"step {step}  validation  {figures}  ({seconds:.0f} s)")
+        self.info(f"step {step}  validation  {figures}  ({seconds:.0f} s)")
         if result.samples:
-            self.say(indent(str(result.samples[len(result.samples) // 2]), "    "))
+            self.info(indent(str(result.samples[len(result.samples) // 2]), "    "))
 
     def end(self, progress: Progress) -> None:
         """Say how it ended, and what can be done now."""
-        self.say(f"done after {progress.step} steps and {progress.seconds / 60:.1f} minutes: {progress.finished}")
-        self.say(f'next: nmt evaluate {self.folder}    nmt translate --run {self.folder} "..."')
+        self.info(f"done after {progress.step} steps and {progress.seconds / 60:.1f} minutes: {progress.finished}")
+        self.info(f'next: nmt evaluate {self.folder}    nmt translate --run {self.folder} "..."')
 
     def _move_bar(self, update: Update, summary: dict[str, Any]) -> None:
         if self.bar is None or update.batch == 0:

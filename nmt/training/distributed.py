@@ -1,4 +1,4 @@
-"""Training in several processes, on one machine or more, as torchrun starts them; alone, a team of one.
+"""Training in several processes, on one machine or more, as torchrun starts them; alone, a world of one.
 
 The processes hold the same weights. Each computes the gradient of its share of a batch, the gradients are summed over all, and all
 make the same update. What is decided by a clock or written to disk is the first process's affair.
@@ -20,17 +20,17 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True)
-class Team:
+class World:
     """The processes of a training.
 
     Attributes:
         rank: this one's, from 0. size: how many there are.
-        talk: over which Python values go, never a GPU's.
+        gloo_group: over which Python values go, never a GPU's.
     """
 
     rank: int = 0
     size: int = 1
-    talk: Any = None
+    gloo_group: Any = None
 
     @property
     def is_first(self) -> bool:
@@ -62,7 +62,7 @@ class Team:
                 parameter.grad = torch.zeros_like(parameter)
         self.sum(parameter.grad for parameter in parameters if parameter.grad is not None)
 
-    def share(self, value: T) -> T:
+    def broadcast(self, value: T) -> T:
         """The first process's value, in all.
 
         Raises:
@@ -72,10 +72,10 @@ class Team:
             return value
         values = [value]
         with _others_may_fail():
-            dist.broadcast_object_list(values, src=0, group=self.talk)
+            dist.broadcast_object_list(values, src=0, group=self.gloo_group)
         return values[0]
 
-    def least(self, number: int) -> int:
+    def min_over_ranks(self, number: int) -> int:
         """The smallest of all processes' numbers.
 
         Raises:
@@ -84,7 +84,7 @@ class Team:
         numbers = [number] * self.size
         if self.size > 1:
             with _others_may_fail():
-                dist.all_gather_object(numbers, number, group=self.talk)
+                dist.all_gather_object(numbers, number, group=self.gloo_group)
         return min(numbers)
 
     def copy_weights(self, model: nn.Module) -> None:
@@ -98,31 +98,31 @@ class Team:
                 self.sum([parameter])
 
 
-ALONE = Team()
+SINGLE_PROCESS = World()
 
 
 @contextmanager
-def join(device: torch.device) -> Iterator[Team]:
-    """The team that torchrun has put this process into; alone where it was started otherwise.
+def init_distributed(device: torch.device) -> Iterator[World]:
+    """The world that torchrun has put this process into; alone where it was started otherwise.
 
     Raises:
         TrainingError: the processes cannot find each other.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
-        yield ALONE
+        yield SINGLE_PROCESS
         return
     try:
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
-        talk = dist.new_group(backend="gloo")
+        gloo_group = dist.new_group(backend="gloo")
     except (RuntimeError, ValueError) as error:
         raise TrainingError(f"the processes of this training cannot find each other ({_first_line(error)})") from None
     try:
-        yield Team(dist.get_rank(), dist.get_world_size(), talk)
+        yield World(dist.get_rank(), dist.get_world_size(), gloo_group)
     finally:
         dist.destroy_process_group()
 
 
-def own_device(device: torch.device) -> torch.device:
+def local_gpu(device: torch.device) -> torch.device:
     """The GPU of this process, where several on one machine train on one each; from now on the one that is meant by default.
 
     Raises:

@@ -18,9 +18,9 @@ from nmt.data.corpus import Corpus
 from nmt.errors import TrainingError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.checkpoint import Interval, Progress
-from nmt.training.distributed import ALONE, Team
+from nmt.training.distributed import SINGLE_PROCESS, World
 from nmt.training.loss import batch_loss, draw_gold
-from nmt.training.prefetch import ahead
+from nmt.training.prefetch import prefetch
 from nmt.training.schedules import forcing_ratio, learning_rate
 
 
@@ -85,7 +85,13 @@ class Hooks:
 
 
 def train_step(
-    model: Seq2Seq, optimizer: Optimizer, shares: Sequence[Batch], step: int, config: Config, rate: float, team: Team = ALONE
+    model: Seq2Seq,
+    optimizer: Optimizer,
+    micro_batches: Sequence[Batch],
+    step: int,
+    config: Config,
+    rate: float,
+    world: World = SINGLE_PROCESS,
 ) -> Outcome:
     """One update with learning rate `rate`, from this process's shares of a batch, one after the other.
 
@@ -95,7 +101,7 @@ def train_step(
     Raises:
         TrainingError: one sentence alone does not fit into the GPU's memory, or another process has failed.
     """
-    sums = _accumulate_gradients(model, optimizer, shares, step, config, team)
+    sums = _accumulate_gradients(model, optimizer, micro_batches, step, config, world)
     gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
     norm = torch.nn.utils.get_total_norm(gradients)
     objective, likelihood, n_tokens, total = torch.cat([sums, norm.to(sums).view(1)]).tolist()  # all that is waited for, at once
@@ -119,7 +125,7 @@ def fit(
     hooks: Hooks,
     *,
     averaged: AveragedModel | None = None,
-    team: Team = ALONE,
+    world: World = SINGLE_PROCESS,
 ) -> Progress:
     """Train from `progress` until an end is reached, or `hooks.stop` asks to stop.
 
@@ -137,29 +143,29 @@ def fit(
     training = config.training
     begun = time.monotonic() - progress.seconds
     model.train()
-    for task in ahead(_tasks(corpus, config, progress, team, model.device), model.device):
-        update = _update(model, optimizer, task, config, progress, team)
+    for planned in prefetch(planned_updates(corpus, config, progress, world, model.device), model.device):
+        update = _update(model, optimizer, planned, config, progress, world)
         if update.outcome.is_finite and averaged is not None:
             averaged.update_parameters(model)
         progress = _count(progress, update, training.max_skipped)
-        if team.is_first:
+        if world.is_first:
             if not update.outcome.is_finite:
-                hooks.warn(update.step, _describe_skipped(update, task.pairs))
+                hooks.warn(update.step, _describe_skipped(update, planned.pairs))
             hooks.log(update, progress.interval)
         if update.step % training.log_every == 0:
             progress = replace(progress, interval=Interval())
-        epoch, batch = (task.epoch + 1, 0) if task.is_last else (task.epoch, task.batch + 1)
-        seconds, stop = team.share((time.monotonic() - begun, hooks.stop()))  # by one clock
-        progress = replace(progress, step=task.step, epoch=epoch, batch=batch, seconds=seconds)
+        epoch, batch = (planned.epoch + 1, 0) if planned.is_last else (planned.epoch, planned.batch + 1)
+        seconds, stop = world.broadcast((time.monotonic() - begun, hooks.stop()))  # by one clock
+        progress = replace(progress, step=planned.step, epoch=epoch, batch=batch, seconds=seconds)
         end = _end(progress, config)
-        due = task.is_last if training.validate_every is None else task.step % training.validate_every == 0
+        due = planned.is_last if training.validate_every is None else planned.step % training.validate_every == 0
         score = None
         if due or end:
-            score = _validate(model if averaged is None else averaged, progress.step, hooks, team)
-            progress = _judge(progress, score, training.learning_rate)
+            score = _validate(model if averaged is None else averaged, progress.step, hooks, world)
+            progress = after_validation(progress, score, training.learning_rate)
             end = end or ("no better validation for a while" if progress.stale >= training.patience else None)
-            progress = replace(progress, seconds=team.share(time.monotonic() - begun), finished=end)
-        if (due or end or stop) and team.is_first:
+            progress = replace(progress, seconds=world.broadcast(time.monotonic() - begun), finished=end)
+        if (due or end or stop) and world.is_first:
             hooks.save(progress, score)
         if end or stop:
             return progress
@@ -175,27 +181,29 @@ def reseed(seed: int, step: int, share: int = 0) -> torch.Generator:
 
 
 def _accumulate_gradients(
-    model: Seq2Seq, optimizer: Optimizer, shares: Sequence[Batch], step: int, config: Config, team: Team
+    model: Seq2Seq, optimizer: Optimizer, micro_batches: Sequence[Batch], step: int, config: Config, world: World
 ) -> Tensor:
     """The gradient of the objective's sum over the tokens of all processes; [3] objective, likelihood and number of tokens."""
     while True:
         try:
-            sums = pass_over(model, optimizer, shares, step, config, team.rank * config.training.accumulate)
+            sums = forward_backward(model, optimizer, micro_batches, step, config, world.rank * config.training.accumulate)
             break
         except torch.OutOfMemoryError:
-            shares = _halve(shares)
+            micro_batches = _halve(micro_batches)
         torch.cuda.empty_cache()  # here, for within the handler the failed pass still holds its tensors
-    team.sum_gradients(model)
-    team.sum([sums])
+    world.sum_gradients(model)
+    world.sum([sums])
     return sums
 
 
-def pass_over(model: Seq2Seq, optimizer: Optimizer, shares: Sequence[Batch], step: int, config: Config, first: int) -> Tensor:
+def forward_backward(
+    model: Seq2Seq, optimizer: Optimizer, micro_batches: Sequence[Batch], step: int, config: Config, first: int
+) -> Tensor:
     """Forward and backward over each share, numbered from `first`; [3] sums of objective, likelihood and tokens, not waited for."""
     training = config.training
     optimizer.zero_grad()
     sums = torch.zeros(3, dtype=torch.float32 if model.device.type == "mps" else torch.float64, device=model.device)
-    for index, batch in enumerate(shares, first):
+    for index, batch in enumerate(micro_batches, first):
         generator = reseed(config.seed, step, index)
         gold = draw_gold(batch, forcing_ratio(step, training.teacher_forcing), training.teacher_forcing.per, generator)
         with torch.autocast(model.device.type, torch.bfloat16, enabled=training.precision == "bfloat16"):
@@ -211,19 +219,19 @@ def pass_over(model: Seq2Seq, optimizer: Optimizer, shares: Sequence[Batch], ste
     return sums
 
 
-def _halve(shares: Sequence[Batch]) -> list[Batch]:
+def _halve(micro_batches: Sequence[Batch]) -> list[Batch]:
     """Each share in two, for a memory that did not hold it. Raises: TrainingError if they are single sentences."""
-    if all(len(share) == 1 for share in shares):
-        longest = max(shares, key=lambda share: share.src.shape[1] + share.tgt_in.shape[1])
+    if all(len(batch) == 1 for batch in micro_batches):
+        longest = max(micro_batches, key=lambda batch: batch.src.shape[1] + batch.tgt_in.shape[1])
         sizes = f"{longest.src.shape[1]} source and {longest.tgt_in.shape[1]} target tokens"
         raise TrainingError(
             f"out of memory with a single pair of {sizes}; lower data.cleaning.max_characters, or the model's sizes"
         )
-    return [half for share in shares for half in share.split_in_half()]
+    return [half for batch in micro_batches for half in batch.split_in_half()]
 
 
 @dataclass(frozen=True)
-class _Task:
+class _PlannedUpdate:
     """What an update is made from: step, epoch and batch as in `Update`, the pairs of all processes, and this one's shares."""
 
     step: int
@@ -231,7 +239,7 @@ class _Task:
     batch: int
     n_batches: int
     pairs: NDArray[np.int64]
-    shares: list[Batch]
+    micro_batches: list[Batch]
 
     @property
     def is_last(self) -> bool:
@@ -239,26 +247,30 @@ class _Task:
         return self.batch + 1 == self.n_batches
 
 
-def _tasks(corpus: Corpus, config: Config, progress: Progress, team: Team, device: torch.device) -> Iterator[_Task]:
-    """Task after task, epoch after epoch, from where `progress` stands."""
+def planned_updates(
+    corpus: Corpus, config: Config, progress: Progress, world: World, device: torch.device
+) -> Iterator[_PlannedUpdate]:
+    """Update after update, epoch after epoch, from where `progress` stands."""
     training, step, first = config.training, progress.step, progress.batch
-    n_shares, mine = team.size * training.accumulate, team.rank * training.accumulate
+    n_micro_batches, mine = world.size * training.accumulate, world.rank * training.accumulate
     lengths = corpus.src.lengths, corpus.tgt.lengths
     for epoch in range(progress.epoch, training.epochs):
-        plan = plan_batches(*lengths, training.batch, seed=config.seed, epoch=epoch, n_shards=n_shares)
+        plan = plan_batches(*lengths, training.batch, seed=config.seed, epoch=epoch, n_shards=n_micro_batches)
         for batch in range(first, len(plan)):
             step += 1
-            shares = [share for share in shard(plan[batch], n_shares)[mine : mine + training.accumulate] if len(share)]
-            batches = [share.to(device) for share in read_batches(corpus, shares)]
-            yield _Task(step, epoch, batch, len(plan), plan[batch], batches)
+            shards = [pairs for pairs in shard(plan[batch], n_micro_batches)[mine : mine + training.accumulate] if len(pairs)]
+            micro_batches = [batch.to(device) for batch in read_batches(corpus, shards)]
+            yield _PlannedUpdate(step, epoch, batch, len(plan), plan[batch], micro_batches)
         first = 0
 
 
-def _update(model: Seq2Seq, optimizer: Optimizer, task: _Task, config: Config, progress: Progress, team: Team) -> Update:
-    rate = learning_rate(task.step, config.training.learning_rate, progress.reductions)
-    ratio = forcing_ratio(task.step, config.training.teacher_forcing)
-    outcome = train_step(model, optimizer, task.shares, task.step, config, rate, team)
-    return Update(task.step, task.epoch, task.batch, task.n_batches, rate, ratio, outcome)
+def _update(
+    model: Seq2Seq, optimizer: Optimizer, planned: _PlannedUpdate, config: Config, progress: Progress, world: World
+) -> Update:
+    rate = learning_rate(planned.step, config.training.learning_rate, progress.reductions)
+    ratio = forcing_ratio(planned.step, config.training.teacher_forcing)
+    outcome = train_step(model, optimizer, planned.micro_batches, planned.step, config, rate, world)
+    return Update(planned.step, planned.epoch, planned.batch, planned.n_batches, rate, ratio, outcome)
 
 
 def _describe_skipped(update: Update, pairs: NDArray[np.int64]) -> str:
@@ -294,14 +306,14 @@ def _end(progress: Progress, config: Config) -> str | None:
     return None
 
 
-def _validate(model: nn.Module, step: int, hooks: Hooks, team: Team) -> float:
+def _validate(model: nn.Module, step: int, hooks: Hooks, world: World) -> float:
     model.eval()
-    score = team.share(hooks.validate(step) if team.is_first else 0.0)
+    score = world.broadcast(hooks.validate(step) if world.is_first else 0.0)
     model.train()
     return score
 
 
-def _judge(progress: Progress, score: float, config: LearningRateConfig) -> Progress:
+def after_validation(progress: Progress, score: float, config: LearningRateConfig) -> Progress:
     """Progress after a validation: better, or another stale one, which may lower the learning rate."""
     if progress.best is None or score > progress.best:
         return replace(progress, best=score, stale=0)

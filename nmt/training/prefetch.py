@@ -9,7 +9,7 @@ import torch
 T = TypeVar("T")
 
 
-def ahead(items: Iterator[T], device: torch.device) -> Iterator[T]:
+def prefetch(items: Iterator[T], device: torch.device) -> Iterator[T]:
     """The same items; for a GPU each is made by a thread while the one before it is in use, its errors raised in its place.
 
     Copies that the thread asks for queue behind what is computed already: they take microseconds, and need no stream of their own.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
 
-class Board:
+class TensorBoardWriter:
     """Writes event files for TensorBoard; used as a context, at whose end they are closed, however it ends.
 
     Each call is in the file when it returns. A file that cannot be written ends no training: it is said once, and nothing more is
@@ -36,7 +36,7 @@ class Board:
         except OSError as error:
             self._give_up(error)
 
-    def __enter__(self) -> "Board":
+    def __enter__(self) -> "TensorBoardWriter":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:

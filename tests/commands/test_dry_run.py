@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 import yaml
 
-from nmt.commands import dry_run as forecast
-from nmt.commands import train
+from nmt.commands import dry_run, train
 from nmt.config.load import load
 from nmt.data.batching import plan_batches
 from nmt.data.corpus import Corpus
@@ -49,14 +48,14 @@ def test_the_forecast_of_an_epoch_is_near_its_sum(config: Path, monkeypatch: pyt
     """With updates that take as long as they have positions, whatever the clock says."""
     loaded = load(config)
 
-    def step(self: forecast._Stepper, pairs: np.ndarray) -> float:
-        return 1.0 + 0.25 * forecast._cost(self.corpus, pairs)
+    def step(self: dry_run._Stepper, pairs: np.ndarray) -> float:
+        return 1.0 + 0.25 * dry_run._cost(self.corpus, pairs)
 
-    monkeypatch.setattr(forecast._Stepper, "step", step)
+    monkeypatch.setattr(dry_run._Stepper, "step", step)
     corpus = Corpus.load(loaded.prepared_folder, "train")
     plan = plan_batches(corpus.src.lengths, corpus.tgt.lengths, loaded.training.batch, seed=1, epoch=0)
-    seconds, peak = forecast.measure(Seq2Seq(loaded.model, 60, 60), corpus, plan, loaded)
-    expected = sum(1.0 + 0.25 * forecast._cost(corpus, pairs) for pairs in plan)
+    seconds, peak = dry_run.measure(Seq2Seq(loaded.model, 60, 60), corpus, plan, loaded)
+    expected = sum(1.0 + 0.25 * dry_run._cost(corpus, pairs) for pairs in plan)
     assert seconds == pytest.approx(expected, rel=0.02)
     assert peak > 1e7
 
@@ -64,12 +63,12 @@ def test_the_forecast_of_an_epoch_is_near_its_sum(config: Path, monkeypatch: pyt
 def test_a_forecast_leaves_a_training_as_it_would_be(config: Path, tmp_path: Path) -> None:
     loaded = load(config, ["training.max_steps=3", "training.validation_pairs=5"])
     train.run(loaded, tmp_path / "one", device="cpu", quiet=True)
-    forecast.describe(loaded, device="cpu")
+    dry_run.describe(loaded, device="cpu")
     train.run(loaded, tmp_path / "two", device="cpu", quiet=True)
     one, two = ((tmp_path / run / "checkpoints/step-00000003/model.safetensors").read_bytes() for run in ("one", "two"))
     assert one == two
 
 
 def test_sparkline() -> None:
-    assert forecast.sparkline([0, 1, 2]) == "▁▅█"
-    assert forecast.sparkline([0, 0]) == "▁▁"
+    assert dry_run.sparkline([0, 1, 2]) == "▁▅█"
+    assert dry_run.sparkline([0, 0]) == "▁▁"

@@ -15,16 +15,14 @@ import torch
 from safetensors.torch import load_file
 from torch.optim import Optimizer
 
-from nmt.commands import dry_run as forecast
-from nmt.commands import prepare, train
+from nmt.commands import dry_run, prepare, train
 from nmt.config.load import Config, dump
 from nmt.data.batching import Batch, plan_batches
 from nmt.data.corpus import Corpus
 from nmt.errors import ConfigError, TrainingError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run import folder as runs
-from nmt.training import batch_size as capacity
-from nmt.training import loop
+from nmt.training import batch_size, loop
 from nmt.training.loss import Loss, batch_loss
 from nmt.training.optimizers import build_optimizer
 from tests import toy
@@ -50,20 +48,20 @@ def limit_memory(monkeypatch: pytest.MonkeyPatch, most: int) -> list[Batch]:
         return batch_loss(model, batch, **options)
 
     monkeypatch.setattr(loop, "batch_loss", limited)
-    monkeypatch.setattr(capacity, "check_device", lambda _: None)
+    monkeypatch.setattr(batch_size, "check_device", lambda _: None)
     return fitted
 
 
 def dearest(corpus: Corpus, config: Config, size: int) -> int:
     """Positions of the largest batch of an epoch, by a look at all."""
-    plan = plan_batches(corpus.src.lengths, corpus.tgt.lengths, capacity.with_size(config, size).training.batch, seed=7, epoch=3)
+    plan = plan_batches(corpus.src.lengths, corpus.tgt.lengths, batch_size.with_size(config, size).training.batch, seed=7, epoch=3)
     return max(len(pairs) * int(corpus.src.lengths[pairs].max() + corpus.tgt.lengths[pairs].max() + 2) for pairs in plan)
 
 
-def measure(n_pairs: int, config: Config) -> tuple[capacity.Capacity, Corpus]:
+def measure(n_pairs: int, config: Config) -> tuple[batch_size.BatchSizeResult, Corpus]:
     corpus, _ = make_corpus(n_pairs, seed=1, longest=20)
     model = make_model(config)
-    return capacity.measure(model, build_optimizer(model, config.training), corpus, config), corpus
+    return batch_size.measure(model, build_optimizer(model, config.training), corpus, config), corpus
 
 
 @pytest.mark.parametrize("most", [100, 777, 2500])
@@ -72,7 +70,7 @@ def test_the_greatest_size_is_found_whose_every_batch_fits(most: int, monkeypatc
     fitted = limit_memory(monkeypatch, most)
     found, corpus = measure(600, config)
     assert dearest(corpus, config, found.fitting) <= most
-    larger = range(found.fitting + 1, found.fitting + found.fitting // capacity.EXACTNESS + 2)
+    larger = range(found.fitting + 1, found.fitting + found.fitting // batch_size.EXACTNESS + 2)
     assert any(dearest(corpus, config, size) > most for size in larger)
     assert found.size == found.fitting - found.fitting // 10
     assert max(pairs * (src + tgt) for pairs, src, tgt in found.tried) == dearest(corpus, config, found.fitting)
@@ -132,7 +130,7 @@ def test_a_run_keeps_what_was_found_and_goes_on_with_it(
     train.run(prepared, tmp_path / "parts", device="cpu", resume=True)
     assert "auto is" not in capsys.readouterr().err
     assert runs.load_config(tmp_path / "parts").training.batch.number == size
-    train.run(capacity.with_size(prepared, size), tmp_path / "whole", device="cpu", quiet=True)
+    train.run(batch_size.with_size(prepared, size), tmp_path / "whole", device="cpu", quiet=True)
     one, other = (load_file(tmp_path / run / "checkpoints/step-00000006/model.safetensors") for run in ("parts", "whole"))
     assert one.keys() == other.keys()
     assert all(torch.equal(value, other[name]) for name, value in one.items())
@@ -142,9 +140,9 @@ def test_what_it_was_tried_with_is_gone_before_training_begins(
     prepared: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit_memory(monkeypatch, 1500)
-    measure, tensors = capacity.measure, list[weakref.ref[torch.Tensor]]()
+    measure, tensors = batch_size.measure, list[weakref.ref[torch.Tensor]]()
 
-    def watched(model: Seq2Seq, optimizer: Optimizer, corpus: Corpus, config: Config) -> capacity.Capacity:
+    def watched(model: Seq2Seq, optimizer: Optimizer, corpus: Corpus, config: Config) -> batch_size.BatchSizeResult:
         found = measure(model, optimizer, corpus, config)
         states = [state["exp_avg"] for state in optimizer.state.values()]
         tensors.extend(map(weakref.ref, [*model.parameters(), *states]))
@@ -155,7 +153,7 @@ def test_what_it_was_tried_with_is_gone_before_training_begins(
         return build(config)
 
     build, alive = train._build_model, list[int]()
-    monkeypatch.setattr(capacity, "measure", watched)
+    monkeypatch.setattr(batch_size, "measure", watched)
     monkeypatch.setattr(train, "_build_model", begun)
     gc.disable()
     try:
@@ -181,13 +179,13 @@ def test_on_a_cpu_it_is_refused_and_leaves_nothing(prepared: Config, tmp_path: P
     with pytest.raises(ConfigError, match=message):
         train.run(prepared, tmp_path / "run", device="cpu")
     with pytest.raises(ConfigError, match=message):
-        forecast.describe(prepared, device="cpu")
+        dry_run.describe(prepared, device="cpu")
     assert not (tmp_path / "run").exists()
 
 
 def test_a_forecast_is_made_with_what_is_found(prepared: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     limit_memory(monkeypatch, 1500)
-    text = forecast.describe(prepared, device="cpu")
+    text = dry_run.describe(prepared, device="cpu")
     assert "training.batch.size: auto is " in text
     assert "batches an epoch" in text
 
@@ -218,16 +216,17 @@ def test_a_size_that_cannot_be_is_one_fault_among_all(batch: dict[str, Any], fau
 SCRIPT = """
 import os, sys, torch
 from pathlib import Path
-from nmt import config, train
-from nmt.training import capacity, loop
-from nmt.training.objective import batch_loss
+from nmt.commands import train
+from nmt.config import load as config
+from nmt.training import batch_size, loop
+from nmt.training.loss import batch_loss
 
 def limited(model, batch, **options):
     if batch.src.numel() + batch.tgt_in.numel() > (900, 1500)[1 - int(os.environ["RANK"])]:
         raise torch.OutOfMemoryError
     return batch_loss(model, batch, **options)
 
-loop.batch_loss, capacity.check_device = limited, lambda _: None
+loop.batch_loss, batch_size.check_device = limited, lambda _: None
 train.run(config.load(Path("toy.yaml")), Path(sys.argv[1]), device="cpu")
 """
 

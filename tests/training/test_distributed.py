@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 
 from nmt.commands import prepare
 from nmt.config.load import dump
-from nmt.training.distributed import ALONE, Team
+from nmt.training.distributed import SINGLE_PROCESS, World
 from tests import toy
 
 SIZES = {"embedding_size": 16, "encoder": {"hidden_size": 16}, "decoder": {"hidden_size": 16}, "dropout": 0.0}
@@ -101,8 +101,8 @@ def test_one_that_fails_ends_all_with_its_message(folder: Path) -> None:
 
 def test_a_team_of_one_leaves_everything_as_it_is() -> None:
     tensor = torch.ones(3)
-    ALONE.sum([tensor])
+    SINGLE_PROCESS.sum([tensor])
     assert torch.equal(tensor, torch.ones(3))
-    assert ALONE.share("x") == "x"
-    assert ALONE.is_first
-    assert not Team(rank=1, size=2).is_first
+    assert SINGLE_PROCESS.broadcast("x") == "x"
+    assert SINGLE_PROCESS.is_first
+    assert not World(rank=1, size=2).is_first

@@ -16,7 +16,7 @@ from nmt.model.device import pick_device, send
 from nmt.model.output import OUTPUTS
 from nmt.model.seq2seq import Seq2Seq
 from nmt.training import loop
-from nmt.training.distributed import own_device
+from nmt.training.distributed import local_gpu
 from nmt.training.loop import train_step
 from nmt.training.loss import Loss, batch_loss
 from nmt.training.optimizers import build_optimizer
@@ -45,15 +45,15 @@ def test_each_process_has_a_gpu_of_its_own_or_is_told_that_there_are_too_few(mon
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
     monkeypatch.delenv("LOCAL_RANK", raising=False)
-    assert own_device(torch.device("cpu")) == torch.device("cpu")
+    assert local_gpu(torch.device("cpu")) == torch.device("cpu")
     assert chosen == []
-    assert own_device(torch.device("cuda")) == torch.device("cuda", 0)
+    assert local_gpu(torch.device("cuda")) == torch.device("cuda", 0)
     monkeypatch.setenv("LOCAL_RANK", "1")
-    assert own_device(torch.device("cuda")) == torch.device("cuda", 1)
+    assert local_gpu(torch.device("cuda")) == torch.device("cuda", 1)
     assert chosen == [0, 1]
     monkeypatch.setenv("LOCAL_RANK", "2")
     with pytest.raises(ConfigError, match="process 3 of this machine has no GPU to train on: it has 2; start one for each"):
-        own_device(torch.device("cuda"))
+        local_gpu(torch.device("cuda"))
 
 
 def test_what_goes_to_a_gpu_is_pinned_and_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:

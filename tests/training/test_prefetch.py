@@ -11,7 +11,7 @@ from nmt.run.checkpoint import Progress
 from nmt.training import loop
 from nmt.training.loop import fit
 from nmt.training.optimizers import build_optimizer
-from nmt.training.prefetch import ahead
+from nmt.training.prefetch import prefetch
 from tests.training.test_loop import make_config, make_corpus, make_model, silent, weights_of
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
@@ -33,7 +33,7 @@ def test_the_next_is_made_while_the_present_one_is_in_use(current: list[tuple[st
             event.set()
             yield number
 
-    for number in ahead(make(), GPU):
+    for number in prefetch(make(), GPU):
         assert all(event.wait(10) for event in begun[: number + 2])
         assert not any(event.is_set() for event in begun[number + 2 :])
     assert number == 3
@@ -48,7 +48,7 @@ def test_a_cpu_has_no_thread_and_reads_nothing_ahead(current: list[tuple[str, to
             made.append((number, threading.current_thread().name))
             yield number
 
-    for number in ahead(make(), CPU):
+    for number in prefetch(make(), CPU):
         assert made[-1] == (number, threading.current_thread().name)
     assert len(made) == 3
     assert current == []
@@ -59,7 +59,7 @@ def test_what_making_one_raises_comes_in_its_place(current: list[tuple[str, torc
         yield 1
         raise OSError("the disk is gone")
 
-    items = ahead(make(), GPU)
+    items = prefetch(make(), GPU)
     assert next(items) == 1
     with pytest.raises(OSError, match="the disk is gone"):
         next(items)
@@ -68,7 +68,7 @@ def test_what_making_one_raises_comes_in_its_place(current: list[tuple[str, torc
 
 def test_whoever_stops_early_leaves_no_thread(current: list[tuple[str, torch.device]]) -> None:
     before = threading.active_count()
-    items = ahead(iter(range(100)), GPU)
+    items = prefetch(iter(range(100)), GPU)
     assert next(items) == 0
     assert threading.active_count() == before + 1
     items.close()  # type: ignore[attr-defined]
@@ -83,7 +83,7 @@ def test_training_is_the_same_to_the_bit(
     corpus, _ = make_corpus(100, seed=5)
     trained = []
     for pretended in (CPU, GPU):
-        monkeypatch.setattr(loop, "ahead", lambda tasks, _, device=pretended: ahead(tasks, device))
+        monkeypatch.setattr(loop, "prefetch", lambda tasks, _, device=pretended: prefetch(tasks, device))
         model = make_model(config)
         end = fit(model, build_optimizer(model, config.training), corpus, config, Progress(), silent())
         trained.append((end.step, weights_of(model)))

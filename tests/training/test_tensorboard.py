@@ -15,7 +15,7 @@ from tensorboard.backend.event_processing.plugin_event_accumulator import EventA
 from tensorboard.summary.writer import event_file_writer
 
 from nmt.training.console import Sample, Validation
-from nmt.training.tensorboard import Board
+from nmt.training.tensorboard import TensorBoardWriter
 
 FIGURES = {
     "loss": 2.0,
@@ -43,9 +43,9 @@ def validation(loss: float = 1.0, attention: bytes | None = None) -> Validation:
     return Validation(loss=loss, bleu=12.5, chrf=30.0, samples=SAMPLES, attention=attention)
 
 
-def open_board(folder: Path, step: int = 0) -> Board:
+def open_writer(folder: Path, step: int = 0) -> TensorBoardWriter:
     """A board for which all goes well."""
-    return Board(folder, step, pytest.fail)
+    return TensorBoardWriter(folder, step, pytest.fail)
 
 
 def read(folder: Path) -> Any:
@@ -61,10 +61,10 @@ def texts(events: Any, tag: str) -> list[tuple[int, str]]:
 
 
 def test_figures_are_shown_at_their_steps(tmp_path: Path) -> None:
-    with open_board(tmp_path) as board:
-        board.update(50, FIGURES)
-        board.update(100, FIGURES | {"loss": 1.5})
-        board.validation(100, validation())
+    with open_writer(tmp_path) as tensorboard:
+        tensorboard.update(50, FIGURES)
+        tensorboard.update(100, FIGURES | {"loss": 1.5})
+        tensorboard.validation(100, validation())
     events = read(tmp_path)
     assert scalars(events, "train/loss") == [(50, 2.0), (100, 1.5)]
     assert {tag for tag in events.Tags()["scalars"] if tag.startswith("train/")} == {f"train/{name}" for name in FIGURES}
@@ -73,9 +73,9 @@ def test_figures_are_shown_at_their_steps(tmp_path: Path) -> None:
 
 
 def test_samples_are_shown_letter_by_letter(tmp_path: Path) -> None:
-    with open_board(tmp_path) as board:
-        board.validation(100, validation())
-        board.validation(200, validation())
+    with open_writer(tmp_path) as tensorboard:
+        tensorboard.validation(100, validation())
+        tensorboard.validation(200, validation())
     events = read(tmp_path)
     for number, sample in enumerate(SAMPLES, 1):
         text = f"```\nsource     {sample.source}\nreference  {sample.reference}\noutput     {sample.output}\n```"
@@ -83,9 +83,9 @@ def test_samples_are_shown_letter_by_letter(tmp_path: Path) -> None:
 
 
 def test_attention_is_shown_as_it_was_drawn(tmp_path: Path) -> None:
-    with open_board(tmp_path) as board:
-        board.validation(100, validation(attention=png()))
-        board.validation(200, validation())
+    with open_writer(tmp_path) as tensorboard:
+        tensorboard.validation(100, validation(attention=png()))
+        tensorboard.validation(200, validation())
     (image,) = read(tmp_path).Images("attention")
     assert (image.step, image.height, image.width) == (100, 20, 30)
     assert image.encoded_image_string.startswith(b"\x89PNG")
@@ -100,16 +100,16 @@ def test_what_a_resumed_training_does_again_is_shown_once(
 ) -> None:
     # Files are read in the order of their names, in which the second and a number stand: 10 before 9, were both of one second.
     monkeypatch.setattr(event_file_writer, "_global_uid", event_file_writer.AtomicCounter(0))
-    with open_board(tmp_path) as board:
+    with open_writer(tmp_path) as tensorboard:
         for number in (50, 100, 150, 200):
-            board.update(number, FIGURES)
-        board.validation(100, validation())
-        board.validation(200, validation())
-    with open_board(tmp_path, step) as board:
+            tensorboard.update(number, FIGURES)
+        tensorboard.validation(100, validation())
+        tensorboard.validation(200, validation())
+    with open_writer(tmp_path, step) as tensorboard:
         events = reader(str(tmp_path)).Reload()
         kept = [number for number in (50, 100, 150, 200) if number <= step]
         assert shown_steps(events, "train/loss") == kept  # before there is anything new, too
-        board.update(150, FIGURES)
+        tensorboard.update(150, FIGURES)
     events.Reload()
     assert shown_steps(events, "train/loss") == [*kept, 150]
     assert shown_steps(events, "validation/loss") == kept[1:]
@@ -127,36 +127,36 @@ def shown_steps(events: Any, tag: str) -> list[int]:
 
 
 def test_all_that_was_said_is_in_the_file_at_once(tmp_path: Path) -> None:
-    board = open_board(tmp_path)
-    board.update(50, FIGURES)
-    board.validation(50, validation(attention=png()))
+    tensorboard = open_writer(tmp_path)
+    tensorboard.update(50, FIGURES)
+    tensorboard.validation(50, validation(attention=png()))
     events = read(tmp_path)
     assert scalars(events, "train/loss") == [(50, 2.0)]
     assert len(events.Images("attention")) == 1
-    board.__exit__(None, None, None)
+    tensorboard.__exit__(None, None, None)
 
 
 def test_a_training_that_is_interrupted_closes_its_file(tmp_path: Path) -> None:
-    board = open_board(tmp_path)
+    tensorboard = open_writer(tmp_path)
 
     def train() -> None:
-        with board:
-            board.update(50, FIGURES)
+        with tensorboard:
+            tensorboard.update(50, FIGURES)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         train()
-    assert board.writer is not None
-    assert board.writer.file_writer is None
+    assert tensorboard.writer is not None
+    assert tensorboard.writer.file_writer is None
     assert scalars(read(tmp_path), "train/loss") == [(50, 2.0)]
 
 
 def test_a_folder_that_cannot_be_made_ends_no_training(tmp_path: Path) -> None:
     (tmp_path / "tensorboard").write_text("not a folder")
     said: list[str] = []
-    with Board(tmp_path / "tensorboard", 0, said.append) as board:
-        board.update(50, FIGURES)
-        board.validation(50, validation())
+    with TensorBoardWriter(tmp_path / "tensorboard", 0, said.append) as tensorboard:
+        tensorboard.update(50, FIGURES)
+        tensorboard.validation(50, validation())
     assert said == [f"{tmp_path / 'tensorboard'}: cannot be written (File exists); training goes on without it"]
 
 
@@ -167,12 +167,12 @@ def test_a_disk_that_fills_up_ends_no_training(tmp_path: Path, monkeypatch: pyte
         raise OSError(28, "No space left on device")
 
     said: list[str] = []
-    with Board(tmp_path, 0, said.append) as board:
-        board.update(50, FIGURES)
+    with TensorBoardWriter(tmp_path, 0, said.append) as tensorboard:
+        tensorboard.update(50, FIGURES)
         monkeypatch.setattr(SummaryWriter, "add_scalar", fail)
-        board.update(100, FIGURES)
+        tensorboard.update(100, FIGURES)
         monkeypatch.undo()
-        board.update(150, FIGURES)
+        tensorboard.update(150, FIGURES)
     assert said == [f"{tmp_path}: cannot be written (No space left on device); training goes on without it"]
     assert scalars(read(tmp_path), "train/loss") == [(50, 2.0)]
 
