@@ -6,6 +6,7 @@ accumulation, each batch is split into shards.
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 import numpy as np
 import torch
@@ -91,7 +92,9 @@ def plan_batches(
     """
     random = np.random.default_rng([seed, epoch])
     order = np.lexsort((random.random(len(src_lengths)), tgt_lengths, src_lengths))
-    batches = np.split(order, _cuts(tgt_lengths[order] + 1, config.unit, config.number * n_shards))
+    limit = {"sentences": "max_items", "tokens": "max_padded"}[config.unit]
+    slices = cut_batches((tgt_lengths[order] + 1).tolist(), **{limit: config.number * n_shards})
+    batches = [order[part] for part in slices]
     return [batches[index] for index in random.permutation(len(batches))]
 
 
@@ -100,17 +103,22 @@ def shard(batch: NDArray[np.int64], n_shards: int) -> list[NDArray[np.int64]]:
     return [batch[first::n_shards] for first in range(n_shards)]
 
 
-def _cuts(tgt_lengths: NDArray[np.int32], unit: str, size: int) -> list[int]:
-    """Where sorted pairs are cut, so that sentences, or target positions with padding, stay within the batch size."""
-    if unit == "sentences":
-        return list(range(size, len(tgt_lengths), size))
-    cuts, start, longest = [], 0, 0
-    for index, length in enumerate(tgt_lengths.tolist()):
+def cut_batches(lengths: Sequence[int], *, max_items: float = inf, max_padded: float = inf) -> list[slice]:
+    """Cut a sequence of items into batches of neighbours, as slices; sort the items by length first to keep padding small.
+
+    Args:
+        lengths: the cost of each item, for example its tokens.
+        max_items: limit on the items of a batch.
+        max_padded: limit on items * longest, the size with padding. An item that is longer is a batch of its own.
+    """
+    slices, start, longest = [], 0, 0
+    for index, length in enumerate(lengths):
         longest = max(longest, length)
-        if index > start and (index + 1 - start) * longest > size:
-            cuts.append(index)
+        n_items = index + 1 - start
+        if n_items > 1 and (n_items > max_items or n_items * longest > max_padded):
+            slices.append(slice(start, index))
             start, longest = index, length
-    return cuts
+    return [*slices, slice(start, len(lengths))] if lengths else []
 
 
 def read_batches(corpus: Corpus, plan: Sequence[NDArray[np.int64]]) -> Iterator[Batch]:

@@ -1,12 +1,14 @@
 """Batches: every pair once, like lengths together, the same order for the same seed and epoch."""
 
+from itertools import pairwise
+
 import numpy as np
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.config.schema import BatchConfig
-from nmt.data.batching import build_batch, pad_sources, plan_batches, shard
+from nmt.data.batching import build_batch, cut_batches, pad_sources, plan_batches, shard
 from nmt.text.vocabulary import EOS, PAD, SOS
 
 lengths = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1, max_size=200)
@@ -36,6 +38,18 @@ def test_batches_keep_to_their_size(pairs: list[tuple[int, int]], size: int) -> 
     assert all(len(batch) <= size for batch in plan(pairs, BatchConfig(size=size)))
     for batch in plan(pairs, BatchConfig(size=size, unit="tokens")):
         assert len(batch) == 1 or len(batch) * max(pairs[index][1] + 1 for index in batch) <= size
+
+
+@given(st.lists(st.integers(0, 30), max_size=60), st.integers(1, 9), st.integers(1, 100))
+def test_each_batch_is_as_large_as_its_limits_allow(costs: list[int], max_items: int, max_padded: int) -> None:
+    def fits(items: list[int]) -> bool:
+        return len(items) == 1 or (len(items) <= max_items and len(items) * max(items) <= max_padded)
+
+    slices = cut_batches(costs, max_items=max_items, max_padded=max_padded)
+    batches = [costs[part] for part in slices]
+    assert [cost for batch in batches for cost in batch] == costs
+    assert all(batch and fits(batch) for batch in batches)
+    assert not any(fits([*batch, following[0]]) for batch, following in pairwise(batches))
 
 
 @given(lengths)
