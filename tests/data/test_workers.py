@@ -81,7 +81,7 @@ def test_an_interruption_does_not_wait_for_the_work() -> None:
 # A script as users write them, without a guard of `__name__`.
 SCRIPT = """
 import os, time
-from nmt.text.workers import start_workers
+from nmt.data.workers import start_workers
 with start_workers(2) as workers:
     print(*{workers.submit(os.getpid).result() for _ in range(20)}, flush=True)
     try:
