@@ -52,14 +52,14 @@ def allowed(ids: Tensor, log_probs: Tensor, banned: Tensor) -> Extensions:
 def draw(scores: Tensor, norm: Tensor, banned: Tensor, uniform: Tensor, options: DecodingConfig) -> Extensions:
     """One id a row, drawn by `uniform` [R] in [0, 1) from what the options leave; its log-probability is the model's."""
     possible = scores.scatter(1, banned.to(scores.device), float("-inf"))
-    probabilities = likeliest(possible, options).cpu().double()
+    probabilities = sampling_probabilities(possible, options).cpu().double()
     cumulative = probabilities.cumsum(1)  # in the order of the ids, which rounding does not change
     # Beyond what is reached, so that an id without probability is never drawn.
     ids = torch.searchsorted(cumulative, uniform.unsqueeze(1) * cumulative[:, -1:], right=True).clamp(max=scores.shape[1] - 1)
     return Extensions(ids, to_log_probs(possible.gather(1, ids.to(scores.device)), norm))
 
 
-def likeliest(scores: Tensor, options: DecodingConfig) -> Tensor:
+def sampling_probabilities(scores: Tensor, options: DecodingConfig) -> Tensor:
     """Probabilities [R, V] at decoding.temperature, 0 but for the k likeliest ids, and those that make up p of them.
 
     The sum of what is left may be less than 1. Top-p: Holtzman 2020, 3.1.

@@ -1,50 +1,30 @@
-"""Several models as one: each reads the source and writes along, and the probabilities of the next word are averaged."""
+"""Several models as one: every model reads the source and follows the same hypotheses; their word probabilities are averaged."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Generic, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from nmt.decoding.search import Rows
-from nmt.model.attention import Memory
-from nmt.model.decoder import DecoderState
 from nmt.model.seq2seq import Seq2Seq
-from nmt.model.topk import Bar, likeliest
-
-Part = TypeVar("Part", bound=Rows)
+from nmt.model.translation_model import StepOutput, TranslationModel
 
 
 @dataclass(frozen=True)
-class Parts(Generic[Part]):
-    """The states, or the memories, of the models, in their order."""
+class Parts:
+    """The states or the memories of the models, in the models' order."""
 
-    parts: tuple[Part, ...]
+    parts: tuple[Any, ...]
 
-    def select(self, rows: Tensor) -> "Parts[Part]":
-        """The rows [R] of each, in that order."""
+    def select(self, rows: Tensor) -> "Parts":
+        """The rows [R] of each part, in that order."""
         return Parts(tuple(part.select(rows) for part in self.parts))
 
 
-@dataclass(frozen=True)
-class EnsembleStep:
-    """One step.
-
-    Attributes:
-        vector: [B, sum of R], the models' vectors side by side.
-        attention: [B, S], the mean of their weights.
-        state: for the next step.
-    """
-
-    vector: Tensor
-    attention: Tensor
-    state: Parts[DecoderState]
-
-
-class Ensemble(nn.Module):
-    """Models with the same vocabularies; to search, one of them like any `Seq2Seq`."""
+class Ensemble(TranslationModel):
+    """Models with the same target vocabulary that predict each word together."""
 
     def __init__(self, models: Sequence[Seq2Seq]) -> None:
         super().__init__()
@@ -60,29 +40,22 @@ class Ensemble(nn.Module):
         return [model for model in self.models if isinstance(model, Seq2Seq)]
 
     def restrict(self, ids: Tensor) -> "Ensemble":
-        """The models for the target words `ids` [v] alone, as `Seq2Seq.restrict`."""
         return Ensemble([model.restrict(ids) for model in self._members])
 
-    def encode(self, src: Tensor, src_lengths: Tensor) -> Parts[Memory]:
-        """Read the source [B, S]; `src_lengths` [B] lie on the CPU."""
+    def encode(self, src: Tensor, src_lengths: Tensor) -> Parts:
         return Parts(tuple(model.encode(src, src_lengths) for model in self._members))
 
-    def start(self, memory: Parts[Memory]) -> Parts[DecoderState]:
-        """The state before the first step."""
+    def start(self, memory: Parts) -> Parts:
         return Parts(tuple(model.start(part) for model, part in zip(self._members, memory.parts, strict=True)))
 
-    def step(self, ids: Tensor, state: Parts[DecoderState], memory: Parts[Memory]) -> EnsembleStep:
-        """One step of all after the tokens `ids`, as that of a `Seq2Seq`."""
+    def step(self, ids: Tensor, state: Parts, memory: Parts) -> StepOutput:
+        """One step of every model; vectors [N, sum of R] side by side, and the mean of the attention weights [N, S]."""
         members = zip(self._members, state.parts, memory.parts, strict=True)
-        steps = [model.step(ids, of, looked) for model, of, looked in members]
+        steps = [model.step(ids, model_state, model_memory) for model, model_state, model_memory in members]
         attention = torch.stack([step.attention for step in steps]).mean(0)
-        return EnsembleStep(torch.cat([step.vector for step in steps], 1), attention, Parts(tuple(step.state for step in steps)))
+        return StepOutput(torch.cat([step.vector for step in steps], 1), attention, Parts(tuple(step.state for step in steps)))
 
-    def scores(self, vectors: Tensor) -> Tensor:
-        """log sum_m p_m(y) of each word, the mean's up to log M: [R, sum of R] -> [R, V]."""
+    def compute_logits(self, vectors: Tensor) -> Tensor:
+        """log sum_m p_m(y) for each word y, which is the log of the mean probability plus log M: [N, sum of R] -> [N, V]."""
         parts = zip(self._members, vectors.split(self.sizes, 1), strict=True)
         return reduce(torch.logaddexp, (model.output.log_probs(vector) for model, vector in parts))
-
-    def likeliest(self, vectors: Tensor, k: int, _bar: Bar) -> tuple[Tensor, Tensor]:
-        """Of the mean: words that hardly any model thinks of are among them for those that do."""
-        return likeliest(self.scores(vectors), k)

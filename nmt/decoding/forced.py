@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import exp
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,10 +13,8 @@ from torch.nn import functional
 
 from nmt.data.batching import pad_sources
 from nmt.decoding.batch_runner import in_batches
-from nmt.decoding.ensemble import Ensemble
-from nmt.decoding.search import Looked, Model, State
 from nmt.decoding.translator import Translator
-from nmt.model.seq2seq import Seq2Seq
+from nmt.model.translation_model import TranslationModel
 from nmt.text.vocabulary import SOS, UNK
 
 MOST_TOKENS = 1 << 13  # of a batch on its longer side, with padding
@@ -98,7 +97,7 @@ def score_pairs(translator: Translator, pairs: Sequence[tuple[str, str]], *, fre
 
 @torch.inference_mode()
 def score_batch(
-    model: Seq2Seq | Ensemble, src: Sequence[Sequence[int]], tgt: Sequence[Sequence[int]], *, free: bool = False
+    model: TranslationModel, src: Sequence[Sequence[int]], tgt: Sequence[Sequence[int]], *, free: bool = False
 ) -> list[tuple[list[float], Floats]]:
     """Of each translation the log-probabilities [T] of its tokens and of <eos>, and the attention [T, S].
 
@@ -112,22 +111,18 @@ def score_batch(
     padded, src_lengths = pad_sources(src)
     expected, lengths = pad_sources(tgt)  # [B, T], <eos> appended on this side too
     padded, expected = padded.to(model.device), expected.to(model.device)
-    if isinstance(model, Ensemble):
-        memories = model.encode(padded, src_lengths)
-        log_probs, attention = _force(model, model.start(memories), memories, expected, free)
-    else:
-        memory = model.encode(padded, src_lengths)
-        log_probs, attention = _force(model, model.start(memory), memory, expected, free)
+    memory = model.encode(padded, src_lengths)
+    log_probs, attention = _force(model, model.start(memory), memory, expected, free)
     rows = zip(log_probs.tolist(), attention.float().cpu().numpy(), lengths.tolist(), src_lengths.tolist(), strict=True)
     return [(row[:length], looked[:length, :src_length].copy()) for row, looked, length, src_length in rows]
 
 
-def _force(model: Model[State, Looked], state: State, memory: Looked, expected: Tensor, free: bool) -> tuple[Tensor, Tensor]:
+def _force(model: TranslationModel, state: Any, memory: Any, expected: Tensor, free: bool) -> tuple[Tensor, Tensor]:
     """Log-probabilities of the tokens expected [B, T], and attention [B, T, S]."""
     ids, columns, looked = torch.full_like(expected[:, 0], SOS), [], []
     for following in expected.unbind(1):
         stepped = model.step(ids, state, memory)
-        log_probs = functional.log_softmax(model.scores(stepped.vector), dim=-1)
+        log_probs = functional.log_softmax(model.compute_logits(stepped.vector), dim=-1)
         columns.append(log_probs.gather(1, following.unsqueeze(1)))
         looked.append(stepped.attention)
         state, ids = stepped.state, log_probs.argmax(1) if free else following

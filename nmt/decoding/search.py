@@ -9,7 +9,7 @@ still be among those asked for.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, Self, TypeVar
+from typing import Any
 
 import numpy as np
 import torch
@@ -20,7 +20,8 @@ from nmt.decoding.candidates import Extensions, allowed, draw
 from nmt.decoding.constraints import banned_ids
 from nmt.decoding.hypothesis import End, Ends, Hypothesis, Trace, trace_attention, trace_back
 from nmt.decoding.ranking import bound, rank
-from nmt.model.topk import Bar, likeliest, log_norm
+from nmt.model.topk import log_norm, topk_log_probs
+from nmt.model.translation_model import TranslationModel
 
 ROOM = 10  # tokens that any translation may have, however short the source
 
@@ -57,48 +58,6 @@ class Sentence:
         return int(options.min_length_ratio * (self.src_length - 1))
 
 
-class Rows(Protocol):
-    """What can be reordered by rows: a decoder's state, the memory it looks at."""
-
-    def select(self, rows: Tensor) -> Self:
-        """The rows [R], in that order."""
-
-
-State = TypeVar("State", bound=Rows)
-Looked = TypeVar("Looked", bound=Rows)
-Looked_contra = TypeVar("Looked_contra", bound=Rows, contravariant=True)
-State_co = TypeVar("State_co", bound=Rows, covariant=True)
-
-
-class Stepped(Protocol[State_co]):
-    """One step: vectors [b * K, R] to score the vocabulary with, attention weights [b * K, S], and the next state."""
-
-    @property
-    def vector(self) -> Tensor: ...
-
-    @property
-    def attention(self) -> Tensor: ...
-
-    @property
-    def state(self) -> State_co: ...
-
-
-class Model(Protocol[State, Looked_contra]):
-    """What search asks: a `Seq2Seq`, several of them, or a table of probabilities."""
-
-    @property
-    def device(self) -> torch.device: ...
-
-    def step(self, ids: Tensor, state: State, memory: Looked_contra) -> Stepped[State]:
-        """After the tokens `ids` [b * K], in the states of as many hypotheses; `memory` is of b sentences, a row each."""
-
-    def scores(self, vectors: Tensor) -> Tensor:
-        """[R', R] -> [R', V], log-probabilities up to a number for each row."""
-
-    def likeliest(self, vectors: Tensor, k: int, bar: Bar) -> tuple[Tensor, Tensor]:
-        """[R', R] -> ids and log-probabilities [R', k] of the likeliest words, but for such as do not reach the bar."""
-
-
 @dataclass(frozen=True)
 class _Live:
     """The b sentences under way after t steps, and the K hypotheses of each.
@@ -122,9 +81,9 @@ class _Live:
 
 
 def search(
-    model: Model[State, Looked],
-    state: State,
-    memory: Looked,
+    model: TranslationModel,
+    state: Any,
+    memory: Any,
     sentences: Sequence[Sentence],
     special: SpecialIds,
     options: DecodingConfig,
@@ -189,7 +148,7 @@ class _Batch:
         log_prob[:, : self.beam if self.samples else 1] = 0
         return _Live(torch.arange(n_sentences), log_prob, torch.empty(n_sentences, self.beam, 0, dtype=torch.long))
 
-    def extend(self, model: Model[State, Looked], vectors: Tensor, live: _Live, t: int) -> Extensions:
+    def extend(self, model: TranslationModel, vectors: Tensor, live: _Live, t: int) -> Extensions:
         """How the hypotheses may go on after t tokens: [b, K, k]."""
         alive = live.log_prob > float("-inf")
         rows = alive.flatten().nonzero().squeeze(1)  # [R], for what has ended needs no words
@@ -204,25 +163,25 @@ class _Batch:
         )
         if self.samples:
             uniform = torch.stack([self.draws[i][:, t] for i in live.sentence.tolist()])[alive]
-            scores = model.scores(vectors)
+            scores = model.compute_logits(vectors)
             found = draw(scores, log_norm(scores), banned, uniform, self.options)
         else:
 
-            def bar(ids: Tensor, log_probs: Tensor) -> Tensor:
+            def threshold(ids: Tensor, log_probs: Tensor) -> Tensor:
                 """With it, a hypothesis reaches the least of the K best that its sentence has already."""
                 total = live.log_prob.unsqueeze(2) + allowed(ids, log_probs, banned).spread(alive).log_probs
                 return (total.flatten(1).topk(self.beam).values[:, -1:] - live.log_prob)[alive]
 
             # The best K that are allowed are among the best K + M: no score need be overwritten.
             width = self.beam + banned.shape[1]
-            found = allowed(*model.likeliest(vectors, width, bar), banned)
-            if found.stuck.any():  # perhaps there are other words, which did not reach the bar
-                found = allowed(*likeliest(model.scores(vectors), width), banned)
+            found = allowed(*model.topk_log_probs(vectors, width, threshold), banned)
+            if found.stuck.any():  # perhaps there are other words, which did not reach the threshold
+                found = allowed(*topk_log_probs(model.compute_logits(vectors), width), banned)
         forced = torch.where(found.stuck, self.special.eos, -1)  # hardly ever: where all is forbidden, the sentence ends after all
         if t < self.prefix.shape[1]:
             forced = torch.where(self.prefix[sentence, t] < 0, forced, self.prefix[sentence, t])
         if (forced >= 0).any():
-            scores = model.scores(vectors)
+            scores = model.compute_logits(vectors)
             found = found.force(forced, scores, log_norm(scores))
         return found.spread(alive)
 

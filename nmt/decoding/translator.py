@@ -10,7 +10,6 @@ from torch import Tensor
 from nmt.config.schema import DecodingConfig
 from nmt.data.batching import pad_sources
 from nmt.decoding.batch_runner import in_batches
-from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.search import Sentence, SpecialIds, search
 from nmt.decoding.shortlist import Shortlist
@@ -18,7 +17,7 @@ from nmt.decoding.surface import surfaces
 from nmt.decoding.translation import Translation
 from nmt.decoding.unknown_words import UNKNOWN, Replacement, UnknownWords, replace_unknown, with_replacements
 from nmt.errors import ConfigError, DataError
-from nmt.model.seq2seq import Seq2Seq
+from nmt.model.translation_model import TranslationModel
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import EOS, PAD, SOS, UNK, Vocabulary
 
@@ -38,7 +37,7 @@ class Translator:
 
     def __init__(
         self,
-        model: Seq2Seq | Ensemble,
+        model: TranslationModel,
         *,
         tokenizers: tuple[Tokenizer, Tokenizer],
         vocabularies: tuple[Vocabulary, Vocabulary],
@@ -189,7 +188,7 @@ def beam_for(n: int, options: DecodingConfig) -> int:
 
 @torch.inference_mode()
 def search_batch(
-    model: Seq2Seq | Ensemble,
+    model: TranslationModel,
     src: Sequence[Sequence[int]],
     options: DecodingConfig,
     *,
@@ -210,12 +209,8 @@ def search_batch(
     # What is drawn for a sentence follows from it and the seed: not from its place among others, nor from who else is in its batch.
     sentences = [Sentence(n, prefix, key=ids) for n, prefix, ids in zip(lengths.tolist(), begun, src, strict=True)]
     special = WITHOUT_UNKNOWN if options.forbid_unknown else SPECIAL_IDS
-    if isinstance(model, Ensemble):
-        memories = model.encode(padded.to(model.device), lengths)
-        found = search(model, model.start(memories), memories, sentences, special, options, n_best)
-    else:
-        memory = model.encode(padded.to(model.device), lengths)
-        found = search(model, model.start(memory), memory, sentences, special, options, n_best)
+    memory = model.encode(padded.to(model.device), lengths)
+    found = search(model, model.start(memory), memory, sentences, special, options, n_best)
     if words is None:
         return found
     return [[replace(one, ids=words[one.ids].tolist()) for one in hypotheses] for hypotheses in found]

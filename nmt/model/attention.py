@@ -4,7 +4,7 @@ How well query and source fit is a `Score`'s affair; which positions compete, an
 `Attention`'s. To add a kind: a class that overrides `weigh`, a row in `KINDS`, an entry of `AttentionKind` in the configuration.
 """
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 
 import torch
@@ -72,7 +72,7 @@ class Attended:
     state: AttentionState
 
 
-class Attention(nn.Module):
+class Attention(nn.Module, ABC):
     """What a decoder looks at the source with."""
 
     sequential = False  # whether the weights of a step depend on those of the one before: then queries come one at a time

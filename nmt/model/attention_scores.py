@@ -4,6 +4,7 @@ Every score is one class that overrides `forward`, and `project_keys` if part of
 class, a row in `SCORES`, an entry of `ScoreName` in the configuration.
 """
 
+from abc import ABC, abstractmethod
 from math import sqrt
 
 import torch
@@ -13,7 +14,7 @@ from torch.nn import functional
 from nmt.config.schema import ScoreName
 
 
-class Score(nn.Module):
+class Score(nn.Module, ABC):
     """What all scores are built from.
 
     Args:
@@ -32,9 +33,9 @@ class Score(nn.Module):
         """[B, S, H_e] -> [B, S, K], once a sentence."""
         return values
 
+    @abstractmethod
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         """query [B, T, H_d], keys [B, S, K] -> e [B, T, S]."""
-        raise NotImplementedError
 
 
 class Dot(Score):

@@ -1,6 +1,6 @@
 """The bridge: from the encoder's last state to the decoder's first."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 
 import torch
 from torch import Tensor, nn
@@ -9,7 +9,7 @@ from nmt.config.schema import BridgeName, ModelConfig
 from nmt.model.recurrent import RecurrentState
 
 
-class Bridge(nn.Module):
+class Bridge(nn.Module, ABC):
     """Makes the decoder's first state; layers are matched from the top when depths differ."""
 
     def __init__(self, config: ModelConfig) -> None:

@@ -3,7 +3,7 @@
 `unroll` runs over a known prefix, as in training, and `step` one token at a time, as in search. Both give the same vectors.
 """
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -17,6 +17,7 @@ from nmt.model.embedding import Word
 from nmt.model.inference.sharing import LayOut, laid_out, with_parts
 from nmt.model.readout import build_readout
 from nmt.model.recurrent import RecurrentStack, RecurrentState
+from nmt.model.translation_model import StepOutput
 
 
 @dataclass(frozen=True)
@@ -39,22 +40,7 @@ class DecoderState:
         return DecoderState(self.recurrent.select(rows), self.attention.select(rows), fed)
 
 
-@dataclass(frozen=True)
-class StepOutput:
-    """One step.
-
-    Attributes:
-        vector: [B, R], what the output layer scores the vocabulary with.
-        attention: [B, S], the weights; 0 on padding.
-        state: for the next step.
-    """
-
-    vector: Tensor
-    attention: Tensor
-    state: DecoderState
-
-
-class Decoder(nn.Module):
+class Decoder(nn.Module, ABC):
     """What both decoders share. `input_size` is the width of the recurrent layers' input."""
 
     def __init__(self, config: ModelConfig, input_size: int, dropout: Dropout) -> None:

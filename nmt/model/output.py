@@ -3,7 +3,7 @@
 To add one: a class with `log_probs`, `loss` and `best`, a row in `OUTPUTS`, an entry of `OutputName` in the configuration.
 """
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 
 import torch
@@ -16,27 +16,27 @@ from nmt.model.cross_entropy import linear_cross_entropy
 from nmt.model.inference.int8 import Int8Linear
 from nmt.model.inference.packed import PackedLinear
 from nmt.model.inference.sharing import linear_of, with_parts
-from nmt.model.topk import Bar, largest, likeliest, log_norm, to_log_probs
+from nmt.model.topk import ThresholdFn, fast_topk, log_norm, to_log_probs, topk_log_probs
 
 
-class Output(nn.Module):
+class Output(nn.Module, ABC):
     """What all output layers can do."""
 
     @abstractmethod
     def log_probs(self, vectors: Tensor) -> Tensor:
         """[..., R] -> log-probabilities [..., V]."""
 
-    def scores(self, vectors: Tensor) -> Tensor:
+    def compute_logits(self, vectors: Tensor) -> Tensor:
         """[..., R] -> [..., V], log-probabilities up to a number for each row: for search, which norms only those it keeps."""
         return self.log_probs(vectors)
 
-    def likeliest(self, vectors: Tensor, k: int, _bar: Bar) -> tuple[Tensor, Tensor]:
+    def topk_log_probs(self, vectors: Tensor, k: int, threshold: ThresholdFn) -> tuple[Tensor, Tensor]:
         """The likeliest k words of each row [R', R], likeliest first: ids and log-probabilities [R', k], on the CPU.
 
         Args:
-            bar: words may be left out, or have -inf, whose log-probability is below what it makes of likelier ones.
+            threshold: words may be left out, or have -inf, whose log-probability is below what it makes of likelier ones.
         """
-        return likeliest(self.scores(vectors), k)
+        return topk_log_probs(self.compute_logits(vectors), k)
 
     @abstractmethod
     def best(self, vectors: Tensor) -> Tensor:
@@ -81,7 +81,7 @@ class Softmax(Output):
         """[..., R] -> logits [..., V]."""
         return self.logits(self.project(vectors))  # type: ignore[no-any-return]
 
-    def scores(self, vectors: Tensor) -> Tensor:
+    def compute_logits(self, vectors: Tensor) -> Tensor:
         return self(vectors)  # type: ignore[no-any-return]
 
     def log_probs(self, vectors: Tensor) -> Tensor:
@@ -121,19 +121,19 @@ class Adaptive(Output):
     def log_probs(self, vectors: Tensor) -> Tensor:
         return self.softmax.log_prob(vectors.flatten(0, -2)).view(*vectors.shape[:-1], -1)
 
-    def likeliest(self, vectors: Tensor, k: int, bar: Bar) -> tuple[Tensor, Tensor]:
+    def topk_log_probs(self, vectors: Tensor, k: int, threshold: ThresholdFn) -> tuple[Tensor, Tensor]:
         # A word is never likelier than its cluster: most clusters need not be looked into, and what is found is the same.
         head, n_frequent = self.softmax.head(vectors), self.softmax.shortlist_size
         norm = log_norm(head)
-        found, ids = largest(head[:, :n_frequent], min(k, n_frequent))
+        found, ids = fast_topk(head[:, :n_frequent], min(k, n_frequent))
         ids, log_probs = ids.cpu(), to_log_probs(found, norm)
         of_clusters = to_log_probs(head[:, n_frequent:], norm)  # [R', C]
-        reached = of_clusters >= bar(ids, log_probs).unsqueeze(1)
+        reached = of_clusters >= threshold(ids, log_probs).unsqueeze(1)
         all_ids, all_log_probs = [ids], [log_probs]
         for cluster, tail in enumerate(self.softmax.tail):
             rows = reached[:, cluster].nonzero().squeeze(1)
             if len(rows):
-                rare, within = likeliest(tail(vectors[rows.to(vectors.device)]), k)
+                rare, within = topk_log_probs(tail(vectors[rows.to(vectors.device)]), k)
                 all_ids.append(rare.new_zeros(len(ids), rare.shape[1]).index_put((rows,), rare + self.softmax.cutoffs[cluster]))
                 nothing = within.new_full((len(ids), within.shape[1]), float("-inf"))
                 all_log_probs.append(nothing.index_put((rows,), within + of_clusters[rows, cluster : cluster + 1]))

@@ -1,6 +1,6 @@
 """From a decoder's step to the one vector that the output layer scores the vocabulary with."""
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 
 import torch
 from torch import Tensor, nn
@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from nmt.config.schema import DecoderConfig, ReadoutName
 
 
-class Readout(nn.Module):
+class Readout(nn.Module, ABC):
     """(s_t, E y_{t-1}, c_t) -> the vector that the output layer multiplies.
 
     Args:

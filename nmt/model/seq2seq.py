@@ -8,12 +8,12 @@ Masks are True on real tokens.
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from nmt.config.schema import ModelConfig, Precision
 from nmt.model.attention import Memory
 from nmt.model.bridge import build_bridge
-from nmt.model.decoder import DECODERS, DecoderState, StepOutput
+from nmt.model.decoder import DECODERS, DecoderState
 from nmt.model.device import send
 from nmt.model.dropout import Dropout
 from nmt.model.embedding import Embedding
@@ -22,7 +22,8 @@ from nmt.model.inference import int8
 from nmt.model.inference.packed import PackedLinear
 from nmt.model.inference.sharing import LayOut, laid_out, with_parts
 from nmt.model.output import build_output
-from nmt.model.topk import Bar
+from nmt.model.topk import ThresholdFn
+from nmt.model.translation_model import StepOutput, TranslationModel
 
 LAYOUTS: dict[Precision, LayOut] = {"float32": PackedLinear.of, "int8": int8.Int8Linear.of}
 MOST_KNOWN = 1 << 26  # numbers in the table of what words add to the gates: 256 MB
@@ -46,7 +47,7 @@ class Decoded:
         return Decoded(torch.cat([self.vectors, other.vectors])[order], torch.cat([self.attention, other.attention])[order])
 
 
-class Seq2Seq(nn.Module):
+class Seq2Seq(TranslationModel):
     """Encoder, bridge, attention decoder and output layer.
 
     Args:
@@ -117,35 +118,35 @@ class Seq2Seq(nn.Module):
         """One step after the tokens `ids`, in evaluation mode: [B], or [B * K] for K hypotheses of each sentence of `memory`."""
         return self.decoder.step(self.tgt_embedding.read(ids), state, memory)
 
-    def scores(self, vectors: Tensor) -> Tensor:
+    def compute_logits(self, vectors: Tensor) -> Tensor:
         """What follows a step's vectors [.., R]: [.., V], log-probabilities up to a number for each row."""
-        return self.output.scores(vectors)
+        return self.output.compute_logits(vectors)
 
-    def likeliest(self, vectors: Tensor, k: int, bar: Bar) -> tuple[Tensor, Tensor]:
+    def topk_log_probs(self, vectors: Tensor, k: int, threshold: ThresholdFn) -> tuple[Tensor, Tensor]:
         """The likeliest words after a step's vectors, as the output layer has it."""
-        return self.output.likeliest(vectors, k, bar)
+        return self.output.topk_log_probs(vectors, k, threshold)
 
-    def forward(self, src: Tensor, src_lengths: Tensor, tgt_in: Tensor, gold: Tensor | None = None) -> Decoded:
+    def forward(self, src: Tensor, src_lengths: Tensor, tgt_in: Tensor, forcing_mask: Tensor | None = None) -> Decoded:
         """Run over a batch with teacher forcing.
 
         Args:
             src: [B, S] ids. src_lengths: [B], on the CPU.
             tgt_in: [B, T] ids, <sos> first.
-            gold: [B, T], on the CPU, False where the decoder is fed its own last output in place of `tgt_in`
+            forcing_mask: [B, T], on the CPU, False where the decoder is fed its own last output in place of `tgt_in`
                 (scheduled sampling, Bengio 2015); None if it is fed `tgt_in` throughout.
         """
         memory = self.encode(src, src_lengths)
         state = self.start(memory)
-        if gold is None:
+        if forcing_mask is None:
             return self._unroll(tgt_in, state, memory)
-        known = gold[:, 1:].all(1)  # sentences that are fed the reference throughout need no outputs on the way
+        known = forcing_mask[:, 1:].all(1)  # sentences that are fed the reference throughout need no outputs on the way
         if not known.any():
-            return self._sample(tgt_in, gold, state, memory)
+            return self._sample(tgt_in, forcing_mask, state, memory)
         mixed = (~known).nonzero().squeeze(1)
         rows, others = send(known.nonzero().squeeze(1), src.device), send(mixed, src.device)
         decoded = self._unroll(tgt_in[rows], state.select(rows), memory.select(rows))
         if len(others):
-            sampled = self._sample(tgt_in[others], gold[mixed], state.select(others), memory.select(others))
+            sampled = self._sample(tgt_in[others], forcing_mask[mixed], state.select(others), memory.select(others))
             decoded = decoded.interleave(rows, sampled, others)
         return decoded
 
@@ -153,13 +154,14 @@ class Seq2Seq(nn.Module):
         vectors, attention = self.decoder.unroll(self.tgt_embedding(tgt_in), state, memory)
         return Decoded(self.dropout(vectors), attention)
 
-    def _sample(self, tgt_in: Tensor, gold: Tensor, state: DecoderState, memory: Memory) -> Decoded:
+    def _sample(self, tgt_in: Tensor, forcing_mask: Tensor, state: DecoderState, memory: Memory) -> Decoded:
         ids, new = tgt_in[:, 0], memory.values.new_empty
         embedding_noise = self.dropout.noise(new(len(ids), self.tgt_embedding.embedding_dim))
         vector_noise = self.dropout.noise(new(len(ids), self.decoder.readout.output_size))
         vectors: list[Tensor] = []
         attentions: list[Tensor] = []
-        chosen = [own.nonzero().squeeze(1) for own in (~gold).unbind(1)]  # at each position, the rows that are fed their own
+        # At each position, the rows that are fed the decoder's own output.
+        chosen = [own_output.nonzero().squeeze(1) for own_output in (~forcing_mask).unbind(1)]
         rows = send(torch.cat(chosen), tgt_in.device).split([len(some) for some in chosen])
         for position, fed_own in enumerate(rows):
             if position > 0:

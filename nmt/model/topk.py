@@ -17,16 +17,16 @@ FEW = 1 << 17  # scores that are sorted sooner than cut into chunks
 BLOCK = 1 << 18  # scores that are normed together
 
 # The ids [R, k] and log-probabilities [R, k] of likely words -> [R], which log-probability any other must reach to be of use.
-Bar = Callable[[Tensor, Tensor], Tensor]
+ThresholdFn = Callable[[Tensor, Tensor], Tensor]
 
 
-def likeliest(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
+def topk_log_probs(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k likeliest of each row [R, V], all V if they are fewer, the likeliest first: ids and log-probabilities, [R, k].
 
     Raises:
         CheckpointError: the scores are not numbers.
     """
-    found, ids = largest(scores, min(k, scores.shape[1]))
+    found, ids = fast_topk(scores, min(k, scores.shape[1]))
     return ids.cpu(), to_log_probs(found, log_norm(scores))
 
 
@@ -57,10 +57,10 @@ def _log_of_sum(scores: Tensor) -> Tensor | None:
     return total.log() if bool(((total > LEAST) & (total < MOST)).all()) else None
 
 
-def largest(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
+def fast_topk(scores: Tensor, k: int) -> tuple[Tensor, Tensor]:
     """The k largest scores of each row, and their ids, [R, k], largest first: `topk`, several times as fast.
 
-    The k largest lie in the k chunks whose maxima are largest, or in the rest that fills no chunk.
+    The k largest lie in the k chunks whose maxima are fast_topk, or in the rest that fills no chunk.
     """
     chunks = scores.shape[1] // CHUNK
     if chunks <= 4 * k or scores.numel() < FEW:

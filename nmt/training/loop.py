@@ -19,7 +19,7 @@ from nmt.errors import TrainingError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.checkpoint import Interval, Progress
 from nmt.training.distributed import SINGLE_PROCESS, World
-from nmt.training.loss import batch_loss, draw_gold
+from nmt.training.loss import batch_loss, draw_forcing_mask
 from nmt.training.prefetch import prefetch
 from nmt.training.schedules import forcing_ratio, learning_rate
 
@@ -200,19 +200,19 @@ def forward_backward(
     model: Seq2Seq, optimizer: Optimizer, micro_batches: Sequence[Batch], step: int, config: Config, first: int
 ) -> Tensor:
     """Forward and backward over each share, numbered from `first`; [3] sums of objective, likelihood and tokens, not waited for."""
-    training = config.training
+    training, forcing = config.training, config.training.teacher_forcing
     optimizer.zero_grad()
     sums = torch.zeros(3, dtype=torch.float32 if model.device.type == "mps" else torch.float64, device=model.device)
     for index, batch in enumerate(micro_batches, first):
         generator = reseed(config.seed, step, index)
-        gold = draw_gold(batch, forcing_ratio(step, training.teacher_forcing), training.teacher_forcing.per, generator)
+        forcing_mask = draw_forcing_mask(batch, forcing_ratio(step, forcing), forcing.per, generator)
         with torch.autocast(model.device.type, torch.bfloat16, enabled=training.precision == "bfloat16"):
             loss = batch_loss(
                 model,
                 batch.to(model.device),
                 label_smoothing=training.label_smoothing,
                 coverage_weight=training.coverage_loss,
-                gold=gold,
+                forcing_mask=forcing_mask,
             )
         loss.objective.backward()
         sums += torch.stack([loss.objective.detach(), loss.likelihood, loss.likelihood.new_full((), loss.n_tokens)])

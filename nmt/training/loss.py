@@ -25,15 +25,15 @@ class Loss:
 
 
 def batch_loss(
-    model: Seq2Seq, batch: Batch, *, label_smoothing: float = 0.0, coverage_weight: float = 0.0, gold: Tensor | None = None
+    model: Seq2Seq, batch: Batch, *, label_smoothing: float = 0.0, coverage_weight: float = 0.0, forcing_mask: Tensor | None = None
 ) -> Loss:
     """Cross-entropy of the reference; words are scored at real positions alone.
 
     Args:
         coverage_weight: lambda of See 2017, eq. 13.
-        gold: [B, T], on the CPU, False where the decoder is fed its own output; see `Seq2Seq.forward`.
+        forcing_mask: [B, T], on the CPU, False where the decoder is fed its own output; see `Seq2Seq.forward`.
     """
-    decoded = model(batch.src, batch.src_lengths, batch.tgt_in, gold)
+    decoded = model(batch.src, batch.src_lengths, batch.tgt_in, forcing_mask)
     vectors, targets = decoded.vectors.flatten(0, 1)[batch.token_positions], batch.tgt_out.flatten()[batch.token_positions]
     objective, likelihood = model.output.loss(vectors, targets, label_smoothing)
     if coverage_weight:
@@ -51,7 +51,7 @@ def coverage_loss(attention: Tensor, tgt_mask: Tensor) -> Tensor:
     return (torch.minimum(attention, coverage).sum(-1) * tgt_mask).sum()
 
 
-def draw_gold(batch: Batch, ratio: float, per: str, generator: torch.Generator) -> Tensor | None:
+def draw_forcing_mask(batch: Batch, ratio: float, per: str, generator: torch.Generator) -> Tensor | None:
     """Where the reference is fed: [B, T], on the CPU, True at probability `ratio`, drawn once a sentence or token; None if all."""
     if ratio >= 1:
         return None

@@ -26,12 +26,12 @@ from nmt.data.corpus import read_lines
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.metrics.scores import score
-from nmt.model import output
-from nmt.model import topk as likeliest
+from nmt.model import output, topk
 from nmt.model.attention import Memory
-from nmt.model.decoder import DecoderState, StepOutput
+from nmt.model.decoder import DecoderState
 from nmt.model.seq2seq import Seq2Seq
-from nmt.model.topk import Bar
+from nmt.model.topk import ThresholdFn
+from nmt.model.translation_model import StepOutput
 from nmt.run import folder as runs
 from scripts.bench.counting import OPERATIONS, Positions, cutoffs, multiply_adds
 from scripts.bench.memory import peak_memory
@@ -70,8 +70,8 @@ class Count:
 @contextmanager
 def counting() -> Iterator[Count]:
     """Within, what a model is asked for is counted."""
-    count, norm = Count(), likeliest.log_norm
-    encode, step, scores, likely = Seq2Seq.encode, Seq2Seq.step, Seq2Seq.scores, Seq2Seq.likeliest
+    count, norm = Count(), topk.log_norm
+    encode, step, scores, likely = Seq2Seq.encode, Seq2Seq.step, Seq2Seq.compute_logits, Seq2Seq.topk_log_probs
 
     def encoding(self: Seq2Seq, src: Tensor, src_lengths: Tensor) -> Memory:
         count.add(Positions(len(src), int(src_lengths.sum()), src.numel()))
@@ -86,9 +86,9 @@ def counting() -> Iterator[Count]:
         count.add(Positions(output=len(vectors)), found)
         return found
 
-    def finding(self: Seq2Seq, vectors: Tensor, k: int, bar: Bar) -> tuple[Tensor, Tensor]:
+    def finding(self: Seq2Seq, vectors: Tensor, k: int, threshold: ThresholdFn) -> tuple[Tensor, Tensor]:
         count.add(Positions(output=len(vectors)))
-        return likely(self, vectors, k, bar)
+        return likely(self, vectors, k, threshold)
 
     def norming(scores: Tensor) -> Tensor:
         count.add(NOWHERE, scores)
@@ -97,9 +97,9 @@ def counting() -> Iterator[Count]:
     with (
         mock.patch.object(Seq2Seq, "encode", encoding),
         mock.patch.object(Seq2Seq, "step", stepping),
-        mock.patch.object(Seq2Seq, "scores", scoring),
-        mock.patch.object(Seq2Seq, "likeliest", finding),
-        mock.patch.object(likeliest, "log_norm", norming),
+        mock.patch.object(Seq2Seq, "compute_logits", scoring),
+        mock.patch.object(Seq2Seq, "topk_log_probs", finding),
+        mock.patch.object(topk, "log_norm", norming),
         mock.patch.object(output, "log_norm", norming),
     ):
         yield count

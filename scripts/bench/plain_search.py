@@ -52,7 +52,7 @@ def translate_plainly(translator: Translator, text: str) -> Translation:
         for partial in live:
             last = torch.tensor([partial.ids[-1] if partial.ids else SOS])
             output = model.step(last, partial.state, memory)
-            log_probs = torch.log_softmax(model.scores(output.vector)[0], 0)
+            log_probs = torch.log_softmax(model.compute_logits(output.vector)[0], 0)
             log_probs[[PAD, SOS]] = float("-inf")
             best = log_probs.topk(min(options.beam, len(log_probs)))
             for log_prob, token in zip(best.values.tolist(), best.indices.tolist(), strict=True):

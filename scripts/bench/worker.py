@@ -32,7 +32,7 @@ from nmt.run.checkpoint import Progress
 from nmt.run.folder import load_vocabularies
 from nmt.text.vocabulary import PAD
 from nmt.training import loop
-from nmt.training.loss import batch_loss, draw_gold
+from nmt.training.loss import batch_loss, draw_forcing_mask
 from nmt.training.optimizers import build_optimizer
 from nmt.training.schedules import forcing_ratio
 from scripts.bench import reference
@@ -134,8 +134,8 @@ def _count_sampled(corpus: Corpus, config: Config, share: NDArray[np.int64], ste
     """Target positions at which the decoder was fed its own output."""
     forcing = config.training.teacher_forcing
     (batch,) = read_batches(corpus, [share])
-    gold = draw_gold(batch, forcing_ratio(step, forcing), forcing.per, loop.reseed(config.seed, step, number))
-    return 0 if gold is None else int((~gold[:, 1:]).sum())
+    forcing_mask = draw_forcing_mask(batch, forcing_ratio(step, forcing), forcing.per, loop.reseed(config.seed, step, number))
+    return 0 if forcing_mask is None else int((~forcing_mask[:, 1:]).sum())
 
 
 def _updates(corpus: Corpus, config: Config, epoch: int) -> Iterator[NDArray[np.int64]]:

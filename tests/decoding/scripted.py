@@ -13,7 +13,8 @@ from torch import Tensor
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.search import Sentence, SpecialIds, search
-from nmt.model.topk import Bar, likeliest
+from nmt.model.topk import ThresholdFn, topk_log_probs
+from nmt.model.translation_model import StepOutput, TranslationModel
 from nmt.text.vocabulary import EOS, SOS
 
 A, B, V = 4, 5, 6
@@ -42,29 +43,30 @@ class Sentences:
         return Sentences(self.sentence[rows])
 
 
-@dataclass(frozen=True)
-class Stepped:
-    vector: Tensor
-    attention: Tensor
-    state: Prefixes
-
-
 Looks = Callable[[int, Sequence[int]], Sequence[float]]
 
 
-@dataclass(frozen=True)
-class Scripted:
+class Scripted(TranslationModel):
     """`table` gives the probabilities of the token after a prefix, `looks` where is looked then; its vectors are its scores."""
 
-    table: Table
-    looks: Looks
-    width: int
+    def __init__(self, table: Table, looks: Looks, width: int) -> None:
+        super().__init__()
+        self.table, self.looks, self.width = table, looks, width
 
     @property
     def device(self) -> torch.device:
         return torch.device("cpu")
 
-    def step(self, ids: Tensor, state: Prefixes, memory: Sentences) -> Stepped:
+    def encode(self, src: Tensor, src_lengths: Tensor) -> Sentences:
+        return Sentences(torch.arange(len(src)))
+
+    def start(self, memory: Sentences) -> Prefixes:
+        return Prefixes(memory.sentence, torch.empty(len(memory.sentence), 0, dtype=torch.long))
+
+    def restrict(self, ids: Tensor) -> "Scripted":
+        raise NotImplementedError
+
+    def step(self, ids: Tensor, state: Prefixes, memory: Sentences) -> StepOutput:
         beam = len(ids) // len(memory.sentence)
         assert torch.equal(state.sentence, memory.sentence.repeat_interleave(beam))  # memory and state stay side by side
         prefixes = torch.cat([state.ids, ids.unsqueeze(1)], 1)
@@ -75,15 +77,15 @@ class Scripted:
                 scores[row, token] = log(probability)
             weights = self.looks(sentence, prefix[1:])
             attention[row, : len(weights)] = torch.tensor(weights)
-        return Stepped(scores, attention, Prefixes(state.sentence, prefixes))
+        return StepOutput(scores, attention, Prefixes(state.sentence, prefixes))
 
-    def scores(self, vectors: Tensor) -> Tensor:
+    def compute_logits(self, vectors: Tensor) -> Tensor:
         return vectors + 7  # they need not be normed
 
-    def likeliest(self, vectors: Tensor, k: int, bar: Bar) -> tuple[Tensor, Tensor]:
-        """What does not reach the bar is hardly ever there: nobody may miss it."""
-        ids, log_probs = likeliest(self.scores(vectors), k)
-        floor = bar(ids[:, :2], log_probs[:, :2]).unsqueeze(1)
+    def topk_log_probs(self, vectors: Tensor, k: int, threshold: ThresholdFn) -> tuple[Tensor, Tensor]:
+        """What does not reach the threshold is hardly ever there: nobody may miss it."""
+        ids, log_probs = topk_log_probs(self.compute_logits(vectors), k)
+        floor = threshold(ids[:, :2], log_probs[:, :2]).unsqueeze(1)
         return ids, log_probs.where(log_probs >= floor, float("-inf"))
 
 
@@ -102,11 +104,10 @@ def scripted(
     prefixes: Sequence[Sequence[int]] | None = None,
 ) -> list[list[Hypothesis]]:
     """Search where `table` gives the probabilities; each sentence's key is its number."""
-    numbers = torch.arange(len(src_lengths))
-    state = Prefixes(numbers, torch.empty(len(src_lengths), 0, dtype=torch.long))
     begun = prefixes or [()] * len(src_lengths)
     sentences = [Sentence(n, prefix, key=(i,)) for i, (n, prefix) in enumerate(zip(src_lengths, begun, strict=True))]
-    return search(Scripted(table, looks, max(src_lengths)), state, Sentences(numbers), sentences, SPECIAL, options, n_best)
+    model, memory = Scripted(table, looks, max(src_lengths)), Sentences(torch.arange(len(src_lengths)))
+    return search(model, model.start(memory), memory, sentences, SPECIAL, options, n_best)
 
 
 @cache

@@ -10,7 +10,7 @@ from nmt.decoding.search import Sentence, _Batch, _Live
 from nmt.decoding.translator import WITHOUT_UNKNOWN, search_batch
 from nmt.model.output import Adaptive
 from nmt.model.seq2seq import Seq2Seq
-from nmt.model.topk import likeliest
+from nmt.model.topk import topk_log_probs
 
 
 def model_of(seed: int) -> Seq2Seq:
@@ -44,7 +44,7 @@ def test_it_finds_what_a_search_over_all_words_finds(
         config = DecodingConfig.model_validate(options)
         lazy = search_batch(model, src, config, n_best=n_best, prefixes=prefixes)
         with monkeypatch.context() as patch:
-            patch.setattr(Adaptive, "likeliest", lambda self, vectors, k, _bar: likeliest(self.log_probs(vectors), k))
+            patch.setattr(Adaptive, "topk_log_probs", lambda self, vectors, k, _: topk_log_probs(self.log_probs(vectors), k))
             whole = search_batch(model, src, config, n_best=n_best, prefixes=prefixes)
         assert [[one.ids for one in best] for best in lazy] == [[one.ids for one in best] for best in whole]
         for best, expected in zip(lazy, whole, strict=True):
@@ -63,11 +63,11 @@ def test_few_clusters_are_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_words_of_clusters_are_there_where_all_of_the_head_is_forbidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Though none of them reached the bar, nothing is forced on a hypothesis that has words left."""
+    """Though none of them reached the threshold, nothing is forced on a hypothesis that has words left."""
     model = model_of(1)
     vectors = torch.randn(2, 16)
     options = DecodingConfig(beam=2, forbid_unknown=True, min_length_ratio=1.0)
-    monkeypatch.setattr(Adaptive, "likeliest", lambda self, vectors, k, _bar: likeliest(self.log_probs(vectors)[:, :4], k))
+    monkeypatch.setattr(Adaptive, "topk_log_probs", lambda self, vectors, k, _: topk_log_probs(self.log_probs(vectors)[:, :4], k))
     batch = _Batch([Sentence(9)], WITHOUT_UNKNOWN, options, 1)
     live = _Live(torch.tensor([0]), torch.tensor([[-1.0, -2.0]], dtype=torch.double), torch.empty(1, 2, 0, dtype=torch.long))
     with torch.inference_mode():

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.config.schema import DecodingConfig
-from nmt.decoding.candidates import Extensions, allowed, draw, likeliest
-from nmt.model.topk import likeliest as likeliest_of
-from nmt.model.topk import log_norm
+from nmt.decoding.candidates import Extensions, allowed, draw, sampling_probabilities
+from nmt.model.topk import log_norm, topk_log_probs
 
 seeds = st.integers(0, 10_000)
 
@@ -24,7 +23,7 @@ def make_scores(seed: int, rows: int, size: int, *, ties: bool = False) -> torch
 def test_what_is_banned_is_not_allowed(seed: int, width: int, n_banned: int) -> None:
     scores = make_scores(seed, 3, 9)
     banned = torch.from_numpy(np.random.default_rng(seed).integers(0, 9, (3, n_banned)))
-    found = allowed(*likeliest_of(scores, width + n_banned), banned)
+    found = allowed(*topk_log_probs(scores, width + n_banned), banned)
     log_probs = scores.log_softmax(1)
     for row in range(3):
         expected = [i for i in log_probs[row].argsort(descending=True).tolist() if i not in banned[row]]
@@ -35,7 +34,7 @@ def test_what_is_banned_is_not_allowed(seed: int, width: int, n_banned: int) -> 
 
 def test_what_is_forced_stands_alone() -> None:
     scores = make_scores(1, 2, 6)
-    found = allowed(*likeliest_of(scores, 3), torch.empty(2, 0, dtype=torch.long))
+    found = allowed(*topk_log_probs(scores, 3), torch.empty(2, 0, dtype=torch.long))
     forced = found.force(torch.tensor([-1, 4]), scores, log_norm(scores))
     assert torch.equal(forced.ids[0], found.ids[0])
     assert torch.equal(forced.log_probs[0], found.log_probs[0])
@@ -65,7 +64,7 @@ def nucleus(scores: np.ndarray, temperature: float, top_k: int | None, top_p: fl
 def test_what_top_k_and_top_p_leave(seed: int, temperature: float, top_k: int | None, top_p: float) -> None:
     scores = make_scores(seed, 4, 9)
     options = DecodingConfig(method="sampling", temperature=temperature, top_k=top_k, top_p=top_p)
-    for row, probabilities in zip(scores.numpy(), likeliest(scores, options), strict=True):
+    for row, probabilities in zip(scores.numpy(), sampling_probabilities(scores, options), strict=True):
         np.testing.assert_allclose(probabilities, nucleus(row, temperature, top_k, top_p), atol=1e-12)
 
 

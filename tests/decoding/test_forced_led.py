@@ -9,6 +9,7 @@ from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.forced import score_pairs
 from nmt.decoding.translator import Translator
 from nmt.model.seq2seq import Seq2Seq
+from nmt.model.translation_model import TranslationModel
 from nmt.run import folder as runs
 from tests import toy
 
@@ -70,7 +71,7 @@ def test_an_ensemble_finds_them_as_likely_as_its_models_on_average(translator: T
         np.testing.assert_allclose(one.attention, np.mean([each.attention for each in its], 0), atol=1e-6)
 
 
-def as_it_is_with(translator: Translator, model: Seq2Seq | Ensemble) -> Translator:
+def as_it_is_with(translator: Translator, model: TranslationModel) -> Translator:
     """The same tokenizers, vocabularies and options."""
     return Translator(
         model,
@@ -80,7 +81,7 @@ def as_it_is_with(translator: Translator, model: Seq2Seq | Ensemble) -> Translat
     )
 
 
-def disturbed(model: Seq2Seq | Ensemble) -> Seq2Seq:
+def disturbed(model: TranslationModel) -> Seq2Seq:
     """A copy with other weights."""
     copy = deepcopy(seq2seq(model))
     for parameter in copy.parameters():
@@ -88,6 +89,6 @@ def disturbed(model: Seq2Seq | Ensemble) -> Seq2Seq:
     return copy
 
 
-def seq2seq(model: Seq2Seq | Ensemble) -> Seq2Seq:
+def seq2seq(model: TranslationModel) -> Seq2Seq:
     assert isinstance(model, Seq2Seq)
     return model

@@ -301,7 +301,7 @@ def greedy(model: Seq2Seq, source: list[int]) -> list[int]:
     state, ids = model.start(memory), [SOS]
     while len(ids) - 1 < 2 * int(lengths) + 10:
         output = model.step(torch.tensor(ids[-1:]), state, memory)
-        state, logits = output.state, model.scores(output.vector)[0]
+        state, logits = output.state, model.compute_logits(output.vector)[0]
         logits[list(SPECIAL_IDS.forbidden)] = float("-inf")
         ids.append(int(logits.argmax()))
         if ids[-1] == EOS:

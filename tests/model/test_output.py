@@ -167,13 +167,13 @@ def test_of_an_adaptive_layer_the_likeliest_are_those_of_its_log_probs(seed: int
     expected, least = output.log_probs(vectors), torch.randn(6, dtype=torch.float64) - 4
     asked: list[tuple[torch.Tensor, torch.Tensor]] = []
 
-    def bar(ids: torch.Tensor, log_probs: torch.Tensor) -> torch.Tensor:
+    def threshold(ids: torch.Tensor, log_probs: torch.Tensor) -> torch.Tensor:
         asked.append((ids, log_probs))
         return least
 
-    ids, log_probs = output.likeliest(vectors, k, bar)
+    ids, log_probs = output.topk_log_probs(vectors, k, threshold)
     ((given_ids, given_log_probs),) = asked
-    torch.testing.assert_close(given_log_probs, expected.gather(1, given_ids))  # the bar is told the truth
+    torch.testing.assert_close(given_log_probs, expected.gather(1, given_ids))  # the threshold is told the truth
     for row in range(6):
         found = log_probs[row].isfinite()
         assert len(set(ids[row][found].tolist())) == found.sum()
@@ -187,5 +187,5 @@ def test_clusters_that_cannot_reach_the_bar_are_not_looked_into() -> None:
     for tail in output.softmax.tail:
         tail.register_forward_hook(lambda *_: pytest.fail("looked into"))
     with torch.inference_mode():
-        ids, _ = output.likeliest(torch.randn(6, 8), 3, lambda _, log_probs: torch.ones(len(log_probs)))
+        ids, _ = output.topk_log_probs(torch.randn(6, 8), 3, lambda _, log_probs: torch.ones(len(log_probs)))
     assert ids.shape == (6, 3)

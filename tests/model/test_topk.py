@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.errors import CheckpointError
-from nmt.model.topk import CHUNK, FEW, largest, likeliest, log_norm
+from nmt.model.topk import CHUNK, FEW, fast_topk, log_norm, topk_log_probs
 
 seeds = st.integers(0, 10_000)
 
@@ -22,7 +22,7 @@ def make_scores(seed: int, rows: int, size: int, *, ties: bool = False) -> torch
 @given(seeds, st.integers(1, 12), st.sampled_from([5, CHUNK, 30 * CHUNK, FEW, FEW + 77]), st.booleans())
 def test_largest_is_topk(seed: int, k: int, size: int, ties: bool) -> None:
     scores, k = make_scores(seed, 1 if size > FEW else 3, size, ties=ties), min(k, size)
-    found, ids = largest(scores, k)
+    found, ids = fast_topk(scores, k)
     assert torch.equal(found, scores.topk(k).values)
     assert torch.equal(scores.gather(1, ids), found)
     assert all(len(set(row)) == k for row in ids.tolist())
@@ -39,7 +39,7 @@ def test_the_norm_is_exact_wherever_the_scores_lie(rows: int, offset: float) -> 
 def test_they_are_those_of_the_softmax(seed: int, k: int) -> None:
     scores = make_scores(seed, 3, 9)
     before = scores.clone()
-    ids, log_probs = likeliest(scores, k)
+    ids, log_probs = topk_log_probs(scores, k)
     assert torch.equal(scores, before)  # what comes in is left as it is
     expected = scores.log_softmax(1).sort(1, descending=True)
     assert torch.equal(ids, expected.indices[:, :k])
@@ -49,4 +49,4 @@ def test_they_are_those_of_the_softmax(seed: int, k: int) -> None:
 @pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
 def test_what_is_no_number_is_refused(wrong: float) -> None:
     with pytest.raises(CheckpointError, match="the model's scores are no numbers"):
-        likeliest(torch.tensor([[1.0, wrong, 2.0]]), 1)
+        topk_log_probs(torch.tensor([[1.0, wrong, 2.0]]), 1)

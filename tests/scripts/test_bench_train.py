@@ -117,12 +117,12 @@ def test_backward_costs_twice_the_forward() -> None:
 
 def test_words_drawn_from_the_model_cost_the_output_layer_once_more() -> None:
     config = tiny(**MODELS["general"].model_dump())
-    model, gold = Seq2Seq(config.model, 19, VOCABULARY), torch.zeros(3, int(TGT_LENGTHS.max()), dtype=torch.bool)
+    model, forcing_mask = Seq2Seq(config.model, 19, VOCABULARY), torch.zeros(3, int(TGT_LENGTHS.max()), dtype=torch.bool)
     model.requires_grad_(False)
     positions = computed(SRC_LENGTHS, TGT_LENGTHS, sampled=3 * (6 - 1))
     drawing = training_operations(config, VOCABULARY, Positions(sampled=positions.sampled))
     forward = 2 * sum(multiply_adds(config.model, VOCABULARY, positions).values())
-    assert forward + drawing == counted_by_torch(lambda: batch_loss(model, batch_of(), gold=gold))
+    assert forward + drawing == counted_by_torch(lambda: batch_loss(model, batch_of(), forcing_mask=forcing_mask))
 
 
 @pytest.mark.parametrize("name", ["general", "gru", "input feeding"])

@@ -10,7 +10,7 @@ from nmt.config.schema import ForcingSchedule, ModelConfig, TeacherForcingConfig
 from nmt.data.batching import Batch, build_batch
 from nmt.model.seq2seq import Seq2Seq
 from nmt.training.loop import reseed
-from nmt.training.loss import batch_loss, coverage_loss, draw_gold
+from nmt.training.loss import batch_loss, coverage_loss, draw_forcing_mask
 from nmt.training.schedules import FORCING, forcing_ratio
 
 COVERAGE = {"embedding_size": 6, "dropout": 0.0, "attention": {"kind": "coverage", "score": "additive"}}
@@ -77,9 +77,9 @@ def test_padding_changes_neither_loss_nor_gradient(kind: dict[str, Any]) -> None
 
 @pytest.mark.parametrize("per", ["sentence", "token"])
 def test_at_ratio_0_nothing_of_the_reference_is_fed(per: str) -> None:
-    gold = draw_gold(build_batch([[5]] * 50, [[5] * 7] * 50), 0.0, per, reseed(1, 1))
-    assert gold is not None
-    assert not gold.any()
+    forcing_mask = draw_forcing_mask(build_batch([[5]] * 50, [[5] * 7] * 50), 0.0, per, reseed(1, 1))
+    assert forcing_mask is not None
+    assert not forcing_mask.any()
 
 
 @pytest.mark.parametrize("schedule", FORCING)
@@ -90,8 +90,8 @@ def test_the_sampled_share_follows_the_schedule(schedule: ForcingSchedule, per: 
     batch = build_batch([[5]] * 50, [[5] * 7] * 50)
     for stretch in (range(1, 101), range(151, 251), range(301, 401), range(401, 501)):
         ratios = [forcing_ratio(step, config) for step in stretch]
-        gold = [draw_gold(batch, ratio, per, reseed(1, step)) for step, ratio in zip(stretch, ratios, strict=True)]
-        share = np.mean([float(one.double().mean()) for one in gold if one is not None])
+        masks = [draw_forcing_mask(batch, ratio, per, reseed(1, step)) for step, ratio in zip(stretch, ratios, strict=True)]
+        share = np.mean([float(mask.double().mean()) for mask in masks if mask is not None])
         draws = 50 if per == "sentence" else 50 * 8
         error = np.sqrt(sum(ratio * (1 - ratio) for ratio in ratios) / draws) / len(ratios)
         assert abs(share - np.mean(ratios)) < 4 * error

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from nmt.config.schema import ForcingSchedule, LearningRateConfig, LearningRateSchedule, TeacherForcingConfig
 from nmt.data.batching import build_batch
-from nmt.training.loss import draw_gold
+from nmt.training.loss import draw_forcing_mask
 from nmt.training.schedules import FORCING, LEARNING_RATES, forcing_ratio, learning_rate
 
 
@@ -71,9 +71,9 @@ def test_forcing_goes_from_start_to_end_and_never_back(schedule: ForcingSchedule
 @pytest.mark.parametrize("per", ["sentence", "token"])
 def test_the_share_of_references_fed_is_the_ratio(per: str) -> None:
     batch = build_batch([[5]] * 500, [[5] * 19] * 500)
-    gold = draw_gold(batch, 0.3, per, torch.Generator().manual_seed(1))
-    assert gold is not None
+    forcing_mask = draw_forcing_mask(batch, 0.3, per, torch.Generator().manual_seed(1))
+    assert forcing_mask is not None
     draws = 500 if per == "sentence" else 500 * 20
-    assert abs(gold.double().mean().item() - 0.3) < 4 * np.sqrt(0.3 * 0.7 / draws)
-    assert (gold == gold[:, :1]).all() == (per == "sentence")
-    assert draw_gold(batch, 1.0, per, torch.Generator()) is None
+    assert abs(forcing_mask.double().mean().item() - 0.3) < 4 * np.sqrt(0.3 * 0.7 / draws)
+    assert (forcing_mask == forcing_mask[:, :1]).all() == (per == "sentence")
+    assert draw_forcing_mask(batch, 1.0, per, torch.Generator()) is None

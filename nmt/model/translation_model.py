@@ -1,0 +1,75 @@
+"""The one interface that search and forced decoding use: a single model, an ensemble, or a table of probabilities in a test."""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from nmt.model.topk import ThresholdFn, topk_log_probs
+
+
+@dataclass(frozen=True)
+class StepOutput:
+    """The result of one decoder step for N hypotheses.
+
+    Attributes:
+        vector: [N, R], the input of the output layer.
+        attention: [N, S], the attention weights; 0 on padding.
+        state: the state for the next step.
+    """
+
+    vector: Tensor
+    attention: Tensor
+    state: Any
+
+
+class TranslationModel(nn.Module, ABC):
+    """Reads a batch of source sentences once, then predicts target tokens one step at a time.
+
+    A memory (one row per sentence) and a state (one row per hypothesis) are opaque to the caller, except that `select(rows)`
+    returns the rows [R] in that order.
+    """
+
+    @property
+    @abstractmethod
+    def device(self) -> torch.device:
+        """The device that inputs must be on."""
+
+    @abstractmethod
+    def encode(self, src: Tensor, src_lengths: Tensor) -> Any:
+        """Read the source and return the memory.
+
+        Args:
+            src: [B, S] ids. src_lengths: [B], on the CPU.
+        """
+
+    @abstractmethod
+    def start(self, memory: Any) -> Any:
+        """The state before the first step, one row per sentence."""
+
+    @abstractmethod
+    def step(self, ids: Tensor, state: Any, memory: Any) -> StepOutput:
+        """One step, in evaluation mode.
+
+        Args:
+            ids: the last token of each hypothesis, [B], or [B * K] for K hypotheses of each of the B sentences in `memory`.
+            state: one row per hypothesis. memory: one row per sentence.
+        """
+
+    @abstractmethod
+    def compute_logits(self, vectors: Tensor) -> Tensor:
+        """Vectors [N, R] of a step -> logits [N, V]: log-probabilities up to a constant per row."""
+
+    @abstractmethod
+    def restrict(self, ids: Tensor) -> "TranslationModel":
+        """This model with a target vocabulary of only `ids` [v], numbered in that order. For search, not for training."""
+
+    def topk_log_probs(self, vectors: Tensor, k: int, threshold: ThresholdFn) -> tuple[Tensor, Tensor]:
+        """The k most probable words for each vector [N, R]: ids and log-probabilities [N, k], on the CPU, best first.
+
+        Args:
+            threshold: words whose log-probability is below its result may be left out or have -inf; may be ignored.
+        """
+        return topk_log_probs(self.compute_logits(vectors), k)

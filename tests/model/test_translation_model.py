@@ -1,0 +1,28 @@
+"""The classes of a model that a subclass must complete: one that lacks a method cannot be made."""
+
+import pytest
+
+from nmt.model.attention import Attention
+from nmt.model.attention_scores import Score
+from nmt.model.bridge import Bridge
+from nmt.model.decoder import Decoder
+from nmt.model.output import Output
+from nmt.model.readout import Readout
+from nmt.model.translation_model import TranslationModel
+
+METHODS: dict[type, list[str]] = {
+    TranslationModel: ["device", "encode", "start", "step", "compute_logits", "restrict"],
+    Attention: ["forward"],
+    Score: ["forward"],
+    Bridge: ["forward"],
+    Decoder: ["step", "unroll"],
+    Output: ["log_probs", "best", "restrict", "loss"],
+    Readout: ["forward"],
+}
+
+
+@pytest.mark.parametrize(("base", "method"), [(base, method) for base, methods in METHODS.items() for method in methods])
+def test_a_class_that_lacks_a_method_cannot_be_made(base: type, method: str) -> None:
+    incomplete = type("Incomplete", (base,), {name: lambda *_: None for name in METHODS[base] if name != method})
+    with pytest.raises(TypeError, match=rf"abstract.*\b{method}\b"):
+        incomplete()
