@@ -60,10 +60,8 @@ def sorting_permutation(numbers: Sequence[str]) -> list[int]:
     return sorted(range(len(numbers)), key=lambda position: int(numbers[position]))
 
 
-def count_aligned(attention: NDArray[np.floating[Any]] | None, permutation: Sequence[int]) -> int:
+def count_aligned(attention: NDArray[np.floating[Any]], permutation: Sequence[int]) -> int:
     """How many rows of `attention` [T, S] are largest where `permutation` says; rows beyond it do not count."""
-    if attention is None:
-        return 0
     found = attention.argmax(1).tolist()[: len(permutation)]
     return sum(position == wanted for position, wanted in zip(found, permutation, strict=False))
 

@@ -10,7 +10,7 @@ from tqdm import tqdm
 from nmt.config.schema import BatchConfig, DeviceName
 from nmt.data.batching import Batch, plan_batches, read_batches
 from nmt.data.corpus import Corpus
-from nmt.decoding.lexicon import build_lexicon, link
+from nmt.decoding.lexicon import build_lexicon, count_links
 from nmt.errors import ConfigError, DataError
 from nmt.model.device import pick_device
 from nmt.run import folder as runs
@@ -40,7 +40,7 @@ def run(folder: Path | None = None, *, pairs: int | None = None, prepared: Path 
     corpus, model = Corpus.load(prepared, "train"), runs.build_model(folder, config)
     load_weights(runs.find_checkpoint(folder), model)
     vocabularies = runs.load_vocabularies(folder)
-    links = link(model.to(pick_device(device)).eval(), _batches(corpus, pairs, config.seed), len(vocabularies[1]))
+    links = count_links(model.to(pick_device(device)).eval(), _batches(corpus, pairs, config.seed), len(vocabularies[1]))
     lexicon, path = build_lexicon(links, *vocabularies), folder / runs.LEXICON
     try:
         lexicon.save(path)

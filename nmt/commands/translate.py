@@ -16,7 +16,7 @@ from nmt.data.lines import read_lines
 from nmt.decoding.alignment import align, to_pharaoh
 from nmt.decoding.batch_runner import TooLargeError
 from nmt.decoding.forced import ScoredPair, perplexity, score_pairs
-from nmt.decoding.quality_warnings import SOURCE_CUT, UNKNOWN_GIVEN, Doubter, describe
+from nmt.decoding.quality_warnings import SOURCE_CUT, UNKNOWN_GIVEN, WarningChecker, describe
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.errors import ConfigError, DataError, NmtError
@@ -51,12 +51,12 @@ class Answer:
     Attributes:
         number: of the sentence, from 1.
         translations: at least one, best first.
-        doubts: names of `doubts.DOUBTS`.
+        warnings: keys of `quality_warnings.DESCRIPTIONS`.
     """
 
     number: int
     translations: list[Translation]
-    doubts: list[str]
+    warnings: list[str]
 
     @property
     def best(self) -> Translation:
@@ -69,7 +69,7 @@ class Scored:
 
     number: int
     pair: ScoredPair
-    doubts: list[str]
+    warnings: list[str]
 
 
 class _Numbered(Protocol):
@@ -77,7 +77,7 @@ class _Numbered(Protocol):
     def number(self) -> int: ...
 
     @property
-    def doubts(self) -> list[str]: ...
+    def warnings(self) -> list[str]: ...
 
 
 NumberedT = TypeVar("NumberedT", bound=_Numbered)
@@ -102,7 +102,7 @@ def run(translator: Translator, source: Source, *, n_best: int = 1, prefix: str 
 
 
 def _answers(translator: Translator, source: Source, n_best: int, prefix: str | None) -> Iterator[Answer]:
-    doubter = Doubter(*_languages(translator))
+    checker = WarningChecker(*_languages(translator))
     number = 0
 
     def make(texts: Sequence[str]) -> list[list[Translation]]:
@@ -110,7 +110,7 @@ def _answers(translator: Translator, source: Source, n_best: int, prefix: str | 
 
     for texts in source.batches:
         for number, translations in enumerate(_made(make, texts, source, number), number + 1):  # noqa: B020
-            yield Answer(number, translations, doubter.doubts(translations[0]))
+            yield Answer(number, translations, checker.warnings(translations[0]))
 
 
 def run_score(translator: Translator, source: Source) -> Iterator[Scored]:
@@ -126,8 +126,8 @@ def run_score(translator: Translator, source: Source) -> Iterator[Scored]:
         n_good = next((i for i, pair in enumerate(pairs) if len(pair) != 2), len(pairs))
         good = [(first, second) for first, second, *_ in pairs[:n_good]]
         for number, pair in enumerate(_made(partial(score_pairs, translator), good, source, number), number + 1):  # noqa: B020
-            doubts = [SOURCE_CUT] * pair.src_cut + [UNKNOWN_GIVEN] * bool(pair.unknown)
-            yield Scored(number, pair, doubts)
+            warnings = [SOURCE_CUT] * pair.src_cut + [UNKNOWN_GIVEN] * bool(pair.unknown)
+            yield Scored(number, pair, warnings)
         if n_good < len(pairs):
             found = len(pairs[n_good]) - 1
             raise DataError(
@@ -144,19 +144,19 @@ def _made(make: Callable[[Sequence[Given]], list[Made]], texts: Sequence[Given],
     try:
         made = make(texts)
     except TooLargeError as error:
-        yield from _made(make, texts[: error.place], source, first)
-        raise DataError(f"{source.name}, {source.unit} {first + error.place + 1}: {error.reason}") from None
+        yield from _made(make, texts[: error.index], source, first)
+        raise DataError(f"{source.name}, {source.unit} {first + error.index + 1}: {error.reason}") from None
     yield from made
 
 
 def noting(answers: Iterable[NumberedT], source: Source) -> Iterator[NumberedT]:
-    """Pass answers on, and say on stderr, once for each kind of doubt, which they concern: at the end, or at once to who waits."""
+    """Pass answers on, and print each kind of warning once, with its lines, to stderr: at the end, or at once at a keyboard."""
     found: dict[str, list[int]] = {}
     try:
         for answer in answers:
             yield answer
-            for doubt in answer.doubts:
-                found.setdefault(doubt, []).append(answer.number)
+            for warning in answer.warnings:
+                found.setdefault(warning, []).append(answer.number)
             if source.waits:
                 _say(found, source.unit)
                 found = {}
@@ -167,8 +167,8 @@ def noting(answers: Iterable[NumberedT], source: Source) -> Iterator[NumberedT]:
 
 
 def _say(found: dict[str, list[int]], unit: str) -> None:
-    for doubt, numbers in found.items():
-        print(f"nmt: {describe(doubt, numbers, unit)}", file=sys.stderr)
+    for warning, numbers in found.items():
+        print(f"nmt: {describe(warning, numbers, unit)}", file=sys.stderr)
 
 
 def in_text(n_best: int) -> Form:
@@ -183,8 +183,7 @@ def in_pharaoh(translator: Translator, threshold: float | None = None) -> Form:
     tokenizers, _ = _languages(translator)
 
     def form(answer: Answer) -> str:
-        attention = answer.best.attention
-        if attention is not None and not attention.any():
+        if answer.best.src_tokens and not answer.best.has_attention:
             raise ConfigError("--align: this model looks at nothing (model.attention.score: none)")
         return to_pharaoh(align(answer.best, tokenizers, threshold))
 
@@ -200,7 +199,7 @@ def in_json(translator: Translator, n_best: int = 1, threshold: float | None = N
         best = answer.best
         whole = {"source": best.source, "src_tokens": best.src_tokens, **described[0], "src_cut": best.src_cut}
         several = {"n_best": described} if n_best > 1 else {}
-        return json.dumps({**whole, "warnings": answer.doubts, **several}, ensure_ascii=False)
+        return json.dumps({**whole, "warnings": answer.warnings, **several}, ensure_ascii=False)
 
     return form
 
@@ -226,7 +225,7 @@ def score_lines(scored: Iterable[Scored], source: Source, *, as_json: bool) -> I
         n_pairs, n_tokens, log_prob = n_pairs + 1, n_tokens + len(pair.token_log_probs), log_prob + pair.log_prob
         figures = {"log_prob": pair.log_prob, "n_tokens": len(pair.token_log_probs), "perplexity": pair.perplexity}
         if as_json:
-            yield json.dumps({**_pair_to_dict(pair), **figures, "warnings": one.doubts}, ensure_ascii=False)
+            yield json.dumps({**_pair_to_dict(pair), **figures, "warnings": one.warnings}, ensure_ascii=False)
         else:
             yield f"{pair.log_prob:.4f}\t{len(pair.token_log_probs)}\t{pair.perplexity:.4f}"
     if not n_pairs:
@@ -263,7 +262,7 @@ def draw_attention(answers: Iterable[Answer], path: Path) -> Iterator[Answer]:
 
 def _draw_picture(answers: Iterable[Answer], path: Path) -> Iterator[Answer]:
     first = [*islice(answers, 2)]
-    if len(first) != 1 or first[0].best.attention is None:
+    if len(first) != 1 or not first[0].best.src_tokens:
         raise ConfigError(f"--attention {path}: draws one sentence; give exactly one, or name a page ({PAGE})")
     yield first[0]
     source, output = first[0].best.attended
@@ -274,7 +273,7 @@ def _draw_page(answers: Iterable[Answer], path: Path) -> Iterator[Answer]:
     sections = []
     for answer in answers:
         yield answer
-        if answer.best.attention is not None:
+        if answer.best.src_tokens:
             figure = attention_figure(*answer.best.attended, _looked(answer.best), answer.best.text)
             sections.append((f"{answer.number}  {answer.best.source}", figure))
     with _said_of(path):
@@ -282,7 +281,7 @@ def _draw_page(answers: Iterable[Answer], path: Path) -> Iterator[Answer]:
 
 
 def _looked(translation: Translation) -> Any:
-    if translation.attention is None or not translation.attention.any():
+    if not translation.has_attention:
         raise ConfigError("--attention: this model looks at nothing (model.attention.score: none)")
     return translation.attention
 

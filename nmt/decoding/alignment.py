@@ -1,7 +1,7 @@
-"""Which source word each output word was made from, read off the attention: pairs of words, as Pharaoh writes them ("0-0 1-2").
+"""Word alignment from attention: pairs of words in Pharaoh format ("0-0 1-2").
 
-Words are what white space parts, in the source and in the output as they are written; tokens, of whatever tokenizer, are parts of
-them. Attention is no alignment: it says what the decoder read before it wrote a word (Koehn and Knowles 2017, 3.5).
+Words are separated by white space, in the source and in the output as written; tokens of any tokenizer are parts of words.
+Attention is not alignment: it shows what the decoder read before it wrote a word (Koehn and Knowles 2017, 3.5).
 """
 
 from collections.abc import Callable, Sequence
@@ -13,31 +13,29 @@ from numpy.typing import NDArray
 from nmt.decoding.translation import Translation
 from nmt.text.tokenizers import Tokenizer
 
-Join = Callable[[Sequence[str]], str]
-
 
 def align(
     translation: Translation, tokenizers: tuple[Tokenizer, Tokenizer], threshold: float | None = None
 ) -> list[tuple[int, int]]:
-    """Pairs (source word, output word), counted from 0, by source word.
+    """Pairs (source word, output word), counted from 0, sorted by source word.
 
     Args:
         tokenizers: (source, target).
-        threshold: all pairs of at least this weight; None for the heaviest source word of each output word, or none where <eos>
-            is heavier.
+        threshold: all pairs with at least this weight. None: the source word with the largest weight for each output word, or no
+            pair if <eos> has the largest weight.
     """
-    if translation.attention is None:
-        return []
     src_tokenizer, tgt_tokenizer = tokenizers
     columns = _source_words(translation, src_tokenizer)
-    rows = words_of(_written(translation), tgt_tokenizer.join)
+    replacements = {replacement.position: replacement.token for replacement in translation.replaced}
+    written = [replacements.get(position, token) for position, token in enumerate(translation.tokens)]  # "" if left out
+    rows = token_to_word(written, tgt_tokenizer.join)
     weights = word_weights(translation.attention[: len(rows)], rows, columns)
     if threshold is not None:
-        found = weights[:, :-1] >= threshold
+        aligned = weights[:, :-1] >= threshold
     else:
-        heaviest = weights.argmax(1)
-        found = (np.arange(weights.shape[1] - 1) == heaviest[:, None]) & (weights[:, :-1] > 0)
-    return sorted((int(column), int(row)) for row, column in zip(*found.nonzero(), strict=True))
+        peaks = weights.argmax(1)
+        aligned = (np.arange(weights.shape[1] - 1) == peaks[:, None]) & (weights[:, :-1] > 0)
+    return sorted((int(column), int(row)) for row, column in zip(*aligned.nonzero(), strict=True))
 
 
 def to_pharaoh(pairs: Sequence[tuple[int, int]]) -> str:
@@ -45,21 +43,21 @@ def to_pharaoh(pairs: Sequence[tuple[int, int]]) -> str:
     return " ".join(f"{source}-{output}" for source, output in pairs)
 
 
-def words_of(tokens: Sequence[str], join: Join) -> list[int]:
-    """The word that each token is part of, counted from 0; -1 for a token that nothing is written of.
+def token_to_word(tokens: Sequence[str], join: Callable[[Sequence[str]], str]) -> list[int]:
+    """The index of the word that each token belongs to; -1 for a token that adds no text.
 
-    How a tokenizer marks its words is its own affair: a token is part of the last word that is there when it has been joined.
+    This works for any tokenizer: a token belongs to the last word of the text of all tokens up to it.
     """
     texts = [join(tokens[:end]) for end in range(len(tokens) + 1)]
     return [len(text.split()) - 1 if text != before else -1 for before, text in pairwise(texts)]
 
 
 def word_weights(attention: NDArray[np.float32], rows: Sequence[int], columns: Sequence[int]) -> NDArray[np.float32]:
-    """The attention between words: the sum over a source word's tokens, the mean over an output word's.
+    """Attention between words: the sum over a source word's tokens, the mean over an output word's.
 
     Args:
         attention: [T, S]; the last column belongs to <eos>.
-        rows: [T], the word of each output token. columns: [S - 1], that of each source token. -1 is part of none.
+        rows: [T], the word of each output token. columns: [S - 1], the word of each source token. -1 is no word.
 
     Returns:
         [output words, source words + 1], the last column for <eos>.
@@ -72,12 +70,6 @@ def word_weights(attention: NDArray[np.float32], rows: Sequence[int], columns: S
 
 
 def _source_words(translation: Translation, tokenizer: Tokenizer) -> list[int]:
-    """As `words_of`, in the source as it was given: a word that consists of invisible characters has no tokens, but counts."""
-    visible = [place for place, word in enumerate(translation.source.split()) if tokenizer.normalize(word)]
-    return [visible[word] if word >= 0 else -1 for word in words_of(translation.src_tokens, tokenizer.join)]
-
-
-def _written(translation: Translation) -> list[str]:
-    """The output's tokens as they are written, "" where an unknown word was left out."""
-    instead = {one.position: one.token for one in translation.replaced}
-    return [instead.get(position, token) for position, token in enumerate(translation.tokens)]
+    """`token_to_word` of the raw source, where a word of invisible characters counts although it has no tokens."""
+    visible = [index for index, word in enumerate(translation.source.split()) if tokenizer.normalize(word)]
+    return [visible[word] if word >= 0 else -1 for word in token_to_word(translation.src_tokens, tokenizer.join)]

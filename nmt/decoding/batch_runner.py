@@ -1,57 +1,86 @@
-"""Batches are done side by side, and those that do not fit into memory in parts."""
+"""Runs a function over batches: on a CPU several at a time in threads, and in halves where memory does not hold a whole batch."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TypeVar
 
 import torch
 
-from nmt.decoding.workers import side_by_side
 from nmt.errors import DataError, lacks_memory
 
-Made = TypeVar("Made")
+MAX_THREADS = 4  # batches at a time: each needs memory, and all share one Python interpreter
+
+Batch = TypeVar("Batch")
+Result = TypeVar("Result")
 
 
 class TooLargeError(DataError):
-    """A text alone does not fit into memory.
+    """A single text does not fit into memory.
 
     Attributes:
-        place: among those given. reason: what is wrong with it, and what to do.
+        index: of the text, from 0. reason: what is wrong with it, and what to do.
     """
 
-    def __init__(self, place: int, advice: str) -> None:
-        self.place, self.reason = place, f"does not fit into memory, even alone; {advice}"
-        super().__init__(f"text {place + 1} {self.reason}")
+    def __init__(self, index: int, advice: str) -> None:
+        self.index, self.reason = index, f"does not fit into memory, even alone; {advice}"
+        super().__init__(f"text {index + 1} {self.reason}")
 
 
-def in_batches(
-    make: Callable[[Sequence[int]], list[Made]], plan: Iterable[Sequence[int]], advice: str, device: torch.device
-) -> Iterator[tuple[int, Made]]:
-    """Each place of the batches of `plan`, the shortest first, with what is made of it.
+def run_batches(
+    fn: Callable[[Sequence[int]], list[Result]], batches: Iterable[Sequence[int]], advice: str, device: torch.device
+) -> Iterator[tuple[int, Result]]:
+    """Each index of the batches with its result.
+
+    Args:
+        fn: takes indices, returns a result for each.
+        batches: of indices, shortest sentences first.
+        advice: what the user can do about a text that does not fit into memory.
 
     Raises:
-        TooLargeError: memory does not hold one alone.
+        TooLargeError: a single text does not fit into memory.
     """
-    batches = [*plan][::-1]  # what takes longest first: nobody ends much later than the others
-    all_made = side_by_side(lambda places: in_parts(make, places, advice), batches, device)
-    for places, made in zip(batches, all_made, strict=True):
-        yield from zip(places, made, strict=True)
+    longest_first = [*batches][::-1]  # so that all threads finish at about the same time
+    all_results = map_in_threads(lambda indices: run_or_split_on_oom(fn, indices, advice), longest_first, device)
+    for indices, results in zip(longest_first, all_results, strict=True):
+        yield from zip(indices, results, strict=True)
 
 
-def in_parts(make: Callable[[Sequence[int]], list[Made]], places: Sequence[int], advice: str) -> list[Made]:
-    """What is made of each of `places`: of all at once, or of half of them at a time, where memory does not hold them together.
+def run_or_split_on_oom(fn: Callable[[Sequence[int]], list[Result]], indices: Sequence[int], advice: str) -> list[Result]:
+    """`fn(indices)`; if that runs out of memory, `fn` of each half.
 
     Raises:
-        TooLargeError: it does not hold one alone.
+        TooLargeError: a single index does not fit into memory.
     """
     try:
-        return make(places)
+        return fn(indices)
     except (MemoryError, RuntimeError) as error:
         if not lacks_memory(error):
             raise
-    # Not before here, where the error is gone, is what it held on to free again.
+    # Outside of `except`: the error holds the tensors of the failed attempt until here.
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
-    if len(places) == 1:
-        raise TooLargeError(places[0], advice)
-    half = len(places) // 2
-    return [*in_parts(make, places[:half], advice), *in_parts(make, places[half:], advice)]
+    if len(indices) == 1:
+        raise TooLargeError(indices[0], advice)
+    half = len(indices) // 2
+    return [*run_or_split_on_oom(fn, indices[:half], advice), *run_or_split_on_oom(fn, indices[half:], advice)]
+
+
+def map_in_threads(fn: Callable[[Batch], Result], batches: Sequence[Batch], device: torch.device) -> Iterator[Result]:
+    """`fn` of each batch, in order; on a CPU several batches at a time, each with its part of torch's threads.
+
+    A step of search is many small operations, so two batches with one thread each finish sooner than one after the other with two
+    threads each. torch releases the interpreter lock while it computes. A GPU gains nothing from threads.
+
+    Raises:
+        Exception: the first that `fn` raised; batches that have not started are dropped.
+    """
+    n_threads = torch.get_num_threads()
+    n_workers = min(n_threads, len(batches), MAX_THREADS)
+    if n_workers < 2 or device.type != "cpu":
+        yield from map(fn, batches)
+        return
+    try:
+        with ThreadPoolExecutor(n_workers, "batch", torch.set_num_threads, (n_threads // n_workers,)) as pool:
+            yield from pool.map(fn, batches)
+    finally:
+        torch.set_num_threads(n_threads)  # a worker's setting is also the default for threads started later

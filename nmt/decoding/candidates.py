@@ -1,8 +1,9 @@
-"""By which tokens a hypothesis is extended: the likeliest, or one that is drawn. What comes in is left as it is.
+"""The tokens that may extend a hypothesis: the most probable ones or a sampled one, without those that are banned.
 
-Scores are logits: log-probabilities up to a number for each row. R rows, V ids; what goes out lies on the CPU, in double precision.
+Logits are log-probabilities up to a constant per row. R rows (hypotheses), V ids. Candidates are on the CPU, in double precision.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -13,64 +14,104 @@ from nmt.model.topk import to_log_probs
 
 
 @dataclass(frozen=True)
-class Extensions:
-    """How R hypotheses may go on.
+class Candidates:
+    """The tokens that may extend each of R hypotheses.
 
     Attributes:
-        ids: [R, k]. log_probs: [R, k], of each id alone; -inf where it may not come.
+        ids: [R, k]. log_probs: [R, k], of each token by itself; -inf where it is not allowed.
     """
 
     ids: Tensor
     log_probs: Tensor
 
     @property
-    def stuck(self) -> Tensor:
-        """[R], True where nothing may come."""
+    def has_no_candidate(self) -> Tensor:
+        """[R], True where no token is allowed."""
         return self.log_probs.amax(1) == float("-inf")
 
-    def force(self, ids: Tensor, scores: Tensor, norm: Tensor) -> "Extensions":
-        """With nothing but `ids` [R] in the rows where they are not negative; scores [R, V], norm [R, 1]."""
+    def force(self, ids: Tensor, logits: Tensor, norm: Tensor) -> "Candidates":
+        """Only the token `ids` [R] in the rows where it is not negative; logits [R, V], norm [R, 1]."""
         forced = (ids >= 0).unsqueeze(1)
-        alone = torch.full_like(self.log_probs, float("-inf"))
-        alone[:, :1] = to_log_probs(scores.gather(1, ids.clamp(min=0).unsqueeze(1).to(scores.device)), norm)
-        return Extensions(torch.where(forced, ids.unsqueeze(1), self.ids), torch.where(forced, alone, self.log_probs))
+        only = torch.full_like(self.log_probs, float("-inf"))
+        only[:, :1] = to_log_probs(logits.gather(1, ids.clamp(min=0).unsqueeze(1).to(logits.device)), norm)
+        return Candidates(torch.where(forced, ids.unsqueeze(1), self.ids), torch.where(forced, only, self.log_probs))
 
-    def spread(self, alive: Tensor) -> "Extensions":
-        """[b, K, k], the rows being those of the hypotheses that are `alive` [b, K]; the others have nothing."""
-        ids = self.ids.new_zeros(*alive.shape, self.ids.shape[1])
+    def scatter_to_beam(self, is_open: Tensor) -> "Candidates":
+        """[b, K, k]: the rows go to the hypotheses where `is_open` [b, K]; the others get -inf."""
+        ids = self.ids.new_zeros(*is_open.shape, self.ids.shape[1])
         log_probs = self.log_probs.new_full(ids.shape, float("-inf"))
-        ids[alive], log_probs[alive] = self.ids, self.log_probs
-        return Extensions(ids, log_probs)
+        ids[is_open], log_probs[is_open] = self.ids, self.log_probs
+        return Candidates(ids, log_probs)
 
 
-def allowed(ids: Tensor, log_probs: Tensor, banned: Tensor) -> Extensions:
-    """The words [R, k] that are not among `banned` [R, M]; the others have -inf."""
+def without_banned(ids: Tensor, log_probs: Tensor, banned: Tensor) -> Candidates:
+    """The tokens [R, k], with -inf for those among `banned` [R, M]."""
     is_banned = (ids.unsqueeze(2) == banned.unsqueeze(1)).any(2)
-    return Extensions(ids, log_probs.masked_fill(is_banned, float("-inf")))
+    return Candidates(ids, log_probs.masked_fill(is_banned, float("-inf")))
 
 
-def draw(scores: Tensor, norm: Tensor, banned: Tensor, uniform: Tensor, options: DecodingConfig) -> Extensions:
-    """One id a row, drawn by `uniform` [R] in [0, 1) from what the options leave; its log-probability is the model's."""
-    possible = scores.scatter(1, banned.to(scores.device), float("-inf"))
-    probabilities = sampling_probabilities(possible, options).cpu().double()
-    cumulative = probabilities.cumsum(1)  # in the order of the ids, which rounding does not change
-    # Beyond what is reached, so that an id without probability is never drawn.
-    ids = torch.searchsorted(cumulative, uniform.unsqueeze(1) * cumulative[:, -1:], right=True).clamp(max=scores.shape[1] - 1)
-    return Extensions(ids, to_log_probs(possible.gather(1, ids.to(scores.device)), norm))
+def sample(logits: Tensor, norm: Tensor, banned: Tensor, uniform: Tensor, options: DecodingConfig) -> Candidates:
+    """One token per row, sampled with temperature, top-k and top-p.
 
+    Args:
+        logits: [R, V]. norm: [R, 1], their log sum exp. banned: [R, M].
+        uniform: [R], random numbers in [0, 1).
 
-def sampling_probabilities(scores: Tensor, options: DecodingConfig) -> Tensor:
-    """Probabilities [R, V] at decoding.temperature, 0 but for the k likeliest ids, and those that make up p of them.
-
-    The sum of what is left may be less than 1. Top-p: Holtzman 2020, 3.1.
+    Returns:
+        ids and log_probs [R, 1]; the log-probability is that of the model, at temperature 1 and with nothing banned.
     """
-    scores = scores / options.temperature
-    if options.top_k is not None and options.top_k < scores.shape[1]:
-        scores = scores.masked_fill(scores < scores.topk(options.top_k).values[:, -1:], float("-inf"))
-    probabilities = scores.softmax(1)
+    allowed = logits.scatter(1, banned.to(logits.device), float("-inf"))
+    probabilities = sampling_probabilities(allowed, options).cpu().double()
+    cumulative = probabilities.cumsum(1)  # in the order of the ids, which rounding does not change
+    # right=True: an id of probability 0 is never sampled.
+    ids = torch.searchsorted(cumulative, uniform.unsqueeze(1) * cumulative[:, -1:], right=True).clamp(max=logits.shape[1] - 1)
+    return Candidates(ids, to_log_probs(allowed.gather(1, ids.to(logits.device)), norm))
+
+
+def sampling_probabilities(logits: Tensor, options: DecodingConfig) -> Tensor:
+    """[R, V], at decoding.temperature; 0 for ids outside of the top k, and outside of those that make up p (Holtzman 2020, 3.1).
+
+    A row may sum to less than 1.
+    """
+    logits = logits / options.temperature
+    if options.top_k is not None and options.top_k < logits.shape[1]:
+        logits = logits.masked_fill(logits < logits.topk(options.top_k).values[:, -1:], float("-inf"))
+    probabilities = logits.softmax(1)
     if options.top_p < 1:
-        ordered = probabilities.sort(1, descending=True).values
-        needed = ordered.cumsum(1) - ordered < options.top_p  # what stands before an id does not make up p
-        least = ordered.masked_fill(~needed, 1).amin(1, keepdim=True)
-        probabilities = probabilities.masked_fill(probabilities < least, 0)
+        descending = probabilities.sort(1, descending=True).values
+        needed = descending.cumsum(1) - descending < options.top_p  # the more probable ids do not make up p
+        smallest = descending.masked_fill(~needed, 1).amin(1, keepdim=True)
+        probabilities = probabilities.masked_fill(probabilities < smallest, 0)
     return probabilities
+
+
+def banned_ids(ids_so_far: Tensor, too_short: Tensor, forbidden: Sequence[int], *, eos: int, ngram: int | None) -> Tensor:
+    """The ids that must not extend each of R hypotheses, some of them repeated.
+
+    Args:
+        ids_so_far: [R, t]. too_short: [R], True where <eos> is not allowed yet.
+        forbidden: ids that are never allowed; at least one.
+        ngram: n, if no n-gram may occur twice.
+
+    Returns:
+        [R, M].
+    """
+    columns = [torch.tensor(forbidden).expand(len(ids_so_far), -1)]
+    if too_short.any():
+        columns.append(torch.where(too_short, eos, forbidden[0]).unsqueeze(1))
+    if ngram is not None:
+        columns.append(repeating_ids(ids_so_far, ngram, filler=forbidden[0]))
+    return torch.cat(columns, 1)
+
+
+def repeating_ids(ids_so_far: Tensor, n: int, filler: int) -> Tensor:
+    """The ids that would repeat an n-gram of `ids_so_far` [R, t]: [R, M]; rows with fewer than M end with `filler`."""
+    if ids_so_far.shape[1] < n:
+        return ids_so_far.new_empty(len(ids_so_far), 0)
+    ngrams = ids_so_far.unfold(1, n, 1)  # [R, t - n + 1, n]
+    last_ids = ids_so_far[:, ids_so_far.shape[1] - n + 1 :].unsqueeze(1)  # [R, 1, n - 1]
+    would_repeat = (ngrams[..., :-1] == last_ids).all(-1)
+    repeated = ngrams[..., -1].masked_fill(~would_repeat, filler)
+    width = int(would_repeat.sum(1).max()) if len(ids_so_far) else 0
+    order = would_repeat.byte().argsort(dim=1, descending=True, stable=True)[:, :width]
+    return repeated.gather(1, order)

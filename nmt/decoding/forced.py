@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn import functional
 
 from nmt.data.batching import pad_sources
-from nmt.decoding.batch_runner import in_batches
+from nmt.decoding.batch_runner import run_batches
 from nmt.decoding.translator import Translator
 from nmt.model.translation_model import TranslationModel
 from nmt.text.vocabulary import SOS, UNK
@@ -82,7 +82,7 @@ def score_pairs(translator: Translator, pairs: Sequence[tuple[str, str]], *, fre
         return score_batch(translator.model, [src[i] for i in chosen], [tgt[i] for i in chosen], free=free)
 
     plan = _plan([(len(ids), len(src[i])) for i, ids in enumerate(tgt)], translator.options.batch)
-    for i, (log_probs, attention) in in_batches(make, plan, "part it into sentences", translator.model.device):
+    for i, (log_probs, attention) in run_batches(make, plan, "part it into sentences", translator.model.device):
         found[i] = ScoredPair(
             *pairs[i],
             src_tokens=tuple(read[i]),

@@ -1,4 +1,4 @@
-"""A lexicon of tokens: what each source token was translated by, as a trained model's own attention has it."""
+"""A lexicon: the translations of each source token and their probabilities, counted from the attention of a trained model."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ from nmt.files import write_text
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import EOS, Vocabulary
 
-MOST = 50  # translations kept of a source token
-LEAST = 0.001  # probability of those
-PENDING = 1 << 22  # links that wait to be counted: 32 MB
+MAX_TRANSLATIONS = 50  # per source token
+MIN_PROBABILITY = 0.001  # of a translation
+MAX_PENDING = 1 << 22  # links kept before they are counted: 32 MB
 HEADER = "source\ttarget\tprobability\tcount"
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A target token, p(target | source), and how often the two were linked."""
+    """A target token, p(target | source), and the number of links between the two."""
 
     token: str
     probability: float
@@ -33,36 +33,39 @@ class Entry:
 
 @dataclass(frozen=True)
 class Lexicon:
-    """Source token -> its translations, the most probable first; those into `<unk>` count too."""
+    """Source token -> its translations, most probable first; `<unk>` is one of them."""
 
     entries: Mapping[str, Sequence[Entry]]
 
     def best(self, token: str) -> str | None:
-        """The most probable translation; None if there is none, or it is a token without an id."""
-        found = self.entries.get(token)
-        return found[0].token if found else None
+        """The most probable translation; None if the lexicon does not have the token."""
+        entries = self.entries.get(token)
+        return entries[0].token if entries else None
 
     def save(self, path: Path) -> None:
-        """A table with one entry a line; what `path` held before stays until all is written."""
-        entries = [(source, entry) for source, found in self.entries.items() for entry in found]
-        rows = (f"{source}\t{entry.token}\t{entry.probability:.4f}\t{entry.count}" for source, entry in entries)
+        """Write a table with one entry per line; an existing file is replaced when the table is complete."""
+        rows = [
+            f"{source}\t{entry.token}\t{entry.probability:.4f}\t{entry.count}"
+            for source, entries in self.entries.items()
+            for entry in entries
+        ]
         write_text(path, "".join(f"{row}\n" for row in (HEADER, *rows)))
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Raises: DataError if it cannot be read, or a line of it is damaged (the line is named)."""
+        """Raises: DataError if the file cannot be read, or a line is damaged (the message names it)."""
         try:
             header, *lines = path.read_bytes().decode("utf-8").split("\n")
         except (OSError, UnicodeDecodeError) as error:
-            raise DataError(f"{path}: cannot be read as UTF-8 text ({error}); `nmt lexicon` makes it again") from None
+            raise DataError(f"{path}: cannot be read as UTF-8 text ({error}); run `nmt lexicon` again") from None
         if header.rstrip("\r") != HEADER:
-            raise DataError(f"{path}, line 1: expected {HEADER!r}, found {header!r}; `nmt lexicon` makes it again")
+            raise DataError(f"{path}, line 1: expected {HEADER!r}, found {header!r}; run `nmt lexicon` again")
         entries: dict[str, list[Entry]] = {}
         for number, line in enumerate(lines, 2):
             if line.strip():
                 source, entry = _parse(f"{path}, line {number}", line)
                 entries.setdefault(source, []).append(entry)
-        return cls({source: sorted(found, key=lambda entry: -entry.probability) for source, found in entries.items()})
+        return cls({source: sorted(unsorted, key=lambda entry: -entry.probability) for source, unsorted in entries.items()})
 
 
 def _parse(where: str, line: str) -> tuple[str, Entry]:
@@ -72,11 +75,11 @@ def _parse(where: str, line: str) -> tuple[str, Entry]:
         return source, Entry(token, float(probability), int(count))
     except ValueError:
         expected = "source, target, probability and count with tabs between"
-        raise DataError(f"{where}: expected {expected}, found {line!r}; `nmt lexicon` makes it again") from None
+        raise DataError(f"{where}: expected {expected}, found {line!r}; run `nmt lexicon` again") from None
 
 
-class Links:
-    """How often each source id was linked to each target id."""
+class LinkCounts:
+    """The number of links between each source id and each target id."""
 
     def __init__(self, tgt_vocabulary_size: int) -> None:
         self._size = tgt_vocabulary_size
@@ -84,13 +87,13 @@ class Links:
         self._pending: list[NDArray[np.int64]] = []
 
     def add(self, src: NDArray[np.int64], tgt: NDArray[np.int64]) -> None:
-        """Count links, src [N] to tgt [N]."""
+        """Add links from src [N] to tgt [N]."""
         self._pending.append(src * self._size + tgt)
-        if sum(map(len, self._pending)) > PENDING:
+        if sum(map(len, self._pending)) > MAX_PENDING:
             self._count()
 
     def triples(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Source ids, target ids, and counts, sorted by source id, then count, the largest first."""
+        """Source ids, target ids and counts, sorted by source id, then by count, largest first."""
         self._count()
         src, tgt = np.divmod(self._pairs, self._size)
         order = np.lexsort((tgt, -self._counts, src))
@@ -105,31 +108,31 @@ class Links:
 
 
 @torch.inference_mode()
-def link(model: Seq2Seq, batches: Iterable[Batch], tgt_vocabulary_size: int) -> Links:
-    """Link each target token of sentence pairs to the source token that has the largest weight when it is to be predicted.
+def count_links(model: Seq2Seq, batches: Iterable[Batch], tgt_vocabulary_size: int) -> LinkCounts:
+    """Link each target token to the source token with the largest attention weight in the step that predicts it, and count.
 
-    A token whose largest weight is on <eos> is linked to nothing. The model is in evaluation mode.
+    A target token whose largest weight is on <eos> has no link. The model must be in evaluation mode.
     """
-    links = Links(tgt_vocabulary_size)
+    links = LinkCounts(tgt_vocabulary_size)
     for batch in batches:
-        here = batch.to(model.device)
-        peaks = model(here.src, here.src_lengths, here.tgt_in).attention.argmax(-1)  # [B, T]
-        src, tgt = here.src.gather(1, peaks), here.tgt_out
-        linked = here.tgt_mask & (tgt != EOS) & (src != EOS)
+        moved = batch.to(model.device)
+        peaks = model(moved.src, moved.src_lengths, moved.tgt_in).attention.argmax(-1)  # [B, T]
+        src, tgt = moved.src.gather(1, peaks), moved.tgt_out
+        linked = moved.tgt_mask & (tgt != EOS) & (src != EOS)
         links.add(src[linked].cpu().numpy(), tgt[linked].cpu().numpy())
     return links
 
 
-def build_lexicon(links: Links, src_vocabulary: Vocabulary, tgt_vocabulary: Vocabulary) -> Lexicon:
-    """Relative frequencies; of each source token the `MOST` most probable translations that are not below `LEAST`."""
+def build_lexicon(links: LinkCounts, src_vocabulary: Vocabulary, tgt_vocabulary: Vocabulary) -> Lexicon:
+    """Relative frequencies of the links, limited to `MAX_TRANSLATIONS` and `MIN_PROBABILITY`."""
     src, tgt, counts = links.triples()
     bounds = [*np.flatnonzero(np.diff(src, prepend=-1)), len(src)]
     entries: dict[str, list[Entry]] = {}
     for start, end in pairwise(bounds):
         total = counts[start:end].sum()
-        kept = slice(start, min(end, start + MOST))
+        kept = slice(start, min(end, start + MAX_TRANSLATIONS))
         tokens = tgt_vocabulary.tokens(tgt[kept].tolist())
-        found = zip(tokens, (counts[kept] / total).tolist(), counts[kept].tolist(), strict=True)
+        rows = zip(tokens, (counts[kept] / total).tolist(), counts[kept].tolist(), strict=True)
         (source,) = src_vocabulary.tokens([int(src[start])])
-        entries[source] = [Entry(*entry) for entry in found if entry[1] >= LEAST]
+        entries[source] = [Entry(*row) for row in rows if row[1] >= MIN_PROBABILITY]
     return Lexicon(entries)

@@ -16,10 +16,9 @@ import torch
 from torch import Tensor
 
 from nmt.config.schema import DecodingConfig
-from nmt.decoding.candidates import Extensions, allowed, draw
-from nmt.decoding.constraints import banned_ids
+from nmt.decoding.candidates import Candidates, banned_ids, sample, without_banned
 from nmt.decoding.hypothesis import End, Ends, Hypothesis, Trace, trace_attention, trace_back
-from nmt.decoding.ranking import bound, rank
+from nmt.decoding.ranking import hypothesis_score, upper_bound
 from nmt.model.topk import log_norm, topk_log_probs
 from nmt.model.translation_model import TranslationModel
 
@@ -148,7 +147,7 @@ class _Batch:
         log_prob[:, : self.beam if self.samples else 1] = 0
         return _Live(torch.arange(n_sentences), log_prob, torch.empty(n_sentences, self.beam, 0, dtype=torch.long))
 
-    def extend(self, model: TranslationModel, vectors: Tensor, live: _Live, t: int) -> Extensions:
+    def extend(self, model: TranslationModel, vectors: Tensor, live: _Live, t: int) -> Candidates:
         """How the hypotheses may go on after t tokens: [b, K, k]."""
         alive = live.log_prob > float("-inf")
         rows = alive.flatten().nonzero().squeeze(1)  # [R], for what has ended needs no words
@@ -164,28 +163,28 @@ class _Batch:
         if self.samples:
             uniform = torch.stack([self.draws[i][:, t] for i in live.sentence.tolist()])[alive]
             scores = model.compute_logits(vectors)
-            found = draw(scores, log_norm(scores), banned, uniform, self.options)
+            found = sample(scores, log_norm(scores), banned, uniform, self.options)
         else:
 
             def threshold(ids: Tensor, log_probs: Tensor) -> Tensor:
                 """With it, a hypothesis reaches the least of the K best that its sentence has already."""
-                total = live.log_prob.unsqueeze(2) + allowed(ids, log_probs, banned).spread(alive).log_probs
+                total = live.log_prob.unsqueeze(2) + without_banned(ids, log_probs, banned).scatter_to_beam(alive).log_probs
                 return (total.flatten(1).topk(self.beam).values[:, -1:] - live.log_prob)[alive]
 
             # The best K that are allowed are among the best K + M: no score need be overwritten.
             width = self.beam + banned.shape[1]
-            found = allowed(*model.topk_log_probs(vectors, width, threshold), banned)
-            if found.stuck.any():  # perhaps there are other words, which did not reach the threshold
-                found = allowed(*topk_log_probs(model.compute_logits(vectors), width), banned)
-        forced = torch.where(found.stuck, self.special.eos, -1)  # hardly ever: where all is forbidden, the sentence ends after all
+            found = without_banned(*model.topk_log_probs(vectors, width, threshold), banned)
+            if found.has_no_candidate.any():  # perhaps there are other words, which did not reach the threshold
+                found = without_banned(*topk_log_probs(model.compute_logits(vectors), width), banned)
+        forced = torch.where(found.has_no_candidate, self.special.eos, -1)  # where everything is banned, the hypothesis ends
         if t < self.prefix.shape[1]:
             forced = torch.where(self.prefix[sentence, t] < 0, forced, self.prefix[sentence, t])
         if (forced >= 0).any():
             scores = model.compute_logits(vectors)
             found = found.force(forced, scores, log_norm(scores))
-        return found.spread(alive)
+        return found.scatter_to_beam(alive)
 
-    def choose(self, found: Extensions, live: _Live, attention: Tensor) -> Trace:
+    def choose(self, found: Candidates, live: _Live, attention: Tensor) -> Trace:
         """The K extensions of each sentence that are kept; in sampling, one of each hypothesis."""
         k = found.ids.shape[2]
         total = (live.log_prob.unsqueeze(2) + found.log_probs).flatten(1)  # [b, K * k]
@@ -203,14 +202,14 @@ class _Batch:
         complete = ids == self.special.eos
         ended = (complete | (self.max_length[live.sentence] <= len(traces)).unsqueeze(1)) & (log_prob > float("-inf"))
         # What cannot come among the best need not be looked at further; ends are many, and most are no good.
-        hope = bound(log_prob, torch.tensor(len(traces)), self.options)
+        hope = upper_bound(log_prob, torch.tensor(len(traces)), self.options)
         good = ended & ((hope > self.ends.least[live.sentence].unsqueeze(1)) | ~complete)
         for row, slot in good.nonzero().tolist():
             sentence = int(live.sentence[row])
-            attention = None
+            sums = None
             if self.options.coverage_penalty:
-                attention = trace_attention(traces, sentence, slot, self.src_length[sentence])
-            score = rank(float(log_prob[row, slot]), len(traces), attention, self.options)
+                sums = trace_attention(traces, sentence, slot, self.src_length[sentence]).sum(0, dtype=np.float64)
+            score = hypothesis_score(float(log_prob[row, slot]), len(traces), sums, self.options)
             self.ends.add(End(sentence, score, float(log_prob[row, slot]), len(traces) - 1, slot, bool(complete[row, slot])))
         said = live.said
         if self.options.no_repeat_ngram is not None:
@@ -220,5 +219,5 @@ class _Batch:
     def undecided(self, live: _Live) -> Tensor:
         """The rows of the sentences whose n best may still change."""
         top = live.log_prob.amax(1)
-        hope = bound(top, self.max_length[live.sentence], self.options)
+        hope = upper_bound(top, self.max_length[live.sentence], self.options)
         return ((top > float("-inf")) & (hope > self.ends.least[live.sentence])).nonzero().squeeze(1)

@@ -1,6 +1,6 @@
-"""A translated sentence, with all that is known of it."""
+"""The translation of a sentence, with scores and attention."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,18 +11,18 @@ from nmt.text.vocabulary import EOS, SPECIALS
 
 @dataclass(frozen=True)
 class Translation:
-    """A translated sentence; all but `source` is empty where the source was.
+    """The translation of a sentence; everything but `source` is empty if the source is.
 
     Attributes:
         source, text: raw.
         src_tokens: S - 1 tokens of the source; the model reads <eos> after them.
-        tokens: the tokens of the output, before unknown words were replaced.
-        score: what it was ranked by. log_prob: of the tokens and <eos>, in nats.
-        token_log_probs: a number for each row of `attention`; `log_prob` is their sum.
-        attention: [T, S], a row for each token (and one for <eos> if `complete`), the last column belonging to <eos>.
-        complete: False if it was cut at the maximum length.
-        src_cut: whether the source was longer than decoding.max_source_tokens: what stands beyond was not read.
-        replaced: what is written in place of unknown words.
+        tokens: tokens of the output, before unknown words are replaced.
+        score: ranks the translations of a sentence. log_prob: of the tokens and <eos>, in nats.
+        token_log_probs: one for each row of `attention`; `log_prob` is their sum.
+        attention: [T, S], a row for each token (and one for <eos> if `complete`); the last column belongs to <eos>.
+        complete: False if the output was truncated at the maximum length.
+        src_cut: whether the source was truncated at decoding.max_source_tokens.
+        replaced: the replacements of unknown words.
     """
 
     source: str
@@ -32,13 +32,18 @@ class Translation:
     score: float = 0.0
     log_prob: float = 0.0
     token_log_probs: tuple[float, ...] = ()
-    attention: NDArray[np.float32] | None = None
+    attention: NDArray[np.float32] = field(default_factory=lambda: np.zeros((0, 1), np.float32))
     complete: bool = True
     src_cut: bool = False
     replaced: tuple[Replacement, ...] = ()
 
     @property
+    def has_attention(self) -> bool:
+        """False for an empty source, and for a model without attention, whose weights are all 0."""
+        return bool(self.attention.any())
+
+    @property
     def attended(self) -> tuple[list[str], list[str]]:
-        """The tokens that the columns and the rows of `attention` belong to."""
+        """The tokens of the columns and of the rows of `attention`."""
         eos = SPECIALS[EOS]
         return [*self.src_tokens, eos], [*self.tokens, *([eos] if self.complete else [])]

@@ -9,13 +9,19 @@ from torch import Tensor
 
 from nmt.config.schema import DecodingConfig
 from nmt.data.batching import pad_sources
-from nmt.decoding.batch_runner import in_batches
+from nmt.decoding.batch_runner import run_batches
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.search import Sentence, SpecialIds, search
 from nmt.decoding.shortlist import Shortlist
-from nmt.decoding.surface import surfaces
 from nmt.decoding.translation import Translation
-from nmt.decoding.unknown_words import UNKNOWN, Replacement, UnknownWords, replace_unknown, with_replacements
+from nmt.decoding.unknown_words import (
+    UNKNOWN,
+    Replacement,
+    UnknownWords,
+    replace_unknown,
+    surface_forms,
+    with_replacements,
+)
 from nmt.errors import ConfigError, DataError
 from nmt.model.translation_model import TranslationModel
 from nmt.text.tokenizers import Tokenizer
@@ -82,7 +88,7 @@ class Translator:
             return self._translate([given[i] for i in chosen], n)
 
         found, advice = [[Translation(text)] for text in texts], f"lower {width} or decoding.max_source_tokens"
-        for i, best in in_batches(make, self._plan([len(one.tokens) for one in given], beam), advice, self.model.device):
+        for i, best in run_batches(make, self._plan([len(one.tokens) for one in given], beam), advice, self.model.device):
             found[i] = [replace(one, src_cut=True) for one in best] if given[i].is_cut else best
         return found
 
@@ -155,7 +161,7 @@ class Translator:
     def _replace(
         self, source: str, src_tokens: Sequence[str], tokens: Sequence[str], hypothesis: Hypothesis
     ) -> tuple[Replacement, ...]:
-        written = surfaces(source, src_tokens, self.src_tokenizer)
+        written = surface_forms(source, src_tokens, self.src_tokenizer)
         return replace_unknown(tokens, src_tokens, written, hypothesis.attention, self.unknown.lexicon)
 
 

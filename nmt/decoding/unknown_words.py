@@ -1,4 +1,4 @@
-"""Unknown words in the output, replaced by what the source word stands for that the decoder was looking at (Luong 2015b)."""
+"""Replaces <unk> in the output: by a lexicon's translation of the most-attended source word, or by that word (Luong 2015b)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.decoding.lexicon import Lexicon
+from nmt.text.normalization import normalize
+from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import SPECIALS, UNK
 
 UNKNOWN = SPECIALS[UNK]
@@ -15,7 +17,7 @@ UNKNOWN = SPECIALS[UNK]
 
 @dataclass(frozen=True)
 class UnknownWords:
-    """What is done about them: whether they are replaced, and where their translations are looked up before they are copied."""
+    """Whether unknown words are replaced, and the lexicon to look them up in; without one they are copied from the source."""
 
     replace: bool = True
     lexicon: Lexicon | None = None
@@ -23,12 +25,12 @@ class UnknownWords:
 
 @dataclass(frozen=True)
 class Replacement:
-    """An unknown word of the output, and what took its place.
+    """What replaced an unknown word of the output.
 
     Attributes:
-        position: among the output's tokens. src_position: of the token looked at, among the source's; None if none was.
-        token: what is written instead; "" if nothing was looked at.
-        origin: copied from the source, taken from the lexicon, or left out.
+        position: of the unknown token in the output. src_position: of the most-attended source token; None without attention.
+        token: the replacement; "" without attention.
+        origin: where the replacement comes from.
     """
 
     position: int
@@ -40,17 +42,17 @@ class Replacement:
 def replace_unknown(
     tokens: Sequence[str],
     src_tokens: Sequence[str],
-    written: Sequence[str],
+    src_surfaces: Sequence[str],
     attention: NDArray[np.float32],
     lexicon: Lexicon | None = None,
 ) -> tuple[Replacement, ...]:
-    """Each unknown word becomes the best translation of the source token with the largest weight, or that token as it is written.
+    """A replacement for each unknown token: the best translation of the source token with the largest weight, or a copy of it.
 
-    Where the lexicon knows no better than `<unk>` either, the word is a rare one, often a name.
+    Where the lexicon's best translation is <unk> itself, the source word is rare, often a name, and is copied.
 
     Args:
-        tokens: T of them. src_tokens: S of them, as the model read them. written: the same S, as the text has them.
-        attention: at least [T, S]; rows and columns past the tokens belong to <eos>.
+        tokens: T of them. src_tokens: S of them, as the model read them. src_surfaces: the same S, as written in the text.
+        attention: at least [T, S]; further rows and columns belong to <eos>.
     """
     replaced = []
     for position, (token, weights) in enumerate(zip(tokens, attention[:, : len(src_tokens)], strict=False)):
@@ -64,11 +66,41 @@ def replace_unknown(
         if entry is not None and entry != UNKNOWN:
             replaced.append(Replacement(position, peak, entry, "lexicon"))
         else:
-            replaced.append(Replacement(position, peak, written[peak], "copied"))
+            replaced.append(Replacement(position, peak, src_surfaces[peak], "copied"))
     return tuple(replaced)
 
 
 def with_replacements(tokens: Sequence[str], replaced: Sequence[Replacement]) -> list[str]:
-    """The output's tokens as they are written."""
-    instead = {one.position: one.token for one in replaced}
-    return [token for position, known in enumerate(tokens) if (token := instead.get(position, known))]
+    """The output's tokens with the replacements; tokens that were left out are missing."""
+    replacements = {replacement.position: replacement.token for replacement in replaced}
+    return [written for position, token in enumerate(tokens) if (written := replacements.get(position, token))]
+
+
+def surface_forms(text: str, tokens: Sequence[str], tokenizer: Tokenizer) -> list[str]:
+    """The `tokens` of `text` in the upper and lower case of the text, with the marks of the tokenizer.
+
+    A token stays as it is if its letters cannot be found, because some characters change in number with their case.
+    """
+    letters, normalized = _letters(text, tokenizer)
+    surfaces, position = [], 0
+    for token in tokens:
+        plain = tokenizer.join([token])
+        start = normalized.find(plain, position)
+        if start < 0 or not plain or not token.endswith(plain):
+            surfaces.append(token)
+            continue
+        position = start + len(plain)
+        written = "".join(letters[start:position])
+        surfaces.append(token.removesuffix(plain) + (written if written.lower() == plain.lower() else plain))
+    return surfaces
+
+
+def _letters(text: str, tokenizer: Tokenizer) -> tuple[list[str], str]:
+    """What the text has at each character of its normalised form, and that form."""
+    normalized = tokenizer.normalize(text)
+    # A letter that becomes several stands at the first of them: "İ" is lower-cased to "i" and a dot above.
+    letters = [part for letter in normalize(text) for part in (letter, *[""] * (len(letter.lower()) - 1))]
+    if len(letters) == len(normalized):
+        return letters, normalized
+    plain = list(normalize(text))
+    return (plain if len(plain) == len(normalized) else list(normalized)), normalized

@@ -83,7 +83,7 @@ def inspect(
 
 def _attention_tables(translations: Sequence[Translation]) -> list[Table]:
     """None for a model that looks at nothing."""
-    looked = [(one.attention, one.src_tokens) for one in translations if one.attention is not None and one.attention.any()]
+    looked = [(one.attention, one.src_tokens) for one in translations if one.has_attention]
     if not looked:
         return []
     attentions, sources = [attention for attention, _ in looked], [tokens for _, tokens in looked]

@@ -99,7 +99,7 @@ def _attention(evaluation: Evaluation, details: Details, translations: Sequence[
     figures = []
     for i in dict.fromkeys(chosen):
         one = translations[i]
-        if one.attention is not None and one.attention.any():
+        if one.has_attention:
             figures.append(attention_figure(*one.attended, one.attention, f"Sentence {i + 1:,}: {one.source}"))
     return [("Attention", "\n".join(figures))] if figures else []
 

@@ -72,6 +72,6 @@ def spread(texts: Sequence[str], n: int) -> list[int]:
 
 def _draw_attention(translation: Translation) -> bytes | None:
     """None for a model that looks at nothing."""
-    if translation.attention is None or not translation.attention.any():
+    if not translation.has_attention:
         return None
     return heatmap.to_png(*translation.attended, translation.attention)

@@ -127,9 +127,9 @@ def test_warnings_once_for_each_kind(nmt: Run, trained: Path) -> None:
     result = nmt(*words, stdin=source.encode())
     assert (result.status, result.out.count("\n")) == (0, 6)
     lines = result.err.splitlines()
-    assert "nmt: lines 2, 4: the source looks like the language that this run translates into" in lines
-    assert "nmt: line 5: this run knows no word of the source" in lines
-    assert "nmt: line 6: the source is longer than decoding.max_source_tokens, and was read no further" in lines
+    assert "nmt: lines 2, 4: the source seems to be in the target language already" in lines
+    assert "nmt: line 5: no word of the source is in the vocabulary" in lines
+    assert "nmt: line 6: the source is longer than decoding.max_source_tokens and was truncated" in lines
     warnings = [json.loads(line)["warnings"] for line in nmt(*words, "--json", stdin=source.encode()).out.splitlines()]
     assert [warnings[0], warnings[2]] == [[], []]
     assert all("source in target language" in warnings[i] for i in (1, 3))
@@ -242,7 +242,7 @@ def test_someone_at_a_keyboard_is_answered_at_once(trained: Path) -> None:
         for sentence in (DOG, "qqq"):
             os.write(keyboard, f"{sentence}\n".encode())
             assert line_of(process.stdout).endswith("\n")
-        assert line_of(process.stderr) == "nmt: line 2: this run knows no word of the source\n"
+        assert line_of(process.stderr) == "nmt: line 2: no word of the source is in the vocabulary\n"
         os.write(keyboard, b"\x04")
         assert process.wait(60) == 0
     os.close(keyboard)

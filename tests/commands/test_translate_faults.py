@@ -98,7 +98,7 @@ def test_an_interruption_keeps_what_was_done(trained: Path, tmp_path: Path) -> N
         process.send_signal(signal.SIGINT)
         lines = process.stderr.read().decode().splitlines()
         assert process.wait(60) == 130
-    assert lines[0].startswith("nmt: line 1: this run knows no word of the source")
+    assert lines[0].startswith("nmt: line 1: no word of the source is in the vocabulary")
     assert lines[1:] == [f"nmt: what was done before is in {partial}", "nmt: interrupted"]
     assert partial.read_text(encoding="utf-8").count("\n") == 1
     assert not output.exists()

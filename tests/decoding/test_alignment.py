@@ -1,4 +1,4 @@
-"""Attention to pairs of words, whatever the tokens were."""
+"""Word alignment from attention, for all tokenizers."""
 
 from pathlib import Path
 
@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.config.schema import TokenizerConfig, TokenizerKind
-from nmt.decoding.alignment import align, to_pharaoh, word_weights, words_of
+from nmt.decoding.alignment import align, to_pharaoh, token_to_word, word_weights
 from nmt.decoding.translation import Translation
 from nmt.decoding.unknown_words import Replacement
 from nmt.text.tokenizers import Tokenizer, load_tokenizer, model_path, train_subwords
@@ -42,7 +42,7 @@ def test_punctuation_is_part_of_its_word() -> None:
     assert to_pharaoh(align(translation, WORDS)) == "0-0 1-1"
 
 
-def test_a_word_that_looked_at_the_end_is_aligned_to_nothing() -> None:
+def test_a_word_that_attends_to_eos_is_not_aligned() -> None:
     translation = translate("He sleeps", "Er schläft", [[0.3, 0.3, 0.4], [0.0, 0.9, 0.1], [0, 0, 1]])
     assert align(translation, WORDS) == [(1, 1)]
     assert align(translation, WORDS, threshold=0.3) == [(0, 0), (1, 0), (1, 1)]
@@ -54,13 +54,13 @@ def test_the_order_is_that_of_the_source() -> None:
     assert to_pharaoh(align(translation, WORDS)) == "0-2 1-0 2-1"
 
 
-def test_a_model_that_looks_at_nothing_aligns_nothing() -> None:
+def test_without_attention_there_is_no_alignment() -> None:
     assert align(translate("He sleeps", "Er schläft", [[0, 0, 0]] * 3), WORDS) == []
     assert align(Translation(" "), WORDS) == []
 
 
-def test_words_are_counted_as_they_were_given() -> None:
-    """A word of invisible characters has no tokens; white space of any kind parts words."""
+def test_words_are_counted_in_the_raw_source() -> None:
+    """A word of invisible characters has no tokens; any white space separates words."""
     translation = translate("He\u00a0 \u200b  sleeps", "Er schläft", [[1, 0, 0], [0, 1, 0], [0, 0, 1]])
     assert align(translation, WORDS) == [(0, 0), (2, 1)]
     lower = (tokenizer("words", lowercase=True), tokenizer("words", "de", lowercase=True))
@@ -70,7 +70,7 @@ def test_words_are_counted_as_they_were_given() -> None:
     assert align(translation, lower) == [(0, 0), (1, 1)]
 
 
-def test_a_word_that_was_left_out_moves_no_other() -> None:
+def test_a_word_that_was_left_out_does_not_shift_others() -> None:
     rows = [[1, 0, 0], [0, 0, 0], [0, 1, 0], [0, 0, 1]]
     attention = np.array(rows, np.float32)
     translation = Translation("He sleeps", "Er schläft", ("He", "sleeps"), ("Er", "<unk>", "schläft"), attention=attention)
@@ -102,7 +102,7 @@ def test_every_word_has_its_tokens(kind: TokenizerKind, text: str) -> None:
     splitter = WORDS[0] if kind == "words" else tokenizer(kind)
     tokens = splitter.split(text)
     words = splitter.normalize(text).split()
-    places = words_of(tokens, splitter.join)
+    places = token_to_word(tokens, splitter.join)
     for place, word in enumerate(words):
         assert "".join(splitter.join([token]) for token, of in zip(tokens, places, strict=True) if of == place) == word
     assert set(places) <= {-1, *range(len(words))}
@@ -111,6 +111,6 @@ def test_every_word_has_its_tokens(kind: TokenizerKind, text: str) -> None:
 def test_subwords_are_parts_of_words(subwords: Tokenizer) -> None:
     tokens = subwords.split("the slowest owl")
     assert len(tokens) > 3
-    places = words_of(tokens, subwords.join)
+    places = token_to_word(tokens, subwords.join)
     words = ["".join(token for token, of in zip(tokens, places, strict=True) if of == word) for word in range(3)]
     assert [word.removeprefix("▁") for word in words] == ["the", "slowest", "owl"]

@@ -134,7 +134,7 @@ def test_a_sentence_leaves_when_nothing_can_change_any_more(
     """The same is found by a search that goes on until nothing is live."""
     table, options, n_best = random_table(seed), DecodingConfig(beam=beam, **values), data.draw(st.integers(1, beam))
     stopped = scripted(table, [S, 1], options, n_best, looks=random_looks(seed, 1))
-    with patch.object(search_module, "bound", lambda log_prob, *_: torch.full_like(log_prob, float("inf"))):
+    with patch.object(search_module, "upper_bound", lambda log_prob, *_: torch.full_like(log_prob, float("inf"))):
         whole = scripted(table, [S, 1], options, n_best, looks=random_looks(seed, 1))
     assert [[(h.ids, h.score) for h in found] for found in stopped] == [[(h.ids, h.score) for h in found] for found in whole]
 

@@ -1,4 +1,4 @@
-"""The shortlist: which words are on it, and that searching among all of them is the exact search."""
+"""The shortlist: its words, and that search over a shortlist of all words is exact."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from pydantic import ValidationError
 
 from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.decoding import shortlist as module
-from nmt.decoding.lexicon import MOST, Entry, Lexicon
+from nmt.decoding.lexicon import MAX_TRANSLATIONS, Entry, Lexicon
 from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translator import search_batch
 from nmt.model.seq2seq import Seq2Seq
@@ -18,7 +18,7 @@ TGT = Vocabulary.build({word: 99 - index for index, word in enumerate(["der", "d
 LEXICON = Lexicon(
     {
         "dog": [Entry("Hund", 0.6, 6), Entry("Hündin", 0.2, 2), Entry("Tier", 0.1, 1)],
-        "cat": [Entry("Katze", 0.9, 9), Entry("Kater", 0.1, 1)],  # a word that somebody wrote into the file
+        "cat": [Entry("Katze", 0.9, 9), Entry("Kater", 0.1, 1)],  # added to the file by a user
         "<unk>": [Entry("<unk>", 0.5, 5), Entry("Tier", 0.1, 1)],
     }
 )
@@ -32,7 +32,7 @@ def chosen(sentences: list[list[str]], size: int, needed: tuple[int, ...] = ()) 
 
 
 def test_frequent_words_and_translations(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "FREQUENT", 5)
+    monkeypatch.setattr(module, "N_FREQUENT", 5)
     assert chosen([["sees"]], 2) == ["der"]
     assert chosen([["dog"]], 2) == ["der", "Hund", "Hündin"]
     assert chosen([["dog", "dog"], ["cat"]], 9) == ["der", "Hund", "Katze", "Tier", "Hündin"]
@@ -72,6 +72,6 @@ def test_only_the_words_given_are_written_and_the_weights_stay() -> None:
 
 
 def test_no_more_can_be_asked_for_than_a_lexicon_keeps() -> None:
-    assert DecodingConfig(shortlist=MOST).shortlist == MOST
-    with pytest.raises(ValidationError, match=f"less than or equal to {MOST}"):
-        DecodingConfig(shortlist=MOST + 1)
+    assert DecodingConfig(shortlist=MAX_TRANSLATIONS).shortlist == MAX_TRANSLATIONS
+    with pytest.raises(ValidationError, match=f"less than or equal to {MAX_TRANSLATIONS}"):
+        DecodingConfig(shortlist=MAX_TRANSLATIONS + 1)

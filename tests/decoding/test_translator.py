@@ -46,7 +46,7 @@ def test_order_and_empty_texts() -> None:
     for text, translation in zip(TEXTS, together, strict=True):
         (alone,) = translator.translate([text])
         assert (alone.text, alone.tokens) == (translation.text, translation.tokens)
-        if translation.attention is not None:
+        if translation.src_tokens:
             rows, columns = len(translation.tokens) + translation.complete, len(translation.src_tokens) + 1
             assert translation.attention.shape == (rows, columns)
 

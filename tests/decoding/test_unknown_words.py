@@ -1,4 +1,4 @@
-"""What is written in place of unknown words, from a table by hand to a name that no training has seen."""
+"""Replacement of unknown words: a table by hand, the case of the text, and names that are not in the training data."""
 
 import re
 import shutil
@@ -7,22 +7,25 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 import nmt as package
 from nmt.commands import lexicon, prepare, train
-from nmt.config.schema import AttentionConfig
+from nmt.config.schema import AttentionConfig, TokenizerConfig
 from nmt.decoding.lexicon import Entry, Lexicon
-from nmt.decoding.unknown_words import UNKNOWN, Replacement, replace_unknown, with_replacements
+from nmt.decoding.unknown_words import UNKNOWN, Replacement, replace_unknown, surface_forms, with_replacements
 from nmt.run import folder as runs
+from nmt.text.tokenizers import Tokenizer, load_tokenizer
 from tests import toy
 from tests.conftest import Run
 
 LEXICON = Lexicon({"quince": [Entry("Quitte", 0.9, 9)], "smith": [Entry(UNKNOWN, 0.6, 3), Entry("Herr", 0.4, 2)]})
-SOURCE, WRITTEN = ["smith", "eats", "quince"], ["Smith", "eats", "Quince"]
+SOURCE, SURFACES = ["smith", "eats", "quince"], ["Smith", "eats", "Quince"]
 
 
-def look_at(*positions: int) -> np.ndarray:
-    """Weights [T, 4] that have their peaks there; the last column is <eos>, which does not count."""
+def attend_to(*positions: int) -> np.ndarray:
+    """Weights [T, 4] with their peaks at `positions`; the last column is <eos>, which does not count."""
     weights = np.full((len(positions), 4), 0.1, np.float32)
     weights[:, 3] = 0.9
     weights[range(len(positions)), positions] = 0.5
@@ -30,28 +33,75 @@ def look_at(*positions: int) -> np.ndarray:
 
 
 def test_translated_by_the_lexicon_or_copied() -> None:
-    found = replace_unknown([UNKNOWN, "isst", UNKNOWN], SOURCE, WRITTEN, look_at(0, 1, 2, 3), LEXICON)
+    found = replace_unknown([UNKNOWN, "isst", UNKNOWN], SOURCE, SURFACES, attend_to(0, 1, 2, 3), LEXICON)
     assert found == (Replacement(0, 0, "Smith", "copied"), Replacement(2, 2, "Quitte", "lexicon"))
     assert with_replacements([UNKNOWN, "isst", UNKNOWN], found) == ["Smith", "isst", "Quitte"]
 
 
-def test_without_a_lexicon_all_is_copied() -> None:
-    found = replace_unknown([UNKNOWN, "isst", UNKNOWN], SOURCE, WRITTEN, look_at(0, 1, 2))
+def test_without_a_lexicon_words_are_copied() -> None:
+    found = replace_unknown([UNKNOWN, "isst", UNKNOWN], SOURCE, SURFACES, attend_to(0, 1, 2))
     assert with_replacements([UNKNOWN, "isst", UNKNOWN], found) == ["Smith", "isst", "Quince"]
 
 
-def test_left_out_where_nothing_was_looked_at() -> None:
-    found = replace_unknown([UNKNOWN, "x"], SOURCE, WRITTEN, np.zeros((3, 4), np.float32))
+def test_left_out_without_attention() -> None:
+    found = replace_unknown([UNKNOWN, "x"], SOURCE, SURFACES, np.zeros((3, 4), np.float32))
     assert found == (Replacement(0, None, "", "left out"),)
     assert with_replacements([UNKNOWN, "x"], found) == ["x"]
 
 
 def test_known_words_stay() -> None:
-    assert replace_unknown(["a", "b"], SOURCE, WRITTEN, look_at(0, 2), LEXICON) == ()
+    assert replace_unknown(["a", "b"], SOURCE, SURFACES, attend_to(0, 2), LEXICON) == ()
     assert with_replacements(["a", "b"], ()) == ["a", "b"]
 
 
-# --- Names that no training has seen ---------------------------------------------------------------------------------------
+# --- The case of the text ---------------------------------------------------------------------------------------------------
+
+
+def tokenizer_of(kind: str, lowercase: bool = True) -> Tokenizer:
+    return load_tokenizer(TokenizerConfig.model_validate({"kind": kind, "lowercase": lowercase}), "en", "src", Path())
+
+
+WORDS = tokenizer_of("words")
+TOKENIZERS = (WORDS, tokenizer_of("characters"), tokenizer_of("words", lowercase=False))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Is Nagasaki far?", ["Is", "Nagasaki", "far", "￭?"]),
+        ("The  McDonald-Smiths\tPAID.", ["The", "McDonald", "￭-", "￭Smiths", "PAID", "￭."]),
+        ("Tom, tom, TOM!", ["Tom", "￭,", "tom", "￭,", "TOM", "￭!"]),
+        ("İzmir and Ankara", ["İzmir", "and", "Ankara"]),  # two characters in lower case
+        ("Cafe\u0301 Zoe", ["Café", "Zoe"]),
+        ("", []),
+    ],
+)
+def test_surface_forms_of_words(text: str, expected: list[str]) -> None:
+    assert surface_forms(text, WORDS.split(text), WORDS) == expected
+
+
+def test_a_joiner_in_the_text_stays_its_look_alike() -> None:
+    assert surface_forms("A ￭ B", WORDS.split("A ￭ B"), WORDS) == ["A", "■", "B"]
+
+
+def test_surface_forms_of_characters() -> None:
+    tokenizer = tokenizer_of("characters")
+    assert surface_forms("Ab C", tokenizer.split("Ab C"), tokenizer) == ["A", "b", "▁", "C"]
+
+
+@given(st.text(max_size=20))
+def test_surface_forms_differ_in_case_alone(text: str) -> None:
+    for tokenizer in TOKENIZERS:
+        tokens = tokenizer.split(text)
+        surfaces = surface_forms(text, tokens, tokenizer)
+        assert len(surfaces) == len(tokens)
+        for token, surface in zip(tokens, surfaces, strict=True):
+            assert surface == token or surface.lower() == token.lower()
+        if not tokenizer.signature.endswith("case:lower"):
+            assert surfaces == tokens
+
+
+# --- Names that are not in the training data --------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +199,7 @@ def test_a_damaged_lexicon_is_one_clear_line(trained: Path, tmp_path: Path, nmt:
     assert result.err.startswith(f"nmt: {run / 'lexicon.tsv'}, line 1: expected 'source")
 
 
-def test_data_that_is_gone_and_models_that_look_at_nothing(trained: Path, tmp_path: Path, nmt: Run) -> None:
+def test_data_that_is_gone_and_models_that_attend_to_nothing(trained: Path, tmp_path: Path, nmt: Run) -> None:
     gone = nmt("lexicon", trained, "--data", tmp_path)
     assert (gone.status, gone.err) == (1, f"nmt: {tmp_path}: no prepared data here; run `nmt prepare -c ...` first\n")
     run = changed(trained, tmp_path)
