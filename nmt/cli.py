@@ -131,7 +131,8 @@ def train(
     quiet: QuietOption = False,
 ) -> None:
     from nmt.commands import train as command
-    from nmt.config.load import dump, load
+    from nmt.config.load import load
+    from nmt.config.yaml_text import dump
 
     checked = load(config, set_ or ())
     if dry_run:

@@ -32,7 +32,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from nmt.config.load import Config
+from nmt.config.schema import Config
 from nmt.data.corpus import read_lines
 from nmt.errors import NmtError
 from nmt.files import write_text

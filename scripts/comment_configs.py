@@ -9,7 +9,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from nmt.config.load import comment, load
+from nmt.config.load import load
+from nmt.config.yaml_text import comment
 from nmt.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -15,7 +15,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nmt.config.load import Config, dump, load
+from nmt.config.load import config_from_dict, load
+from nmt.config.schema import Config
+from nmt.config.yaml_text import dump
 from nmt.errors import NmtError
 from nmt.files import write_text
 
@@ -41,7 +43,7 @@ def merge(base: Config, system: Config, minutes: float) -> Config:
     values["model"] = system.to_dict()["model"]
     values["training"]["teacher_forcing"] = system.to_dict()["training"]["teacher_forcing"]
     values["training"]["max_minutes"] = minutes
-    return Config.from_dict(values)
+    return config_from_dict(values)
 
 
 def measure(config: Config, folder: Path) -> dict[str, Any]:

@@ -5,7 +5,8 @@ from typing import Any
 
 from nmt.commands import prepare
 from nmt.commands import train as train_command
-from nmt.config.load import Config
+from nmt.config.load import config_from_dict
+from nmt.config.schema import Config
 
 NOUNS = [
     ("dog", "Hund"),
@@ -42,7 +43,7 @@ def configure(table: Path, **sections: Any) -> Config:
         "workers": 1,
         **sections.pop("data", {}),
     }
-    return Config.from_dict({"name": "toy", "data": data, "tokenizer": {"kind": "characters"}, **sections})
+    return config_from_dict({"name": "toy", "data": data, "tokenizer": {"kind": "characters"}, **sections})
 
 
 def contents(folder: Path) -> dict[str, bytes]:

@@ -10,8 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nmt.config.load import Config
-from nmt.config.schema import DeviceName
+from nmt.config.schema import Config, DeviceName
 from nmt.data.batching import plan_batches, read_batches, shard
 from nmt.data.corpus import Corpus
 from nmt.model.device import pick_device

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt import __version__
-from nmt.config.load import Config
-from nmt.config.schema import SourceConfig
+from nmt.config.schema import Config, SourceConfig
 from nmt.data import corpus
 from nmt.data.download import fetch
 from nmt.data.encoding import SIDES

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import torch
 
-from nmt.config.load import Config
-from nmt.config.schema import DecodingConfig, DeviceName
+from nmt.config.load import config_from_dict
+from nmt.config.schema import Config, DecodingConfig, DeviceName
 from nmt.data.batching import build_batch
 from nmt.decoding.translator import search_batch
 from nmt.errors import ConfigError
@@ -129,7 +129,7 @@ def _learn(attention: str, device: torch.device) -> Outcome:
 
 
 def _configure(attention: str) -> Config:
-    return Config.from_dict(
+    return config_from_dict(
         {
             "name": "selftest",
             "data": {"source": {"path": "none"}},

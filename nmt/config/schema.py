@@ -1,4 +1,4 @@
-"""The sections of the configuration: the only place for keys, types, bounds and defaults.
+"""The configuration and its sections: the only place for keys, types, bounds and defaults.
 
 The description of a field is also the comment beside its key in `configs/*.yaml` and in the config.yaml of every run.
 """
@@ -37,9 +37,9 @@ BAHDANAU_READOUTS: tuple[ReadoutName, ...] = ("state", "deep", "maxout")
 
 NAME_PATTERN = r"^\w[\w.-]*$"
 DIRECTION_PATTERN = r"^[a-z]{2,3}-[a-z]{2,3}$"
-PATTERNS = {
-    NAME_PATTERN: "only letters, digits, '.', '_' and '-', the first neither '.' nor '-'",
-    DIRECTION_PATTERN: "two language codes, such as en-de",
+PATTERN_TEXTS = {
+    NAME_PATTERN: "a name of letters, digits, '_', '.' and '-' that does not begin with '.' or '-'",
+    DIRECTION_PATTERN: "two language codes, for example en-de",
 }
 
 
@@ -308,3 +308,38 @@ class DecodingConfig(Section):
     precision: Precision = Field(
         "float32", description="float32 or int8 (8-bit matrix products, CPU only; results depend slightly on the batch)"
     )
+
+
+class Config(Section):
+    """The whole configuration. It is data: checked once when it is read, and frozen."""
+
+    name: str = Field(..., pattern=NAME_PATTERN, description="names the prepared folder and the run folder")
+    seed: int = Field(1, ge=0, description="random seed of training: initial weights, batch order, dropout and teacher forcing")
+    data: DataConfig = Field(DataConfig(), description="sentence pairs and languages")
+    tokenizer: TokenizerConfig = Field(TokenizerConfig(), description="splits text into tokens")
+    vocabulary: VocabularyConfig = Field(VocabularyConfig(), description="maps tokens to ids")
+    model: ModelConfig = Field(ModelConfig(), description="the network: encoder, attention and decoder")
+    training: TrainingConfig = Field(TrainingConfig(), description="how to train the model")
+    decoding: DecodingConfig = Field(DecodingConfig(), description="how to translate")
+
+    @property
+    def prepared_folder(self) -> Path:
+        """Where `nmt prepare` writes, and `nmt train` reads, the data."""
+        return self.data.prepared or Path("data/prepared") / self.name
+
+    @property
+    def run_folder(self) -> Path:
+        """Where `nmt train` writes by default."""
+        return Path("runs") / self.name
+
+    def to_dict(self) -> dict[str, Any]:
+        """The configuration as nested dictionaries of plain values, ready for JSON and YAML."""
+        plain: dict[str, Any] = self.model_dump(mode="json")
+        return plain
+
+
+def section_of(parent: type[BaseModel], key: str) -> type[BaseModel] | None:
+    """The section under `key` of `parent`; None if `key` is unknown or holds a plain value."""
+    annotation: Any = parent.model_fields[key].annotation if key in parent.model_fields else None
+    candidates = [annotation, *get_args(annotation)]
+    return next((each for each in candidates if isinstance(each, type) and issubclass(each, BaseModel)), None)

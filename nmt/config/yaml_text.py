@@ -1,4 +1,4 @@
-"""The YAML of configurations: as version 1.2 has it where that matters, with a comment beside each key."""
+"""Reading and writing the YAML of configurations: a few rules of YAML 1.2, and a comment beside each key."""
 
 import re
 import sys
@@ -8,18 +8,21 @@ from typing import Any
 import yaml
 from pydantic import BaseModel
 
-from nmt.config.explain import section_of
+from nmt.config.schema import Config, section_of
 from nmt.errors import ConfigError
 
-COMMENT_COLUMN_MAX = 40
+MAX_COMMENT_COLUMN = 40  # the comments of longer lines follow their values instead of standing in the common column
 LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
 
 def parse(text: str, origin: str) -> Any:
     """The value of a YAML text.
 
+    Args:
+        origin: where the text comes from, for the error message.
+
     Raises:
-        ConfigError: it is not valid YAML; `origin` says where it comes from.
+        ConfigError: the text is not valid YAML.
     """
     try:
         return yaml.load(text, Loader=_Loader)
@@ -29,32 +32,32 @@ def parse(text: str, origin: str) -> Any:
         raise ConfigError(f"{origin}{where}: not valid YAML: {getattr(error, 'problem', None) or error}") from None
 
 
-def write(values: dict[str, Any], root: type[BaseModel]) -> str:
-    """YAML of a configuration's values, sections apart, each key with its description in `root` beside it."""
-    text = yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=sys.maxsize)
-    sections_apart = re.sub(r"^(?=\w+:$)", "\n", text, flags=re.MULTILINE)
-    return comment(sections_apart, root)
+def dump(config: Config) -> str:
+    """The whole configuration as YAML, with the description of each key as a comment beside it."""
+    text = yaml.dump(config.to_dict(), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=sys.maxsize)
+    separated = re.sub(r"^(?=\w+:$)", "\n", text, flags=re.MULTILINE)  # an empty line before each section
+    return comment(separated)
 
 
-def comment(text: str, root: type[BaseModel]) -> str:
-    """The YAML `text` with each key's description as the comment at the end of its line, in place of any that stands there.
+def comment(text: str) -> str:
+    """The YAML `text` of a configuration, with the description of each key as the comment at the end of its line.
 
-    Lines that hold no key of the configuration stay as they are.
+    An old comment at the end of such a line is replaced. Lines without a known key stay unchanged.
 
     Raises:
-        ConfigError: `text` is not valid YAML.
+        ConfigError: the text is not valid YAML.
     """
     parse(text, "configuration")
     lines = LINE_BREAK.split(text)
     breaks = [*LINE_BREAK.findall(text), ""]
     descriptions: dict[int, str] = {}
-    for line, description in _descriptions(yaml.compose(text, Loader=_Loader), root):
-        descriptions.setdefault(line, description)  # of several keys in a line the outermost is described
-    # A comment begins after the last token of its line, wherever a "#" may stand before that.
+    for line, description in _descriptions(yaml.compose(text, Loader=_Loader), Config):
+        descriptions.setdefault(line, description)  # of several keys on a line, the first (outermost) is described
+    # A comment starts after the last token of its line: a "#" may also stand inside a text.
     widths = {token.end_mark.line: token.end_mark.column for token in yaml.scan(text, Loader=_Loader) if token.end_mark.column}
-    column = max((widths[line] for line in descriptions if widths[line] <= COMMENT_COLUMN_MAX), default=0) + 2
+    column = max((widths[line] for line in descriptions if widths[line] <= MAX_COMMENT_COLUMN), default=0)
     for line, description in descriptions.items():
-        lines[line] = f"{lines[line][: widths[line]]:<{column - 2}}  # {description}"
+        lines[line] = f"{lines[line][: widths[line]]:<{column}}  # {description}"
     return "".join(line + line_break for line, line_break in zip(lines, breaks, strict=True))
 
 
@@ -65,7 +68,7 @@ def _descriptions(node: yaml.Node | None, section: type[BaseModel]) -> Iterator[
     for key, value in node.value:
         if key.value not in section.model_fields:
             continue
-        # A quoted text may go over several lines, and takes a comment only after its last.
+        # A quoted text may span several lines; a comment can only follow its last line.
         inside_text = isinstance(value, yaml.ScalarNode) and value.style not in ("|", ">")
         yield (value.end_mark if inside_text else key.end_mark).line, section.model_fields[key.value].description or ""
         below = section_of(section, key.value)
@@ -74,21 +77,21 @@ def _descriptions(node: yaml.Node | None, section: type[BaseModel]) -> Iterator[
 
 
 class _Loader(yaml.SafeLoader):
-    """YAML, but 1e-4 is a number and `no` is text (as in YAML 1.2), a date is text, and a key given twice is a fault."""
+    """Safe YAML, but 1e-4 is a number and `no` is text (as in YAML 1.2), a date is text, and a repeated key is an error."""
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
-        twice = {str(key) for key in keys if keys.count(key) > 1}
-        if twice:
-            raise yaml.constructor.ConstructorError(None, None, f"given twice: {', '.join(sorted(twice))}", node.start_mark)
+        repeated = {str(key) for key in keys if keys.count(key) > 1}
+        if repeated:
+            raise yaml.constructor.ConstructorError(None, None, f"repeated key: {', '.join(sorted(repeated))}", node.start_mark)
         return super().construct_mapping(node, deep)
 
 
 class _Dumper(yaml.SafeDumper):
-    """Quotes whatever `_Loader`, or another reader, would not take for text."""
+    """Quotes every text that `_Loader`, or another reader of YAML, would not read as text."""
 
     def represent_text(self, text: str) -> yaml.ScalarNode:
-        # Only between double quotes is a line break an escape, so that all of a text stays on its line.
+        # Only double quotes can escape a line break, which keeps the whole text on one line.
         style = '"' if LINE_BREAK.search(text) else None
         return self.represent_scalar("tag:yaml.org,2002:str", text, style)
 

@@ -12,7 +12,8 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from nmt.config.load import Config, differences
+from nmt.config.load import config_from_dict, differences
+from nmt.config.schema import Config
 from nmt.errors import ConfigError, DataError
 
 SPLITS = ("train", "dev", "test")
@@ -139,7 +140,7 @@ def config_differences(manifest: dict[str, Any], config: Config) -> Iterator[str
     What leaves the outcome as it is does not count; files are known by their SHA-256, not by their names.
     """
     try:
-        old = Config.from_dict({"name": config.name, **manifest["config"]})
+        old = config_from_dict({"name": config.name, **manifest["config"]})
     except (ConfigError, KeyError, TypeError):
         yield "the configuration is of another version"
         return

@@ -13,8 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from nmt.config.load import Config
-from nmt.config.schema import TokenizerConfig
+from nmt.config.schema import Config, TokenizerConfig
 from nmt.data.corpus import Ids, SequencesWriter
 from nmt.data.reading import CHUNK, Pair
 from nmt.data.workers import Workers, chunked

@@ -12,8 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
-from nmt.config.load import Config
-from nmt.config.schema import SourceConfig
+from nmt.config.schema import Config, SourceConfig
 from nmt.data import encoding, filtering, splitting
 from nmt.data.corpus import SPLITS, load_manifest, write_lines
 from nmt.data.encoding import SIDES, TokenizedSide, TokenizerPlan, TokenTable

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmt.config.load import Config
-from nmt.config.schema import DeviceName
+from nmt.config.schema import Config, DeviceName
 from nmt.data.corpus import load_manifest
 from nmt.data.evaluation_set import EvaluationSet
 from nmt.decoding.translation import Translation

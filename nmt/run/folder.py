@@ -11,8 +11,9 @@ from pathlib import Path
 
 import torch
 
-from nmt.config.load import Config, dump, load
-from nmt.config.schema import DecodingConfig, DeviceName
+from nmt.config.load import load
+from nmt.config.schema import Config, DecodingConfig, DeviceName
+from nmt.config.yaml_text import dump
 from nmt.data.corpus import FORMAT_VERSION, MANIFEST, config_differences, load_manifest
 from nmt.data.encoding import SIDES
 from nmt.decoding.ensemble import Ensemble

@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch.optim import Optimizer
 
-from nmt.config.load import Config
+from nmt.config.schema import Config
 from nmt.data.batching import plan_batches, read_batches
 from nmt.data.corpus import Corpus
 from nmt.errors import ConfigError, TrainingError

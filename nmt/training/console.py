@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from tqdm import tqdm
 
-from nmt.config.load import Config
+from nmt.config.schema import Config
 from nmt.run.checkpoint import Interval, Progress
 from nmt.training.loop import Update
 

@@ -7,7 +7,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file
 
-from nmt.config.load import Config
+from nmt.config.schema import Config
 from nmt.errors import CheckpointError, DataError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run import folder as runs

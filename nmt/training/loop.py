@@ -11,8 +11,7 @@ from torch import Tensor, nn
 from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
 
-from nmt.config.load import Config
-from nmt.config.schema import LearningRateConfig
+from nmt.config.schema import Config, LearningRateConfig
 from nmt.data.batching import Batch, plan_batches, read_batches, shard
 from nmt.data.corpus import Corpus
 from nmt.errors import TrainingError

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import torch
 
-from nmt.config.load import Config
-from nmt.config.schema import Metric
+from nmt.config.schema import Config, Metric
 from nmt.data.batching import plan_batches, read_batches
 from nmt.data.corpus import Corpus, read_lines
 from nmt.decoding.translation import Translation

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from nmt.config.load import Config
+from nmt.config.schema import Config
 from nmt.errors import DataError
 from nmt.run import folder as runs
 from nmt.text.tokenizers import Side

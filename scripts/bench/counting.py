@@ -31,8 +31,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.config.load import Config
-from nmt.config.schema import AttentionConfig, Cell, ModelConfig
+from nmt.config.schema import AttentionConfig, Cell, Config, ModelConfig
 from nmt.data.corpus import Corpus
 from nmt.text.vocabulary import EOS
 

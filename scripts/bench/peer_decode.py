@@ -14,7 +14,7 @@ from pathlib import Path
 
 import yaml
 
-from nmt.config.load import Config
+from nmt.config.schema import Config
 from nmt.data.corpus import Corpus, load_manifest, write_lines
 from nmt.text.vocabulary import Vocabulary
 from scripts.bench.memory import peak_memory

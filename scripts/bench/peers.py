@@ -31,8 +31,7 @@ from typing import Any
 import numpy as np
 import yaml
 
-from nmt.config.load import Config
-from nmt.config.schema import ModelConfig
+from nmt.config.schema import Config, ModelConfig
 from nmt.data.corpus import Corpus, Sequences, write_lines
 from nmt.text.vocabulary import SPECIALS, Vocabulary
 from scripts.bench.memory import peak_memory

@@ -11,8 +11,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from nmt.config.load import Config
-from nmt.config.schema import ModelConfig
+from nmt.config.schema import Config, ModelConfig
 from nmt.data.batching import Batch, build_batch
 from nmt.data.corpus import Corpus
 from nmt.text.vocabulary import PAD

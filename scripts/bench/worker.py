@@ -24,7 +24,8 @@ import torch
 from numpy.typing import NDArray
 from torch import nn
 
-from nmt.config.load import Config
+from nmt.config.load import config_from_dict
+from nmt.config.schema import Config
 from nmt.data.batching import plan_batches, read_batches, shard
 from nmt.data.corpus import Corpus
 from nmt.model.seq2seq import Seq2Seq
@@ -218,7 +219,7 @@ def _endless(config: Config) -> Config:
     """The same training without validations and without an end of its own."""
     values = config.to_dict()
     values["training"] |= {"epochs": ENDLESS, "max_steps": None, "max_minutes": None, "validate_every": ENDLESS}
-    return Config.from_dict(values)
+    return config_from_dict(values)
 
 
 def _nothing(*_: object) -> None:
@@ -239,7 +240,7 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
     before = matmul_rate()
     if job["system"] == "matmul":
         return {"matmul": before}
-    config = Config.from_dict(job["config"])
+    config = config_from_dict(job["config"])
     corpus, meter = Corpus.load(config.prepared_folder, "train"), Meter(job["seconds"])
     if job["system"] == "nmt":
         work = run_nmt(config, corpus, meter, job["round"])

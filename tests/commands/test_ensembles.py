@@ -9,7 +9,7 @@ import torch
 
 import nmt
 from nmt.commands import prepare
-from nmt.config.load import Config
+from nmt.config.schema import Config
 from nmt.decoding.ensemble import Ensemble
 from nmt.errors import CheckpointError, ConfigError
 from nmt.run import folder as runs

@@ -149,7 +149,7 @@ def test_options_that_do_not_go_together(nmt: Run, trained: Path) -> None:
     refused = nmt("translate", "--run", trained, "--set", "training.epochs=3", DOG)
     assert refused.err == "nmt: --set training.epochs=3: a trained run takes decoding.KEY=VALUE alone\n"
     assert (
-        "decoding.baem: no such key; did you mean beam?" in nmt("translate", "--run", trained, "--set", "decoding.baem=3", DOG).err
+        "decoding.baem: unknown key; did you mean beam?" in nmt("translate", "--run", trained, "--set", "decoding.baem=3", DOG).err
     )
 
 

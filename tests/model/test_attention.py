@@ -10,8 +10,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.config.load import Config, combination_faults
-from nmt.config.schema import AttentionConfig, AttentionKind
+from nmt.config.rules import check_rules
+from nmt.config.schema import AttentionConfig, AttentionKind, Config
 from nmt.model.attention import KINDS, Attention, AttentionState, GlobalAttention, Memory, MultiHead, build_attention
 from nmt.model.attention_scores import SCORES
 from nmt.model.recurrent import RecurrentState
@@ -26,7 +26,7 @@ def is_possible(kind: str, score: str, heads: int) -> bool:
     sizes = {"encoder": {"hidden_size": H, "bidirectional": False}, "decoder": {"hidden_size": H}}
     attention = {"kind": kind, "score": score, "heads": heads}
     values = {"name": "x", "data": {"source": {"path": "x"}}, "model": {**sizes, "attention": attention}}
-    return not combination_faults(Config.model_validate(values))
+    return not check_rules(Config.model_validate(values))
 
 
 CASES = [case for kind in KINDS for score in SCORES for heads in (1, 2) if is_possible(*(case := (kind, score, heads)))]

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from nmt.commands import lexicon, prepare, train
-from nmt.config.load import Config
+from nmt.config.load import config_from_dict
 from nmt.data.corpus import read_lines
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run import folder as runs
@@ -218,7 +218,7 @@ def test_a_peer_that_pipes(run: Path, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_commands_of_the_peers(tmp_path: Path) -> None:
-    config = Config.from_dict({"name": "x", "data": {"source": {"path": "none"}}})
+    config = config_from_dict({"name": "x", "data": {"source": {"path": "none"}}})
     job = peer_decode.Job(tmp_path, tmp_path / "test.src", tmp_path / "test.out", 5, 8, 30)
     for name, decoder in peer_decode.DECODERS.items():
         values = decoder.train(peers.PEERS[name].settings(config, tmp_path, 1), 30)

@@ -14,8 +14,9 @@ import torch
 from torch.utils.flop_counter import FlopCounterMode
 
 from nmt.commands import prepare
-from nmt.config.load import Config, dump, load
-from nmt.config.schema import ModelConfig
+from nmt.config.load import config_from_dict, load
+from nmt.config.schema import Config, ModelConfig
+from nmt.config.yaml_text import dump
 from nmt.data.batching import build_batch
 from nmt.data.corpus import Corpus
 from nmt.model.seq2seq import Seq2Seq
@@ -45,7 +46,7 @@ def model_config(**sections: Any) -> ModelConfig:
 
 
 def tiny(**model: Any) -> Config:
-    return Config.from_dict({"name": "tiny", "data": {"source": {"path": "none"}}, "model": model})
+    return config_from_dict({"name": "tiny", "data": {"source": {"path": "none"}}, "model": model})
 
 
 MODELS = {
@@ -167,7 +168,7 @@ def test_model_r_by_hand() -> None:
 
 
 def test_the_default_is_documented_as_the_configurations_are() -> None:
-    from nmt.config.load import comment
+    from nmt.config.yaml_text import comment
 
     text = bench_train.DEFAULT.read_text(encoding="utf-8")
     assert text == comment(text), "run scripts/comment_configs.py"

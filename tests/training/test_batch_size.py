@@ -16,7 +16,8 @@ from safetensors.torch import load_file
 from torch.optim import Optimizer
 
 from nmt.commands import dry_run, prepare, train
-from nmt.config.load import Config, dump
+from nmt.config.schema import Config
+from nmt.config.yaml_text import dump
 from nmt.data.batching import Batch, plan_batches
 from nmt.data.corpus import Corpus
 from nmt.errors import ConfigError, TrainingError
@@ -201,15 +202,15 @@ def test_whoever_wants_a_number_is_told_that_there_is_none() -> None:
     ("batch", "fault"),
     [
         ({"size": "auto"}, "training.batch.size, training.batch.unit: auto counts tokens; set unit to tokens"),
-        ({"size": "much"}, "training.batch.size: \"much\" is wrong: input should be a valid integer or 'auto'"),
-        ({"size": 0}, "training.batch.size: 0 is wrong: input should be greater than or equal to 1 or 'auto'"),
+        ({"size": "much"}, 'training.batch.size: must be a whole number or auto; got "much"'),
+        ({"size": 0}, "training.batch.size: must be at least 1 or auto; got 0"),
     ],
     ids=str,
 )
 def test_a_size_that_cannot_be_is_one_fault_among_all(batch: dict[str, Any], fault: str) -> None:
     with pytest.raises(ConfigError) as raised:
         make_config(training={"batch": batch, "momentum": 0.5})
-    momentum = "training.momentum, training.optimizer: momentum is of sgd, not of adamw"
+    momentum = "training.momentum, training.optimizer: only sgd uses momentum, not adamw"
     assert str(raised.value).splitlines()[1:] == [f"  {fault}", f"  {momentum}"]
 
 

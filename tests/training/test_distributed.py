@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 
 from nmt.commands import prepare
-from nmt.config.load import dump
+from nmt.config.yaml_text import dump
 from nmt.training.distributed import SINGLE_PROCESS, World
 from tests import toy
 

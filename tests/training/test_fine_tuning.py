@@ -8,7 +8,7 @@ import pytest
 import yaml
 from safetensors.torch import load_file
 
-from nmt.config.load import Config
+from nmt.config.schema import Config
 from tests import toy
 from tests.conftest import Run
 

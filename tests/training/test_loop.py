@@ -11,8 +11,8 @@ import pytest
 import torch
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from nmt.config.load import Config
-from nmt.config.schema import DecodingConfig, OptimizerName
+from nmt.config.load import config_from_dict
+from nmt.config.schema import Config, DecodingConfig, OptimizerName
 from nmt.data.batching import Batch, build_batch, read_batches, shard
 from nmt.data.corpus import Corpus, Sequences
 from nmt.decoding.translator import search_batch
@@ -34,7 +34,7 @@ def make_config(**sections: Any) -> Config:
         "model": {"embedding_size": 32, "encoder": {"hidden_size": 32}, "decoder": {"hidden_size": 64}, "dropout": 0.0},
         **sections,
     }
-    return Config.from_dict(values)
+    return config_from_dict(values)
 
 
 def make_corpus(n_pairs: int, seed: int, longest: int = 6) -> tuple[Corpus, list[list[int]]]:

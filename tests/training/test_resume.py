@@ -14,7 +14,7 @@ import pytest
 from safetensors.torch import load_file
 
 from nmt.commands import prepare
-from nmt.config.load import dump
+from nmt.config.yaml_text import dump
 from tests import toy
 
 STEPS = 60

@@ -1,0 +1,158 @@
+"""Problems in a configuration, and the messages about them."""
+
+import json
+from collections.abc import Iterator, Sequence
+from copy import deepcopy
+from difflib import get_close_matches
+from typing import Any, Literal, NamedTuple, get_args, get_origin
+
+from pydantic import BaseModel, ValidationError
+
+from nmt.config.schema import PATTERN_TEXTS, section_of
+
+# What a value must be, by pydantic's type of error; the fields in braces come from the error's context.
+REQUIREMENTS = {
+    "int_type": "a whole number",
+    "int_from_float": "a whole number",
+    "float_type": "a number",
+    "finite_number": "a finite number",
+    "bool_type": "true or false",
+    "string_type": "text",
+    "path_type": "text",
+    "model_type": "a section (keys and values)",
+    "dict_type": "a section (keys and values)",
+    "list_type": "a list",
+    "greater_than": "more than {gt:g}",
+    "greater_than_equal": "at least {ge:g}",
+    "less_than": "less than {lt:g}",
+    "less_than_equal": "at most {le:g}",
+}
+
+
+class Problem(NamedTuple):
+    """A problem in a configuration.
+
+    Args:
+        keys: the dotted keys that cause it.
+        text: what is wrong, and what to do.
+    """
+
+    keys: tuple[str, ...]
+    text: str
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.keys)}: {self.text}"
+
+
+def message(origin: str, problems: Sequence[Problem]) -> str:
+    """One message with all problems of the configuration that comes from `origin`, a line each if there are several."""
+    if len(problems) == 1:
+        return f"{origin}: {problems[0]}"
+    return "\n  ".join([f"{origin}: {len(problems)} problems", *map(str, problems)])
+
+
+def explain(error: ValidationError, root: type[BaseModel]) -> list[Problem]:
+    """The problems that pydantic found, one for each key (or entry of a list or mapping).
+
+    Where a key allows several types, pydantic reports an error for each of them: their requirements are joined by "or".
+
+    Args:
+        root: the whole configuration, where an unknown key is looked up.
+    """
+    grouped: dict[tuple[str, str], list[Any]] = {}
+    for each in error.errors():
+        location = _locate(each["loc"], root)
+        grouped.setdefault((".".join(location.path), location.entry), []).append(each)
+    return [Problem((key,), entry + _explain(errors, root)) for (key, entry), errors in grouped.items()]
+
+
+def without_wrong_keys(values: dict[str, Any], error: ValidationError, root: type[BaseModel]) -> dict[str, Any]:
+    """A copy of `values` without the keys that pydantic found wrong: they fall back to their defaults."""
+    copied = deepcopy(values)
+    for each in error.errors():
+        *sections, last = _locate(each["loc"], root).path
+        section = copied
+        for key in sections:
+            section = section.get(key, {})
+        section.pop(last, None)
+    return copied
+
+
+class _Location(NamedTuple):
+    """Where an error is: the keys that lead there, the section of the last one, and "entry: " inside a list or mapping."""
+
+    path: list[str]
+    section: type[BaseModel]
+    entry: str
+
+    @property
+    def types(self) -> list[Any]:
+        """The type of the key, and its members if it is a union."""
+        field = self.section.model_fields.get(self.path[-1])
+        return [] if field is None else [field.annotation, *get_args(field.annotation)]
+
+    @property
+    def choices(self) -> list[str]:
+        return [value for each in self.types if get_origin(each) is Literal for value in get_args(each)]
+
+
+def _locate(pydantic_location: Sequence[int | str], root: type[BaseModel]) -> _Location:
+    """pydantic's location without the names of union members, which it adds to the keys."""
+    path: list[str] = []
+    section: type[BaseModel] = root
+    below: type[BaseModel] | None = root
+    for part in map(str, pydantic_location):
+        if below is None:
+            break
+        section = below
+        path.append(part)
+        below = section_of(section, part)
+    location, rest = _Location(path, section, ""), pydantic_location[len(path) :]
+    containers = [get_origin(each) for each in location.types]
+    if rest and dict in containers:
+        return location._replace(entry=f"{rest[0]}: ")
+    if rest and list in containers:
+        return location._replace(entry=f"item {int(rest[0]) + 1}: ")
+    return location
+
+
+def _explain(errors: Sequence[Any], root: type[BaseModel]) -> str:
+    first = errors[0]
+    location = _locate(first["loc"], root)
+    if first["type"] == "extra_forbidden":
+        return f"unknown key; {_suggestion(location, root)}"
+    if first["type"] == "missing":
+        return "must be given"
+    value = json.dumps(first["input"], ensure_ascii=False)
+    if first["type"] == "literal_error":
+        near = get_close_matches(str(first["input"]), location.choices, n=1)
+        return f"{value} is not one of {', '.join(location.choices)}" + (f"; did you mean {near[0]}?" if near else "")
+    if first["type"] == "string_pattern_mismatch":
+        return f"must be {PATTERN_TEXTS[first['ctx']['pattern']]}; got {value}"
+    return f"must be {' or '.join(_requirement(each, location) for each in errors)}; got {value}"
+
+
+def _requirement(error: Any, location: _Location) -> str:
+    if error["type"] == "literal_error":
+        return " or ".join(location.choices)
+    if error["type"] in REQUIREMENTS:
+        return REQUIREMENTS[error["type"]].format(**error.get("ctx", {}))
+    text: str = error["msg"]
+    return text.removeprefix("Input should be ")
+
+
+def _suggestion(location: _Location, root: type[BaseModel]) -> str:
+    """The known keys that the unknown one may stand for: a similar one in its section, or the same in another section."""
+    known, unknown = list(location.section.model_fields), location.path[-1]
+    elsewhere = [key for key in _keys(root) if key.endswith(f".{unknown}")]
+    near = get_close_matches(unknown, known, n=1, cutoff=0.6) or elsewhere[:3]
+    return f"did you mean {' or '.join(near)}?" if near else f"known keys: {', '.join(known)}"
+
+
+def _keys(section: type[BaseModel], prefix: str = "") -> Iterator[str]:
+    """All dotted keys below `section`."""
+    for key in section.model_fields:
+        yield prefix + key
+        below = section_of(section, key)
+        if below is not None:
+            yield from _keys(below, f"{prefix}{key}.")

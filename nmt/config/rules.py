@@ -1,0 +1,187 @@
+"""The rules between keys: combinations of values that cannot work together."""
+
+from collections.abc import Iterator
+
+from nmt.config.problems import Problem
+from nmt.config.schema import (
+    BAHDANAU_READOUTS,
+    LOCAL_KINDS,
+    LUONG_READOUTS,
+    SIZED_SCORES,
+    AttentionConfig,
+    Config,
+    DecodingConfig,
+    ModelConfig,
+    SourceConfig,
+    choices,
+)
+
+
+def check_rules(config: Config) -> list[Problem]:
+    """A problem for each rule that the configuration breaks."""
+    return [
+        *_data_problems(config),
+        *_model_problems(config.model),
+        *_attention_problems(config.model),
+        *_embedding_and_output_problems(config),
+        *_training_problems(config),
+        *_decoding_problems(config),
+    ]
+
+
+def _data_problems(config: Config) -> Iterator[Problem]:
+    data, kind = config.data, config.tokenizer.kind
+    if data.src_language == data.tgt_language:
+        yield Problem(("data.direction",), f"the source and target languages of {data.direction} are the same")
+    if (data.dev is None) != (data.test is None):
+        yield Problem(("data.dev", "data.test"), "give both or neither; without them, both sets are split from data.source")
+    if config.vocabulary.max_size is not None and kind in ("bpe", "unigram"):
+        text = f"tokenizer.size sets the vocabulary size of {kind}; remove vocabulary.max_size"
+        yield Problem(("vocabulary.max_size", "tokenizer.kind"), text)
+    languages = {data.src_language, data.tgt_language}
+    for key, source in {"data.source": data.source, "data.dev": data.dev, "data.test": data.test}.items():
+        if source is not None:
+            yield from _source_problems(key, source, languages)
+
+
+def _source_problems(key: str, source: SourceConfig, languages: set[str]) -> Iterator[Problem]:
+    language_names = " and ".join(sorted(languages))
+    if source.format == "lines":
+        if set(source.files or {}) != languages:
+            yield Problem((f"{key}.files",), f"format lines needs one file for each language: {language_names}")
+        for unused in ("path", "url", "sha256", "columns"):
+            if getattr(source, unused) is not None:
+                yield Problem((f"{key}.{unused}", f"{key}.format"), f"format lines reads `files`; remove `{unused}`")
+        return
+    if source.files:
+        yield Problem((f"{key}.files", f"{key}.format"), "only format lines reads `files`; give `path` or `url`")
+    if source.path is None and source.url is None:
+        yield Problem((f"{key}.path",), f"must be given (or {key}.url)")
+    if source.columns is not None and set(source.columns) != languages:
+        yield Problem((f"{key}.columns",), f"needs one column for each language: {language_names}")
+    if source.columns is None and source.format == "tsv":
+        yield Problem((f"{key}.columns",), f"format tsv needs one column for each language: {language_names}")
+    if source.columns is None and source.format in ("manythings", "tatoeba") and "en" not in languages:
+        text = f"format {source.format} has English in its first column; for other languages, give the column of each"
+        yield Problem((f"{key}.columns",), text)
+
+
+def _model_problems(model: ModelConfig) -> Iterator[Problem]:
+    encoder, decoder = model.encoder, model.decoder
+    if model.bridge == "copy" and encoder.output_size != decoder.hidden_size:
+        yield Problem(("model.bridge", "model.decoder.hidden_size"), f"copy needs equal sizes ({_sizes(model)}); or use dense")
+    if model.bridge == "copy" and (encoder.cell == "lstm") != (decoder.cell == "lstm"):
+        text = f"copy cannot turn the state of {encoder.cell} into one of {decoder.cell}; use dense"
+        yield Problem(("model.bridge", "model.decoder.cell"), text)
+    if model.bridge == "copy" and decoder.layers > encoder.layers:
+        text = f"copy cannot fill {decoder.layers} decoder layers from {encoder.layers} in the encoder; use dense"
+        yield Problem(("model.bridge", "model.decoder.layers"), text)
+    if model.bridge == "backward" and not encoder.bidirectional:
+        yield Problem(
+            ("model.bridge", "model.encoder.bidirectional"), "backward needs a bidirectional encoder; or use dense or copy"
+        )
+    for name, part in (("encoder", encoder), ("decoder", decoder)):
+        if part.residual and part.layers == 1:
+            text = "residual connections start at the second layer, but there is only one"
+            yield Problem((f"model.{name}.residual", f"model.{name}.layers"), text)
+    if decoder.readout_size is not None and decoder.readout in ("concat", "state"):
+        text = f"the other sizes determine the size of {decoder.readout}; remove readout_size"
+        yield Problem(("model.decoder.readout_size", "model.decoder.readout"), text)
+    readouts = LUONG_READOUTS if decoder.kind == "luong" else BAHDANAU_READOUTS
+    if decoder.readout not in readouts:
+        text = f"{decoder.kind} needs {choices(readouts)}, not {decoder.readout}"
+        yield Problem(("model.decoder.readout", "model.decoder.kind"), text)
+    if decoder.input_feeding and (decoder.kind != "luong" or decoder.readout != "attentional"):
+        text = "input feeding needs kind luong and readout attentional"
+        yield Problem(("model.decoder.input_feeding", "model.decoder.readout"), text)
+
+
+def _attention_problems(model: ModelConfig) -> Iterator[Problem]:
+    attention, score = model.attention, model.attention.score
+    if score in ("dot", "concat_shared") and model.encoder.output_size != model.decoder.hidden_size:
+        keys = "model.attention.score", "model.decoder.hidden_size"
+        yield Problem(keys, f"{score} needs equal sizes ({_sizes(model)}); or use general")
+    if attention.scaled and score not in ("dot", "general"):
+        yield Problem(("model.attention.scaled", "model.attention.score"), f"only dot and general can be scaled, not {score}")
+    if attention.size is not None and score not in SIZED_SCORES:
+        text = f"{score} has no hidden size; remove it or use {choices(SIZED_SCORES)}"
+        yield Problem(("model.attention.size", "model.attention.score"), text)
+    yield from _attention_kind_problems(attention)
+    sizes = {"model.encoder.hidden_size": model.encoder.output_size, "model.decoder.hidden_size": model.decoder.hidden_size}
+    for key, size in sizes.items():
+        if size % attention.heads:
+            text = f"{attention.heads} heads cannot divide {size} units evenly"
+            yield Problem(("model.attention.heads", key), text)
+
+
+def _attention_kind_problems(attention: AttentionConfig) -> Iterator[Problem]:
+    score, kind, heads = attention.score, attention.kind, attention.heads
+    if kind in LOCAL_KINDS and score == "none":
+        yield Problem(("model.attention.kind", "model.attention.score"), f"{kind} needs attention, but the score is none")
+    if kind == "coverage" and score not in SIZED_SCORES:
+        text = f"coverage needs {choices(SIZED_SCORES)}, not {score}"
+        yield Problem(("model.attention.kind", "model.attention.score"), text)
+    if attention.window is not None and kind not in LOCAL_KINDS:
+        text = f"{kind} has no window; remove it or use {choices(LOCAL_KINDS)}"
+        yield Problem(("model.attention.window", "model.attention.kind"), text)
+    if heads > 1 and score == "none":
+        yield Problem(("model.attention.heads", "model.attention.score"), "heads need attention, but the score is none")
+    if heads > 1 and kind == "coverage":
+        yield Problem(("model.attention.heads", "model.attention.kind"), "coverage allows only one head")
+
+
+def _embedding_and_output_problems(config: Config) -> Iterator[Problem]:
+    model, adaptive = config.model, config.model.output == "adaptive"
+    if model.tie_embeddings == "all" and not config.vocabulary.joint:
+        yield Problem(("model.tie_embeddings", "vocabulary.joint"), "all needs a joint vocabulary; or use target")
+    if model.tie_embeddings == "all" and model.src_vectors is not None:
+        text = "tie_embeddings all has only one embedding; give model.tgt_vectors instead"
+        yield Problem(("model.src_vectors", "model.tie_embeddings"), text)
+    if adaptive and model.tie_embeddings != "none":
+        yield Problem(("model.output", "model.tie_embeddings"), "adaptive has no output matrix to share; use softmax or tie none")
+    if adaptive and config.training.label_smoothing:
+        text = "label smoothing computes all words, which adaptive avoids; set it to 0"
+        yield Problem(("model.output", "training.label_smoothing"), text)
+    if model.cutoffs is not None and not adaptive:
+        yield Problem(("model.cutoffs", "model.output"), f"{model.output} has no cutoffs; remove them or use adaptive")
+    if model.cutoffs is not None and (not model.cutoffs or sorted({*model.cutoffs, 0})[1:] != model.cutoffs):
+        yield Problem(("model.cutoffs",), "must be positive numbers in increasing order")
+
+
+def _training_problems(config: Config) -> Iterator[Problem]:
+    training, rate = config.training, config.training.learning_rate
+    if rate.floor > rate.peak:
+        keys = "training.learning_rate.floor", "training.learning_rate.peak"
+        yield Problem(keys, f"the floor {rate.floor:g} is above the peak {rate.peak:g}")
+    if training.batch.size == "auto" and training.batch.unit != "tokens":
+        yield Problem(("training.batch.size", "training.batch.unit"), "auto counts tokens; set unit to tokens")
+    for kept, count in (("best", training.keep_best), ("last", training.keep_last)):
+        if training.average == kept and count == 1:
+            text = "averaging needs at least two checkpoints; keep more"
+            yield Problem(("training.average", f"training.keep_{kept}"), text)
+    if training.momentum and training.optimizer != "sgd":
+        yield Problem(("training.momentum", "training.optimizer"), f"only sgd uses momentum, not {training.optimizer}")
+    if training.coverage_loss and config.model.attention.score == "none":
+        text = "the coverage loss needs attention, but the score is none"
+        yield Problem(("training.coverage_loss", "model.attention.score"), text)
+
+
+def _decoding_problems(config: Config) -> Iterator[Problem]:
+    decoding = config.decoding
+    low, high = decoding.min_length_ratio, decoding.max_length_ratio
+    if low > high:
+        keys = "decoding.min_length_ratio", "decoding.max_length_ratio"
+        yield Problem(keys, f"the minimum {low:g} is above the maximum {high:g}")
+    if decoding.coverage_penalty and config.model.attention.score == "none":
+        text = "the coverage penalty needs attention, but the score is none"
+        yield Problem(("decoding.coverage_penalty", "model.attention.score"), text)
+    for key in ("temperature", "top_k", "top_p"):
+        if decoding.method == "beam" and getattr(decoding, key) != DecodingConfig.model_fields[key].default:
+            yield Problem((f"decoding.{key}", "decoding.method"), f"only sampling uses {key}, not beam")
+    if decoding.shortlist and config.model.output == "adaptive":
+        text = "adaptive already computes only the words that it needs; set shortlist to 0"
+        yield Problem(("decoding.shortlist", "model.output"), text)
+
+
+def _sizes(model: ModelConfig) -> str:
+    return f"encoder output {model.encoder.output_size}, decoder {model.decoder.hidden_size}"
