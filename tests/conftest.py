@@ -1,4 +1,4 @@
-"""What all tests share."""
+"""Fixtures for all tests."""
 
 import io
 import os
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-# Before torch is imported: tests run in several processes, and small tensors gain nothing from threads.
+# Set before torch is imported: tests run in several processes, and threads do not speed up small tensors.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MKL_NUM_THREADS", "1")
 
@@ -17,12 +17,12 @@ from hypothesis import settings
 
 from nmt import cli
 
-# A shell's background jobs ignore Ctrl-C, and so would the processes that tests start and interrupt.
+# Background jobs of a shell ignore Ctrl-C, and so would the processes that tests start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# A busy machine may be slow without anything being wrong; continuous integration draws the same examples each time.
-settings.register_profile("default", deadline=None)
-settings.register_profile("ci", deadline=None, derandomize=True)
+# No deadline: a busy machine may be slow. Continuous integration draws more examples, and the same ones each time.
+settings.register_profile("default", deadline=None, max_examples=30)
+settings.register_profile("ci", deadline=None, max_examples=100, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -36,7 +36,7 @@ def root() -> Path:
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """The folder of real data beside the repository; tests that need it are skipped where it is not."""
+    """The folder of real data beside the repository; tests that need it are skipped if it is missing."""
     folder = ROOT.parent / "shared" / "data"
     if not folder.is_dir():
         pytest.skip(f"needs the real data in {folder}")
@@ -55,7 +55,7 @@ Run = Callable[..., Result]
 
 @pytest.fixture
 def nmt(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Type a command line, in this process."""
+    """Run a command line in this process."""
 
     def run(*words: object, stdin: bytes = b"") -> Result:
         monkeypatch.setattr(sys, "argv", ["nmt", *map(str, words)])

@@ -290,6 +290,7 @@ def events_of(run: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (run / "journal.jsonl").read_text(encoding="utf-8").splitlines()]
 
 
+@pytest.mark.slow
 def test_training_starts_from_word_vectors_and_goes_on_without_them(nmt: Run, inside: Path, tmp_path: Path) -> None:
     src, tgt = load_vocabularies(inside / "prepared")
     known = {"src": [token for token in src if token.startswith(JOINER)], "tgt": list(tgt)[4:]}
@@ -517,9 +518,9 @@ def test_a_configuration_with_typing_errors(nmt: Run, tmp_path: Path, command: s
     assert nmt(command).status == 2
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="no such signals")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-def test_interrupted_training_saves_and_says_how_to_go_on(trained: Path, tmp_path: Path, number: int) -> None:
+def test_interrupted_training_saves_and_says_how_to_go_on(trained: Path, tmp_path: Path) -> None:
     words = [
         "train",
         "-c",
@@ -537,7 +538,7 @@ def test_interrupted_training_saves_and_says_how_to_go_on(trained: Path, tmp_pat
     deadline = time.monotonic() + 60
     while not (journal.exists() and journal.stat().st_size) and time.monotonic() < deadline:
         time.sleep(0.05)
-    process.send_signal(number)
+    process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
     assert process.returncode == 1
     assert "Traceback" not in err
@@ -553,6 +554,7 @@ def test_interrupted_training_saves_and_says_how_to_go_on(trained: Path, tmp_pat
     assert f"going on from step {step}" in done.stderr
 
 
+@pytest.mark.slow
 def test_the_reader_of_a_pipe_may_leave(trained: Path) -> None:
     command = f"yes 'The dog sleeps.' | head -5000 | {sys.executable} -m nmt translate --beam 1 | head -1"
     done = subprocess.run(

@@ -1,4 +1,4 @@
-"""A small table of made-up pairs, and a configuration to prepare it."""
+"""A small table of invented sentence pairs, with a configuration to prepare it and to train on it."""
 
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ VERBS = [("sees", "sieht"), ("knows", "kennt"), ("finds", "findet"), ("loves", "
 
 
 def sentence_pairs() -> list[tuple[str, str]]:
-    """588 pairs; the last half are second translations, so that random splits leak."""
+    """588 pairs; the second half has other translations of the same sources, so that a random split leaks."""
     pairs = [
         (f"The {subject[0]} {verb[0]} the {thing[0]}.", f"Der {subject[1]} {verb[1]} den {thing[1]}.")
         for subject in NOUNS
@@ -51,7 +51,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 def train(folder: Path, **sections: Any) -> Path:
-    """Prepared data in `folder`/prepared, and a run in `folder`/run that has learned a little in a second or two."""
+    """Prepare data in `folder`/prepared and train a small run in `folder`/run, in one or two seconds; the run folder."""
     sections = {
         "data": {"split": {"dev": 20, "test": 40}, "prepared": str(folder / "prepared")},
         "tokenizer": {"kind": "words"},

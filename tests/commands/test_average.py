@@ -44,6 +44,7 @@ def test_a_run_is_averaged_afterwards(nmt: Run, config: Path, tmp_path: Path) ->
     assert nmt("translate", "--run", run, "The dog sees the tree.").status == 0
 
 
+@pytest.mark.slow
 def test_it_is_averaged_at_the_end_of_a_training_if_wanted(nmt: Run, config: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     result = nmt("train", "-c", config, "-o", run, "--set", "training.average=best")

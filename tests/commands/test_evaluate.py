@@ -121,6 +121,7 @@ def test_a_comparison_of_two_seeds(nmt: Run, run: Path, folder: Path) -> None:
     assert sorted(gains, reverse=True)[:1] == gains[:1]
 
 
+@pytest.mark.slow
 def test_a_comparison_with_one_that_writes_lower_case_ignores_case(
     nmt: Run, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -171,6 +172,7 @@ def test_the_gate_says_all_that_failed_in_one_line(nmt: Run, run: Path) -> None:
     assert "chrF " in failed.out
 
 
+@pytest.mark.slow
 def test_seeds(nmt: Run, run: Path, folder: Path) -> None:
     value = read(nmt("evaluate", "--runs", run, folder / "other", "--metric", "BLEU", "--json"))
     single = [one["scores"][0]["score"] for one in value["runs"]]
@@ -200,6 +202,7 @@ def test_an_ensemble_names_all_of_its_members(nmt: Run, run: Path, folder: Path)
     assert table.startswith(f"{run} + {folder / 'other'}, steps 60 + 60, test split, 40 sentences, beam 5\n")
 
 
+@pytest.mark.slow
 def test_an_ensemble_is_scored_as_it_translates(nmt: Run, run: Path, folder: Path) -> None:
     together = read(nmt("evaluate", "--ensemble", run, folder / "other", "--json"))
     outputs = [one.text for one in package.load(run, folder / "other").translate(read_lines(folder / "prepared", "test", "src"))]
@@ -209,6 +212,7 @@ def test_an_ensemble_is_scored_as_it_translates(nmt: Run, run: Path, folder: Pat
     assert together["loss"] < np.mean(alone)  # Jensen: the log of the mean is above the mean of the logs
 
 
+@pytest.mark.slow
 def test_other_settings_are_named_and_kept_apart(nmt: Run, run: Path) -> None:
     words = ["evaluate", run, "--metric", "BLEU", "--json"]
     plain = read(nmt(*words))
@@ -243,6 +247,7 @@ def elsewhere(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return toy.train(place, data={"split": split, "prepared": str(place / "prepared")}, training={"max_steps": 1})
 
 
+@pytest.mark.slow
 def test_what_the_other_was_trained_on_is_told(nmt: Run, run: Path, elsewhere: Path, folder: Path) -> None:
     held = {text for split in ("dev", "test") for text in read_lines(elsewhere.parent / "prepared", split, "src")}
     sources = read_lines(folder / "prepared", "test", "src")
@@ -406,6 +411,7 @@ def test_words_that_do_not_go_together(nmt: Run, words: list[str]) -> None:
     assert (result.status, result.out) == (2, "")
 
 
+@pytest.mark.slow
 def test_an_average_is_scored_like_any_other_checkpoint(nmt: Run, tmp_path: Path) -> None:
     training = {"max_steps": 6, "validate_every": 2, "validation_pairs": 5, "keep_best": 3, "metric": "loss"}
     run = toy.train(tmp_path, training=training)

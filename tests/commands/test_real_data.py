@@ -3,11 +3,15 @@
 import gzip
 from pathlib import Path
 
+import pytest
+
 from nmt.commands import prepare
 from nmt.config.load import load
 from nmt.data.corpus import Corpus, read_lines
 from nmt.text.tokenizers import load_tokenizer
 from nmt.text.vocabulary import Vocabulary
+
+pytestmark = pytest.mark.slow
 
 
 def letters(text: str) -> str:

@@ -27,6 +27,7 @@ def test_the_task_is_to_copy_or_to_reverse() -> None:
     assert selftest._answer([selftest.REVERSE, 7, 8, 9]) == [9, 8, 7]
 
 
+@pytest.mark.slow
 def test_an_attention_that_works_learns(nmt: Run) -> None:
     threads = torch.get_num_threads()
     result = nmt("selftest", "--attention", "coverage", "--device", "cpu")

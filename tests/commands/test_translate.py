@@ -249,6 +249,7 @@ def test_someone_at_a_keyboard_is_answered_at_once(trained: Path) -> None:
     os.close(terminal)
 
 
+@pytest.mark.slow
 def test_a_slow_pipe_is_answered_as_it_comes(trained: Path) -> None:
     expected = [translation.text for translation in load_translator(trained, overrides=["decoding.beam=1"]).translate([DOG, KING])]
     with start(trained, stdin=subprocess.PIPE) as process:

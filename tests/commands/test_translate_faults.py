@@ -83,6 +83,7 @@ def test_nothing_done_leaves_nothing_behind(nmt: Run, trained: Path, tmp_path: P
     assert [*tmp_path.iterdir()] == []
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="no such signals")
 def test_an_interruption_keeps_what_was_done(trained: Path, tmp_path: Path) -> None:
     output, partial = tmp_path / "out.txt", tmp_path / "out.txt.partial"

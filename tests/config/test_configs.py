@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.config.load import config_from_dict, load, read_yaml
+from nmt.config.load import config_from_dict, load
 from nmt.config.yaml_text import comment, dump
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -40,8 +40,3 @@ def test_every_key_has_its_description_beside_it(path: Path) -> None:
         unified_diff(text.splitlines(), wanted.splitlines(), "as it is", "as nmt/config/schema.py has it", lineterm="", n=0)
     )
     assert text == wanted, f"{path.name}: run scripts/comment_configs.py\n{difference}"
-
-
-@each_config
-def test_names_no_place_on_the_authors_machine(path: Path) -> None:
-    assert "/work/" not in str(read_yaml(path))

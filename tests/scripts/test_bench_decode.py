@@ -230,6 +230,7 @@ def test_commands_of_the_peers(tmp_path: Path) -> None:
 # --- A whole run ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_small_run(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, nowhere = tmp_path / "figures.json", tmp_path / "python"
     words = [str(run), "--sentences", "4", "--singles", "2", "--beam", "2", "--rounds", "1", "--threads", "1", "--json", str(file)]

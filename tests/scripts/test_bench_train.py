@@ -27,7 +27,6 @@ from scripts.bench import peers, worker
 from scripts.bench.counting import Positions, computed, multiply_adds, needed, padded, training_operations
 from scripts.bench.reference import ReferenceModel
 from scripts.bench.rounds import System
-from tests.conftest import ROOT
 from tests.toy import configure, sentence_pairs, write_table
 
 SRC_LENGTHS, TGT_LENGTHS = np.array([5, 3, 4]), np.array([6, 2, 4])  # <eos> counted
@@ -350,6 +349,7 @@ def test_the_plain_loop_is_measured(toy: Config, batch: int) -> None:
     assert sum(meter.shares().values()) == pytest.approx(1)
 
 
+@pytest.mark.slow
 def test_a_small_run(toy: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path, file, nowhere = toy.prepared_folder.parent / "toy.yaml", tmp_path / "figures.json", tmp_path / "python"
     words = [str(path), "--seconds", "0.2", "--rounds", "1", "--threads", "1", "--against", "joeynmt"]
@@ -363,9 +363,3 @@ def test_a_small_run(toy: Config, tmp_path: Path, capsys: pytest.CaptureFixture[
     assert ours["peak_memory"] is None or ours["peak_memory"] > 10**7
     assert sum(ours["shares"].values()) == pytest.approx(1)
     assert peer["rounds"] == []
-
-
-def test_nothing_names_a_place_on_the_authors_machine() -> None:
-    for path in [*(ROOT / "scripts").glob("bench_*.py"), *(ROOT / "scripts" / "bench").iterdir()]:
-        if path.is_file():
-            assert "/tmp/" not in path.read_text(encoding="utf-8")

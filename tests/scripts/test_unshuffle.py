@@ -110,6 +110,7 @@ def test_a_missing_run_is_said_and_fails(tmp_path: Path, capsys: pytest.CaptureF
 # --- The model ------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_small_model_attends_to_the_permutation(tmp_path: Path) -> None:
     """The model of the configuration, with fewer numbers to tell apart."""
     pairs = maker.make_pairs(1800, seed=1, numbers=range(10, 22), lengths=range(3, 7))

@@ -232,6 +232,7 @@ train.run(config.load(Path("toy.yaml")), Path(sys.argv[1]), device="cpu")
 """
 
 
+@pytest.mark.slow
 def test_of_several_processes_the_least_decides(prepared: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first process has the larger memory here."""
     (tmp_path / "toy.yaml").write_text(dump(stopped_at(prepared, 2)), encoding="utf-8")

@@ -17,6 +17,8 @@ from nmt.config.yaml_text import dump
 from nmt.training.distributed import SINGLE_PROCESS, World
 from tests import toy
 
+pytestmark = pytest.mark.slow
+
 SIZES = {"embedding_size": 16, "encoder": {"hidden_size": 16}, "decoder": {"hidden_size": 16}, "dropout": 0.0}
 
 

@@ -8,6 +8,8 @@ import pytest
 import yaml
 from safetensors.torch import load_file
 
+from nmt.commands import prepare, train
+from nmt.config.load import load
 from nmt.config.schema import Config
 from tests import toy
 from tests.conftest import Run
@@ -26,13 +28,14 @@ def write(folder: Path, name: str, pairs: list[tuple[str, str]], **sections: Any
     return path
 
 
-@pytest.fixture
-def parent(nmt: Run, tmp_path: Path) -> Path:
-    """A run that was trained on some of the pairs."""
-    config = write(tmp_path, "parent", toy.sentence_pairs()[:200])
-    assert nmt("prepare", "-c", config).status == 0
-    assert nmt("train", "-c", config, "-o", tmp_path / "run").status == 0
-    return tmp_path / "run"
+@pytest.fixture(scope="module")
+def parent(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that was trained on some of the pairs, beside its configuration parent.yaml."""
+    folder = tmp_path_factory.mktemp("parent")
+    config = load(write(folder, "parent", toy.sentence_pairs()[:200]))
+    prepare.run(config, progress=False)
+    train.run(config, folder / "run", quiet=True)
+    return folder / "run"
 
 
 def test_new_data_goes_on_with_the_weights_and_vocabularies_of_a_run(nmt: Run, parent: Path, tmp_path: Path) -> None:
@@ -56,7 +59,7 @@ def test_new_data_goes_on_with_the_weights_and_vocabularies_of_a_run(nmt: Run, p
 
 
 def test_what_does_not_fit_is_new_and_named(nmt: Run, parent: Path, tmp_path: Path) -> None:
-    config = tmp_path / "parent.yaml"
+    config = parent.parent / "parent.yaml"
     sets = ["--set", f"training.start_from={parent}", "--set", "model.attention.score=additive"]
     result = nmt("train", "-c", config, "-o", tmp_path / "other", *sets)
     assert result.status == 0
@@ -85,6 +88,6 @@ def test_vocabularies_of_another_tokenizer_are_refused(nmt: Run, parent: Path, t
 
 
 def test_no_run_to_start_from_is_refused(nmt: Run, parent: Path, tmp_path: Path) -> None:
-    result = nmt("train", "-c", tmp_path / "parent.yaml", "-o", tmp_path / "x", "--set", "training.start_from=nowhere")
+    result = nmt("train", "-c", parent.parent / "parent.yaml", "-o", tmp_path / "x", "--set", "training.start_from=nowhere")
     assert result.status == 1
     assert "nowhere: holds no run" in result.err

@@ -63,6 +63,7 @@ LUONG = {"decoder": {"hidden_size": 64}}
 BAHDANAU = {"decoder": {"kind": "bahdanau", "readout": "state", "hidden_size": 64}, "attention": {"score": "additive"}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", [LUONG, BAHDANAU], ids=["luong", "bahdanau"])
 def test_learns_to_reverse(kind: dict[str, Any]) -> None:
     model_section = {"embedding_size": 32, "encoder": {"hidden_size": 32}, "dropout": 0.0, **kind}
@@ -81,8 +82,19 @@ def test_learns_to_reverse(kind: dict[str, Any]) -> None:
 VARIATIONAL = {"variational_dropout": True, "word_dropout": 0.1, "attention": {"kind": "coverage", "score": "additive"}}
 
 
-@pytest.mark.parametrize(("cell", "options"), [("lstm", {}), ("gru", {}), ("gru", VARIATIONAL)], ids=str)
-@pytest.mark.parametrize("stop_at", [3, 14, 21])
+@pytest.mark.parametrize(
+    ("cell", "options", "stop_at"),
+    [
+        ("lstm", {}, 3),
+        ("gru", VARIATIONAL, 21),
+        pytest.param("lstm", {}, 14, marks=pytest.mark.slow),
+        pytest.param("lstm", {}, 21, marks=pytest.mark.slow),
+        pytest.param("gru", {}, 14, marks=pytest.mark.slow),
+        pytest.param("gru", VARIATIONAL, 3, marks=pytest.mark.slow),
+        pytest.param("gru", VARIATIONAL, 14, marks=pytest.mark.slow),
+    ],
+    ids=str,
+)
 def test_resuming_equals_never_having_stopped(cell: str, options: dict[str, Any], stop_at: int, tmp_path: Path) -> None:
     """Dropout on, own outputs fed, in the middle of an epoch, and after a validation: the weights are the same to the bit."""
     sizes = {"encoder": {"hidden_size": 8, "cell": cell, "layers": 2}, "decoder": {"hidden_size": 16, "cell": cell, "layers": 2}}

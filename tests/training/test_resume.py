@@ -17,20 +17,22 @@ from nmt.commands import prepare
 from nmt.config.yaml_text import dump
 from tests import toy
 
+pytestmark = pytest.mark.slow
+
 STEPS = 60
 
 
-@pytest.fixture(scope="module", params=["lstm", "gru"])
-def folder(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Dropout and scheduled sampling on; checkpoints, lines of the journal and epochs end at different steps."""
-    folder = tmp_path_factory.mktemp(f"killed-{request.param}")
+    folder = tmp_path_factory.mktemp("killed")
     config = toy.configure(
         toy.write_table(folder / "pairs.tsv", toy.sentence_pairs()[:200]),
         data={"split": {"dev": 10, "test": 10}, "prepared": str(folder / "prepared")},
         model={
             "embedding_size": 16,
-            "encoder": {"hidden_size": 16, "cell": request.param},
-            "decoder": {"hidden_size": 16, "cell": request.param},
+            "encoder": {"hidden_size": 16},
+            "decoder": {"hidden_size": 16},
             "dropout": 0.3,
         },
         training={
