@@ -1,10 +1,12 @@
 """Neural machine translation with recurrent networks and attention.
 
     import nmt
-    translator = nmt.load("runs/sample")
+    nmt.prepare("configs/sample.yaml")
+    run = nmt.train("configs/sample.yaml")
+    translator = nmt.load(run)
+    print(translator.translate(["The dog sleeps."])[0].text)
 
-Each command is a module of `nmt.commands`, with a `run`.
-Importing `nmt` itself costs nothing: torch is imported with the first model.
+Importing `nmt` is cheap: each function imports what it needs, such as torch, when it is called.
 """
 
 from __future__ import annotations
@@ -14,27 +16,100 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
+    from pathlib import Path
+    from typing import Any
 
+    from nmt.config.schema import Config, DeviceName
     from nmt.decoding.translator import Translator
 
-__all__ = ["__version__", "load"]
+__all__ = ["__version__", "load", "prepare", "train"]
 
 __version__ = "0.1.0"
 
 
-def load(*runs: str | PathLike[str], overrides: Sequence[str] = ()) -> Translator:
-    """The best model of the run in a folder (default: of the run trained last), ready to translate; several are an ensemble.
+def prepare(
+    config: Config | str | PathLike[str],
+    *,
+    overrides: Sequence[str] = (),
+    folder: str | PathLike[str] | None = None,
+    overwrite: bool = False,
+) -> dict[str, Any]:
+    """Prepare the data of a configuration, and return the manifest; the same as `nmt prepare`.
 
     Args:
-        runs: folders of runs, or of single checkpoints of theirs.
-        overrides: `decoding.key=value`, in place of what the run is configured to do.
+        config: a configuration, or the path of its YAML file.
+        overrides: `key.path=value`, which replace values of the configuration.
+        folder: the prepared folder; default: that of the configuration.
+        overwrite: replace other data in the folder.
 
     Raises:
-        CheckpointError: a folder holds no run, or one that cannot be read; or the vocabularies of an ensemble differ.
-        ConfigError: an override is not of decoding, or not possible.
+        ConfigError: the configuration is invalid.
+        DataError: the input or the folder cannot be used.
+    """
+    from pathlib import Path
+
+    from nmt.commands import prepare as command
+
+    return command.run(_load_config(config, overrides), None if folder is None else Path(folder), overwrite=overwrite)
+
+
+def train(
+    config: Config | str | PathLike[str],
+    *,
+    overrides: Sequence[str] = (),
+    folder: str | PathLike[str] | None = None,
+    resume: bool = False,
+    device: DeviceName = "auto",
+    quiet: bool = False,
+) -> Path:
+    """Train a model on its prepared data, and return the run folder; the same as `nmt train`.
+
+    Args:
+        config: a configuration, or the path of its YAML file.
+        overrides: `key.path=value`, which replace values of the configuration.
+        folder: the run folder; default: runs/<name>.
+        resume: continue from the last checkpoint, or start if there is none.
+        device: where to compute.
+        quiet: print nothing.
+
+    Raises:
+        ConfigError: the configuration is invalid, or the folder already holds another run.
+        DataError: the data is not prepared, or with another configuration.
+        CheckpointError: the run to continue or to start from cannot be read.
+        TrainingError: the training was interrupted or failed.
+    """
+    from pathlib import Path
+
+    from nmt.commands import train as command
+
+    checked = _load_config(config, overrides)
+    run = checked.run_folder if folder is None else Path(folder)
+    command.run(checked, run, resume=resume, device=device, quiet=quiet)
+    return run
+
+
+def load(*runs: str | PathLike[str], overrides: Sequence[str] = ()) -> Translator:
+    """The best model of a run, ready to translate; several runs form an ensemble.
+
+    Args:
+        runs: run folders, or folders of single checkpoints; default: the run trained last.
+        overrides: `decoding.key=value`, which replace values of the run's configuration.
+
+    Raises:
+        CheckpointError: a folder holds no run, or an unreadable one; or the vocabularies of an ensemble differ.
+        ConfigError: an override is invalid, or its key is not in the section decoding.
     """
     from pathlib import Path
 
     from nmt.run.folder import load_translator
 
     return load_translator([Path(run) for run in runs] or None, overrides=overrides)
+
+
+def _load_config(config: Config | str | PathLike[str], overrides: Sequence[str]) -> Config:
+    from pathlib import Path
+
+    from nmt.config.load import load
+    from nmt.config.schema import Config
+
+    return load(config if isinstance(config, Config) else Path(config), overrides)

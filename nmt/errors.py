@@ -1,27 +1,35 @@
-"""Faults that a user can cause. The command line prints their text alone, without a traceback, and exits with status 1."""
+"""Errors that a user can cause and fix. The command line prints their text without a traceback and exits with status 1."""
+
+import sys
 
 
 class NmtError(Exception):
-    """Base of every fault that is the user's to mend: the text says what is wrong, where, and what to do."""
+    """Base of all these errors. The text says what is wrong, where, and what to do."""
 
 
 class ConfigError(NmtError):
-    """A configuration that cannot be used."""
+    """The configuration, or an option of a command, is invalid."""
 
 
 class DataError(NmtError):
-    """Input data, or a prepared folder, that cannot be used."""
+    """Input data, or a prepared data folder, is missing or unusable."""
 
 
 class CheckpointError(NmtError):
-    """A run or a checkpoint that cannot be used."""
+    """A run folder or a checkpoint is missing or unusable."""
 
 
 class TrainingError(NmtError):
-    """A training that cannot go on."""
+    """The training cannot continue."""
 
 
 def lacks_memory(error: Exception) -> bool:
-    """Whether a computer's, or a GPU's, memory was too small; most of what torch raises then is told by its text alone."""
-    signs = ("out of memory", "can't allocate memory", "not enough memory", "ALLOC_FAILED")
-    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and any(sign in str(error) for sign in signs))
+    """Whether `error` means that the memory of the computer or the GPU is too small.
+
+    torch has a type for this on a GPU alone. For the rest it raises a plain RuntimeError, of which only the text tells.
+    """
+    torch = sys.modules.get("torch")  # not imported here, which would slow down every start of the command line
+    if isinstance(error, MemoryError if torch is None else (MemoryError, torch.OutOfMemoryError)):
+        return True
+    texts = ("out of memory", "can't allocate memory", "not enough memory", "ALLOC_FAILED")
+    return isinstance(error, RuntimeError) and any(text in str(error) for text in texts)

@@ -15,23 +15,23 @@ from nmt.config.schema import Config
 from nmt.errors import ConfigError
 
 
-def load(path: Path, overrides: Sequence[str] = ()) -> Config:
-    """Read a YAML file, apply `key.path=value` overrides, and check the result.
+def load(source: Path | Config, overrides: Sequence[str] = ()) -> Config:
+    """Read a YAML file (or take a configuration), apply `key.path=value` overrides, and check the result.
 
     Raises:
-        ConfigError: the file cannot be read, or its content is not a valid configuration.
+        ConfigError: the file cannot be read, or the result is not a valid configuration.
     """
-    values = read_yaml(path)
+    values, origin = (source.to_dict(), "configuration") if isinstance(source, Config) else (read_yaml(source), str(source))
     changed = deepcopy(values)
     for override in overrides:
         _override(changed, override)
     try:
-        return config_from_dict(changed, str(path))
+        return config_from_dict(changed, origin)
     except ConfigError:
         if not overrides or not _is_valid(values):
             raise
-    # The file alone is valid, so the overrides cause the problem: name them too.
-    return config_from_dict(changed, f"{path} with {' '.join(f'--set {override}' for override in overrides)}")
+    # It is valid without the overrides, so they cause the problem: name them too.
+    return config_from_dict(changed, f"{origin} with {' '.join(f'--set {override}' for override in overrides)}")
 
 
 def config_from_dict(values: dict[str, Any], origin: str = "configuration") -> Config:
