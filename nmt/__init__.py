@@ -101,7 +101,7 @@ def load(*runs: str | PathLike[str], overrides: Sequence[str] = ()) -> Translato
     """
     from pathlib import Path
 
-    from nmt.run.folder import load_translator
+    from nmt.run.load import load_translator
 
     return load_translator([Path(run) for run in runs] or None, overrides=overrides)
 

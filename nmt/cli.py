@@ -188,7 +188,7 @@ def translate(
         raise NmtError("stdout is closed; write into a file with -o")
     with _loading():
         from nmt.commands import translate as command
-        from nmt.run.folder import load_translator
+        from nmt.run.load import load_translator
 
         source = command.open_source(sentences or [], file)
         command.check_targets(output, attention)

@@ -37,7 +37,8 @@ from nmt.data.corpus import read_lines
 from nmt.errors import NmtError
 from nmt.files import write_text
 from nmt.metrics.scores import score
-from nmt.run import folder as runs
+from nmt.run.checkpoint import step_of
+from nmt.run.folder import LEXICON_FILE, check_same_data, find_checkpoint, find_run, load_run_config, load_tokenizers
 from scripts.bench import peers
 from scripts.bench.peer_decode import PeerModel
 from scripts.bench.rounds import (
@@ -115,7 +116,7 @@ class Bench:
         """The ways that the run can be decoded in."""
         short = {**EXACT, "shortlist": self.shortlist}
         found = {"exact": EXACT, "int8": {**EXACT, "precision": "int8"}}
-        if self.shortlist and (self.run / runs.LEXICON).exists() and self.config.model.output == "softmax":
+        if self.shortlist and (self.run / LEXICON_FILE).exists() and self.config.model.output == "softmax":
             found |= {"shortlist": short, "shortlist int8": {**short, "precision": "int8"}}
         return found
 
@@ -151,7 +152,7 @@ class Bench:
     def _peer_figures(self, outputs: Sequence[Sequence[str]], seconds: float, memory: int | None) -> Figures:
         tokens = sum(len(output) + 1 for output in outputs)
         references = read_lines(self.prepared, self.split, "tgt")[: len(outputs)]
-        _, tokenizer = runs.load_tokenizers(self.run, self.config)
+        _, tokenizer = load_tokenizers(self.run, self.config)
         texts, lowercase = [tokenizer.join(output) for output in outputs], self.config.tokenizer.lowercase
         (bleu,) = score(texts, [references], ["BLEU"], lowercase=lowercase)
         return {
@@ -248,11 +249,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def measure(options: Any, beams: Sequence[int]) -> Figures:
     """All systems that the options ask for. Raises: NmtError, if nmt itself cannot be measured."""
-    run = runs.find(options.run)
-    config = runs.load_config(run)
+    run = find_run(options.run)
+    config = load_run_config(run)
     prepared = options.data or config.prepared_folder
-    runs.check_data(run, prepared)
-    step = int(runs.find_checkpoint(run).name.rpartition("-")[2])  # an average has no progress of its own
+    check_same_data(run, prepared)
+    step = step_of(find_checkpoint(run).name)  # an average has no progress of its own
     config = config.model_copy(update={"data": config.data.model_copy(update={"prepared": prepared})})
     threads, number = options.threads or available_cores(), min(options.sentences, len(read_lines(prepared, options.split, "src")))
     bench = Bench(

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 from nmt.data.corpus import read_lines
 from nmt.decoding.translation import Translation
 from nmt.errors import NmtError
-from nmt.run import folder as runs
+from nmt.run.folder import check_same_data, load_run_config
+from nmt.run.load import load_translator
 
 RUN = Path("runs/unshuffle")
 LEAST = 0.95
@@ -72,9 +73,9 @@ def check(run: Path, prepared: Path | None = None) -> Tally:
     Raises:
         NmtError: there is no run, its data is not there, or is not what it was trained on.
     """
-    translator = runs.load_translator(run)
-    prepared = prepared or runs.load_config(run).prepared_folder
-    runs.check_data(run, prepared)
+    translator = load_translator(run)
+    prepared = prepared or load_run_config(run).prepared_folder
+    check_same_data(run, prepared)
     return count(translator.translate(read_lines(prepared, "test", "src")), read_lines(prepared, "test", "tgt"))
 
 

@@ -447,7 +447,7 @@ def test_translate_before_train(nmt: Run, tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_run_without_a_checkpoint(nmt: Run, inside: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     shutil.copytree(inside / "runs" / "small", run, ignore=shutil.ignore_patterns("checkpoints"))
-    assert "has no checkpoint yet; go on with `nmt train" in nmt("translate", "--run", run, "Hello.").err
+    assert "has no checkpoint yet; continue with `nmt train" in nmt("translate", "--run", run, "Hello.").err
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,14 @@
 """`nmt average`: the mean of the weights of a run's kept checkpoints, to translate with if it does better on the dev set."""
 
 from pathlib import Path
-from typing import Literal
 
 import torch
 
 from nmt.errors import CheckpointError
-from nmt.run import folder as runs
-from nmt.run.checkpoint import mean_weights
+from nmt.run.checkpoint import Pointer, mean_weights
+from nmt.run.folder import JOURNAL_FILE, build_model, check_same_data, find_run, load_run_config, open_checkpoints
 from nmt.run.journal import Journal
 from nmt.training.validation import METRICS, Validator
-
-Pointer = Literal["best", "last"]
 
 
 def run(folder: Path | None = None, *, kept: Pointer = "best", device: torch.device) -> str:
@@ -24,19 +21,19 @@ def run(folder: Path | None = None, *, kept: Pointer = "best", device: torch.dev
         CheckpointError: there is no run, fewer than two checkpoints are kept, one cannot be read, or the average not be written.
         DataError: the run's prepared data is not there any more, or is not what it was trained on.
     """
-    folder = runs.find(folder)
-    config = runs.load_config(folder)
-    checkpoints = runs.open_checkpoints(folder, config)
+    folder = find_run(folder)
+    config = load_run_config(folder)
+    checkpoints = open_checkpoints(folder, config)
     members = [checkpoint for checkpoint in checkpoints.kept(kept) if not checkpoint.is_average]
     if len(members) < 2:
         number = "no checkpoint is" if not members else "one checkpoint is"
         raise CheckpointError(f"{folder}: {number} kept as {kept}; train with training.keep_{kept} of 2 or more to average")
-    runs.check_data(folder, config.prepared_folder)
-    model = runs.build_model(folder, config)
+    check_same_data(folder, config.prepared_folder)
+    model = build_model(folder, config)
     mean_weights([checkpoints.folder / member.checkpoint for member in members], model)
     result = Validator(model.to(device).eval(), config, folder).validate()
     step, member_steps = checkpoints.kept("last")[0].step, sorted(member.step for member in members)
-    Journal(folder / runs.JOURNAL).write("average", step, members=member_steps, **result.figures)
+    Journal(folder / JOURNAL_FILE).write("average", step, members=member_steps, **result.figures)
     checkpoints.add_average(step, model, METRICS[config.training.metric](result))
     used = checkpoints.kept("best")[0].is_average
     figures = f"dev loss {result.loss:.3f}  BLEU {result.bleu:.2f}  chrF {result.chrf:.2f}"

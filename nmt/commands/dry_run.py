@@ -15,7 +15,7 @@ from nmt.data.batching import plan_batches, read_batches, shard
 from nmt.data.corpus import Corpus
 from nmt.model.device import pick_device
 from nmt.model.seq2seq import Seq2Seq
-from nmt.run import folder as runs
+from nmt.run.folder import build_model, check_prepared
 from nmt.training import batch_size
 from nmt.training.loop import train_step
 from nmt.training.optimizers import build_optimizer
@@ -32,7 +32,7 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
 
     Raises: as `nmt.commands.train.run`.
     """
-    runs.check_prepared(config)
+    check_prepared(config)
     corpus = Corpus.load(config.prepared_folder, "train")
     if config.training.threads:
         torch.set_num_threads(config.training.threads)
@@ -40,7 +40,7 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
     if config.training.batch.size == "auto":
         size = _try_sizes(config, corpus, torch_device)
         config, found = batch_size.with_size(config, size.size), [str(size)]
-    model = runs.build_model(config.prepared_folder, config).to(torch_device)
+    model = build_model(config.prepared_folder, config).to(torch_device)
     plan = plan_batches(
         corpus.src.lengths,
         corpus.tgt.lengths,
@@ -65,7 +65,7 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
 def _try_sizes(config: Config, corpus: Corpus, device: torch.device) -> batch_size.BatchSizeResult:
     """With a model of its own, whose memory does not count."""
     batch_size.check_device(device)
-    model = runs.build_model(config.prepared_folder, config).to(device)
+    model = build_model(config.prepared_folder, config).to(device)
     found = batch_size.measure(model, build_optimizer(model, config.training), corpus, config)
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)

@@ -22,7 +22,7 @@ from nmt.files import write_text
 from nmt.metrics.alignment_error import read_reference_alignments
 from nmt.metrics.scores import METRICS, MetricScore, canonical_name, score, score_tokenized
 from nmt.metrics.significance import changes, compare
-from nmt.run import folder as runs
+from nmt.run.folder import check_same_data, find_checkpoint, find_run, load_run_config
 from nmt.run.journal import Journal
 from nmt.text.tokenizers import JOINER, load_tokenizer
 
@@ -135,7 +135,7 @@ def run_seeds(folders: Sequence[Path], **settings: Any) -> Seeds:
     if len({folder.resolve() for folder in folders}) < len(folders):
         raise DataError("--runs: one of the runs is named twice, so that it would count twice")
     for folder in folders:
-        runs.find_checkpoint(runs.find(folder))
+        find_checkpoint(find_run(folder))
     seeds = Seeds([run(folder, **settings) for folder in folders])
     if len({evaluation.text.digest for evaluation in seeds.evaluations}) > 1:
         raise DataError("--runs: these runs are not scored on the same sentences; only runs on the same data have a mean")
@@ -165,7 +165,7 @@ def run_files(hypotheses: Path, references: Sequence[Path], *, columns: int = 1,
 
 def _read_split(one: System, prepared: Path | None, split: str) -> EvaluationSet:
     prepared = prepared or one.config.prepared_folder
-    runs.check_data(one.folders[0], prepared)
+    check_same_data(one.folders[0], prepared)
     return read_split(prepared, split)
 
 
@@ -189,8 +189,8 @@ def _training_data(one: System, prepared: Path | None) -> list[Path]:
     found: dict[str, Path] = {}
     for run, content in zip(one.folders, one.contents, strict=True):
         if content not in found:
-            found[content] = prepared if prepared and not found else runs.load_config(run).prepared_folder
-            runs.check_data(run, found[content])
+            found[content] = prepared if prepared and not found else load_run_config(run).prepared_folder
+            check_same_data(run, found[content])
     return [*found.values()]
 
 

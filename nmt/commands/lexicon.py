@@ -13,8 +13,8 @@ from nmt.data.corpus import Corpus
 from nmt.decoding.lexicon import build_lexicon, count_links
 from nmt.errors import ConfigError, DataError
 from nmt.model.device import pick_device
-from nmt.run import folder as runs
 from nmt.run.checkpoint import load_weights
+from nmt.run.folder import LEXICON_FILE, build_model, check_same_data, find_checkpoint, find_run, load_run_config, load_vocabularies
 
 BATCH = BatchConfig(unit="tokens", size=4096)
 
@@ -31,17 +31,17 @@ def run(folder: Path | None = None, *, pairs: int | None = None, prepared: Path 
         ConfigError: its model looks at nothing.
         DataError: the prepared data is not there, or not what the run was trained on, or the lexicon cannot be written.
     """
-    folder, start = runs.find(folder), time.monotonic()
-    config = runs.load_config(folder)
+    folder, start = find_run(folder), time.monotonic()
+    config = load_run_config(folder)
     if config.model.attention.score == "none":
         raise ConfigError(f"{folder}: its model looks at nothing (model.attention.score: none); there is no lexicon to learn")
     prepared = prepared or config.prepared_folder
-    runs.check_data(folder, prepared)
-    corpus, model = Corpus.load(prepared, "train"), runs.build_model(folder, config)
-    load_weights(runs.find_checkpoint(folder), model)
-    vocabularies = runs.load_vocabularies(folder)
+    check_same_data(folder, prepared)
+    corpus, model = Corpus.load(prepared, "train"), build_model(folder, config)
+    load_weights(find_checkpoint(folder), model)
+    vocabularies = load_vocabularies(folder)
     links = count_links(model.to(pick_device(device)).eval(), _batches(corpus, pairs, config.seed), len(vocabularies[1]))
-    lexicon, path = build_lexicon(links, *vocabularies), folder / runs.LEXICON
+    lexicon, path = build_lexicon(links, *vocabularies), folder / LEXICON_FILE
     try:
         lexicon.save(path)
     except OSError as error:

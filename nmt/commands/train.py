@@ -21,9 +21,22 @@ from nmt.errors import ConfigError, DataError, TrainingError
 from nmt.model.device import pick_device
 from nmt.model.seq2seq import Seq2Seq
 from nmt.report import curves
-from nmt.run import folder as runs
-from nmt.run.checkpoint import Checkpoints, Interval, Progress, load_optimizer, load_weights, read_progress
+from nmt.run.checkpoint import Checkpoints, load_optimizer, load_weights, read_progress
+from nmt.run.folder import (
+    CURVES_FILE,
+    JOURNAL_FILE,
+    TENSORBOARD_FOLDER,
+    build_model,
+    check_prepared,
+    check_same_data,
+    create_run,
+    holds_run,
+    load_run_config,
+    open_checkpoints,
+    write_run_config,
+)
 from nmt.run.journal import Journal
+from nmt.run.progress import Interval, Progress
 from nmt.text.tokenizers import Side
 from nmt.training import batch_size
 from nmt.training.batch_size import BatchSizeResult
@@ -74,10 +87,10 @@ def run(
 
 
 def _run(config: Config, folder: Path, device: torch.device, world: World, *, resume: bool, quiet: bool) -> Progress:
-    runs.check_prepared(config)
+    check_prepared(config)
     corpus = Corpus.load(config.prepared_folder, "train")
     with _sole_training(folder) if world.is_first else nullcontext():
-        if world.is_first and runs.holds_run(folder) and not resume:
+        if world.is_first and holds_run(folder) and not resume:
             raise ConfigError(f"{folder}: holds a run already; go on with --resume, or train elsewhere with -o")
         config, found = _settle_batches(config, folder, corpus, device, world)
         checkpoint, beginning = _open_folder(folder, config) if world.is_first else (None, None)
@@ -97,14 +110,14 @@ def _run(config: Config, folder: Path, device: torch.device, world: World, *, re
         if found is not None:
             console.info(str(found))
         if beginning is not None:
-            _begin_with(beginning, model, Journal(folder / runs.JOURNAL), console)
+            _begin_with(beginning, model, Journal(folder / JOURNAL_FILE), console)
         world.copy_weights(model)
         with stop_requested() as stopping, console, ExitStack() as at_end:
             hooks = _silent(stopping)
             if world.is_first:
                 at_end.callback(_draw_curves, folder, config, console)
-                tensorboard = at_end.enter_context(TensorBoardWriter(folder / runs.TENSORBOARD, progress.step, console.warn))
-                saving = _Saving(runs.open_checkpoints(folder, config), model, optimizer, averaged)
+                tensorboard = at_end.enter_context(TensorBoardWriter(folder / TENSORBOARD_FOLDER, progress.step, console.warn))
+                saving = _Saving(open_checkpoints(folder, config), model, optimizer, averaged)
                 hooks = _hooks(saving.shown, config, folder, progress.step, (console, tensorboard), saving.save, stopping)
             progress = fit(model, optimizer, corpus, config, progress, hooks, averaged=averaged, world=world)
     if progress.finished is None:
@@ -112,7 +125,7 @@ def _run(config: Config, folder: Path, device: torch.device, world: World, *, re
             f"interrupted; step {progress.step} is saved in {folder}: the same command with --resume goes on from there"
         )
     which = config.training.average
-    if which != "none" and world.is_first and len(runs.open_checkpoints(folder, config).kept(which)) > 1:
+    if which != "none" and world.is_first and len(open_checkpoints(folder, config).kept(which)) > 1:
         console.info(average.run(folder, kept=which, device=device))
     console.end(progress)
     return progress
@@ -149,7 +162,7 @@ def _hooks(
 ) -> Hooks:
     """Journal, console, TensorBoard, validation of the model that is `shown`, and checkpoints, as the loop calls them."""
     console, tensorboard = watching
-    journal, validator = Journal(folder / runs.JOURNAL), Validator(shown, config, folder)
+    journal, validator = Journal(folder / JOURNAL_FILE), Validator(shown, config, folder)
     journal.rewind(step)
 
     def log(update: Update, interval: Interval) -> None:
@@ -216,8 +229,8 @@ def _load(checkpoint: Path, model: Seq2Seq, optimizer: Optimizer, averaged: Aver
 def _draw_curves(folder: Path, config: Config, console: Console) -> None:
     """What the journal says, as a picture in the run folder; without it, training goes on."""
     try:
-        events = Journal(folder / runs.JOURNAL).read()
-        curves.draw(events, folder / runs.CURVES, title=folder.resolve().name, metric=config.training.metric)
+        events = Journal(folder / JOURNAL_FILE).read()
+        curves.draw(events, folder / CURVES_FILE, title=folder.resolve().name, metric=config.training.metric)
     except (DataError, OSError) as error:
         console.warn(str(error))
 
@@ -252,7 +265,7 @@ def _settle_batches(
     """
     if config.training.batch.size != "auto":
         return config, None
-    known = runs.load_config(folder).training.batch.size if world.is_first and runs.holds_run(folder) else "auto"
+    known = load_run_config(folder).training.batch.size if world.is_first and holds_run(folder) else "auto"
     known = world.broadcast(known)
     if known != "auto":
         return batch_size.with_size(config, known), None
@@ -270,13 +283,13 @@ def _open_folder(folder: Path, config: Config) -> tuple[Path | None, _Beginning 
 
     Nothing is made or changed before all of it is found good.
     """
-    if not runs.holds_run(folder):
+    if not holds_run(folder):
         first = _Beginning(load_vectors_of(config), load_origin(config))
-        runs.create(folder, config, config.prepared_folder)
+        create_run(folder, config, config.prepared_folder)
         return None, first
     changed = {
         key: values
-        for key, values in differences(runs.load_config(folder), config).items()
+        for key, values in differences(load_run_config(folder), config).items()
         if not key.startswith(RESUMABLE) and not is_location_key(key)
     }
     if changed:
@@ -284,12 +297,12 @@ def _open_folder(folder: Path, config: Config) -> tuple[Path | None, _Beginning 
         raise ConfigError(
             f"{folder}: cannot go on, the configuration differs; train elsewhere with -o, or set it back\n  {listing}"
         )
-    runs.check_data(folder, config.prepared_folder)
-    checkpoints = runs.open_checkpoints(folder, config)
+    check_same_data(folder, config.prepared_folder)
+    checkpoints = open_checkpoints(folder, config)
     checkpoint = checkpoints.find("last")
     beginning = None if checkpoint else _Beginning(load_vectors_of(config), load_origin(config))
-    runs.write_config(folder, config)
-    checkpoints.delete_unnamed()
+    write_run_config(folder, config)
+    checkpoints.delete_unreferenced()
     return checkpoint, beginning
 
 
@@ -325,7 +338,7 @@ def _build_average(model: Seq2Seq, config: Config) -> AveragedModel | None:
 def _build_model(config: Config) -> Seq2Seq:
     """The model with its first weights, which follow from the seed."""
     torch.manual_seed(config.seed)
-    return runs.build_model(config.prepared_folder, config)
+    return build_model(config.prepared_folder, config)
 
 
 def _may_go_on(progress: Progress, config: Config) -> bool:

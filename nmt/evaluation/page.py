@@ -13,7 +13,7 @@ from nmt.metrics.table import Table
 from nmt.report import curves
 from nmt.report.fragments import paragraphs_fragment, picture_fragment, scores_fragment, sentences_fragment, table_fragment
 from nmt.report.html import attention_figure, page
-from nmt.run import folder as runs
+from nmt.run.folder import CURVES_FILE, JOURNAL_FILE, load_run_config
 from nmt.run.journal import Journal
 from nmt.training.validation import spread
 
@@ -74,10 +74,10 @@ def _comparison(evaluation: Evaluation) -> Sections:
 
 def _curves(run: Path, heading: str) -> Sections:
     """Its training; nothing where the run has no journal."""
-    events = Journal(run / runs.JOURNAL).read()
+    events = Journal(run / JOURNAL_FILE).read()
     with TemporaryDirectory() as folder:
-        picture = Path(folder) / runs.CURVES
-        curves.draw(events, picture, title=run.name, metric=runs.load_config(run).training.metric)
+        picture = Path(folder) / CURVES_FILE
+        curves.draw(events, picture, title=run.name, metric=load_run_config(run).training.metric)
         if not picture.exists():
             return []
         return [(heading, picture_fragment(picture.read_bytes(), "Loss, BLEU and learning rate by step of the training"))]

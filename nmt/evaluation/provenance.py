@@ -8,8 +8,8 @@ from typing import Any
 
 from nmt import __version__
 from nmt.data.corpus import load_manifest
-from nmt.run.checkpoint import MODEL
-from nmt.run.folder import CONFIG, LEXICON
+from nmt.run.checkpoint import MODEL_FILE
+from nmt.run.folder import CONFIG_FILE, LEXICON_FILE
 
 LIBRARIES = ("torch", "numpy", "sacrebleu", "spacy", "sentencepiece")  # on which the numbers depend
 
@@ -33,7 +33,7 @@ def of_members(members: Sequence[tuple[Path, Path]]) -> dict[str, Any]:
             if len(models) == 1
             else {"members": [{"run": str(of), **one} for (of, _), one in zip(members, models, strict=True)]}
         ),
-        "lexicon_sha256": digest(lexicon) if (lexicon := run / LEXICON).exists() else None,
+        "lexicon_sha256": digest(lexicon) if (lexicon := run / LEXICON_FILE).exists() else None,
         "code": of_code(),
     }
 
@@ -53,8 +53,8 @@ def _of_model(run: Path, checkpoint: Path) -> dict[str, Any]:
     return {
         "model": {
             "checkpoint": checkpoint.name,
-            "sha256": digest(checkpoint / MODEL),
-            "config_sha256": digest(run / CONFIG),
+            "sha256": digest(checkpoint / MODEL_FILE),
+            "config_sha256": digest(run / CONFIG_FILE),
         },
         "data": {"content": load_manifest(run)["content"]},
     }

@@ -13,8 +13,9 @@ from nmt.data.evaluation_set import EvaluationSet
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.evaluation import provenance
-from nmt.run import folder as runs
-from nmt.run.checkpoint import MODEL
+from nmt.run.checkpoint import MODEL_FILE, is_average, step_of
+from nmt.run.folder import load_run_config
+from nmt.run.load import build_translator, find_run_and_checkpoint
 
 BEAM = "decoding.beam"
 
@@ -42,7 +43,7 @@ class System:
     @property
     def steps(self) -> list[int]:
         """Updates that each checkpoint has seen; of an average, those of the last of its members."""
-        return [int(checkpoint.name.rpartition("-")[2]) for _, checkpoint in self.members]
+        return [step_of(checkpoint.name) for _, checkpoint in self.members]
 
     @property
     def contents(self) -> list[str]:
@@ -65,7 +66,7 @@ class System:
         checkpoint = self.members[0][1].name if len(self.members) == 1 else f"ensemble-of-{len(self.members)}"
         name = f"{checkpoint}-beam-{self.translator.options.beam}"
         others = {key: value for key, value in self.overrides.items() if key != BEAM}
-        weights = [provenance.digest(checkpoint / MODEL) for _, checkpoint in self.members] if len(self.members) > 1 else []
+        weights = [provenance.digest(checkpoint / MODEL_FILE) for _, checkpoint in self.members] if len(self.members) > 1 else []
         if not others and not weights:
             return name
         return f"{name}-{hashlib.sha256(json.dumps([weights, others]).encode()).hexdigest()[:8]}"
@@ -73,7 +74,7 @@ class System:
     def describe(self, text: EvaluationSet) -> str:
         """For the reader, in a line."""
         step = f"step{'s' if len(self.steps) > 1 else ''} {' + '.join(map(str, self.steps))}"
-        if len(self.members) == 1 and self.members[0][1].name.startswith("average-"):
+        if len(self.members) == 1 and is_average(self.members[0][1].name):
             step = f"average up to {step}"
         others = [f"{key}={_written(value)}" for key, value in self.overrides.items() if key != BEAM]
         beam = f"beam {self.translator.options.beam}"
@@ -109,9 +110,9 @@ def load(folders: Sequence[Path] = (), *, device: DeviceName = "auto", overrides
         ConfigError, DataError: the run's configuration, vocabularies or tokenizers are missing or damaged.
         ConfigError: an override is not of decoding, or not possible.
     """
-    members = [runs.find_member(path) for path in folders] or [runs.find_member(None)]
-    translator = runs.load_members(members, device=device, overrides=overrides)
-    config = runs.load_config(members[0][0])
+    members = [find_run_and_checkpoint(path) for path in folders] or [find_run_and_checkpoint(None)]
+    translator = build_translator(members, device=device, overrides=overrides)
+    config = load_run_config(members[0][0])
     own, used = (options.model_dump(mode="json") for options in (config.decoding, translator.options))
     changed = {f"decoding.{key}": value for key, value in used.items() if value != own[key]}
     return System(members, config, changed, translator)

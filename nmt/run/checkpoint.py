@@ -1,8 +1,8 @@
-"""Checkpoints: what a training needs to go on, written so that the previous one loads whenever the writing is cut short.
+"""Checkpoints: all that a training needs to resume. A crash while one is written leaves the previous one intact.
 
-A checkpoint is a folder `checkpoints/step-00012000/` with `model.safetensors`, `optimizer.safetensors` and `progress.json` (and
-`raw.safetensors`, where the model is a moving average); `average-00012000/` holds an average of several. `last.json` and
-`best.json` beside them name those that are kept.
+A checkpoint is a folder `checkpoints/step-00012000/` with `model.safetensors`, `optimizer.safetensors` and `progress.json`. With a
+moving average, `model.safetensors` holds the averaged weights and `raw.safetensors` those of the training. A folder
+`average-00012000/` holds the mean of several checkpoints. `last.json` and `best.json` beside them name the checkpoints to keep.
 """
 
 import json
@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import torch
 from safetensors import SafetensorError
@@ -22,51 +22,13 @@ from torch.optim import Optimizer
 
 from nmt.errors import CheckpointError
 from nmt.files import synchronize, write_text
+from nmt.run.progress import Interval, Progress
 
-MODEL, RAW_MODEL = "model.safetensors", "raw.safetensors"
-
-
-@dataclass(frozen=True)
-class Interval:
-    """Sums since the last line of the journal: of objective and likelihood, in nats, over so many target tokens."""
-
-    objective: float = 0.0
-    likelihood: float = 0.0
-    n_tokens: int = 0
-
-    def plus(self, objective: float, likelihood: float, n_tokens: int) -> "Interval":
-        """With one more update."""
-        return Interval(self.objective + objective, self.likelihood + likelihood, self.n_tokens + n_tokens)
+MODEL_FILE, RAW_MODEL_FILE = "model.safetensors", "raw.safetensors"
+STEP_PREFIX, AVERAGE_PREFIX = "step-", "average-"
 
 
-@dataclass(frozen=True)
-class Progress:
-    """How far a training has come; with seed and configuration, all that batch order, schedules and dropout depend on.
-
-    Attributes:
-        step: updates done.
-        epoch: of the next batch, from 0.
-        batch: of the next batch within its epoch, from 0.
-        best: the best validation score so far, higher being better; None before the first.
-        stale: validations since the best one.
-        reductions: how often the plateau schedule has lowered the learning rate.
-        skipped: updates that were skipped, their loss or gradient not being finite; skipped_in_row: those since the last good one.
-        interval: what the journal's next line will tell the mean of.
-        seconds: time trained, over all resumptions.
-        finished: why training ended, if it did.
-    """
-
-    step: int = 0
-    epoch: int = 0
-    batch: int = 0
-    best: float | None = None
-    stale: int = 0
-    reductions: int = 0
-    skipped: int = 0
-    skipped_in_row: int = 0
-    interval: Interval = Interval()
-    seconds: float = 0.0
-    finished: str | None = None
+Pointer = Literal["best", "last"]
 
 
 @dataclass(frozen=True)
@@ -80,14 +42,24 @@ class KeptCheckpoint:
     @property
     def is_average(self) -> bool:
         """Whether it holds the mean of several checkpoints."""
-        return self.checkpoint.startswith("average-")
+        return is_average(self.checkpoint)
+
+
+def is_average(checkpoint: str) -> bool:
+    """Whether the checkpoint folder of this name holds the mean of several checkpoints."""
+    return checkpoint.startswith(AVERAGE_PREFIX)
+
+
+def step_of(checkpoint: str) -> int:
+    """The number of updates, from the name of a checkpoint folder; of an average, those of its last member."""
+    return int(checkpoint.rpartition("-")[2])
 
 
 class Checkpoints:
     """The checkpoints of one run folder.
 
     Args:
-        keep_best, keep_last: how many are kept; `best.json` and `last.json` name them, the best and the last of them first.
+        keep_best, keep_last: how many to keep. `best.json` names them from the best on, `last.json` from the last on.
     """
 
     def __init__(self, run: Path, *, keep_best: int = 1, keep_last: int = 1) -> None:
@@ -103,111 +75,108 @@ class Checkpoints:
         score: float | None = None,
         averaged: nn.Module | None = None,
     ) -> None:
-        """Write a checkpoint, point `last` (and `best`) at it, and delete those that nothing points at.
+        """Write a checkpoint, update `last.json` (and `best.json`), and delete the checkpoints that neither names.
 
         Args:
-            score: its validation's, higher being better; None if it was not validated.
-            averaged: the moving average of the model, which is translated with; the model itself then serves to go on.
+            score: of its validation, higher is better; None without a validation.
+            averaged: the moving average of the model, to translate with; the weights of `model` are then saved to resume from.
 
         Raises:
-            CheckpointError: it cannot be written; the one before is as it was.
+            CheckpointError: the disk is full, or writing fails otherwise; earlier checkpoints are intact.
         """
-        name = f"step-{progress.step:08d}"
+        name = f"{STEP_PREFIX}{progress.step:08d}"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            if (self.folder / name).exists():  # the same step again, so the same weights: only the progress can differ
+            if (self.folder / name).exists():  # same step, same weights: only the progress can differ
                 _write_json(self.folder / name / "progress.json", asdict(progress))
             else:
                 with _new_folder(self.folder / name) as folder:
-                    save_model(model if averaged is None else averaged, str(folder / MODEL))
+                    save_model(model if averaged is None else averaged, str(folder / MODEL_FILE))
                     if averaged is not None:
-                        save_model(model, str(folder / RAW_MODEL))
+                        save_model(model, str(folder / RAW_MODEL_FILE))
                     save_file(_optimizer_tensors(model, optimizer), folder / "optimizer.safetensors")
                     _write_json(folder / "progress.json", asdict(progress))
-            self._point(KeptCheckpoint(name, progress.step, score))
+            checkpoint = KeptCheckpoint(name, progress.step, score)
+            if score is not None:
+                self._insert_into_best(checkpoint)
+            # `last.json` is written last: a resumed training must find the best checkpoint that its progress refers to.
+            earlier = [kept for kept in self.kept("last") if kept.step < progress.step]
+            self._write_pointer("last", [checkpoint, *earlier][: self.keep_last])
         except (OSError, SafetensorError) as error:
-            raise self._failed(f"step {progress.step}", error) from None
-        self.delete_unnamed()
+            raise self._write_error(f"step {progress.step}", error) from None
+        self.delete_unreferenced()
 
     def add_average(self, step: int, model: nn.Module, score: float) -> None:
-        """Write the average of earlier checkpoints, and keep it as the best if it is.
+        """Write the mean of earlier checkpoints, and keep it if it is among the best.
 
         Raises:
-            CheckpointError: it cannot be written; the others are as they were.
+            CheckpointError: writing fails; the other checkpoints are intact.
         """
-        name = f"average-{step:08d}"
+        name = f"{AVERAGE_PREFIX}{step:08d}"
         try:
             shutil.rmtree(self.folder / name, ignore_errors=True)
             with _new_folder(self.folder / name) as folder:
-                save_model(model, str(folder / MODEL))
-            self._rank(KeptCheckpoint(name, step, score))
+                save_model(model, str(folder / MODEL_FILE))
+            self._insert_into_best(KeptCheckpoint(name, step, score))
         except (OSError, SafetensorError) as error:
-            raise self._failed("the average", error) from None
-        self.delete_unnamed()
+            raise self._write_error("the average", error) from None
+        self.delete_unreferenced()
 
-    def _failed(self, what: str, error: Exception) -> CheckpointError:
+    def _write_error(self, what: str, error: Exception) -> CheckpointError:
         return CheckpointError(f"{self.folder}: {what} cannot be written ({error}); earlier checkpoints are intact")
 
-    def _point(self, new: KeptCheckpoint) -> None:
-        # `last` comes last: whoever resumes must find the best that its progress speaks of.
-        if new.score is not None:
-            self._rank(new)
-        before = [kept for kept in self.kept("last") if kept.step < new.step]
-        self._write("last", [new, *before][: self.keep_last])
+    def _insert_into_best(self, new: KeptCheckpoint) -> None:
+        """Rank it among earlier ones. Later ones come from a training that a crash cut short: they are not part of this one."""
+        earlier = [kept for kept in self.kept("best") if kept.step <= new.step and kept.checkpoint != new.checkpoint]
+        ranked = sorted([*earlier, new], key=lambda kept: (-(kept.score or 0.0), kept.step))
+        self._write_pointer("best", ranked[: self.keep_best])
 
-    def _rank(self, new: KeptCheckpoint) -> None:
-        """Among those before it, for what a training that was cut short had saved later is not part of this one."""
-        before = [kept for kept in self.kept("best") if kept.step <= new.step and kept.checkpoint != new.checkpoint]
-        ranked = sorted([*before, new], key=lambda kept: (-(kept.score or 0.0), kept.step))
-        self._write("best", ranked[: self.keep_best])
-
-    def _write(self, pointer: str, kept: Sequence[KeptCheckpoint]) -> None:
+    def _write_pointer(self, pointer: Pointer, kept: Sequence[KeptCheckpoint]) -> None:
         first = kept[0]
-        _write_json(
-            self.folder / f"{pointer}.json",
-            {"checkpoint": first.checkpoint, "step": first.step, "kept": [asdict(one) for one in kept]},
-        )
+        value = {"checkpoint": first.checkpoint, "step": first.step, "kept": [asdict(checkpoint) for checkpoint in kept]}
+        _write_json(self.folder / f"{pointer}.json", value)
 
-    def kept(self, pointer: str) -> list[KeptCheckpoint]:
-        """What `last` or `best` keeps, the first being what it names; none where there is no checkpoint yet.
+    def kept(self, pointer: Pointer) -> list[KeptCheckpoint]:
+        """The checkpoints that `last.json` or `best.json` names, the last or the best first; empty before the first checkpoint.
 
         Raises:
-            CheckpointError: the pointer is damaged.
+            CheckpointError: the pointer file is damaged.
         """
         path = self.folder / f"{pointer}.json"
         if not path.exists():
             return []
         try:
             value = json.loads(path.read_text(encoding="utf-8"))
-            return [
-                KeptCheckpoint(**one) for one in value.get("kept", [{"checkpoint": value["checkpoint"], "step": value["step"]}])
-            ]
+            entries = value.get("kept", [{"checkpoint": value["checkpoint"], "step": value["step"]}])
+            return [KeptCheckpoint(**entry) for entry in entries]
         except (ValueError, KeyError, TypeError, AttributeError):
             raise CheckpointError(f"{path}: damaged; it should name a checkpoint beside it") from None
 
-    def find(self, pointer: str) -> Path | None:
-        """The folder that `last` or `best` names; None where there is none yet.
+    def find(self, pointer: Pointer) -> Path | None:
+        """The folder of the last or the best checkpoint; None before the first.
 
         Raises:
-            CheckpointError: the pointer or the checkpoint is damaged.
+            CheckpointError: the pointer file is damaged, or names a missing checkpoint.
         """
         if not (kept := self.kept(pointer)):
             return None
         folder = self.folder / kept[0].checkpoint
         if not folder.is_dir():
-            raise CheckpointError(f"{self.folder / pointer}.json: names {folder.name}, which is not there")
+            raise CheckpointError(f"{self.folder / pointer}.json: names {folder.name}, which is missing")
         return folder
 
-    def delete_unnamed(self) -> None:
-        """Delete the checkpoints that no pointer names, those that a crash left half written among them."""
-        named = {kept.checkpoint for pointer in ("last", "best") for kept in self.kept(pointer)}
-        for folder in [path for pattern in ("step-*", "average-*", ".*.tmp") for path in self.folder.glob(pattern)]:
-            if folder.name not in named:
+    def delete_unreferenced(self) -> None:
+        """Delete the checkpoints that neither `last.json` nor `best.json` names, and those that a crash left incomplete."""
+        pointers: tuple[Pointer, ...] = ("last", "best")
+        referenced = {kept.checkpoint for pointer in pointers for kept in self.kept(pointer)}
+        patterns = (f"{STEP_PREFIX}*", f"{AVERAGE_PREFIX}*", ".*.tmp")
+        for folder in [path for pattern in patterns for path in self.folder.glob(pattern)]:
+            if folder.name not in referenced:
                 shutil.rmtree(folder, ignore_errors=True)
 
 
 def read_progress(folder: Path) -> Progress:
-    """Raises: CheckpointError if it cannot be read."""
+    """The progress in a checkpoint folder. Raises: CheckpointError: the file is missing or damaged."""
     try:
         values = json.loads((folder / "progress.json").read_text(encoding="utf-8"))
         return Progress(**{**values, "interval": Interval(**values["interval"])})
@@ -219,20 +188,20 @@ def load_weights(folder: Path, model: nn.Module, *, raw: bool = False) -> None:
     """Fill `model` from a checkpoint.
 
     Args:
-        raw: with the weights to go on training from, where these are not those to translate with.
+        raw: load the weights to resume from, not the moving average to translate with, where the checkpoint has both.
 
     Raises:
-        CheckpointError: the weights are missing, damaged, or of another model.
+        CheckpointError: the weights are missing or damaged, or belong to another model.
     """
-    path = folder / (RAW_MODEL if raw and (folder / RAW_MODEL).exists() else MODEL)
+    path = folder / (RAW_MODEL_FILE if raw and (folder / RAW_MODEL_FILE).exists() else MODEL_FILE)
     try:
         missing, unexpected = load_model(model, str(path), strict=False)
-    except RuntimeError:  # sizes that differ
+    except RuntimeError:  # shapes differ
         missing, unexpected = ["?"], []
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"{path}: cannot be loaded ({error})") from None
     if missing or unexpected:
-        raise CheckpointError(f"{path}: does not fit the configuration and the vocabularies beside it; was one of them changed?")
+        raise CheckpointError(f"{path}: does not fit the configuration and the vocabularies of the run; was one of them changed?")
 
 
 def mean_weights(folders: Sequence[Path], model: nn.Module) -> None:
@@ -256,7 +225,7 @@ def load_optimizer(folder: Path, model: nn.Module, optimizer: Optimizer) -> None
     """Fill the state of `optimizer` from a checkpoint.
 
     Raises:
-        CheckpointError: the state is missing, damaged, or of another model.
+        CheckpointError: the state is missing or damaged, or belongs to another model.
     """
     path = folder / "optimizer.safetensors"
     try:
@@ -275,7 +244,7 @@ def load_optimizer(folder: Path, model: nn.Module, optimizer: Optimizer) -> None
 
 
 def _optimizer_tensors(model: nn.Module, optimizer: Optimizer) -> dict[str, torch.Tensor]:
-    """`<parameter>.exp_avg` and so on. The optimizer was given `model.parameters()`, so the order of the names is its own."""
+    """`<parameter>.exp_avg` and so on. The optimizer was built from `model.parameters()`, so its indices follow this order."""
     names = [name for name, _ in model.named_parameters()]
     state: dict[int, dict[str, Any]] = optimizer.state_dict()["state"]
     return {
@@ -285,7 +254,7 @@ def _optimizer_tensors(model: nn.Module, optimizer: Optimizer) -> dict[str, torc
 
 @contextmanager
 def _new_folder(folder: Path) -> Iterator[Path]:
-    """A temporary folder that becomes `folder` when all in it is written and on disk."""
+    """A temporary folder, renamed to `folder` once all its files are on disk."""
     temporary = folder.with_name(f".{folder.name}.tmp")
     shutil.rmtree(temporary, ignore_errors=True)
     temporary.mkdir()

@@ -15,7 +15,7 @@ from torch import nn
 from tqdm import tqdm
 
 from nmt.config.schema import Config
-from nmt.run.checkpoint import Interval, Progress
+from nmt.run.progress import Interval, Progress
 from nmt.training.loop import Update
 
 

@@ -10,8 +10,8 @@ from safetensors.torch import load_file
 from nmt.config.schema import Config
 from nmt.errors import CheckpointError, DataError
 from nmt.model.seq2seq import Seq2Seq
-from nmt.run import folder as runs
-from nmt.run.checkpoint import MODEL
+from nmt.run.checkpoint import MODEL_FILE
+from nmt.run.folder import find_checkpoint, find_run, load_vocabularies
 
 
 @dataclass(frozen=True)
@@ -54,16 +54,16 @@ def load_origin(config: Config) -> Origin | None:
     run = config.training.start_from
     if run is None:
         return None
-    checkpoint = runs.find_checkpoint(runs.find(run))
-    if runs.load_vocabularies(run) != runs.load_vocabularies(config.prepared_folder):
+    checkpoint = find_checkpoint(find_run(run))
+    if load_vocabularies(run) != load_vocabularies(config.prepared_folder):
         raise DataError(
             f"training.start_from: {run} has other vocabularies than {config.prepared_folder}; "
             f"prepare it with vocabulary.like: {run}"
         )
     try:
-        return Origin(run, checkpoint.name, load_file(checkpoint / MODEL))
+        return Origin(run, checkpoint.name, load_file(checkpoint / MODEL_FILE))
     except (OSError, SafetensorError) as error:
-        raise CheckpointError(f"{checkpoint / MODEL}: cannot be loaded ({error})") from None
+        raise CheckpointError(f"{checkpoint / MODEL_FILE}: cannot be loaded ({error})") from None
 
 
 @torch.no_grad()

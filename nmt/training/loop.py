@@ -16,7 +16,7 @@ from nmt.data.batching import Batch, plan_batches, read_batches, shard
 from nmt.data.corpus import Corpus
 from nmt.errors import TrainingError
 from nmt.model.seq2seq import Seq2Seq
-from nmt.run.checkpoint import Interval, Progress
+from nmt.run.progress import Interval, Progress
 from nmt.training.distributed import SINGLE_PROCESS, World
 from nmt.training.loss import batch_loss, draw_forcing_mask
 from nmt.training.prefetch import prefetch

@@ -13,7 +13,7 @@ from nmt.decoding.translator import Translator
 from nmt.metrics.scores import score
 from nmt.model.seq2seq import Seq2Seq
 from nmt.report import heatmap
-from nmt.run import folder as runs
+from nmt.run.folder import load_tokenizers, load_vocabularies
 from nmt.training.console import Sample, Validation
 from nmt.training.loss import batch_loss
 
@@ -39,8 +39,8 @@ class Validator:
         self.shown = spread(self.sources, N_SAMPLES)
         self.translator = Translator(
             model,
-            tokenizers=runs.load_tokenizers(folder, config),
-            vocabularies=runs.load_vocabularies(folder),
+            tokenizers=load_tokenizers(folder, config),
+            vocabularies=load_vocabularies(folder),
             options=config.decoding.model_copy(update={"method": "beam", "beam": 1}),
         )
 

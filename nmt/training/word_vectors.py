@@ -7,7 +7,7 @@ import torch
 
 from nmt.config.schema import Config
 from nmt.errors import DataError
-from nmt.run import folder as runs
+from nmt.run.folder import load_vocabularies
 from nmt.text.tokenizers import Side
 from nmt.training.vector_files import Vectors, load_vectors
 
@@ -15,7 +15,7 @@ from nmt.training.vector_files import Vectors, load_vectors
 def load_vectors_of(config: Config) -> dict[Side, Vectors]:
     """The word vectors that the configuration names. Raises: DataError."""
     paths: dict[Side, Path | None] = {"src": config.model.src_vectors, "tgt": config.model.tgt_vectors}
-    vocabularies = dict(zip(paths, runs.load_vocabularies(config.prepared_folder), strict=True))
+    vocabularies = dict(zip(paths, load_vocabularies(config.prepared_folder), strict=True))
     loaded: dict[Side, Vectors] = {}
     for side, path in paths.items():
         if path is not None:

@@ -32,7 +32,8 @@ from nmt.model.decoder import DecoderState
 from nmt.model.seq2seq import Seq2Seq
 from nmt.model.topk import ThresholdFn
 from nmt.model.translation_model import StepOutput
-from nmt.run import folder as runs
+from nmt.run.folder import load_run_config
+from nmt.run.load import load_translator
 from scripts.bench.counting import OPERATIONS, Positions, cutoffs, multiply_adds
 from scripts.bench.memory import peak_memory
 from scripts.bench.plain_search import translate_plainly
@@ -107,7 +108,7 @@ def counting() -> Iterator[Count]:
 
 def operations(run: Path, count: Count, vocabulary_size: int) -> float:
     """Of the products, floating-point or not."""
-    config = runs.load_config(run).model
+    config = load_run_config(run).model
     if config.output == "adaptive":
         words = np.zeros(vocabulary_size, np.int64)
         for begin, end in pairwise(cutoffs(config, vocabulary_size)):
@@ -127,9 +128,9 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
     """
     torch.set_num_threads(job["threads"])
     run, before = Path(job["run"]), matmul_rate()
-    config = runs.load_config(run)
+    config = load_run_config(run)
     sources, references = (read_lines(Path(job["prepared"]), job["split"], side)[: job["sentences"]] for side in ("src", "tgt"))
-    translator = runs.load_translator(run, device="cpu", overrides=job["overrides"])
+    translator = load_translator(run, device="cpu", overrides=job["overrides"])
     translate: Translate = plain(translator) if job["plain"] else translator.translate
     translate(sources[: 1 if job["plain"] else WARM_UP])
     with counting() as count:

@@ -29,8 +29,8 @@ from nmt.config.schema import Config
 from nmt.data.batching import plan_batches, read_batches, shard
 from nmt.data.corpus import Corpus
 from nmt.model.seq2seq import Seq2Seq
-from nmt.run.checkpoint import Progress
 from nmt.run.folder import load_vocabularies
+from nmt.run.progress import Progress
 from nmt.text.vocabulary import PAD
 from nmt.training import loop
 from nmt.training.loss import batch_loss, draw_forcing_mask

@@ -12,9 +12,10 @@ from nmt.commands import prepare
 from nmt.config.schema import Config
 from nmt.decoding.ensemble import Ensemble
 from nmt.errors import CheckpointError, ConfigError
-from nmt.run import folder as runs
-from nmt.run.checkpoint import Checkpoints, Progress
-from nmt.run.folder import load_translator
+from nmt.run.checkpoint import Checkpoints
+from nmt.run.folder import build_model, create_run
+from nmt.run.load import load_translator
+from nmt.run.progress import Progress
 from tests import toy
 
 SIZES = {"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 8}}
@@ -24,8 +25,8 @@ TEXTS = ["The dog sees the tree.", "The king loves the day."]
 def make_run(folder: Path, prepared: Path, config: Config, seed: int) -> Path:
     """A run whose model has its first weights; its best checkpoint is that of step 1."""
     torch.manual_seed(seed)
-    runs.create(folder, config, prepared)
-    model = runs.build_model(folder, config)
+    create_run(folder, config, prepared)
+    model = build_model(folder, config)
     checkpoints, optimizer = Checkpoints(folder), torch.optim.SGD(model.parameters())
     checkpoints.save(Progress(step=1), model, optimizer, score=1.0)
     for parameter in model.parameters():
@@ -81,13 +82,13 @@ def test_an_ensemble_of_one_thing_is_that_thing(folder: Path) -> None:
 def test_other_vocabularies_and_tokens_are_refused(folder: Path, tmp_path: Path) -> None:
     a, c, d = (folder / name for name in "acd")
     for other, what in ((c, "source vocabulary"), (d, "source tokenizer")):
-        text = f"{other}: its {what} is not that of {a}; only runs on the same data go together"
+        text = f"{other}: its {what} differs from that of {a}; an ensemble needs runs on the same prepared data"
         with pytest.raises(CheckpointError) as fault:
             nmt.load(a, other)
         assert str(fault.value) == text
     changed = shutil.copytree(a, tmp_path / "a")
     (changed / "tgt.vocab.txt").write_bytes((c / "tgt.vocab.txt").read_bytes())
-    with pytest.raises(CheckpointError, match="its target vocabulary is not that of"):
+    with pytest.raises(CheckpointError, match="its target vocabulary differs from that of"):
         nmt.load(a, changed)
 
 
@@ -96,7 +97,7 @@ def test_only_decoding_can_be_overridden(folder: Path) -> None:
     options = nmt.load(folder / "a", overrides=overrides).options
     assert (options.beam, options.length_penalty, options.length_formula) == (7, 0.8, "wu")
     assert load_translator(folder / "a", overrides=["decoding.beam=9"]).options.beam == 9
-    with pytest.raises(ConfigError, match=r"^--set model.dropout=0.5: a trained run takes decoding.KEY=VALUE alone$"):
+    with pytest.raises(ConfigError, match=r"^--set model.dropout=0.5: for a trained run only decoding.KEY=VALUE can be set$"):
         nmt.load(folder / "a", overrides=["model.dropout=0.5"])
     with pytest.raises(ConfigError, match=r"decoding\.bem.*beam"):
         nmt.load(folder / "a", overrides=["decoding.bem=3"])

@@ -230,7 +230,8 @@ def test_other_settings_are_named_and_kept_apart(nmt: Run, run: Path) -> None:
     said = nmt("evaluate", run, "--metric", "BLEU", *penalty).out
     assert ", beam 5, decoding.length_penalty=0.3\n" in said
     failed = nmt("evaluate", run, "--set", "model.dropout=0.5")
-    assert (failed.status, failed.err) == (1, "nmt: --set model.dropout=0.5: a trained run takes decoding.KEY=VALUE alone\n")
+    expected = "nmt: --set model.dropout=0.5: for a trained run only decoding.KEY=VALUE can be set\n"
+    assert (failed.status, failed.err) == (1, expected)
 
 
 def test_one_of_the_checkpoints_of_a_run(nmt: Run, run: Path) -> None:

@@ -14,7 +14,7 @@ import pytest
 from safetensors.torch import load_file, save_file
 
 from nmt.commands import prepare, train
-from nmt.run.folder import load_translator
+from nmt.run.load import load_translator
 from tests import toy
 from tests.conftest import Run
 
@@ -147,7 +147,7 @@ def test_options_that_do_not_go_together(nmt: Run, trained: Path) -> None:
         assert (result.status, result.out) == (2, "")
     assert "the beam keeps 5; set decoding.beam to 9 or more" in nmt("translate", "--run", trained, "--n-best", 9, DOG).err
     refused = nmt("translate", "--run", trained, "--set", "training.epochs=3", DOG)
-    assert refused.err == "nmt: --set training.epochs=3: a trained run takes decoding.KEY=VALUE alone\n"
+    assert refused.err == "nmt: --set training.epochs=3: for a trained run only decoding.KEY=VALUE can be set\n"
     assert (
         "decoding.baem: unknown key; did you mean beam?" in nmt("translate", "--run", trained, "--set", "decoding.baem=3", DOG).err
     )
@@ -191,7 +191,7 @@ def test_runs_that_cannot_be_used(nmt: Run, trained: Path, tmp_path: Path) -> No
     (newer / "manifest.json").write_text(json.dumps({**manifest, "format_version": 99}))
     (newer / "config.yaml").write_text("something: new\n")
     result = nmt("translate", "--run", newer, DOG)
-    assert (result.status, result.err) == (1, f"nmt: {newer}: made by a newer nmt (format 99, and this one reads 1); update nmt\n")
+    assert (result.status, result.err) == (1, f"nmt: {newer}: made by a newer nmt (format 99, this version reads 1); update nmt\n")
     (weights,) = cut.glob("checkpoints/*/model.safetensors")
     whole = weights.read_bytes()
     weights.write_bytes(whole[: len(whole) // 2])
@@ -216,9 +216,9 @@ def test_a_model_that_looks_at_nothing_cannot_align(trained: Path, nmt: Run, tmp
 
 
 def load_translator_names(run: Path) -> set[str]:
-    from nmt.run.folder import build_model, load_config
+    from nmt.run.folder import build_model, load_run_config
 
-    return set(build_model(run, load_config(run)).state_dict())
+    return set(build_model(run, load_run_config(run)).state_dict())
 
 
 def start(run: Path, **streams: Any) -> subprocess.Popen[bytes]:

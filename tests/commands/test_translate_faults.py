@@ -14,7 +14,7 @@ import torch
 from nmt import cli
 from nmt.decoding import forced as scoring
 from nmt.decoding import translator
-from nmt.run import folder as runs
+from nmt.run import load
 from tests import toy
 from tests.conftest import Run
 
@@ -49,7 +49,7 @@ def test_what_cannot_be_is_refused_before_a_line_is_read(
 
 
 def test_too_narrow_a_beam_is_refused_before_the_model_is_loaded(nmt: Run, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(runs, "load_weights", lambda *_: pytest.fail("loaded"))
+    monkeypatch.setattr(load, "load_weights", lambda *_: pytest.fail("loaded"))
     assert nmt("translate", "--run", trained, "--n-best", 9, DOG).status == 1
 
 
@@ -156,7 +156,7 @@ def test_memory_that_holds_no_model(nmt: Run, trained: Path, monkeypatch: pytest
     def refuse(*_: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
 
-    monkeypatch.setattr(runs, "load_weights", refuse)
+    monkeypatch.setattr(load, "load_weights", refuse)
     result = nmt("translate", "--run", trained, DOG)
     assert (result.status, result.err.count("\n")) == (1, 1)
     assert result.err.startswith("nmt: out of memory; ")
@@ -181,7 +181,7 @@ def test_hints_that_fit(nmt: Run, trained: Path) -> None:
     assert nmt("translate", "--run", config, DOG).err == f"nmt: {config}: is a file; name the folder of a run\n"
     for override in ("decoding.beam", "training.epochs=3", "beam=3", ""):
         refused = nmt("translate", "--run", trained, "--set", override, DOG)
-        assert refused.err == f"nmt: --set {override}: a trained run takes decoding.KEY=VALUE alone\n"
+        assert refused.err == f"nmt: --set {override}: for a trained run only decoding.KEY=VALUE can be set\n"
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,13 @@ from nmt.decoding.forced import score_pairs
 from nmt.decoding.translator import Translator
 from nmt.model.seq2seq import Seq2Seq
 from nmt.model.translation_model import TranslationModel
-from nmt.run import folder as runs
+from nmt.run.load import load_translator
 from tests import toy
 
 
 @pytest.fixture(scope="module")
 def translator(tmp_path_factory: pytest.TempPathFactory) -> Translator:
-    return runs.load_translator(toy.train(tmp_path_factory.mktemp("run")), overrides=["decoding.beam=1"])
+    return load_translator(toy.train(tmp_path_factory.mktemp("run")), overrides=["decoding.beam=1"])
 
 
 @pytest.fixture(scope="module")

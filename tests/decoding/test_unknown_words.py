@@ -15,7 +15,7 @@ from nmt.commands import lexicon, prepare, train
 from nmt.config.schema import AttentionConfig, TokenizerConfig
 from nmt.decoding.lexicon import Entry, Lexicon
 from nmt.decoding.unknown_words import UNKNOWN, Replacement, replace_unknown, surface_forms, with_replacements
-from nmt.run import folder as runs
+from nmt.run.folder import load_run_config, write_run_config
 from nmt.text.tokenizers import Tokenizer, load_tokenizer
 from tests import toy
 from tests.conftest import Run
@@ -141,8 +141,8 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def changed(run: Path, folder: Path, **decoding: object) -> Path:
     """A copy of the run that decodes otherwise."""
     shutil.copytree(run, folder / "run")
-    config = runs.load_config(run)
-    runs.write_config(folder / "run", config.model_copy(update={"decoding": config.decoding.model_copy(update=decoding)}))
+    config = load_run_config(run)
+    write_run_config(folder / "run", config.model_copy(update={"decoding": config.decoding.model_copy(update=decoding)}))
     return folder / "run"
 
 
@@ -203,9 +203,9 @@ def test_data_that_is_gone_and_models_that_attend_to_nothing(trained: Path, tmp_
     gone = nmt("lexicon", trained, "--data", tmp_path)
     assert (gone.status, gone.err) == (1, f"nmt: {tmp_path}: no prepared data here; run `nmt prepare -c ...` first\n")
     run = changed(trained, tmp_path)
-    config = runs.load_config(run)
+    config = load_run_config(run)
     blind = config.model.model_copy(update={"attention": AttentionConfig(score="none")})
-    runs.write_config(run, config.model_copy(update={"model": blind}))
+    write_run_config(run, config.model_copy(update={"model": blind}))
     refused = nmt("lexicon", run)
     assert (refused.status, refused.err) == (
         1,
@@ -219,7 +219,7 @@ def test_data_that_is_gone_and_models_that_attend_to_nothing(trained: Path, tmp_
 def test_a_shortlist_needs_the_lexicon_and_then_translates(trained: Path, tmp_path: Path, nmt: Run) -> None:
     run = changed(trained, tmp_path, shortlist=5)
     refused = nmt("translate", "--run", run, "Zaphod sees the dog.")
-    assert refused.err == f"nmt: decoding.shortlist: 5 needs the run's lexicon; `nmt lexicon {run}` makes it\n"
+    assert refused.err == f"nmt: decoding.shortlist: 5 needs the lexicon of the run; `nmt lexicon {run}` makes it\n"
     assert refused.status == 1
     lexicon.run(run)
     result = nmt("translate", "--run", run, "Zaphod sees the dog.", "The tree finds McXyz.")

@@ -14,8 +14,9 @@ from nmt.config.schema import ModelConfig
 from nmt.errors import CheckpointError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run import checkpoint
-from nmt.run.checkpoint import Checkpoints, Progress, load_optimizer, load_weights, mean_weights, read_progress
+from nmt.run.checkpoint import Checkpoints, Pointer, load_optimizer, load_weights, mean_weights, read_progress
 from nmt.run.journal import Journal
+from nmt.run.progress import Progress
 
 
 def make() -> tuple[nn.Module, AdamW]:
@@ -162,7 +163,7 @@ def test_cut_short_at_any_point_the_previous_checkpoint_loads(tmp_path: Path, mo
     assert folder is not None
     assert folder.name == "step-00000001"
     load_weights(folder, make()[0])
-    Checkpoints(tmp_path).delete_unnamed()
+    Checkpoints(tmp_path).delete_unreferenced()
     assert names(tmp_path) == {"step-00000001", "last.json", "best.json"}
 
 
@@ -179,13 +180,13 @@ def test_a_crash_between_the_pointers_does_not_lose_the_best(tmp_path: Path, mon
         patch.setattr(checkpoint, "_write_json", fail_at_last)
         with pytest.raises(CheckpointError, match="power cut"):
             save(tmp_path, 2, 2.0)
-    Checkpoints(tmp_path).delete_unnamed()
+    Checkpoints(tmp_path).delete_unreferenced()
     assert {pointer: find(tmp_path, pointer) for pointer in ("last", "best")} == {"last": "step-00000001", "best": "step-00000002"}
     save(tmp_path, 2, 2.0)
     assert find(tmp_path, "last") == "step-00000002"
 
 
-def find(run: Path, pointer: str) -> str:
+def find(run: Path, pointer: Pointer) -> str:
     folder = Checkpoints(run).find(pointer)
     assert folder is not None
     return folder.name
@@ -201,7 +202,7 @@ def test_damage_is_named(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"progress.json: cannot be read"):
         read_progress(folder)
     shutil.rmtree(folder)
-    with pytest.raises(CheckpointError, match=r"names step-00000001, which is not there"):
+    with pytest.raises(CheckpointError, match=r"names step-00000001, which is missing"):
         Checkpoints(tmp_path).find("last")
     (tmp_path / "checkpoints" / "last.json").write_text("[]")
     with pytest.raises(CheckpointError, match=r"last.json: damaged"):

@@ -28,8 +28,8 @@ def run(made: Path, tmp_path: Path) -> Path:
 def test_a_run_without_its_manifest_says_so(nmt: Run, made: Path, run: Path, damage: str) -> None:
     manifest = run / "manifest.json"
     manifest.unlink() if damage == "gone" else manifest.write_text(damage)
-    hint = f"by it the run knows its data; if that is {made / 'prepared'}, copy it from there"
-    expected = f"nmt: {manifest}: missing or damaged, and {hint}\n"
+    hint = f"it identifies the training data of the run; if that data is {made / 'prepared'}, copy the file from there"
+    expected = f"nmt: {manifest}: missing or damaged; {hint}\n"
     for words in (["evaluate", run], ["train", "-c", run / "config.yaml", "-o", run, "--resume"], ["lexicon", run]):
         result = nmt(*words)
         assert (result.status, result.err) == (1, expected)

@@ -16,7 +16,8 @@ from nmt.commands import lexicon, prepare, train
 from nmt.config.load import config_from_dict
 from nmt.data.corpus import read_lines
 from nmt.model.seq2seq import Seq2Seq
-from nmt.run import folder as runs
+from nmt.run.folder import load_run_config, load_tokenizers, load_vocabularies
+from nmt.run.load import load_translator
 from scripts import bench_decode
 from scripts.bench import peer_decode, peers
 from scripts.bench.counting import cutoffs
@@ -63,7 +64,7 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("beam", [1, 4])
 def test_the_plain_search_finds_the_same(run: Path, beam: int) -> None:
-    translator = runs.load_translator(run, overrides=[f"decoding.beam={beam}"])
+    translator = load_translator(run, overrides=[f"decoding.beam={beam}"])
     for text, found in zip([*TEXTS, ""], translator.translate([*TEXTS, ""]), strict=True):
         plain = translate_plainly(translator, text)
         assert (plain.tokens, plain.text, plain.complete) == (found.tokens, found.text, found.complete)
@@ -74,7 +75,7 @@ def test_the_plain_search_finds_the_same(run: Path, beam: int) -> None:
 
 
 def test_positions_of_the_plain_search_by_hand(run: Path) -> None:
-    translator = runs.load_translator(run, overrides=["decoding.beam=1"])
+    translator = load_translator(run, overrides=["decoding.beam=1"])
     with counting() as count:
         found = translate_plainly(translator, TEXTS[0])
     steps, read = len(found.tokens) + found.complete, len(found.src_tokens) + 1
@@ -91,7 +92,7 @@ def test_a_shortlist_is_counted(run: Path, monkeypatch: pytest.MonkeyPatch) -> N
     from nmt.decoding import shortlist
 
     monkeypatch.setattr(shortlist, "FREQUENT", 6)
-    translator = runs.load_translator(run, overrides=["decoding.shortlist=1"])
+    translator = load_translator(run, overrides=["decoding.shortlist=1"])
     with counting() as count:
         translator.translate(TEXTS)
     assert 4 <= count.scored / count.positions.output < len(translator.tgt_vocabulary)
@@ -99,11 +100,11 @@ def test_a_shortlist_is_counted(run: Path, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_the_clusters_of_an_adaptive_layer_are_counted_where_they_are_looked_into(tmp_path: Path) -> None:
     run = train_run(tmp_path, "adaptive")
-    translator = runs.load_translator(run)
+    translator = load_translator(run)
     size = len(translator.tgt_vocabulary)
     with counting() as count:
         translator.translate(TEXTS)
-    head, *clusters = cutoffs(runs.load_config(run).model, size)
+    head, *clusters = cutoffs(load_run_config(run).model, size)
     n_head = head + len(clusters)
     assert count.rows[n_head] == count.positions.output > 0
     assert set(count.rows) <= {n_head, *(end - begin for begin, end in pairwise([head, *clusters]))}
@@ -168,7 +169,7 @@ def fake_peer(run: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, program:
     monkeypatch.setitem(peer_decode.DECODERS, "opennmt", decoder)
     fake = peers.Peer("Fake", "json", (str(script), "train"), lambda *_: {}, re.compile(""), 0, {}, False)
     monkeypatch.setitem(peers.PEERS, "opennmt", fake)
-    return PeerModel("opennmt", Path(sys.executable), runs.load_config(run), folder, 3, {})
+    return PeerModel("opennmt", Path(sys.executable), load_run_config(run), folder, 3, {})
 
 
 def test_a_peer_gets_the_same_tokens_and_is_timed(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -177,8 +178,8 @@ def test_a_peer_gets_the_same_tokens_and_is_timed(run: Path, tmp_path: Path, mon
     peer.prepare("test", 5)
     assert (tmp_path / "opennmt.yaml").read_text(encoding="utf-8") == "updates: 3\n"
     seconds, _, outputs = peer.translate("test", beam=2, batch=8)
-    vocabulary, sources = runs.load_vocabularies(run)[0], read_lines(runs.load_config(run).prepared_folder, "test", "src")[:5]
-    tokenizer, _ = runs.load_tokenizers(run, runs.load_config(run))
+    vocabulary, sources = load_vocabularies(run)[0], read_lines(load_run_config(run).prepared_folder, "test", "src")[:5]
+    tokenizer, _ = load_tokenizers(run, load_run_config(run))
     assert [vocabulary.ids(output) for output in outputs] == [vocabulary.ids(tokenizer.split(text)) for text in sources]
     assert 0.2 <= seconds < 20
     assert len(peer.translate("one", beam=2, batch=8)[2]) == 1
@@ -247,7 +248,7 @@ def test_a_small_run(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert "opennmt, beam 2: OpenNMT-py " in out
     exact, plain = systems["nmt exact, beam 2"], systems["reference, beam 2"]
     assert (exact["bleu"], exact["length"]) == (plain["bleu"], plain["length"])
-    assert exact["words_scored"] == len(runs.load_vocabularies(run)[1])
+    assert exact["words_scored"] == len(load_vocabularies(run)[1])
     assert 0 < exact["computed_share"] < 1
     assert exact["latency_99"] >= exact["latency"] > 0
 

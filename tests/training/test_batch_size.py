@@ -22,7 +22,7 @@ from nmt.data.batching import Batch, plan_batches
 from nmt.data.corpus import Corpus
 from nmt.errors import ConfigError, TrainingError
 from nmt.model.seq2seq import Seq2Seq
-from nmt.run import folder as runs
+from nmt.run.folder import create_run, load_run_config
 from nmt.training import batch_size, loop
 from nmt.training.loss import Loss, batch_loss
 from nmt.training.optimizers import build_optimizer
@@ -125,12 +125,12 @@ def test_a_run_keeps_what_was_found_and_goes_on_with_it(
 ) -> None:
     limit_memory(monkeypatch, 1500)
     train.run(stopped_at(prepared, 3), tmp_path / "parts", device="cpu")
-    size = runs.load_config(tmp_path / "parts").training.batch.number
+    size = load_run_config(tmp_path / "parts").training.batch.number
     assert f"training.batch.size: auto is {size} target tokens; " in capsys.readouterr().err
     monkeypatch.undo()  # whatever fits now, and even on a CPU
     train.run(prepared, tmp_path / "parts", device="cpu", resume=True)
     assert "auto is" not in capsys.readouterr().err
-    assert runs.load_config(tmp_path / "parts").training.batch.number == size
+    assert load_run_config(tmp_path / "parts").training.batch.number == size
     train.run(batch_size.with_size(prepared, size), tmp_path / "whole", device="cpu", quiet=True)
     one, other = (load_file(tmp_path / run / "checkpoints/step-00000006/model.safetensors") for run in ("parts", "whole"))
     assert one.keys() == other.keys()
@@ -169,7 +169,7 @@ def test_a_taken_folder_is_refused_before_anything_is_tried(
     prepared: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fitted = limit_memory(monkeypatch, 1500)
-    runs.create(tmp_path / "run", prepared, prepared.prepared_folder)
+    create_run(tmp_path / "run", prepared, prepared.prepared_folder)
     with pytest.raises(ConfigError, match="run: holds a run already"):
         train.run(prepared, tmp_path / "run", device="cpu", quiet=True)
     assert fitted == []
@@ -243,7 +243,7 @@ def test_of_several_processes_the_least_decides(prepared: Config, tmp_path: Path
     assert done.returncode == 0, done.stderr
     limit_memory(monkeypatch, 900)
     train.run(stopped_at(prepared, 1), tmp_path / "alone", device="cpu", quiet=True)
-    together, alone = (runs.load_config(tmp_path / run).training.batch.number for run in ("together", "alone"))
+    together, alone = (load_run_config(tmp_path / run).training.batch.number for run in ("together", "alone"))
     assert together == alone
     assert f"auto is {together} target tokens" in done.stderr
     assert json.loads((tmp_path / "together/checkpoints/last.json").read_text())["step"] == 2

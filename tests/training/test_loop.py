@@ -18,7 +18,8 @@ from nmt.data.corpus import Corpus, Sequences
 from nmt.decoding.translator import search_batch
 from nmt.errors import TrainingError
 from nmt.model.seq2seq import Seq2Seq
-from nmt.run.checkpoint import Checkpoints, Interval, Progress, load_optimizer, load_weights, read_progress
+from nmt.run.checkpoint import Checkpoints, load_optimizer, load_weights, read_progress
+from nmt.run.progress import Interval, Progress
 from nmt.training import loop
 from nmt.training.loop import Hooks, Update, fit, train_step
 from nmt.training.loss import Loss, batch_loss

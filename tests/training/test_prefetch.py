@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.run.checkpoint import Progress
+from nmt.run.progress import Progress
 from nmt.training import loop
 from nmt.training.loop import fit
 from nmt.training.optimizers import build_optimizer

@@ -7,7 +7,8 @@ import torch
 
 from nmt.model.inference.int8 import Int8Linear
 from nmt.model.inference.packed import PackedLinear
-from nmt.run import folder as runs
+from nmt.run.folder import build_model, load_run_config, load_vocabularies
+from nmt.run.load import load_translator
 from nmt.training.validation import Validator
 from tests import toy
 
@@ -18,11 +19,11 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_validation_follows_the_weights(run: Path) -> None:
-    config = runs.load_config(run)
-    model = runs.build_model(run, config).eval()
+    config = load_run_config(run)
+    model = build_model(run, config).eval()
     validator = Validator(model, config, run)
     before = validator.validate()
-    favourite = runs.load_vocabularies(run)[1].ids(["Hund"])[0]
+    favourite = load_vocabularies(run)[1].ids(["Hund"])[0]
     with torch.no_grad():
         model.output.get_parameter("logits.weight").zero_()
         model.output.get_parameter("logits.bias")[favourite] += 1e-3
@@ -34,5 +35,5 @@ def test_validation_follows_the_weights(run: Path) -> None:
 
 @pytest.mark.parametrize(("precision", "layer"), [("float32", PackedLinear), ("int8", Int8Linear)])
 def test_a_loaded_run_is_laid_out_for_search(run: Path, precision: str, layer: type) -> None:
-    translator = runs.load_translator(run, overrides=[f"decoding.precision={precision}"])
+    translator = load_translator(run, overrides=[f"decoding.precision={precision}"])
     assert isinstance(translator.model.get_submodule("output.logits"), layer)

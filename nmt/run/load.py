@@ -1,0 +1,120 @@
+"""From run folders to a translator: loads models, tokenizers, vocabularies and lexicon, and puts them together."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from nmt.config.schema import DecodingConfig, DeviceName
+from nmt.data.encoding import SIDES
+from nmt.decoding.ensemble import Ensemble
+from nmt.decoding.lexicon import Lexicon
+from nmt.decoding.shortlist import Shortlist
+from nmt.decoding.translator import Translator, beam_for
+from nmt.decoding.unknown_words import UnknownWords
+from nmt.errors import CheckpointError, ConfigError
+from nmt.model.device import pick_device
+from nmt.run.checkpoint import MODEL_FILE, load_weights
+from nmt.run.folder import (
+    LEXICON_FILE,
+    build_model,
+    find_checkpoint,
+    find_run,
+    holds_run,
+    load_run_config,
+    load_tokenizers,
+    load_vocabularies,
+)
+from nmt.text.tokenizers import model_path
+
+
+def find_run_and_checkpoint(path: Path | None) -> tuple[Path, Path]:
+    """The run and the checkpoint to translate with. `path` is a run, which stands for its best checkpoint, or one checkpoint.
+
+    Raises:
+        CheckpointError: `path` is neither.
+    """
+    if path is not None and (path / MODEL_FILE).exists() and holds_run(run := path.resolve().parent.parent):
+        return run, path
+    run = find_run(path)
+    return run, find_checkpoint(run)
+
+
+def load_translator(
+    folder: Path | Sequence[Path] | None = None,
+    *,
+    device: DeviceName = "auto",
+    overrides: Sequence[str] = (),
+    n_best: int = 1,
+) -> Translator:
+    """A translator with the model of a run (default: the most recently trained one).
+
+    Args:
+        folder: a run, or one of its checkpoints; several form an ensemble, which decodes as the first is configured.
+        overrides: `decoding.key=value`, in place of the configuration of the run.
+        n_best: how many translations of each sentence the caller will ask for.
+
+    Raises:
+        CheckpointError: a folder holds no run, or no readable checkpoint; or the vocabularies of an ensemble differ.
+        ConfigError, DataError: configuration, vocabularies or tokenizers of the run are missing or damaged.
+        ConfigError: an override is invalid or sets another section than decoding; or the beam is too narrow for `n_best`.
+    """
+    paths: list[Path | None] = [folder] if folder is None or isinstance(folder, Path) else [*folder] or [None]
+    return build_translator([find_run_and_checkpoint(path) for path in paths], device=device, overrides=overrides, n_best=n_best)
+
+
+def build_translator(
+    members: Sequence[tuple[Path, Path]], *, device: DeviceName = "auto", overrides: Sequence[str] = (), n_best: int = 1
+) -> Translator:
+    """As `load_translator`, from pairs of a run and a checkpoint, as `find_run_and_checkpoint` returns them."""
+    run = members[0][0]
+    config = load_run_config(run, overrides)
+    decoding, torch_device = config.decoding, pick_device(device)
+    beam_for(n_best, decoding)
+    for other, _ in members[1:]:
+        _check_same_vocabularies(run, other)
+    models = []
+    for member, checkpoint in members:
+        model = build_model(member, load_run_config(member))
+        load_weights(checkpoint, model)
+        models.append(model.to(torch_device).pack(decoding.precision))
+    lexicon, vocabularies = _load_lexicon(run, decoding), load_vocabularies(run)
+    return Translator(
+        models[0] if len(models) == 1 else Ensemble(models),
+        tokenizers=load_tokenizers(run, config),
+        vocabularies=vocabularies,
+        options=decoding,
+        unknown=UnknownWords(decoding.replace_unknown, lexicon if decoding.lexicon else None),
+        shortlist=Shortlist(lexicon, *vocabularies, decoding.shortlist) if lexicon and decoding.shortlist else None,
+    )
+
+
+def _load_lexicon(run: Path, decoding: DecodingConfig) -> Lexicon | None:
+    """The lexicon of the run; None if it has none, or if decoding needs none.
+
+    Raises:
+        ConfigError: decoding needs the lexicon, and the run has none.
+        DataError: the lexicon is damaged.
+    """
+    path = run / LEXICON_FILE
+    if path.exists() and (decoding.shortlist or (decoding.replace_unknown and decoding.lexicon)):
+        return Lexicon.load(path)
+    if decoding.shortlist:
+        raise ConfigError(f"decoding.shortlist: {decoding.shortlist} needs the lexicon of the run; `nmt lexicon {run}` makes it")
+    return None
+
+
+def _check_same_vocabularies(run: Path, other: Path) -> None:
+    """Raises: CheckpointError: tokenizers or vocabularies of the runs differ."""
+    configs, folders = (load_run_config(run), load_run_config(other)), (run, other)
+    tokenizers = [load_tokenizers(folder, config) for folder, config in zip(folders, configs, strict=True)]
+    vocabularies = [load_vocabularies(folder) for folder in folders]
+    for i, (side, name) in enumerate(zip(SIDES, ("source", "target"), strict=True)):
+        subwords = [path.read_bytes() if path.exists() else b"" for path in (model_path(folder, side) for folder in folders)]
+        is_same = {
+            "tokenizer": tokenizers[0][i].signature == tokenizers[1][i].signature and subwords[0] == subwords[1],
+            "vocabulary": [*vocabularies[0][i]] == [*vocabularies[1][i]],
+        }
+        for part, same in is_same.items():
+            if not same:
+                raise CheckpointError(
+                    f"{other}: its {name} {part} differs from that of {run}; an ensemble needs runs on the same prepared data"
+                )

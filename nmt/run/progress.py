@@ -1,0 +1,91 @@
+"""How far a training has come: data and pure transitions, so that a checkpoint restores it exactly."""
+
+from dataclasses import dataclass, replace
+
+from nmt.config.schema import TrainingConfig
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Sums since the last training line of the journal: objective and likelihood in nats, over `n_tokens` target tokens."""
+
+    objective: float = 0.0
+    likelihood: float = 0.0
+    n_tokens: int = 0
+
+    def plus(self, objective: float, likelihood: float, n_tokens: int) -> "Interval":
+        """With one more update."""
+        return Interval(self.objective + objective, self.likelihood + likelihood, self.n_tokens + n_tokens)
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a training has come. With seed and configuration it determines batch order, schedules and dropout.
+
+    Attributes:
+        step: updates so far.
+        epoch: of the next batch, from 0.
+        batch: index of the next batch in its epoch, from 0.
+        best: the best validation score so far, higher is better; None before the first validation.
+        stale: validations since the best one.
+        reductions: how often the plateau schedule has lowered the learning rate.
+        skipped: updates skipped because loss or gradient was not finite. skipped_in_row: those since the last applied update.
+        interval: sums for the next training line of the journal.
+        seconds: training time, over all resumptions.
+        finished: why training ended; None if it has not.
+    """
+
+    step: int = 0
+    epoch: int = 0
+    batch: int = 0
+    best: float | None = None
+    stale: int = 0
+    reductions: int = 0
+    skipped: int = 0
+    skipped_in_row: int = 0
+    interval: Interval = Interval()
+    seconds: float = 0.0
+    finished: str | None = None
+
+    def after_update(
+        self, *, epoch: int, batch: int, applied: bool, interval: Interval, seconds: float, config: TrainingConfig
+    ) -> "Progress":
+        """After one more update.
+
+        Args:
+            epoch, batch: of the next update.
+            applied: whether the weights changed; False for a skipped update.
+        """
+        progress = replace(
+            self,
+            step=self.step + 1,
+            epoch=epoch,
+            batch=batch,
+            skipped=self.skipped + (not applied),
+            skipped_in_row=0 if applied else self.skipped_in_row + 1,
+            interval=interval,
+            seconds=seconds,
+        )
+        return replace(progress, finished=progress.reason_to_finish(config))
+
+    def after_validation(self, score: float, seconds: float, config: TrainingConfig) -> "Progress":
+        """After a validation with this score, higher is better. Its own duration does not count for `max_minutes`."""
+        if self.best is None or score > self.best:
+            progress = replace(self, best=score, stale=0)
+        else:
+            rate, stale = config.learning_rate, self.stale + 1
+            lowered = rate.schedule == "plateau" and stale % rate.patience == 0
+            progress = replace(self, stale=stale, reductions=self.reductions + lowered)
+        return replace(progress, finished=progress.reason_to_finish(config), seconds=seconds)
+
+    def reason_to_finish(self, config: TrainingConfig) -> str | None:
+        """Which limit of the configuration is reached; None if training can continue."""
+        if self.epoch >= config.epochs:
+            return f"{config.epochs} epochs done"
+        if config.max_steps is not None and self.step >= config.max_steps:
+            return f"{config.max_steps} steps done"
+        if config.max_minutes is not None and self.seconds >= 60 * config.max_minutes:
+            return f"{config.max_minutes:g} minutes over"
+        if self.stale >= config.patience:
+            return "no better validation for a while"
+        return None
