@@ -13,6 +13,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 import typer.core
 
+from nmt.commands.evaluate_options import EvaluateOptions
 from nmt.commands.options import (
     BeamOption,
     ConfigOption,
@@ -27,7 +28,6 @@ from nmt.commands.options import (
     decoding_overrides,
     taking,
 )
-from nmt.commands.request import Request
 from nmt.errors import NmtError, lacks_memory
 
 READER_LEFT = 141  # the exit status of all that SIGPIPE ends
@@ -206,16 +206,18 @@ def translate(
 
 
 @app.command(help="Score a run, or a file of translations. Exit status 1 if a score is not what was asked for.")
-@taking(Request)
-def evaluate(request: Request) -> None:
-    request.check()
-    found = request.measure()
-    if request.as_json:
-        _print_json(found.to_dict())
+@taking(EvaluateOptions)
+def evaluate(options: EvaluateOptions) -> None:
+    options.check()
+    from nmt.commands import evaluate as command
+
+    results = command.run(options)
+    if options.as_json:
+        _print_json(results.to_dict())
     else:
-        print(found.to_table(details=request.details))
-    if faults := found.faults(request.gate):
-        raise NmtError("; ".join(faults))
+        print(results.to_table(details=options.details))
+    if failures := results.failures(options.gate):
+        raise NmtError("; ".join(failures))
 
 
 @app.command(help="Average the weights of a run's kept checkpoints, for use if they do better on the dev set.")

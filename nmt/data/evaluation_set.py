@@ -73,6 +73,13 @@ def read_text(path: Path) -> list[str]:
     return lines
 
 
+def pick_across_lengths(texts: Sequence[str], n: int) -> list[int]:
+    """Indices of `n` texts (or of all, if they are fewer) from short to long, evenly spaced among the texts sorted by length."""
+    by_length = sorted(range(len(texts)), key=lambda i: len(texts[i]))
+    n = min(n, len(texts))
+    return [by_length[(2 * k + 1) * len(texts) // (2 * n)] for k in range(n)]
+
+
 def _columns(path: Path, lines: Sequence[str], columns: int) -> list[list[str]]:
     if columns == 1:
         return [list(lines)]

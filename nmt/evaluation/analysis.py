@@ -1,101 +1,84 @@
-"""A closer look at what a run has translated: leaks, scores by group, attention, exposure bias."""
+"""Analyses of a run's translations beyond their scores: by group, attention, exposure bias, alignment error."""
 
 from collections.abc import Sequence
-from itertools import chain
-from pathlib import Path
 
 import numpy as np
 
-from nmt.data.corpus import Corpus
 from nmt.data.evaluation_set import EvaluationSet
 from nmt.decoding.alignment import align
 from nmt.decoding.forced import ScoredPair
 from nmt.decoding.translation import Translation
-from nmt.evaluation import attention_stats as diagnostics
-from nmt.evaluation import breakdown
-from nmt.evaluation.breakdown import Scored
-from nmt.evaluation.leaks import Seen, scan, words
-from nmt.evaluation.restoring import forms, restore
-from nmt.evaluation.results import Details, Leaks
-from nmt.evaluation.system import System
-from nmt.metrics.alignment_error import Links, ReferenceAlignment, alignment_error, check_links
-from nmt.metrics.scores import score
+from nmt.decoding.translator import Translator
+from nmt.evaluation import attention_stats, breakdown
+from nmt.evaluation.leaks import TrainingOverlap
+from nmt.evaluation.results import Details
+from nmt.metrics.alignment_error import AlignmentError, Links, ReferenceAlignment, alignment_error, check_links
 from nmt.metrics.table import Table
-from nmt.text.vocabulary import SPECIALS, UNK
 
-EXTREMES = 10  # sentences of best, and of worst chrF
-
-
-def look_for(text: EvaluationSet, system: System, prepared: Sequence[Path]) -> Seen:
-    """What of `text` is in the data that the system was trained on. Raises: DataError if that is damaged."""
-    translator = system.translator
-    src, tgt = (
-        (translator.src_tokenizer, translator.src_vocabulary),
-        (translator.tgt_tokenizer, translator.tgt_vocabulary),
-    )
-    corpora = [Corpus.load(folder, "train") for folder in prepared]
-    training = chain.from_iterable(zip(restore(one.src, *src), restore(one.tgt, *tgt), strict=True) for one in corpora)
-    seen = scan(training, forms(text.sources or [], *src), forms(text.references[0], *tgt))
-    for counts in (seen.src_counts, seen.tgt_counts):
-        for word in words(SPECIALS[UNK]):  # stands for many, each of them rare
-            del counts[word]
-    return seen
+N_EXTREMES = 10  # sentences with the highest, and with the lowest chrF
 
 
-def leaks(seen: Seen, text: EvaluationSet, outputs: Sequence[str], metrics: Sequence[str]) -> Leaks:
-    """How many sentences were seen in training, and the scores without them."""
-    clean, found = seen.clean, any(seen.exact) or any(seen.near)
-    references = [[stream[i] for i in clean] for stream in text.references]
-    scores = score([outputs[i] for i in clean], references, metrics) if found and clean else []
-    return Leaks(sum(seen.exact), sum(seen.near), scores)
-
-
-def inspect(
+def analyze(
     text: EvaluationSet,
-    system: System,
     translations: Sequence[Translation],
-    led: Sequence[ScoredPair],
-    free: Sequence[ScoredPair],
-    seen: Seen | None,
-    gold: Sequence[ReferenceAlignment] | None = None,
+    teacher_forced: Sequence[ScoredPair],
+    free_running: Sequence[ScoredPair],
+    overlap: TrainingOverlap | None,
+    alignment: AlignmentError | None = None,
 ) -> Details:
-    """All that the scores do not say.
+    """The details of an evaluation.
 
     Args:
-        led: the references, the model being led through them. free: the same, fed its own output.
-        seen: what of the text was in the training data, if that is known. gold: alignments by hand.
+        teacher_forced, free_running: the references, scored with the reference as the decoder's input, and with its own output.
+        overlap: of the text with the training data, if that is known.
+        alignment: how far the attention is from reference alignments, if there are any.
     """
-    outputs, complete = [one.text for one in translations], [one.complete for one in translations]
-    scored = Scored(text.sources or [], outputs, text.references, complete)
-    tables = [breakdown.by_length(scored)]
-    if seen is not None:
-        tables += [breakdown.by_rarest_word(scored, seen.src_counts), breakdown.by_frequency(scored, seen.tgt_counts)]
-        tables.append(breakdown.by_seen(scored, seen))
+    outputs = [translation.text for translation in translations]
+    translated = breakdown.TranslatedText(
+        text.sources or [], outputs, text.references, [translation.complete for translation in translations]
+    )
+    tables = [breakdown.by_length(translated)]
+    if overlap is not None:
+        tables += [
+            breakdown.by_rarest_word(translated, overlap.src_counts),
+            breakdown.by_frequency(translated, overlap.tgt_counts),
+            breakdown.by_overlap(translated, overlap),
+        ]
     tables += _attention_tables(translations)
-    tables.append(diagnostics.exposure(*([-np.array(one.token_log_probs) for one in scored] for scored in (led, free))))
-    best, worst = breakdown.extremes(scored, EXTREMES)
-    error = None
-    if gold is not None:
-        check_links(gold, text.sources or [], text.references[0])
-        error = alignment_error(_links(led, system), gold)
-    return Details(tables, breakdown.faults(scored), best, worst, error)
+    losses = ([-np.array(pair.token_log_probs) for pair in pairs] for pairs in (teacher_forced, free_running))
+    tables.append(attention_stats.exposure_bias(*losses))
+    best, worst = breakdown.extremes(translated, N_EXTREMES)
+    return Details(tables, breakdown.output_warnings(translated), best, worst, alignment)
+
+
+def reference_alignment_error(
+    text: EvaluationSet,
+    teacher_forced: Sequence[ScoredPair],
+    alignments: Sequence[ReferenceAlignment],
+    translator: Translator,
+) -> AlignmentError:
+    """The alignment error rate of the attention, while the decoder reads the references.
+
+    Raises:
+        DataError: an alignment does not fit its sentence, there are no links, or the model has no attention.
+    """
+    check_links(alignments, text.sources or [], text.references[0])
+    tokenizers = translator.src_tokenizer, translator.tgt_tokenizer
+    forced = (
+        Translation(pair.source, pair.text, pair.src_tokens, pair.tokens, attention=pair.attention) for pair in teacher_forced
+    )
+    links: list[Links] = [frozenset(align(translation, tokenizers)) for translation in forced]
+    return alignment_error(links, alignments)
 
 
 def _attention_tables(translations: Sequence[Translation]) -> list[Table]:
-    """None for a model that looks at nothing."""
-    looked = [(one.attention, one.src_tokens) for one in translations if one.has_attention]
-    if not looked:
+    """Empty for a model without attention."""
+    attended = [translation for translation in translations if translation.has_attention]
+    if not attended:
         return []
-    attentions, sources = [attention for attention, _ in looked], [tokens for _, tokens in looked]
+    attentions = [translation.attention for translation in attended]
     return [
-        diagnostics.by_position(attentions),
-        diagnostics.by_coverage(attentions),
-        diagnostics.neglected(attentions, sources),
+        attention_stats.by_position(attentions),
+        attention_stats.by_coverage(attentions),
+        attention_stats.most_ignored(attentions, [translation.src_tokens for translation in attended]),
     ]
-
-
-def _links(led: Sequence[ScoredPair], system: System) -> list[Links]:
-    """Where the words of the references looked."""
-    tokenizers = system.translator.src_tokenizer, system.translator.tgt_tokenizer
-    looked = [Translation(one.source, one.text, one.src_tokens, one.tokens, attention=one.attention) for one in led]
-    return [frozenset(align(one, tokenizers)) for one in looked]

@@ -1,28 +1,28 @@
-"""Where a system is good and where it is not: scores by group, and the sentences worth looking at."""
+"""Scores by group of sentences, and the sentences to look at first."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from nmt.data.splitting import sentence_key
-from nmt.evaluation.leaks import Seen, words
+from nmt.evaluation.leaks import TrainingOverlap, words
 from nmt.metrics.scores import score, sentence_chrf
 from nmt.metrics.table import Table
 from nmt.text.repetition import repeats
 
-LENGTHS = (5, 10, 15, 20, 30, 40)  # words of the source, up to
-FREQUENCIES = (0, 5, 50, 500, 5000)  # occurrences in the training data, up to
-UNKNOWN = "0: also the words of the training data that are not in the vocabulary, of which the model has seen no more than <unk>"
-TIMES = 2  # in a row: what repeats; so few, for the references tell what may
+LENGTHS = (5, 10, 15, 20, 30, 40)  # upper limits of the classes: words of the source
+FREQUENCIES = (0, 5, 50, 500, 5000)  # upper limits of the classes: occurrences in the training data
+UNKNOWN_NOTE = "0 includes words outside the vocabulary: the model has only seen <unk> in their place"
+MIN_REPEATS = 2  # times in a row; that few, since outputs whose references repeat words too are not reported
 
 
 @dataclass(frozen=True)
-class Scored:
-    """What is broken down.
+class TranslatedText:
+    """Sentences with their translations.
 
     Attributes:
         sources, outputs: N texts each. references: streams of N texts.
-        complete: [N], False where the search was cut at its maximum length.
+        complete: [N], False for outputs that were cut at the maximum length.
     """
 
     sources: Sequence[str]
@@ -30,77 +30,69 @@ class Scored:
     references: Sequence[Sequence[str]]
     complete: Sequence[bool]
 
-    def only(self, chosen: Sequence[int]) -> "Scored":
-        """Some of the sentences."""
 
-        def pick(texts: Sequence[str]) -> list[str]:
-            return [texts[i] for i in chosen]
-
-        references = [pick(stream) for stream in self.references]
-        return Scored(pick(self.sources), pick(self.outputs), references, [self.complete[i] for i in chosen])
-
-
-def by_length(scored: Scored) -> Table:
+def by_length(text: TranslatedText) -> Table:
     """Scores by the length of the source."""
-    groups = [_class_of(len(source.split()), LENGTHS) for source in scored.sources]
-    return _by_group("by_source_length", "By source length", "words", scored, groups, _names(LENGTHS, first=1))
+    groups = [_class_index(len(source.split()), LENGTHS) for source in text.sources]
+    return _by_group("by_source_length", "By source length", "words", text, groups, _class_names(LENGTHS, first=1))
 
 
-def by_rarest_word(scored: Scored, counts: Mapping[str, int]) -> Table:
+def by_rarest_word(text: TranslatedText, counts: Mapping[str, int]) -> Table:
     """Scores by how often the rarest word of the source is in the training data."""
-    rarest = [min((counts.get(word, 0) for word in words(source)), default=0) for source in scored.sources]
-    groups = [_class_of(count, FREQUENCIES) for count in rarest]
-    heading = "By the rarest word of the source, in the training data"
-    table = _by_group("by_rarest_source_word", heading, "occurrences", scored, groups, _names(FREQUENCIES, first=0))
-    return replace(table, note=UNKNOWN)
+    rarest = [min((counts.get(word, 0) for word in words(source)), default=0) for source in text.sources]
+    groups = [_class_index(count, FREQUENCIES) for count in rarest]
+    heading = "By frequency of the rarest source word in the training data"
+    names = _class_names(FREQUENCIES, first=0)
+    return _by_group("by_rarest_source_word", heading, "occurrences", text, groups, names, UNKNOWN_NOTE)
 
 
-def by_seen(scored: Scored, seen: Seen) -> Table:
-    """Scores by whether the sentence was seen in training."""
-    names = ["source or target seen", "nearly so", "neither"]
-    groups = [0 if exact else 1 if near else 2 for exact, near in zip(seen.exact, seen.near, strict=True)]
-    return _by_group("by_seen_in_training", "By what the training data has of them", "seen", scored, groups, names)
+def by_overlap(text: TranslatedText, overlap: TrainingOverlap) -> Table:
+    """Scores by whether the source or the target is in the training data."""
+    groups = [0 if exact else 1 if near else 2 for exact, near in zip(overlap.exact, overlap.near, strict=True)]
+    heading = "By whether the source or the target is in the training data"
+    return _by_group("by_seen_in_training", heading, "seen", text, groups, ["exactly", "nearly", "no"])
 
 
-def by_frequency(scored: Scored, counts: Mapping[str, int]) -> Table:
-    """How many words of the references are in the outputs, by how often they are in the training data."""
-    wanted, written, matched = Counter[int](), Counter[int](), Counter[int]()
-    for output, reference in zip(scored.outputs, scored.references[0], strict=True):
-        there, right = Counter(words(output)), Counter(words(reference))
-        for tally, bag in ((wanted, right), (written, there), (matched, there & right)):
+def by_frequency(text: TranslatedText, counts: Mapping[str, int]) -> Table:
+    """Recall and precision of words, by how often they are in the training data."""
+    n_reference, n_output, n_matched = Counter[int](), Counter[int](), Counter[int]()
+    for output, reference in zip(text.outputs, text.references[0], strict=True):
+        in_output, in_reference = Counter(words(output)), Counter(words(reference))
+        for total, bag in ((n_reference, in_reference), (n_output, in_output), (n_matched, in_output & in_reference)):
             for word, count in bag.items():
-                tally[_class_of(counts.get(word, 0), FREQUENCIES)] += count
+                total[_class_index(counts.get(word, 0), FREQUENCIES)] += count
     rows = [
-        (name, wanted[group], 100 * matched[group] / wanted[group], 100 * matched[group] / max(1, written[group]))
-        for group, name in enumerate(_names(FREQUENCIES, first=0))
-        if wanted[group]
+        (name, n_reference[group], 100 * n_matched[group] / n_reference[group], 100 * n_matched[group] / max(1, n_output[group]))
+        for group, name in enumerate(_class_names(FREQUENCIES, first=0))
+        if n_reference[group]
     ]
-    what = "recall: of the words of the references, those in the output; precision: of those in the outputs, in the reference"
+    note = f"recall: % of the reference's words in the output; precision: % of the output's words in the reference; {UNKNOWN_NOTE}"
     columns = ("occurrences", "words", "recall", "precision")
-    return Table("by_word_frequency", "Words by how often they are in the training data", columns, rows, f"{what}; {UNKNOWN}")
+    return Table("by_word_frequency", "Words by frequency in the training data", columns, rows, note)
 
 
-def extremes(scored: Scored, n: int) -> tuple[list[int], list[int]]:
-    """The sentences of best and of worst chrF, at most `n` each, none in both; of equally good ones the longer first."""
-    values = sentence_chrf(scored.outputs, scored.references)
-    order = sorted(range(len(values)), key=lambda i: (-values[i], -len(scored.references[0][i])))
+def extremes(text: TranslatedText, n: int) -> tuple[list[int], list[int]]:
+    """The sentences with the highest and the lowest chrF, at most `n` each, none in both; of equal ones the longer first."""
+    chrf = sentence_chrf(text.outputs, text.references)
+    order = sorted(range(len(chrf)), key=lambda i: (-chrf[i], -len(text.references[0][i])))
     n = min(n, len(order) // 2)
     return order[:n], order[::-1][:n]
 
 
-def faults(scored: Scored) -> dict[str, list[int]]:
-    """The outputs that are wrong at a glance: kind -> places."""
+def output_warnings(text: TranslatedText) -> dict[str, list[int]]:
+    """Outputs that look wrong: kind -> indices of the sentences."""
+    references = [*zip(*text.references, strict=True)]  # [N] tuples
     kinds: dict[str, Callable[[int], bool]] = {
-        "empty": lambda i: not scored.outputs[i].strip(),
-        "cut": lambda i: not scored.complete[i],
-        "repeating": lambda i: _repeats(scored.outputs[i]) and not any(_repeats(stream[i]) for stream in scored.references),
-        "copied": lambda i: _is_copy(scored.outputs[i], scored.sources[i], [stream[i] for stream in scored.references]),
+        "empty": lambda i: not text.outputs[i].strip(),
+        "cut": lambda i: not text.complete[i],
+        "repeating": lambda i: _repeats(text.outputs[i]) and not any(map(_repeats, references[i])),
+        "copied": lambda i: _is_copy(text.outputs[i], text.sources[i], references[i]),
     }
-    return {kind: [i for i in range(len(scored.outputs)) if is_so(i)] for kind, is_so in kinds.items()}
+    return {kind: [i for i in range(len(text.outputs)) if applies(i)] for kind, applies in kinds.items()}
 
 
 def _repeats(text: str) -> bool:
-    return repeats(words(text), TIMES)
+    return repeats(words(text), MIN_REPEATS)
 
 
 def _is_copy(output: str, source: str, references: Sequence[str]) -> bool:
@@ -108,24 +100,27 @@ def _is_copy(output: str, source: str, references: Sequence[str]) -> bool:
     return bool(key) and key == sentence_key(source) and key not in map(sentence_key, references)
 
 
-def _by_group(name: str, heading: str, column: str, scored: Scored, groups: Sequence[int], names: Sequence[str]) -> Table:
-    """BLEU, chrF, and the length of outputs for that of references, of the sentences of each group."""
+def _by_group(
+    name: str, heading: str, column: str, text: TranslatedText, groups: Sequence[int], names: Sequence[str], note: str = ""
+) -> Table:
+    """BLEU, chrF and the relative length of the outputs for each group; `groups` has the group of each sentence."""
     rows = []
     for group, label in enumerate(names):
-        chosen = [i for i, one in enumerate(groups) if one == group]
-        if chosen:
-            part = scored.only(chosen)
-            bleu, chrf = score(part.outputs, part.references, ("BLEU", "chrF"))
-            length, wanted = (sum(len(text.split()) for text in texts) for texts in (part.outputs, part.references[0]))
-            rows.append((label, len(chosen), bleu.value, chrf.value, 100 * length / max(1, wanted)))
-    return Table(name, heading, (column, "sentences", "BLEU", "chrF", "length %"), rows)
+        indices = [i for i, its_group in enumerate(groups) if its_group == group]
+        if indices:
+            outputs, *references = ([stream[i] for i in indices] for stream in (text.outputs, *text.references))
+            bleu, chrf = score(outputs, references, ("BLEU", "chrF"))
+            n_output, n_reference = (sum(len(line.split()) for line in lines) for lines in (outputs, references[0]))
+            rows.append((label, len(indices), bleu.value, chrf.value, 100 * n_output / max(1, n_reference)))
+    headings = {"seen": "in training data", "length %": "% of reference length"}
+    return Table(name, heading, (column, "sentences", "BLEU", "chrF", "length %"), rows, note, headings=headings)
 
 
-def _class_of(value: int, limits: Sequence[int]) -> int:
+def _class_index(value: int, limits: Sequence[int]) -> int:
     return sum(value > limit for limit in limits)
 
 
-def _names(limits: Sequence[int], first: int) -> list[str]:
+def _class_names(limits: Sequence[int], first: int) -> list[str]:
     starts = [first, *(limit + 1 for limit in limits)]
     ranges = [f"{low}" if low == high else f"{low}-{high}" for low, high in zip(starts, limits, strict=False)]
     return [*ranges, f"{starts[-1]} and more"]

@@ -1,31 +1,39 @@
-"""What of a test set was in the training data: then its scores tell what was remembered, not what was learned."""
+"""Which test sentences are in the training data: their scores measure what the model remembers, not what it has learned."""
 
 import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from math import ceil
+from pathlib import Path
+from typing import Any
 
+from nmt.data.corpus import Corpus, Sequences
+from nmt.data.evaluation_set import EvaluationSet
 from nmt.data.splitting import sentence_key
+from nmt.decoding.translator import Translator
+from nmt.metrics.scores import MetricScore, score
+from nmt.text.tokenizers import Tokenizer
+from nmt.text.vocabulary import SPECIALS, UNK, Vocabulary
 
-N = 3  # words of an n-gram
-OVERLAP = 0.8  # a near-duplicate has this share of a sentence's n-grams
-FEWEST = 2  # n-grams; what is shorter is a phrase, and is anybody's
-
-Grams = set[tuple[str, ...]]
+NGRAM_SIZE = 3  # words
+MIN_SHARED_NGRAMS = 0.8  # share of a sentence's n-grams that a near-duplicate has
+MIN_NGRAMS = 2  # shorter sentences are common phrases, no sign of a leak
+MAX_UNKNOWN_TOKENS = 0.25  # share of a sentence's tokens; with more, different sentences look the same
 
 _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True)
-class Seen:
-    """What the training data has of N sentences to score on.
+class TrainingOverlap:
+    """Which of N test sentences are in the training data.
 
     Attributes:
-        exact: [N], whether the source or the target is there, but for case, spaces and punctuation.
-        near: [N], whether one is nearly there, but not exactly: a training sentence has 80 % of its trigrams of words, or all
-            its words but those that are unknown.
-        src_counts, tgt_counts: of all words of the training data, lower-cased.
+        exact: [N], whether the source or the target is in the training data, ignoring case, spaces and punctuation.
+        near: [N], whether the source or the target is nearly there, but not exactly: a training sentence has 80 % of its word
+            trigrams, or differs only in unknown words.
+        src_counts, tgt_counts: how often each word (lower-cased) is in the training data.
     """
 
     exact: list[bool]
@@ -35,64 +43,130 @@ class Seen:
 
     @property
     def clean(self) -> list[int]:
-        """The sentences that are not there."""
-        return [i for i, found in enumerate(zip(self.exact, self.near, strict=True)) if not any(found)]
+        """Indices of the sentences that are neither exactly nor nearly in the training data."""
+        return [i for i, leaked in enumerate(zip(self.exact, self.near, strict=True)) if not any(leaked)]
+
+
+@dataclass(frozen=True)
+class Leaks:
+    """How many test sentences are exactly, and nearly, in the training data; and the scores of the others.
+
+    scores_without: empty if there are no leaks, or no other sentences.
+    """
+
+    exact: int
+    near: int
+    scores_without: list[MetricScore]
+
+    def __str__(self) -> str:
+        counts = f"in the training data: {self.exact:,} sentences exactly, {self.near:,} nearly"
+        if not self.exact and not self.near:
+            return counts
+        scores = ", ".join(f"{score.name} {score.value:.2f}" for score in self.scores_without)
+        return f"{counts}; scores without them: {scores or 'none, no sentence is left'}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {"exact": self.exact, "near": self.near, "scores_without": [score.to_dict() for score in self.scores_without]}
 
 
 def words(text: str) -> list[str]:
-    """Letters and digits, lower-cased."""
+    """Sequences of letters and digits, lower-cased."""
     return _WORD.findall(text.casefold())
 
 
-def scan(training: Iterable[tuple[str, str]], sources: Sequence[Sequence[str]], targets: Sequence[Sequence[str]]) -> Seen:
-    """Read the training pairs, once, for the sentences to score on, each as it is, and in other forms if it has any.
+def find_overlap(text: EvaluationSet, translator: Translator, prepared: Sequence[Path]) -> TrainingOverlap:
+    """Look the test sentences up in the training data of the prepared folders. Raises: DataError if it is damaged."""
+    src = translator.src_tokenizer, translator.src_vocabulary
+    tgt = translator.tgt_tokenizer, translator.tgt_vocabulary
+    corpora = [Corpus.load(folder, "train") for folder in prepared]
+    training = chain.from_iterable(
+        zip(restore_texts(corpus.src, *src), restore_texts(corpus.tgt, *tgt), strict=True) for corpus in corpora
+    )
+    overlap = scan(training, text_variants(text.sources or [], *src), text_variants(text.references[0], *tgt))
+    for counts in (overlap.src_counts, overlap.tgt_counts):
+        for word in words(SPECIALS[UNK]):  # stands for many different words, each of them rare
+            del counts[word]
+    return overlap
 
-    Where it is found in another form alone, such as one with unknown words, it is nearly found: what they were cannot be known.
+
+def score_leaks(overlap: TrainingOverlap, text: EvaluationSet, outputs: Sequence[str], metrics: Sequence[str]) -> Leaks:
+    """Count the leaks, and score the outputs of the other sentences."""
+    clean = overlap.clean
+    scores: list[MetricScore] = []
+    if 0 < len(clean) < len(text):
+        scores = score([outputs[i] for i in clean], [[stream[i] for i in clean] for stream in text.references], metrics)
+    return Leaks(sum(overlap.exact), sum(overlap.near), scores)
+
+
+def restore_texts(sentences: Sequences, tokenizer: Tokenizer, vocabulary: Vocabulary) -> Iterator[str]:
+    """Encoded sentences as text, with <unk> for unknown words: the training data is stored only as ids."""
+    for i in range(len(sentences)):
+        yield tokenizer.join(vocabulary.tokens(sentences[i].tolist()))
+
+
+def text_variants(texts: Sequence[str], tokenizer: Tokenizer, vocabulary: Vocabulary) -> list[tuple[str, ...]]:
+    """Each text, normalised like the training data; if a few of its tokens are unknown, also as `restore_texts` would give it."""
+    variants: list[tuple[str, ...]] = []
+    for text, tokens in zip(map(tokenizer.normalize, texts), tokenizer.split_all(texts), strict=True):
+        ids = vocabulary.ids(tokens)
+        has_few_unknown = 0 < ids.count(UNK) <= MAX_UNKNOWN_TOKENS * len(ids)
+        variants.append((text, tokenizer.join(vocabulary.tokens(ids))) if has_few_unknown else (text,))
+    return variants
+
+
+def scan(
+    training: Iterable[tuple[str, str]], sources: Sequence[Sequence[str]], targets: Sequence[Sequence[str]]
+) -> TrainingOverlap:
+    """Read the training pairs once, and look up each test sentence.
+
+    Args:
+        training: (source, target) texts.
+        sources, targets: variants of each test sentence. The first is its text; a match with any other variant, such as one with
+            unknown words, counts as near, since the words behind <unk> are not known.
     """
     sides = _Side(sources), _Side(targets)
     for pair in training:
         for side, text in zip(sides, pair, strict=True):
-            side.meet(text)
-    exact = [any(found) for found in zip(*(side.exact for side in sides), strict=True)]
-    near = [any(found) and not same for same, *found in zip(exact, *(side.near for side in sides), strict=True)]
-    return Seen(exact, near, sides[0].counts, sides[1].counts)
+            side.look_up(text)
+    exact = [any(sides_exact) for sides_exact in zip(*(side.exact for side in sides), strict=True)]
+    near = [any(sides_near) and not is_exact for is_exact, *sides_near in zip(exact, *(side.near for side in sides), strict=True)]
+    return TrainingOverlap(exact, near, sides[0].counts, sides[1].counts)
 
 
 class _Side:
-    """The sentences of one language, looked up by their keys and by their n-grams."""
+    """The test sentences of one language, indexed by their keys and by their n-grams."""
 
     def __init__(self, sentences: Sequence[Sequence[str]]) -> None:
         self.exact, self.near = [False] * len(sentences), [False] * len(sentences)
         self.counts: Counter[str] = Counter()
-        self._keys: dict[str, list[int]] = defaultdict(list)
-        self._others: dict[str, list[int]] = defaultdict(list)  # of their other forms
-        self._grams: dict[tuple[str, ...], list[int]] = defaultdict(list)
-        self._forms: list[tuple[int, int]] = []  # the sentence, and how many n-grams are enough
-        for i, place, text in ((i, place, text) for i, forms in enumerate(sentences) for place, text in enumerate(forms)):
-            grams = _grams(words(text))
-            (self._others if place else self._keys)[sentence_key(text)].append(i)
-            for gram in grams if len(grams) >= FEWEST else ():
-                self._grams[gram].append(len(self._forms))
-            self._forms.append((i, ceil(OVERLAP * len(grams))))
+        self._text_keys: dict[str, list[int]] = defaultdict(list)
+        self._variant_keys: dict[str, list[int]] = defaultdict(list)  # of the other variants
+        self._ngrams: dict[tuple[str, ...], list[int]] = defaultdict(list)  # n-gram -> indices of `_variants`
+        self._variants: list[tuple[int, int]] = []  # (sentence, number of shared n-grams that make a near-duplicate)
+        for i, variants in enumerate(sentences):
+            for variant, text in enumerate(variants):
+                ngrams = _ngrams(words(text))
+                (self._variant_keys if variant else self._text_keys)[sentence_key(text)].append(i)
+                for ngram in ngrams if len(ngrams) >= MIN_NGRAMS else ():
+                    self._ngrams[ngram].append(len(self._variants))
+                self._variants.append((i, ceil(MIN_SHARED_NGRAMS * len(ngrams))))
 
-    def meet(self, text: str) -> None:
-        """A sentence of the training data."""
-        parts = words(text)
-        self.counts.update(parts)
+    def look_up(self, text: str) -> None:
+        """Compare a training sentence with all test sentences."""
+        training_words = words(text)
+        self.counts.update(training_words)
         key = sentence_key(text)
-        for i in self._keys.get(key, ()):
+        for i in self._text_keys.get(key, ()):
             self.exact[i] = True
-        for i in self._others.get(key, ()):
+        for i in self._variant_keys.get(key, ()):
             self.near[i] = True
-        for form, shared in Counter(self._sharing(_grams(parts))).items():
-            i, enough = self._forms[form]
-            if shared >= enough:
+        shared = Counter(variant for ngram in _ngrams(training_words) for variant in self._ngrams.get(ngram, ()))
+        for variant, n_shared in shared.items():
+            i, min_shared = self._variants[variant]
+            if n_shared >= min_shared:
                 self.near[i] = True
 
-    def _sharing(self, grams: Grams) -> Iterator[int]:
-        for gram in grams:
-            yield from self._grams.get(gram, ())
 
-
-def _grams(parts: Sequence[str]) -> Grams:
-    return set(zip(*(parts[start:] for start in range(N)), strict=False))
+def _ngrams(sequence: Sequence[str]) -> set[tuple[str, ...]]:
+    return set(zip(*(sequence[start:] for start in range(NGRAM_SIZE)), strict=False))

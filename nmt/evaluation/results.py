@@ -1,4 +1,4 @@
-"""What an evaluation has found, for the screen and for machines."""
+"""The results of an evaluation, as text for the screen and as JSON."""
 
 import statistics
 from collections.abc import Sequence
@@ -6,111 +6,32 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nmt.data.evaluation_set import EvaluationSet
+from nmt.evaluation.comparison import Comparison
 from nmt.evaluation.gate import Gate
-from nmt.evaluation.leaks import Seen
+from nmt.evaluation.leaks import Leaks
 from nmt.metrics.alignment_error import AlignmentError
 from nmt.metrics.scores import MetricScore, format_table
-from nmt.metrics.significance import Change, Difference, difference_table
+from nmt.metrics.significance import Change
 from nmt.metrics.table import Table
 from nmt.training.console import perplexity
 
-CHANGES_SHOWN = 2  # sentences that differ most, in either direction, on the screen
-LISTED = 10  # sentences of a kind that are listed by number on the screen
-
-
-@dataclass(frozen=True)
-class Other:
-    """Another system: in words, its translations of the same sentences, and where they come from.
-
-    seen: what its training data has of the sentences, if that is known.
-    """
-
-    subject: str
-    outputs: list[str]
-    facts: dict[str, Any]
-    seen: Seen | None = None
-
-
-@dataclass(frozen=True)
-class Unequal:
-    """Two systems that were not trained on the same.
-
-    Attributes:
-        exact, near: how many sentences the other's training data has, and nearly has.
-        clean: how many neither has; 0 too where it is not known. differences: by metric, on these alone, if not all are clean.
-    """
-
-    exact: int
-    near: int
-    clean: int
-    differences: list[Difference]
-
-    def __str__(self) -> str:
-        return f"in the training data of the other: {self.exact:,} sentences, and {self.near:,} nearly so"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, as JSON knows them."""
-        differences = [one.to_dict() for one in self.differences]
-        return {"exact": self.exact, "near": self.near, "clean": self.clean, "differences_without": differences}
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """With another system.
-
-    differences: by metric. changes: the sentences that differ most. unequal: if it is known to be trained on other data.
-    """
-
-    other: Other
-    differences: list[Difference]
-    changes: list[Change]
-    unequal: Unequal | None = None
-
-    @property
-    def remarks(self) -> list[str]:
-        """What else is to be known of it, a line each."""
-        return [] if self.unequal is None else [str(self.unequal)]
-
-    def tables(self) -> list[Table]:
-        """The differences, then those without what either was trained on."""
-        tables = [difference_table(self.differences)]
-        if self.unequal is not None and self.unequal.differences:
-            note = f"on the {self.unequal.clean:,} sentences that neither was trained on"
-            tables.append(replace(difference_table(self.unequal.differences), note=note))
-        return tables
-
-
-@dataclass(frozen=True)
-class Leaks:
-    """How many sentences the training data has, and nearly has; and the scores of the others, none where there are no others."""
-
-    exact: int
-    near: int
-    clean: list[MetricScore]
-
-    def __str__(self) -> str:
-        without = ", ".join(f"{score.name} {score.value:.2f}" for score in self.clean) or "nothing is left to score"
-        rest = f"; without these {without}" if self.exact or self.near else ""
-        return f"in the training data: {self.exact:,} sentences, and {self.near:,} nearly so{rest}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values, as JSON knows them."""
-        return {"exact": self.exact, "near": self.near, "scores_without": [score.to_dict() for score in self.clean]}
+MAX_CHANGES_SHOWN = 2  # sentences that gained most, and that lost most, on the screen
+MAX_LISTED = 10  # sentence numbers per kind of warning on the screen
 
 
 @dataclass(frozen=True)
 class Details:
-    """What the scores do not say.
+    """Analyses beyond the scores.
 
     Attributes:
         tables: scores by group, attention, exposure bias.
-        faults: kind -> sentences whose output is wrong at a glance.
-        best, worst: sentences by chrF.
-        alignment: how far the attention is from alignments by hand, where there are any.
+        warnings: kind -> indices of the sentences whose output looks wrong.
+        best, worst: indices of the sentences with the highest and the lowest chrF.
+        alignment: the alignment error, if there are reference alignments.
     """
 
     tables: list[Table]
-    faults: dict[str, list[int]]
+    warnings: dict[str, list[int]]
     best: list[int]
     worst: list[int]
     alignment: AlignmentError | None = None
@@ -118,18 +39,19 @@ class Details:
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Scores, and what they are of.
+    """The scores of a run, an ensemble or a file of translations.
 
     Attributes:
-        subject: for the reader, in a few words.
-        text: what was scored on. outputs: what was scored, a text for each sentence.
-        facts: run, step, split, hashes and so on, for machines.
-        scores: cased and detokenised.
-        lowercase: the same scores ignoring case; empty if they were not wanted.
-        tokenized: tokenised BLEU, and ignoring case if the scores are too; empty if it was not wanted.
-        loss: nats per token of the references, teacher-forced; None for a file of translations.
-        comparison: with another system, if it was wanted.
-        leaks: None where the training data is not there. details: if they were wanted.
+        subject: what was scored, for the reader.
+        text: the sentences. outputs: their translations.
+        facts: run, step, split, hashes and so on, for JSON.
+        scores: detokenised and case-sensitive.
+        lowercase: the same, ignoring case; empty if not requested.
+        tokenized: tokenised BLEU, also ignoring case if `lowercase` is there; empty if not requested.
+        loss: teacher-forced, in nats per token of the references; None for a file of translations.
+        comparison: with another system, if requested.
+        leaks: None if the training data is not known.
+        details: None if not requested.
     """
 
     subject: str
@@ -145,42 +67,47 @@ class Evaluation:
     details: Details | None = None
 
     @property
-    def exact(self) -> float:
-        """The share of outputs that are a reference, letter by letter."""
+    def exact_match(self) -> float:
+        """The share of outputs that equal a reference."""
         rows = zip(self.outputs, *self.text.references, strict=True)
         return sum(output in references for output, *references in rows) / len(self.outputs)
 
     @property
     def remarks(self) -> list[str]:
-        """What else is to be known of the outputs, a line each."""
-        loss = "" if self.loss is None else f"; of the references, a perplexity of {perplexity(self.loss):.2f} per token"
-        lines = [f"{100 * self.exact:.1f} % exactly as a reference{loss}", *([] if self.leaks is None else [str(self.leaks)])]
+        """Sentences for the reader, below the scores."""
+        lines = [f"{100 * self.exact_match:.1f} % of the outputs equal a reference"]
+        if self.loss is not None:
+            lines[0] += f"; perplexity of the references {perplexity(self.loss):.2f} per token"
+        if self.leaks is not None:
+            lines.append(str(self.leaks))
         if self.details is not None and self.details.alignment is not None:
             error = self.details.alignment
-            lines.append(f"alignment error rate {100 * error.rate:.1f} % on {error.sentences:,} sentences aligned by hand")
+            lines.append(
+                f"alignment error rate {100 * error.rate:.1f} % on {error.sentences:,} sentences with reference alignments"
+            )
         return lines
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, as JSON knows them."""
+        """Plain values for JSON."""
         return {
             "scores": [score.to_dict() for score in self.scores],
             "lowercase_scores": [score.to_dict() for score in self.lowercase],
             "tokenized_scores": [score.to_dict() for score in self.tokenized],
-            "exact_match": self.exact,
+            "exact_match": self.exact_match,
             **({} if self.loss is None else {"loss": self.loss, "perplexity": perplexity(self.loss)}),
             **self.facts,
             **({} if self.leaks is None else {"leaks": self.leaks.to_dict()}),
-            **({} if self.details is None else self._detailed(self.details)),
-            **({} if self.comparison is None else {"comparison": self._compared(self.comparison)}),
+            **({} if self.details is None else self._details_to_dict(self.details)),
+            **({} if self.comparison is None else {"comparison": self._comparison_to_dict(self.comparison)}),
         }
 
     def to_table(self, *, details: bool = False) -> str:
-        """For the screen, with the details if they are there."""
+        """Text for the screen, with the details if requested."""
         lines = [self.subject, format_table(self.scores)]
         if self.lowercase:
             lines += ["ignoring case", format_table(self.lowercase)]
         if self.tokenized:
-            lines += ["tokenised, as old papers have it: not to be compared with the scores above", format_table(self.tokenized)]
+            lines += ["tokenised, as in old papers: do not compare with the scores above", format_table(self.tokenized)]
         lines += self.remarks
         if self.comparison is not None:
             lines += ["", *self._comparison_lines(self.comparison)]
@@ -188,81 +115,81 @@ class Evaluation:
             lines += ["", *self._detail_lines(self.details)]
         return "\n".join(lines)
 
-    def faults(self, gate: Gate) -> list[str]:
-        """Where it does not meet the gate."""
-        return gate.faults(self.scores, [] if self.comparison is None else self.comparison.differences)
+    def failures(self, gate: Gate) -> list[str]:
+        """The conditions of the gate that are not met."""
+        return gate.failures(self.scores, [] if self.comparison is None else self.comparison.differences)
 
     def sentence(self, i: int) -> dict[str, Any]:
-        """A sentence in full; sentences are counted from 1, as lines are."""
+        """A sentence with all its texts; the sentence numbers start at 1, like line numbers."""
         source = {} if self.text.sources is None else {"source": self.text.sources[i]}
         return {"sentence": i + 1, **source, "reference": self.text.references[0][i], "output": self.outputs[i]}
 
-    def _detailed(self, details: Details) -> dict[str, Any]:
+    def changed_sentence(self, comparison: Comparison, change: Change) -> dict[str, Any]:
+        """As `sentence`, with the other system's output and the gain in chrF."""
+        return {**self.sentence(change.index), "other": comparison.other.outputs[change.index], "gain": change.gain}
+
+    def _details_to_dict(self, details: Details) -> dict[str, Any]:
         alignment = details.alignment
         return {
             "breakdown": {table.name: table.to_dict() for table in details.tables},
-            "outputs": {kind: [i + 1 for i in found] for kind, found in details.faults.items()},
+            "outputs": {kind: [i + 1 for i in indices] for kind, indices in details.warnings.items()},
             "best": [self.sentence(i) for i in details.best],
             "worst": [self.sentence(i) for i in details.worst],
             **({} if alignment is None else {"alignment_error_rate": alignment.rate, "aligned_sentences": alignment.sentences}),
         }
 
-    def _detail_lines(self, details: Details) -> list[str]:
-        lines = [f"{table.to_text()}\n" for table in details.tables]
-        for kind, found in details.faults.items():
-            shown = f": {', '.join(str(i + 1) for i in found[:LISTED])}{' ...' if len(found) > LISTED else ''}" if found else ""
-            lines.append(f"{f'{kind} outputs':<20}{len(found):>5,}{shown}")
-        for heading, chosen in (("best", details.best), ("worst", details.worst)):
-            lines.append(f"\nthe {len(chosen)} {heading} sentences, by chrF")
-            lines += [line for i in chosen for line in _lines(self.sentence(i))]
-        return lines
-
-    def _compared(self, comparison: Comparison) -> dict[str, Any]:
+    def _comparison_to_dict(self, comparison: Comparison) -> dict[str, Any]:
+        data = comparison.different_data
         return {
             "other": comparison.other.facts,
-            "differences": [one.to_dict() for one in comparison.differences],
-            **({} if comparison.unequal is None else {"leaks_of_other": comparison.unequal.to_dict()}),
-            "sentences": [self.changed(comparison, change) for change in comparison.changes],
+            "differences": [difference.to_dict() for difference in comparison.differences],
+            **({} if data is None else {"leaks_of_other": data.to_dict()}),
+            "sentences": [self.changed_sentence(comparison, change) for change in comparison.changes],
         }
 
-    def changed(self, comparison: Comparison, change: Change) -> dict[str, Any]:
-        """A sentence that differs from the other's, in full."""
-        return {**self.sentence(change.index), "other": comparison.other.outputs[change.index], "gain": change.gain}
+    def _detail_lines(self, details: Details) -> list[str]:
+        lines = [f"{table.to_text()}\n" for table in details.tables]
+        for kind, indices in details.warnings.items():
+            numbers = ", ".join(str(i + 1) for i in indices[:MAX_LISTED]) + (" ..." if len(indices) > MAX_LISTED else "")
+            lines.append(f"{f'{kind} outputs':<20}{len(indices):>5,}" + (f": {numbers}" if indices else ""))
+        for heading, indices in (("best", details.best), ("worst", details.worst)):
+            lines.append(f"\nthe {len(indices)} {heading} sentences, by chrF")
+            lines += [line for i in indices for line in _sentence_lines(self.sentence(i))]
+        return lines
 
     def _comparison_lines(self, comparison: Comparison) -> list[str]:
         gained = [change for change in comparison.changes if change.gain > 0]
         lost = [change for change in comparison.changes if change.gain < 0]
-        lines = [f"against {comparison.other.subject}", *comparison.remarks, *(table.to_text() for table in comparison.tables())]
-        for change in [*gained[:CHANGES_SHOWN], *lost[:CHANGES_SHOWN]]:
-            row = self.changed(comparison, change)
-            lines += [f"chrF {change.gain:+.1f}", *_lines(row)]
+        lines = [f"compared with {comparison.subject}", *comparison.remarks, *(table.to_text() for table in comparison.tables())]
+        for change in [*gained[:MAX_CHANGES_SHOWN], *lost[:MAX_CHANGES_SHOWN]]:
+            lines += [f"chrF {change.gain:+.1f}", *_sentence_lines(self.changed_sentence(comparison, change))]
         return lines
 
 
 @dataclass(frozen=True)
-class Seeds:
-    """Evaluations of runs that differ in their seed."""
+class RunsSummary:
+    """The scores of several runs that differ in the seed: mean and standard deviation."""
 
     evaluations: Sequence[Evaluation]
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values: mean and standard deviation of each metric, then each run."""
+        """Plain values for JSON: mean and standard deviation of each metric, then each run."""
         rows = [{"metric": name, "score": mean, "standard_deviation": deviation} for name, mean, deviation in self._rows()]
         return {"scores": rows, "runs": [evaluation.to_dict() for evaluation in self.evaluations]}
 
     def to_table(self, *, details: bool = False) -> str:
-        """For the screen; details are of a single run."""
+        """Text for the screen; only a single run has details."""
         table = [["", *(name for name, *_ in self._rows())]]
         for number, evaluation in enumerate(self.evaluations, 1):
             table.append([f"run {number}", *(f"{score.value:.2f}" for score in _all_scores(evaluation))])
         table.append(["mean", *(f"{mean:.2f}" for _, mean, _ in self._rows())])
         table.append(["standard deviation", *(f"{deviation:.2f}" for *_, deviation in self._rows())])
         rows = ["  ".join([f"{name:<18}", *(f"{cell:>7}" for cell in cells)]).rstrip() for name, *cells in table]
-        return "\n".join([*(f"run {number}: {one.subject}" for number, one in enumerate(self.evaluations, 1)), *rows])
+        return "\n".join([*(f"run {number}: {run.subject}" for number, run in enumerate(self.evaluations, 1)), *rows])
 
-    def faults(self, gate: Gate) -> list[str]:
-        """Where the means do not meet the gate."""
-        return gate.faults([MetricScore(name, mean, "mean") for name, mean, _ in self._rows()])
+    def failures(self, gate: Gate) -> list[str]:
+        """The conditions of the gate that the means do not meet."""
+        return gate.failures([MetricScore(name, mean, "mean") for name, mean, _ in self._rows()])
 
     def _rows(self) -> list[tuple[str, float, float]]:
         """Metric, mean, and standard deviation of the sample (n - 1)."""
@@ -275,6 +202,6 @@ def _all_scores(evaluation: Evaluation) -> list[MetricScore]:
     return [*evaluation.scores, *(replace(score, name=f"{score.name} (lower-case)") for score in evaluation.lowercase)]
 
 
-def _lines(sentence: dict[str, Any]) -> list[str]:
+def _sentence_lines(sentence: dict[str, Any]) -> list[str]:
     names = ("sentence", "source", "reference", "output", "other")
     return [f"  {name:<10} {sentence[name]}" for name in names if name in sentence]

@@ -1,4 +1,4 @@
-"""A run, or several as one, as a system under test: what it makes of the sentences to score on, and where that comes from."""
+"""The system to evaluate: a run, or an ensemble of several."""
 
 import hashlib
 import json
@@ -25,9 +25,10 @@ class System:
     """A run with its best checkpoint, or an ensemble of several.
 
     Attributes:
-        members: the run and the checkpoint of each; the first says how they decode.
-        config: of the first.
-        overrides: the keys of decoding that are not as the first is configured, and their values.
+        members: (run folder, checkpoint folder) each; the decoding options are those of the first.
+        config: the first run's.
+        overrides: the decoding keys whose values differ from the first run's configuration.
+        translator: translates with all members.
     """
 
     members: Sequence[tuple[Path, Path]]
@@ -37,56 +38,63 @@ class System:
 
     @property
     def folders(self) -> list[Path]:
-        """The runs."""
+        """The run folders."""
         return [run for run, _ in self.members]
 
     @property
     def steps(self) -> list[int]:
-        """Updates that each checkpoint has seen; of an average, those of the last of its members."""
+        """The step of each checkpoint; of an averaged checkpoint, the step of its last member."""
         return [step_of(checkpoint.name) for _, checkpoint in self.members]
 
     @property
-    def contents(self) -> list[str]:
-        """The hash of the data that each was trained on. Raises: DataError if a manifest is damaged."""
+    def data_hashes(self) -> list[str]:
+        """The content hash of each member's training data. Raises: DataError if a manifest is damaged."""
         return [load_manifest(run)["content"] for run in self.folders]
 
     @property
     def lowercase(self) -> bool:
-        """Whether it writes lower-case."""
+        """Whether it writes only lower-case letters."""
         return self.config.tokenizer.lowercase
 
     @property
-    def languages(self) -> tuple[str, str]:
-        """Source and target."""
-        return self.config.data.src_language, self.config.data.tgt_language
+    def direction(self) -> str:
+        """Source and target language, such as en-de."""
+        return f"{self.config.data.src_language}-{self.config.data.tgt_language}"
 
     @property
-    def name(self) -> str:
-        """For the file that its translations are kept in: another where anything of it is not as the run has it by itself."""
+    def file_name(self) -> str:
+        """The name, without the split and the suffix, for files with its translations.
+
+        It has a hash of the members, if there are several, and of the overrides other than the beam, if there are any.
+        """
         checkpoint = self.members[0][1].name if len(self.members) == 1 else f"ensemble-of-{len(self.members)}"
         name = f"{checkpoint}-beam-{self.translator.options.beam}"
-        others = {key: value for key, value in self.overrides.items() if key != BEAM}
+        overrides = {key: value for key, value in self.overrides.items() if key != BEAM}
         weights = [provenance.digest(checkpoint / MODEL_FILE) for _, checkpoint in self.members] if len(self.members) > 1 else []
-        if not others and not weights:
+        if not overrides and not weights:
             return name
-        return f"{name}-{hashlib.sha256(json.dumps([weights, others]).encode()).hexdigest()[:8]}"
+        return f"{name}-{hashlib.sha256(json.dumps([weights, overrides]).encode()).hexdigest()[:8]}"
 
     def describe(self, text: EvaluationSet) -> str:
-        """For the reader, in a line."""
+        """One line for the reader: runs, steps, sentences, decoding options."""
         step = f"step{'s' if len(self.steps) > 1 else ''} {' + '.join(map(str, self.steps))}"
         if len(self.members) == 1 and is_average(self.members[0][1].name):
             step = f"average up to {step}"
-        others = [f"{key}={_written(value)}" for key, value in self.overrides.items() if key != BEAM]
+        overrides = [
+            f"{key}={value if isinstance(value, str) else json.dumps(value)}"
+            for key, value in self.overrides.items()
+            if key != BEAM
+        ]
         beam = f"beam {self.translator.options.beam}"
-        return ", ".join([" + ".join(map(str, self.folders)), step, text.name, f"{len(text):,} sentences", beam, *others])
+        return ", ".join([" + ".join(map(str, self.folders)), step, text.name, f"{len(text):,} sentences", beam, *overrides])
 
     def translate(self, text: EvaluationSet) -> list[Translation]:
-        """The sources, which must be known."""
+        """Translate the sources, which must be there."""
         assert text.sources is not None
         return self.translator.translate(text.sources)
 
     def facts(self) -> dict[str, Any]:
-        """For machines: how it was searched, and the hashes of all it was made of."""
+        """For JSON: the decoding options, and the hashes of weights, configuration, data and code."""
         options = self.translator.options
         return {
             "run": str(self.folders[0]),
@@ -99,25 +107,20 @@ class System:
         }
 
 
-def load(folders: Sequence[Path] = (), *, device: DeviceName = "auto", overrides: Sequence[str] = ()) -> System:
-    """A run, or one of its checkpoints, ready to translate (default: the run trained last); several are an ensemble.
+def load_system(folders: Sequence[Path] = (), *, device: DeviceName = "auto", overrides: Sequence[str] = ()) -> System:
+    """Load a run, or one of its checkpoints (default: the run trained last); several are an ensemble.
 
     Args:
-        overrides: `decoding.key=value`, in place of what the run is configured to do.
+        overrides: `decoding.key=value`, in place of the run's configuration.
 
     Raises:
-        CheckpointError: a folder holds no run, or one that cannot be read; or the vocabularies of an ensemble differ.
-        ConfigError, DataError: the run's configuration, vocabularies or tokenizers are missing or damaged.
-        ConfigError: an override is not of decoding, or not possible.
+        CheckpointError: a folder holds no run or a damaged one, or the vocabularies of an ensemble differ.
+        ConfigError: a run's configuration is missing or damaged, or an override is invalid.
+        DataError: a run's vocabularies or tokenizers are missing or damaged.
     """
     members = [find_run_and_checkpoint(path) for path in folders] or [find_run_and_checkpoint(None)]
     translator = build_translator(members, device=device, overrides=overrides)
     config = load_run_config(members[0][0])
-    own, used = (options.model_dump(mode="json") for options in (config.decoding, translator.options))
-    changed = {f"decoding.{key}": value for key, value in used.items() if value != own[key]}
+    configured, used = (options.model_dump(mode="json") for options in (config.decoding, translator.options))
+    changed = {f"decoding.{key}": value for key, value in used.items() if value != configured[key]}
     return System(members, config, changed, translator)
-
-
-def _written(value: Any) -> str:
-    """As it is typed after --set."""
-    return value if isinstance(value, str) else json.dumps(value)

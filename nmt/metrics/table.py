@@ -16,6 +16,7 @@ class Table:
         columns: their headings, the first being that of the groups.
         rows: a cell for each column.
         digits: after the point, of all that are floats; formats: by column, where they have one of their own.
+        headings: by column, where the text for readers differs from the key for JSON.
     """
 
     name: str
@@ -25,6 +26,11 @@ class Table:
     note: str = ""
     digits: int = 1
     formats: Mapping[str, str] = field(default_factory=dict)
+    headings: Mapping[str, str] = field(default_factory=dict)
+
+    def column_headings(self) -> tuple[str, ...]:
+        """The first row, for readers."""
+        return tuple(self.headings.get(column, column) for column in self.columns)
 
     def formatted_rows(self) -> list[tuple[str, ...]]:
         """The rows as they are read."""
@@ -41,7 +47,7 @@ class Table:
 
     def to_text(self) -> str:
         """For the screen: words to the left, numbers to the right."""
-        shown = [self.columns, *self.formatted_rows()]
+        shown = [self.column_headings(), *self.formatted_rows()]
         widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
         lines = [
             "  ".join(

@@ -1,22 +1,22 @@
 "use strict";
-// Words that show where they looked. The weights are read from the table, which is there without this script too.
+// Pointing at a word shows its attention. The script reads the weights from the table, which also works without it.
 
-const HINT = "Point at a word, tap it, or go there with Tab and the arrow keys.";
-const SHOWN_AT_MOST = 4; // words named in the line below
+const HINT = "Point at a word, tap it, or use Tab and the arrow keys.";
+const MAX_WORDS_LISTED = 4; // in the line below the words
 
-function attention(figure) {
+function addAttention(figure) {
   const lines = ["source", "output"].map((name) => [...figure.querySelectorAll(`.${name} button`)]);
   const rows = [...figure.querySelectorAll("tbody tr")];
   const weights = rows.map((row) => [...row.cells].slice(1).map((cell) => Number(cell.textContent)));
-  const looked = figure.querySelector(".looked");
-  let kept = null; // the word that was tapped or focused; a mouse that leaves goes back to it
+  const status = figure.querySelector(".status");
+  let selected = null; // the word that was tapped or focused: shown again when the mouse leaves another word
 
   function clear() {
     for (const word of lines.flat()) {
       word.className = "";
       delete word.dataset.percent;
     }
-    looked.textContent = HINT;
+    status.textContent = HINT;
   }
 
   function show(side, index) {
@@ -30,45 +30,45 @@ function attention(figure) {
       if (percent) word.dataset.percent = percent;
       return { text: word.textContent, percent };
     });
-    const most = others.filter(({ percent }) => percent).sort((a, b) => b.percent - a.percent).slice(0, SHOWN_AT_MOST);
-    const told = most.map(({ text, percent }) => `“${text}” ${percent} %`).join(", ") || "nothing";
-    looked.textContent = `“${chosen.textContent}” ${side ? "looked at" : "was looked at by"} ${told}`;
+    const highest = others.filter(({ percent }) => percent).sort((a, b) => b.percent - a.percent).slice(0, MAX_WORDS_LISTED);
+    const list = highest.map(({ text, percent }) => `“${text}” ${percent} %`).join(", ") || "nothing";
+    status.textContent = `“${chosen.textContent}” ${side ? "attends to" : "is attended to by"} ${list}`;
   }
 
   function restore() {
-    if (kept) show(...kept);
+    if (selected) show(...selected);
     else clear();
   }
 
   function move(side, index, event) {
-    const there = { ArrowLeft: [side, index - 1], ArrowRight: [side, index + 1], ArrowUp: [0, index], ArrowDown: [1, index] }[event.key];
-    if (!there) return;
+    const target = { ArrowLeft: [side, index - 1], ArrowRight: [side, index + 1], ArrowUp: [0, index], ArrowDown: [1, index] }[event.key];
+    if (!target) return;
     event.preventDefault();
-    const line = lines[there[0]];
-    line[Math.max(0, Math.min(there[1], line.length - 1))].focus();
+    const line = lines[target[0]];
+    line[Math.max(0, Math.min(target[1], line.length - 1))].focus();
   }
 
   lines.forEach((line, side) => line.forEach((word, index) => {
-    const keep = () => {
-      for (const other of line) other.tabIndex = -1; // one stop for Tab in each line
+    const select = () => {
+      for (const other of line) other.tabIndex = -1; // Tab stops once in each line
       word.tabIndex = 0;
-      kept = [side, index];
+      selected = [side, index];
       show(side, index);
     };
     word.tabIndex = index ? -1 : 0;
     word.addEventListener("mouseenter", () => show(side, index));
     word.addEventListener("mouseleave", restore);
-    word.addEventListener("focus", keep);
-    word.addEventListener("click", keep); // Safari focuses no button that is clicked
+    word.addEventListener("focus", select);
+    word.addEventListener("click", select); // Safari does not focus a button on click
     word.addEventListener("keydown", (event) => move(side, index, event));
   }));
   clear();
 }
 
 const figures = [...document.querySelectorAll("figure.attention")];
-figures.forEach(attention);
+figures.forEach(addAttention);
 
-// One table is a picture; many are a wall. On paper all of them are wanted again.
+// One table is open; several are closed on the screen and open on paper.
 const tables = figures.map((figure) => figure.querySelector("details"));
 if (tables.length > 1) for (const table of tables) table.open = false;
 let closed = [];

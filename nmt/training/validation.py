@@ -1,6 +1,6 @@
 """Validation: what a model is worth on the dev set, while it is trained."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -8,6 +8,7 @@ import torch
 from nmt.config.schema import Config, Metric
 from nmt.data.batching import plan_batches, read_batches
 from nmt.data.corpus import Corpus, read_lines
+from nmt.data.evaluation_set import pick_across_lengths
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.metrics.scores import score
@@ -36,7 +37,7 @@ class Validator:
         self.corpus = Corpus.load(prepared, "dev")
         self.sources = read_lines(prepared, "dev", "src")[:n_pairs]
         self.references = read_lines(prepared, "dev", "tgt")[:n_pairs]
-        self.shown = spread(self.sources, N_SAMPLES)
+        self.shown = pick_across_lengths(self.sources, N_SAMPLES)
         self.translator = Translator(
             model,
             tokenizers=load_tokenizers(folder, config),
@@ -60,13 +61,6 @@ class Validator:
         plan = plan_batches(self.corpus.src.lengths, self.corpus.tgt.lengths, batch_config, seed=seed, epoch=0)
         losses = [batch_loss(self.model, batch.to(self.model.device)) for batch in read_batches(self.corpus, plan)]
         return sum(loss.likelihood.item() for loss in losses) / sum(loss.n_tokens for loss in losses)
-
-
-def spread(texts: Sequence[str], n: int) -> list[int]:
-    """The places of `n` of the texts (or of all, if they are fewer) that stand for the short, the middling and the long ones."""
-    by_length = sorted(range(len(texts)), key=lambda i: len(texts[i]))
-    n = min(n, len(texts))
-    return [by_length[(2 * k + 1) * len(texts) // (2 * n)] for k in range(n)]
 
 
 def _draw_attention(translation: Translation) -> bytes | None:

@@ -11,11 +11,9 @@ import numpy as np
 import pytest
 
 import nmt as package
-from nmt.commands import evaluate
 from nmt.data.corpus import read_lines
-from nmt.data.evaluation_set import read_split
+from nmt.decoding.translation import Translation
 from nmt.evaluation import system
-from nmt.evaluation.results import Evaluation
 from nmt.metrics.scores import METRICS
 from tests import toy
 from tests.conftest import Result, Run
@@ -59,7 +57,7 @@ def test_all_metrics_by_default_each_with_signature_and_interval(nmt: Run, run: 
     assert (value["lowercase_scores"], value["tokenized_scores"]) == ([], [])
     assert value["perplexity"] == pytest.approx(exp(value["loss"]))
     table = nmt("evaluate", run).out
-    assert f"{100 * value['exact_match']:.1f} % exactly as a reference; of the references, a perplexity of" in table
+    assert f"{100 * value['exact_match']:.1f} % of the outputs equal a reference; perplexity of the references " in table
     assert len(table.splitlines()) <= 10
 
 
@@ -98,10 +96,10 @@ def test_no_score_is_lost_to_a_later_one(nmt: Run, run: Path) -> None:
 
 
 def test_seeds_are_of_the_same_sentences_and_each_once(nmt: Run, run: Path, folder: Path) -> None:
-    assert "one of the runs is named twice" in nmt("evaluate", "--runs", run, run).err
+    assert "a run is named twice" in nmt("evaluate", "--runs", run, run).err
     result = nmt("evaluate", "--runs", run, folder / "other", "--details")
     assert result.status == 2
-    assert "mean and deviation of the scores alone" in result.err
+    assert "--runs prints only the mean and standard deviation" in result.err
 
 
 def test_a_comparison_of_two_seeds(nmt: Run, run: Path, folder: Path) -> None:
@@ -257,10 +255,10 @@ def test_what_the_other_was_trained_on_is_told(nmt: Run, run: Path, elsewhere: P
     assert found["exact"] == sum(source not in held for source in sources) > 0
     assert found["clean"] <= len(sources) - found["exact"]
     table = nmt(*words).out
-    assert f"in the training data of the other: {found['exact']} sentences, and {found['near']} nearly so" in table
+    assert f"in the training data of the other system: {found['exact']} sentences exactly, {found['near']} nearly" in table
     if found["clean"]:
         assert [one["metric"] for one in found["differences_without"]] == ["BLEU"]
-        assert f"on the {found['clean']} sentences that neither was trained on" in table
+        assert f"on the {found['clean']} sentences that are in neither system's training data" in table
     same = read(nmt("evaluate", run, "--compare", folder / "other", "--metric", "BLEU", "--json"))["comparison"]
     assert "leaks_of_other" not in same
 
@@ -273,7 +271,7 @@ def test_training_data_of_the_other_that_is_gone(nmt: Run, run: Path, elsewhere:
     result = nmt("evaluate", run, "--compare", moved, "--metric", "BLEU")
     assert result.status == 0
     missing = f"{nowhere}: no prepared data here; run `nmt prepare -c ...` first"
-    assert result.err == f"nmt: not looked for in the training data of {moved} ({missing})\n"
+    assert result.err == f"nmt: cannot look for the test sentences in the training data of {moved} ({missing})\n"
 
 
 def test_other_directions_and_other_sentences_are_not_compared(nmt: Run, run: Path, tmp_path: Path) -> None:
@@ -282,14 +280,14 @@ def test_other_directions_and_other_sentences_are_not_compared(nmt: Run, run: Pa
     (other / "config.yaml").write_text(config.replace("direction: en-de", "direction: de-en"), encoding="utf-8")
     failed = nmt("evaluate", run, "--compare", other)
     assert (failed.status, failed.out) == (1, "")
-    assert failed.err == f"nmt: {other}: translates de-en, and {run} en-de; only systems of one direction are compared\n"
+    assert failed.err == f"nmt: {other} translates de-en, but {run} en-de; compare systems of one direction\n"
     assert nmt("evaluate", run, "--metric", "BLEU").status == 0
     (kept,) = (run / "evaluation").glob("test-*.txt")
     beside = kept.with_suffix(".json")
     beside.write_text(json.dumps({**json.loads(beside.read_bytes()), "text_sha256": "0" * 64}), encoding="utf-8")
     failed = nmt("evaluate", run, "--compare", kept)
     assert (failed.status, failed.out) == (1, "")
-    assert failed.err == f"nmt: {kept}: are translations of other sentences than test split, as {beside} says\n"
+    assert failed.err == f"nmt: {kept}: translations of other sentences than the test split, according to {beside}\n"
 
 
 def test_a_run_on_other_text_with_several_references(nmt: Run, run: Path, tmp_path: Path) -> None:
@@ -315,7 +313,7 @@ def test_tokenised_scores_are_apart_and_say_so(nmt: Run, run: Path, tmp_path: Pa
     assert "words:words,spacy:" in tokenised["signature"]
     assert "lang:de" in tokenised["signature"]
     assert "tokenised BLEU" not in [score["metric"] for score in value["scores"]]
-    assert "not to be compared with the scores above" in nmt("evaluate", run, "--tokenized").out
+    assert "do not compare with the scores above" in nmt("evaluate", run, "--tokenized").out
     hypotheses = write(tmp_path / "h", "der Hund sieht , was er will .")
     references = write(tmp_path / "r", "Der Hund sieht , was er mag .")
     words = ["--hypotheses", hypotheses, "--references", references, "--tokenized", "--lowercase", "--json"]
@@ -325,22 +323,20 @@ def test_tokenised_scores_are_apart_and_say_so(nmt: Run, run: Path, tmp_path: Pa
     assert cased["score"] < uncased["score"]
 
 
-def test_tokenised_text_has_its_punctuation_apart(run: Path, folder: Path) -> None:
+def test_tokenised_text_has_its_punctuation_apart(nmt: Run, run: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Of outputs that lack only the full stop, all words are right: untokenised, the last word of each would be wrong."""
     references = [line.removesuffix(".") for line in read_lines(folder / "prepared", "test", "tgt")]
-    one = system.load([run])
-    text = read_split(folder / "prepared", "test")
-    found = Evaluation("", text, references, {}, [], [])
+    monkeypatch.setattr(system.System, "translate", lambda self, text: [*map(Translation, text.sources, references)])
     brevity = exp(1 - 1 / np.mean([len(line.split()) / (len(line.split()) + 1) for line in references]))
-    (tokenised,) = evaluate._score_words(one, found)
-    assert tokenised.value == pytest.approx(100 * brevity, rel=0.05)
+    (tokenised,) = read(nmt("evaluate", run, "--tokenized", "--metric", "BLEU", "--json"))["tokenized_scores"]
+    assert tokenised["score"] == pytest.approx(100 * brevity, rel=0.05)
 
 
 def test_text_that_looks_tokenised_is_told_once(nmt: Run, tmp_path: Path) -> None:
     hypotheses, references = (write(tmp_path / name, *["Der Hund sieht ihn ."] * 120, "Ja.") for name in "hr")
     words = ["evaluate", "--hypotheses", hypotheses, "--references", references, "--metric", "BLEU"]
-    said = "nmt: 120 outputs end in ' .', as tokenised text does; the scores are meant for text as it is written\n"
-    assert nmt(*words, "--compare", references).err == said
+    warning = "nmt: 120 outputs end in ' .' and look tokenised; the metrics need detokenised text\n"
+    assert nmt(*words, "--compare", references).err == warning
     assert nmt(*words, "--tokenized").err == ""
 
 
@@ -356,6 +352,21 @@ def test_references_in_several_files_one_after_the_other(nmt: Run, tmp_path: Pat
         value = read(nmt("evaluate", "--hypotheses", hypotheses, *words, "--json"))
         assert "nrefs:2" in value["scores"][0]["signature"]
         assert value["exact_match"] == 1
+
+
+def test_files_after_the_first_reference_are_references_and_folders_are_runs(nmt: Run, run: Path, tmp_path: Path) -> None:
+    sources, one, two = (
+        write(tmp_path / name, text) for name, text in (("s", "The dog sees."), ("a", "Der Hund sieht."), ("b", "Der Hund."))
+    )
+    for words in ([run, "--references", one, two], ["--references", one, two, run]):
+        value = read(nmt("evaluate", "--sources", sources, *words, "--metric", "BLEU", "--json"))
+        assert "nrefs:2" in value["scores"][0]["signature"]
+        assert value["run"] == str(run)
+    mixed = nmt("evaluate", run, "--hypotheses", one, "--references", two)
+    assert (mixed.status, mixed.out) == (2, "")
+    assert "give a run, or --hypotheses and --references" in mixed.err
+    missing = nmt("evaluate", "--hypotheses", one, "--references", two, tmp_path / "c")
+    assert missing.err == f"nmt: {tmp_path / 'c'}: cannot be read (No such file or directory)\n"
 
 
 @pytest.mark.parametrize(
@@ -430,8 +441,8 @@ def test_an_average_is_scored_like_any_other_checkpoint(nmt: Run, tmp_path: Path
 
 def test_details(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> None:
     sources, references = (read_lines(folder / "prepared", "test", side) for side in ("src", "tgt"))
-    gold = write(tmp_path / "gold", *("0-0 1-1" for _ in sources))
-    value = read(nmt("evaluate", run, "--details", "--alignments", gold, "--json"))
+    alignments = write(tmp_path / "alignments", *("0-0 1-1" for _ in sources))
+    value = read(nmt("evaluate", run, "--details", "--alignments", alignments, "--json"))
     breakdown = value["breakdown"]
     for name in ("by_source_length", "by_rarest_source_word", "by_seen_in_training"):
         assert sum(row["sentences"] for row in breakdown[name]) == 40
@@ -447,9 +458,9 @@ def test_details(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> None:
     assert len(value["best"]) == len(value["worst"]) == 10
     assert all(row["source"] == sources[row["sentence"] - 1] for row in [*value["best"], *value["worst"]])
     assert value["outputs"].keys() == {"empty", "cut", "repeating", "copied"}
-    assert "alignment error rate " in nmt("evaluate", run, "--alignments", gold).out
+    assert "alignment error rate " in nmt("evaluate", run, "--alignments", alignments).out
     text = nmt("evaluate", run, "--details").out
-    for part in ("By source length", "Loss by position", "the 10 worst sentences, by chrF", "repeating outputs"):
+    for part in ("By source length", "Exposure bias: loss by position", "the 10 worst sentences, by chrF", "repeating outputs"):
         assert part in text
     assert "By source length" not in nmt("evaluate", run).out
 
@@ -467,7 +478,7 @@ def test_what_was_in_the_training_data_is_told(nmt: Run, run: Path, folder: Path
     assert value["leaks"]["exact"] == 1
     assert [score["metric"] for score in value["leaks"]["scores_without"]] == list(METRICS)
     table = nmt("evaluate", run, "--sources", sources, "--references", references).out
-    assert "in the training data: 1 sentences, and 0 nearly so; without these BLEU " in table
+    assert "in the training data: 1 sentences exactly, 0 nearly; scores without them: BLEU " in table
 
 
 def test_training_data_that_is_gone_is_not_looked_at(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> None:
@@ -476,12 +487,15 @@ def test_training_data_that_is_gone_is_not_looked_at(nmt: Run, run: Path, folder
     result = nmt(*words)
     assert result.status == 0
     missing = f"{tmp_path / 'nowhere'}: no prepared data here; run `nmt prepare -c ...` first"
-    assert result.err == f"nmt: not looked for in the training data ({missing}); --data names it\n"
+    assert (
+        result.err
+        == f"nmt: cannot look for the test sentences in the training data ({missing}); name the prepared folder with --data\n"
+    )
     assert "in the training data" not in result.out
 
 
 def test_alignments_that_do_not_fit(nmt: Run, run: Path, tmp_path: Path) -> None:
-    gold = write(tmp_path / "gold", "0-0")
-    result = nmt("evaluate", run, "--details", "--alignments", gold)
+    alignments = write(tmp_path / "alignments", "0-0")
+    result = nmt("evaluate", run, "--details", "--alignments", alignments)
     assert (result.status, result.out) == (1, "")
-    assert result.err == f"nmt: {gold} has 1 lines, but there are 40 sentences to align\n"
+    assert result.err == f"nmt: {alignments} has 1 lines, but there are 40 sentences to align\n"

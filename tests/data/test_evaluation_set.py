@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.data.evaluation_set import EvaluationSet, read_files, read_text
+from nmt.data.evaluation_set import EvaluationSet, pick_across_lengths, read_files, read_text
 from nmt.errors import DataError
 
 
@@ -63,3 +63,10 @@ def test_the_digest_knows_every_text_and_its_place() -> None:
     }
     assert len(digests) == 5
     assert EvaluationSet("one", ["a"], [["b"]]).digest == EvaluationSet("other", ["a"], [["b"]]).digest
+
+
+def test_picks_across_lengths() -> None:
+    texts = ["x" * length for length in (9, 1, 5, 3, 7, 2)]
+    assert [len(texts[i]) for i in pick_across_lengths(texts, 3)] == [2, 5, 9]
+    assert sorted(pick_across_lengths(texts, 10)) == [*range(6)]
+    assert pick_across_lengths([], 3) == []

@@ -1,12 +1,12 @@
-"""nmt.evaluation.breakdown: scores by group, and outputs that are wrong at a glance."""
+"""nmt.evaluation.breakdown: scores by group, and outputs that look wrong."""
 
 from collections import Counter
 from collections.abc import Sequence
 
 import pytest
 
-from nmt.evaluation.breakdown import Scored, by_frequency, by_length, by_rarest_word, by_seen, extremes, faults
-from nmt.evaluation.leaks import Seen
+from nmt.evaluation.breakdown import TranslatedText, by_frequency, by_length, by_overlap, by_rarest_word, extremes, output_warnings
+from nmt.evaluation.leaks import TrainingOverlap
 from nmt.metrics.scores import score
 
 SOURCES = ["One two three.", "Four words are here.", "This has six words in all.", "This one has as many as seven."]
@@ -14,8 +14,8 @@ REFERENCES = ["Eins zwei drei vier.", "Hier sind vier Wörter.", "Dies hat sechs
 OUTPUTS = ["Eins zwei drei vier.", "Hier sind fünf Wörter.", "Dies hat sechs Worte.", "Dieses hat derer ganze sieben."]
 
 
-def make(outputs: Sequence[str] = OUTPUTS) -> Scored:
-    return Scored(SOURCES, outputs, [REFERENCES], [True] * len(SOURCES))
+def make(outputs: Sequence[str] = OUTPUTS) -> TranslatedText:
+    return TranslatedText(SOURCES, outputs, [REFERENCES], [True] * len(SOURCES))
 
 
 def test_by_length_each_group_is_scored_alone() -> None:
@@ -34,26 +34,26 @@ def test_by_the_rarest_word_of_the_source() -> None:
 
 
 def test_by_frequency_counts_a_word_as_often_as_it_is_right() -> None:
-    scored = Scored(["x"], ["der der Hund"], [["der Hund bellt der der"]], [True])
-    table = by_frequency(scored, {"der": 100, "hund": 3})
+    text = TranslatedText(["x"], ["der der Hund"], [["der Hund bellt der der"]], [True])
+    table = by_frequency(text, {"der": 100, "hund": 3})
     assert table.rows == [("0", 1, 0.0, 0.0), ("1-5", 1, 100.0, 100.0), ("51-500", 3, pytest.approx(200 / 3), 100.0)]
 
 
-def test_by_seen() -> None:
-    seen = Seen([True, False, False, False], [False, True, False, False], Counter(), Counter())
-    assert [row[:2] for row in by_seen(make(), seen).rows] == [("source or target seen", 1), ("nearly so", 1), ("neither", 2)]
+def test_by_overlap() -> None:
+    overlap = TrainingOverlap([True, False, False, False], [False, True, False, False], Counter(), Counter())
+    assert [row[:2] for row in by_overlap(make(), overlap).rows] == [("exactly", 1), ("nearly", 1), ("no", 2)]
 
 
-def test_extremes_are_told_apart_even_where_there_are_few() -> None:
+def test_a_sentence_is_never_both_best_and_worst() -> None:
     best, worst = extremes(make(), 10)
     assert best == [3, 0]  # both are right: the longer one first
     assert set(worst) == {1, 2}
     assert extremes(make(), 1) == ([3], [worst[0]])
 
 
-def test_faults() -> None:
+def test_output_warnings() -> None:
     sources = ["Berlin.", "One two.", "Three.", "Paris!", "Four."]
     references = ["Berlin.", "Eins zwei.", "Drei.", "In Paris.", "nein nein nein"]
     outputs = ["berlin", " ", "Ja, ja ja.", "Paris", "nein nein nein"]
-    found = faults(Scored(sources, outputs, [references], [True, True, False, True, True]))
-    assert found == {"empty": [1], "cut": [2], "repeating": [2], "copied": [3]}
+    warnings = output_warnings(TranslatedText(sources, outputs, [references], [True, True, False, True, True]))
+    assert warnings == {"empty": [1], "cut": [2], "repeating": [2], "copied": [3]}

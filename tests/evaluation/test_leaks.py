@@ -1,11 +1,22 @@
-"""nmt.evaluation.leaks: what the training data has of a test set."""
+"""nmt.evaluation.leaks: which test sentences are in the training data."""
 
 from collections import Counter
+from pathlib import Path
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.evaluation.leaks import OVERLAP, N, scan, words
+from nmt.commands import prepare
+from nmt.config.schema import TokenizerConfig
+from nmt.data.corpus import Sequences, read_lines
+from nmt.data.evaluation_set import EvaluationSet
+from nmt.evaluation.leaks import MIN_SHARED_NGRAMS, NGRAM_SIZE, find_overlap, restore_texts, scan, text_variants, words
+from nmt.evaluation.system import load_system
+from nmt.text.tokenizers import load_tokenizer
+from nmt.text.vocabulary import Vocabulary
+from tests import toy
+from tests.commands.test_ensembles import SIZES, make_run
 
 TRAINING = [
     ("The old dog sleeps under the big table today.", "Der alte Hund schläft heute unter dem großen Tisch."),
@@ -31,19 +42,19 @@ def test_nearly_the_same_on_either_side() -> None:
     assert find("The old cat sleeps under the small table today.", "Etwas anderes.") == (False, False)
 
 
-def test_what_is_contained_in_a_training_sentence_is_nearly_there() -> None:
+def test_a_part_of_a_training_sentence_is_near() -> None:
     assert find("The old dog sleeps under the big table", "x") == (False, True)
-    assert find("are going home", "x") == (False, False)  # a phrase, anybody's
+    assert find("are going home", "x") == (False, False)  # a common phrase
 
 
-def test_in_another_form_alone_it_is_nearly_there() -> None:
-    """Two sentences that have become the same by their unknown words are two."""
+def test_a_match_with_another_variant_is_near() -> None:
+    """Two sentences that only look the same because of <unk> are two."""
     training = [*TRAINING, ("Good <unk>!", "Gute <unk>!")]
     seen = scan(training, [["Good evening!", "Good <unk>!"], ["GOOD MORNING", "x"], ["x", "y"]], [["1"], ["2"], ["3"]])
     assert (seen.exact, seen.near) == ([False, True, False], [True, False, False])
 
 
-def test_sentences_that_share_their_ngrams_with_several_but_with_none_enough() -> None:
+def test_ngrams_shared_with_different_training_sentences_do_not_add_up() -> None:
     training = [("a b c d x y", "1"), ("x d e f g h", "2")]
     assert scan(training, [["a b c d e f g h"]], [["3"]]).near == [False]
 
@@ -63,10 +74,50 @@ sentence = st.lists(st.sampled_from("abcd"), min_size=1, max_size=9).map(" ".joi
 def test_as_when_every_pair_of_sentences_is_compared(training: list[str], texts: list[str]) -> None:
     def grams(text: str) -> set[tuple[str, ...]]:
         parts = text.split()
-        return {tuple(parts[i : i + N]) for i in range(len(parts) - N + 1)}
+        return {tuple(parts[i : i + NGRAM_SIZE]) for i in range(len(parts) - NGRAM_SIZE + 1)}
 
     seen = scan([(text, "") for text in training], [[text] for text in texts], [["1"]] * len(texts))
     exact = [text in training for text in texts]
     assert seen.exact == exact
-    near = [len(grams(t)) > 1 and any(len(grams(t) & grams(o)) >= OVERLAP * len(grams(t)) - 1e-9 for o in training) for t in texts]
+    near = [
+        len(grams(t)) > 1 and any(len(grams(t) & grams(o)) >= MIN_SHARED_NGRAMS * len(grams(t)) - 1e-9 for o in training)
+        for t in texts
+    ]
     assert seen.near == [found and not same for found, same in zip(near, exact, strict=True)]
+
+
+TOKENIZER = load_tokenizer(TokenizerConfig(kind="words"), "en", "src", Path())
+VOCABULARY = Vocabulary.build({"The": 2, "dog": 2, "sleeps": 2, "today": 1, "\uffed.": 2, "barks": 1})
+
+
+def test_ids_become_text_again_except_unknown_words() -> None:
+    sentences = [VOCABULARY.ids(TOKENIZER.split(text)) for text in ("The dog barks.", "", "The cat sleeps.")]
+    offsets = np.cumsum([0, *map(len, sentences)])
+    encoded = Sequences(np.array([i for ids in sentences for i in ids], np.int32), offsets)
+    assert list(restore_texts(encoded, TOKENIZER, VOCABULARY)) == ["The dog barks.", "", "The <unk> sleeps."]
+
+
+def test_text_variants() -> None:
+    texts = ["The dog sleeps.", "The cat sleeps today.", "Cats purr.", ""]
+    assert text_variants(texts, TOKENIZER, VOCABULARY) == [
+        ("The dog sleeps.",),
+        ("The cat sleeps today.", "The <unk> sleeps today."),
+        ("Cats purr.",),
+        ("",),
+    ]
+
+
+def test_unknown_words_are_not_counted_and_prove_no_leak(tmp_path: Path) -> None:
+    """With a small vocabulary, test sentences and training sentences look the same."""
+    pairs = toy.sentence_pairs()[:200]
+    sections = {"model": SIZES, "tokenizer": {"kind": "words"}, "vocabulary": {"max_size": 16}}
+    config = toy.configure(toy.write_table(tmp_path / "pairs.tsv", pairs), **sections)
+    prepared = tmp_path / "prepared"
+    prepare.run(config, prepared, progress=False)
+    system = load_system([make_run(tmp_path / "run", prepared, config, 1)])
+    sources, references = (read_lines(prepared, "test", side) for side in ("src", "tgt"))
+    overlap = find_overlap(EvaluationSet("test split", sources, [references]), system.translator, [prepared])
+    assert any(overlap.near)
+    assert not any(overlap.exact)
+    assert "the" in overlap.src_counts
+    assert "unk" not in {*overlap.src_counts, *overlap.tgt_counts}

@@ -1,11 +1,11 @@
 """`nmt evaluate --report`: one page, whole in itself, that works in a browser."""
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
-from nmt.evaluation import page
 from tests import toy
 from tests.conftest import Run
 from tests.report.test_html import Reading, in_browser, needs_chromium
@@ -38,7 +38,7 @@ def test_it_has_everything_and_needs_nothing(text: str) -> None:
         "Training",
         "By source length",
         "Attention",
-        "Where this comes from",
+        "Origin of these results",
     ):
         assert heading in headings
     assert len(headings) == len(set(headings))
@@ -46,15 +46,13 @@ def test_it_has_everything_and_needs_nothing(text: str) -> None:
     assert "provenance.model.sha256" in text
 
 
-def test_each_member_of_an_ensemble_has_its_lines() -> None:
-    facts = {"members": [{"run": "runs/a", "model": {"sha256": "1f"}}, {"run": "runs/b", "model": {"sha256": "2e"}}], "beam": 5}
-    assert list(page._flat({"provenance": facts, "split": None})) == [
-        ("provenance.members.1.run", "runs/a"),
-        ("provenance.members.1.model.sha256", "1f"),
-        ("provenance.members.2.run", "runs/b"),
-        ("provenance.members.2.model.sha256", "2e"),
-        ("provenance.beam", "5"),
-    ]
+def test_each_member_of_an_ensemble_has_its_rows(nmt: Run, run: Path, tmp_path: Path) -> None:
+    words = ["evaluate", "--ensemble", run, run, "--metric", "BLEU", "--json", "--report", tmp_path]
+    members = json.loads(nmt(*words).out)["provenance"]["members"]
+    rows = re.findall("<tr><td>(.*?)<td>(.*)", (tmp_path / "index.html").read_text(encoding="utf-8"))
+    for number, member in enumerate(members, 1):
+        assert (f"provenance.members.{number}.run", str(run)) in rows
+        assert (f"provenance.members.{number}.model.sha256", member["model"]["sha256"]) in rows
 
 
 def test_a_file_of_translations_has_a_page_too(nmt: Run, tmp_path: Path) -> None:
@@ -73,7 +71,7 @@ def test_a_page_that_cannot_be_written_is_told_and_the_old_one_stays(nmt: Run, t
     words = ["evaluate", "--hypotheses", tmp_path / "h", "--references", tmp_path / "r", "--report", tmp_path / "h"]
     result = nmt(*words)
     assert result.status == 1
-    assert result.err == f"nmt: {tmp_path / 'h' / 'index.html'}: the page cannot be written (File exists)\n"
+    assert result.err == f"nmt: {tmp_path / 'h' / 'index.html'}: cannot write the page (File exists)\n"
     assert (tmp_path / "h").read_text(encoding="utf-8") == "Ja.\n"
 
 
@@ -87,11 +85,11 @@ def test_in_a_browser(text: str, tmp_path: Path, size: str) -> None:
     const tables = [...document.querySelectorAll("section > div > table")];
     const sides = (row) => [...row.cells].map((cell) => getComputedStyle(cell).textAlign).join();
     const aligned = (table) => sides(table.rows[0]) === sides(table.rows[1]);
-    return [figure.querySelector(".looked").textContent, picture.complete && picture.naturalWidth > 0,
+    return [figure.querySelector(".status").textContent, picture.complete && picture.naturalWidth > 0,
             document.documentElement.scrollWidth <= document.documentElement.clientWidth,
             tables.filter((table) => !aligned(table)).map((table) => table.textContent)];"""
-    looked, drawn, fits, crooked = in_browser(tmp_path, text, script, f"--window-size={size}")
-    assert " looked at " in looked
+    status, drawn, fits, crooked = in_browser(tmp_path, text, script, f"--window-size={size}")
+    assert " attends to " in status
     assert drawn
     assert fits
     assert crooked == []

@@ -83,13 +83,13 @@ def in_browser(folder: Path, text: str, script: str, *flags: str) -> Any:
 FIGURE = attention_figure(["The", "<script>", "<eos>"], ["Der", "Hund"], WEIGHTS)
 READ = """const words = [...document.querySelectorAll("button")];
 const state = () => [words.map((word) => word.className + ":" + (word.dataset.percent ?? "")),
-                     document.querySelector(".looked").textContent];
+                     document.querySelector(".status").textContent];
 const press = (key) => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true}));
 """
 
 
 @needs_chromium
-def test_a_word_shows_where_it_looked(tmp_path: Path) -> None:
+def test_a_word_shows_its_attention(tmp_path: Path) -> None:
     script = """const states = [state()];
     words[3].focus(); states.push(state());
     press("ArrowRight"); states.push(state());
@@ -100,11 +100,11 @@ def test_a_word_shows_where_it_looked(tmp_path: Path) -> None:
     states.push(words.map((word) => word.tabIndex));
     return states;"""
     first, output, right, up, over, left, tapped, stops = in_browser(tmp_path, page("T", [("", FIGURE)]), READ + script)
-    assert first == [[":"] * 5, "Point at a word, tap it, or go there with Tab and the arrow keys."]
-    assert output == [["w9:90", "w1:8", ":2", "chosen:", ":"], "“Der” looked at “The” 90 %, “<script>” 8 %, “<eos>” 2 %"]
-    assert right == [[":", "w6:62", "w4:38", ":", "chosen:"], "“Hund” looked at “<script>” 62 %, “<eos>” 38 %"]
-    assert up == [[":", "chosen:", ":", "w1:8", "w6:62"], "“<script>” was looked at by “Hund” 62 %, “Der” 8 %"]
-    assert over[1] == "“The” was looked at by “Der” 90 %"
+    assert first == [[":"] * 5, "Point at a word, tap it, or use Tab and the arrow keys."]
+    assert output == [["w9:90", "w1:8", ":2", "chosen:", ":"], "“Der” attends to “The” 90 %, “<script>” 8 %, “<eos>” 2 %"]
+    assert right == [[":", "w6:62", "w4:38", ":", "chosen:"], "“Hund” attends to “<script>” 62 %, “<eos>” 38 %"]
+    assert up == [[":", "chosen:", ":", "w1:8", "w6:62"], "“<script>” is attended to by “Hund” 62 %, “Der” 8 %"]
+    assert over[1] == "“The” is attended to by “Der” 90 %"
     assert left == up
     assert tapped == right
     assert stops == [-1, 0, -1, -1, 0]

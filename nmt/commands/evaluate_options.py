@@ -1,0 +1,148 @@
+"""The options of `nmt evaluate`, and which of them go together. Without torch, so that `nmt --help` answers at once."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from nmt.commands.options import BeamOption, DataOption, DecodingOption, Device, DeviceOption, JsonOption, Split, decoding_overrides
+
+if TYPE_CHECKING:
+    from nmt.evaluation.gate import Gate
+
+INPUTS = "give a run, or --hypotheses and --references, or a run with --sources and --references"
+
+
+@dataclass(frozen=True)
+class EvaluateOptions:
+    """What to score, on which sentences, and what to report: a field for each option of the command line."""
+
+    folders: Annotated[
+        list[Path] | None, typer.Argument(help="The run folder. Default: the run trained last.", metavar="[RUN]")
+    ] = None
+    split: Annotated[Split, typer.Option("--split", help="Which split of the prepared data to score.")] = Split.test
+    sources: Annotated[
+        Path | None,
+        typer.Option("--sources", help="Score the run on this file and --references instead of a split.", metavar="FILE"),
+    ] = None
+    hypotheses: Annotated[
+        Path | None, typer.Option("--hypotheses", help="Score this file of translations instead of a run.", metavar="FILE")
+    ] = None
+    references: Annotated[
+        list[Path] | None,
+        typer.Option("--references", help="The reference translations; several files are allowed.", metavar="FILE"),
+    ] = None
+    columns: Annotated[
+        int, typer.Option("--columns", min=1, help="References per line of a file of references, separated by tabs.")
+    ] = 1
+    metric: Annotated[
+        list[str] | None, typer.Option("--metric", help="BLEU, chrF, chrF++ or TER; may be repeated. Default: all.")
+    ] = None
+    lowercase: Annotated[bool, typer.Option("--lowercase", help="Add scores that ignore case.")] = False
+    tokenized: Annotated[
+        bool,
+        typer.Option(
+            "--tokenized", help="Add tokenised BLEU, to compare with old papers; a file of translations must be tokenised already."
+        ),
+    ] = False
+    compare: Annotated[
+        Path | None,
+        typer.Option("--compare", help="Compare with this run or file of translations: differences, p-values.", metavar="OTHER"),
+    ] = None
+    details: Annotated[
+        bool, typer.Option("--details", help="Scores by group, the best and worst sentences, attention, exposure bias.")
+    ] = False
+    report: Annotated[
+        Path | None, typer.Option("--report", help="Write everything, with pictures, to DIR/index.html.", metavar="DIR")
+    ] = None
+    alignments: Annotated[
+        Path | None,
+        typer.Option("--alignments", help="Reference alignments in Pharaoh format, for the alignment error rate.", metavar="FILE"),
+    ] = None
+    runs: Annotated[
+        bool, typer.Option("--runs", help="Several RUNs that differ in the seed: mean and standard deviation of the scores.")
+    ] = False
+    ensemble: Annotated[bool, typer.Option("--ensemble", help="Several RUNs that translate together.")] = False
+    min_bleu: Annotated[float | None, typer.Option("--min-bleu", help="Exit with status 1 if BLEU is lower.")] = None
+    min_chrf: Annotated[float | None, typer.Option("--min-chrf", help="Exit with status 1 if chrF is lower.")] = None
+    max_ter: Annotated[float | None, typer.Option("--max-ter", help="Exit with status 1 if TER is higher.")] = None
+    not_worse_than: Annotated[
+        Path | None,
+        typer.Option(
+            "--not-worse-than", help="Exit with status 1 if the first metric is significantly worse than OTHER's.", metavar="OTHER"
+        ),
+    ] = None
+    alpha: Annotated[float, typer.Option("--alpha", min=0, max=1, help="Significance level of --not-worse-than.")] = 0.05
+    data: DataOption = None
+    beam: BeamOption = None
+    set_: DecodingOption = None
+    as_json: JsonOption = False
+    device: DeviceOption = Device.auto
+
+    @property
+    def run_folders(self) -> list[Path]:
+        """The RUNs; none stands for the run trained last."""
+        return [path for path in self.folders or [] if not self._is_reference(path)]
+
+    @property
+    def reference_files(self) -> list[Path]:
+        """The files of references; the command line takes the words after A in `--references A B C` for RUNs."""
+        return [*(self.references or []), *filter(self._is_reference, self.folders or [])]
+
+    @property
+    def other(self) -> Path | None:
+        """The run, or file of translations, to compare with."""
+        return self.compare or self.not_worse_than
+
+    @property
+    def overrides(self) -> list[str]:
+        """`decoding.key=value` each."""
+        return decoding_overrides(self.set_, self.beam)
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """The scores to reach (of TER: not to exceed), by metric."""
+        limits = {"BLEU": self.min_bleu, "chrF": self.min_chrf, "TER": self.max_ter}
+        return {metric: limit for metric, limit in limits.items() if limit is not None}
+
+    @property
+    def gate(self) -> "Gate":
+        """The conditions for exit status 0. Raises: ConfigError if the significance level is 0 or 1."""
+        from nmt.evaluation.gate import Gate
+
+        return Gate(self.limits, None if self.not_worse_than is None else self.alpha)
+
+    def check(self) -> None:
+        """Raises: typer.BadParameter if options do not go together, ConfigError for an impossible significance level."""
+        if self.hypotheses is not None:
+            self._check_file()
+        else:
+            self._check_runs()
+        if self.compare is not None and self.not_worse_than not in (None, self.compare):
+            raise typer.BadParameter("--compare and --not-worse-than name different systems")
+        _ = self.gate
+
+    def _is_reference(self, path: Path) -> bool:
+        return bool(self.references) and not path.is_dir() and (self.hypotheses is not None or path.exists())
+
+    def _check_file(self) -> None:
+        if not self.references or self.sources is not None or self.runs or self.ensemble or self.run_folders:
+            raise typer.BadParameter(INPUTS)
+        if self.details or self.alignments is not None:
+            raise typer.BadParameter("--details and --alignments need a run, not a file of translations")
+        if self.overrides:
+            raise typer.BadParameter("--set and --beam need a run, not a file of translations")
+
+    def _check_runs(self) -> None:
+        if (self.sources is None) != (not self.references):
+            raise typer.BadParameter(INPUTS)
+        if (len(self.run_folders) > 1) != (self.runs or self.ensemble) or (self.runs and self.ensemble):
+            raise typer.BadParameter(
+                "give one run, or several with --ensemble (they translate together) or with --runs (mean and standard deviation)"
+            )
+        if self.runs and (self.other or self.report or self.details or self.alignments or self.tokenized):
+            raise typer.BadParameter(
+                "--runs prints only the mean and standard deviation of the scores; "
+                "leave out --compare, --not-worse-than, --report, --details, --alignments and --tokenized"
+            )
