@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import Any
 
-    from nmt.config.schema import Config, DeviceName
+    from nmt.config.names import DeviceName
+    from nmt.config.schema import Config
     from nmt.decoding.translator import Translator
 
 __all__ = ["__version__", "load", "prepare", "train"]

@@ -1,4 +1,4 @@
-"""The command line: parse, call, print, exit status. Whatever is heavy is imported inside the commands."""
+"""The command line: parse, call, print, exit status. Heavy imports are inside the commands, so that `nmt --help` is fast."""
 
 import gc
 import io
@@ -15,29 +15,27 @@ import typer.core
 
 from nmt.commands.evaluate_options import EvaluateOptions
 from nmt.commands.options import (
-    BeamOption,
     ConfigOption,
     DataOption,
-    DecodingOption,
-    Device,
     DeviceOption,
     JsonOption,
-    Kept,
     QuietOption,
+    RunArgument,
     SetOption,
-    decoding_overrides,
-    taking,
+    options_from,
 )
+from nmt.commands.translate_options import TranslateOptions
+from nmt.config.names import KeptCheckpoints
 from nmt.errors import NmtError, lacks_memory
 
-READER_LEFT = 141  # the exit status of all that SIGPIPE ends
+BROKEN_PIPE_STATUS = 141  # 128 + SIGPIPE, as a shell reports it
 
 
 class Commands(typer.core.TyperGroup):
-    """The commands; a fault of the user's is one line on stderr and exit status 1, never a traceback."""
+    """The commands. An error that the user can fix is one line on stderr and exit status 1, without a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command that was typed."""
+        """Run the command."""
         try:
             return super().invoke(ctx)
         except NmtError as error:
@@ -47,25 +45,25 @@ class Commands(typer.core.TyperGroup):
         except (MemoryError, RuntimeError) as error:
             if not lacks_memory(error):
                 raise
-            fail("out of memory; lower the sizes of the model or of its batches, or take a larger machine")
+            fail("out of memory; use smaller batches or a smaller model, or a machine with more memory")
         except OSError as error:
-            refuse(error)
+            fail_on_system_error(error)
 
 
 def fail(text: str, status: int = 1) -> NoReturn:
-    """Say what is wrong, and leave."""
+    """Print an error and exit."""
     print(f"nmt: {text}", file=sys.stderr)
     sys.exit(status)
 
 
-def refuse(error: OSError) -> NoReturn:
-    """Say what the system would not do, such as to write to a full disk, and leave."""
+def fail_on_system_error(error: OSError) -> NoReturn:
+    """Print an error of the operating system, such as a full disk, and exit."""
     try:
         _flush_stdout()
-    except OSError:  # forget what waits in it, lest Python try at its exit, say so at length, and take a status of its own
+    except OSError:  # discard the waiting output: otherwise Python tries again at exit, prints a traceback and changes the status
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-    if isinstance(error, BrokenPipeError):  # the reader has had enough, as `| head` does
-        sys.exit(READER_LEFT)
+    if isinstance(error, BrokenPipeError):  # the reader closed the pipe, as `| head` does
+        sys.exit(BROKEN_PIPE_STATUS)
     fail(f"{error.filename or 'input or output'}: {error.strerror or error}")
 
 
@@ -81,15 +79,16 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="Neural machine translation with recurrent networks and attention.",
-    epilog='A first run: nmt prepare -c configs/sample.yaml, nmt train -c configs/sample.yaml, nmt evaluate, nmt translate "..."',
+    epilog="First steps: nmt prepare -c configs/sample.yaml; nmt train -c configs/sample.yaml; nmt evaluate; "
+    'nmt translate "The dog sleeps."',
 )
 
 
 @app.callback(invoke_without_command=True)
 def start(
-    version: Annotated[bool, typer.Option("--version", is_eager=True, help="Print the version.")] = False,
+    version: Annotated[bool, typer.Option("--version", is_eager=True, help="Print the version and exit.")] = False,
 ) -> None:
-    """Options that stand before a command."""
+    """Options before the command."""
     if version:
         from nmt import __version__
 
@@ -97,13 +96,15 @@ def start(
         raise typer.Exit
 
 
-@app.command(help="Read sentence pairs, clean, split, tokenise and encode them.")
+@app.command(help="Read sentence pairs; clean, split, tokenize and encode them.")
 def prepare(
     config: ConfigOption,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="The prepared folder.", metavar="DIR")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Folder to write. Default: data/prepared/NAME.", metavar="DIR")
+    ] = None,
     set_: SetOption = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace what the folder holds, once the new is complete.")
+        bool, typer.Option("--overwrite", help="Replace other data in the folder, once the new data is complete.")
     ] = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -121,92 +122,63 @@ def prepare(
 @app.command(help="Train a model on prepared data.")
 def train(
     config: ConfigOption,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="The run folder.", metavar="RUN")] = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Run folder to write. Default: runs/NAME.", metavar="RUN")
+    ] = None,
     set_: SetOption = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the last checkpoint, or start where there is none.")] = False,
-    device: DeviceOption = Device.auto,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue from the last checkpoint, or start if there is none.")] = False,
+    device: DeviceOption = "auto",
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the configuration, the sizes and what an epoch takes, and train nothing.")
+        bool, typer.Option("--dry-run", help="Print the configuration, the model's sizes, and the time and memory of an epoch.")
     ] = False,
     quiet: QuietOption = False,
 ) -> None:
-    from nmt.commands import train as command
     from nmt.config.load import load
-    from nmt.config.yaml_text import dump
 
     checked = load(config, set_ or ())
     if dry_run:
-        from nmt.commands import dry_run as forecast
+        from nmt.commands import dry_run as command_dry_run
+        from nmt.config.yaml_text import dump
 
-        print(f"{dump(checked)}\n{forecast.describe(checked, output, device.value)}")
+        print(f"{dump(checked)}\n{command_dry_run.describe(checked, output, device)}")
     else:
-        command.run(checked, output, resume=resume, device=device.value, quiet=quiet)
+        from nmt.commands import train as command
+
+        command.run(checked, output, resume=resume, device=device, quiet=quiet)
 
 
-@app.command(help="Translate sentences, a file, or stdin: one line for each line. Or score given translations.")
-def translate(
-    sentences: Annotated[list[str] | None, typer.Argument(help="Sentences; quote each.", metavar="[SENTENCE]...")] = None,
-    run: Annotated[
-        list[Path] | None,
-        typer.Option("--run", help="The run folder; the one trained last if not given. Several translate together.", metavar="RUN"),
-    ] = None,
-    file: Annotated[Path | None, typer.Option("--file", help="A file with a sentence a line; - is stdin.", metavar="FILE")] = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Write here rather than to stdout.", metavar="FILE")] = None,
-    beam: BeamOption = None,
-    set_: DecodingOption = None,
-    n_best: Annotated[
-        int, typer.Option("--n-best", min=1, max=10_000, help="So many translations of each: number ||| text ||| score.")
-    ] = 1,
-    prefix: Annotated[str | None, typer.Option("--prefix", help="What each translation begins with.", metavar="TEXT")] = None,
-    align: Annotated[
-        bool, typer.Option("--align", help="Print which word was made from which rather than the text: 0-0 1-2, source first.")
-    ] = False,
-    threshold: Annotated[
-        float | None,
-        typer.Option(
-            "--threshold", min=0, max=1, help="With --align or --json: all pairs with this attention, not each word's best alone."
-        ),
-    ] = None,
-    attention: Annotated[
-        Path | None,
-        typer.Option("--attention", help="Draw the attention: of one sentence (.png, .svg, .pdf) or all (.html).", metavar="FILE"),
-    ] = None,
-    score: Annotated[
-        bool,
-        typer.Option("--score", help="Lines are a source, a tab, its translation: print log-probability, tokens and perplexity."),
-    ] = False,
-    as_json: JsonOption = False,
-    device: DeviceOption = Device.auto,
-) -> None:
-    if score and (n_best > 1 or prefix is not None or align or threshold is not None or attention is not None):
-        raise typer.BadParameter("--score takes translations as they are given; leave out what is about making them")
-    if (threshold is not None and not (align or as_json)) or (align and (n_best > 1 or as_json)):
-        raise typer.BadParameter(
-            "--align prints one line of pairs; --threshold goes with it or --json, and --json has the pairs too"
-        )
-    if sys.stdout is None and output is None:
+@app.command(
+    help="Translate sentences, a file or stdin. Prints one line for each line of input. With --score, scores given translations."
+)
+@options_from(TranslateOptions)
+def translate(options: TranslateOptions) -> None:
+    options.check()
+    if sys.stdout is None and options.output is None:
         raise NmtError("stdout is closed; write into a file with -o")
-    with _loading():
+    with _without_garbage_collection():
         from nmt.commands import translate as command
         from nmt.run.load import load_translator
 
-        source = command.open_source(sentences or [], file)
-        command.check_targets(output, attention)
-        overrides = decoding_overrides(set_, beam)
-        translator = load_translator(run or None, device=device.value, overrides=overrides, n_best=n_best)
-    if score:
-        lines = command.score_lines(command.noting(command.run_score(translator, source), source), source, as_json=as_json)
+        source = command.open_source(options.sentences or [], options.file)
+        command.check_targets(options.output, options.attention)
+        translator = load_translator(options.run or None, device=options.device, overrides=options.overrides, n_best=options.n_best)
+    if options.score:
+        lines = command.score_lines(command.noting(command.run_score(translator, source), source), source, as_json=options.as_json)
     else:
-        form = command.in_json(translator, n_best, threshold) if as_json else command.in_text(n_best)
-        form = command.in_pharaoh(translator, threshold) if align else form
-        answers = command.noting(command.run(translator, source, n_best=n_best, prefix=prefix), source)
-        lines = map(form, answers if attention is None else command.draw_attention(answers, attention))
+        if options.align:
+            form = command.in_pharaoh(translator, options.threshold)
+        elif options.as_json:
+            form = command.in_json(translator, options.n_best, options.threshold)
+        else:
+            form = command.in_text(options.n_best)
+        answers = command.noting(command.run(translator, source, n_best=options.n_best, prefix=options.prefix), source)
+        lines = map(form, answers if options.attention is None else command.draw_attention(answers, options.attention))
     command.greet(source)
-    command.write(lines, output)
+    command.write(lines, options.output)
 
 
-@app.command(help="Score a run, or a file of translations. Exit status 1 if a score is not what was asked for.")
-@taking(EvaluateOptions)
+@app.command(help="Score a run or a file of translations. Exit status 1 if a required score is not reached.")
+@options_from(EvaluateOptions)
 def evaluate(options: EvaluateOptions) -> None:
     options.check()
     from nmt.commands import evaluate as command
@@ -220,59 +192,59 @@ def evaluate(options: EvaluateOptions) -> None:
         raise NmtError("; ".join(failures))
 
 
-@app.command(help="Average the weights of a run's kept checkpoints, for use if they do better on the dev set.")
+@app.command(help="Average the weights of kept checkpoints. The average is used if it is better on the dev set.")
 def average(
-    run: Annotated[Path | None, typer.Argument(help="The run folder; the one trained last if not given.", metavar="[RUN]")] = None,
-    kept: Annotated[Kept, typer.Option("--kept", help="Which of the kept checkpoints.")] = Kept.best,
-    device: DeviceOption = Device.auto,
+    run: RunArgument = None,
+    kept: Annotated[KeptCheckpoints, typer.Option("--kept", help="Average the best or the last kept checkpoints.")] = "best",
+    device: DeviceOption = "auto",
 ) -> None:
     from nmt.commands import average as command
     from nmt.model.device import pick_device
 
-    print(command.run(run, kept=kept.value, device=pick_device(device.value)))
+    print(command.run(run, kept=kept, device=pick_device(device)))
 
 
-@app.command(help="Learn a lexicon from a run's attention over its training data, for unknown words and decoding.shortlist.")
+@app.command(help="Learn a lexicon from a run's attention. It translates unknown words and makes decoding.shortlist possible.")
 def lexicon(
-    run: Annotated[Path | None, typer.Argument(help="The run folder; the one trained last if not given.", metavar="[RUN]")] = None,
+    run: RunArgument = None,
     pairs: Annotated[
-        int | None, typer.Option("--pairs", min=1, help="Read so many training pairs, drawn at random. Default: all.")
+        int | None, typer.Option("--pairs", min=1, help="Use this many random training pairs. Default: all.", metavar="N")
     ] = None,
     data: DataOption = None,
-    device: DeviceOption = Device.auto,
+    device: DeviceOption = "auto",
 ) -> None:
     from nmt.commands import lexicon as command
 
-    print(command.run(run, pairs=pairs, prepared=data, device=device.value))
+    print(command.run(run, pairs=pairs, data=data, device=device))
 
 
-@app.command(help="Check this installation: learn a small task with each attention. Exit status 1 if one fails to learn it.")
+@app.command(help="Test this installation. Trains a tiny model with each kind of attention. Exit status 1 if one does not learn.")
 def selftest(
-    device: DeviceOption = Device.auto,
+    device: DeviceOption = "auto",
     attentions: Annotated[
-        list[str] | None, typer.Option("--attention", help="Check this one alone; may be repeated.", metavar="NAME")
+        list[str] | None, typer.Option("--attention", help="Test only this one; may be repeated.", metavar="NAME")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
     from nmt.commands import selftest as command
 
-    outcomes, checked, failed = command.run(device.value, attentions or ()), [], []
+    outcomes = []
+    iterator = command.run(device, attentions or ())
     if not as_json:
-        print(command.header(device.value))
-    for outcome in outcomes:
-        checked.append(outcome.to_dict())
-        failed += [] if outcome.learned else [outcome.attention]
+        print(command.header(device))
+    for outcome in iterator:
+        outcomes.append(outcome)
         if not as_json:
             print(outcome.to_row(), flush=True)
     if as_json:
-        _print_json(checked)
-    if failed:
+        _print_json([outcome.to_dict() for outcome in outcomes])
+    if failed := [outcome.attention for outcome in outcomes if not outcome.learned]:
         raise NmtError(f"has not learned to copy and reverse: {', '.join(failed)}")
 
 
 @contextmanager
-def _loading() -> Iterator[None]:
-    """Import and load. None of it is garbage: to look through it again and again, and once more at the end, takes a second."""
+def _without_garbage_collection() -> Iterator[None]:
+    """Import and load without the garbage collector, and exempt all that is loaded from it: scanning it takes a second."""
     gc.disable()
     try:
         yield
@@ -283,10 +255,10 @@ def _loading() -> Iterator[None]:
 
 def main() -> None:
     """The entry point."""
-    # OpenMP threads that wait spin. For long, as they do by default, it makes training many times slower as soon as another program
-    # wants a core; this short, it costs nothing on a quiet machine. To be set before torch is imported.
+    # Idle OpenMP threads spin. With the default, long time, training is many times slower as soon as another program needs a core;
+    # this short time costs nothing on a quiet machine. It must be set before torch is imported.
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
-    if sys.stderr is None:  # closed; what is said to it must not go to stdout
+    if sys.stderr is None:  # it is closed: without this, messages for it would go to stdout
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
@@ -295,9 +267,9 @@ def main() -> None:
         try:
             app()
         finally:
-            _flush_stdout()  # here, where a fault can still be told
+            _flush_stdout()  # here, where an error can still be reported
     except OSError as error:
-        refuse(error)
+        fail_on_system_error(error)
 
 
 def _print_json(value: Any) -> None:

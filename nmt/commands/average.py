@@ -4,14 +4,15 @@ from pathlib import Path
 
 import torch
 
+from nmt.config.names import KeptCheckpoints
 from nmt.errors import CheckpointError
-from nmt.run.checkpoint import Pointer, mean_weights
+from nmt.run.checkpoint import mean_weights
 from nmt.run.folder import JOURNAL_FILE, build_model, check_same_data, find_run, load_run_config, open_checkpoints
 from nmt.run.journal import Journal
 from nmt.training.validation import METRICS, Validator
 
 
-def run(folder: Path | None = None, *, kept: Pointer = "best", device: torch.device) -> str:
+def run(folder: Path | None = None, *, kept: KeptCheckpoints = "best", device: torch.device) -> str:
     """Average the best or the last checkpoints of a run (default: that trained last); what came of it, in a line.
 
     Args:

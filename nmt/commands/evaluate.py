@@ -50,7 +50,7 @@ def run(options: EvaluateOptions) -> Evaluation | RunsSummary:
 def _evaluate_system(folders: Sequence[Path], options: EvaluateOptions) -> Evaluation:
     """A run, or an ensemble of several; an ensemble is scored on the data of the first run, and its results are kept there."""
     metrics = _metric_names(options)
-    system = load_system(folders, device=options.device.value, overrides=options.overrides)
+    system = load_system(folders, device=options.device, overrides=options.overrides)
     text = _read_text(system, options)
     other = None if options.other is None else _load_other(options.other, text, system, options)
     alignments = None if options.alignments is None else read_reference_alignments(options.alignments, len(text))
@@ -82,7 +82,7 @@ def _evaluate_system(folders: Sequence[Path], options: EvaluateOptions) -> Evalu
         subject=system.describe(text),
         text=text,
         outputs=outputs,
-        facts={**system.facts(), "split": options.split.value if options.sources is None else None, **_text_facts(text)},
+        facts={**system.facts(), "split": options.split if options.sources is None else None, **_text_facts(text)},
         scores=scores,
         lowercase=lowercase_scores,
         tokenized=tokenized_scores,
@@ -91,7 +91,7 @@ def _evaluate_system(folders: Sequence[Path], options: EvaluateOptions) -> Evalu
         leaks=None if overlap is None else score_leaks(overlap, text, outputs, metrics),
         details=details,
     )
-    source = options.split.value if options.sources is None else f"{options.sources.stem}-{text.digest[:8]}"
+    source = options.split if options.sources is None else f"{options.sources.stem}-{text.digest[:8]}"
     _keep(system.folders[0] / "evaluation" / f"{source}-{system.file_name}", evaluation)
     if options.report is not None:
         page.write(evaluation, options.report, system.folders, translations)
@@ -158,7 +158,7 @@ def _read_text(system: System, options: EvaluateOptions) -> EvaluationSet:
         return EvaluationSet(str(options.sources), sources, references)
     prepared = options.data or system.config.prepared_folder
     check_same_data(system.folders[0], prepared)
-    return read_split(prepared, options.split.value)
+    return read_split(prepared, options.split)
 
 
 def _find_overlap(text: EvaluationSet, system: System, prepared: Path | None, *, is_other: bool = False) -> TrainingOverlap | None:
@@ -215,7 +215,7 @@ def _load_other(path: Path, text: EvaluationSet, system: System, options: Evalua
     """Load the system to compare with before anything is translated, so that errors appear early."""
     if not path.is_dir():
         return _read_other(path, text)
-    other = load_system([path], device=options.device.value, overrides=options.overrides)
+    other = load_system([path], device=options.device, overrides=options.overrides)
     if other.direction != system.direction:
         raise DataError(
             f"{path} translates {other.direction}, but {system.folders[0]} {system.direction}; compare systems of one direction"

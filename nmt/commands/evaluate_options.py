@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from nmt.commands.options import BeamOption, DataOption, DecodingOption, Device, DeviceOption, JsonOption, Split, decoding_overrides
+from nmt.commands.options import BeamOption, DataOption, DecodingOption, DeviceOption, JsonOption, decoding_overrides
+from nmt.config.names import EvaluationSplit
 
 if TYPE_CHECKING:
     from nmt.evaluation.gate import Gate
@@ -18,10 +19,8 @@ INPUTS = "give a run, or --hypotheses and --references, or a run with --sources 
 class EvaluateOptions:
     """What to score, on which sentences, and what to report: a field for each option of the command line."""
 
-    folders: Annotated[
-        list[Path] | None, typer.Argument(help="The run folder. Default: the run trained last.", metavar="[RUN]")
-    ] = None
-    split: Annotated[Split, typer.Option("--split", help="Which split of the prepared data to score.")] = Split.test
+    folders: Annotated[list[Path] | None, typer.Argument(help="Run folder. Default: the run trained last.", metavar="RUN")] = None
+    split: Annotated[EvaluationSplit, typer.Option("--split", help="Which split of the prepared data to score.")] = "test"
     sources: Annotated[
         Path | None,
         typer.Option("--sources", help="Score the run on this file and --references instead of a split.", metavar="FILE"),
@@ -43,7 +42,7 @@ class EvaluateOptions:
     tokenized: Annotated[
         bool,
         typer.Option(
-            "--tokenized", help="Add tokenised BLEU, to compare with old papers; a file of translations must be tokenised already."
+            "--tokenized", help="Add tokenized BLEU, to compare with old papers; a file of translations must be tokenized already."
         ),
     ] = False
     compare: Annotated[
@@ -78,7 +77,7 @@ class EvaluateOptions:
     beam: BeamOption = None
     set_: DecodingOption = None
     as_json: JsonOption = False
-    device: DeviceOption = Device.auto
+    device: DeviceOption = "auto"
 
     @property
     def run_folders(self) -> list[Path]:

@@ -7,7 +7,8 @@ from pathlib import Path
 import numpy as np
 from tqdm import tqdm
 
-from nmt.config.schema import BatchConfig, DeviceName
+from nmt.config.names import DeviceName
+from nmt.config.schema import BatchConfig
 from nmt.data.batching import Batch, plan_batches, read_batches
 from nmt.data.corpus import Corpus
 from nmt.decoding.lexicon import build_lexicon, count_links
@@ -19,12 +20,12 @@ from nmt.run.folder import LEXICON_FILE, build_model, check_same_data, find_chec
 BATCH = BatchConfig(unit="tokens", size=4096)
 
 
-def run(folder: Path | None = None, *, pairs: int | None = None, prepared: Path | None = None, device: DeviceName = "auto") -> str:
+def run(folder: Path | None = None, *, pairs: int | None = None, data: Path | None = None, device: DeviceName = "auto") -> str:
     """Link the words of training pairs with a run (default: that trained last), and write its lexicon; what came of it, in a line.
 
     Args:
         pairs: how many are read, drawn at random; all if not given.
-        prepared: where the prepared data is now, if it was moved.
+        data: the prepared data folder, if it has moved since training.
 
     Raises:
         CheckpointError: there is no run, or it cannot be read.
@@ -35,7 +36,7 @@ def run(folder: Path | None = None, *, pairs: int | None = None, prepared: Path 
     config = load_run_config(folder)
     if config.model.attention.score == "none":
         raise ConfigError(f"{folder}: its model looks at nothing (model.attention.score: none); there is no lexicon to learn")
-    prepared = prepared or config.prepared_folder
+    prepared = data or config.prepared_folder
     check_same_data(folder, prepared)
     corpus, model = Corpus.load(prepared, "train"), build_model(folder, config)
     load_weights(find_checkpoint(folder), model)

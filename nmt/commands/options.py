@@ -1,7 +1,6 @@
-"""Options that several commands have."""
+"""Options that several commands share, and how a command takes its options as one dataclass."""
 
 from collections.abc import Callable, Sequence
-from enum import StrEnum
 from functools import wraps
 from inspect import signature
 from pathlib import Path
@@ -9,60 +8,52 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
+from nmt.config.names import DeviceName
 
-class Device(StrEnum):
-    auto = "auto"
-    cpu = "cpu"
-    cuda = "cuda"
-    mps = "mps"
-
-
-class Split(StrEnum):
-    dev = "dev"
-    test = "test"
-
-
-class Kept(StrEnum):
-    best = "best"
-    last = "last"
-
-
-ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The configuration, a YAML file.", metavar="FILE")]
+ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The configuration: a YAML file.", metavar="FILE")]
 SetOption = Annotated[
     list[str] | None,
-    typer.Option("--set", help="Change a key of the configuration, for example training.epochs=3.", metavar="KEY=VALUE"),
-]
-DeviceOption = Annotated[Device, typer.Option("--device", help="Where to compute.")]
-BeamOption = Annotated[
-    int | None, typer.Option("--beam", min=1, help="Hypotheses kept; 1 is greedy. Default: the run's configuration.")
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
-DataOption = Annotated[
-    Path | None, typer.Option("--data", help="The prepared folder, if it is not where it was in training.", metavar="DIR")
+    typer.Option(
+        "--set", help="Change a key of the configuration, for example training.epochs=3; may be repeated.", metavar="KEY=VALUE"
+    ),
 ]
 DecodingOption = Annotated[
     list[str] | None,
-    typer.Option("--set", help="Change a key of decoding, for example decoding.length_penalty=0.8.", metavar="KEY=VALUE"),
+    typer.Option(
+        "--set", help="Change a key of decoding, for example decoding.length_penalty=0.8; may be repeated.", metavar="KEY=VALUE"
+    ),
 ]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print nothing but results and errors.")]
+BeamOption = Annotated[int | None, typer.Option("--beam", min=1, help="Beam size; 1: greedy search. Default: decoding.beam.")]
+DeviceOption = Annotated[
+    DeviceName, typer.Option("--device", help="Where to compute; auto: the first available of cuda, mps and cpu.")
+]
+RunArgument = Annotated[Path | None, typer.Argument(help="Run folder. Default: the run trained last.", metavar="RUN")]
+DataOption = Annotated[
+    Path | None, typer.Option("--data", help="Prepared data folder, if it has moved since training.", metavar="DIR")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only results and errors.")]
 
-RequestT = TypeVar("RequestT")
+OptionsT = TypeVar("OptionsT")
 
 
 def decoding_overrides(set_: Sequence[str] | None, beam: int | None) -> list[str]:
-    """What --set and --beam say together."""
+    """The overrides `decoding.key=value` of --set and --beam together."""
     return [*(set_ or ()), *([] if beam is None else [f"decoding.beam={beam}"])]
 
 
-def taking(request: type[RequestT]) -> Callable[[Callable[[RequestT], None]], Callable[..., None]]:
-    """A command whose options are the fields of a dataclass: the command is called with an instance of it."""
+def options_from(dataclass: type[OptionsT]) -> Callable[[Callable[[OptionsT], None]], Callable[..., None]]:
+    """Decorate a command of many options: each field of `dataclass` is an option, and the command takes one instance.
 
-    def decorate(command: Callable[[RequestT], None]) -> Callable[..., None]:
+    Typer reads the options of a command from its signature, so the command gets the signature of the dataclass.
+    """
+
+    def decorate(command: Callable[[OptionsT], None]) -> Callable[..., None]:
         @wraps(command)
-        def called(**options: Any) -> None:
-            command(request(**options))
+        def wrapper(**values: Any) -> None:
+            command(dataclass(**values))
 
-        vars(called)["__signature__"] = signature(request)
-        return called
+        vars(wrapper)["__signature__"] = signature(dataclass)
+        return wrapper
 
     return decorate

@@ -9,7 +9,8 @@ import numpy as np
 import torch
 
 from nmt.config.load import config_from_dict
-from nmt.config.schema import Config, DecodingConfig, DeviceName
+from nmt.config.names import DeviceName
+from nmt.config.schema import Config, DecodingConfig
 from nmt.data.batching import build_batch
 from nmt.decoding.translator import search_batch
 from nmt.errors import ConfigError

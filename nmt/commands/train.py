@@ -15,7 +15,8 @@ from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
 from nmt.commands import average
 from nmt.config.load import differences
-from nmt.config.schema import Config, DeviceName
+from nmt.config.names import DeviceName
+from nmt.config.schema import Config
 from nmt.data.corpus import Corpus, is_location_key
 from nmt.errors import ConfigError, DataError, TrainingError
 from nmt.model.device import pick_device

@@ -28,7 +28,6 @@ Metric = Literal["bleu", "chrf", "loss"]
 DecodingMethod = Literal["beam", "sampling"]
 LengthFormula = Literal["power", "wu"]
 Precision = Literal["float32", "int8"]
-DeviceName = Literal["auto", "cpu", "cuda", "mps"]
 
 SIZED_SCORES: tuple[ScoreName, ...] = ("concat", "additive", "concat_shared")
 LOCAL_KINDS: tuple[AttentionKind, ...] = ("local_m", "local_p")

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmt.config.schema import Config, DeviceName
+from nmt.config.names import DeviceName
+from nmt.config.schema import Config
 from nmt.data.corpus import load_manifest
 from nmt.data.evaluation_set import EvaluationSet
 from nmt.decoding.translation import Translation

@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from nmt.config.schema import DeviceName
+from nmt.config.names import DeviceName
 from nmt.errors import ConfigError
 
 

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from nmt.config.schema import DecodingConfig, DeviceName
+from nmt.config.names import DeviceName
+from nmt.config.schema import DecodingConfig
 from nmt.data.encoding import SIDES
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.lexicon import Lexicon

@@ -1,0 +1,7 @@
+"""Names that options of the commands take. Without pydantic, whose import would slow down `nmt --help`."""
+
+from typing import Literal
+
+DeviceName = Literal["auto", "cpu", "cuda", "mps"]
+EvaluationSplit = Literal["dev", "test"]
+KeptCheckpoints = Literal["best", "last"]
