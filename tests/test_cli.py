@@ -266,7 +266,7 @@ def test_pictures_that_cannot_be_written_end_no_training(nmt: Run, inside: Path,
     done = nmt("train", "-c", "small.yaml", "-o", run, "--quiet")
     assert done.status == 0
     assert f"nmt: {run / 'tensorboard'}: cannot be written (File exists); training goes on without it\n" in done.err
-    assert f"nmt: {run / 'curves.png'}: the picture cannot be written (Is a directory)\n" in done.err
+    assert f"nmt: {run / 'curves.png'}: cannot write the picture (Is a directory)\n" in done.err
     assert (run / "checkpoints" / "step-00000024").is_dir()
 
 

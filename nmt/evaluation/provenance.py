@@ -1,4 +1,4 @@
-"""Where a score comes from: hashes of the model, of the data it was trained on, and of the code that ran."""
+"""Provenance of a score: hashes of the model, of its training data, and of the code that computed it."""
 
 import hashlib
 from collections.abc import Sequence
@@ -11,35 +11,30 @@ from nmt.data.corpus import load_manifest
 from nmt.run.checkpoint import MODEL_FILE
 from nmt.run.folder import CONFIG_FILE, LEXICON_FILE
 
-LIBRARIES = ("torch", "numpy", "sacrebleu", "spacy", "sentencepiece")  # on which the numbers depend
+LIBRARIES = ("torch", "numpy", "sacrebleu", "spacy", "sentencepiece")  # the results depend on their versions
 
 
 def of_code() -> dict[str, Any]:
-    """The version of nmt, the SHA-256 of its source as it is installed, and the libraries that the numbers depend on."""
+    """The version of nmt, the SHA-256 of its installed source, and the versions of the libraries."""
     return {"version": __version__, "sha256": _source_digest(), "libraries": {name: version(name) for name in LIBRARIES}}
 
 
 def of_members(members: Sequence[tuple[Path, Path]]) -> dict[str, Any]:
-    """Of a run and its checkpoint, or of several that translate together: weights, configuration, and the data trained on.
+    """Hashes of a (run, checkpoint), or of several that translate together: weights, configuration, training data.
 
     Raises:
         DataError: a run's manifest is missing or damaged.
     """
     models = [_of_model(*member) for member in members]
-    run, _ = members[0]  # which decodes: of an ensemble it is the first
-    return {
-        **(
-            models[0]
-            if len(models) == 1
-            else {"members": [{"run": str(of), **one} for (of, _), one in zip(members, models, strict=True)]}
-        ),
-        "lexicon_sha256": digest(lexicon) if (lexicon := run / LEXICON_FILE).exists() else None,
-        "code": of_code(),
-    }
+    first_run, _ = members[0]  # its lexicon is used
+    lexicon = first_run / LEXICON_FILE
+    if len(members) > 1:
+        models = [{"members": [{"run": str(run), **model} for (run, _), model in zip(members, models, strict=True)]}]
+    return {**models[0], "lexicon_sha256": digest(lexicon) if lexicon.exists() else None, "code": of_code()}
 
 
 def of_lines(lines: Sequence[str]) -> str:
-    """SHA-256 of lines as a file would hold them: a pipe can be read but once."""
+    """SHA-256 of lines as in a file: the file itself may be a pipe, which can be read only once."""
     return hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
 
 

@@ -1,4 +1,4 @@
-"""A picture of how a training went: loss, BLEU and learning rate over its steps."""
+"""The training curves: loss, BLEU and learning rate by step."""
 
 from collections.abc import Mapping, Sequence
 from math import isfinite, log
@@ -13,39 +13,39 @@ if TYPE_CHECKING:
 
 Points = list[tuple[int, float]]  # (step, value)
 
-TRAIN, DEV, MARK = "#8fa6bd", "#1f5fa8", "#c8553d"
-WIDTH = 6.0  # inches; upright and with large letters, so that a phone shows it well
-# What stands beside each panel, and its height in inches.
+TRAIN_COLOUR, DEV_COLOUR, BEST_COLOUR = "#8fa6bd", "#1f5fa8", "#c8553d"
+WIDTH = 6.0  # inches; narrow and with large letters, for phones
+# Panel -> (label of its y axis, height in inches).
 PANELS = {"loss": ("loss (nats per token)", 3.4), "bleu": ("BLEU (greedy)", 2.4), "rate": ("learning rate", 1.3)}
-LEFT, RIGHT, TOP, BOTTOM, GAP = 1.0, 0.3, 1.15, 0.65, 0.2  # inches, round the panels and between them
+LEFT, RIGHT, TOP, BOTTOM, GAP = 1.0, 0.3, 1.15, 0.65, 0.2  # inches, around and between the panels
 RESOLUTION = 150.0  # dots per inch
 
 
 def draw(events: Sequence[Mapping[str, Any]], path: Path, *, title: str, metric: str = "bleu") -> None:
-    """Draw the journal of a run; the suffix of `path` says the format. Nothing is written where there is nothing to draw.
+    """Draw the journal of a run; write nothing if it has no curves.
 
     Args:
-        events: the lines of the journal; what they lack is left out.
-        path: replaced, if it exists, only when the new picture is whole.
-        title: stands above the picture.
-        metric: what the best checkpoint was chosen by: a key of the validations; of loss less is better, of others more.
+        events: the lines of the journal; curves without values are left out.
+        path: its suffix sets the format; an old file is replaced only when the new one is complete.
+        title: above the picture.
+        metric: the key of the validations that chose the best checkpoint. Of the loss less is better, of the others more.
 
     Raises:
-        NmtError: the suffix is none that can be written.
+        NmtError: the suffix is not in `style.FORMATS`.
         DataError: the folder is missing, or the file cannot be written.
     """
     check_path(path)
     panels = _panels(events)
     if panels:
         with settings():
-            save(_figure(panels, title, _best(events, metric)), path, RESOLUTION, widened=False)
+            save(_figure(panels, title, _best(events, metric)), path, RESOLUTION, expand=False)
 
 
 def _panels(events: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Points]]:
-    """By name of the panel, and in it by name of the curve; only what there is.
+    """Panel -> curve -> points, without empty ones.
 
-    The curves of a panel show one quantity. So the loss of training is without label smoothing, as its perplexity is, and as the
-    loss on the dev set; dropout and teacher forcing are in it.
+    The training loss is log(perplexity), without label smoothing, so that it is comparable with the loss on the dev set. It is
+    measured with dropout, and with the forcing ratio of the step.
     """
     perplexity = _points(events, "train", "perplexity")
     panels = {
@@ -56,18 +56,18 @@ def _panels(events: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Points]]
         "bleu": {"dev set": _points(events, "validation", "bleu")},
         "rate": {"training": _points(events, "train", "learning_rate")},
     }
-    found = {panel: {name: points for name, points in curves.items() if points} for panel, curves in panels.items()}
-    return {panel: curves for panel, curves in found.items() if curves}
+    panels = {panel: {name: points for name, points in curves.items() if points} for panel, curves in panels.items()}
+    return {panel: curves for panel, curves in panels.items() if curves}
 
 
 def _points(events: Sequence[Mapping[str, Any]], event: str, key: str) -> Points:
-    """One value of all events of a kind, where it is a number."""
+    """The value `key` of all events of a kind, if it is a finite number."""
     values = [(line["step"], line.get(key)) for line in events if line.get("event") == event]
     return [(step, float(value)) for step, value in values if isinstance(value, int | float) and isfinite(value)]
 
 
 def _best(events: Sequence[Mapping[str, Any]], metric: str) -> Mapping[str, Any] | None:
-    """The validation of the best checkpoint: the first of the best ones."""
+    """The validation of the best checkpoint; of equal ones the first, as in training."""
     sign = -1 if metric == "loss" else 1
     scored = [line for line in events if _points([line], "validation", metric)]
     return max(scored, key=lambda line: sign * float(line[metric]), default=None)
@@ -80,36 +80,40 @@ def _figure(panels: Mapping[str, Mapping[str, Points]], title: str, best: Mappin
     height = sum(heights) + GAP * (len(heights) - 1) + TOP + BOTTOM
     figure = Figure(figsize=(WIDTH, height))
     rows = figure.subplots(len(heights), sharex=True, squeeze=False, height_ratios=heights)[:, 0]
-    # Measured out by hand: to let matplotlib find the room for all labels takes as long as drawing them.
-    sides = {"left": LEFT / WIDTH, "right": 1 - RIGHT / WIDTH, "bottom": BOTTOM / height, "top": 1 - TOP / height}
-    figure.subplots_adjust(**sides, hspace=GAP * len(heights) / sum(heights))
+    # Fixed margins: matplotlib's automatic layout takes as long as the drawing.
+    margins = {"left": LEFT / WIDTH, "right": 1 - RIGHT / WIDTH, "bottom": BOTTOM / height, "top": 1 - TOP / height}
+    figure.subplots_adjust(**margins, hspace=GAP * len(heights) / sum(heights))
     for axes, (panel, curves) in zip(rows, panels.items(), strict=True):
         _draw_panel(axes, panel, curves)
         if best is not None:
-            axes.axvline(best["step"], color=MARK, linewidth=1.5, linestyle=":")
+            axes.axvline(best["step"], color=BEST_COLOUR, linewidth=1.5, linestyle=":")
     rows[-1].set_xlabel("step", fontsize=12, color=INK)
     rows[-1].set_xlim(left=0)
     rows[-1].xaxis.set_major_formatter("{x:,.0f}")
     rows[-1].locator_params(axis="x", nbins=6, integer=True)
     figure.suptitle(title, y=1 - 0.18 / height, fontsize=15, color=INK, parse_math=False)
     if best is not None:
-        rows[0].set_title(_describe(best), fontsize=12, color=MARK, pad=32)
+        rows[0].set_title(_describe(best), fontsize=12, color=BEST_COLOUR, pad=32)
     return figure
 
 
 def _describe(best: Mapping[str, Any]) -> str:
-    figures = (("BLEU", "bleu", 1), ("chrF", "chrf", 1), ("dev loss", "loss", 2))
-    shown = [f"{name} {best[key]:.{digits}f}" for name, key, digits in figures if _points([best], "validation", key)]
-    return f"best: step {best['step']:,}, {', '.join(shown)}"
+    formats = (("BLEU", "bleu", 1), ("chrF", "chrf", 1), ("dev loss", "loss", 2))
+    values = [f"{name} {best[key]:.{digits}f}" for name, key, digits in formats if _points([best], "validation", key)]
+    return f"best: step {best['step']:,}, {', '.join(values)}"
 
 
 def _draw_panel(axes: "Axes", panel: str, curves: Mapping[str, Points]) -> None:
     for name, points in curves.items():
         steps, values = zip(*points, strict=True)
         if name == "dev set":
-            axes.plot(steps, values, color=DEV, linewidth=2, marker="o", markersize=5 if len(steps) <= 40 else 2.5, label=name)
+            axes.plot(
+                steps, values, color=DEV_COLOUR, linewidth=2, marker="o", markersize=5 if len(steps) <= 40 else 2.5, label=name
+            )
         else:
-            axes.plot(steps, values, color=TRAIN, linewidth=1.5, marker="o" if len(steps) == 1 else "", markersize=5, label=name)
+            axes.plot(
+                steps, values, color=TRAIN_COLOUR, linewidth=1.5, marker="o" if len(steps) == 1 else "", markersize=5, label=name
+            )
     if panel == "loss":
         above = (0.5, 1.0)
         axes.legend(

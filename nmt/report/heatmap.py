@@ -1,4 +1,4 @@
-"""A picture of the attention: which source words each output word looked at."""
+"""A picture of the attention: for each output token, its weights over the source tokens."""
 
 from collections.abc import Sequence
 from io import BytesIO
@@ -16,65 +16,65 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS = "Blues"  # its lightness falls evenly from 0 (nearly white) to 1
-CELL_MIN, CELL_MAX = 0.22, 0.46  # inches
-WIDTH_SOUGHT = 14.0  # inches: cells shrink so that long sentences stay near it
-POINTS = 72.0  # in an inch
-RESOLUTION, RESOLUTION_SMALL = 160.0, 100.0  # dots per inch
-PIXELS_MAX = 16_000  # along a side; image formats and viewers give up somewhere above
-LABEL_LENGTH_MAX = 28  # characters
-VALUES_IN_CELLS_MAX = 260  # more cells than this, and figures in them only disturb
-VALUE_MIN = 0.05  # smaller weights are not written into their cells
+COLOUR_MAP = "Blues"  # lightness falls evenly from 0 (nearly white) to 1
+MIN_CELL, MAX_CELL = 0.22, 0.46  # inches
+TARGET_SIZE = 14.0  # inches: cells of long sentences shrink to keep the longer side near it
+POINTS_PER_INCH = 72.0
+RESOLUTION, SMALL_RESOLUTION = 160.0, 100.0  # dots per inch
+MAX_PIXELS = 16_000  # along a side; image formats and viewers fail somewhere above
+MAX_LABEL_LENGTH = 28  # characters
+MAX_CELLS_WITH_VALUES = 260  # in larger pictures numbers would only distract
+MIN_VALUE = 0.05  # smaller weights are not written into their cells
 
 
 def draw(
     source: Sequence[str], output: Sequence[str], weights: NDArray[np.floating[Any]], path: Path, title: str | None = None
 ) -> None:
-    """Draw `weights` with the source tokens on top and the output tokens at the left; the suffix of `path` says the format.
+    """Draw `weights` with the source tokens on top and the output tokens on the left.
 
     Args:
         source: S tokens.
         output: T tokens.
-        weights: [T, S], each 0..1: row t is what output token t looked at.
-        path: replaced, if it exists, only when the new picture is whole.
-        title: stands above the picture.
+        weights: [T, S], each 0..1: row t is the attention of output token t.
+        path: its suffix sets the format; an old file is replaced only when the new one is complete.
+        title: above the picture.
 
     Raises:
-        NmtError: the suffix is none of `FORMATS`.
+        NmtError: the suffix is not in `style.FORMATS`.
         DataError: the folder is missing, or the file cannot be written.
     """
     check_path(path)
     with settings():
         figure = _figure(source, output, weights, title)
-        save(figure, path, _resolution(figure, RESOLUTION), widened=True)
+        save(figure, path, _resolution(figure, RESOLUTION), expand=True)
 
 
 def to_png(source: Sequence[str], output: Sequence[str], weights: NDArray[np.floating[Any]], title: str | None = None) -> bytes:
-    """The picture that `draw` writes, smaller, as the bytes of a PNG file."""
+    """As `draw`, at a lower resolution, as the bytes of a PNG file."""
     file = BytesIO()
     with settings():
         figure = _figure(source, output, weights, title)
-        write(figure, file, ".png", _resolution(figure, RESOLUTION_SMALL), widened=True)
+        write(figure, file, ".png", _resolution(figure, SMALL_RESOLUTION), expand=True)
     return file.getvalue()
 
 
 def _figure(source: Sequence[str], output: Sequence[str], weights: NDArray[np.floating[Any]], title: str | None) -> "Figure":
-    """The cells fill the figure exactly; labels and scale lie outside it, and saving widens the page to hold them."""
+    """The cells fill the figure exactly; labels and colour scale lie outside it: save with `expand`."""
     from matplotlib.figure import Figure
 
     assert weights.shape == (len(output), len(source)), f"weights {weights.shape} for {len(output)} x {len(source)} tokens"
     assert weights.size, "no attention to draw"
-    cell = float(np.clip(WIDTH_SOUGHT / max(weights.shape), CELL_MIN, CELL_MAX))
+    cell = float(np.clip(TARGET_SIZE / max(weights.shape), MIN_CELL, MAX_CELL))
     height, width = cell * weights.shape[0], cell * weights.shape[1]
     figure = Figure(figsize=(width, height))
     axes = figure.add_axes((0, 0, 1, 1))
-    mesh = axes.pcolormesh(weights, cmap=COLOURS, vmin=0, vmax=1, edgecolors=GRID, linewidth=0.5)
+    mesh = axes.pcolormesh(weights, cmap=COLOUR_MAP, vmin=0, vmax=1, edgecolors=GRID, linewidth=0.5)
     axes.invert_yaxis()
     _label(axes, source, output, cell)
-    if weights.size <= VALUES_IN_CELLS_MAX:
+    if weights.size <= MAX_CELLS_WITH_VALUES:
         _write_values(axes, weights, cell)
     if title is not None:
-        lines = fill(title, max(40, int(width * POINTS / 6)))  # a character is about 6 points wide
+        lines = fill(title, max(40, int(width * POINTS_PER_INCH / 6)))  # a character is about 6 points wide
         axes.set_title(lines, loc="left", pad=14, fontsize=11, color=INK, parse_math=False)
 
     scale_height = float(np.clip(height, 0.9, 2.6))
@@ -86,31 +86,39 @@ def _figure(source: Sequence[str], output: Sequence[str], weights: NDArray[np.fl
 
 
 def _label(axes: "Axes", source: Sequence[str], output: Sequence[str], cell: float) -> None:
-    size = min(0.36 * cell * POINTS, 12)
-    # Upright where the columns are too narrow for slanting words to stay apart.
-    slant = {"rotation": 45, "ha": "left", "rotation_mode": "anchor"} if cell > 0.3 else {"rotation": 90}
+    size = min(0.36 * cell * POINTS_PER_INCH, 12)
+    # Vertical where the columns are too narrow for slanted words.
+    rotation = {"rotation": 45, "ha": "left", "rotation_mode": "anchor"} if cell > 0.3 else {"rotation": 90}
     axes.xaxis.tick_top()
-    # A "$" in a token is money, not the beginning of a formula.
+    # parse_math=False: a "$" in a token does not start a formula.
     axes.set_xticks(
-        np.arange(len(source)) + 0.5, list(map(_shortened, source)), fontsize=size, color=INK, parse_math=False, **slant
+        np.arange(len(source)) + 0.5, list(map(_shorten, source)), fontsize=size, color=INK, parse_math=False, **rotation
     )
-    axes.set_yticks(np.arange(len(output)) + 0.5, list(map(_shortened, output)), fontsize=size, color=INK, parse_math=False)
+    axes.set_yticks(np.arange(len(output)) + 0.5, list(map(_shorten, output)), fontsize=size, color=INK, parse_math=False)
     axes.tick_params(length=0, pad=4)
     axes.spines[:].set_visible(False)
 
 
 def _write_values(axes: "Axes", weights: NDArray[np.floating[Any]], cell: float) -> None:
     for (row, column), weight in np.ndenumerate(weights):
-        if weight >= VALUE_MIN:
-            ink = "white" if weight > 0.55 else INK
-            axes.text(column + 0.5, row + 0.5, f"{weight:.2f}", ha="center", va="center", fontsize=0.23 * cell * POINTS, color=ink)
+        if weight >= MIN_VALUE:
+            colour = "white" if weight > 0.55 else INK
+            axes.text(
+                column + 0.5,
+                row + 0.5,
+                f"{weight:.2f}",
+                ha="center",
+                va="center",
+                fontsize=0.23 * cell * POINTS_PER_INCH,
+                color=colour,
+            )
 
 
-def _shortened(token: str) -> str:
-    word = token.removeprefix(JOINER)  # few fonts have the mark, and beside a grid nobody misses it
-    return word if len(word) <= LABEL_LENGTH_MAX else word[: LABEL_LENGTH_MAX - 1] + "…"
+def _shorten(token: str) -> str:
+    word = token.removeprefix(JOINER)  # few fonts have the mark, and it adds nothing here
+    return word if len(word) <= MAX_LABEL_LENGTH else word[: MAX_LABEL_LENGTH - 1] + "…"
 
 
-def _resolution(figure: "Figure", sought: float) -> float:
-    """Dots per inch: as sought, or fewer for a very large picture."""
-    return min(sought, PIXELS_MAX / (float(max(figure.get_size_inches())) + 6))
+def _resolution(figure: "Figure", target: float) -> float:
+    """Dots per inch: the target, or fewer for a very large picture."""
+    return min(target, MAX_PIXELS / (float(max(figure.get_size_inches())) + 6))

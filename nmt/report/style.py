@@ -1,4 +1,4 @@
-"""What all pictures share: their colours and fonts, and how they are written."""
+"""Colours, fonts and file formats of all pictures."""
 
 import warnings
 from collections.abc import Iterator, Mapping
@@ -12,11 +12,11 @@ from nmt.files import replacing
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-# What may be written, and the field of its metadata that is left empty so that the same content gives the same file.
+# Suffix -> the metadata to leave empty, so that the same content gives the same file.
 FORMATS: Mapping[str, dict[str, None]] = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
 
 INK, GRID = "#26323f", "#e1e6ec"
-FALLBACK_FONTS = (
+FALLBACK_FONTS = (  # for Chinese and Japanese
     "Noto Sans CJK SC",
     "Noto Sans CJK JP",
     "Source Han Sans",
@@ -27,55 +27,58 @@ FALLBACK_FONTS = (
 
 
 def check_path(path: Path) -> None:
-    """Whether a picture can be written to `path`: worth asking before the work that it is to show.
+    """Check that a picture can be written to `path`: call it before long work whose result the picture shows.
 
     Raises:
-        NmtError: the suffix is none of `FORMATS`.
+        NmtError: the suffix is not in `FORMATS`.
         DataError: the folder is missing.
     """
     if path.suffix.lower() not in FORMATS:
-        raise NmtError(f"{path}: pictures are written as {', '.join(FORMATS)}; end the name with one of these")
+        raise NmtError(f"{path}: not a picture format; use a name that ends in {', '.join(FORMATS)}")
     if not path.parent.is_dir():
-        raise DataError(f"{path}: there is no folder {path.parent} to put the picture in")
+        raise DataError(f"{path}: the folder {path.parent} does not exist")
 
 
 @contextmanager
 def settings() -> Iterator[None]:
-    """Fonts and the like, within and nowhere else: some are read when a figure is made, others when it is saved."""
+    """matplotlib settings inside the `with` block only. It must enclose making and saving a figure: each reads some of them."""
     from matplotlib import font_manager, rc_context
 
-    present = set(font_manager.get_font_names())
-    families = ["DejaVu Sans", *(family for family in FALLBACK_FONTS if family in present)]
+    available = set(font_manager.get_font_names())
+    families = ["DejaVu Sans", *(family for family in FALLBACK_FONTS if family in available)]
     with rc_context({"font.family": families, "pdf.fonttype": 42, "svg.hashsalt": "nmt"}), warnings.catch_warnings():
-        # A box stands for a letter that no font has; the user cannot mend that, and the picture is right all the same.
+        # A letter that no font has is drawn as a box; the user can do nothing about it, and the rest of the picture is right.
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
         yield
 
 
-def write(figure: "Figure", file: IO[bytes], suffix: str, resolution: float, *, widened: bool) -> None:
-    """Write `figure` in the format of `suffix`, at `resolution` in dots per inch.
+def write(figure: "Figure", file: IO[bytes], suffix: str, resolution: float, *, expand: bool) -> None:
+    """Write a figure.
 
-    widened: the page grows to hold what lies outside the figure; otherwise it is the figure's size.
+    Args:
+        suffix: the format, one of `FORMATS`.
+        resolution: dots per inch.
+        expand: enlarge the page to show what lies outside the figure; otherwise it has the figure's size.
     """
     figure.savefig(
         file,
         format=suffix[1:],
         dpi=resolution,
-        bbox_inches="tight" if widened else None,
+        bbox_inches="tight" if expand else None,
         pad_inches=0.2,
         facecolor="white",
         metadata=FORMATS[suffix],
     )
 
 
-def save(figure: "Figure", path: Path, resolution: float, *, widened: bool) -> None:
-    """As `write`; beside `path`, then renamed: a picture is whole or not there.
+def save(figure: "Figure", path: Path, resolution: float, *, expand: bool) -> None:
+    """As `write`, to `path`, which is replaced only when the new file is complete.
 
     Raises:
         DataError: the file cannot be written.
     """
     try:
         with replacing(path) as temporary, temporary.open("wb") as file:
-            write(figure, file, path.suffix.lower(), resolution, widened=widened)
+            write(figure, file, path.suffix.lower(), resolution, expand=expand)
     except OSError as error:
-        raise DataError(f"{path}: the picture cannot be written ({error.strerror or error})") from None
+        raise DataError(f"{path}: cannot write the picture ({error.strerror or error})") from None

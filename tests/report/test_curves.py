@@ -1,22 +1,23 @@
-"""nmt.report.curves: the picture is whole and quiet, and shows what the journal says."""
+"""nmt.report.curves: the picture is complete, shows the values of the journal, and prints nothing."""
 
 import re
 import sys
+from collections.abc import Callable
 from math import exp, log
 from pathlib import Path
 from typing import Any
 
 import pytest
+from matplotlib.figure import Figure
 
 from nmt.errors import DataError, NmtError
-from nmt.report import curves
-from nmt.report import style as picture
+from nmt.report import curves, style
 
 Event = dict[str, Any]
 
 
 def train(step: int, loss: float, **values: Any) -> Event:
-    """As the journal has it: `loss` is the plain one; that of the objective is higher."""
+    """A line of the journal; `loss` is without label smoothing, the journal's own is higher."""
     figures = {"loss": loss + 1, "perplexity": exp(loss), "tokens_per_second": 9000.0, "learning_rate": 0.001 / step}
     return {"event": "train", "step": step, **figures, **values}
 
@@ -42,18 +43,27 @@ JOURNAL = [
 ]
 
 
-def figure_of(events: list[Event], metric: str = "bleu", title: str = "small") -> Any:
-    with picture.settings():
-        return curves._figure(curves._panels(events), title, curves._best(events, metric))
+Draw = Callable[..., Any]
+
+
+@pytest.fixture
+def draw(tmp_path: Path, figures: list[Figure]) -> Draw:
+    """Draws events, and returns the figure that was saved."""
+
+    def figure_of(events: list[Event], metric: str = "bleu", title: str = "small") -> Figure:
+        curves.draw(events, tmp_path / "curves.png", title=title, metric=metric)
+        return figures[-1]
+
+    return figure_of
 
 
 def lines_of(axes: Any) -> dict[str, list[tuple[float, float]]]:
-    """The curves, and the mark of the best, as points."""
+    """The points of each curve, and of the mark of the best checkpoint."""
     return {line.get_label(): list(zip(*line.get_data(), strict=True)) for line in axes.get_lines()}
 
 
-def test_all_that_was_written_is_shown() -> None:
-    loss, bleu, rate = figure_of(JOURNAL).axes
+def test_the_curves_have_all_values_of_the_journal(draw: Draw) -> None:
+    loss, bleu, rate = draw(JOURNAL).axes
     shown = lines_of(loss)
     steps = list(range(50, 401, 50))
     assert dict(shown["training"]) == pytest.approx(dict(zip(steps, (5.0, 4.0, 3.0, 2.5, 2.0, 1.5, 1.0, 0.5), strict=True)))
@@ -62,8 +72,8 @@ def test_all_that_was_written_is_shown() -> None:
     assert lines_of(rate)["training"] == [(step, 0.001 / step) for step in steps]
 
 
-def test_axes_say_what_they_measure() -> None:
-    figure = figure_of(JOURNAL, title="$sample$")
+def test_titles_and_labels(draw: Draw) -> None:
+    figure = draw(JOURNAL, title="$sample$")
     assert figure.get_suptitle() == "$sample$"
     assert not figure._suptitle.get_parse_math()
     assert [axes.get_ylabel() for axes in figure.axes] == ["loss (nats per token)", "BLEU (greedy)", "learning rate"]
@@ -80,35 +90,34 @@ def test_axes_say_what_they_measure() -> None:
         ("loss", 200, "best: step 200, BLEU 20.0, dev loss 2.00"),
     ],
 )
-def test_the_best_checkpoint_is_marked(metric: str, step: int, title: str) -> None:
-    figure = figure_of(JOURNAL, metric)
+def test_the_best_checkpoint_is_marked(draw: Draw, metric: str, step: int, title: str) -> None:
+    figure = draw(JOURNAL, metric)
     assert figure.axes[0].get_title() == title
     for axes in figure.axes:
         assert [step, step] in [list(line.get_xdata()) for line in axes.get_lines()]
 
 
-def test_the_best_by_another_score() -> None:
+def test_the_best_by_another_metric(draw: Draw) -> None:
     events = [validation(1000, 2.0, 9.0, chrf=40.0), validation(2000, 1.0, 10.0, chrf=39.0)]
-    assert figure_of(events, "chrf").axes[0].get_title() == "best: step 1,000, BLEU 9.0, chrF 40.0, dev loss 2.00"
+    assert draw(events, "chrf").axes[0].get_title() == "best: step 1,000, BLEU 9.0, chrF 40.0, dev loss 2.00"
 
 
-def test_before_the_first_validation() -> None:
-    loss, rate = figure_of(JOURNAL[:3]).axes
+def test_before_the_first_validation(draw: Draw) -> None:
+    loss, rate = draw(JOURNAL[:3]).axes
     assert list(lines_of(loss)) == ["training"]
     assert list(lines_of(rate)) == ["training"]
     assert loss.get_title() == ""
 
 
-def test_what_is_no_number_is_left_out(tmp_path: Path) -> None:
+def test_values_that_are_no_finite_number_are_left_out(draw: Draw) -> None:
     broken = [train(450, log(2), learning_rate="fast"), train(500, 800.0 - 700, perplexity=float("inf"))]
     broken += [validation(500, float("nan"), 0.0), {"event": "validation", "step": 600, "bleu": None}, {"step": 700}]
-    loss, _, rate = figure_of([*JOURNAL, *broken]).axes
+    loss, _, rate = draw([*JOURNAL, *broken]).axes
     step, value = lines_of(loss)["training"][-1]
     assert step == 450
     assert value == pytest.approx(log(2))
     assert lines_of(loss)["dev set"][-1] == (400, 3.0)
     assert lines_of(rate)["training"][-2:] == [(400, 0.001 / 400), (500, 0.001 / 500)]
-    curves.draw([*JOURNAL, *broken], tmp_path / "curves.png", title="broken")
 
 
 @pytest.mark.parametrize("events", [JOURNAL, JOURNAL[:2], [validation(1, 9.0, 0.0)]], ids=["whole", "begun", "one validation"])
@@ -125,7 +134,7 @@ def test_it_is_quiet_and_fits_a_phone(tmp_path: Path, events: list[Event], capfd
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("suffix", picture.FORMATS)
+@pytest.mark.parametrize("suffix", style.FORMATS)
 def test_the_same_journal_gives_the_same_file(tmp_path: Path, suffix: str) -> None:
     paths = [tmp_path / f"{number}{suffix}" for number in range(2)]
     for path in paths:
@@ -140,19 +149,19 @@ def test_nothing_to_draw(tmp_path: Path, events: list[Event]) -> None:
 
 
 def test_where_it_cannot_be_written(tmp_path: Path) -> None:
-    with pytest.raises(NmtError, match=r"curves\.jpg: pictures are written as \.png, \.svg, \.pdf"):
+    with pytest.raises(NmtError, match=r"curves\.jpg: not a picture format; use a name that ends in \.png, \.svg, \.pdf"):
         curves.draw(JOURNAL, tmp_path / "curves.jpg", title="small")
     path = tmp_path / "nowhere" / "curves.png"
-    with pytest.raises(DataError, match=f"^{re.escape(f'{path}: there is no folder {path.parent}')}"):
+    with pytest.raises(DataError, match=f"^{re.escape(f'{path}: the folder {path.parent} does not exist')}"):
         curves.draw(JOURNAL, path, title="small")
     path = tmp_path / "curves.png"
     path.mkdir()
-    with pytest.raises(DataError, match=r"curves\.png: the picture cannot be written"):
+    with pytest.raises(DataError, match=r"curves\.png: cannot write the picture"):
         curves.draw(JOURNAL, path, title="small")
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_nothing_global_is_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_global_settings_of_matplotlib_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import matplotlib
 
     monkeypatch.delitem(sys.modules, "matplotlib.pyplot", raising=False)

@@ -1,4 +1,4 @@
-"""nmt.report.heatmap: the picture is whole, quiet, and shows what it was given."""
+"""nmt.report.heatmap: the picture is complete, shows the tokens and weights, and prints nothing."""
 
 import re
 import sys
@@ -6,29 +6,29 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from nmt.errors import DataError, NmtError
-from nmt.report import heatmap
-from nmt.report import style as picture
+from nmt.report import heatmap, style
 
 SOURCE = ["He", "paid", "$5", "or", "$6", "."]
 OUTPUT = ["Er", "zahlte", "fünf", "<eos>"]
 
 
-def spread(n_output: int, n_source: int) -> NDArray[np.float32]:
+def random_weights(n_output: int, n_source: int) -> NDArray[np.float32]:
     """Weights that sum to 1 in each row."""
     weights: NDArray[np.float32] = np.random.default_rng(1).random((n_output, n_source), dtype=np.float32)
     weights /= weights.sum(axis=1, keepdims=True)
     return weights
 
 
-WEIGHTS = spread(len(OUTPUT), len(SOURCE))
+WEIGHTS = random_weights(len(OUTPUT), len(SOURCE))
 STARTS = {".png": b"\x89PNG\r\n", ".svg": b"<?xml", ".pdf": b"%PDF"}
 
 
 def test_starts_are_known_for_all_formats() -> None:
-    assert STARTS.keys() == picture.FORMATS.keys()
+    assert STARTS.keys() == style.FORMATS.keys()
 
 
 @pytest.mark.parametrize("suffix", [*STARTS, ".PNG"])
@@ -47,10 +47,10 @@ def test_the_same_weights_give_the_same_file(tmp_path: Path, suffix: str) -> Non
     assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
-def test_tokens_stand_as_they_are_and_where_they_belong() -> None:
-    with picture.settings():
-        axes, scale = heatmap._figure(SOURCE, OUTPUT, WEIGHTS, "$title$").axes
-        top, left = axes.get_xticklabels(), axes.get_yticklabels()
+def test_tokens_stand_as_they_are_and_where_they_belong(tmp_path: Path, figures: list[Figure]) -> None:
+    heatmap.draw(SOURCE, OUTPUT, WEIGHTS, tmp_path / "a.png", "$title$")
+    axes, scale = figures[0].axes
+    top, left = axes.get_xticklabels(), axes.get_yticklabels()
     assert [label.get_text() for label in top] == SOURCE
     assert [label.get_text() for label in left] == OUTPUT
     assert not any(label.get_parse_math() for label in [*top, *left, axes._left_title])  # type: ignore[attr-defined]
@@ -62,35 +62,36 @@ def test_tokens_stand_as_they_are_and_where_they_belong() -> None:
     assert mesh.get_clim() == (0, 1)
 
 
-def test_the_mark_of_a_joined_word_is_left_out() -> None:
-    with picture.settings():
-        axes = heatmap._figure(["Hund", "￭."], ["▁dog", "."], np.eye(2), None).axes[0]
+def test_the_mark_of_a_joined_word_is_left_out(tmp_path: Path, figures: list[Figure]) -> None:
+    heatmap.draw(["Hund", "￭."], ["▁dog", "."], np.eye(2), tmp_path / "a.png")
+    axes = figures[0].axes[0]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["Hund", "."]
     assert [label.get_text() for label in axes.get_yticklabels()] == ["▁dog", "."]
 
 
-def test_values_are_written_only_into_few_cells() -> None:
-    def values(n: int) -> list[str]:
-        with picture.settings():
-            return [text.get_text() for text in heatmap._figure(["a"] * n, ["b"] * n, np.eye(n), None).axes[0].texts]
-
-    assert values(3) == ["1.00", "1.00", "1.00"]
-    assert values(40) == []
+def test_only_small_pictures_have_numbers_in_their_cells(tmp_path: Path, figures: list[Figure]) -> None:
+    for n in (3, 40):
+        heatmap.draw(["a"] * n, ["b"] * n, np.eye(n), tmp_path / "a.png")
+    small, large = ([text.get_text() for text in figure.axes[0].texts] for figure in figures)
+    assert small == ["1.00", "1.00", "1.00"]
+    assert large == []
 
 
 @pytest.mark.parametrize(("n_output", "n_source"), [(1, 1), (1, 30), (30, 1), (60, 80)])
 def test_any_size(tmp_path: Path, n_output: int, n_source: int) -> None:
     path = tmp_path / "a.png"
-    heatmap.draw([f"wört{i}" for i in range(n_source)], ["Donaudampfschifffahrt" * 3] * n_output, spread(n_output, n_source), path)
+    heatmap.draw(
+        [f"wört{i}" for i in range(n_source)], ["Donaudampfschifffahrt" * 3] * n_output, random_weights(n_output, n_source), path
+    )
     height, width = png_size(path)
-    assert 60 < height < heatmap.PIXELS_MAX
-    assert 60 < width < heatmap.PIXELS_MAX
+    assert 60 < height < heatmap.MAX_PIXELS
+    assert 60 < width < heatmap.MAX_PIXELS
 
 
 def test_longer_sentences_make_larger_pictures(tmp_path: Path) -> None:
     sizes = []
     for n in (5, 10, 40):
-        heatmap.draw(["a"] * n, ["b"] * n, spread(n, n), tmp_path / "a.png")
+        heatmap.draw(["a"] * n, ["b"] * n, random_weights(n, n), tmp_path / "a.png")
         sizes.append(png_size(tmp_path / "a.png"))
     assert sizes == sorted(sizes)
 
@@ -110,14 +111,14 @@ def test_no_token_warns_or_fails(tmp_path: Path, token: str, capfd: pytest.Captu
 
 
 def test_a_long_title_does_not_widen_the_picture(tmp_path: Path) -> None:
-    heatmap.draw(["a"] * 12, ["b"] * 12, spread(12, 12), tmp_path / "plain.png")
-    heatmap.draw(["a"] * 12, ["b"] * 12, spread(12, 12), tmp_path / "titled.png", title="Ein sehr langer Satz. " * 20)
+    heatmap.draw(["a"] * 12, ["b"] * 12, random_weights(12, 12), tmp_path / "plain.png")
+    heatmap.draw(["a"] * 12, ["b"] * 12, random_weights(12, 12), tmp_path / "titled.png", title="Ein sehr langer Satz. " * 20)
     (plain_height, plain_width), (height, width) = png_size(tmp_path / "plain.png"), png_size(tmp_path / "titled.png")
     assert width < 1.2 * plain_width
     assert height > plain_height
 
 
-def test_nothing_global_is_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_global_settings_of_matplotlib_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import matplotlib
 
     monkeypatch.delitem(sys.modules, "matplotlib.pyplot", raising=False)
@@ -129,7 +130,7 @@ def test_nothing_global_is_touched(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("name", ["a.jpg", "a", "png"])
 def test_unknown_suffix(tmp_path: Path, name: str) -> None:
-    message = f"{tmp_path / name}: pictures are written as .png, .svg, .pdf; end the name with one of these"
+    message = f"{tmp_path / name}: not a picture format; use a name that ends in .png, .svg, .pdf"
     with pytest.raises(NmtError, match=f"^{re.escape(message)}$"):
         heatmap.draw(SOURCE, OUTPUT, WEIGHTS, tmp_path / name)
     assert list(tmp_path.iterdir()) == []
@@ -137,21 +138,19 @@ def test_unknown_suffix(tmp_path: Path, name: str) -> None:
 
 def test_missing_folder(tmp_path: Path) -> None:
     path = tmp_path / "nowhere" / "a.png"
-    with pytest.raises(DataError, match=f"^{re.escape(f'{path}: there is no folder {path.parent} to put the picture in')}$"):
+    with pytest.raises(DataError, match=f"^{re.escape(f'{path}: the folder {path.parent} does not exist')}$"):
         heatmap.draw(SOURCE, OUTPUT, WEIGHTS, path)
 
 
-def test_a_folder_in_its_place(tmp_path: Path) -> None:
+def test_a_folder_of_that_name(tmp_path: Path) -> None:
     path = tmp_path / "a.png"
     path.mkdir()
-    with pytest.raises(DataError, match=r"a\.png: the picture cannot be written"):
+    with pytest.raises(DataError, match=r"a\.png: cannot write the picture"):
         heatmap.draw(SOURCE, OUTPUT, WEIGHTS, path)
     assert list(tmp_path.iterdir()) == [path]
 
 
 def test_an_interrupted_drawing_leaves_the_old_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from matplotlib.figure import Figure
-
     def interrupted(self: Figure, file: object, **options: object) -> None:
         raise KeyboardInterrupt
 

@@ -1,0 +1,20 @@
+"""What the tests of pictures share."""
+
+from typing import Any
+
+import pytest
+from matplotlib.figure import Figure
+
+
+@pytest.fixture
+def figures(monkeypatch: pytest.MonkeyPatch) -> list[Figure]:
+    """The figures that were saved so far."""
+    saved: list[Figure] = []
+    savefig = Figure.savefig
+
+    def record(self: Figure, *args: Any, **options: Any) -> None:
+        saved.append(self)
+        savefig(self, *args, **options)
+
+    monkeypatch.setattr(Figure, "savefig", record)
+    return saved
