@@ -1,23 +1,23 @@
-"""Measure how fast a trained run translates, what each way to make it faster costs in BLEU, and how others do.
+"""Measure the translation speed of a trained run, what faster settings cost in BLEU, and compare with other toolkits.
 
     python scripts/bench_decode.py [RUN] [--split test] [--sentences 500] [--beam K]... [--shortlist 50] [--rounds 3]
         [--against SYSTEM]... [--peer-python SYSTEM=PYTHON]... [--peer-updates 300] [--peer-folder DIR]
         [--json FILE]
 
-With each beam (default: 1 and 5) it prints, for the exact search, for that with a shortlist (where `nmt lexicon` has made the
-lexicon), with 8-bit integers, and with both,
+For each beam (default: 1 and 5), and for exact search, search with a shortlist (if `nmt lexicon` has written the lexicon), with
+8-bit integers, and with both, it prints
 
-- sentences and output tokens a second, <eos> included, from raw text to raw text, process start apart;
-- the milliseconds that a single sentence takes, median and 99th percentile, of the first `--singles`;
-- the operations of all products that the search asks for, as scripts/bench/counting.py counts them, and their share of what a
-  product of two 2048 x 2048 float32 matrices reaches; hypotheses, ended or not, and padding are included;
-- the process's peak of memory, words scored at a position, BLEU, and length in tokens: systems that write less are done sooner.
+- sentences and output tokens per second, <eos> included, from raw text to raw text, without the start of the process;
+- the milliseconds for a single sentence, median and 99th percentile, over the first `--singles` sentences;
+- the operations of all matrix products in the search, counted by scripts/bench/counting.py, as a share of the speed of a product of
+  two 2048 x 2048 float32 matrices; finished hypotheses and padding are included;
+- the peak memory of the process, words computed per position, BLEU, and length in tokens: shorter output takes less time.
 
-SYSTEM is `reference`, the same model with the plain search of scripts/bench/plain_search.py, a hypothesis and a step at a time; or
-`joeynmt`, `opennmt`, each in an environment of its own, as scripts/bench/peers.py says. A peer trains the same model on the same
-tokens for `--peer-updates` first, which is not measured. Its translation is timed as a whole, from which the time for one sentence
-is taken off for its start; what it does not tell is left empty. All run in turn, round after round, each in a fresh process;
-figures are medians over the rounds, ratios are taken within a round.
+SYSTEM is `reference`, the same model with the plain search of scripts/bench/plain_search.py, one hypothesis and one step at a time;
+or `joeynmt`, `opennmt`, each in its own environment (see scripts/bench/peers.py). A peer first trains the same model on the same
+tokens for `--peer-updates`; this is not measured. Its time is that of the whole translation minus the time for a single sentence,
+which stands for its start; figures that it does not report stay empty. All systems run in turn, round after round, each in a new
+process. Figures are medians over the rounds, and ratios are computed within a round.
 """
 
 import argparse
@@ -85,11 +85,12 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Bench:
-    """What is measured, and how.
+    """The settings of the benchmark.
 
     Attributes:
-        run, prepared: the folders. sentences: of the split. singles: of them, one at a time.
-        shortlist: candidates of each source word. updates: that peers train for.
+        run, prepared: the run folder and the prepared folder. sentences: number from the split. singles: how many of them are also
+            translated one at a time.
+        shortlist: candidates for each source word. updates: training updates of the peers.
     """
 
     run: Path
@@ -104,32 +105,32 @@ class Bench:
     interpreters: Mapping[str, Path]
 
     def systems(self, beams: Sequence[int], against: Sequence[str], folder: Path) -> Iterator[System]:
-        """All of them, nmt's exact search first; peers work in `folder`."""
-        built = {name: self._build_peer(name, folder / name) for name in dict.fromkeys(against) if name in peers.PEERS}
+        """All systems, nmt's exact search first; peers work in `folder`."""
+        models = {name: self._build_peer(name, folder / name) for name in dict.fromkeys(against) if name in peers.PEERS}
         for beam in beams:
             for name, overrides in self.variants().items():
-                yield self._own(f"nmt {name}", beam, overrides)
+                yield self._nmt(f"nmt {name}", beam, overrides)
             for name in dict.fromkeys(against):
-                yield self._peer(name, beam, built[name]) if name in built else self._own(name, beam, EXACT, plain=True)
+                yield self._peer(name, beam, models[name]) if name in models else self._nmt(name, beam, EXACT, plain=True)
 
     def variants(self) -> dict[str, dict[str, object]]:
-        """The ways that the run can be decoded in."""
+        """The decoding settings to measure, by name."""
         short = {**EXACT, "shortlist": self.shortlist}
-        found = {"exact": EXACT, "int8": {**EXACT, "precision": "int8"}}
+        variants = {"exact": EXACT, "int8": {**EXACT, "precision": "int8"}}
         if self.shortlist and (self.run / LEXICON_FILE).exists() and self.config.model.output == "softmax":
-            found |= {"shortlist": short, "shortlist int8": {**short, "precision": "int8"}}
-        return found
+            variants |= {"shortlist": short, "shortlist int8": {**short, "precision": "int8"}}
+        return variants
 
-    def _own(self, name: str, beam: int, changes: Mapping[str, object], *, plain: bool = False) -> System:
+    def _nmt(self, name: str, beam: int, changes: Mapping[str, object], *, plain: bool = False) -> System:
         overrides = [f"decoding.{key}={value}" for key, value in {"beam": beam, **changes}.items()]
         job = {"run": str(self.run), "prepared": str(self.prepared), "split": self.split, "sentences": self.sentences}
         job |= {"singles": self.singles, "threads": self.threads, "plain": plain, "overrides": overrides, "system": name}
         return System(f"{name}, beam {beam}", lambda _: work(job, environment_of(self.threads), "decode_worker.py"))
 
     def _build_peer(self, name: str, folder: Path) -> PeerModel | str:
-        """A peer with its model trained, or why there is none."""
-        if wrong := peers.PEERS[name].misfits(self.config.model):
-            return f"{peers.PEERS[name].title} does not have this model: {', '.join(wrong)}"
+        """A peer with its trained model, or the reason why it cannot be measured."""
+        if unsupported := peers.PEERS[name].unsupported_keys(self.config.model):
+            return f"{peers.PEERS[name].title} does not support this model: {', '.join(unsupported)}"
         try:
             python = peers.find(name, self.interpreters)
             model = PeerModel(name, python, self.config, folder, self.updates, environment_of(self.threads))
@@ -144,10 +145,10 @@ class Bench:
             start = model.translate("one", beam, self.config.decoding.batch)[0]
             seconds, memory, outputs = model.translate("test", beam, self.config.decoding.batch)
             if seconds <= start:
-                raise peers.PeerError("too few sentences to tell translating from starting; raise --sentences")
+                raise peers.PeerError("the translation took no longer than the start of the process; raise --sentences")
             return self._peer_figures(outputs, seconds - start, memory)
 
-        return System(f"{name}, beam {beam}", run, fault=model if isinstance(model, str) else None)
+        return System(f"{name}, beam {beam}", run, error=model if isinstance(model, str) else None)
 
     def _peer_figures(self, outputs: Sequence[Sequence[str]], seconds: float, memory: int | None) -> Figures:
         tokens = sum(len(output) + 1 for output in outputs)
@@ -166,12 +167,12 @@ class Bench:
 
 
 def summary(system: System, exact: System) -> Figures:
-    """The medians over the rounds, and how many times as many sentences as the exact search it did in the same rounds."""
-    result: Figures = {"system": system.name, "fault": system.fault, "rounds": system.rounds}
+    """The medians over the rounds, and the speed relative to exact search in the same rounds."""
+    result: Figures = {"system": system.name, "fault": system.error, "rounds": system.rounds}
     if not system.rounds:
         return result
     pairs = zip(system.rounds, exact.rounds, strict=False)
-    result["ratio"] = statistics.median(own["sentences_per_second"] / other["sentences_per_second"] for own, other in pairs)
+    result["ratio"] = statistics.median(figures["sentences_per_second"] / base["sentences_per_second"] for figures, base in pairs)
     for key in KEYS:
         values = [figures[key] for figures in system.rounds if figures.get(key) is not None]
         result[key] = statistics.median(values) if values else None
@@ -181,20 +182,20 @@ def summary(system: System, exact: System) -> Figures:
 
 
 def to_table(results: Figures) -> str:
-    """What was measured, as Markdown."""
+    """The results as Markdown."""
     measured = [row for row in results["systems"] if row["rounds"]]
-    rates = [row["matmul"] for row in measured if row["matmul"] is not None]
+    matmul_rates = [row["matmul"] for row in measured if row["matmul"] is not None]
     lines = [
         f"{results['run']}, step {results['step']}: {results['sentences']} sentences of {results['split']}, "
         f"rounds {len(measured[0]['rounds'])}, threads {results['threads']}, "
-        f"matrix product {statistics.median(rates) / 1e9:.1f} GFLOP/s",
+        f"matrix product {statistics.median(matmul_rates) / 1e9:.1f} GFLOP/s",
         "",
         f"| {' | '.join(COLUMNS)} |",
         f"|{'---|' * len(COLUMNS)}",
         *(f"| {' | '.join(_cells(row))} |" for row in measured),
     ]
-    faults = [f"{row['system']}: {row['fault']}" for row in results["systems"] if row["fault"]]
-    return "\n".join([*lines, *(["", *faults] if faults else [])])
+    errors = [f"{row['system']}: {row['fault']}" for row in results["systems"] if row["fault"]]
+    return "\n".join([*lines, *(["", *errors] if errors else [])])
 
 
 def _cells(row: Figures) -> list[str]:
@@ -216,21 +217,21 @@ def _cells(row: Figures) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Measure how fast a trained run translates.")
-    parser.add_argument("run", nargs="?", type=Path, metavar="RUN", help="the run folder; the one trained last if not given")
-    parser.add_argument("--data", type=Path, metavar="DIR", help="its prepared folder, if it was moved")
-    parser.add_argument("--split", choices=("dev", "test"), default="test", help="which sentences (%(default)s)")
-    parser.add_argument("--sentences", type=int, default=500, help="so many of them (%(default)s)")
-    parser.add_argument("--singles", type=int, default=100, help="and so many of those one at a time (%(default)s)")
-    parser.add_argument("--beam", action="append", type=int, metavar="K", help="may be given again (1 and 5)")
+    parser = argparse.ArgumentParser(description="Measure the translation speed of a trained run.")
+    parser.add_argument("run", nargs="?", type=Path, metavar="RUN", help="the run folder (the last run)")
+    parser.add_argument("--data", type=Path, metavar="DIR", help="its prepared folder, if you moved it")
+    parser.add_argument("--split", choices=("dev", "test"), default="test", help="the split to translate (%(default)s)")
+    parser.add_argument("--sentences", type=int, default=500, help="number of sentences (%(default)s)")
+    parser.add_argument("--singles", type=int, default=100, help="number of sentences also translated one at a time (%(default)s)")
+    parser.add_argument("--beam", action="append", type=int, metavar="K", help="beam size; repeat for several (1 and 5)")
     parser.add_argument("--shortlist", type=int, default=50, metavar="N", help="decoding.shortlist of that variant (%(default)s)")
-    parser.add_argument("--rounds", type=int, default=3, help="of each system (%(default)s)")
-    parser.add_argument("--against", action="append", default=[], choices=SYSTEMS, help="another system; may be given again")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of each system (%(default)s)")
+    parser.add_argument("--against", action="append", default=[], choices=SYSTEMS, help="another system; repeat for several")
     parser.add_argument("--peer-python", action="append", default=[], type=interpreter, metavar="SYSTEM=PYTHON", help="its Python")
-    parser.add_argument("--peer-updates", type=int, default=300, metavar="N", help="that a peer trains for first (%(default)s)")
-    parser.add_argument("--peer-folder", type=Path, metavar="DIR", help="where peers' models are kept, and found the next time")
-    parser.add_argument("--threads", type=int, help="of the CPU (all cores)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write all figures there")
+    parser.add_argument("--peer-updates", type=int, default=300, metavar="N", help="training updates of a peer (%(default)s)")
+    parser.add_argument("--peer-folder", type=Path, metavar="DIR", help="where to keep the peers' models for the next time")
+    parser.add_argument("--threads", type=int, help="CPU threads (all cores)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write all figures to FILE")
     options = parser.parse_args(arguments)
     beams = options.beam or [1, 5]
     counts = [options.sentences, options.singles, options.rounds, options.peer_updates, options.threads or 1, *beams]
@@ -248,12 +249,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def measure(options: Any, beams: Sequence[int]) -> Figures:
-    """All systems that the options ask for. Raises: NmtError, if nmt itself cannot be measured."""
+    """Measure all systems. Raises: NmtError: nmt itself cannot be measured."""
     run = find_run(options.run)
     config = load_run_config(run)
     prepared = options.data or config.prepared_folder
     check_same_data(run, prepared)
-    step = step_of(find_checkpoint(run).name)  # an average has no progress of its own
+    step = step_of(find_checkpoint(run).name)  # an average has no progress file
     config = config.model_copy(update={"data": config.data.model_copy(update={"prepared": prepared})})
     threads, number = options.threads or available_cores(), min(options.sentences, len(read_lines(prepared, options.split, "src")))
     bench = Bench(

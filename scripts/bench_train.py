@@ -1,22 +1,22 @@
-"""Measure how fast models are trained, and how much of what the machine can do that is.
+"""Measure the speed of training, and compare it with the peak of the machine and with other toolkits.
 
     python scripts/bench_train.py [CONFIG...] [--set KEY=VALUE]... [--seconds 20] [--rounds 3] [--against SYSTEM]...
         [--peer-python SYSTEM=PYTHON]... [--json FILE]
 
 For each CONFIG (default: scripts/bench/model-r.yaml), whose data must be prepared, it prints
 
-- target tokens a second, <eos> included and padding not, of the loop that `nmt train` runs, and how many times those of each other
-  system that is;
-- operations a second, counted from the lengths of the sentences of the very batches (the formula is in scripts/bench/counting.py),
-  and their share of what a product of two 2048 x 2048 float32 matrices reaches, which is measured before and after with the same
-  threads: *computed*, padding and repeated work included, and *needed*, what the real tokens need alone;
-- the process's peak of memory, and the shares of time: data (reading and padding batches), forward (with the loss, whose
-  softmax makes its own gradient at once), backward (all the rest of it), and update (clipping, the optimizer and what remains).
+- target tokens per second of the loop that `nmt train` runs (with <eos>, without padding), and the ratio to each other system;
+- operations per second, counted from the sentence lengths of the batches (scripts/bench/counting.py), and their share of the speed
+  of a product of two 2048 x 2048 float32 matrices, measured before and after with the same threads: *computed*, padding and
+  repeated work included, and *needed*, for the real tokens only;
+- the peak memory of the process, and the shares of time: data (reading and padding batches), forward (with the loss, whose softmax
+  computes its own gradient), backward (all other gradients), and update (clipping, the optimizer and the rest).
 
-SYSTEM is `reference`, the plain loop of the tutorials with padded batches of the same size; `reference-single`, the same a pair at
-a time; `joeynmt` or `opennmt`, each in an environment of its own, which scripts/bench/peers.py says how to make. All see the same
-tokens and vocabularies. They run in turn, round after round, each in a fresh process; figures are medians over the rounds, ratios
-are taken within a round, so that whatever else the machine does strikes all alike. What cannot be measured is named, not guessed.
+SYSTEM is `reference`, the plain loop of the tutorials with padded batches of the same size; `reference-single`, the same loop with
+one pair per batch; `joeynmt` or `opennmt`, each in its own environment (scripts/bench/peers.py says how to create it). All systems
+see the same tokens and vocabularies. They run in turn, round after round, each in a new process. Figures are medians over the
+rounds, and ratios are computed within a round, so that other load on the machine affects all systems alike. A figure that cannot be
+measured stays empty.
 """
 
 import argparse
@@ -38,7 +38,6 @@ from nmt.errors import DataError, NmtError
 from nmt.files import write_text
 from nmt.text.vocabulary import Vocabulary
 from scripts.bench import peers
-from scripts.bench.counting import count_words, multiply_adds, needed
 from scripts.bench.rounds import (
     Figures,
     System,
@@ -53,22 +52,22 @@ from scripts.bench.rounds import (
 )
 
 FOLDER = Path(__file__).resolve().parent / "bench"
-DEFAULT = FOLDER / "model-r.yaml"
+DEFAULT_CONFIG = FOLDER / "model-r.yaml"
 REFERENCES = ("reference", "reference-single")
 SYSTEMS = (*REFERENCES, *peers.PEERS)
 PARTS = ("data", "forward", "backward", "update")
 COLUMNS = ("system", "tokens/s", "nmt is", "GFLOP/s", "of matmul", "needed", "memory", *PARTS)
-PREPARED_BY = ("data", "tokenizer", "vocabulary")  # the sections that `nmt prepare` reads
+PREPARE_SECTIONS = ("data", "tokenizer", "vocabulary")  # the sections that `nmt prepare` reads
 
 
 @dataclass(frozen=True)
 class Bench:
-    """How all configurations are measured.
+    """The settings of the benchmark.
 
     Attributes:
-        seconds: of a round, without start and warm-up.
-        threads: of the CPU; by configuration if None.
-        interpreters: of the peers that have an environment of their own.
+        seconds: duration of a round, without start and warm-up.
+        threads: CPU threads; None for those of the configuration.
+        interpreters: the Python of each peer that has its own environment.
     """
 
     seconds: float
@@ -78,10 +77,10 @@ class Bench:
     interpreters: Mapping[str, Path]
 
     def measure(self, config: Config) -> Figures:
-        """All systems with one configuration.
+        """Measure all systems with one configuration.
 
         Raises:
-            BenchError: nmt itself could not be measured.
+            BenchError: nmt itself failed.
         """
         threads = self.threads or config.training.threads or available_cores()
         with tempfile.TemporaryDirectory(prefix="nmt-bench-") as folder:
@@ -104,57 +103,61 @@ class Bench:
         if name == "reference":
             job["batch"] = reference_batch(config)
         system = System(name, lambda number: work({**job, "round": number}, environment))
-        if name in REFERENCES and (wrong := reference_misfits(config.model)):
-            system.fault = f"the plain loop cannot follow {', '.join(wrong)}"
+        if name in REFERENCES and (unsupported := unsupported_by_reference(config.model)):
+            system.error = f"the plain loop does not support {', '.join(unsupported)}"
         return system
 
     def _build_peer(self, name: str, config: Config, folder: Path, environment: Mapping[str, str], threads: int) -> System:
-        own = folder / name
+        data = folder / name
         job = {"system": "matmul", "threads": threads}
 
         def run(number: int) -> Figures:
             before = work(job, environment)["matmul"]
-            figures = peers.run(name, python, config, own, seconds=self.seconds, seed=config.seed + number, environment=environment)
+            figures = peers.run(
+                name, python, config, data, seconds=self.seconds, seed=config.seed + number, environment=environment
+            )
             after = work(job, environment)["matmul"]
             return {**figures, "matmul": (before + after) / 2, "matmul_before_after": [before, after]}
 
         system = System(name, run)
-        if wrong := peers.PEERS[name].misfits(config.model):
-            system.fault = f"{peers.PEERS[name].title} does not have this model: {', '.join(wrong)}"
+        if unsupported := peers.PEERS[name].unsupported_keys(config.model):
+            system.error = f"{peers.PEERS[name].title} does not support this model: {', '.join(unsupported)}"
             return system
         try:
             python = peers.find(name, self.interpreters)
         except peers.PeerError as error:
-            system.fault = str(error)
+            system.error = str(error)
             return system
-        own.mkdir()
-        peers.write_data(config, own)
+        data.mkdir()
+        peers.write_data(config, data)
         return system
 
 
 def check_prepared(config: Config, path: Path, overrides: Sequence[str]) -> None:
-    """Raises: DataError, with the command that prepares it, if the data is not there or was prepared otherwise."""
-    settings = [override for override in overrides if override.startswith(PREPARED_BY)]
+    """Raises: DataError: the data is missing, or was prepared with another configuration; with the command that prepares it."""
+    settings = [override for override in overrides if override.startswith(PREPARE_SECTIONS)]
     command = shlex.join(["nmt", "prepare", "-c", str(path), *(word for setting in settings for word in ("--set", setting))])
     folder = config.prepared_folder
     if not folder.exists():
-        raise DataError(f"{folder}: not prepared yet; type: {command}")
-    if found := list(config_differences(load_manifest(folder), config)):
-        raise DataError(f"{folder}: prepared with another configuration ({'; '.join(found)}); type: {command} --overwrite")
+        raise DataError(f"{folder}: not prepared yet; run: {command}")
+    if differences := list(config_differences(load_manifest(folder), config)):
+        raise DataError(f"{folder}: prepared with another configuration ({'; '.join(differences)}); run: {command} --overwrite")
 
 
 def forward_per_token(config: Config) -> dict[str, float]:
-    """Multiply-adds that a target token of the training data needs forward, by part of the model."""
+    """Multiply-adds of the forward pass per target token of the training data, by part of the model."""
+    from scripts.bench.counting import count_words, measure_costs, multiply_adds, needed  # imports torch
+
     corpus = Corpus.load(config.prepared_folder, "train")
     positions = needed(corpus.src.lengths + 1, corpus.tgt.lengths + 1)
     vocabulary_size = len(Vocabulary.load(config.prepared_folder / "tgt.vocab.txt"))
     words = count_words(corpus, range(len(corpus)), vocabulary_size) if config.model.output == "adaptive" else None
-    counts = multiply_adds(config.model, vocabulary_size, positions, words)
+    counts = multiply_adds(measure_costs(config.model, vocabulary_size), positions, words)
     return {part: count / positions.output for part, count in counts.items()}
 
 
 def reference_batch(config: Config) -> int:
-    """Sentences in a batch of the plain loop: as many as nmt's have on average, where those are made by tokens."""
+    """The batch size of the plain loop in sentences: that of nmt, or its average if nmt batches by tokens."""
     batch = config.training.batch
     if batch.unit == "sentences":
         return batch.number
@@ -162,10 +165,10 @@ def reference_batch(config: Config) -> int:
     return max(1, round(batch.number / float(lengths.mean())))
 
 
-def reference_misfits(config: ModelConfig) -> list[str]:
-    """The keys that the plain loop cannot follow; empty if it can be compared."""
+def unsupported_by_reference(config: ModelConfig) -> list[str]:
+    """The configuration keys that the plain loop does not support; empty if it can be compared."""
     encoder, decoder, attention = config.encoder, config.decoder, config.attention
-    wrong = {
+    checks = {
         "model.decoder.kind": decoder.kind != "luong",
         "model.decoder.readout": decoder.readout != "attentional",
         "model.attention.score": attention.score not in ("general", "additive"),
@@ -178,16 +181,16 @@ def reference_misfits(config: ModelConfig) -> list[str]:
         "model.tie_embeddings": config.tie_embeddings != "none",
         "model.output": config.output != "softmax",
     }
-    return [key for key, is_wrong in wrong.items() if is_wrong]
+    return [key for key, is_unsupported in checks.items() if is_unsupported]
 
 
 def summary(system: System, nmt: System) -> Figures:
-    """The medians over the rounds, and how many times as fast nmt was in the same rounds."""
+    """The medians over the rounds, and the speed-up of nmt in the same rounds."""
     if not system.rounds:
-        return {"system": system.name, "fault": system.fault, "rounds": []}
+        return {"system": system.name, "fault": system.error, "rounds": []}
     rates = [figures["tokens_per_second"] for figures in system.rounds]
-    ratios = [own["tokens_per_second"] / rate for own, rate in zip(nmt.rounds, rates, strict=False)]
-    result: Figures = {"system": system.name, "fault": system.fault, "ratio": statistics.median(ratios)}
+    ratios = [figures["tokens_per_second"] / rate for figures, rate in zip(nmt.rounds, rates, strict=False)]
+    result: Figures = {"system": system.name, "fault": system.error, "ratio": statistics.median(ratios)}
     for key in ("tokens_per_second", "matmul", "peak_memory", "computed", "needed"):
         values = [figures[key] for figures in system.rounds if figures.get(key) is not None]
         result[key] = statistics.median(values) if values else None
@@ -202,23 +205,23 @@ def summary(system: System, nmt: System) -> Figures:
 
 
 def to_table(results: Figures) -> str:
-    """What was measured with one configuration, as Markdown."""
+    """The results for one configuration, as Markdown."""
     measured = [row for row in results["systems"] if row["rounds"]]
-    rated = statistics.median(row["matmul"] for row in measured)
+    matmul_rate = statistics.median(row["matmul"] for row in measured)
     counts = results["multiply_adds_per_token"]
     parts = ", ".join(f"{part} {count / 1e6:.2f}" for part, count in sorted(counts.items(), key=lambda item: -item[1]) if count)
     rounds = len(measured[0]["rounds"])
     lines = [
         f"{results['name']}: rounds {rounds} of {results['seconds']:g} s, threads {results['threads']}, "
-        f"matrix product {rated / 1e9:.1f} GFLOP/s",
-        f"Forward {sum(counts.values()) / 1e6:.2f} million multiply-adds a target token: {parts}",
+        f"matrix product {matmul_rate / 1e9:.1f} GFLOP/s",
+        f"Forward {sum(counts.values()) / 1e6:.2f} million multiply-adds per target token: {parts}",
         "",
         f"| {' | '.join(COLUMNS)} |",
         f"|{'---|' * len(COLUMNS)}",
         *(f"| {' | '.join(_cells(row))} |" for row in measured),
     ]
-    faults = [f"{row['system']}: {row['fault']}" for row in results["systems"] if row["fault"]]
-    return "\n".join([*lines, *(["", *faults] if faults else [])])
+    errors = [f"{row['system']}: {row['fault']}" for row in results["systems"] if row["fault"]]
+    return "\n".join([*lines, *(["", *errors] if errors else [])])
 
 
 def _cells(row: Figures) -> list[str]:
@@ -237,22 +240,22 @@ def _cells(row: Figures) -> list[str]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Measure how fast models are trained.")
-    parser.add_argument("configs", nargs="*", type=Path, metavar="CONFIG", help=f"configurations ({DEFAULT.name})")
+    parser = argparse.ArgumentParser(description="Measure the speed of training.")
+    parser.add_argument("configs", nargs="*", type=Path, metavar="CONFIG", help=f"configurations ({DEFAULT_CONFIG.name})")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a key of each configuration")
-    parser.add_argument("--seconds", type=positive, default=20, help="of a round, without start and warm-up (%(default)s)")
-    parser.add_argument("--rounds", type=int, default=3, help="of each system (%(default)s)")
-    parser.add_argument("--against", action="append", default=[], choices=SYSTEMS, help="another system; may be given again")
+    parser.add_argument("--seconds", type=positive, default=20, help="duration of a round, without start and warm-up (%(default)s)")
+    parser.add_argument("--rounds", type=int, default=3, help="rounds of each system (%(default)s)")
+    parser.add_argument("--against", action="append", default=[], choices=SYSTEMS, help="another system; repeat for several")
     parser.add_argument("--peer-python", action="append", default=[], type=interpreter, metavar="SYSTEM=PYTHON", help="its Python")
-    parser.add_argument("--threads", type=int, help="of the CPU (training.threads, or all cores)")
-    parser.add_argument("--json", type=Path, metavar="FILE", help="also write all figures there")
+    parser.add_argument("--threads", type=int, help="CPU threads (training.threads, or all cores)")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="also write all figures to FILE")
     options = parser.parse_args(arguments)
     if options.rounds < 1 or (options.threads or 1) < 1:
         parser.error("--rounds and --threads must be at least 1")
     bench = Bench(options.seconds, options.rounds, options.against, options.threads, dict(options.peer_python))
     try:
         configs = []
-        for path in options.configs or [DEFAULT]:
+        for path in options.configs or [DEFAULT_CONFIG]:
             configs.append(load(path, options.set))
             check_prepared(configs[-1], path, options.set)
         results = []

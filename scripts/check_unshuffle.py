@@ -2,8 +2,9 @@
 
     python scripts/check_unshuffle.py [RUN] [--prepared PATH] [--least SHARE]
 
-Translates the test split, and counts the numbers of the sorted references at whose step the attention is strongest where they
-stand in the source, whatever was written. Steps that an output does not reach count as wrong. Exit status 1 below the least share.
+Translates the test split. For each number of the sorted reference, it checks whether the attention of that step is strongest at the
+number's position in the source, whatever the model wrote. Steps that an output does not reach count as wrong. Exit status 1 if the
+share of correct steps is below SHARE.
 """
 
 import argparse
@@ -23,12 +24,12 @@ from nmt.run.folder import check_same_data, load_run_config
 from nmt.run.load import load_translator
 
 RUN = Path("runs/unshuffle")
-LEAST = 0.95
+MIN_SHARE = 0.95
 
 
 @dataclass(frozen=True)
 class Tally:
-    """How many sentences there are, how many are exactly right; how many steps, how many look where they should."""
+    """Counts: sentences, exactly correct sentences; steps, steps with correct attention."""
 
     sentences: int = 0
     exact: int = 0
@@ -45,7 +46,7 @@ class Tally:
 
 
 def count(translations: Iterable[Translation], references: Iterable[str]) -> Tally:
-    """`references` are the sorted numbers of the translations' sources."""
+    """Count over all sentences; `references` are the sorted numbers of the sources."""
     sentences = exact = steps = aligned = 0
     for translation, reference in zip(translations, references, strict=True):
         permutation = sorting_permutation(translation.source.split())
@@ -57,21 +58,21 @@ def count(translations: Iterable[Translation], references: Iterable[str]) -> Tal
 
 
 def sorting_permutation(numbers: Sequence[str]) -> list[int]:
-    """Where the smallest number stands, then the next: what the steps of the output should look at."""
+    """The position of the smallest number, then of the next one: what the steps of the output should attend to."""
     return sorted(range(len(numbers)), key=lambda position: int(numbers[position]))
 
 
 def count_aligned(attention: NDArray[np.floating[Any]], permutation: Sequence[int]) -> int:
-    """How many rows of `attention` [T, S] are largest where `permutation` says; rows beyond it do not count."""
-    found = attention.argmax(1).tolist()[: len(permutation)]
-    return sum(position == wanted for position, wanted in zip(found, permutation, strict=False))
+    """The number of rows of `attention` [T, S] whose largest weight is at the permutation's position; further rows do not count."""
+    positions = attention.argmax(1).tolist()[: len(permutation)]
+    return sum(position == expected for position, expected in zip(positions, permutation, strict=False))
 
 
 def check(run: Path, prepared: Path | None = None) -> Tally:
     """Translate the test split of the run's data, and count.
 
     Raises:
-        NmtError: there is no run, its data is not there, or is not what it was trained on.
+        NmtError: the run or its data is missing, or the data is not its training data.
     """
     translator = load_translator(run)
     prepared = prepared or load_run_config(run).prepared_folder
@@ -82,9 +83,9 @@ def check(run: Path, prepared: Path | None = None) -> Tally:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Check that the attention of a trained unshuffle run is the permutation.")
     parser.add_argument("run", type=Path, nargs="?", default=RUN, help="the run folder (%(default)s)")
-    parser.add_argument("--prepared", type=Path, help="where the prepared data is, if it was moved")
+    parser.add_argument("--prepared", type=Path, help="the prepared folder, if you moved it")
     parser.add_argument(
-        "--least", type=float, default=LEAST, help="the share of steps that must look where they should (%(default)s)"
+        "--least", type=float, default=MIN_SHARE, help="minimum share of steps with correct attention (%(default)s)"
     )
     options = parser.parse_args(arguments)
     try:
@@ -92,7 +93,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except NmtError as error:
         print(error, file=sys.stderr)
         return 1
-    print(f"sorted without a fault           {tally.exact_share:7.2%} of {tally.sentences:,} sentences")
+    print(f"sorted without an error          {tally.exact_share:7.2%} of {tally.sentences:,} sentences")
     print(f"attention is the permutation at  {tally.aligned_share:7.2%} of {tally.steps:,} numbers")
     if tally.aligned_share < options.least:
         print(f"{options.run}: the attention is the permutation at less than {options.least:.2%} of the numbers", file=sys.stderr)

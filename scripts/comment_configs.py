@@ -1,4 +1,4 @@
-"""Write each key's description beside it, in all configurations under configs/ and scripts/.
+"""Write the description of each key as a comment beside it, in all configurations under configs/ and scripts/.
 
     python scripts/comment_configs.py [FILE...]
 
@@ -18,7 +18,7 @@ CONFIGS = sorted(path for folder in ("configs", "scripts") for path in (ROOT / f
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Rewrites the files whose comments differ, and names them; 1 if one of them is no configuration."""
+    """Rewrite the files whose comments differ, and print their names; 1 if a file is not a valid configuration."""
     for path in map(Path, arguments) if arguments else CONFIGS:
         try:
             load(path)

@@ -2,8 +2,9 @@
 
     python scripts/compare_systems.py [--minutes 10] [--base configs/tatoeba.yaml] [--output runs/compare] [CONFIG...]
 
-Of each CONFIG only the model and the teacher forcing are taken; data, optimisation and search are those of the base, whose data
-must be prepared. One after the other, so that each has the whole machine. What is in the output folder already is not done again.
+Each CONFIG gives only the model and the teacher forcing; data, optimisation and search are those of the base configuration, whose
+data must be prepared. The systems run one after the other, so that each has the whole machine. Results in the output folder are
+used again.
 """
 
 import argparse
@@ -36,7 +37,7 @@ COLUMNS = ("system", "parameters", "steps", "tokens/s", "dev perplexity", "BLEU"
 
 
 def merge(base: Config, system: Config, minutes: float) -> Config:
-    """The base with the model and the teacher forcing of `system`, trained for `minutes`."""
+    """The base configuration with the model and the teacher forcing of `system`, and `minutes` of training."""
     values = base.to_dict()
     values["name"] = system.name
     values["data"]["prepared"] = str(base.prepared_folder)
@@ -47,7 +48,7 @@ def merge(base: Config, system: Config, minutes: float) -> Config:
 
 
 def measure(config: Config, folder: Path) -> dict[str, Any]:
-    """Train and evaluate by the command line, as a user would; the figures of a run that was measured before are read again."""
+    """Train and evaluate with the command line, as a user would; reads the figures of a run that was measured before."""
     results = folder / f"{config.name}.json"
     if not results.exists():
         file = folder / f"{config.name}.yaml"
@@ -72,7 +73,7 @@ def _figures(config: Config, run: Path, evaluation: dict[str, Any]) -> dict[str,
     validations = [event for event in events if event["event"] == "validation"]
     speeds = [event["tokens_per_second"] for event in events if event["event"] == "train"]
     if not speeds:
-        raise SystemExit(f"{run}: trained for less than training.log_every steps; give more --minutes")
+        raise SystemExit(f"{run}: trained for less than training.log_every steps; raise --minutes")
     return {
         "system": config.name,
         "parameters": _count_parameters(config),
@@ -105,9 +106,14 @@ def to_table(rows: Sequence[dict[str, Any]]) -> str:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Compare systems after equal training time.")
     parser.add_argument("configs", nargs="*", type=Path, help="configurations (default: the systems of the literature)")
-    parser.add_argument("--minutes", type=float, default=10, help="of training, validation included (%(default)s)")
-    parser.add_argument("--base", type=Path, default=ROOT / "configs/tatoeba.yaml", help="data, optimisation, search (%(default)s)")
-    parser.add_argument("--output", type=Path, default=Path("runs/compare"), help="where runs and figures go (%(default)s)")
+    parser.add_argument("--minutes", type=float, default=10, help="training time of each system, validation included (%(default)s)")
+    parser.add_argument(
+        "--base",
+        type=Path,
+        default=ROOT / "configs/tatoeba.yaml",
+        help="data, optimisation, search (%(default)s)",
+    )
+    parser.add_argument("--output", type=Path, default=Path("runs/compare"), help="folder for runs and figures (%(default)s)")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a key of the base")
     options = parser.parse_args(arguments)
     try:

@@ -2,8 +2,8 @@
 
     python scripts/make_unshuffle.py [--output PATH] [--pairs N] [--seed S]
 
-No line has a number twice, so that only one permutation sorts it: what a trained model should attend to is known. The same seed
-always gives the same file.
+No line contains a number twice, so exactly one permutation sorts it, and the correct attention of a trained model is known. The
+same seed always gives the same file.
 """
 
 import argparse
@@ -16,19 +16,19 @@ OUTPUT = ROOT / "data" / "unshuffle" / "unshuffle.tsv"
 PAIRS = 6000
 SEED = 2015
 HEADER = ("shuffled", "sorted")
-NUMBERS = range(10, 40)  # all of two digits: sentences are told apart by their letters and digits alone, without the spaces
+NUMBERS = range(10, 40)  # two digits each: the split compares letters and digits of sentences without the spaces
 LENGTHS = range(3, 9)
 
 Pair = tuple[str, str]
 
 
 def make_pairs(count: int, seed: int, numbers: Sequence[int] = NUMBERS, lengths: Sequence[int] = LENGTHS) -> list[Pair]:
-    """Different sets of numbers, each in random and in rising order: no source and no target stands twice."""
+    """Different sets of numbers, each in random and in ascending order: no source and no target occurs twice."""
     random = Random(seed)
-    pairs: dict[str, str] = {}  # sorted: shuffled
+    pairs: dict[str, str] = {}  # sorted numbers: shuffled numbers
     while len(pairs) < count:
-        drawn = random.sample(numbers, random.choice(lengths))
-        pairs.setdefault(join(sorted(drawn)), join(drawn))
+        sample = random.sample(numbers, random.choice(lengths))
+        pairs.setdefault(join(sorted(sample)), join(sample))
     return [(shuffled, ordered) for ordered, shuffled in pairs.items()]
 
 
@@ -44,7 +44,7 @@ def to_table(pairs: Sequence[Pair]) -> str:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Write the unshuffle corpus.")
     parser.add_argument("--output", type=Path, default=OUTPUT, help="the file to write (%(default)s)")
-    parser.add_argument("--pairs", type=int, default=PAIRS, help="how many sentence pairs (%(default)s)")
+    parser.add_argument("--pairs", type=int, default=PAIRS, help="number of sentence pairs (%(default)s)")
     parser.add_argument("--seed", type=int, default=SEED, help="seed of the random numbers (%(default)s)")
     options = parser.parse_args(arguments)
     text = to_table(make_pairs(options.pairs, options.seed))

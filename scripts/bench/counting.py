@@ -1,59 +1,58 @@
-"""The multiply-adds of a training step, counted from the lengths of the sentences that it trains on.
+"""The multiply-adds of training and search, computed from the lengths of the sentences.
 
-Forward, a position costs, with E, H_e, H_d, R, A, V as in `nmt.model.seq2seq`, G gates (lstm 4, gru 3, elman 1), and I the width of
-what enters a layer:
+torch counts the products of each part of the model at one position (`measure_costs`). The rest is the number of positions:
 
-| part | multiply-adds | at each |
-|---|---|---|
-| encoder | G H (I + H), for every layer and direction | source position |
-| bridge | H_e H_d for every layer, twice with an lstm; `backward`: from one direction alone | sentence |
-| keys | general H_e H_d; concat, additive, concat_shared H_e A; linear H_e; several heads: H_e^2 more | source position |
-| query | concat, additive, concat_shared H_d A; linear H_d; local_p H_d^2 + H_d; several heads: H_d^2 more | target position |
-| attention | dot, general H_d; concat, additive, concat_shared A; coverage A more; and H_e for the context | pair of positions |
-| decoder | G H_d (I + H_d), for every layer | target position |
-| readout | attentional (H_e + H_d) R; deep, maxout (H_d + E + H_e) R, twice for maxout | target position |
-| output | softmax R V (R E + E V where tied and R is not E); adaptive R times the head's outputs | target position |
-| | adaptive: R D + D W for a cluster of W words, D = R / 2, R / 4 ... | target word of the cluster |
+| part | at each |
+|---|---|
+| encoder, keys | source position |
+| bridge | sentence |
+| query, decoder, readout, output | target position |
+| attention | pair of a source and a target position |
+| output, clusters of an adaptive layer | target word of the cluster |
 
-Training costs this three times, once forward and twice backward, for the gradients of either factor of each product; the embeddings
-are trained, so no product is spared. A multiply-add is two floating-point operations. What is not a product of matrices (gates,
-tanh, softmax, dropout, the optimizer) is work, but is not counted.
+Training costs three times the forward pass: the backward pass computes a gradient for each of the two factors of each product, and
+all embeddings are trained. One multiply-add is two floating-point operations. Work that is not a matrix product (gates, tanh,
+softmax, dropout, the optimizer) is not counted.
 
-*Needed* are the positions of real tokens, <eos> included. *Computed* are those that the system under measure works on: this model
-runs its encoder and its output layer at real positions alone and the rest of it with padding; a plain loop pads everything.
+*Needed* positions are real tokens, <eos> included. *Computed* positions are those on which the measured system works: nmt runs its
+encoder and its output layer on real positions only, and everything else on padding too; a plain loop pads everything.
 """
 
-from collections.abc import Iterable
+import warnings
+from collections.abc import Callable, Iterable
 from dataclasses import astuple, dataclass
 from itertools import pairwise
 from typing import Self
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from torch.utils.flop_counter import FlopCounterMode
 
-from nmt.config.schema import AttentionConfig, Cell, Config, ModelConfig
+from nmt.config.schema import ModelConfig
 from nmt.data.corpus import Corpus
-from nmt.text.vocabulary import EOS
+from nmt.model.output import Adaptive
+from nmt.model.seq2seq import Seq2Seq
+from nmt.text.vocabulary import EOS, SPECIALS
 
 Lengths = NDArray[np.integer]
 
-GATES: dict[Cell, int] = {"lstm": 4, "gru": 3, "elman": 1}
-PASSES = 3  # forward, and backward for either factor of each product
+PASSES = 3  # forward, and backward for each factor of each product
 OPERATIONS = 2  # of one multiply-add
 
 
 @dataclass(frozen=True)
 class Positions:
-    """How many positions each part of the model works on.
+    """The number of positions on which each part of the model works.
 
     Attributes:
-        sentences: which the bridge crosses.
-        encoder: source positions that are read.
-        keys: source positions that are projected for attention; more often than once, if a system does it again at each step.
+        sentences: for the bridge.
+        encoder: source positions that the encoder reads.
+        keys: source positions that attention projects; a system may project them again at each step.
         decoder: target positions of the recurrence, the query and the readout.
-        pairs: of a target and a source position, which attention scores.
-        output: target positions at which the vocabulary is scored.
-        sampled: the same, forward alone: for what the decoder is fed of its own output.
+        pairs: of a target and a source position, for attention.
+        output: target positions for which the output layer computes the vocabulary.
+        sampled: the same, forward only: where the decoder is fed its own output.
     """
 
     sentences: int = 0
@@ -65,7 +64,7 @@ class Positions:
     sampled: int = 0
 
     def __add__(self, other: Self) -> "Positions":
-        return Positions(*(here + there for here, there in zip(astuple(self), astuple(other), strict=True)))
+        return Positions(*(first + second for first, second in zip(astuple(self), astuple(other), strict=True)))
 
 
 def needed(src_lengths: Lengths, tgt_lengths: Lengths) -> Positions:
@@ -75,142 +74,114 @@ def needed(src_lengths: Lengths, tgt_lengths: Lengths) -> Positions:
 
 
 def computed(src_lengths: Lengths, tgt_lengths: Lengths, *, sampled: int = 0) -> Positions:
-    """What `nmt.model` computes for one batch, `sampled` of whose target positions are fed its own output."""
+    """The positions that `nmt.model` computes for one batch; `sampled` target positions are fed the decoder's own output."""
     size, src, tgt = len(src_lengths), int(src_lengths.max()), int(tgt_lengths.max())
     return Positions(size, int(src_lengths.sum()), size * src, size * tgt, size * src * tgt, int(tgt_lengths.sum()), sampled)
 
 
 def padded(src_lengths: Lengths, tgt_lengths: Lengths) -> Positions:
-    """What a plain loop computes for one batch: all of it with padding, the keys at each step."""
+    """The positions that a plain loop computes for one batch: everything with padding, the keys again at each step."""
     size, src, tgt = len(src_lengths), int(src_lengths.max()), int(tgt_lengths.max())
     return Positions(size, size * src, size * src * tgt, size * tgt, size * src * tgt, size * tgt)
 
 
 def count_words(corpus: Corpus, pairs: Iterable[int], vocabulary_size: int) -> Lengths:
-    """How often each word of the target vocabulary is to be predicted in these pairs, <eos> included: [V]."""
+    """The frequency of each target word in these pairs, <eos> included: [V]."""
     targets = [corpus.tgt[pair] for pair in pairs]
     words = np.bincount(np.concatenate(targets), minlength=vocabulary_size)
     words[EOS] += len(targets)
     return words
 
 
-def multiply_adds(config: ModelConfig, vocabulary_size: int, positions: Positions, words: Lengths | None = None) -> dict[str, int]:
-    """Forward, by part of the model.
+def count_products(run: Callable[[], object]) -> int:
+    """The multiply-adds of all matrix products in `run`."""
+    with (
+        warnings.catch_warnings(action="ignore", category=UserWarning),  # about a missing accelerator
+        torch.backends.mkldnn.flags(enabled=False),  # oneDNN's recurrent layer is a single operation, which torch does not count
+        FlopCounterMode(display=False) as counter,
+    ):
+        run()
+    return int(counter.get_total_flops()) // OPERATIONS
+
+
+@dataclass(frozen=True)
+class Costs:
+    """Multiply-adds of each part at one position.
+
+    Attributes:
+        output: of the softmax, or of the head of an adaptive layer.
+        clusters: of an adaptive layer: (first word, end, multiply-adds of a target word in the cluster).
+    """
+
+    encoder: int
+    bridge: int
+    keys: int
+    query: int
+    attention: int
+    decoder: int
+    readout: int
+    output: int
+    clusters: tuple[tuple[int, int, int], ...] = ()
+
+
+@torch.no_grad()
+def measure_costs(config: ModelConfig, vocabulary_size: int) -> Costs:
+    """Run each part of the model at one position, and count."""
+    model = Seq2Seq(config, len(SPECIALS), vocabulary_size).eval()
+    decoder, attention = model.decoder, model.decoder.attention
+    one, two = torch.tensor([[EOS]]), torch.tensor([[EOS, EOS]])
+    memory, longer = model.encode(one, torch.tensor([1])), model.encode(two, torch.tensor([2]))
+    values, final = model.encoder(model.src_embedding(one), torch.tensor([1]))
+    state, embedded = model.start(memory), model.tgt_embedding(one)
+    query, context = embedded.new_zeros(1, 1, config.decoder.hidden_size), embedded.new_zeros(1, 1, config.encoder.output_size)
+    vector = embedded.new_zeros(1, decoder.readout.output_size)
+
+    look = count_products(lambda: attention(query, memory, attention.start(memory)))
+    pair = count_products(lambda: attention(query, longer, attention.start(longer))) - look
+    readout = count_products(lambda: decoder.readout(query, embedded, context))
+    unroll = count_products(lambda: decoder.unroll(embedded, state, memory))
+
+    def count_output(word: int) -> int:
+        return count_products(lambda: model.output.loss(vector, torch.tensor([word])))
+
+    output = count_output(0)
+    cutoffs = model.output.softmax.cutoffs if isinstance(model.output, Adaptive) else []
+    return Costs(
+        encoder=count_products(lambda: model.encoder(model.src_embedding(one), torch.tensor([1]))),
+        bridge=count_products(lambda: model.bridge(final)),
+        keys=count_products(lambda: attention.read(values, memory.mask, final)),
+        query=look - pair,
+        attention=pair,
+        decoder=unroll - look - readout,
+        readout=readout,
+        output=output,
+        clusters=tuple((first, end, count_output(first) - output) for first, end in pairwise(cutoffs)),
+    )
+
+
+def multiply_adds(costs: Costs, positions: Positions, words: Lengths | None = None) -> dict[str, int]:
+    """The forward pass, by part of the model.
 
     Args:
-        vocabulary_size: V, the target's.
-        words: [V], how often each is to be predicted; only an adaptive output wants to know.
+        words: [V], the frequency of each target word; for an adaptive output layer.
     """
-    keys, query, pair = _attention(config.attention, config.decoder.hidden_size, config.encoder.output_size)
+    clusters = sum(cost * int(words[first:end].sum()) for first, end, cost in costs.clusters) if words is not None else 0
     return {
-        "encoder": positions.encoder * _encoder(config),
-        "bridge": positions.sentences * _bridge(config),
-        "keys": positions.keys * keys,
-        "query": positions.decoder * query,
-        "attention": positions.pairs * pair,
-        "decoder": positions.decoder * _decoder(config),
-        "readout": positions.decoder * _readout(config),
-        "output": positions.output * _output(config, vocabulary_size) + _clusters(config, vocabulary_size, words),
+        "encoder": positions.encoder * costs.encoder,
+        "bridge": positions.sentences * costs.bridge,
+        "keys": positions.keys * costs.keys,
+        "query": positions.decoder * costs.query,
+        "attention": positions.pairs * costs.attention,
+        "decoder": positions.decoder * costs.decoder,
+        "readout": positions.decoder * costs.readout,
+        "output": positions.output * costs.output + clusters,
     }
 
 
-def training_operations(config: Config, vocabulary_size: int, positions: Positions, words: Lengths | None = None) -> int:
-    """The floating-point operations of training on these positions, backward included; arguments as of `multiply_adds`.
+def training_operations(costs: Costs, positions: Positions, words: Lengths | None = None) -> int:
+    """The floating-point operations of training on these positions, backward pass included; arguments as of `multiply_adds`.
 
-    A word that is drawn from an adaptive output counts for its head alone.
+    A word sampled from an adaptive output layer counts for its head only.
     """
-    forward = sum(multiply_adds(config.model, vocabulary_size, positions, words).values())
-    return OPERATIONS * (PASSES * forward + positions.sampled * _output(config.model, vocabulary_size))
-
-
-def _encoder(config: ModelConfig) -> int:
-    encoder, gates = config.encoder, GATES[config.encoder.cell]
-    inputs = [config.embedding_size] + [encoder.output_size] * (encoder.layers - 1)
-    directions = 2 if encoder.bidirectional else 1
-    return sum(directions * gates * encoder.hidden_size * (width + encoder.hidden_size) for width in inputs)
-
-
-def _bridge(config: ModelConfig) -> int:
-    if config.bridge in ("copy", "zero"):
-        return 0
-    width = config.encoder.hidden_size if config.bridge == "backward" else config.encoder.output_size
-    states = 2 if config.decoder.cell == "lstm" else 1
-    return states * config.decoder.layers * width * config.decoder.hidden_size
-
-
-def _attention(config: AttentionConfig, query_size: int, value_size: int) -> tuple[int, int, int]:
-    """At each source position, target position, and pair of them."""
-    if config.score == "none":
-        return 0, 0, 0
-    # Each head has its share of the widths, and projections between all of them and its own.
-    heads, query_width, value_width = config.heads, query_size // config.heads, value_size // config.heads
-    size = config.size or query_width
-    inner = {
-        "dot": (0, 0, query_width),
-        "general": (value_width * query_width, 0, query_width),
-        "linear": (value_width, query_width, 0),
-    }
-    keys, query, pair = inner.get(config.score, (value_width * size, query_width * size, size))
-    if config.kind == "local_p":
-        query += query_width * query_width + query_width
-    if config.kind == "coverage":
-        pair += size
-    pair += value_width
-    split = (value_size**2, query_size**2) if heads > 1 else (0, 0)
-    return heads * keys + split[0], heads * query + split[1], heads * pair
-
-
-def _decoder(config: ModelConfig) -> int:
-    decoder = config.decoder
-    width = config.embedding_size
-    if decoder.kind == "bahdanau":
-        width += config.encoder.output_size
-    elif decoder.input_feeding:
-        width += _vector_size(config)
-    inputs = [width] + [decoder.hidden_size] * (decoder.layers - 1)
-    return sum(GATES[decoder.cell] * decoder.hidden_size * (width + decoder.hidden_size) for width in inputs)
-
-
-def _readout(config: ModelConfig) -> int:
-    decoder, context = config.decoder, config.encoder.output_size
-    size = _vector_size(config)
-    if decoder.readout == "attentional":
-        return (context + decoder.hidden_size) * size
-    if decoder.readout in ("deep", "maxout"):
-        return (2 if decoder.readout == "maxout" else 1) * (decoder.hidden_size + config.embedding_size + context) * size
-    return 0
-
-
-def _vector_size(config: ModelConfig) -> int:
-    """R, the width of the vector that the vocabulary is scored with."""
-    decoder = config.decoder
-    if decoder.readout == "concat":
-        return decoder.hidden_size + config.encoder.output_size
-    return decoder.hidden_size if decoder.readout == "state" else decoder.readout_size or decoder.hidden_size
-
-
-def _output(config: ModelConfig, vocabulary_size: int) -> int:
-    size = _vector_size(config)
-    if config.output == "adaptive":
-        first, *others = cutoffs(config, vocabulary_size)
-        return size * (first + len(others))
-    if config.tie_embeddings == "none" or size == config.embedding_size:
-        return size * vocabulary_size
-    return config.embedding_size * (size + vocabulary_size)
-
-
-def _clusters(config: ModelConfig, vocabulary_size: int, words: Lengths | None) -> int:
-    """All of the adaptive output but its head: each cluster works on its own words alone."""
-    if config.output != "adaptive" or words is None:
-        return 0
-    size, total = _vector_size(config), 0
-    for level, (begin, end) in enumerate(pairwise(cutoffs(config, vocabulary_size)), 1):
-        inner = size // 2**level
-        total += int(words[begin:end].sum()) * inner * (size + end - begin)
-    return total
-
-
-def cutoffs(config: ModelConfig, vocabulary_size: int) -> list[int]:
-    """Where the head of an adaptive output ends, then each cluster."""
-    default = sorted({max(1, vocabulary_size // 10), max(1, vocabulary_size // 3)})
-    return [*(config.cutoffs or default), vocabulary_size]
+    forward = sum(multiply_adds(costs, positions, words).values())
+    return OPERATIONS * (PASSES * forward + positions.sampled * costs.output)

@@ -1,11 +1,11 @@
-"""How much memory a process has had at most."""
+"""The peak memory of a process."""
 
 import sys
 from pathlib import Path
 
 
 def peak_memory(process: int | str = "self") -> int | None:
-    """Bytes; None where the system does not say."""
+    """Bytes; None if the system does not report it."""
     try:
         status = Path(f"/proc/{process}/status").read_text(encoding="utf-8")
     except OSError:

@@ -1,6 +1,6 @@
-"""Other toolkits' translation by their own command lines; their models are trained first, as `peers.py` says.
+"""Other toolkits: trains their models as in `peers.py`, then translates with their command lines.
 
-To add a toolkit: how it trains to an end, how it translates, a row in `DECODERS`.
+To add a toolkit: write a function for its training settings and one for its translation command, and add a row to `DECODERS`.
 """
 
 import os
@@ -20,13 +20,13 @@ from nmt.text.vocabulary import Vocabulary
 from scripts.bench.memory import peak_memory
 from scripts.bench.peers import PEERS, PeerError, Values, write_data
 
-WATCHED = 0.05  # seconds between looks at a process's memory
-SPACE = "␣"  # in place of a space within a token
+POLL_SECONDS = 0.05  # between two readings of a process's memory
+SPACE = "␣"  # replaces a space within a token
 
 
 @dataclass(frozen=True)
 class Job:
-    """A translation that is asked for: `batch` sentences of `source` at a time, into `output`, with the model of `updates`."""
+    """Translate the file `source` into `output`, `batch` sentences at a time, with the model trained for `updates`."""
 
     folder: Path
     source: Path
@@ -38,12 +38,12 @@ class Job:
 
 @dataclass(frozen=True)
 class Decoder:
-    """How a toolkit is used.
+    """The usage of a toolkit.
 
     Attributes:
-        train: changes to its training's settings, so that it ends after so many updates and keeps its model.
-        command: of its translation, after the interpreter.
-        pipes: whether that reads standard input and writes standard output.
+        train: changes its training settings, so that it stops after a number of updates and saves its model.
+        command: its translation command, without the interpreter.
+        pipes: whether the command reads standard input and writes standard output.
     """
 
     train: Callable[[Values, int], Values]
@@ -84,10 +84,10 @@ DECODERS = {"joeynmt": Decoder(_train_joeynmt, _joeynmt, pipes=True), "opennmt":
 
 @dataclass
 class PeerModel:
-    """A toolkit with a model of its own.
+    """A toolkit with its trained model.
 
     Attributes:
-        folder: with its data and model, which are used again if they are there. updates: that it is trained for.
+        folder: for its data and model; an existing model is used again. updates: of its training.
     """
 
     name: str
@@ -101,28 +101,28 @@ class PeerModel:
         self.values = DECODERS[self.name].train(PEERS[self.name].settings(self.config, self.folder, self.config.seed), self.updates)
 
     def prepare(self, split: str, sentences: int) -> None:
-        """Write its data, and train its model, unless the folder has that very one. Raises: PeerError if it fails."""
+        """Write its data, and train its model unless the folder contains the same one. Raises: PeerError: it failed."""
         sources, tokens = Corpus.load(self.config.prepared_folder, split).src, self._tokens("src")
         lines = [" ".join(tokens[number] for number in sources[index]) for index in range(min(sentences, len(sources)))]
         self.folder.mkdir(parents=True, exist_ok=True)
         write_lines(self.folder / "test.src", lines)
         write_lines(self.folder / "one.src", lines[:1])
-        settings, trained = yaml.safe_dump(self.values), self.folder / "trained.yaml"
-        made_of = f"{settings}# {load_manifest(self.config.prepared_folder)['content']}\n"
-        if trained.exists() and trained.read_text(encoding="utf-8") == made_of:
+        settings, record = yaml.safe_dump(self.values), self.folder / "trained.yaml"
+        contents = f"{settings}# {load_manifest(self.config.prepared_folder)['content']}\n"
+        if record.exists() and record.read_text(encoding="utf-8") == contents:
             return
         print(f"{self.name}: training for {self.updates} updates", file=sys.stderr)
         write_data(self.config, self.folder)
         file = self.folder / f"{self.name}.yaml"
         file.write_text(settings, encoding="utf-8")
         self._run([*PEERS[self.name].command, str(file)])
-        trained.write_text(made_of, encoding="utf-8")
+        record.write_text(contents, encoding="utf-8")
 
     def translate(self, source: str, beam: int, batch: int) -> tuple[float, int | None, list[list[str]]]:
-        """The seconds that `<source>.src` takes, start of the process included, its peak of memory, and the tokens of each line.
+        """Translate `<source>.src`: the seconds with the start of the process, its peak memory, and the tokens of each line.
 
         Raises:
-            PeerError: it fails, or gives another number of lines than it was given.
+            PeerError: it failed, or wrote another number of lines than the source has.
         """
         job = Job(self.folder, self.folder / f"{source}.src", self.folder / f"{source}.out", beam, batch, self.updates)
         decoder = DECODERS[self.name]
@@ -131,29 +131,29 @@ class PeerModel:
         memory = self._run(words, (job.source, job.output) if decoder.pipes else None)
         seconds = time.perf_counter() - start
         outputs = job.output.read_text(encoding="utf-8").splitlines()
-        given = len(job.source.read_text(encoding="utf-8").splitlines())
-        if len(outputs) != given:
-            raise PeerError(f"{PEERS[self.name].title} gave {len(outputs)} lines for {given}")
+        expected = len(job.source.read_text(encoding="utf-8").splitlines())
+        if len(outputs) != expected:
+            raise PeerError(f"{PEERS[self.name].title} wrote {len(outputs)} lines for {expected}")
         return seconds, memory, [[token.replace(SPACE, " ") for token in line.split()] for line in outputs]
 
     def _tokens(self, side: str) -> Sequence[str]:
         return [token.replace(" ", SPACE) for token in Vocabulary.load(self.config.prepared_folder / f"{side}.vocab.txt")]
 
     def _run(self, words: Sequence[str], piped: tuple[Path, Path] | None = None) -> int | None:
-        """Its peak of memory; `piped` are what it reads and writes, if it does. Raises: PeerError if it fails."""
+        """Run a command: its peak memory. `piped`: files for standard input and output. Raises: PeerError: it failed."""
         log, memory = self.folder / "log.txt", None
         source, output = piped or (Path(os.devnull), log)
         for file in (output, log):
             file.write_bytes(b"")
-        with source.open("rb") as given, output.open("ab") as taken, log.open("ab") as messages:
-            # OpenNMT-py keeps more than weights in its checkpoints, which torch reads only if it is told that they are trusted.
+        with source.open("rb") as stdin, output.open("ab") as stdout, log.open("ab") as messages:
+            # The checkpoints of OpenNMT-py contain more than weights; torch reads them only if it is told that they are trusted.
             environment = {**self.environment, "TORCH_FORCE_NO_WEIGHTS_ONLY_LOAD": "1"}
             process = subprocess.Popen(
-                [self.python, *words], stdin=given, stdout=taken, stderr=messages, env=environment, cwd=self.folder
+                [self.python, *words], stdin=stdin, stdout=stdout, stderr=messages, env=environment, cwd=self.folder
             )
             while process.poll() is None:
                 memory = peak_memory(process.pid) or memory
-                time.sleep(WATCHED)
+                time.sleep(POLL_SECONDS)
         if process.returncode:
             last = re.sub(r"\s+", " ", "\n".join(log.read_text(encoding="utf-8", errors="replace").splitlines()[-3:]))
             raise PeerError(f"{PEERS[self.name].title} failed with exit status {process.returncode}: {last}")

@@ -1,10 +1,10 @@
-"""Other toolkits: the same model on the same tokens by their own command lines, and the speed that they print themselves.
+"""Other toolkits: trains the same model on the same tokens with their command lines, and reads the speed that they print.
 
-Each is installed in a virtual environment of its own, and may want other versions than nmt does:
+Install each in its own virtual environment, since it may need other versions than nmt:
 
     python3.11 -m venv PEER && PEER/bin/pip install torch       # the build for the CPU
 
-    # JoeyNMT 2.3.0; in its builders.py the line `"verbose": False,` must go, newer versions of torch refuse it
+    # JoeyNMT 2.3.0; delete the line `"verbose": False,` in its builders.py, newer versions of torch reject it
     PEER/bin/pip install matplotlib seaborn pandas sacrebleu sentencepiece subword-nmt sacremoses pyyaml packaging regex tqdm \\
         tabulate portalocker lazy-importer setuptools six wrapt joblib future tensorboard importlib-metadata
     PEER/bin/pip install --no-deps joeynmt==2.3.0
@@ -14,7 +14,7 @@ Each is installed in a virtual environment of its own, and may want other versio
         spacy fasttext-wheel six
     PEER/bin/pip install --no-deps OpenNMT-py==3.5.1
 
-To add a toolkit: how it is configured, a row in `PEERS`.
+To add a toolkit: write a function that makes its settings, and add a row to `PEERS`.
 """
 
 import re
@@ -36,17 +36,17 @@ from nmt.data.corpus import Corpus, Sequences, write_lines
 from nmt.text.vocabulary import SPECIALS, Vocabulary
 from scripts.bench.memory import peak_memory
 
-PAIRS = 20_000  # of the training data: more than are trained on in a few minutes
-DEV_PAIRS = 10  # asked for, never used
+MAX_PAIRS = 20_000  # of the training data: more than any toolkit trains on in a few minutes
+DEV_PAIRS = 10  # required, but not used
 REPORT_EVERY = 10  # updates
-START_UP = 300  # seconds that a toolkit may take before its first report
-MUCH = 10**8
+START_UP_SECONDS = 300  # before the first report
+ENDLESS = 10**8
 
 Values = dict[str, Any]
 
 
 class PeerError(Exception):
-    """A toolkit that cannot be measured; the text says why."""
+    """A toolkit cannot be measured; the text gives the reason."""
 
 
 @dataclass(frozen=True)
@@ -54,13 +54,13 @@ class Peer:
     """A toolkit.
 
     Attributes:
-        title: its name. module: what must be there to import.
-        command: of its training, after the interpreter and before the configuration.
-        settings: what it is told, for files in a folder.
-        speed: finds the target tokens a second in a line that it prints.
-        warm_up: reports before measuring begins.
-        scores: its names for the scores that it has.
-        sizes_tied: the encoder's states must be as wide as the decoder's.
+        title: its name. module: the module to import, to check that it is installed.
+        command: its training command, between the interpreter and the configuration file.
+        settings: makes its configuration from ours, a folder for its files, and a seed.
+        speed: finds the target tokens per second in a printed line.
+        warm_up: number of reports before the measurement.
+        scores: our attention scores that it has, with its names for them.
+        sizes_tied: encoder and decoder states must have the same size.
     """
 
     title: str
@@ -72,10 +72,10 @@ class Peer:
     scores: Mapping[str, str]
     sizes_tied: bool
 
-    def misfits(self, config: ModelConfig) -> list[str]:
-        """The keys of a model that this toolkit does not have; empty if it can be compared."""
+    def unsupported_keys(self, config: ModelConfig) -> list[str]:
+        """The configuration keys of a model that this toolkit does not support; empty if it can be compared."""
         decoder, attention, encoder = config.decoder, config.attention, config.encoder
-        wrong = {
+        checks = {
             "model.decoder.kind": decoder.kind != "luong",
             "model.decoder.readout": decoder.readout != "attentional",
             "model.decoder.readout_size": decoder.readout_size not in (None, decoder.hidden_size),
@@ -91,7 +91,7 @@ class Peer:
             "model.tie_embeddings": config.tie_embeddings != "none",
             "model.output": config.output != "softmax",
         }
-        return [key for key, is_wrong in wrong.items() if is_wrong]
+        return [key for key, is_unsupported in checks.items() if is_unsupported]
 
 
 def _joeynmt(config: Config, folder: Path, seed: int) -> Values:
@@ -118,7 +118,7 @@ def _joeynmt(config: Config, folder: Path, seed: int) -> Values:
             "optimizer": "adam",
             "learning_rate": training.learning_rate.peak,
             "learning_rate_min": 1e-8,
-            "scheduling": "plateau",  # steps at validations, of which there are none
+            "scheduling": "plateau",  # changes at validations, of which there are none
             "patience": 100,
             "clip_grad_norm": training.clip_norm,
             "label_smoothing": training.label_smoothing,
@@ -126,8 +126,8 @@ def _joeynmt(config: Config, folder: Path, seed: int) -> Values:
             "normalization": "tokens",
             "batch_size": training.batch.number,
             "batch_type": "sentence" if training.batch.unit == "sentences" else "token",
-            "epochs": MUCH,
-            "validation_freq": MUCH,
+            "epochs": ENDLESS,
+            "validation_freq": ENDLESS,
             "logging_freq": REPORT_EVERY,
             "early_stopping_metric": "loss",
             "overwrite": True,
@@ -159,8 +159,8 @@ def _opennmt(config: Config, folder: Path, seed: int) -> Values:
         "data": {"corpus": {"path_src": str(folder / "train.src"), "path_tgt": str(folder / "train.tgt")}},
         "src_vocab": str(folder / "src.tokens"),
         "tgt_vocab": str(folder / "tgt.tokens"),
-        "src_vocab_size": MUCH,
-        "tgt_vocab_size": MUCH,
+        "src_vocab_size": ENDLESS,
+        "tgt_vocab_size": ENDLESS,
         "save_model": str(folder / "opennmt"),
         "encoder_type": "brnn",
         "decoder_type": "rnn",
@@ -174,19 +174,19 @@ def _opennmt(config: Config, folder: Path, seed: int) -> Values:
         "attention_dropout": [0.0],
         "optim": "adam",
         "learning_rate": training.learning_rate.peak,
-        "start_decay_steps": MUCH,
+        "start_decay_steps": ENDLESS,
         "max_grad_norm": training.clip_norm,
         "label_smoothing": training.label_smoothing,
         "batch_type": "sents" if training.batch.unit == "sentences" else "tokens",
         "batch_size": training.batch.number,
-        "bucket_size": PAIRS,  # all of the data, sorted by length
+        "bucket_size": MAX_PAIRS,  # all of the data, sorted by length
         "normalization": "tokens",
         "num_workers": 0,
         "seed": seed,
         "report_every": REPORT_EVERY,
-        "train_steps": MUCH,
-        "save_checkpoint_steps": MUCH,
-        "valid_steps": MUCH,
+        "train_steps": ENDLESS,
+        "save_checkpoint_steps": ENDLESS,
+        "valid_steps": ENDLESS,
     }
 
 
@@ -215,31 +215,31 @@ PEERS = {
 
 
 def find(name: str, interpreters: Mapping[str, Path]) -> Path:
-    """The interpreter of the environment that the toolkit is in: the one given, or else this one.
+    """The Python interpreter of a toolkit: the given one, or else this one.
 
     Raises:
-        PeerError: it is not there.
+        PeerError: the toolkit is not installed there.
     """
     peer, python = PEERS[name], interpreters.get(name, Path(sys.executable))
-    hint = f"--peer-python {name}=/path/to/environment/bin/python names the environment that has it"
+    hint = f"--peer-python {name}=/path/to/environment/bin/python gives the Python of its environment"
     try:
-        found = subprocess.run([python, "-c", f"import {peer.module}"], capture_output=True, text=True, check=False)
+        result = subprocess.run([python, "-c", f"import {peer.module}"], capture_output=True, text=True, check=False)
     except OSError as error:
         raise PeerError(f"{peer.title} not installed: {python}: {error.strerror}; {hint}") from None
-    if found.returncode:
-        reason = (found.stderr.strip().splitlines() or ["it cannot be imported"])[-1]
+    if result.returncode:
+        reason = (result.stderr.strip().splitlines() or ["cannot be imported"])[-1]
         raise PeerError(f"{peer.title} not installed in {python} ({reason}); {hint}")
     return python
 
 
 def write_data(config: Config, folder: Path) -> None:
-    """Write pairs drawn from the training data as all toolkits read them, tokens with spaces between, and the vocabularies."""
+    """Write random pairs of the training data, as tokens separated by spaces, and the vocabularies: the input of all toolkits."""
     prepared = config.prepared_folder
     corpus = Corpus.load(prepared, "train")
-    drawn = np.random.default_rng(config.seed).permutation(len(corpus))[:PAIRS]
+    sample = np.random.default_rng(config.seed).permutation(len(corpus))[:MAX_PAIRS]
     for side, sequences in (("src", corpus.src), ("tgt", corpus.tgt)):
         tokens = [token.replace(" ", "␣") for token in Vocabulary.load(prepared / f"{side}.vocab.txt")]
-        lines = [_line(sequences, index, tokens) for index in drawn]
+        lines = [_line(sequences, index, tokens) for index in sample]
         write_lines(folder / f"train.{side}", lines)
         write_lines(folder / f"dev.{side}", lines[:DEV_PAIRS])
         write_lines(folder / f"{side}.tokens", tokens[len(SPECIALS) :])
@@ -252,7 +252,7 @@ def _line(sequences: Sequences, index: int, tokens: Sequence[str]) -> str:
 def run(
     name: str, python: Path, config: Config, folder: Path, *, seconds: float, seed: int, environment: Mapping[str, str]
 ) -> Values:
-    """One round, in a process of its own: its speed and its peak of memory.
+    """One round in a new process: its speed and its peak memory.
 
     Args:
         folder: with the data of `write_data`.
@@ -271,7 +271,7 @@ def run(
         env=dict(environment),
         cwd=folder,
     )
-    watchdog = threading.Timer(START_UP + 10 * seconds, process.kill)
+    watchdog = threading.Timer(START_UP_SECONDS + 10 * seconds, process.kill)
     watchdog.start()
     try:
         return _follow(process, peer, seconds)
@@ -284,9 +284,9 @@ def run(
 
 
 def _follow(process: "subprocess.Popen[str]", peer: Peer, seconds: float) -> Values:
-    """Read what it prints until `seconds` of reports are in; each speed weighs as much as the time that it was reported for."""
+    """Read its output until the reports cover `seconds`; the mean of the speeds, weighted by the time of each report."""
     last: deque[str] = deque(maxlen=5)
-    reports, tokens, began, before = 0, 0.0, 0.0, 0.0
+    reports, tokens, start, before = 0, 0.0, 0.0, 0.0
     assert process.stdout is not None
     for line in process.stdout:
         last.append(line.strip())
@@ -296,17 +296,17 @@ def _follow(process: "subprocess.Popen[str]", peer: Peer, seconds: float) -> Val
         now = time.perf_counter()
         reports += 1
         if reports <= peer.warm_up:
-            began = before = now
+            start = before = now
             continue
         tokens += float(match[1]) * (now - before)
         before = now
-        if now - began >= seconds:
+        if now - start >= seconds:
             figures: Values = {
-                "tokens_per_second": tokens / (now - began),
+                "tokens_per_second": tokens / (now - start),
                 "tokens": round(tokens),
                 "updates": REPORT_EVERY * (reports - peer.warm_up),
-                "seconds": now - began,
+                "seconds": now - start,
                 "peak_memory": peak_memory(process.pid),
             }
             return figures
-    raise PeerError(f"{peer.title} ended without enough reports; its last lines:\n  " + "\n  ".join(last))
+    raise PeerError(f"{peer.title} ended before it had reported enough; its last lines:\n  " + "\n  ".join(last))

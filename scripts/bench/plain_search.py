@@ -1,6 +1,6 @@
-"""The search that attention models are taught with, to measure against: a sentence, a hypothesis, a step at a time.
+"""The beam search of the tutorials, as a baseline: one sentence, one hypothesis, one step at a time.
 
-It ranks as `nmt.decoding.search` does with a length penalty of 1, so that both find the same.
+It ranks like `nmt.decoding.search` with a length penalty of 1, so both give the same translations.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from nmt.text.vocabulary import EOS, PAD, SOS
 
 @dataclass(frozen=True)
 class Partial:
-    """A hypothesis under way."""
+    """An open hypothesis."""
 
     ids: tuple[int, ...]
     log_probs: tuple[float, ...]
@@ -37,7 +37,7 @@ class Partial:
 
 @torch.inference_mode()
 def translate_plainly(translator: Translator, text: str) -> Translation:
-    """The best hypothesis of a beam search that goes on until no live one can win."""
+    """The best hypothesis of a beam search that stops when no open hypothesis can win."""
     model, options = translator.model, translator.options
     assert isinstance(model, Seq2Seq), "not an ensemble"
     tokens = translator.src_tokenizer.split(text)
@@ -45,27 +45,27 @@ def translate_plainly(translator: Translator, text: str) -> Translation:
         return Translation(text)
     padded, lengths = pad_sources([translator.src_vocabulary.ids(tokens)])
     memory = model.encode(padded, lengths)
-    longest = int(options.max_length_ratio * int(lengths)) + 10
-    live, ended = [Partial((), (), (), model.start(memory))], []
-    while live:
+    max_length = int(options.max_length_ratio * int(lengths)) + 10
+    open_hypotheses, finished = [Partial((), (), (), model.start(memory))], []
+    while open_hypotheses:
         candidates = []
-        for partial in live:
+        for partial in open_hypotheses:
             last = torch.tensor([partial.ids[-1] if partial.ids else SOS])
             output = model.step(last, partial.state, memory)
             log_probs = torch.log_softmax(model.compute_logits(output.vector)[0], 0)
             log_probs[[PAD, SOS]] = float("-inf")
-            best = log_probs.topk(min(options.beam, len(log_probs)))
-            for log_prob, token in zip(best.values.tolist(), best.indices.tolist(), strict=True):
+            top = log_probs.topk(min(options.beam, len(log_probs)))
+            for log_prob, token in zip(top.values.tolist(), top.indices.tolist(), strict=True):
                 candidates.append(
                     Partial((*partial.ids, token), (*partial.log_probs, log_prob), (*partial.rows, output.attention), output.state)
                 )
-        kept = sorted(candidates, key=lambda one: -one.log_prob)[: options.beam]
-        ended += [one for one in kept if one.ids[-1] == EOS or len(one.ids) == longest]
-        live = [one for one in kept if one.ids[-1] != EOS and len(one.ids) < longest]
-        if live and ended and max(one.score for one in ended) >= live[0].log_prob / longest:
+        beam = sorted(candidates, key=lambda candidate: -candidate.log_prob)[: options.beam]
+        finished += [candidate for candidate in beam if candidate.ids[-1] == EOS or len(candidate.ids) == max_length]
+        open_hypotheses = [candidate for candidate in beam if candidate.ids[-1] != EOS and len(candidate.ids) < max_length]
+        if open_hypotheses and finished and max(end.score for end in finished) >= open_hypotheses[0].log_prob / max_length:
             break
-    best_end = max(ended, key=lambda one: (one.ids[-1] == EOS, one.score))
-    return translator._to_translation(text, tokens, _finish(best_end))
+    best = max(finished, key=lambda end: (end.ids[-1] == EOS, end.score))
+    return translator._to_translation(text, tokens, _finish(best))
 
 
 def _finish(end: Partial) -> Hypothesis:

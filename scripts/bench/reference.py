@@ -1,7 +1,8 @@
-"""The plain loop that attention models are taught with, to measure against: clear, and slow in every way that is easy to fall into.
+"""The plain training loop of the tutorials, as a baseline: clear and slow.
 
-The encoder reads the padding too; the decoder goes step by step, projects the encoder's states for the score at each of them, and
-scores the vocabulary at each of them, padding included; the logits of all steps are kept. Sizes are those of the configuration.
+The encoder reads the padding too. The decoder runs step by step; at each step it projects the encoder states for the attention
+score again and computes the whole vocabulary, padding included. The logits of all steps stay in memory. Sizes are those of the
+configuration.
 """
 
 from collections.abc import Iterator
@@ -20,7 +21,7 @@ RNNS: dict[str, type[nn.LSTM] | type[nn.GRU]] = {"lstm": nn.LSTM, "gru": nn.GRU}
 
 
 class ReferenceModel(nn.Module):
-    """Encoder, Luong decoder with `general` or `additive` scores, and output layer, as in the tutorials."""
+    """Encoder, Luong decoder with `general` or `additive` attention score, and output layer, as in the tutorials."""
 
     def __init__(self, config: ModelConfig, src_vocabulary_size: int, tgt_vocabulary_size: int) -> None:
         super().__init__()
@@ -45,10 +46,10 @@ class ReferenceModel(nn.Module):
         self.dropout = nn.Dropout(config.dropout)
 
     def forward(self, batch: Batch) -> Tensor:
-        """Logits [B, T, V], one step after the other."""
+        """Logits [B, T, V], step by step."""
         values, final = self.encoder(self.dropout(self.src_embedding(batch.src)))
         mask = batch.src != PAD
-        state = self._cross(final)
+        state = self._bridge(final)
         vector = values.new_zeros(len(batch.src), 1, self.vector_size)
         logits = []
         for position in range(batch.tgt_in.shape[1]):
@@ -66,17 +67,17 @@ class ReferenceModel(nn.Module):
         scores: Tensor = self.v(torch.tanh(self.query(query) + keys)).transpose(1, 2)
         return scores
 
-    def _cross(self, final: Tensor | tuple[Tensor, Tensor]) -> Tensor | tuple[Tensor, ...]:
-        """The decoder's first state: tanh of a projection of the encoder's last, [1, B, H_d] each."""
+    def _bridge(self, final: Tensor | tuple[Tensor, Tensor]) -> Tensor | tuple[Tensor, ...]:
+        """The decoder's first state: tanh of a projection of the encoder's last state, [1, B, H_d] each."""
         parts = final if isinstance(final, tuple) else (final,)
-        crossed = tuple(
+        states = tuple(
             torch.tanh(layer(part.transpose(0, 1).flatten(1))).unsqueeze(0) for layer, part in zip(self.bridge, parts, strict=True)
         )
-        return crossed if isinstance(final, tuple) else crossed[0]
+        return states if isinstance(final, tuple) else states[0]
 
 
 def plan(corpus: Corpus, config: Config, size: int, epoch: int) -> Iterator[NDArray[np.int64]]:
-    """Batches of `size` pairs drawn at random, epoch after epoch: whatever comes together is padded together."""
+    """Random batches of `size` pairs, epoch after epoch; pairs of different lengths are padded together."""
     while True:
         order = np.random.default_rng([config.seed, epoch]).permutation(len(corpus))
         yield from np.split(order, range(size, len(order), size))

@@ -1,4 +1,4 @@
-"""Systems that are measured in turn, round after round, each in a fresh process: what else the machine does strikes all alike."""
+"""Measures systems in turn, round after round, each in a new process, so that other load on the machine affects all alike."""
 
 import argparse
 import json
@@ -26,29 +26,29 @@ class BenchError(NmtError):
 
 @dataclass
 class System:
-    """One that is measured.
+    """A measured system.
 
     Attributes:
-        run: a round, given its number.
-        rounds: the figures so far.
-        fault: why it is not measured any more.
+        run: measures one round, given its number.
+        rounds: the figures of the rounds so far.
+        error: why it is no longer measured.
     """
 
     name: str
     run: Callable[[int], Figures]
     rounds: list[Figures] = field(default_factory=list)
-    fault: str | None = None
+    error: str | None = None
 
 
 def run_rounds(systems: Sequence[System], rounds: int, essential: str) -> None:
-    """Measure all, in turn; what fails is not measured any more, but for the systems whose name begins with `essential`.
+    """Measure all systems in turn. A system that fails is not measured again.
 
     Raises:
-        BenchError, PeerError: one of those failed.
+        BenchError, PeerError: a system whose name begins with `essential` failed.
     """
     for number in range(rounds):
         for system in systems:
-            if system.fault is None:
+            if system.error is None:
                 _run_round(system, number, rounds, essential)
 
 
@@ -59,7 +59,7 @@ def _run_round(system: System, number: int, rounds: int, essential: str) -> None
     except (BenchError, peers.PeerError) as error:
         if system.name.startswith(essential):
             raise
-        system.fault = str(error)
+        system.error = str(error)
         print(f"{system.name}: {error}", file=sys.stderr)
         return
     system.rounds.append({**figures, "load_average": load_average})
@@ -68,12 +68,12 @@ def _run_round(system: System, number: int, rounds: int, essential: str) -> None
 
 
 def environment_of(threads: int) -> dict[str, str]:
-    """This process's, with so many threads for numerical libraries."""
+    """The environment of this process, with `threads` threads for numerical libraries."""
     return {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads), "PYTHONUNBUFFERED": "1"}
 
 
 def work(job: Figures, environment: Mapping[str, str], script: str = "worker.py") -> Figures:
-    """Do a job of a script beside this one in a process of its own. Raises: BenchError if it fails."""
+    """Run a job in a new process of a script in this folder. Raises: BenchError: it failed."""
     result = subprocess.run(
         [sys.executable, FOLDER / script],
         input=json.dumps(job),
@@ -83,24 +83,24 @@ def work(job: Figures, environment: Mapping[str, str], script: str = "worker.py"
         check=False,
     )
     if result.returncode:
-        last = (result.stderr.strip().splitlines() or ["it said nothing"])[-1]
+        last = (result.stderr.strip().splitlines() or ["no output"])[-1]
         raise BenchError(f"{job['system']}: failed with exit status {result.returncode}: {last}")
     figures: Figures = json.loads(result.stdout.splitlines()[-1])
     return figures
 
 
 def available_cores() -> int:
-    """How many this process may use."""
+    """The number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def show(value: float | None, form: str, unit: float = 1.0) -> str:
-    """A cell of the table, empty where nothing is known."""
+    """A cell of the table, empty for an unknown value."""
     return "" if value is None else form.format(value / unit)
 
 
 def machine() -> Figures:
-    """What it was measured on."""
+    """A description of this machine."""
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -119,7 +119,7 @@ def interpreter(text: str) -> tuple[str, Path]:
     """The value of `--peer-python`."""
     name, separator, path = text.partition("=")
     if not separator or name not in peers.PEERS:
-        raise argparse.ArgumentTypeError(f"{text}: write {' or '.join(peers.PEERS)}, =, and the path of a Python")
+        raise argparse.ArgumentTypeError(f"{text}: write SYSTEM=PYTHON, where SYSTEM is {' or '.join(peers.PEERS)}")
     return name, Path(path).expanduser().absolute()
 
 
@@ -127,5 +127,5 @@ def positive(text: str) -> float:
     """A number above 0."""
     value = float(text)
     if not value > 0:
-        raise argparse.ArgumentTypeError(f"{text}: must be more than 0")
+        raise argparse.ArgumentTypeError(f"{text}: must be greater than 0")
     return value

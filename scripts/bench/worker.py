@@ -1,8 +1,8 @@
-"""One round of one system, in a process of its own: a job as JSON on standard input, its figures as JSON on standard output.
+"""One round of one system: reads a job as JSON from standard input, writes its figures as JSON to standard output.
 
     echo '{"system": "matmul", "threads": 2}' | python scripts/bench/worker.py
 
-`bench_train.py` starts it, so that threads, memory and whatever a library keeps are this round's alone.
+`bench_train.py` starts a new process for each round, so that rounds share no threads, memory or caches.
 """
 
 import json
@@ -37,31 +37,31 @@ from nmt.training.loss import batch_loss, draw_forcing_mask
 from nmt.training.optimizers import build_optimizer
 from nmt.training.schedules import forcing_ratio
 from scripts.bench import reference
-from scripts.bench.counting import Positions, computed, count_words, needed, padded, training_operations
+from scripts.bench.counting import Positions, computed, count_words, measure_costs, needed, padded, training_operations
 from scripts.bench.memory import peak_memory
 
 PARTS = ("data", "forward", "backward", "update")
-MATRIX = 2048  # rows and columns of the product that the machine is rated by
-WARM_UP = 5  # updates before measuring begins
+MATRIX_SIZE = 2048  # rows and columns of the matrix product that rates the machine
+WARM_UP_UPDATES = 5  # before the measurement
 ENDLESS = 10**9
-NOWHERE = Positions()
+NO_POSITIONS = Positions()
 
 T = TypeVar("T")
 
 
 @dataclass
 class Meter:
-    """What was done since the warm-up, and in which part of an update the time went."""
+    """Counts updates after the warm-up, and the time of each part of an update."""
 
     seconds: float
-    updates: int = -WARM_UP
-    began: float = 0.0
-    ended: float = 0.0
+    updates: int = -WARM_UP_UPDATES
+    start_time: float = 0.0
+    end_time: float = 0.0
     parts: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
     def part(self, name: str) -> Iterator[None]:
-        """Count the time within as that part's."""
+        """Add the time of the `with` block to this part."""
         start = time.perf_counter()
         try:
             yield
@@ -69,70 +69,70 @@ class Meter:
             self.parts[name] = self.parts.get(name, 0.0) + time.perf_counter() - start
 
     def updated(self) -> bool:
-        """Count an update; True when it was the last."""
+        """Count one update; True if it was the last one."""
         self.updates += 1
         now = time.perf_counter()
         if self.updates == 0:
-            self.began, self.parts = now, {}
-        self.ended = now
-        return self.updates > 0 and now - self.began >= self.seconds
+            self.start_time, self.parts = now, {}
+        self.end_time = now
+        return self.updates > 0 and now - self.start_time >= self.seconds
 
     def shares(self) -> dict[str, float]:
-        """Of the time; what is not in the other parts is the update's: clipping, the optimizer, and all bookkeeping."""
-        total = self.ended - self.began
+        """The share of each part in the time; `update` is the rest: clipping, the optimizer, and all bookkeeping."""
+        total = self.end_time - self.start_time
         shares = {name: self.parts.get(name, 0.0) / total for name in PARTS[:-1]}
         return {**shares, PARTS[-1]: 1 - sum(shares.values())}
 
 
 def matmul_rate(seconds: float = 0.5) -> float:
-    """Operations a second of a large float32 product: the best of several, over `seconds` and at least three."""
-    left, right, out = (torch.rand(MATRIX, MATRIX) for _ in range(3))
+    """Operations per second of a large float32 product: the best of several, during `seconds` and at least three."""
+    left, right, out = (torch.rand(MATRIX_SIZE, MATRIX_SIZE) for _ in range(3))
     best, end = 0.0, time.perf_counter() + seconds
-    for turn in range(ENDLESS):
+    for repetition in range(ENDLESS):
         start = time.perf_counter()
         torch.mm(left, right, out=out)
         now = time.perf_counter()
-        if turn:  # the first one is a warm-up
-            best = max(best, 2 * MATRIX**3 / (now - start))
-        if turn > 2 and now > end:
+        if repetition:  # the first one is a warm-up
+            best = max(best, 2 * MATRIX_SIZE**3 / (now - start))
+        if repetition > 2 and now > end:
             break
     return best
 
 
 @dataclass(frozen=True)
 class Work:
-    """What the measured updates were about: pairs, target tokens, and positions needed and computed."""
+    """The data of the measured updates: pairs, target tokens, and positions needed and computed."""
 
     pairs: tuple[int, ...] = ()
     tokens: int = 0
-    needed: Positions = NOWHERE
-    computed: Positions = NOWHERE
+    needed: Positions = NO_POSITIONS
+    computed: Positions = NO_POSITIONS
 
-    def plus(self, corpus: Corpus, indices: NDArray[np.int64], count: Callable[..., Positions]) -> "Work":
-        """With a batch more, whose computed positions `count` gives."""
+    def add(self, corpus: Corpus, indices: NDArray[np.int64], count: Callable[..., Positions]) -> "Work":
+        """This and one more batch; `count` gives its computed positions."""
         src, tgt = corpus.src.lengths[indices] + 1, corpus.tgt.lengths[indices] + 1  # <eos>
         pairs, tokens = (*self.pairs, *indices.tolist()), self.tokens + int(tgt.sum())
         return Work(pairs, tokens, self.needed + needed(src, tgt), self.computed + count(src, tgt))
 
 
 def run_nmt(config: Config, corpus: Corpus, meter: Meter, epoch: int) -> Work:
-    """The real loop, `nmt.training.loop.fit`, timed from within by a watch around the functions that it calls."""
+    """Run the real loop, `nmt.training.loop.fit`; wrappers around the functions that it calls measure the time."""
     model = _build(Seq2Seq, config)
     progress = Progress(epoch=epoch)
-    hooks = loop.Hooks(log=_nothing, warn=_nothing, validate=_never, save=_nothing, stop=meter.updated)
-    with _watched(meter):
+    hooks = loop.Hooks(log=_do_nothing, warn=_do_nothing, validate=_fail, save=_do_nothing, stop=meter.updated)
+    with _timed_parts(meter):
         loop.fit(model, build_optimizer(model, config.training), corpus, _endless(config), progress, hooks)
     work = Work()
-    measured = islice(_updates(corpus, config, epoch), WARM_UP, WARM_UP + meter.updates)
-    for step, indices in enumerate(measured, WARM_UP + 1):
+    measured = islice(_updates(corpus, config, epoch), WARM_UP_UPDATES, WARM_UP_UPDATES + meter.updates)
+    for step, indices in enumerate(measured, WARM_UP_UPDATES + 1):
         for number, share in enumerate(shard(indices, config.training.accumulate)):
             if len(share):
-                work = work.plus(corpus, share, partial(computed, sampled=_count_sampled(corpus, config, share, step, number)))
+                work = work.add(corpus, share, partial(computed, sampled=_count_sampled(corpus, config, share, step, number)))
     return work
 
 
 def _count_sampled(corpus: Corpus, config: Config, share: NDArray[np.int64], step: int, number: int) -> int:
-    """Target positions at which the decoder was fed its own output."""
+    """The target positions where the decoder was fed its own output."""
     forcing = config.training.teacher_forcing
     (batch,) = read_batches(corpus, [share])
     forcing_mask = draw_forcing_mask(batch, forcing_ratio(step, forcing), forcing.per, loop.reseed(config.seed, step, number))
@@ -153,18 +153,18 @@ def _updates(corpus: Corpus, config: Config, epoch: int) -> Iterator[NDArray[np.
 
 
 @contextmanager
-def _watched(meter: Meter) -> Iterator[None]:
-    """Within, the time that the loop spends in each part is counted; the update is what remains."""
+def _timed_parts(meter: Meter) -> Iterator[None]:
+    """Measure the time that the loop spends in each part."""
 
     def timed(part: str, function: Callable[..., T]) -> Callable[..., T]:
-        def call(*arguments: Any, **named: Any) -> T:
+        def call(*args: Any, **kwargs: Any) -> T:
             with meter.part(part):
-                return function(*arguments, **named)
+                return function(*args, **kwargs)
 
         return call
 
-    def reading(*arguments: Any, **named: Any) -> Iterator[Any]:
-        batches = read_batches(*arguments, **named)
+    def timed_reading(*args: Any, **kwargs: Any) -> Iterator[Any]:
+        batches = read_batches(*args, **kwargs)
         while True:
             with meter.part("data"):
                 batch = next(batches, None)
@@ -173,7 +173,7 @@ def _watched(meter: Meter) -> Iterator[None]:
             yield batch
 
     with (
-        mock.patch.object(loop, "read_batches", reading),
+        mock.patch.object(loop, "read_batches", timed_reading),
         mock.patch.object(loop, "batch_loss", timed("forward", batch_loss)),
         mock.patch.object(torch.Tensor, "backward", timed("backward", torch.Tensor.backward)),
     ):
@@ -201,7 +201,7 @@ def run_reference(config: Config, corpus: Corpus, meter: Meter, epoch: int, batc
         loss.item()
         last = meter.updated()
         if meter.updates > 0:
-            work = work.plus(corpus, indices, padded)
+            work = work.add(corpus, indices, padded)
         if last:
             break
     return work
@@ -216,17 +216,17 @@ def _build(kind: Callable[..., ModelT], config: Config) -> ModelT:
 
 
 def _endless(config: Config) -> Config:
-    """The same training without validations and without an end of its own."""
+    """The same training without validations and without an end."""
     values = config.to_dict()
     values["training"] |= {"epochs": ENDLESS, "max_steps": None, "max_minutes": None, "validate_every": ENDLESS}
     return config_from_dict(values)
 
 
-def _nothing(*_: object) -> None:
+def _do_nothing(*_: object) -> None:
     """A hook that does nothing."""
 
 
-def _never(step: int) -> float:
+def _fail(step: int) -> float:
     raise AssertionError(f"validated at step {step}")
 
 
@@ -234,7 +234,7 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
     """The figures of one round.
 
     Args:
-        job: system, threads; and but for `matmul`: config (its values), seconds, round (from 0), batch (of the plain loop).
+        job: system, threads; and, except for `matmul`, config (its values), seconds, round (from 0), batch (of the plain loop).
     """
     torch.set_num_threads(job["threads"])
     before = matmul_rate()
@@ -246,21 +246,17 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
         work = run_nmt(config, corpus, meter, job["round"])
     else:
         work = run_reference(config, corpus, meter, job["round"], job["batch"])
-    memory, seconds = peak_memory(), meter.ended - meter.began
+    memory, seconds = peak_memory(), meter.end_time - meter.start_time
     after = matmul_rate()
     vocabulary_size = len(load_vocabularies(config.prepared_folder)[1])
-    words = count_words(corpus, work.pairs, vocabulary_size)
-    rates = {
-        name: training_operations(config, vocabulary_size, positions, words) / seconds
-        for name, positions in (("computed", work.computed), ("needed", work.needed))
-    }
+    costs, words = measure_costs(config.model, vocabulary_size), count_words(corpus, work.pairs, vocabulary_size)
     return {
         "tokens_per_second": work.tokens / seconds,
         "tokens": work.tokens,
         "updates": meter.updates,
         "seconds": seconds,
-        "computed": rates["computed"],
-        "needed": rates["needed"],
+        "computed": training_operations(costs, work.computed, words) / seconds,
+        "needed": training_operations(costs, work.needed, words) / seconds,
         "matmul": (before + after) / 2,
         "matmul_before_after": [before, after],
         "peak_memory": memory,

@@ -1,11 +1,10 @@
-"""The benchmark of decoding: its plain search against the real one, its count by hand, its table, peers, and a whole small run."""
+"""The benchmark of decoding: its plain search against the real one, its counts, its table, peers, and a complete small run."""
 
 import json
 import re
 import sys
 from collections import Counter
 from dataclasses import replace
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from nmt.run.folder import load_run_config, load_tokenizers, load_vocabularies
 from nmt.run.load import load_translator
 from scripts import bench_decode
 from scripts.bench import peer_decode, peers
-from scripts.bench.counting import cutoffs
+from scripts.bench.counting import measure_costs
 from scripts.bench.decode_worker import counting, operations
 from scripts.bench.peer_decode import PeerModel
 from scripts.bench.peers import PeerError
@@ -32,7 +31,7 @@ TEXTS = ["The dog sees the tree.", "The king knows the river.", "A man."]
 
 
 def train_run(folder: Path, output: str = "softmax") -> Path:
-    """A small run of words; a GRU, so that it can say of other toolkits what they lack."""
+    """A small run with words."""
     config = configure(
         write_table(folder / "toy.tsv", sentence_pairs()),
         data={"prepared": str(folder / "prepared")},
@@ -82,20 +81,20 @@ def test_positions_of_the_plain_search_by_hand(run: Path) -> None:
     size = len(translator.tgt_vocabulary)
     assert (count.positions.sentences, count.positions.encoder, count.positions.keys) == (1, read, read)
     assert (count.positions.decoder, count.positions.output) == (steps, steps)
-    assert (count.positions.pairs, count.scored) == (steps * read, steps * size)
+    assert (count.positions.pairs, count.n_logits) == (steps * read, steps * size)
     whole = operations(run, count, size)
     count.rows = Counter({size // 2: steps})
-    assert whole - operations(run, count, size) == pytest.approx(2 * 8 * count.scored, rel=0.1)
+    assert whole - operations(run, count, size) == pytest.approx(2 * 8 * count.n_logits, rel=0.1)
 
 
 def test_a_shortlist_is_counted(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from nmt.decoding import shortlist
 
-    monkeypatch.setattr(shortlist, "FREQUENT", 6)
+    monkeypatch.setattr(shortlist, "N_FREQUENT", 6)
     translator = load_translator(run, overrides=["decoding.shortlist=1"])
     with counting() as count:
         translator.translate(TEXTS)
-    assert 4 <= count.scored / count.positions.output < len(translator.tgt_vocabulary)
+    assert 4 <= count.n_logits / count.positions.output < len(translator.tgt_vocabulary)
 
 
 def test_the_clusters_of_an_adaptive_layer_are_counted_where_they_are_looked_into(tmp_path: Path) -> None:
@@ -104,10 +103,10 @@ def test_the_clusters_of_an_adaptive_layer_are_counted_where_they_are_looked_int
     size = len(translator.tgt_vocabulary)
     with counting() as count:
         translator.translate(TEXTS)
-    head, *clusters = cutoffs(load_run_config(run).model, size)
-    n_head = head + len(clusters)
+    clusters = measure_costs(load_run_config(run).model, size).clusters
+    n_head = clusters[0][0] + len(clusters)
     assert count.rows[n_head] == count.positions.output > 0
-    assert set(count.rows) <= {n_head, *(end - begin for begin, end in pairwise([head, *clusters]))}
+    assert set(count.rows) <= {n_head, *(end - first for first, end, _ in clusters)}
     with_clusters, count.rows = operations(run, count, size), Counter({n_head: count.rows[n_head]})
     assert operations(run, count, size) <= with_clusters
 
@@ -200,7 +199,7 @@ def test_a_model_that_is_there_is_used_again(run: Path, tmp_path: Path, monkeypa
     ("program", "fault"),
     [
         ("import sys; sys.exit('out of luck')", r"Fake failed with exit status 1: out of luck"),
-        ("import sys; open(sys.argv[2], 'w').write('one line')", r"Fake gave 1 lines for 5"),
+        ("import sys; open(sys.argv[2], 'w').write('one line')", r"Fake wrote 1 lines for 5"),
     ],
 )
 def test_a_peer_that_fails(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, fault: str) -> None:

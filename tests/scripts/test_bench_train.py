@@ -1,9 +1,8 @@
-"""The benchmark of training: its count of multiply-adds against torch's own, its table, and a whole small run."""
+"""The benchmark of training: its count of multiply-adds, its table, peers, and a complete small run."""
 
 import json
 import re
 import sys
-import warnings
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from torch.utils.flop_counter import FlopCounterMode
 
 from nmt.commands import prepare
 from nmt.config.load import config_from_dict, load
@@ -24,7 +22,16 @@ from nmt.text.vocabulary import Vocabulary
 from nmt.training.loss import batch_loss
 from scripts import bench_train
 from scripts.bench import peers, worker
-from scripts.bench.counting import Positions, computed, multiply_adds, needed, padded, training_operations
+from scripts.bench.counting import (
+    Positions,
+    computed,
+    count_products,
+    measure_costs,
+    multiply_adds,
+    needed,
+    padded,
+    training_operations,
+)
 from scripts.bench.reference import ReferenceModel
 from scripts.bench.rounds import System
 from tests.toy import configure, sentence_pairs, write_table
@@ -76,43 +83,32 @@ def batch_of(src_lengths: Any = SRC_LENGTHS, tgt_lengths: Any = TGT_LENGTHS) -> 
     return build_batch([[4] * (length - 1) for length in src_lengths], [range(4, length + 3) for length in tgt_lengths])
 
 
-def counted_by_torch(run: Any) -> int:
-    """Without oneDNN, whose recurrent layers are one operation, torch sees each product."""
-    with (
-        warnings.catch_warnings(action="ignore", category=UserWarning),  # of an acceleration that nobody asks for
-        torch.backends.mkldnn.flags(enabled=False),
-        FlopCounterMode(display=False) as counter,
-    ):
-        run()
-    return int(counter.get_total_flops())
-
-
 # --- The count ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", MODELS)
-def test_forward_count_is_torchs(name: str) -> None:
-    # Without gradients, since the softmax makes its own along with the loss.
+def test_the_count_of_a_batch_is_the_products_that_torch_sees(name: str) -> None:
+    # Without gradients, because the softmax computes its own with the loss.
     model = Seq2Seq(MODELS[name], 19, VOCABULARY).requires_grad_(False)
     words = np.bincount(batch_of().tgt_out[batch_of().tgt_mask], minlength=VOCABULARY)
-    counts = multiply_adds(MODELS[name], VOCABULARY, computed(SRC_LENGTHS, TGT_LENGTHS), words)
-    assert 2 * sum(counts.values()) == counted_by_torch(lambda: batch_loss(model, batch_of()))
+    counts = multiply_adds(measure_costs(MODELS[name], VOCABULARY), computed(SRC_LENGTHS, TGT_LENGTHS), words)
+    assert sum(counts.values()) == count_products(lambda: batch_loss(model, batch_of()))
 
 
 def test_backward_costs_twice_the_forward() -> None:
     config = tiny(**MODELS["general"].model_dump())
     model, src_lengths = Seq2Seq(config.model, 19, VOCABULARY), np.array([4, 4, 4])
-    counted = training_operations(config, VOCABULARY, computed(src_lengths, TGT_LENGTHS))
-    # All but one product: nobody asks for the gradient of the encoder's first state, which is 0.
-    first_state = 2 * 2 * 4 * config.model.encoder.hidden_size**2 * len(src_lengths)
+    counted = training_operations(measure_costs(config.model, VOCABULARY), computed(src_lengths, TGT_LENGTHS)) // 2
+    # One product is not computed: the gradient of the encoder's first state, which is 0.
+    first_state = 2 * 4 * config.model.encoder.hidden_size**2 * len(src_lengths)
 
-    def train() -> None:  # with a plain loss: torch does not count products that are added in place
+    def train() -> None:  # with a plain loss, because torch does not count in-place products
         batch = batch_of(src_lengths)
         decoded = model(batch.src, batch.src_lengths, batch.tgt_in)
         log_probs = model.output.log_probs(decoded.vectors[batch.tgt_mask])
         torch.nn.functional.nll_loss(log_probs, batch.tgt_out[batch.tgt_mask]).backward()
 
-    assert counted - first_state == counted_by_torch(train)
+    assert counted - first_state == count_products(train)
 
 
 def test_words_drawn_from_the_model_cost_the_output_layer_once_more() -> None:
@@ -120,24 +116,25 @@ def test_words_drawn_from_the_model_cost_the_output_layer_once_more() -> None:
     model, forcing_mask = Seq2Seq(config.model, 19, VOCABULARY), torch.zeros(3, int(TGT_LENGTHS.max()), dtype=torch.bool)
     model.requires_grad_(False)
     positions = computed(SRC_LENGTHS, TGT_LENGTHS, sampled=3 * (6 - 1))
-    drawing = training_operations(config, VOCABULARY, Positions(sampled=positions.sampled))
-    forward = 2 * sum(multiply_adds(config.model, VOCABULARY, positions).values())
-    assert forward + drawing == counted_by_torch(lambda: batch_loss(model, batch_of(), forcing_mask=forcing_mask))
+    costs = measure_costs(config.model, VOCABULARY)
+    sampling = training_operations(costs, Positions(sampled=positions.sampled)) // 2
+    forward = sum(multiply_adds(costs, positions).values())
+    assert forward + sampling == count_products(lambda: batch_loss(model, batch_of(), forcing_mask=forcing_mask))
 
 
 @pytest.mark.parametrize("name", ["general", "gru", "input feeding"])
 def test_count_of_the_plain_loop_is_torchs(name: str) -> None:
     config = MODELS[name].model_copy(update={"bridge": "dense"})
     model = ReferenceModel(config, 19, VOCABULARY)
-    counts = multiply_adds(config, VOCABULARY, padded(SRC_LENGTHS, TGT_LENGTHS))
-    assert 2 * sum(counts.values()) == counted_by_torch(lambda: model(batch_of()))
+    counts = multiply_adds(measure_costs(config, VOCABULARY), padded(SRC_LENGTHS, TGT_LENGTHS))
+    assert sum(counts.values()) == count_products(lambda: model(batch_of()))
 
 
 def test_count_of_the_plain_loop_with_additive_scores() -> None:
     config = model_config(attention={"score": "additive", "size": 9})
-    counts = multiply_adds(config, VOCABULARY, padded(SRC_LENGTHS, TGT_LENGTHS))
+    counts = multiply_adds(measure_costs(config, VOCABULARY), padded(SRC_LENGTHS, TGT_LENGTHS))
     model = ReferenceModel(config, 19, VOCABULARY)
-    assert 2 * sum(counts.values()) == counted_by_torch(lambda: model(batch_of()))
+    assert sum(counts.values()) == count_products(lambda: model(batch_of()))
 
 
 def test_positions_by_hand() -> None:
@@ -149,10 +146,10 @@ def test_positions_by_hand() -> None:
 
 
 def test_model_r_by_hand() -> None:
-    """One sentence of one source and one target token; the numbers are those of a pocket calculator."""
-    config = load(bench_train.DEFAULT)
-    one = np.array([1])
-    assert multiply_adds(config.model, 17_357, needed(one, one)) == {
+    """One sentence of one source and one target token, calculated by hand."""
+    config = load(bench_train.DEFAULT_CONFIG)
+    one, costs = np.array([1]), measure_costs(config.model, 17_357)
+    assert multiply_adds(costs, needed(one, one)) == {
         "encoder": 393_216,  # 2 directions x 4 gates x 128 x (256 + 128)
         "bridge": 131_072,  # 2 states x 256 x 256
         "keys": 65_536,
@@ -162,16 +159,16 @@ def test_model_r_by_hand() -> None:
         "readout": 131_072,
         "output": 4_443_392,
     }
-    assert training_operations(config, 17_357, Positions(output=1)) == 6 * 4_443_392
-    assert training_operations(config, 17_357, Positions(sampled=1)) == 2 * 4_443_392
+    assert training_operations(costs, Positions(output=1)) == 6 * 4_443_392
+    assert training_operations(costs, Positions(sampled=1)) == 2 * 4_443_392
 
 
 def test_the_default_is_documented_as_the_configurations_are() -> None:
     from nmt.config.yaml_text import comment
 
-    text = bench_train.DEFAULT.read_text(encoding="utf-8")
+    text = bench_train.DEFAULT_CONFIG.read_text(encoding="utf-8")
     assert text == comment(text), "run scripts/comment_configs.py"
-    assert load(bench_train.DEFAULT).name == bench_train.DEFAULT.stem
+    assert load(bench_train.DEFAULT_CONFIG).name == bench_train.DEFAULT_CONFIG.stem
 
 
 # --- The table ------------------------------------------------------------------------------------------------------------
@@ -199,7 +196,7 @@ def test_table_has_medians_and_ratios_within_rounds() -> None:
     )
     assert table.splitlines() == [
         "tiny: rounds 3 of 20 s, threads 2, matrix product 100.0 GFLOP/s",
-        "Forward 5.50 million multiply-adds a target token: output 4.50, encoder 1.00",
+        "Forward 5.50 million multiply-adds per target token: output 4.50, encoder 1.00",
         "",
         "| system | tokens/s | nmt is | GFLOP/s | of matmul | needed | memory | data | forward | backward | update |",
         "|---|---|---|---|---|---|---|---|---|---|---|",
@@ -210,13 +207,13 @@ def test_table_has_medians_and_ratios_within_rounds() -> None:
     ]
 
 
-# --- What is refused ------------------------------------------------------------------------------------------------------
+# --- Errors ------------------------------------------------------------------------------------------------------
 
 
 def test_data_that_is_not_prepared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     prepared = f"data.prepared={tmp_path / 'not there'}"
     assert bench_train.main(["--set", prepared, "--set", "training.batch.size=8"]) == 1
-    expected = f"not prepared yet; type: nmt prepare -c {bench_train.DEFAULT} --set '{prepared}'\n"
+    expected = f"not prepared yet; run: nmt prepare -c {bench_train.DEFAULT_CONFIG} --set '{prepared}'\n"
     assert capsys.readouterr().err.endswith(expected)
 
 
@@ -229,11 +226,11 @@ def test_wrong_options(words: list[str], capsys: pytest.CaptureFixture[str]) -> 
 
 def test_models_that_others_do_not_have_are_named() -> None:
     bahdanau = MODELS["bahdanau deep"]
-    assert bench_train.reference_misfits(bahdanau) == ["model.decoder.kind", "model.decoder.readout"]
-    assert peers.PEERS["joeynmt"].misfits(bahdanau) == ["model.decoder.kind", "model.decoder.readout"]
-    assert peers.PEERS["opennmt"].misfits(MODELS["general"]) == ["model.encoder.hidden_size"]
-    for fits in (bench_train.reference_misfits, *(peer.misfits for peer in peers.PEERS.values())):
-        assert fits(load(bench_train.DEFAULT).model) == []
+    assert bench_train.unsupported_by_reference(bahdanau) == ["model.decoder.kind", "model.decoder.readout"]
+    assert peers.PEERS["joeynmt"].unsupported_keys(bahdanau) == ["model.decoder.kind", "model.decoder.readout"]
+    assert peers.PEERS["opennmt"].unsupported_keys(MODELS["general"]) == ["model.encoder.hidden_size"]
+    for unsupported in (bench_train.unsupported_by_reference, *(peer.unsupported_keys for peer in peers.PEERS.values())):
+        assert unsupported(load(bench_train.DEFAULT_CONFIG).model) == []
 
 
 # --- Peers ----------------------------------------------------------------------------------------------------------------
@@ -277,7 +274,7 @@ def run_fake(folder: Path, monkeypatch: pytest.MonkeyPatch, numbers: str) -> dic
     script.write_text(FAKE.format(numbers=numbers), encoding="utf-8")
     fake = replace(peers.PEERS["joeynmt"], title="Fake", command=("-u", str(script)), speed=re.compile(r"speed (\d+)"))
     monkeypatch.setitem(peers.PEERS, "joeynmt", fake)
-    config = load(bench_train.DEFAULT)
+    config = load(bench_train.DEFAULT_CONFIG)
     return peers.run("joeynmt", Path(sys.executable), config, folder, seconds=0.2, seed=1, environment={})
 
 
@@ -289,7 +286,7 @@ def test_follows_a_peer_and_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_peer_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(peers.PeerError, match=r"Fake ended without enough reports; its last lines:\n(.*\n)*  out of luck"):
+    with pytest.raises(peers.PeerError, match=r"Fake ended before it had reported enough; its last lines:\n(.*\n)*  out of luck"):
         run_fake(tmp_path, monkeypatch, "[1, 2]")
 
 
@@ -337,7 +334,7 @@ def test_the_real_loop_is_measured_whole(toy: Config) -> None:
     assert work.computed.pairs >= work.needed.pairs
     assert sum(shares.values()) == pytest.approx(1)
     assert min(shares.values()) > 0
-    assert torch.Tensor.backward.__qualname__ == "Tensor.backward"  # the watch is off again
+    assert torch.Tensor.backward.__qualname__ == "Tensor.backward"  # the timers are removed
 
 
 @pytest.mark.parametrize("batch", [1, 4])

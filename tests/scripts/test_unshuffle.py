@@ -1,4 +1,4 @@
-"""The unshuffle task: its corpus is what it claims, its check counts rightly, and a model that learns it attends rightly."""
+"""The unshuffle task: its corpus, its check, and the attention of a model that learns it."""
 
 import importlib.util
 from pathlib import Path
@@ -62,10 +62,10 @@ def test_no_sentence_stands_twice() -> None:
 # --- The check ------------------------------------------------------------------------------------------------------------
 
 
-def translation(source: str, text: str, looked_at: list[int]) -> Translation:
-    """One whose output step t attends most, but not only, to position `looked_at[t]`; the last column is that of <eos>."""
-    weights = np.full((len(looked_at), len(source.split()) + 1), 0.1, np.float32)
-    weights[np.arange(len(looked_at)), looked_at] = 0.6
+def translation(source: str, text: str, attended: list[int]) -> Translation:
+    """A translation whose step t attends most to position `attended[t]`; the last column is <eos>."""
+    weights = np.full((len(attended), len(source.split()) + 1), 0.1, np.float32)
+    weights[np.arange(len(attended)), attended] = 0.6
     return Translation(source, text, attention=weights)
 
 
@@ -74,7 +74,7 @@ def test_the_permutation() -> None:
 
 
 @pytest.mark.parametrize(
-    ("looked_at", "aligned"),
+    ("attended", "aligned"),
     [
         pytest.param([1, 2, 0, 3], 3, id="all, and <eos>"),
         pytest.param([1, 2, 0], 3, id="cut before <eos>"),
@@ -85,8 +85,8 @@ def test_the_permutation() -> None:
         pytest.param([3, 3, 3, 3], 0, id="<eos> only"),
     ],
 )
-def test_counts_the_steps_that_look_where_their_number_stands(looked_at: list[int], aligned: int) -> None:
-    tally = checker.count([translation("31 15 22", "15 22 31", looked_at)], ["15 22 31"])
+def test_counts_the_steps_that_look_where_their_number_stands(attended: list[int], aligned: int) -> None:
+    tally = checker.count([translation("31 15 22", "15 22 31", attended)], ["15 22 31"])
     assert (tally.aligned, tally.steps) == (aligned, 3)
 
 
