@@ -1,25 +1,49 @@
-"""Files that are replaced whole or not at all."""
+"""Files: written whole or not at all, read as UTF-8 lines, known by their hash.
 
+A file or folder is first written beside its path under a temporary name, then renamed. So whenever a process is killed, the path
+holds either the old content or the new.
+"""
+
+import hashlib
 import os
-from collections.abc import Iterator
+import re
+import secrets
+import select
+import shutil
+import time
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from io import BufferedReader
 from pathlib import Path
+
+from nmt.errors import DataError
+
+ABANDONED_AFTER = 60  # seconds without a change, after which a temporary file is taken for that of a killed process
+LOCK = "lock"  # held in a temporary folder by its process
+FOLDERS_CAN_BE_OPENED = os.name != "nt"
+
+# Limits of `stream_lines`.
+BLOCK_BYTES = 1 << 16  # read at once
+BATCH_LINES, BATCH_BYTES = 2048, 1 << 18  # about this much comes together: the memory of attention grows with it
+MAX_LINE_BYTES = 1 << 20
+PIPE_WAIT = 0.02  # seconds for a pipe to fill again
 
 
 @contextmanager
 def replacing(path: Path, temporary: Path | None = None) -> Iterator[Path]:
-    """A temporary sibling to write, which takes the place of `path` when the block ends without an error.
-
-    Interrupted at any byte, `path` is what it was. A link is followed, not replaced.
+    """Yields a temporary path to write, which replaces `path` when the block ends without an error. Links are followed.
 
     Args:
-        temporary: that sibling, which stays after an error if there is anything in it; otherwise one that is deleted.
+        temporary: a name of the caller's for it; after an error this file stays, unless it is empty. By default the name is unique
+            and the file is deleted after an error.
 
     Raises:
-        OSError: as writing does.
+        OSError: `path` cannot be written.
     """
     path = path.resolve()
-    written = temporary or path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    if temporary is None:
+        _delete_abandoned(path)
+    written = temporary or _temporary_sibling(path)
     try:
         yield written
         synchronize(written)
@@ -36,12 +60,224 @@ def write_text(path: Path, text: str) -> None:
         temporary.write_text(text, encoding="utf-8", newline="\n")
 
 
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write a UTF-8 file line by line; each line ends with a line feed on every system."""
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(f"{line}\n" for line in lines)
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """Yields a temporary folder to fill, which becomes `folder` when the block ends without an error.
+
+    Raises:
+        OSError: `folder` exists, or cannot be written.
+    """
+    _delete_abandoned(folder)
+    temporary = _temporary_sibling(folder)
+    temporary.mkdir()
+    try:
+        yield temporary
+        _synchronize_all(temporary)
+        os.replace(temporary, folder)
+        synchronize(folder.parent)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+@contextmanager
+def replacing_folder(folder: Path) -> Iterator[Path]:
+    """Yields a temporary folder to fill, which replaces `folder` when the block ends without an error. It may take hours.
+
+    Raises:
+        OSError: `folder` cannot be written.
+    """
+    from filelock import FileLock
+
+    folder = folder.resolve()
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    recover_folder(folder)
+    building = folder.parent / f".{folder.name}.building-{secrets.token_hex(4)}"
+    building.mkdir()
+    try:
+        with FileLock(building / LOCK):
+            yield building
+        (building / LOCK).unlink(missing_ok=True)
+        _synchronize_all(building)
+        aside = folder.parent / f".{folder.name}.replaced-{secrets.token_hex(4)}"
+        if folder.exists():
+            folder.rename(aside)
+        try:
+            building.rename(folder)
+        except BaseException:
+            if aside.exists():
+                aside.rename(folder)
+            raise
+        synchronize(folder.parent)
+        shutil.rmtree(aside, ignore_errors=True)
+    finally:
+        shutil.rmtree(building, ignore_errors=True)
+
+
+def recover_folder(folder: Path) -> None:
+    """Delete what killed processes left beside `folder`; restore the old folder if one of them had moved it aside."""
+    folder = folder.resolve()
+    siblings = [path for path in folder.parent.iterdir() if path.is_dir()] if folder.parent.is_dir() else []
+    for path in siblings:
+        if path.name.startswith(f".{folder.name}.replaced-"):
+            if folder.exists():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.rename(folder)
+        elif path.name.startswith(f".{folder.name}.building-") and not _is_being_built(path):
+            shutil.rmtree(path, ignore_errors=True)
+
+
 def synchronize(path: Path) -> None:
-    """Return when a file, or the entries of a folder, are on disk."""
-    if os.name == "nt" and path.is_dir():  # Windows cannot open a folder
+    """Wait until a file, or the entries of a folder, are on disk."""
+    is_folder = path.is_dir()
+    if is_folder and not FOLDERS_CAN_BE_OPENED:
         return
-    descriptor = os.open(path, os.O_RDONLY)
+    # Windows synchronises only what is open for writing, the others open a folder only for reading.
+    descriptor = os.open(path, os.O_RDONLY if is_folder else os.O_RDWR)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file's content, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_lines(path: Path, *, advice: str = "", needs_final_line_feed: bool = False) -> list[str]:
+    """The lines of a whole UTF-8 file, without line ends (\\n or \\r\\n) and byte order mark; none if it is empty.
+
+    Args:
+        advice: what to do about an error, for its message.
+        needs_final_line_feed: refuse a file whose last line has no end: it was cut off.
+
+    Raises:
+        DataError: the file is missing, cannot be read, is not UTF-8 (the line is named), or is cut off.
+    """
+    advice = advice and f"; {advice}"
+    with explain_read_errors(path, advice):
+        content = path.read_bytes()
+    try:
+        text = content.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        before = error.object[: error.start]
+        line, byte = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
+        raise DataError(f"{path}, line {line}: not UTF-8 ({error.reason} at byte {byte}){advice}") from None
+    *lines, rest = text.split("\n")
+    if rest and needs_final_line_feed:
+        raise DataError(f"{path}, line {len(lines) + 1}: the file breaks off here{advice}")
+    return [*lines, rest] if rest else lines
+
+
+@contextmanager
+def explain_read_errors(path: Path, advice: str = "") -> Iterator[None]:
+    """Raises: DataError in place of the OSErrors of reading `path`."""
+    try:
+        yield
+    except FileNotFoundError:
+        raise DataError(f"{path}: no such file{advice}") from None
+    except IsADirectoryError:
+        raise DataError(f"{path}: is a folder, not a file") from None
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read ({error.strerror or error}){advice}") from None
+
+
+def stream_lines(stream: BufferedReader, name: str) -> Iterator[list[str]]:
+    """UTF-8 lines of a file, a pipe or a keyboard, in batches of all lines that have arrived: no line waits for a later one.
+
+    Args:
+        name: of the stream, for messages.
+
+    Raises:
+        DataError: a line is not UTF-8, or too long; the message names it. All lines before it have been yielded.
+    """
+    rest, n_lines, ended = b"", 0, False
+    while not ended:
+        lines: list[bytes] = []
+        n_bytes = 0
+        while not ended and len(lines) < BATCH_LINES and n_bytes < BATCH_BYTES and (not lines or _is_ready(stream)):
+            block = stream.read1(BLOCK_BYTES)
+            ended = not block
+            *complete, rest = (rest + block).split(b"\n")
+            lines += complete
+            n_bytes += len(block)
+            if len(rest) > MAX_LINE_BYTES:
+                break
+        lines += [rest] if ended and rest else []
+        yield from _decode(lines, name, n_lines + 1)
+        n_lines += len(lines)
+        if len(rest) > MAX_LINE_BYTES:
+            raise DataError(f"{name}, line {n_lines + 1}: longer than {MAX_LINE_BYTES:,} bytes; put each sentence on its own line")
+
+
+def _decode(lines: Sequence[bytes], name: str, first: int) -> Iterator[list[str]]:
+    """Yields the texts before the first bad line in one list, if there are any; `first` is the number of the first line."""
+    texts: list[str] = []
+    problem = None
+    for number, line in enumerate(lines, first):
+        try:
+            texts.append(line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r"))
+        except UnicodeDecodeError as error:
+            problem = DataError(f"{name}, line {number}: not UTF-8 ({error.reason} at byte {error.start + 1})")
+            break
+    if texts:
+        yield texts
+    if problem is not None:
+        raise problem
+
+
+def _is_ready(stream: BufferedReader) -> bool:
+    """Whether a read would not block. Where the system cannot say, whether the stream is not a keyboard."""
+    try:
+        return bool(select.select([stream], [], [], PIPE_WAIT)[0])
+    except (OSError, ValueError):  # select on Windows knows only sockets; a stream in memory has no descriptor
+        return not stream.isatty()
+
+
+def _temporary_sibling(path: Path) -> Path:
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}.tmp")
+
+
+def _delete_abandoned(path: Path) -> None:
+    """Delete the temporary siblings of `path` that killed processes left behind."""
+    name = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]+\.tmp")
+    for sibling in [other for other in path.parent.iterdir() if name.fullmatch(other.name)] if path.parent.is_dir() else []:
+        if _age(sibling) > ABANDONED_AFTER:
+            if sibling.is_dir():
+                shutil.rmtree(sibling, ignore_errors=True)
+            else:
+                sibling.unlink(missing_ok=True)
+
+
+def _age(path: Path) -> float:
+    """Seconds since the last change; 0 if another process has just deleted it."""
+    try:
+        return time.time() - path.stat().st_mtime
+    except FileNotFoundError:
+        return 0.0
+
+
+def _is_being_built(building: Path) -> bool:
+    """Whether a process holds the lock of the folder: the system frees it when the process ends, however it ends."""
+    from filelock import FileLock, Timeout
+
+    if not (building / LOCK).exists():  # the process may be about to take it
+        return _age(building) <= ABANDONED_AFTER
+    try:
+        with FileLock(building / LOCK, blocking=False):
+            return False
+    except Timeout:
+        return True
+
+
+def _synchronize_all(folder: Path) -> None:
+    for path in [*folder.iterdir(), folder]:
+        synchronize(path)

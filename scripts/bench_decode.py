@@ -33,7 +33,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from nmt.config.schema import Config
-from nmt.data.corpus import read_lines
+from nmt.data.corpus import read_sentences
 from nmt.errors import NmtError
 from nmt.files import write_text
 from nmt.metrics.scores import score
@@ -152,7 +152,7 @@ class Bench:
 
     def _peer_figures(self, outputs: Sequence[Sequence[str]], seconds: float, memory: int | None) -> Figures:
         tokens = sum(len(output) + 1 for output in outputs)
-        references = read_lines(self.prepared, self.split, "tgt")[: len(outputs)]
+        references = read_sentences(self.prepared, self.split, "tgt")[: len(outputs)]
         _, tokenizer = load_tokenizers(self.run, self.config)
         texts, lowercase = [tokenizer.join(output) for output in outputs], self.config.tokenizer.lowercase
         (bleu,) = score(texts, [references], ["BLEU"], lowercase=lowercase)
@@ -256,7 +256,10 @@ def measure(options: Any, beams: Sequence[int]) -> Figures:
     check_same_data(run, prepared)
     step = step_of(find_checkpoint(run).name)  # an average has no progress file
     config = config.model_copy(update={"data": config.data.model_copy(update={"prepared": prepared})})
-    threads, number = options.threads or available_cores(), min(options.sentences, len(read_lines(prepared, options.split, "src")))
+    threads, number = (
+        options.threads or available_cores(),
+        min(options.sentences, len(read_sentences(prepared, options.split, "src"))),
+    )
     bench = Bench(
         run,
         prepared,

@@ -33,7 +33,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from nmt.config.load import load
 from nmt.config.schema import Config, ModelConfig
-from nmt.data.corpus import Corpus, config_differences, load_manifest
+from nmt.data.corpus import Corpus
+from nmt.data.manifest import config_differences, load_manifest
 from nmt.errors import DataError, NmtError
 from nmt.files import write_text
 from nmt.text.vocabulary import Vocabulary

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.data.corpus import read_lines
+from nmt.data.corpus import read_sentences
 from nmt.decoding.translation import Translation
 from nmt.errors import NmtError
 from nmt.run.folder import check_same_data, load_run_config
@@ -77,7 +77,7 @@ def check(run: Path, prepared: Path | None = None) -> Tally:
     translator = load_translator(run)
     prepared = prepared or load_run_config(run).prepared_folder
     check_same_data(run, prepared)
-    return count(translator.translate(read_lines(prepared, "test", "src")), read_lines(prepared, "test", "tgt"))
+    return count(translator.translate(read_sentences(prepared, "test", "src")), read_sentences(prepared, "test", "tgt"))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -453,7 +453,7 @@ def test_a_run_without_a_checkpoint(nmt: Run, inside: Path, tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda run: (run / "src.vocab.txt").unlink(), "src.vocab.txt: no such vocabulary"),
+        (lambda run: (run / "src.vocab.txt").unlink(), "src.vocab.txt: no such file; `nmt prepare` writes it"),
         (lambda run: (run / "config.yaml").write_text("name: [", encoding="utf-8"), "config.yaml, line 1, column"),
         (
             lambda run: (run / "tgt.vocab.txt").write_bytes(b"".join((run / "tgt.vocab.txt").read_bytes().splitlines(True)[:-1])),

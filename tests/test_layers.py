@@ -11,7 +11,7 @@ PACKAGE = ROOT / "nmt"
 
 # Imports go left only, and freely within a folder.
 LAYERS = (
-    "errors < files < config < text < data < model < decoding < metrics < report < run < training < evaluation < commands < cli"
+    "errors < files < config < text < metrics < data < model < decoding < report < run < training < evaluation < commands < cli"
 )
 LEVEL = {part: level for level, part in enumerate([*LAYERS.split(" < "), "__main__"])}
 
@@ -106,6 +106,13 @@ def test_an_allowed_import_is_accepted(module: str, line: str) -> None:
 def test_needs_no_torch(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
     assert [name for _, name in imported(tree) if name.partition(".")[0] == "torch"] == []
+
+
+@each_module
+def test_modules_that_windows_lacks_are_imported_on_use(path: Path) -> None:
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    top = ast.Module([node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)], [])
+    assert {name.partition(".")[0] for _, name in imported(top)}.isdisjoint({"fcntl", "grp", "pwd", "resource", "termios"})
 
 
 @each_module

@@ -1,7 +1,5 @@
 """`nmt train --dry-run`: what a training would do and take, found out with a few steps of it that are thrown away."""
 
-import resource
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,6 +12,7 @@ from nmt.config.names import DeviceName
 from nmt.config.schema import Config
 from nmt.data.batching import plan_batches, read_batches, shard
 from nmt.data.corpus import Corpus
+from nmt.data.workers import peak_memory
 from nmt.model.device import pick_device
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.folder import build_model, check_prepared
@@ -51,6 +50,7 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
         n_shards=config.training.accumulate,
     )
     seconds, peak = measure(model, corpus, plan, config)
+    memory = "" if peak is None else f"; peak memory about {peak / 1e6:,.0f} MB"
     return "\n".join(
         [
             *_sizes(model),
@@ -58,7 +58,7 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
             *(coverage(side, vectors) for side, vectors in load_vectors_of(config).items()),
             *_schedules(config, len(plan)),
             f"{len(corpus):,} pairs, {len(plan):,} batches an epoch; the run would be {folder or config.run_folder}",
-            f"an epoch takes about {_duration(seconds)} here, validation apart; peak memory about {peak / 1e6:,.0f} MB",
+            f"an epoch takes about {_duration(seconds)} here, validation apart{memory}",
         ]
     )
 
@@ -73,8 +73,8 @@ def _try_sizes(config: Config, corpus: Corpus, device: torch.device) -> batch_si
     return found
 
 
-def measure(model: Seq2Seq, corpus: Corpus, plan: Sequence[NDArray[np.int64]], config: Config) -> tuple[float, float]:
-    """Seconds of an epoch and bytes at the peak, from real updates with some batches; the model is of no use afterwards.
+def measure(model: Seq2Seq, corpus: Corpus, plan: Sequence[NDArray[np.int64]], config: Config) -> tuple[float, int | None]:
+    """Seconds of an epoch, and bytes at the peak if known, from real updates with some batches; the model is of no use afterwards.
 
     The time of a batch is read off between those of the next cheaper and the next dearer one that were timed.
     """
@@ -87,7 +87,8 @@ def measure(model: Seq2Seq, corpus: Corpus, plan: Sequence[NDArray[np.int64]], c
     for index in (timed[-1], timed[0]):  # what only the first steps take is over then
         train.step(plan[index])
     seconds = [min(train.step(plan[index]) for _ in range(2)) for index in timed]
-    return float(np.interp(costs, costs[timed], seconds).sum()), _peak_memory(model.device)
+    peak = torch.cuda.max_memory_allocated(model.device) if model.device.type == "cuda" else peak_memory()
+    return float(np.interp(costs, costs[timed], seconds).sum()), peak
 
 
 class _Stepper:
@@ -109,13 +110,6 @@ class _Stepper:
 def _cost(corpus: Corpus, pairs: NDArray[np.int64]) -> int:
     """Positions with padding."""
     return len(pairs) * int(corpus.src.lengths[pairs].max() + corpus.tgt.lengths[pairs].max() + 2)
-
-
-def _peak_memory(device: torch.device) -> float:
-    if device.type == "cuda":
-        return float(torch.cuda.max_memory_allocated(device))
-    unit = 1 if sys.platform == "darwin" else 1024
-    return float(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit)
 
 
 def _sizes(model: Seq2Seq) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any
 from nmt import __version__
 from nmt.commands.evaluate_options import EvaluateOptions
 from nmt.config.schema import TokenizerConfig
-from nmt.data.evaluation_set import EvaluationSet, read_files, read_split, read_text
+from nmt.data.evaluation_set import EvaluationSet, read_files, read_split, read_texts
 from nmt.decoding.forced import score_pairs
 from nmt.errors import DataError
 from nmt.evaluation import page, provenance
@@ -232,7 +232,7 @@ def _translate_with_other(other: System, text: EvaluationSet, system: System) ->
 
 
 def _read_other(path: Path, text: EvaluationSet) -> OtherSystem:
-    lines = read_text(path)
+    lines = read_texts(path)
     if len(lines) != len(text):
         raise DataError(f"{path} has {len(lines)} lines, but there are {len(text)} sentences to compare")
     _check_text_hash(path, text)

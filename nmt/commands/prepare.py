@@ -1,106 +1,77 @@
-"""`nmt prepare`: sentence pairs to splits, vocabularies and ids, in a folder that explains itself.
+"""`nmt prepare`: sentence pairs to splits, vocabularies and ids, in a folder with a manifest.
 
 manifest = prepare.run(config.load(Path("configs/tatoeba.yaml")))
 print(prepare.summary(manifest))
 """
 
-import hashlib
-import json
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from nmt import __version__
 from nmt.config.schema import Config, SourceConfig
-from nmt.data import corpus
 from nmt.data.download import fetch
-from nmt.data.encoding import SIDES
+from nmt.data.manifest import (
+    MANIFEST,
+    PREPARED_FILES,
+    Input,
+    check_files,
+    config_differences,
+    input_differences,
+    load_manifest,
+    write_manifest,
+)
 from nmt.data.pipeline import Job, prepare
-from nmt.data.staging import recover, staged
-from nmt.data.workers import start_workers, worker_count
+from nmt.data.workers import peak_memory, start_workers, worker_count
 from nmt.errors import DataError
-
-# All that ever lies in a prepared folder; a folder with anything else in it is never replaced.
-FILES = {
-    corpus.MANIFEST,
-    *(f"{side}.{ending}" for side in SIDES for ending in ("vocab.txt", "spm.model")),
-    *(f"{split}.{side}.{ending}" for split in corpus.SPLITS for side in SIDES for ending in ("npy", "offsets.npy", "txt")),
-}
-
-
-@dataclass(frozen=True)
-class Input:
-    """A file that pairs are read from; `role` is where the configuration names it."""
-
-    role: str
-    path: Path
-    bytes: int
-    sha256: str
+from nmt.files import explain_read_errors, recover_folder, replacing_folder, sha256_of
+from nmt.text.tokenizers import SIDES
 
 
 def run(config: Config, folder: Path | None = None, *, overwrite: bool = False, progress: bool | None = None) -> dict[str, Any]:
-    """Prepare what `config` describes into `folder` (`config.prepared_folder` if not given), and return the manifest.
+    """Prepare the data of `config` and return the manifest.
 
-    The returned manifest has two keys that the file has not: `folder`, and `already_prepared`, which is true if the folder held the
-    same preparation already, so that nothing had to be done. `progress` shows bars on stderr; by default, if that is a terminal.
+    Args:
+        folder: where to; default `config.prepared_folder`.
+        overwrite: replace other prepared data there.
+        progress: show progress bars on stderr; default: if stderr is a terminal.
+
+    Returns:
+        The manifest with two more keys: `folder`, and `already_prepared`, true if the folder already held this preparation.
 
     Raises:
-        DataError: the input or the folder cannot be used; `folder` is what it was before.
+        DataError: the input or the folder cannot be used; `folder` is unchanged.
     """
-    started = time.perf_counter()
+    start_time = time.perf_counter()
     folder = folder or config.prepared_folder
     with suppress(OSError):
-        recover(folder)
-    existing = _existing(folder, overwrite)
+        recover_folder(folder)
+    existing = _existing_manifest(folder, overwrite)
     if existing is not None:
-        _refuse_other(folder, list(corpus.config_differences(existing, config)))
-    inputs = _locate(config)
+        _refuse_differences(folder, list(config_differences(existing, config)))
+    inputs = _find_inputs(config)
     if existing is not None:
-        _refuse_other(folder, _input_differences(existing, inputs))
-        _check_files(folder, existing)
+        _refuse_differences(folder, input_differences(existing, inputs))
+        check_files(folder, existing)
         return {**existing, "folder": str(folder), "already_prepared": True}
-    with staged(folder) as building:
-        count = worker_count(config.data.workers)
-        with start_workers(count) as workers:
-            paths = {item.role: item.path for item in inputs}
-            report = prepare(Job(config, paths, building, workers, sys.stderr.isatty() if progress is None else progress))
-        cost = {"seconds": round(time.perf_counter() - started, 2), "peak_memory": _peak_memory(count)}
-        manifest = _write_manifest(config, inputs, {**report, **cost}, building)
+    n_workers = worker_count(config.data.workers)
+    show_bars = sys.stderr.isatty() if progress is None else progress
+    try:
+        with replacing_folder(folder) as building:
+            with start_workers(n_workers) as workers:
+                figures = prepare(Job(config, {each.role: each.path for each in inputs}, building, workers, show_bars))
+            seconds = round(time.perf_counter() - start_time, 2)
+            figures = {**figures, "seconds": seconds, "peak_memory": peak_memory(n_workers)}
+            manifest = write_manifest(building, config, inputs, figures)
+    except OSError as error:
+        raise DataError(f"{folder}: cannot be written ({error.strerror or error})") from None
     return {**manifest, "folder": str(folder), "already_prepared": False}
 
 
-def _write_manifest(config: Config, inputs: list[Input], report: dict[str, Any], folder: Path) -> dict[str, Any]:
-    files = sorted(path for path in folder.iterdir() if path.name in FILES)
-    manifest: dict[str, Any] = {
-        "format": corpus.FORMAT,
-        "format_version": corpus.FORMAT_VERSION,
-        "nmt_version": __version__,
-        "inputs": [{**asdict(item), "path": str(item.path)} for item in inputs],
-        "config": {key: value for key, value in config.to_dict().items() if key in ("data", "tokenizer", "vocabulary")},
-        **report,
-        "files": {path.name: path.stat().st_size for path in files},
-        "content": _digest(files),
-    }
-    text = json.dumps(manifest, ensure_ascii=False, indent=2)
-    (folder / corpus.MANIFEST).write_bytes(f"{text}\n".encode())
-    return manifest
-
-
-def _digest(files: Sequence[Path]) -> str:
-    """SHA-256 of all that was prepared, by which a run knows the data that it was trained on."""
-    digests = []
-    for path in files:
-        with path.open("rb") as file:
-            digests.append(f"{hashlib.file_digest(file, 'sha256').hexdigest()}  {path.name}\n")
-    return hashlib.sha256("".join(digests).encode()).hexdigest()
-
-
-def _existing(folder: Path, overwrite: bool) -> dict[str, Any] | None:
-    """The manifest of what is in `folder` and is to stay; None if it may be written. Raises: DataError if it may not."""
+def _existing_manifest(folder: Path, overwrite: bool) -> dict[str, Any] | None:
+    """The manifest of data in `folder` that must stay; None if the folder may be written. Raises: DataError if it may not."""
     if not folder.exists():
         return None
     if not folder.is_dir():
@@ -108,99 +79,67 @@ def _existing(folder: Path, overwrite: bool) -> dict[str, Any] | None:
     names = {path.name for path in folder.iterdir()}
     if not names:
         return None
-    if corpus.MANIFEST not in names:
-        raise DataError(f"{folder}: is not empty, and holds no prepared data; it stays as it is, name another folder with -o")
+    if MANIFEST not in names:
+        raise DataError(f"{folder}: is not empty and holds no prepared data; nothing was changed, name another folder with -o")
     if not overwrite:
-        return corpus.load_manifest(folder)
-    if foreign := sorted(names - FILES):
+        return load_manifest(folder)
+    if foreign := sorted(names - PREPARED_FILES):
         raise DataError(
-            f"{folder}: also holds {', '.join(foreign[:5])}, not written by `nmt prepare`; move that away to --overwrite"
+            f"{folder}: also holds {', '.join(foreign[:5])}, not written by `nmt prepare`; move these files away to --overwrite"
         )
     return None
 
 
-def _refuse_other(folder: Path, found: list[str]) -> None:
-    if found:
-        what = "; ".join(found)
-        raise DataError(f"{folder}: holds another preparation ({what}); --overwrite replaces it, -o names another folder")
+def _refuse_differences(folder: Path, differences: list[str]) -> None:
+    if differences:
+        reason = "; ".join(differences)
+        raise DataError(f"{folder}: holds another preparation ({reason}); --overwrite replaces it, -o names another folder")
 
 
-def _input_differences(manifest: dict[str, Any], inputs: list[Input]) -> list[str]:
-    there = {item["role"]: item["sha256"] for item in manifest["inputs"]}
-    return [f"{item.path} has changed since" for item in inputs if there.get(item.role) != item.sha256]
-
-
-def _check_files(folder: Path, manifest: dict[str, Any]) -> None:
-    for name, size in manifest["files"].items():
-        found = (folder / name).stat().st_size if (folder / name).exists() else None
-        if found != size:
-            state = "is missing" if found is None else f"has {found:,} bytes instead of {size:,}"
-            raise DataError(f"{folder}: damaged, {name} {state}; --overwrite makes it anew")
-
-
-def _locate(config: Config) -> list[Input]:
-    """All input files, downloaded if need be. Raises: DataError if one is missing, or is not the one that is asked for."""
+def _find_inputs(config: Config) -> list[Input]:
+    """All input files, downloaded if necessary. Raises: DataError if one is missing, or does not have the configured SHA-256."""
     data = config.data
-    located: list[Input] = []
+    inputs: list[Input] = []
     for role, source in {"source": data.source, "dev": data.dev, "test": data.test}.items():
         if source is not None and source.format == "lines":
             files = source.files or {}
-            located += [_input(f"{role}.{language}", files[language]) for language in (data.src_language, data.tgt_language)]
+            inputs += [_read_input(f"{role}.{language}", files[language]) for language in (data.src_language, data.tgt_language)]
         elif source is not None:
-            located.append(_checked(source, _input(role, source.path or fetch(source.url or ""))))
-    return located
+            inputs.append(_read_input(role, source.path or fetch(source.url or "")))
+            _check_hash(source, inputs[-1])
+    return inputs
 
 
-def _input(role: str, path: Path) -> Input:
-    try:
-        with path.open("rb") as file:
-            digest = hashlib.file_digest(file, "sha256").hexdigest()
-        return Input(role, path, path.stat().st_size, digest)
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file") from None
-    except IsADirectoryError:
-        raise DataError(f"{path}: is a folder, not a file") from None
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from None
+def _read_input(role: str, path: Path) -> Input:
+    with explain_read_errors(path):
+        return Input(role, path, path.stat().st_size, sha256_of(path))
 
 
-def _checked(source: SourceConfig, found: Input) -> Input:
-    if source.sha256 and found.sha256 != source.sha256.lower():
-        again = "" if source.path else "; delete it to download it again"
-        raise DataError(f"{found.path}: its SHA-256 is {found.sha256}, but {source.sha256} is asked for{again}")
-    return found
-
-
-def _peak_memory(workers: int) -> int | None:
-    """Bytes, at most: the peaks of this process and of the workers added up, though what they share is counted in each."""
-    try:
-        import resource
-    except ImportError:  # Windows
-        return None
-    unit = 1 if sys.platform == "darwin" else 1024
-    own, child = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return (own + workers * child) * unit
+def _check_hash(source: SourceConfig, file: Input) -> None:
+    if source.sha256 and file.sha256 != source.sha256.lower():
+        remedy = "" if source.path else "; delete it to download it again"
+        raise DataError(f"{file.path}: its SHA-256 is {file.sha256}, but the configuration expects {source.sha256}{remedy}")
 
 
 def summary(manifest: dict[str, Any]) -> str:
-    """A short table for the screen."""
+    """The manifest as a short table for the screen."""
     counts = manifest["counts"]
     rows = [
         ("pairs read", f"{counts['read']:,}"),
-        ("dropped", _listed(counts["dropped"], counts["unreadable_lines"])),
+        ("dropped", _counts_by_name(counts["dropped"], counts["unreadable_lines"])),
         ("kept", f"{counts['kept']:,}"),
-        ("repaired sentences", _listed(counts["repaired"], {})),
+        ("repaired sentences", _counts_by_name(counts["repaired"], {})),
         ("", ""),
         ("", "".join(f"{name:>12}" for name in manifest["splits"])),
         *_split_rows(manifest["splits"]),
         ("shared sentences", _overlap(manifest["overlap"])),
     ]
     if manifest["naive_leak"] is not None:
-        rows.append(("a random split", f"would have {manifest['naive_leak']:.1%} of the test pairs with a sentence of train"))
+        rows.append(("a random split", f"would leak a training sentence into {manifest['naive_leak']:.1%} of the test pairs"))
     for side, language in zip(SIDES, manifest["config"]["data"]["direction"].split("-"), strict=True):
         figures, tokenizer = manifest["vocabulary"][side], manifest["tokenizers"][side]
-        known = f"{figures['coverage']:.2%} of the tokens of dev known"
-        rows.append((f"vocabulary {language}", f"{figures['size']:,}, {known}; {tokenizer}"))
+        coverage = f"{figures['coverage']:.2%} of the dev tokens are known"
+        rows.append((f"vocabulary {language}", f"{figures['size']:,}, {coverage}; {tokenizer}"))
     ceiling = manifest["ceiling"]
     caseless = f" ({ceiling['score_without_case']:.2f} without case)" if manifest["config"]["tokenizer"]["lowercase"] else ""
     rows.append(("ceiling", f"BLEU {ceiling['score']:.2f}{caseless} of join(split(reference)) on dev; {ceiling['signature']}"))
@@ -211,12 +150,12 @@ def summary(manifest: dict[str, Any]) -> str:
     return "\n".join(f"{label:<20}{text}".rstrip() for label, text in rows)
 
 
-def _listed(numbers: dict[str, int], lines: dict[str, list[int]]) -> str:
-    parts = [f"{count:,} {name}{_places(lines.get(name, []), count)}" for name, count in numbers.items() if count]
+def _counts_by_name(numbers: dict[str, int], lines: dict[str, list[int]]) -> str:
+    parts = [f"{count:,} {name}{_line_numbers(lines.get(name, []), count)}" for name, count in numbers.items() if count]
     return f"{sum(numbers.values()):,}" + (f": {', '.join(parts)}" if parts else "")
 
 
-def _places(lines: list[int], count: int) -> str:
+def _line_numbers(lines: list[int], count: int) -> str:
     return f" (line {', '.join(map(str, lines))}{' ...' if count > len(lines) else ''})" if lines else ""
 
 

@@ -17,7 +17,8 @@ from nmt.commands import average
 from nmt.config.load import differences
 from nmt.config.names import DeviceName
 from nmt.config.schema import Config
-from nmt.data.corpus import Corpus, is_location_key
+from nmt.data.corpus import Corpus
+from nmt.data.manifest import is_location_key
 from nmt.errors import ConfigError, DataError, TrainingError
 from nmt.model.device import pick_device
 from nmt.model.seq2seq import Seq2Seq

@@ -12,7 +12,6 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Protocol, TextIO, TypeVar
 
-from nmt.data.lines import read_lines
 from nmt.decoding.alignment import align, to_pharaoh
 from nmt.decoding.batch_runner import TooLargeError
 from nmt.decoding.forced import ScoredPair, perplexity, score_pairs
@@ -20,7 +19,7 @@ from nmt.decoding.quality_warnings import SOURCE_CUT, UNKNOWN_GIVEN, WarningChec
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.errors import ConfigError, DataError, NmtError
-from nmt.files import replacing, write_text
+from nmt.files import replacing, stream_lines, write_text
 from nmt.report import heatmap
 from nmt.report.html import attention_figure, page
 from nmt.report.style import FORMATS
@@ -384,7 +383,7 @@ def greet(source: Source) -> None:
 def _closing(stream: BufferedReader, name: str) -> Iterator[list[str]]:
     try:
         with stream:
-            yield from read_lines(stream, name)
+            yield from stream_lines(stream, name)
     except OSError as error:
         raise DataError(f"{name}: cannot be read ({error.strerror})") from None
 

@@ -17,10 +17,9 @@ from nmt.config.schema import Config, TokenizerConfig
 from nmt.data.corpus import Ids, SequencesWriter
 from nmt.data.reading import CHUNK, Pair
 from nmt.data.workers import Workers, chunked
-from nmt.text.tokenizers import Side, Tokenizer, load_tokenizer, train_subwords
+from nmt.text.tokenizers import SIDES, Side, Tokenizer, load_tokenizer, train_subwords
 from nmt.text.vocabulary import UNK, Vocabulary
 
-SIDES: tuple[Side, Side] = ("src", "tgt")
 BLOCK = 1 << 16  # sentences whose ids are in memory at once
 
 

@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmt.data.corpus import read_lines
+from nmt.data.corpus import read_sentences
 from nmt.errors import DataError
+from nmt.files import read_lines
 
 
 @dataclass(frozen=True)
@@ -35,7 +36,7 @@ class EvaluationSet:
 
 def read_split(prepared: Path, split: str) -> EvaluationSet:
     """Dev or test of prepared data. Raises: DataError if it is missing or damaged."""
-    return EvaluationSet(f"{split} split", read_lines(prepared, split, "src"), [read_lines(prepared, split, "tgt")])
+    return EvaluationSet(f"{split} split", read_sentences(prepared, split, "src"), [read_sentences(prepared, split, "tgt")])
 
 
 def read_files(first: Path, references: Sequence[Path], columns: int = 1) -> tuple[list[str], list[list[str]]]:
@@ -47,29 +48,22 @@ def read_files(first: Path, references: Sequence[Path], columns: int = 1) -> tup
     Raises:
         DataError: a file cannot be read, has nothing in it, has other than as many lines or fewer columns.
     """
-    lines = read_text(first)
+    lines = read_texts(first)
     streams = []
     for path in references:
-        stream = read_text(path)
+        stream = read_texts(path)
         if len(stream) != len(lines):
             raise DataError(f"{path} has {len(stream)} lines, but {first} has {len(lines)}")
         streams += _columns(path, stream, columns)
     return lines, streams
 
 
-def read_text(path: Path) -> list[str]:
-    """The lines of a UTF-8 file. Raises: DataError if it cannot be read, or holds nothing but empty lines."""
-    try:
-        text = path.read_bytes().decode("utf-8-sig")
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror})") from None
-    except UnicodeDecodeError as error:
-        line = error.object[: error.start].count(b"\n") + 1
-        raise DataError(f"{path}, line {line}: not UTF-8") from None
-    lines = text.replace("\r\n", "\n").removesuffix("\n").split("\n")
+def read_texts(path: Path) -> list[str]:
+    """The lines of a UTF-8 file. Raises: DataError if it cannot be read, or has only empty lines."""
+    lines = read_lines(path)
     if not any(line.strip() for line in lines):
-        found = "is empty" if not text else f"has {len(lines)} lines, all of them empty"
-        raise DataError(f"{path} {found}; there is nothing to score")
+        problem = f"has {len(lines)} lines, all of them empty" if lines else "is empty"
+        raise DataError(f"{path} {problem}; there is nothing to score")
     return lines
 
 

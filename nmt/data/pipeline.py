@@ -14,15 +14,16 @@ from tqdm import tqdm
 
 from nmt.config.schema import Config, SourceConfig
 from nmt.data import encoding, filtering, splitting
-from nmt.data.corpus import SPLITS, load_manifest, write_lines
-from nmt.data.encoding import SIDES, TokenizedSide, TokenizerPlan, TokenTable
+from nmt.data.corpus import SPLITS
+from nmt.data.encoding import TokenizedSide, TokenizerPlan, TokenTable
+from nmt.data.manifest import load_manifest
 from nmt.data.reading import Pair, Pairs, read_pairs
 from nmt.data.sources import open_source
-from nmt.data.staging import SCRATCH
 from nmt.data.workers import Workers
 from nmt.errors import DataError
+from nmt.files import write_lines
 from nmt.text.normalization import REPAIRS
-from nmt.text.tokenizers import SUBWORD_KINDS, Side, model_path
+from nmt.text.tokenizers import SIDES, SUBWORD_KINDS, Side, model_path
 from nmt.text.vocabulary import Vocabulary
 
 SUBWORD_SENTENCES = 200_000  # subword models are learned from so many pairs at most, to bound time and memory
@@ -42,7 +43,7 @@ class Job:
 
     @property
     def scratch(self) -> Path:
-        return self.folder / SCRATCH
+        return self.folder / "scratch"
 
     @contextmanager
     def bar(self, label: str, total: int | None = None) -> "Iterator[tqdm[Any]]":
@@ -75,6 +76,7 @@ def prepare(job: Job) -> dict[str, Any]:
     config = job.config
     if config.vocabulary.like is not None:
         _check_like(config, config.vocabulary.like)
+    job.scratch.mkdir()
     pairs, given = _read(job)
     dropped = pairs.tally.dropped.copy()
     kept = _select(pairs, config, dropped)
@@ -91,6 +93,7 @@ def prepare(job: Job) -> dict[str, Any]:
     tokenized, vocabulary = _encode(job, splits, tokenizers)
     signatures, ceiling = _ceiling(job, splits["dev"], tokenizers)
     whole, src, tgt = pairs.fingerprints[kept].T
+    shutil.rmtree(job.scratch)
     return {
         "counts": {
             "read": pairs.tally.read,

@@ -15,6 +15,7 @@ from typing import BinaryIO, Protocol, cast
 
 from nmt.config.schema import SourceConfig
 from nmt.errors import DataError
+from nmt.files import explain_read_errors
 
 BLOCK = 1 << 18  # bytes read at once
 LONGEST_LINE = 1 << 24  # bytes; what has longer lines is no text
@@ -76,7 +77,7 @@ class TableSource:
         return f"{max(self.src, self.tgt) + 1} columns parted by tabs"
 
     def rows(self) -> Iterator[Row]:
-        lines = read_lines(self.path, self.member)
+        lines = read_raw_lines(self.path, self.member)
         if self.has_header:
             next(lines, None)
         for line in lines:
@@ -107,8 +108,8 @@ class LinesSource:
         return f"{self.src} and {self.tgt}"
 
     def rows(self) -> Iterator[Row]:
-        src = read_lines(self.src, self.member, self.src_language)
-        tgt = read_lines(self.tgt, self.member, self.tgt_language)
+        src = read_raw_lines(self.src, self.member, self.src_language)
+        tgt = read_raw_lines(self.tgt, self.member, self.tgt_language)
         for count, pair in enumerate(zip_longest(src, tgt)):
             if None in pair:
                 longer = count + 1 + sum(1 for _ in src) + sum(1 for _ in tgt)
@@ -131,7 +132,7 @@ def open_source(config: SourceConfig, path: Path | None, src_language: str, tgt_
 
 
 def _manythings(config: SourceConfig, path: Path, src_language: str, tgt_language: str) -> Source:
-    first = next(read_lines(path, config.member), b"").split(b"\t")
+    first = next(read_raw_lines(path, config.member), b"").split(b"\t")
     if config.columns is None and len(first) >= 4 and first[0].isdigit() and first[2].isdigit():
         raise DataError(f"{path}: its first line looks like Tatoeba's own export (id, text, id, text): use format tatoeba")
     return _table(config, path, (src_language, tgt_language), english=1, other=2)
@@ -149,7 +150,7 @@ def _table(config: SourceConfig, path: Path, languages: tuple[str, str], english
     columns = config.columns or {language: english if language == "en" else other for language in languages}
     wanted = [columns[language] for language in languages]
     has_header = any(isinstance(column, str) for column in wanted)
-    header = next(read_lines(path, config.member), b"").decode("utf-8", "replace").split("\t") if has_header else []
+    header = next(read_raw_lines(path, config.member), b"").decode("utf-8", "replace").split("\t") if has_header else []
     src, tgt = (_column_index(path, column, [name.strip() for name in header]) for column in wanted)
     return TableSource(path, config.member, src, tgt, has_header)
 
@@ -177,7 +178,7 @@ FORMATS: dict[str, Callable[[SourceConfig, Path, str, str], Source]] = {
 }
 
 
-def read_lines(path: Path, member: str | None = None, language: str = "") -> Iterator[bytes]:
+def read_raw_lines(path: Path, member: str | None = None, language: str = "") -> Iterator[bytes]:
     """The undecoded lines of a plain, .gz or .zip file, without line feeds and byte order mark.
 
     `member` names the file in a .zip; without it, it must be clear which is meant (`language` helps: the one ending in `.de`).
@@ -185,7 +186,7 @@ def read_lines(path: Path, member: str | None = None, language: str = "") -> Ite
     Raises:
         DataError: the file is missing, empty, damaged or no text.
     """
-    with _explaining(path), _open(path, member, language) as file:
+    with _open(path, member, language) as file:
         rest = _without_mark(path, file.read(BLOCK))
         if not rest:
             raise DataError(f"{path}: is empty")
@@ -207,32 +208,30 @@ def _without_mark(path: Path, start: bytes) -> bytes:
 
 
 @contextmanager
-def _explaining(path: Path) -> Iterator[None]:
-    try:
-        yield
-    except FileNotFoundError:
-        raise DataError(f"{path}: no such file") from None
-    except IsADirectoryError:
-        raise DataError(f"{path}: is a folder, not a file") from None
-    except (EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile) as error:
-        raise DataError(f"{path}: is truncated or damaged ({error})") from None
-    except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror or error})") from None
-
-
-@contextmanager
 def _open(path: Path, member: str | None, language: str) -> Iterator[BinaryIO]:
-    with path.open("rb") as file:
+    """The uncompressed content. Raises: DataError if it cannot be opened, or an error occurs while the caller reads it."""
+    with explain_read_errors(path), _explain_damage(path), path.open("rb") as file:
         start = file.read(4)
         file.seek(0)
         if start.startswith(b"PK") or path.suffix == ".zip":
-            with zipfile.ZipFile(file) as archive, _open_member(path, archive, member or _choose(path, archive, language)) as text:
+            with (
+                zipfile.ZipFile(file) as archive,
+                _open_member(path, archive, member or _choose_member(path, archive, language)) as text,
+            ):
                 yield text
         elif start.startswith(b"\x1f\x8b") or (path.suffix == ".gz" and start):
             with gzip.open(file) as text:
                 yield cast(BinaryIO, text)
         else:
             yield file
+
+
+@contextmanager
+def _explain_damage(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except (EOFError, zlib.error, zipfile.BadZipFile, gzip.BadGzipFile) as error:
+        raise DataError(f"{path}: is truncated or damaged ({error})") from None
 
 
 @contextmanager
@@ -247,7 +246,7 @@ def _open_member(path: Path, archive: zipfile.ZipFile, member: str) -> Iterator[
         yield cast(BinaryIO, file)
 
 
-def _choose(path: Path, archive: zipfile.ZipFile, language: str) -> str:
+def _choose_member(path: Path, archive: zipfile.ZipFile, language: str) -> str:
     """The one member that can be meant. Archives bring notes along (`_about.txt`, `README`, `LICENSE`) and system litter."""
     names = [info.filename for info in archive.infolist() if not info.is_dir()]
     candidates = [name for name in names if PurePosixPath(name).name[0] not in "_." and not name.startswith("__MACOSX/")]

@@ -79,6 +79,20 @@ def start_workers(count: int) -> Iterator[Workers]:
         executor.shutdown(wait=True, cancel_futures=True)
 
 
+def peak_memory(n_workers: int = 0) -> int | None:
+    """Bytes, an upper bound: the peaks of this process and of its workers added up, shared memory counted in each.
+
+    None on Windows, which does not tell.
+    """
+    try:
+        import resource
+    except ImportError:
+        return None
+    unit = 1 if sys.platform == "darwin" else 1024
+    own, worker = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return (own + n_workers * worker) * unit
+
+
 def chunked(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
     """Lists of `size` items; the last may be shorter."""
     remaining = iter(items)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from nmt.data.batching import Batch
 from nmt.errors import DataError
-from nmt.files import write_text
+from nmt.files import read_lines, write_text
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import EOS, Vocabulary
 
@@ -54,11 +54,8 @@ class Lexicon:
     @classmethod
     def load(cls, path: Path) -> Self:
         """Raises: DataError if the file cannot be read, or a line is damaged (the message names it)."""
-        try:
-            header, *lines = path.read_bytes().decode("utf-8").split("\n")
-        except (OSError, UnicodeDecodeError) as error:
-            raise DataError(f"{path}: cannot be read as UTF-8 text ({error}); run `nmt lexicon` again") from None
-        if header.rstrip("\r") != HEADER:
+        header, *lines = read_lines(path, advice="run `nmt lexicon` again") or [""]
+        if header != HEADER:
             raise DataError(f"{path}, line 1: expected {HEADER!r}, found {header!r}; run `nmt lexicon` again")
         entries: dict[str, list[Entry]] = {}
         for number, line in enumerate(lines, 2):
@@ -69,7 +66,7 @@ class Lexicon:
 
 
 def _parse(where: str, line: str) -> tuple[str, Entry]:
-    cells = line.rstrip("\r").split("\t")
+    cells = line.split("\t")
     try:
         source, token, probability, count = cells
         return source, Entry(token, float(probability), int(count))

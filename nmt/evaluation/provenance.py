@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from nmt import __version__
-from nmt.data.corpus import load_manifest
+from nmt.data.manifest import load_manifest
+from nmt.files import sha256_of
 from nmt.run.checkpoint import MODEL_FILE
 from nmt.run.folder import CONFIG_FILE, LEXICON_FILE
 
@@ -30,7 +31,7 @@ def of_members(members: Sequence[tuple[Path, Path]]) -> dict[str, Any]:
     lexicon = first_run / LEXICON_FILE
     if len(members) > 1:
         models = [{"members": [{"run": str(run), **model} for (run, _), model in zip(members, models, strict=True)]}]
-    return {**models[0], "lexicon_sha256": digest(lexicon) if lexicon.exists() else None, "code": of_code()}
+    return {**models[0], "lexicon_sha256": sha256_of(lexicon) if lexicon.exists() else None, "code": of_code()}
 
 
 def of_lines(lines: Sequence[str]) -> str:
@@ -38,18 +39,12 @@ def of_lines(lines: Sequence[str]) -> str:
     return hashlib.sha256("".join(f"{line}\n" for line in lines).encode()).hexdigest()
 
 
-def digest(path: Path) -> str:
-    """SHA-256 of a file."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
 def _of_model(run: Path, checkpoint: Path) -> dict[str, Any]:
     return {
         "model": {
             "checkpoint": checkpoint.name,
-            "sha256": digest(checkpoint / MODEL_FILE),
-            "config_sha256": digest(run / CONFIG_FILE),
+            "sha256": sha256_of(checkpoint / MODEL_FILE),
+            "config_sha256": sha256_of(run / CONFIG_FILE),
         },
         "data": {"content": load_manifest(run)["content"]},
     }
@@ -58,4 +53,4 @@ def _of_model(run: Path, checkpoint: Path) -> dict[str, Any]:
 def _source_digest() -> str:
     package = Path(__file__).parent.parent
     names = sorted(path.relative_to(package).as_posix() for path in package.rglob("*.py"))
-    return hashlib.sha256("".join(f"{digest(package / name)}  {name}\n" for name in names).encode()).hexdigest()
+    return hashlib.sha256("".join(f"{sha256_of(package / name)}  {name}\n" for name in names).encode()).hexdigest()

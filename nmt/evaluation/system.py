@@ -9,11 +9,12 @@ from typing import Any
 
 from nmt.config.names import DeviceName
 from nmt.config.schema import Config
-from nmt.data.corpus import load_manifest
 from nmt.data.evaluation_set import EvaluationSet
+from nmt.data.manifest import load_manifest
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.evaluation import provenance
+from nmt.files import sha256_of
 from nmt.run.checkpoint import MODEL_FILE, is_average, step_of
 from nmt.run.folder import load_run_config
 from nmt.run.load import build_translator, find_run_and_checkpoint
@@ -71,7 +72,7 @@ class System:
         checkpoint = self.members[0][1].name if len(self.members) == 1 else f"ensemble-of-{len(self.members)}"
         name = f"{checkpoint}-beam-{self.translator.options.beam}"
         overrides = {key: value for key, value in self.overrides.items() if key != BEAM}
-        weights = [provenance.digest(checkpoint / MODEL_FILE) for _, checkpoint in self.members] if len(self.members) > 1 else []
+        weights = [sha256_of(checkpoint / MODEL_FILE) for _, checkpoint in self.members] if len(self.members) > 1 else []
         if not overrides and not weights:
             return name
         return f"{name}-{hashlib.sha256(json.dumps([weights, overrides]).encode()).hexdigest()[:8]}"

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmt.data.evaluation_set import read_text
 from nmt.errors import DataError
+from nmt.files import read_lines
 
 Links = frozenset[tuple[int, int]]  # (source word, target word), counted from 0
 
@@ -37,7 +37,7 @@ def read_reference_alignments(path: Path, n_sentences: int) -> list[ReferenceAli
     Raises:
         DataError: the file cannot be read, has another number of lines, or holds something else.
     """
-    lines = read_text(path)
+    lines = read_lines(path)
     if len(lines) != n_sentences:
         raise DataError(f"{path} has {len(lines)} lines, but there are {n_sentences} sentences to align")
     return [_parse(path, number, line) for number, line in enumerate(lines, 1)]

@@ -6,10 +6,8 @@ moving average, `model.safetensors` holds the averaged weights and `raw.safetens
 """
 
 import json
-import os
 import shutil
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -21,7 +19,7 @@ from torch import nn
 from torch.optim import Optimizer
 
 from nmt.errors import CheckpointError
-from nmt.files import synchronize, write_text
+from nmt.files import new_folder, write_text
 from nmt.run.progress import Interval, Progress
 
 MODEL_FILE, RAW_MODEL_FILE = "model.safetensors", "raw.safetensors"
@@ -90,7 +88,7 @@ class Checkpoints:
             if (self.folder / name).exists():  # same step, same weights: only the progress can differ
                 _write_json(self.folder / name / "progress.json", asdict(progress))
             else:
-                with _new_folder(self.folder / name) as folder:
+                with new_folder(self.folder / name) as folder:
                     save_model(model if averaged is None else averaged, str(folder / MODEL_FILE))
                     if averaged is not None:
                         save_model(model, str(folder / RAW_MODEL_FILE))
@@ -115,7 +113,7 @@ class Checkpoints:
         name = f"{AVERAGE_PREFIX}{step:08d}"
         try:
             shutil.rmtree(self.folder / name, ignore_errors=True)
-            with _new_folder(self.folder / name) as folder:
+            with new_folder(self.folder / name) as folder:
                 save_model(model, str(folder / MODEL_FILE))
             self._insert_into_best(KeptCheckpoint(name, step, score))
         except (OSError, SafetensorError) as error:
@@ -250,19 +248,6 @@ def _optimizer_tensors(model: nn.Module, optimizer: Optimizer) -> dict[str, torc
     return {
         f"{names[index]}.{entry}": torch.as_tensor(value) for index, entries in state.items() for entry, value in entries.items()
     }
-
-
-@contextmanager
-def _new_folder(folder: Path) -> Iterator[Path]:
-    """A temporary folder, renamed to `folder` once all its files are on disk."""
-    temporary = folder.with_name(f".{folder.name}.tmp")
-    shutil.rmtree(temporary, ignore_errors=True)
-    temporary.mkdir()
-    yield temporary
-    for path in [*temporary.iterdir(), temporary]:
-        synchronize(path)
-    os.replace(temporary, folder)
-    synchronize(folder.parent)
 
 
 def _write_json(path: Path, value: Any) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 from nmt.config.load import load
 from nmt.config.schema import Config
 from nmt.config.yaml_text import dump
-from nmt.data.corpus import FORMAT_VERSION, MANIFEST, config_differences, load_manifest
+from nmt.data.manifest import FORMAT_VERSION, MANIFEST, config_differences, load_manifest
 from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.files import replacing, write_text
 from nmt.model.seq2seq import Seq2Seq

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from nmt.config.names import DeviceName
 from nmt.config.schema import DecodingConfig
-from nmt.data.encoding import SIDES
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.lexicon import Lexicon
 from nmt.decoding.shortlist import Shortlist
@@ -24,7 +23,7 @@ from nmt.run.folder import (
     load_tokenizers,
     load_vocabularies,
 )
-from nmt.text.tokenizers import model_path
+from nmt.text.tokenizers import SIDES, model_path
 
 
 def find_run_and_checkpoint(path: Path | None) -> tuple[Path, Path]:

@@ -17,6 +17,7 @@ from nmt.errors import DataError
 from nmt.text.normalization import normalize
 
 Side = Literal["src", "tgt"]
+SIDES: tuple[Side, Side] = ("src", "tgt")
 
 JOINER = "￭"  # U+FFED before a word: no space in front of it
 SPACE = "▁"  # U+2581 in subwords and characters: a space

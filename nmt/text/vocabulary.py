@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Self
 
 from nmt.errors import DataError
+from nmt.files import read_lines
 
 PAD, UNK, SOS, EOS = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<unk>", "<sos>", "<eos>")
@@ -89,15 +90,7 @@ class Vocabulary:
     @classmethod
     def load(cls, path: Path) -> Self:
         """Raises: DataError if there is no such file, or a line of it is damaged (the line is named)."""
-        try:
-            text = path.read_bytes().decode("utf-8")
-        except FileNotFoundError:
-            raise DataError(f"{path}: no such vocabulary; `nmt prepare` makes it, and each run has a copy") from None
-        except (OSError, UnicodeDecodeError) as error:
-            raise DataError(f"{path}: cannot be read as UTF-8 text ({error})") from None
-        *lines, rest = text.replace("\r\n", "\n").split("\n")
-        if rest:
-            raise DataError(f"{path}, line {len(lines) + 1}: the file breaks off here")
+        lines = read_lines(path, needs_final_line_feed=True, advice="`nmt prepare` writes it, and each run has a copy")
         entries = list(_parse(path, lines))
         known = entries[len(SPECIALS) :]
         return cls([token for token, _ in known], [entries[UNK][1], *(count for _, count in known)])

@@ -7,7 +7,7 @@ import torch
 
 from nmt.config.schema import Config, Metric
 from nmt.data.batching import plan_batches, read_batches
-from nmt.data.corpus import Corpus, read_lines
+from nmt.data.corpus import Corpus, read_sentences
 from nmt.data.evaluation_set import pick_across_lengths
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
@@ -35,8 +35,8 @@ class Validator:
         prepared, n_pairs = config.prepared_folder, config.training.validation_pairs
         self.model, self.config = model, config
         self.corpus = Corpus.load(prepared, "dev")
-        self.sources = read_lines(prepared, "dev", "src")[:n_pairs]
-        self.references = read_lines(prepared, "dev", "tgt")[:n_pairs]
+        self.sources = read_sentences(prepared, "dev", "src")[:n_pairs]
+        self.references = read_sentences(prepared, "dev", "tgt")[:n_pairs]
         self.shown = pick_across_lengths(self.sources, N_SAMPLES)
         self.translator = Translator(
             model,

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from nmt.data.sources import read_lines
+from nmt.data.sources import read_raw_lines
 from nmt.errors import DataError
 from nmt.text.tokenizers import JOINER, SPACE
 from nmt.text.vocabulary import SPECIALS, Vocabulary
@@ -119,7 +119,7 @@ def _rows(path: Path, dimension: int) -> Iterator[Row]:
 def _lines(path: Path) -> Iterator[Line]:
     number = 0
     try:
-        for number, line in enumerate(read_lines(path), start=1):
+        for number, line in enumerate(read_raw_lines(path), start=1):
             yield number, line.rstrip(b" \t\r")
     except DataError as error:
         after = f" after line {number}" if number else ""

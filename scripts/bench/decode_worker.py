@@ -21,7 +21,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from nmt.data.corpus import read_lines
+from nmt.data.corpus import read_sentences
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.metrics.scores import score
@@ -127,7 +127,7 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
     torch.set_num_threads(job["threads"])
     run, before = Path(job["run"]), matmul_rate()
     config = load_run_config(run)
-    sources, references = (read_lines(Path(job["prepared"]), job["split"], side)[: job["sentences"]] for side in ("src", "tgt"))
+    sources, references = (read_sentences(Path(job["prepared"]), job["split"], side)[: job["sentences"]] for side in ("src", "tgt"))
     translator = load_translator(run, device="cpu", overrides=job["overrides"])
     translate: Translate = plain(translator) if job["plain"] else translator.translate
     translate(sources[: 1 if job["plain"] else WARM_UP_SENTENCES])

@@ -15,7 +15,9 @@ from pathlib import Path
 import yaml
 
 from nmt.config.schema import Config
-from nmt.data.corpus import Corpus, load_manifest, write_lines
+from nmt.data.corpus import Corpus
+from nmt.data.manifest import load_manifest
+from nmt.files import write_lines
 from nmt.text.vocabulary import Vocabulary
 from scripts.bench.memory import peak_memory
 from scripts.bench.peers import PEERS, PeerError, Values, write_data

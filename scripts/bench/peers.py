@@ -32,7 +32,8 @@ import numpy as np
 import yaml
 
 from nmt.config.schema import Config, ModelConfig
-from nmt.data.corpus import Corpus, Sequences, write_lines
+from nmt.data.corpus import Corpus, Sequences
+from nmt.files import write_lines
 from nmt.text.vocabulary import SPECIALS, Vocabulary
 from scripts.bench.memory import peak_memory
 

@@ -55,6 +55,7 @@ def test_the_forecast_of_an_epoch_is_near_its_sum(config: Path, monkeypatch: pyt
     corpus = Corpus.load(loaded.prepared_folder, "train")
     plan = plan_batches(corpus.src.lengths, corpus.tgt.lengths, loaded.training.batch, seed=1, epoch=0)
     seconds, peak = dry_run.measure(Seq2Seq(loaded.model, 60, 60), corpus, plan, loaded)
+    assert peak is not None
     expected = sum(1.0 + 0.25 * dry_run._cost(corpus, pairs) for pairs in plan)
     assert seconds == pytest.approx(expected, rel=0.02)
     assert peak > 1e7

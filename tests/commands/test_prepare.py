@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from nmt.commands import prepare
-from nmt.data.corpus import SPLITS, Corpus, load_manifest, read_lines
+from nmt.data.corpus import SPLITS, Corpus, read_sentences
+from nmt.data.manifest import PREPARED_FILES, load_manifest
 from nmt.data.splitting import sentence_key
 from nmt.errors import DataError
 from nmt.text.tokenizers import load_tokenizer
@@ -39,20 +40,20 @@ def test_everything_is_there_and_fits_together(tmp_path: Path, table: Path, kind
         assert manifest["tokenizers"][side] == tokenizer.signature
         assert manifest["vocabulary"][side]["coverage"] == 1
         for split in ("dev", "test"):
-            lines = read_lines(folder, split, side)
+            lines = read_sentences(folder, split, side)
             assert set(lines) <= {pair[index] for pair in sentence_pairs()}
             sentences = getattr(Corpus.load(folder, split), side)
             assert [tokenizer.join(vocabulary.tokens(sentences[row])) for row in range(len(sentences))] == lines
             assert manifest["splits"][split][side]["tokens"] == sentences.lengths.sum()
             assert manifest["splits"][split][side]["longest"] == sentences.lengths.max()
     assert manifest["ceiling"]["score"] == 100
-    assert set(contents(folder)) <= prepare.FILES
+    assert set(contents(folder)) <= PREPARED_FILES
 
 
 def test_pairs_of_a_row_belong_together(tmp_path: Path, table: Path) -> None:
     prepare.run(configure(table), tmp_path / "toy")
     for split in ("dev", "test"):
-        pairs = zip(read_lines(tmp_path / "toy", split, "src"), read_lines(tmp_path / "toy", split, "tgt"), strict=True)
+        pairs = zip(read_sentences(tmp_path / "toy", split, "src"), read_sentences(tmp_path / "toy", split, "tgt"), strict=True)
         assert set(pairs) <= set(sentence_pairs())
 
 
@@ -61,7 +62,7 @@ def test_the_splits_share_no_sentence_and_the_report_says_so(tmp_path: Path, tab
     manifest = prepare.run(configure(table), folder)
     assert all(count == 0 for pair in manifest["overlap"].values() for count in pair.values())
     assert set(manifest["overlap"]) == {"train-dev", "train-test", "dev-test"}
-    held_out = [{sentence_key(line) for line in read_lines(folder, split, "src")} for split in ("dev", "test")]
+    held_out = [{sentence_key(line) for line in read_sentences(folder, split, "src")} for split in ("dev", "test")]
     assert held_out[0].isdisjoint(held_out[1])
     # Every source of this table stands there twice, so a random split puts most twins of test into train.
     assert 0.6 < manifest["naive_leak"] < 1
@@ -126,14 +127,14 @@ def test_rare_words_are_unknown_and_coverage_says_how_many(tmp_path: Path, table
 
 def test_lower_casing_keeps_the_references_and_lowers_the_ceiling(tmp_path: Path, table: Path) -> None:
     manifest = prepare.run(configure(table, tokenizer={"kind": "characters", "lowercase": True}), tmp_path / "toy")
-    assert any("Der" in line for line in read_lines(tmp_path / "toy", "dev", "tgt"))
+    assert any("Der" in line for line in read_sentences(tmp_path / "toy", "dev", "tgt"))
     assert manifest["ceiling"]["score"] < manifest["ceiling"]["score_without_case"] == 100
     assert "(100.00 without case)" in prepare.summary(manifest)
 
 
 def test_the_direction_may_be_turned(tmp_path: Path, table: Path) -> None:
     prepare.run(configure(table, data={"direction": "de-en"}), tmp_path / "toy")
-    assert all(line.startswith("The") for line in read_lines(tmp_path / "toy", "dev", "tgt"))
+    assert all(line.startswith("The") for line in read_sentences(tmp_path / "toy", "dev", "tgt"))
 
 
 @pytest.fixture
@@ -156,9 +157,9 @@ def given(tmp_path: Path) -> dict[str, Any]:
 def test_given_splits_are_used_as_they_are_and_their_overlap_is_told(tmp_path: Path, given: dict[str, Any]) -> None:
     manifest = prepare.run(configure(Path(), data=given), tmp_path / "toy")
     assert [split["pairs"] for split in manifest["splits"].values()] == [3, 2, 2]
-    assert read_lines(tmp_path / "toy", "dev", "src") == ["hi", "Who?"]
-    assert read_lines(tmp_path / "toy", "dev", "tgt") == ["Guten Tag!", ""]
-    assert read_lines(tmp_path / "toy", "test", "tgt") == ["Geh.", "Geh."]
+    assert read_sentences(tmp_path / "toy", "dev", "src") == ["hi", "Who?"]
+    assert read_sentences(tmp_path / "toy", "dev", "tgt") == ["Guten Tag!", ""]
+    assert read_sentences(tmp_path / "toy", "test", "tgt") == ["Geh.", "Geh."]
     assert manifest["overlap"]["train-dev"] == {"src": 1, "tgt": 0}
     assert manifest["naive_leak"] is None
     assert [item["role"] for item in manifest["inputs"]] == [f"{name}.{end}" for name in given for end in ("en", "de")]
@@ -186,7 +187,7 @@ def test_the_summary_is_a_short_table(tmp_path: Path, table: Path) -> None:
     for part in (
         "pairs read          588",
         "shared sentences    0 between the splits",
-        "would have",
+        "would leak a training sentence into",
         "BLEU 100.00",
         str(tmp_path / "toy"),
     ):

@@ -7,7 +7,7 @@ import pytest
 
 from nmt.commands import prepare
 from nmt.config.load import load
-from nmt.data.corpus import Corpus, read_lines
+from nmt.data.corpus import Corpus, read_sentences
 from nmt.text.tokenizers import load_tokenizer
 from nmt.text.vocabulary import Vocabulary
 
@@ -33,7 +33,7 @@ def test_tatoeba_shares_no_sentence_between_its_splits(root: Path, shared_data: 
         vocabulary = Vocabulary.load(folder / f"{side}.vocab.txt")
         tokenizer = load_tokenizer(config.tokenizer, language, "src" if side == "src" else "tgt", folder)
         train = {letters(tokenizer.join(vocabulary.tokens(sequences[i].tolist()))) for i in range(len(sequences))}
-        dev, test = ({letters(line) for line in read_lines(folder, split, side)} - {""} for split in ("dev", "test"))
+        dev, test = ({letters(line) for line in read_sentences(folder, split, side)} - {""} for split in ("dev", "test"))
         assert len(train) > 100_000
         assert not train & dev
         assert not train & test
@@ -53,5 +53,5 @@ def test_multi30k_keeps_its_own_splits(root: Path, shared_data: Path, tmp_path: 
     for split, name in (("dev", "val"), ("test", "test_2016_flickr")):
         for side, language in (("src", "en"), ("tgt", "de")):
             raw = gzip.decompress((data / f"{name}.{language}.gz").read_bytes()).decode("utf-8").splitlines()
-            assert read_lines(tmp_path / "prepared", split, side) == [" ".join(line.split()) for line in raw]
+            assert read_sentences(tmp_path / "prepared", split, side) == [" ".join(line.split()) for line in raw]
     assert sum(shared for both in manifest["overlap"].values() for shared in both.values()) > 0  # the report says so

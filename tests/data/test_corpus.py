@@ -1,6 +1,5 @@
 """Prepared folders on disk."""
 
-import json
 from pathlib import Path
 
 import numpy as np
@@ -8,8 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.data.corpus import FORMAT, Corpus, Sequences, SequencesWriter, load_manifest, read_lines, write_lines
+from nmt.data.corpus import Corpus, Sequences, SequencesWriter, read_sentences
 from nmt.errors import DataError
+from nmt.files import write_lines
 
 SENTENCES = [[5, 6, 7], [], [4]]
 
@@ -90,40 +90,11 @@ def test_offsets_that_do_not_fit_are_refused(tmp_path: Path) -> None:
             Sequences.load(tmp_path / "dev.src")
 
 
-def test_lines_are_utf8_with_line_feeds_only(tmp_path: Path) -> None:
+def test_sentences_are_lines(tmp_path: Path) -> None:
     lines = ["Grüß Gott!", "", "a\u2028b"]
     write_lines(tmp_path / "dev.tgt.txt", lines)
-    assert (tmp_path / "dev.tgt.txt").read_bytes() == "Grüß Gott!\n\na\u2028b\n".encode()
-    assert read_lines(tmp_path, "dev", "tgt") == lines
-
-
-def test_missing_or_damaged_lines_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"dev\.tgt\.txt: no such file"):
-        read_lines(tmp_path, "dev", "tgt")
-    (tmp_path / "dev.tgt.txt").write_bytes(b"a\nb")
-    with pytest.raises(DataError, match=r"dev\.tgt\.txt, line 2: the file breaks off here"):
-        read_lines(tmp_path, "dev", "tgt")
-    (tmp_path / "dev.tgt.txt").write_bytes(b"\xff\n")
-    with pytest.raises(DataError, match="cannot be read as UTF-8 text"):
-        read_lines(tmp_path, "dev", "tgt")
-
-
-def test_a_manifest_is_asked_for_by_the_command_that_makes_it(tmp_path: Path) -> None:
-    for folder in (tmp_path, tmp_path / "absent"):
-        with pytest.raises(DataError, match=r"no prepared data here; run `nmt prepare -c \.\.\.` first"):
-            load_manifest(folder)
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ('{"format": ', "damaged .*--overwrite"),
-        ("[]", "not written by `nmt prepare`"),
-        ('{"format": "of another tool"}', "not written by `nmt prepare`"),
-        (json.dumps({"format": FORMAT, "format_version": 99}), "format 99, but this nmt reads 1"),
-    ],
-)
-def test_a_manifest_that_cannot_be_used_is_refused(tmp_path: Path, content: str, message: str) -> None:
-    (tmp_path / "manifest.json").write_text(content, encoding="utf-8")
-    with pytest.raises(DataError, match=message):
-        load_manifest(tmp_path)
+    assert read_sentences(tmp_path, "dev", "tgt") == lines
+    with (tmp_path / "dev.tgt.txt").open("a") as file:
+        file.write("cut o")
+    with pytest.raises(DataError, match=r"dev\.tgt\.txt, line 4: the file breaks off here"):
+        read_sentences(tmp_path, "dev", "tgt")

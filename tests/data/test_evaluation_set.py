@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.data.evaluation_set import EvaluationSet, pick_across_lengths, read_files, read_text
+from nmt.data.evaluation_set import EvaluationSet, pick_across_lengths, read_files, read_texts
 from nmt.errors import DataError
 
 
@@ -37,23 +37,14 @@ def test_counts_that_differ_are_told_with_both_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "problem"),
     [("", "is empty; there is nothing to score"), ("\n \n", "has 2 lines, all of them empty; there is nothing to score")],
 )
-def test_nothing_in_it(tmp_path: Path, text: str, said: str) -> None:
+def test_nothing_in_it(tmp_path: Path, text: str, problem: str) -> None:
     path = write(tmp_path / "h", text)
     with pytest.raises(DataError) as caught:
-        read_text(path)
-    assert str(caught.value) == f"{path} {said}"
-
-
-def test_not_text(tmp_path: Path) -> None:
-    path = tmp_path / "h"
-    path.write_bytes(b"one\n\xff\n")
-    with pytest.raises(DataError, match=r"h, line 2: not UTF-8$"):
-        read_text(path)
-    with pytest.raises(DataError, match=r": cannot be read \(No such file or directory\)$"):
-        read_text(tmp_path / "nowhere")
+        read_texts(path)
+    assert str(caught.value) == f"{path} {problem}"
 
 
 def test_the_digest_knows_every_text_and_its_place() -> None:

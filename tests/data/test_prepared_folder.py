@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from nmt.commands import prepare
-from nmt.data.corpus import load_manifest
+from nmt.data.manifest import load_manifest
 from nmt.errors import DataError
 from tests.toy import configure, contents, sentence_pairs, write_table
 
@@ -61,7 +61,7 @@ def test_a_folder_that_is_no_preparation_is_never_touched(tmp_path: Path, table:
     folder.mkdir()
     (folder / "thesis.txt").write_text("dear")
     for overwrite in (False, True):
-        with pytest.raises(DataError, match=r"toy: is not empty, and holds no prepared data; it stays as it is"):
+        with pytest.raises(DataError, match=r"toy: is not empty and holds no prepared data; nothing was changed"):
             prepare.run(configure(table), folder, overwrite=overwrite)
     assert (folder / "thesis.txt").read_text() == "dear"
     with pytest.raises(DataError, match=r"deu\.txt: is a file; name another folder with -o"):
@@ -110,7 +110,7 @@ def test_a_preparation_of_another_version_is_refused(tmp_path: Path, table: Path
 
 def test_a_file_with_another_hash_is_refused(tmp_path: Path, table: Path) -> None:
     source = {"format": "manythings", "path": str(table), "sha256": "0" * 64}
-    with pytest.raises(DataError, match=rf"deu\.txt: its SHA-256 is [0-9a-f]{{64}}, but {'0' * 64} is asked for"):
+    with pytest.raises(DataError, match=rf"deu\.txt: its SHA-256 is [0-9a-f]{{64}}, but the configuration expects {'0' * 64}"):
         prepare.run(configure(table, data={"source": source}), tmp_path / "toy")
 
 
@@ -119,6 +119,21 @@ def test_a_source_that_is_no_file_is_refused(tmp_path: Path, name: str, message:
     with pytest.raises(DataError, match=message):
         prepare.run(configure(tmp_path / name), tmp_path / "toy")
     assert not (tmp_path / "toy").exists()
+
+
+def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, table: Path) -> None:
+    with pytest.raises(DataError, match=r"toy: cannot be written \((Not a directory|File exists)\)"):
+        prepare.run(configure(table), table / "toy")
+
+
+def test_a_full_disk_is_reported_in_one_line(tmp_path: Path, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fill(_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(prepare, "prepare", fill)
+    with pytest.raises(DataError, match=r"toy: cannot be written \(No space left on device\)"):
+        prepare.run(configure(table), tmp_path / "toy")
+    assert [path.name for path in tmp_path.iterdir()] == ["deu.txt"]
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="signals")

@@ -11,7 +11,7 @@ import pytest
 
 from nmt.config.schema import SourceConfig, SourceFormat
 from nmt.data import sources
-from nmt.data.sources import FORMATS, TooFewColumnsError, open_source, read_lines
+from nmt.data.sources import FORMATS, TooFewColumnsError, open_source, read_raw_lines
 from nmt.errors import DataError
 
 MANYTHINGS = "Hi.\tHallo!\tCC-BY\nRun!\tLauf!\n"
@@ -113,7 +113,7 @@ def test_lines_are_parted_by_line_feeds_only(
     path = plain(tmp_path / "text", content)
     for block in (*range(4, 13), 1000):
         monkeypatch.setattr(sources, "BLOCK", block)
-        assert list(read_lines(path)) == lines
+        assert list(read_raw_lines(path)) == lines
 
 
 def test_rows_are_read_as_a_stream(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_bad_rows_are_told_apart(tmp_path: Path) -> None:
 
 def assert_refused(path: Path, message: str, member: str | None = None) -> None:
     with pytest.raises(DataError, match=message) as caught:
-        list(read_lines(path, member))
+        list(read_raw_lines(path, member))
     assert "\n" not in str(caught.value)
     assert str(path) in str(caught.value)
 
@@ -164,7 +164,7 @@ def test_a_zip_without_text_lists_what_it_holds(tmp_path: Path) -> None:
 
 def test_the_member_of_a_zip_may_be_named(tmp_path: Path) -> None:
     path = archive(tmp_path / "both.zip", {"a.txt": b"a\n", "b.txt": b"b\n"})
-    assert list(read_lines(path, "b.txt")) == [b"b"]
+    assert list(read_raw_lines(path, "b.txt")) == [b"b"]
     assert_refused(path, r"say with `member` which of its files is meant: a\.txt, b\.txt")
     assert_refused(path, r"there is no c\.txt in it; it holds: a\.txt, b\.txt", member="c.txt")
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from nmt.data.workers import chunked, start_workers, worker_count
+from nmt.data.workers import chunked, peak_memory, start_workers, worker_count
 from nmt.errors import DataError
 
 
@@ -137,3 +137,10 @@ def test_workers_end_with_a_killed_parent() -> None:
     process.communicate(timeout=10)
     assert pids
     wait_until_gone(pids)
+
+
+def test_the_peak_of_memory_is_unknown_on_windows(monkeypatch: pytest.MonkeyPatch) -> None:
+    peak = peak_memory()
+    assert peak is None or peak > 1e6
+    monkeypatch.setitem(sys.modules, "resource", None)
+    assert peak_memory() is None

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from nmt.commands import prepare
 from nmt.config.schema import TokenizerConfig
-from nmt.data.corpus import Sequences, read_lines
+from nmt.data.corpus import Sequences, read_sentences
 from nmt.data.evaluation_set import EvaluationSet
 from nmt.evaluation.leaks import MIN_SHARED_NGRAMS, NGRAM_SIZE, find_overlap, restore_texts, scan, text_variants, words
 from nmt.evaluation.system import load_system
@@ -115,7 +115,7 @@ def test_unknown_words_are_not_counted_and_prove_no_leak(tmp_path: Path) -> None
     prepared = tmp_path / "prepared"
     prepare.run(config, prepared, progress=False)
     system = load_system([make_run(tmp_path / "run", prepared, config, 1)])
-    sources, references = (read_lines(prepared, "test", side) for side in ("src", "tgt"))
+    sources, references = (read_sentences(prepared, "test", side) for side in ("src", "tgt"))
     overlap = find_overlap(EvaluationSet("test split", sources, [references]), system.translator, [prepared])
     assert any(overlap.near)
     assert not any(overlap.exact)

@@ -44,7 +44,7 @@ def test_a_run_without_a_vocabulary_says_so(nmt: Run, run: Path, name: str) -> N
     result = nmt("translate", "--run", run, "The dog sees the tree.")
     assert (result.status, result.err) == (
         1,
-        f"nmt: {run / name}: no such vocabulary; `nmt prepare` makes it, and each run has a copy\n",
+        f"nmt: {run / name}: no such file; `nmt prepare` writes it, and each run has a copy\n",
     )
 
 

@@ -13,7 +13,7 @@ import torch
 
 from nmt.commands import lexicon, prepare, train
 from nmt.config.load import config_from_dict
-from nmt.data.corpus import read_lines
+from nmt.data.corpus import read_sentences
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.folder import load_run_config, load_tokenizers, load_vocabularies
 from nmt.run.load import load_translator
@@ -177,7 +177,7 @@ def test_a_peer_gets_the_same_tokens_and_is_timed(run: Path, tmp_path: Path, mon
     peer.prepare("test", 5)
     assert (tmp_path / "opennmt.yaml").read_text(encoding="utf-8") == "updates: 3\n"
     seconds, _, outputs = peer.translate("test", beam=2, batch=8)
-    vocabulary, sources = load_vocabularies(run)[0], read_lines(load_run_config(run).prepared_folder, "test", "src")[:5]
+    vocabulary, sources = load_vocabularies(run)[0], read_sentences(load_run_config(run).prepared_folder, "test", "src")[:5]
     tokenizer, _ = load_tokenizers(run, load_run_config(run))
     assert [vocabulary.ids(output) for output in outputs] == [vocabulary.ids(tokenizer.split(text)) for text in sources]
     assert 0.2 <= seconds < 20

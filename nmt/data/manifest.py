@@ -1,0 +1,114 @@
+"""The manifest of a prepared folder: the configuration, the inputs and the figures of the preparation, and a hash of its result."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from nmt import __version__
+from nmt.config.load import config_from_dict, differences
+from nmt.config.schema import Config
+from nmt.data.corpus import SPLITS
+from nmt.errors import ConfigError, DataError
+from nmt.files import sha256_of, write_text
+from nmt.text.tokenizers import SIDES
+
+MANIFEST = "manifest.json"
+FORMAT = "nmt prepared data"
+FORMAT_VERSION = 1
+SECTIONS = ("data", "tokenizer", "vocabulary")  # of the configuration: prepared data depends on these
+
+# All files that a prepared folder can hold. `nmt prepare` never replaces a folder that holds another one.
+PREPARED_FILES = {
+    MANIFEST,
+    *(f"{side}.{ending}" for side in SIDES for ending in ("vocab.txt", "spm.model")),
+    *(f"{split}.{side}.{ending}" for split in SPLITS for side in SIDES for ending in ("npy", "offsets.npy", "txt")),
+}
+
+
+@dataclass(frozen=True)
+class Input:
+    """A file with sentence pairs. role: the key of the configuration that names it, for example "source" or "dev.en"."""
+
+    role: str
+    path: Path
+    bytes: int
+    sha256: str
+
+
+def load_manifest(folder: Path) -> dict[str, Any]:
+    """Raises: DataError if `folder` holds no prepared data, or data that this version cannot read."""
+    path = folder / MANIFEST
+    try:
+        manifest = json.loads(path.read_bytes().decode("utf-8"))
+    except (FileNotFoundError, NotADirectoryError):
+        raise DataError(f"{folder}: no prepared data here; run `nmt prepare -c ...` first") from None
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path}: damaged ({error}); run `nmt prepare -c ... --overwrite`") from None
+    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+        raise DataError(f"{path}: not written by `nmt prepare`; run `nmt prepare -c ...` with another folder")
+    if manifest.get("format_version") != FORMAT_VERSION:
+        version = manifest.get("format_version")
+        raise DataError(f"{path}: format {version}, but this nmt reads {FORMAT_VERSION}; run `nmt prepare -c ... --overwrite`")
+    return manifest
+
+
+def write_manifest(folder: Path, config: Config, inputs: Iterable[Input], figures: Mapping[str, Any]) -> dict[str, Any]:
+    """Write the manifest beside the prepared files in `folder`, and return it."""
+    paths = sorted(path for path in folder.iterdir() if path.name in PREPARED_FILES)
+    manifest: dict[str, Any] = {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "nmt_version": __version__,
+        "inputs": [{**asdict(each), "path": str(each.path)} for each in inputs],
+        "config": {key: value for key, value in config.to_dict().items() if key in SECTIONS},
+        **figures,
+        "files": {path.name: path.stat().st_size for path in paths},
+        "content": content_hash(paths),
+    }
+    write_text(folder / MANIFEST, json.dumps(manifest, ensure_ascii=False, indent=2) + "\n")
+    return manifest
+
+
+def content_hash(paths: Iterable[Path]) -> str:
+    """The SHA-256 of the names and contents of all prepared files: a run identifies its training data by it."""
+    listing = "".join(f"{sha256_of(path)}  {path.name}\n" for path in paths)
+    return hashlib.sha256(listing.encode()).hexdigest()
+
+
+def config_differences(manifest: Mapping[str, Any], config: Config) -> Iterator[str]:
+    """The settings of `config` that differ from those of the prepared data and would change the result, in words.
+
+    Input files are compared by content, see `input_differences`; their paths do not count.
+    """
+    try:
+        prepared_with = config_from_dict({"name": config.name, **manifest["config"]})
+    except (ConfigError, KeyError, TypeError):
+        yield "the configuration is of another version"
+        return
+    for key, (there, here) in differences(prepared_with, config).items():
+        if key.startswith(tuple(f"{section}." for section in SECTIONS)) and not is_location_key(key):
+            yield f"{key} is {json.dumps(there, ensure_ascii=False)} there and {json.dumps(here, ensure_ascii=False)} here"
+
+
+def input_differences(manifest: Mapping[str, Any], inputs: Iterable[Input]) -> list[str]:
+    """The inputs whose content is not the one that was prepared, in words."""
+    hashes = {each["role"]: each["sha256"] for each in manifest["inputs"]}
+    return [f"{each.path} has changed since" for each in inputs if hashes.get(each.role) != each.sha256]
+
+
+def is_location_key(key: str) -> bool:
+    """Whether a key of the configuration only says where data is and how many workers read it, so that the result is the same."""
+    section, *parts = key.split(".")
+    return section == "data" and (parts[-1] in ("prepared", "workers", "path", "url", "sha256") or "files" in parts)
+
+
+def check_files(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Raises: DataError if a prepared file is missing or has another size."""
+    for name, size in manifest["files"].items():
+        actual = (folder / name).stat().st_size if (folder / name).exists() else None
+        if actual != size:
+            state = "is missing" if actual is None else f"has {actual:,} bytes instead of {size:,}"
+            raise DataError(f"{folder}: damaged, {name} {state}; --overwrite prepares it again")

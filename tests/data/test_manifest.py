@@ -1,0 +1,40 @@
+"""The manifest: what it identifies, and the ones that cannot be used."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nmt.data.manifest import FORMAT, content_hash, load_manifest
+from nmt.errors import DataError
+
+
+def test_a_missing_manifest_names_the_command_that_writes_it(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "absent"):
+        with pytest.raises(DataError, match=r"no prepared data here; run `nmt prepare -c \.\.\.` first"):
+            load_manifest(folder)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('{"format": ', "damaged .*--overwrite"),
+        ("[]", "not written by `nmt prepare`"),
+        ('{"format": "of another tool"}', "not written by `nmt prepare`"),
+        (json.dumps({"format": FORMAT, "format_version": 99}), "format 99, but this nmt reads 1"),
+    ],
+)
+def test_a_manifest_that_cannot_be_used_is_refused(tmp_path: Path, content: str, message: str) -> None:
+    (tmp_path / "manifest.json").write_text(content, encoding="utf-8")
+    with pytest.raises(DataError, match=message):
+        load_manifest(tmp_path)
+
+
+def test_the_content_hash_depends_on_names_and_contents(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("x")
+    (tmp_path / "b").write_text("x")
+    first = content_hash([tmp_path / "a"])
+    assert first == content_hash([tmp_path / "a"])
+    assert first != content_hash([tmp_path / "b"])
+    (tmp_path / "a").write_text("y")
+    assert first != content_hash([tmp_path / "a"])

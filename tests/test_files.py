@@ -1,0 +1,336 @@
+"""nmt.files: nothing half written, no line lost or late, and errors that name the line."""
+
+import errno
+import fcntl
+import io
+import os
+import stat
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from io import BufferedReader, RawIOBase
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt import files
+from nmt.errors import DataError
+from nmt.files import (
+    LOCK,
+    new_folder,
+    read_lines,
+    recover_folder,
+    replacing,
+    replacing_folder,
+    sha256_of,
+    stream_lines,
+    write_lines,
+    write_text,
+)
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def age(path: Path, seconds: float = 100) -> Path:
+    """Make a file or folder look as if nobody had changed it for a while."""
+    os.utime(path, (time.time() - seconds,) * 2)
+    return path
+
+
+# One file
+
+
+def test_a_text_replaces_the_file_and_follows_links(tmp_path: Path) -> None:
+    (tmp_path / "target").write_text("old")
+    (tmp_path / "link").symlink_to("target")
+    write_text(tmp_path / "link", "Grüß Gott!\n")
+    assert names(tmp_path) == ["link", "target"]
+    assert (tmp_path / "target").read_bytes() == "Grüß Gott!\n".encode()
+
+
+def test_an_error_leaves_the_old_file(tmp_path: Path) -> None:
+    def fail() -> None:
+        with replacing(tmp_path / "file") as temporary:
+            temporary.write_text("half")
+            raise KeyboardInterrupt
+
+    write_text(tmp_path / "file", "old")
+    with pytest.raises(KeyboardInterrupt):
+        fail()
+    assert names(tmp_path) == ["file"]
+    assert (tmp_path / "file").read_text() == "old"
+
+
+def test_threads_that_write_one_path_do_not_collide(tmp_path: Path) -> None:
+    """The last one wins, and no other one fails."""
+    with replacing(tmp_path / "file") as one:
+        one.write_text("one")
+        with replacing(tmp_path / "file") as other:
+            other.write_text("other")
+    assert names(tmp_path) == ["file"]
+    assert (tmp_path / "file").read_text() == "one"
+
+
+def test_files_of_killed_processes_are_deleted_by_the_next_write(tmp_path: Path) -> None:
+    for name in (".a.json.4711.tmp", ".a.json.0123abcd.tmp", ".b.a.json.0123abcd.tmp", ".a.json.notes.tmp"):
+        (tmp_path / name).touch()
+        age(tmp_path / name)
+    (tmp_path / ".a.json.4567abcd.tmp").touch()  # another process is writing it
+    write_text(tmp_path / "a.json", "new")
+    assert names(tmp_path) == [".a.json.4567abcd.tmp", ".a.json.notes.tmp", ".b.a.json.0123abcd.tmp", "a.json"]
+
+
+def test_the_hash_is_that_of_the_content(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"abc")
+    assert sha256_of(tmp_path / "file") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+# Windows
+
+
+def fsync_of_windows(descriptor: int) -> None:
+    if fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY:
+        raise OSError(errno.EBADF, "Bad file descriptor")
+
+
+def open_of_windows(path: Path, *arguments: int) -> int:
+    if stat.S_ISDIR(path.stat().st_mode):
+        raise PermissionError(errno.EACCES, "Permission denied")
+    return os.open(path, *arguments)
+
+
+def test_windows_synchronises_no_folder_and_only_what_is_open_for_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class System:
+        def __getattr__(self, name: str) -> object:
+            return {"fsync": fsync_of_windows, "open": open_of_windows}.get(name, getattr(os, name))
+
+    monkeypatch.setattr(files, "os", System())
+    monkeypatch.setattr(files, "FOLDERS_CAN_BE_OPENED", False)
+    write_text(tmp_path / "file", "text")
+    for fill in (new_folder, replacing_folder):
+        with fill(tmp_path / fill.__name__) as folder:
+            (folder / "file").write_text("text")
+    assert names(tmp_path) == ["file", "new_folder", "replacing_folder"]
+
+
+# Folders
+
+
+def make(folder: Path, content: str) -> None:
+    with replacing_folder(folder) as building:
+        (building / "file").write_text(content)
+
+
+def test_a_folder_appears_when_it_is_complete(tmp_path: Path) -> None:
+    with replacing_folder(tmp_path / "deep" / "data") as building:
+        assert not (tmp_path / "deep" / "data").exists()
+        (building / "file").write_text("new")
+    assert names(tmp_path / "deep") == ["data"]
+    assert names(tmp_path / "deep" / "data") == ["file"]
+
+
+def test_it_replaces_the_old_one_or_an_empty_folder(tmp_path: Path) -> None:
+    (tmp_path / "data").mkdir()
+    make(tmp_path / "data", "old")
+    make(tmp_path / "data", "new")
+    assert names(tmp_path) == ["data"]
+    assert (tmp_path / "data" / "file").read_text() == "new"
+
+
+@pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
+@pytest.mark.parametrize("fill", [replacing_folder, new_folder])
+def test_an_error_leaves_nothing_half_written(
+    tmp_path: Path, fill: Callable[[Path], AbstractContextManager[Path]], error: type[BaseException]
+) -> None:
+    def fail(folder: Path) -> None:
+        with fill(folder) as building:
+            (building / "file").write_text("half")
+            raise error
+
+    make(tmp_path / "data", "old")
+    for folder in (tmp_path / "data", tmp_path / "new"):
+        with pytest.raises(error):
+            fail(folder)
+    assert names(tmp_path) == ["data"]
+    assert (tmp_path / "data" / "file").read_text() == "old"
+
+
+def test_a_new_folder_replaces_no_other(tmp_path: Path) -> None:
+    make(tmp_path / "data", "old")
+    with pytest.raises(OSError, match="data"), new_folder(tmp_path / "data") as building:
+        (building / "file").write_text("new")
+    assert names(tmp_path) == ["data"]
+    assert (tmp_path / "data" / "file").read_text() == "old"
+
+
+def test_new_folders_of_killed_processes_are_deleted_by_the_next_of_the_name(tmp_path: Path) -> None:
+    (tmp_path / ".data.0123abcd.tmp").mkdir()
+    (tmp_path / ".data.0123abcd.tmp" / "file").touch()
+    age(tmp_path / ".data.0123abcd.tmp")
+    with new_folder(tmp_path / "data"):
+        pass
+    assert names(tmp_path) == ["data"]
+
+
+def test_a_failing_rename_puts_the_old_one_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(tmp_path / "data", "old")
+    rename = Path.rename
+
+    def fail(self: Path, target: Path) -> Path:
+        if "building" in self.name:
+            raise PermissionError(13, "Permission denied")
+        return rename(self, target)
+
+    monkeypatch.setattr(Path, "rename", fail)
+    with pytest.raises(PermissionError):
+        make(tmp_path / "data", "new")
+    monkeypatch.undo()
+    assert names(tmp_path) == ["data"]
+    assert (tmp_path / "data" / "file").read_text() == "old"
+
+
+def test_building_folders_of_killed_processes_are_deleted(tmp_path: Path) -> None:
+    left = tmp_path / ".data.building-0123abcd"
+    left.mkdir()
+    (left / LOCK).touch()
+    unlocked = tmp_path / ".data.building-4567abcd"
+    unlocked.mkdir()
+    age(unlocked)
+    other = tmp_path / ".other.building-0123abcd"
+    other.mkdir()
+    make(tmp_path / "data", "new")
+    assert names(tmp_path) == [other.name, "data"]
+
+
+def test_building_folders_of_living_processes_stay(tmp_path: Path) -> None:
+    building, new = tmp_path / ".data.building-0123abcd", tmp_path / ".data.building-4567abcd"
+    building.mkdir()
+    new.mkdir()
+    with FileLock(building / LOCK):
+        make(tmp_path / "data", "new")
+        assert names(tmp_path) == [building.name, new.name, "data"]
+
+
+def test_a_kill_between_the_renames_loses_nothing(tmp_path: Path) -> None:
+    make(tmp_path / "data", "old")
+    (tmp_path / "data").rename(tmp_path / ".data.replaced-0123abcd")
+    recover_folder(tmp_path / "data")
+    assert (tmp_path / "data" / "file").read_text() == "old"
+
+
+def test_a_kill_after_the_renames_leaves_the_new_one(tmp_path: Path) -> None:
+    make(tmp_path / ".data.replaced-0123abcd", "old")
+    make(tmp_path / "data", "new")
+    assert names(tmp_path) == ["data"]
+    assert (tmp_path / "data" / "file").read_text() == "new"
+
+
+# Whole files of lines
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        (b"", []),
+        (b"\n", [""]),
+        (b"a\nb", ["a", "b"]),
+        (b"a\nb\n", ["a", "b"]),
+        (b"\xef\xbb\xbfa\r\n\r\nb", ["a", "", "b"]),
+        ("a\u2028b\n".encode(), ["a\u2028b"]),
+    ],
+)
+def test_lines_end_with_line_feeds_only(tmp_path: Path, content: bytes, lines: list[str]) -> None:
+    (tmp_path / "file").write_bytes(content)
+    assert read_lines(tmp_path / "file") == lines
+
+
+def test_written_lines_are_utf8_with_line_feeds_only(tmp_path: Path) -> None:
+    write_lines(tmp_path / "file", ["Grüß Gott!", "", "a\u2028b"])
+    assert (tmp_path / "file").read_bytes() == "Grüß Gott!\n\na\u2028b\n".encode()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"one\nSch\xf6n\n", ", line 2: not UTF-8 (invalid start byte at byte 4); write it again"),
+        (b"\xef\xbb\xbf\xff", ", line 1: not UTF-8 (invalid start byte at byte 1); write it again"),
+        (b"one\ntwo", ", line 2: the file breaks off here; write it again"),
+        (None, ": no such file; write it again"),
+    ],
+)
+def test_the_message_says_what_is_wrong_and_what_to_do(tmp_path: Path, content: bytes | None, message: str) -> None:
+    path = tmp_path / "file"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        read_lines(path, advice="write it again", needs_final_line_feed=True)
+    assert str(caught.value) == f"{path}{message}"
+
+
+def test_a_folder_has_no_lines(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"is a folder, not a file$"):
+        read_lines(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(DataError, match=r"cannot be read \(Not a directory\)$"):
+        read_lines(tmp_path / "file" / "below")
+
+
+# Streams of lines
+
+
+def read_stream(content: bytes) -> list[str]:
+    return [line for batch in stream_lines(BufferedReader(io.BytesIO(content)), "memory") for line in batch]
+
+
+@given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n\ufeff")), min_size=1), st.booleans())
+def test_every_line_comes_once(texts: list[str], is_ended: bool) -> None:
+    content = "\n".join(texts) + "\n" * is_ended
+    assert read_stream(content.encode()) == (texts if is_ended or texts[-1] else texts[:-1])
+
+
+def test_ends_of_lines_and_the_byte_order_mark_are_removed() -> None:
+    assert read_stream(b"\xef\xbb\xbfa\r\nb\n\nc") == ["a", "b", "", "c"]
+    assert read_stream(b"") == []
+
+
+def test_the_lines_before_a_bad_one_are_yielded() -> None:
+    batches = stream_lines(BufferedReader(io.BytesIO(b"a\nb\nSch\xf6n\nd\n")), "in.txt")
+    assert next(batches) == ["a", "b"]
+    with pytest.raises(DataError, match=r"^in\.txt, line 3: not UTF-8 \(invalid start byte at byte 4\)$"):
+        next(batches)
+
+
+@pytest.mark.parametrize("end", [b"", b"\n"])
+def test_a_line_without_end_does_not_fill_the_memory(end: bytes) -> None:
+    content = b"a\n" + b"x" * (3 * files.MAX_LINE_BYTES) + end
+    batches = stream_lines(BufferedReader(io.BytesIO(content)), "in.txt")
+    assert next(batches) == ["a"]
+    with pytest.raises(DataError, match="line 2: longer than 1,048,576 bytes; put each sentence on its own line"):
+        next(batches)
+
+
+def test_many_lines_come_in_batches() -> None:
+    batches = list(stream_lines(BufferedReader(io.BytesIO(b"a line\n" * 50_000)), "in.txt"))
+    assert sum(map(len, batches)) == 50_000
+    assert len(batches) > 3
+
+
+def test_no_line_waits_for_a_later_one() -> None:
+    reading, writing = os.pipe()
+    with open(reading, "rb") as stream, open(writing, "wb", buffering=0) as pipe:
+        batches = stream_lines(stream, "pipe")
+        pipe.write(b"one\ntwo\nthr")
+        assert next(batches) == ["one", "two"]
+        threading.Timer(0.1, end, [pipe]).start()
+        assert list(batches) == [["three"]]
+
+
+def end(pipe: RawIOBase) -> None:
+    pipe.write(b"ee\n")
+    pipe.close()
