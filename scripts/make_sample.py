@@ -2,8 +2,8 @@
 
     python scripts/make_sample.py [--output PATH] [--pairs N] [--seed S]
 
-`sample_grammar.py` says how words become sentences, `sample_lexicon.txt` which words there are. The `Writer` draws clauses whose
-words go together, and joins them. The same seed always gives the same file.
+`sample_grammar.py` contains the grammar, `sample_lexicon.txt` the words. The `Writer` draws clauses whose words fit together, and
+joins them. The same seed always gives the same file.
 """
 
 import argparse
@@ -101,7 +101,7 @@ def read_adjective(row: str) -> Adjective:
 
 
 def read_verb(row: str) -> Verb:
-    """Six forms, the uses, and the frames between "/"."""
+    """Six forms, the uses, and the frames separated by "/"."""
     columns = row.split()
     english, past, progressive, german, third, participle = columns_of(" ".join(columns[:6]))
     frames = tuple(tuple(frame.split()) for frame in " ".join(columns[7:]).split("/"))
@@ -109,7 +109,7 @@ def read_verb(row: str) -> Verb:
 
 
 def expand(fillers: str) -> list[str]:
-    """The nouns meant by a list of nouns and groups."""
+    """The nouns of a list of nouns and groups."""
     return [noun for filler in fillers.split(",") for noun in GROUPS.get(filler, [filler])]
 
 
@@ -131,7 +131,7 @@ BE, GO, COME, STAY, HAVE, LIE, STAND = (
     SPECIAL[verb] for verb in ["sein", "gehen", "kommen", "bleiben", "haben", "liegen", "stehen"]
 )
 
-USES: dict[str, tuple[Tense, str]] = {  # letter: the tense, and the times that go with it
+USES: dict[str, tuple[Tense, str]] = {  # letter: the tense, and the kind of time expression
     "n": ("progressive", "now"),
     "a": ("progressive", "arranged"),
     "s": ("present", ""),
@@ -142,7 +142,7 @@ USES: dict[str, tuple[Tense, str]] = {  # letter: the tense, and the times that 
     "l": ("present", "leisure"),  # with "like to"
     "i": ("present", ""),  # imperative
 }
-PREPOSITIONS: dict[str, tuple[str, str, Case]] = {  # slot: English ("" where the verb brings it), German, case
+PREPOSITIONS: dict[str, tuple[str, str, Case]] = {  # slot: English ("" if it is part of the verb), German, case
     "for": ("for", "für", "accusative"),
     "through": ("through", "durch", "accusative"),
     "against": ("against", "gegen", "accusative"),
@@ -155,7 +155,7 @@ PREPOSITIONS: dict[str, tuple[str, str, Case]] = {  # slot: English ("" where th
     "from": ("from", "von", "dative"),
     "out": ("out of", "aus", "dative"),
 }
-COLORS, PRAISE, FAULTS, TRAITS = (frozenset(LISTS[key].split()) for key in ("colors", "praise", "faults", "traits"))
+COLORS, PRAISE, FLAWS, TRAITS = (frozenset(LISTS[key].split()) for key in ("colors", "praise", "faults", "traits"))
 
 
 # --- Drawing sentences ----------------------------------------------------------------------------------------------------
@@ -164,7 +164,7 @@ T = TypeVar("T")
 
 
 class Writer:
-    """Draws sentence pairs: first the parts, then the clauses, then the sentences, which PATTERNS lists."""
+    """Draws sentence pairs. Methods for parts come first, then clauses, then the sentences that PATTERNS lists."""
 
     def __init__(self, seed: int) -> None:
         self.random = Random(seed)
@@ -172,7 +172,7 @@ class Writer:
     def chance(self, probability: float) -> bool:
         return self.random.random() < probability
 
-    def one(self, choices: Sequence[T]) -> T:
+    def choose(self, choices: Sequence[T]) -> T:
         return self.random.choice(choices)
 
     # Parts
@@ -180,13 +180,13 @@ class Writer:
     def phrase(self, noun: str, determiners: str, plural: bool = False, described: float = 0.3) -> NounPhrase:
         """The noun with one of the determiners ("-" for none) and perhaps an adjective."""
         fitting = [adjective for adjective in ADJECTIVES if noun in adjective.nouns]
-        adjective = self.one(fitting) if fitting and self.chance(described) else None
-        return NounPhrase(NOUNS[noun], self.one(determiners.split()).strip("-"), adjective, plural)
+        adjective = self.choose(fitting) if fitting and self.chance(described) else None
+        return NounPhrase(NOUNS[noun], self.choose(determiners.split()).strip("-"), adjective, plural)
 
     def kin(self, subject: Nominal | None = None) -> NounPhrase:
-        """Somebody's relative or friend, mostly the subject's own."""
+        """A relative or friend, usually of the subject."""
         related = subject is not None and subject.english().endswith(tuple(GROUPS["kin"]))
-        noun = self.one(LISTS["peers"].split() if related else GROUPS["kin"])
+        noun = self.choose(LISTS["peers"].split() if related else GROUPS["kin"])
         if subject is None:
             determiners = "my my my my our our your his her Anna's Paul's"
         else:
@@ -197,47 +197,49 @@ class Writer:
 
     def person(self) -> NounPhrase:
         plural = self.chance(0.2)
-        return self.phrase(self.one(GROUPS["person"]), "the the the two this" if plural else "the the the the a this", plural)
+        return self.phrase(self.choose(GROUPS["person"]), "the the the two this" if plural else "the the the the a this", plural)
 
     def subject(self, pronouns: str = "I I I you he he she she we we we they they") -> Nominal:
-        """Somebody who can do things."""
+        """A person as subject."""
         draw = self.random.random()
         if draw < 0.4:
-            return PRONOUNS[self.one(pronouns.split())]
+            return PRONOUNS[self.choose(pronouns.split())]
         if draw < 0.57:
-            return self.one(NAMES)
+            return self.choose(NAMES)
         if draw < 0.62:
             first, second = (person.subject for person in self.random.sample(NAMES, 2))
             return name("they", f"{first} and {second}", f"{first} und {second}")
         return self.kin() if draw < 0.86 else self.person()
 
     def other(self) -> Nominal:
-        """Somebody in particular, neither "I" nor "you", whom "he", "she" or "they" can stand for."""
+        """A definite person, neither "I" nor "you", that "he", "she" or "they" can replace."""
         subject = self.subject("he he she she they they")
         return subject if subject.known and subject.pronoun != "it" else self.other()
 
     def somebody(self, pronouns: str = "I we") -> Nominal:
         """Like `other`, or one of the pronouns."""
-        return self.other() if self.chance(0.6) else PRONOUNS[self.one(pronouns.split())]
+        return self.other() if self.chance(0.6) else PRONOUNS[self.choose(pronouns.split())]
 
     def people(self, subject: Nominal) -> Nominal:
-        """Somebody to whom the subject does something."""
+        """A person as object of the subject."""
         draw = self.random.random()
         if draw < 0.3:
             alike = {"I": "we", "we": "I", "she": "they", "they": "she"}.get(
                 subject.pronoun, ""
-            )  # "sie" would do something to "sie"
-            return self.one([pronoun for key, pronoun in PRONOUNS.items() if key not in {subject.pronoun, alike, "it"}])
+            )  # avoids "sie" as subject and object
+            return self.choose([pronoun for key, pronoun in PRONOUNS.items() if key not in {subject.pronoun, alike, "it"}])
         if draw < 0.45:
-            return self.one([person for person in NAMES if person.subject not in subject.english()])
+            return self.choose([person for person in NAMES if person.subject not in subject.english()])
         return self.kin(subject) if draw < 0.75 else self.person()
 
     def thing(self, fillers: str, subject: Nominal, uses: str = "") -> Nominal:
-        """An object out of the fillers; `uses` says whether it is definite (d), without adjective (b), worn by each
-        subject (w), not the subject's own (o), and may be counted (c)."""
+        """An object from the fillers.
+
+        `uses`: it is definite (d), has no adjective (b), each subject has one (w), is not the subject's (o), can be counted (c).
+        """
         if fillers == "people":
             return self.people(subject)
-        noun = self.one(expand(fillers))
+        noun = self.choose(expand(fillers))
         if noun in GROUPS["kin"]:
             return self.kin(subject)
         own, plural = POSSESSIVES.get(subject.pronoun, "the"), False
@@ -259,9 +261,9 @@ class Writer:
         return self.phrase(noun, determiners, plural, 0 if "b" in uses else 0.3)
 
     def place(self, places: str, subject: Nominal, direction: bool = False) -> Words:
-        """Where something is, or where it goes to."""
-        place = self.one(places.split(","))
-        place = self.one(LISTS["towns"].split()) if place == "towns" else place
+        """A place, or a direction."""
+        place = self.choose(places.split(","))
+        place = self.choose(LISTS["towns"].split()) if place == "towns" else place
         if place == "host":
             host = self.kin(subject)
             owner = host.english() + ("'" if host.pronoun == "they" else "'s")
@@ -276,56 +278,59 @@ class Writer:
         return prepositional(english, german, "dative", phrase)
 
     def spot(self, spots: str, case: Case) -> Words:
-        """On, under or next to something: dative where it is, accusative where it gets."""
-        english, german, nouns = columns_of(self.one(LISTS[spots].split()).replace(":", " "))
-        return prepositional(english, german, case, self.phrase(self.one(nouns.split(",")), "the", described=0.2))
+        """On, under or next to something: dative for a place, accusative for a direction."""
+        english, german, nouns = columns_of(self.choose(LISTS[spots].split()).replace(":", " "))
+        return prepositional(english, german, case, self.phrase(self.choose(nouns.split(",")), "the", described=0.2))
 
     def quality(self, noun: str, degrees: str = "- - very very too", words: frozenset[str] | None = None) -> Words:
-        """What can be said of such a thing: "very expensive"; nothing where no adjective (of these words) fits."""
+        """A predicate for a noun, such as "very expensive"; nothing if no adjective (of these words) fits."""
         fitting = [
             word for word in ADJECTIVES if noun in word.nouns and word.english != "little" and (not words or word.english in words)
         ]
         if not fitting:
             return NOTHING
-        adjective, degree = self.one(fitting), self.one(degrees.split()).strip("-")
-        if adjective.english in COLORS | {"broken"} or (degree == "too" and adjective.english not in FAULTS - {"old"}):
+        adjective, degree = self.choose(fitting), self.choose(degrees.split()).strip("-")
+        if adjective.english in COLORS | {"broken"} or (degree == "too" and adjective.english not in FLAWS - {"old"}):
             degree = ""
         return Words(degree, {"very": "sehr", "too": "zu"}.get(degree, "")) + Words(adjective.english, adjective.german)
 
     # Clauses
 
     def clause(self, subject: Nominal, uses: str, verbs: str = "", slot: str = "", front: float = 0.0) -> Clause:
-        """A clause of one of the uses, with one of the verbs, in a frame with the slot; `front`: how often its time comes first."""
-        use, wanted = self.one(uses), columns_of(verbs)
+        """A clause of one of the uses, with one of the verbs, and a frame with the slot.
+
+        `front`: probability that its time comes first.
+        """
+        use, wanted = self.choose(uses), columns_of(verbs)
         fitting = [
             (verb, frames)
             for verb in VERBS
             if use in verb.uses and (not wanted or verb.english in wanted)
             if (frames := [frame for frame in verb.frames if slot in " ".join(frame)])
         ]
-        verb, frames = self.one(fitting)
+        verb, frames = self.choose(fitting)
         tense, times = USES[use]
         clause = Clause(subject, verb, tense)
-        for part in self.one(frames):
+        for part in self.choose(frames):
             clause = self.fill(clause, part, surely=bool(slot) and slot in part)
         if use == "h" and "k" not in verb.uses and self.chance(0.5):
-            return replace(clause, frequency=self.one(WORDS["frequency"]))
+            return replace(clause, frequency=self.choose(WORDS["frequency"]))
         if use == "m":
             past = self.chance(0.2)
             modals = [MUST, WANT, WANT] if past else [CAN, CAN, MUST, MUST, WANT, WANT, SHOULD, WISH]
             if subject.pronoun in {"I", "you", "we", "they"} and self.chance(0.15):
                 modals = [ALLOWED]
-            clause = replace(clause, modal=self.one(modals), tense="past" if past else "present")
+            clause = replace(clause, modal=self.choose(modals), tense="past" if past else "present")
             times = "past" if past else "modal"
         if use == "l":
             clause = replace(clause, modal=LIKE)
         return self.timed(clause, times, {"a": 1.0, "h": 1.0, "p": 0.6, "f": 0.6}.get(use, 0.25), front)
 
     def timed(self, clause: Clause, times: str, probability: float, front: float = 0.0) -> Clause:
-        """The clause, perhaps with a time: an hour where the verb asks for one."""
+        """The clause, perhaps with a time: an hour if the verb needs one."""
         if not times or not self.chance(probability):
             return clause
-        time = self.one(WORDS["hour" if "k" in clause.verb.uses else times])
+        time = self.choose(WORDS["hour" if "k" in clause.verb.uses else times])
         return replace(clause, time=time, fronted=time not in WORDS["hour"] and self.chance(front))
 
     def fill(self, clause: Clause, part: str, surely: bool = False) -> Clause:
@@ -338,7 +343,7 @@ class Writer:
             case: Case = "accusative" if slot == "acc" else "dative"
             return replace(clause, objects=(*clause.objects, Object(self.thing(fillers, subject, uses), case)))
         if slot == "by":
-            return replace(clause, manner=self.one(WORDS[fillers]))
+            return replace(clause, manner=self.choose(WORDS[fillers]))
         if slot == "where":
             return replace(clause, place=self.place(fillers, subject))
         if slot == "whither":
@@ -350,7 +355,7 @@ class Writer:
         return replace(clause, manner=words) if slot in {"with", "without", "against"} else replace(clause, complement=words)
 
     def denied(self, clause: Clause) -> Clause:
-        """The clause negated, where that makes sense."""
+        """The clause, negated if that makes sense."""
         determiners = {part.nominal.determiner for part in clause.objects if isinstance(part.nominal, NounPhrase)}
         repeated = clause.frequency != NOTHING or clause.time in WORDS["habit"] + WORDS["hour"] + WORDS["soon"]
         if repeated or clause.modal == WISH or determiners & {*NUMBERS, "many"}:
@@ -360,20 +365,20 @@ class Writer:
         return replace(clause, negated=True)
 
     def feeling(self, subject: Nominal, words: str = "weakness") -> Clause:
-        return Clause(subject, BE, complement=self.one(WORDS[words]))
+        return Clause(subject, BE, complement=self.choose(WORDS[words]))
 
     def weather(self, tense: Tense, good: bool) -> Clause:
         """It is raining; the sun is shining; the weather is good; it is cold."""
         if self.chance(0.5):
-            complement = self.one(WORDS["good weather" if good else "bad weather"])
+            complement = self.choose(WORDS["good weather" if good else "bad weather"])
             subject = PRONOUNS["it"] if complement.english in {"warm", "cold"} else name("it", "the weather", "das Wetter")
             return Clause(subject, BE, "present" if tense == "progressive" else tense, complement=complement)
         if good:
             return Clause(name("it", "the sun", "die Sonne"), SPECIAL["scheinen"], tense)
-        return Clause(PRONOUNS["it"], SPECIAL[self.one(("regnen", "schneien"))], tense)
+        return Clause(PRONOUNS["it"], SPECIAL[self.choose(("regnen", "schneien"))], tense)
 
     def wish(self, subject: Nominal, modal: Modal, verbs: str = "") -> Clause:
-        """What somebody can, must or wants to do."""
+        """A clause about what a person can, must or wants to do."""
         return replace(self.clause(subject, "m" if verbs else "a", verbs), modal=modal, tense="present", time=NOTHING)
 
     def having_time(self, subject: Nominal, determiner: str = "") -> Clause:
@@ -383,40 +388,40 @@ class Writer:
         return Clause(subject, GO, "progressive", complement=self.place(place, subject, direction=True))
 
     def errand(self) -> tuple[str, str]:
-        """Where one goes, and what one does there."""
-        places, verbs = self.one(LISTS["errands"].split()).split("=")
-        return self.one(places.split(",")), verbs.replace(",", " ")
+        """A place to go to, and verbs for what to do there."""
+        places, verbs = self.choose(LISTS["errands"].split()).split("=")
+        return self.choose(places.split(",")), verbs.replace(",", " ")
 
     def staying(self, subject: Nominal, same: Nominal) -> tuple[Clause, Clause]:
-        """Somebody stays at home, and why."""
+        """A person stays at home, and the reason."""
         reasons = [self.feeling(same), self.feeling(same), self.wish(same, MUST, LISTS["duties"])]
         if self.chance(0.4):
-            return self.timed(self.going(subject, self.one(("home", "bed"))), "now", 0.3), self.one(reasons[:2])
+            return self.timed(self.going(subject, self.choose(("home", "bed"))), "now", 0.3), self.choose(reasons[:2])
         home = Clause(subject, STAY, "progressive", place=self.place("home", subject))
         away = Clause(subject, COME, "progressive", negated=True)
         reasons += [self.having_time(same, "no"), self.weather("progressive", good=False)]
-        return self.timed(self.one((home, away)), "arranged", 0.6), self.one(reasons)
+        return self.timed(self.choose((home, away)), "arranged", 0.6), self.choose(reasons)
 
     def leaving(self, subject: Nominal, same: Nominal) -> tuple[Clause, Clause]:
-        """Somebody goes somewhere, and why."""
+        """A person goes somewhere, and the reason."""
         place, verbs = self.errand()
         wish = replace(self.wish(same, WANT, verbs), place=NOTHING)
         return self.timed(self.going(subject, place), "now", 0.3), wish
 
     def mood(self, subject: Nominal, same: Nominal) -> tuple[Clause, Clause]:
-        """Somebody is happy or sad, and why."""
+        """A person is happy or sad, and the reason."""
         happy, sad = WORDS["feeling"][2:4]
         if self.chance(0.4):
             loss = self.clause(same, "p", "lose forget")
-            return Clause(subject, BE, complement=sad), self.one((loss, loss, self.weather("progressive", good=False)))
+            return Clause(subject, BE, complement=sad), self.choose((loss, loss, self.weather("progressive", good=False)))
         event = self.clause(self.kin(subject), "p", LISTS["kindness"], slot="people")
         event = replace(event, objects=(Object(same, event.objects[0].case), *event.objects[1:]), place=NOTHING)
         reasons = (event, event, self.clause(same, "p", "find get"), self.weather("progressive", good=True))
-        return Clause(subject, BE, complement=happy), self.one(reasons)
+        return Clause(subject, BE, complement=happy), self.choose(reasons)
 
     def asked(self, subject: Nominal) -> tuple[Clause, str, str]:
-        """A clause that lacks something, and the words that ask for it."""
-        german = self.one(("was", "wen", "wo", "wohin", "wann", "warum", "wie viele"))
+        """A clause without one part, and the question words for that part."""
+        german = self.choose(("was", "wen", "wo", "wohin", "wann", "warum", "wie viele"))
         english = {"was": "what", "wen": "who", "wann": "when", "warum": "why"}.get(german, "where")
         if german == "was":
             clause = self.clause(subject, "npm", LISTS["asked about"])
@@ -439,7 +444,7 @@ class Writer:
         return clause, english, german
 
     def about_thing(self, subject: Nominal, verbs: str) -> tuple[Clause, Noun]:
-        """What somebody did, without the thing it was done to, and that thing."""
+        """A clause in the past without its object, and that object."""
         clause = self.clause(subject, "p", verbs, slot="acc")
         thing = clause.objects[-1].nominal
         if isinstance(thing, NounPhrase) and not thing.noun.mass:
@@ -449,7 +454,7 @@ class Writer:
     # Sentences
 
     def said_or_asked(self, clause: Clause, asking: float = 0.25) -> Pair:
-        """A statement, or sometimes a question; never one about oneself."""
+        """A statement, or sometimes a question, but not about the speaker."""
         if clause.fronted or clause.negated or clause.subject.pronoun in {"I", "we"} or not self.chance(asking):
             return finish(say(clause))
         return finish(ask(clause), "?")
@@ -461,7 +466,7 @@ class Writer:
 
     def question(self) -> Pair:
         if self.chance(0.1):
-            clause = self.wish(PRONOUNS[self.one(("I", "we"))], CAN, LISTS["free time"])
+            clause = self.wish(PRONOUNS[self.choose(("I", "we"))], CAN, LISTS["free time"])
         else:
             clause = self.clause(self.subject("you you you he she they"), "nnppfmmmsla")
         return finish(ask(clause), "?")
@@ -480,7 +485,9 @@ class Writer:
             clause = clause if self.chance(0.5) else replace(clause, time=NOTHING)
             return finish(Words("let us", "lass uns") + Words(english_infinitive(clause), german_infinitive(clause)), "!")
         if draw < 0.6:
-            verb = self.one([verb for verb in VERBS if "d" in verb.uses and verb.english in LISTS["forbidden"].replace("_", " ")])
+            verb = self.choose(
+                [verb for verb in VERBS if "d" in verb.uses and verb.english in LISTS["forbidden"].replace("_", " ")]
+            )
             clause = replace(self.fill(Clause(PRONOUNS["you"], verb), verb.frames[0][0]), negated=True)
             return finish(Words("do not", "") + Words(english_infinitive(clause), german_imperative(clause)), "!")
         clause = self.clause(PRONOUNS["you"], "i")
@@ -490,14 +497,14 @@ class Writer:
         return finish(Words("please", "") + order)
 
     def description(self) -> Pair:
-        """How something or somebody is."""
+        """A description of a thing or a person."""
         negated = self.chance(0.15)
         if self.chance(0.35):
             past = self.chance(0.4)
             clause = replace(self.feeling(self.subject(), "feeling"), tense="past" if past else "present")
-            clause = replace(clause, time=self.one(WORDS["past"][:3] if past else (NOTHING, WORDS["now"][1])))
+            clause = replace(clause, time=self.choose(WORDS["past"][:3] if past else (NOTHING, WORDS["now"][1])))
         else:
-            noun = self.one([noun for noun in NOUNS if noun not in GROUPS["person"] and self.quality(noun) != NOTHING])
+            noun = self.choose([noun for noun in NOUNS if noun not in GROUPS["person"] and self.quality(noun) != NOTHING])
             owned = noun not in expand("place,dish,drink,tree")
             plural = not NOUNS[noun].mass and self.chance(0.15)
             subject = self.phrase(noun, "the the this my your his our" if owned else "the the this", plural, described=0)
@@ -510,12 +517,12 @@ class Writer:
             first = self.subject("he she")
             second, traits = self.people(first), [word for word in ADJECTIVES if word.english in TRAITS]
         else:
-            nouns = self.random.sample(GROUPS[self.one(("animal", "furniture", "clothes", "text", "place", "food"))], 2)
+            nouns = self.random.sample(GROUPS[self.choose(("animal", "furniture", "clothes", "text", "place", "food"))], 2)
             first, second = (self.phrase(noun, "the the the this", described=0) for noun in nouns)
             traits = [word for word in ADJECTIVES if word.nouns.issuperset(nouns) and word.english not in COLORS | {"little"}]
         if not traits:
             return self.comparison()
-        trait = self.one(traits)
+        trait = self.choose(traits)
         than = Words(second.english(is_object=True), second.german())
         if self.chance(0.3):
             complement = Words(f"as {trait.english} as", f"so {trait.german} wie") + than
@@ -524,30 +531,30 @@ class Writer:
         return self.said_or_asked(Clause(first, BE, complement=complement), 0.1)
 
     def profession(self) -> Pair:
-        """German professions have no article, and a form for women."""
+        """In German, professions have no article, and a separate form for women."""
         subject = self.other()
         if subject.pronoun not in {"he", "she"} or subject.english().split()[-1] in LISTS["professionals"].split():
             return self.profession()
-        profession = self.one(WORDS["profession" if subject.pronoun == "he" else "profession of a woman"])
+        profession = self.choose(WORDS["profession" if subject.pronoun == "he" else "profession of a woman"])
         if self.chance(0.5):
-            return finish(say(Clause(subject, SPECIAL["werden"], complement=profession, modal=self.one((WANT, WANT, WISH)))))
-        return self.said_or_asked(Clause(subject, BE, self.one(("present", "present", "past")), complement=profession))
+            return finish(say(Clause(subject, SPECIAL["werden"], complement=profession, modal=self.choose((WANT, WANT, WISH)))))
+        return self.said_or_asked(Clause(subject, BE, self.choose(("present", "present", "past")), complement=profession))
 
     def location(self) -> Pair:
-        """On the table, or onto it: the dative and the accusative after the same preposition."""
-        kind = self.one(("thing", "thing", "animal", "leap", "hide", "put"))
+        """On the table, or onto it: dative and accusative after the same preposition."""
+        kind = self.choose(("thing", "thing", "animal", "leap", "hide", "put"))
         if kind == "put":
             clause = replace(self.clause(self.subject(), "npm", "put", front=0.35), complement=self.spot("spots", "accusative"))
         elif kind == "thing":
-            verb = self.one((LIE, STAND))
-            subject = self.phrase(self.one(LISTS["lying" if verb == LIE else "standing"].split()), "the the my your our a this")
+            verb = self.choose((LIE, STAND))
+            subject = self.phrase(self.choose(LISTS["lying" if verb == LIE else "standing"].split()), "the the my your our a this")
             clause = Clause(subject, verb, complement=self.spot("spots", "dative"))
         else:
-            subject = self.phrase(self.one(("dog", "cat")), "the the the our my a this Anna's Tom's")
+            subject = self.phrase(self.choose(("dog", "cat")), "the the the our my a this Anna's Tom's")
             if kind == "animal":
-                verb = SPECIAL[self.one(("sitzen", "schlafen"))]
+                verb = SPECIAL[self.choose(("sitzen", "schlafen"))]
                 clause = Clause(
-                    subject, verb, "progressive", place=self.spot(self.one(("perches", "perches", "outdoors")), "dative")
+                    subject, verb, "progressive", place=self.spot(self.choose(("perches", "perches", "outdoors")), "dative")
                 )
                 clause = self.timed(clause, "now", 0.2, 0.4)
             else:
@@ -557,30 +564,30 @@ class Writer:
 
     def because(self) -> Pair:
         subject = self.somebody()
-        reason_of = self.one((self.staying, self.leaving, self.mood))
+        reason_of = self.choose((self.staying, self.leaving, self.mood))
         main, reason = reason_of(subject, PRONOUNS[subject.pronoun])
         return finish(say(main) + after("because", "weil", reason))
 
     def therefore(self) -> Pair:
-        """The reason first, then what follows from it."""
+        """The reason first, then its consequence."""
         subject = self.somebody()
-        main, reason = self.one((self.staying, self.leaving))(PRONOUNS[subject.pronoun], subject)
+        main, reason = self.choose((self.staying, self.leaving))(PRONOUNS[subject.pronoun], subject)
         return finish(say(reason) + Words(",", ",") + say(main, "so", "deshalb"))
 
     def but(self) -> Pair:
-        """What somebody wants, and what stands against it."""
+        """A wish and an obstacle."""
         subject = self.somebody()
         same = PRONOUNS[subject.pronoun]
         outing = self.chance(0.5)
-        wish = self.wish(subject, self.one((WANT, WANT, WISH)), LISTS["outings"] if outing else "")
+        wish = self.wish(subject, self.choose((WANT, WANT, WISH)), LISTS["outings"] if outing else "")
         hindrances = [self.having_time(same, "no"), self.wish(same, MUST, LISTS["duties"])]
         hindrances += [self.feeling(same), self.weather("progressive", good=False)] if outing else []
-        return finish(say(wish) + Words(", but", ", aber") + say(self.one(hindrances)))
+        return finish(say(wish) + Words(", but", ", aber") + say(self.choose(hindrances)))
 
     def both(self) -> Pair:
-        """Two people do two things, or one does two things one after the other."""
+        """Two people do two things, or one person does two things in sequence."""
         first, second = self.subject(), self.other()
-        kind = self.one(("together", "together", "then", "morning"))
+        kind = self.choose(("together", "together", "then", "morning"))
         if kind == "then":
             earlier, later = (replace(self.clause(person, "p"), time=NOTHING) for person in (second, PRONOUNS[second.pronoun]))
             return finish(say(earlier, "first", "zuerst") + Words(",", ",") + say(later, "then", "dann"))
@@ -590,14 +597,14 @@ class Writer:
             return finish(say(self.clause(first, "h", "get_up")) + Words("and", "und") + say(later))
         if first.english() == second.english():
             return self.both()
-        use = self.one("nnp")
+        use = self.choose("nnp")
         one, two = (replace(self.clause(person, use), time=NOTHING) for person in (first, second))
         return finish(say(one) + Words(", and", ", und") + say(two))
 
     def that(self) -> Pair:
-        """What somebody knows, thinks, hopes or says."""
+        """What a person knows, thinks, hopes or says."""
         subject = self.subject("I I I I you he she we they")
-        verb = self.one(
+        verb = self.choose(
             ("wissen", "glauben", "glauben", "hoffen", "sein", "wissen" if subject.pronoun in {"I", "you"} else "sagen")
         )
         glad = Words("glad", "froh") if verb == "sein" else NOTHING
@@ -613,14 +620,14 @@ class Writer:
         return finish(say(matrix) + words)
 
     def indirect(self) -> Pair:
-        """Whether, where, when and why: questions inside sentences."""
+        """Indirect questions: whether, where, when, why."""
         asking = Clause(
             self.other(),
             SPECIAL["fragen"],
-            self.one(("progressive", "past")),
-            (Object(PRONOUNS[self.one(("I", "we"))], "accusative"),),
+            self.choose(("progressive", "past")),
+            (Object(PRONOUNS[self.choose(("I", "we"))], "accusative"),),
         )
-        matrix, mark = self.one(
+        matrix, mark = self.choose(
             [
                 (say(Clause(PRONOUNS["I"], SPECIAL["wissen"], negated=True)), "."),
                 (ask(Clause(PRONOUNS["you"], SPECIAL["wissen"])), "?"),
@@ -636,19 +643,19 @@ class Writer:
         """ "If it rains, we will stay at home." """
         subject = self.somebody("I we you")
         same = PRONOUNS[subject.pronoun]
-        kind = self.one(("weather", "weakness", "time"))
+        kind = self.choose(("weather", "weakness", "time"))
         if kind == "weather":
             good = self.chance(0.5)
             condition = self.timed(self.weather("present", good), "arranged", 0.3)
-            main = self.wish(same, self.one((CAN, WANT, SHOULD)), LISTS["outings" if good else "indoors"])
+            main = self.wish(same, self.choose((CAN, WANT, SHOULD)), LISTS["outings" if good else "indoors"])
             main = replace(main, modal=None, tense="future") if self.chance(0.5) else main
         elif kind == "weakness":
             condition = self.feeling(subject)
-            main = self.one((Clause(same, STAY, place=self.place("home", same)), self.going(same, "bed")))
-            main = replace(main, modal=self.one((SHOULD, MUST)), tense="present")
+            main = self.choose((Clause(same, STAY, place=self.place("home", same)), self.going(same, "bed")))
+            main = replace(main, modal=self.choose((SHOULD, MUST)), tense="present")
         else:
             condition = self.having_time(subject)
-            main = self.wish(same, self.one((CAN, WANT, SHOULD)), LISTS["free time"])
+            main = self.wish(same, self.choose((CAN, WANT, SHOULD)), LISTS["free time"])
         words = after("if", "wenn", condition)
         if kind != "weather" or self.chance(0.5):
             return finish(say(main, words.english + ",", words.german.strip(", ") + ","))
@@ -662,13 +669,13 @@ class Writer:
         if self.chance(0.35):
             main = self.timed(replace(main, tense="past"), "past", 0.4, 0.4)
         else:
-            main = self.timed(main, self.one(("now", "arranged")), 0.4, 0.4)
+            main = self.timed(main, self.choose(("now", "arranged")), 0.4, 0.4)
         aim = replace(self.clause(subject, "n", verbs), time=NOTHING, place=NOTHING)
         return finish(say(main) + Words(f"to {english_infinitive(aim)}", f", um {german_infinitive(aim, zu=True)}"))
 
     def described_person(self) -> Pair:
         """ "The man who lives in Berlin is my uncle." """
-        head = self.phrase(self.one(LISTS["strangers"].split()), "the", described=0)
+        head = self.phrase(self.choose(LISTS["strangers"].split()), "the", described=0)
         subject = Pronoun(head.pronoun, "who", "who", head.german().split()[0], is_name=True)
         clause = self.clause(subject, "snpp", LISTS["noticed"])
         who = Described(head, Words(english_clause(clause), german_clause(clause, order="final")))
@@ -678,7 +685,7 @@ class Writer:
             return finish(say(matrix))
         relatives = LISTS[head.noun.gender].split() if head.noun.gender in LISTS else []
         relation = (
-            self.phrase(self.one(relatives), "my his her our Anna's", described=0) if relatives and self.chance(0.5) else None
+            self.phrase(self.choose(relatives), "my his her our Anna's", described=0) if relatives and self.chance(0.5) else None
         )
         complement = Words(relation.english(), relation.german()) if relation else self.quality(head.noun.english, "- very")
         return finish(say(Clause(who, BE, complement=complement)))
@@ -698,11 +705,11 @@ class Writer:
 
     def existence(self) -> Pair:
         """There is: "es gibt" with the accusative."""
-        places, things = self.one(LISTS["surroundings"].split()).split("=")
+        places, things = self.choose(LISTS["surroundings"].split()).split("=")
         place = self.place(places, PRONOUNS["we"])
         if " a " in place.english:
             return self.existence()
-        noun = self.one([thing for thing in things.split(",") if thing not in place.english])
+        noun = self.choose([thing for thing in things.split(",") if thing not in place.english])
         plural = self.chance(0.3) and noun not in GROUPS["place"]
         phrase = self.phrase(noun, "two three four many no" if plural else "a a a no", plural)
         there = Words("there are" if plural else "there is", "")
@@ -717,10 +724,10 @@ class Writer:
         return finish(there + Words(thing.english, place.german + " gibt es") + Words(place.english, thing.german))
 
     def whereabouts(self) -> Pair:
-        """A thing is asked for, and "it" answers: in German of the noun's gender."""
-        verb = self.one((LIE, STAND))
+        """A question about a thing, and an answer with "it"; the German pronoun has the noun's gender."""
+        verb = self.choose((LIE, STAND))
         thing = self.phrase(
-            self.one(LISTS["lying" if verb == LIE else "standing"].split()), "the the my your his her our", described=0.1
+            self.choose(LISTS["lying" if verb == LIE else "standing"].split()), "the the my your his her our", described=0.1
         )
         question = ask(Clause(thing, BE), "where", "wo")
         answer = say(Clause(stand_in(thing), verb, complement=self.spot("spots", "dative")))
@@ -739,11 +746,11 @@ class Writer:
 
     def contrast(self) -> Pair:
         """ "The coat is beautiful, but it is too expensive." """
-        nouns = [noun for noun in NOUNS if all(self.quality(noun, "-", words) != NOTHING for words in (PRAISE, FAULTS))]
-        noun = self.one([noun for noun in nouns if noun not in GROUPS["person"]])
-        sides = [self.quality(noun, "-", PRAISE), self.quality(noun, "too very", FAULTS)]
+        nouns = [noun for noun in NOUNS if all(self.quality(noun, "-", words) != NOTHING for words in (PRAISE, FLAWS))]
+        noun = self.choose([noun for noun in nouns if noun not in GROUPS["person"]])
+        sides = [self.quality(noun, "-", PRAISE), self.quality(noun, "too very", FLAWS)]
         if self.chance(0.3):
-            sides = [self.quality(noun, "-", FAULTS), self.quality(noun, "very -", PRAISE)]
+            sides = [self.quality(noun, "-", FLAWS), self.quality(noun, "very -", PRAISE)]
         if {side.english.split()[-1] for side in sides} in [set(pair.split(",")) for pair in LISTS["opposites"].split()]:
             return self.contrast()
         thing = self.phrase(noun, "the this" if NOUNS[noun].mass or noun in GROUPS["place"] else "the the this my our", described=0)
@@ -752,7 +759,7 @@ class Writer:
 
     def possession(self) -> Pair:
         """ "My sister has a new bike, and it is very fast." """
-        noun = self.one(expand(LISTS["property"]))
+        noun = self.choose(expand(LISTS["property"]))
         owner = Clause(self.subject(), HAVE, objects=(Object(self.phrase(noun, "a", described=0), "accusative"),))
         return finish(
             say(owner)
@@ -761,25 +768,25 @@ class Writer:
         )
 
     def belonging(self) -> Pair:
-        subject = self.phrase(self.one(expand("thing,clothes,vehicle,animal,house,garden,book")), "the this", self.chance(0.2))
+        subject = self.phrase(self.choose(expand("thing,clothes,vehicle,animal,house,garden,book")), "the this", self.chance(0.2))
         owner = Object(self.people(PRONOUNS["it"]), "dative")
         return self.said_or_asked(Clause(subject, SPECIAL["gehören"], objects=(owner,), negated=self.chance(0.2)))
 
     def sky(self) -> Pair:
-        """What the weather is like."""
-        tense, times = USES[self.one("nnpf")]
+        """A sentence about the weather."""
+        tense, times = USES[self.choose("nnpf")]
         clause = self.timed(self.weather(tense, self.chance(0.5)), times, 0.7, 0.4)
         place = self.place("towns,towns,village,city", PRONOUNS["we"]) if self.chance(0.4) else NOTHING
         return self.said_or_asked(replace(clause, place=place))
 
     def health(self) -> Pair:
         """ "How is your mother today?" """
-        person, time = self.people(PRONOUNS["it"]), self.one((NOTHING, NOTHING, WORDS["now"][1]))
+        person, time = self.people(PRONOUNS["it"]), self.choose((NOTHING, NOTHING, WORDS["now"][1]))
         question = english_clause(Clause(person, BE), "how", asking=True)
         return finish(Words(question, f"wie geht es {person.german('dative')}") + time, "?")
 
 
-PATTERNS: dict[Callable[[Writer], Pair], int] = {  # how often a sentence of each kind is drawn
+PATTERNS: dict[Callable[[Writer], Pair], int] = {  # relative frequency of each kind of sentence
     Writer.statement: 26,
     Writer.question: 7,
     Writer.open_question: 7,
@@ -810,12 +817,12 @@ PATTERNS: dict[Callable[[Writer], Pair], int] = {  # how often a sentence of eac
 
 
 def normal(text: str) -> str:
-    """Letters and digits only, in one case: what two sentences are compared by."""
+    """Letters and digits only, in lower case, to compare two sentences."""
     return re.sub(r"[\W_]", "", text.casefold())
 
 
 def make_pairs(count: int, seed: int) -> list[Pair]:
-    """Pairs of which no two share a sentence, in either language."""
+    """Pairs; no sentence occurs twice, in either language."""
     writer = Writer(seed)
     seen: set[tuple[int, str]] = set()
     pairs: list[Pair] = []
@@ -832,7 +839,7 @@ def make_pairs(count: int, seed: int) -> list[Pair]:
 def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description="Write the sample corpus.")
     parser.add_argument("--output", type=Path, default=OUTPUT, help="the file to write (%(default)s)")
-    parser.add_argument("--pairs", type=int, default=PAIRS, help="how many sentence pairs (%(default)s)")
+    parser.add_argument("--pairs", type=int, default=PAIRS, help="number of sentence pairs (%(default)s)")
     parser.add_argument("--seed", type=int, default=SEED, help="seed of the random numbers (%(default)s)")
     options = parser.parse_args(arguments)
     text = "".join(f"{english}\t{german}\n" for english, german in make_pairs(options.pairs, options.seed))

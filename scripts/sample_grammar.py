@@ -1,7 +1,7 @@
 """A small grammar of English and German, for the sample corpus.
 
-A sentence is first data (a `Clause`: who does what to whom, where and when) and is then rendered twice. The order of the words
-stands in one place for each language, `english_clause` and `german_clause`; inflection stands in `NounPhrase` and `Verb`.
+A sentence is first data (a `Clause`: who does what to whom, where and when), which is then rendered in both languages.
+`english_clause` and `german_clause` order the words; `NounPhrase` and `Verb` inflect them.
 """
 
 import re
@@ -9,19 +9,19 @@ from dataclasses import dataclass, replace
 from typing import Literal, Protocol
 
 Case = Literal["nominative", "accusative", "dative"]
-Order = Literal["second", "first", "final"]  # where the conjugated verb of a German clause stands
+Order = Literal["second", "first", "final"]  # position of the conjugated verb in a German clause
 Tense = Literal["present", "progressive", "past", "future"]
-Pair = tuple[str, str]  # an English sentence and the German one
+Pair = tuple[str, str]  # an English sentence and its German translation
 
 
 def join(*words: str) -> str:
-    """The words that are there, with single spaces."""
+    """The words that are not empty, separated by spaces."""
     return " ".join(word for word in words if word)
 
 
 @dataclass(frozen=True)
 class Words:
-    """Words that no longer change, in English and in German."""
+    """Inflected words in English and in German."""
 
     english: str
     german: str
@@ -33,7 +33,7 @@ class Words:
 NOTHING = Words("", "")
 
 
-# --- Nouns and what stands before them ------------------------------------------------------------------------------------
+# --- Nouns, adjectives and determiners ------------------------------------------------------------------------------------
 
 Paradigm = dict[tuple[Case, str], str]
 
@@ -55,7 +55,7 @@ WEAK = paradigm("e e e en", "en e e en", "en en en en")
 POSSESSIVES = {"I": "my", "you": "your", "he": "his", "she": "her", "we": "our", "they": "their"}
 EIN_WORDS = {"a": "ein", "no": "kein", "my": "mein", "your": "dein", "his": "sein", "her": "ihr", "our": "unser", "their": "ihr"}
 NUMBERS = {"two": "zwei", "three": "drei", "four": "vier", "five": "fünf"}
-DETERMINERS: dict[str, tuple[str, Paradigm, Paradigm]] = {  # German stem, its endings, the endings of an adjective after it
+DETERMINERS: dict[str, tuple[str, Paradigm, Paradigm]] = {  # German stem, its endings, the endings of a following adjective
     "the": ("d", DEFINITE, WEAK),
     "this": ("dies", STRONG, WEAK),
     "many": ("viel", STRONG, STRONG),
@@ -64,14 +64,14 @@ DETERMINERS: dict[str, tuple[str, Paradigm, Paradigm]] = {  # German stem, its e
 
 
 class Nominal(Protocol):
-    """What can be a subject or an object; `pronoun` is the English one that stands for it, and decides the verb's form."""
+    """A subject or an object. `pronoun` is the English pronoun for it; the form of the verb depends on it."""
 
     @property
     def pronoun(self) -> str: ...
 
     @property
     def known(self) -> bool:
-        """Whether the listener knows which one is meant."""
+        """Whether the listener can identify it."""
 
     def english(self, is_object: bool = False) -> str: ...
 
@@ -80,7 +80,7 @@ class Nominal(Protocol):
 
 @dataclass(frozen=True)
 class Noun:
-    """A noun with its plurals; a weak masculine takes the form of the plural in all cases but the nominative."""
+    """A noun with its plurals. A weak masculine noun has the form of its plural in all cases except the nominative."""
 
     english: str
     english_plural: str
@@ -102,7 +102,7 @@ class Noun:
 
 @dataclass(frozen=True)
 class Adjective:
-    """An adjective with its comparatives, and the nouns that it goes with."""
+    """An adjective with its comparatives, and the nouns that it fits."""
 
     english: str
     german: str
@@ -207,17 +207,17 @@ WHO = Pronoun("he", "who", "who", "wer wen wem")
 
 
 def stand_in(phrase: NounPhrase) -> Pronoun:
-    """The pronoun for a thing: "it" in English, of the noun's gender in German."""
+    """The pronoun for a thing: "it" in English; in German it has the noun's gender."""
     return replace(PRONOUNS["they" if phrase.pronoun == "they" else "it"], forms=PRONOUNS[phrase.pronoun].forms)
 
 
 def is_light(nominal: Nominal) -> bool:
-    """Whether it is a pronoun, which German puts before all else."""
+    """Whether it is a pronoun; German puts pronouns first."""
     return isinstance(nominal, Pronoun) and not nominal.is_name
 
 
 def deny(nominal: Nominal) -> Nominal:
-    """ "kein" for what "ein" or nothing stands before."""
+    """ "kein" instead of "ein" or no article."""
     return replace(nominal, determiner="no") if isinstance(nominal, NounPhrase) and nominal.determiner in {"a", ""} else nominal
 
 
@@ -255,7 +255,7 @@ IRREGULAR = {  # ich, du, er, wir, sie
     "sollen": "sollte solltest sollte sollten sollten",
     "möchten": "möchte möchtest möchte möchten möchten",
 }
-PRETERITE = {  # of the verbs that rarely form a perfect
+PRETERITE = {  # of verbs that are rarely used in the perfect
     "sein": "war warst war waren waren",
     "haben": "hatte hattest hatte hatten hatten",
     "können": "konnte konntest konnte konnten konnten",
@@ -269,7 +269,7 @@ MOVABLE = {"on", "off", "up"}  # "turn on the lamp", but "turn it on"
 
 
 def select(forms: str, pronoun: str) -> str:
-    """The form for a person out of the five for ich, du, er, wir, sie."""
+    """Choose from the five forms for ich, du, er, wir, sie."""
     return forms.split()[{"I": 0, "you": 1, "we": 3, "they": 4}.get(pronoun, 2)]
 
 
@@ -277,7 +277,7 @@ def select(forms: str, pronoun: str) -> str:
 class Verb:
     """An English verb ("pick up") and a German one ("ab|holen").
 
-    `uses` says in which situations it can be drawn (see USES), `frames` what it can be drawn with.
+    `uses` lists the situations that it fits (see USES), `frames` its possible complements.
     """
 
     english: str
@@ -318,7 +318,7 @@ class Verb:
 
     @property
     def imperative(self) -> str:
-        """ "kauf", "warte"; of the vowel changes only that from e to i stays: "hilf", but "trag"."""
+        """ "kauf", "warte"; only the vowel change from e to i remains: "hilf", but "trag"."""
         root, third = self.simple.removesuffix("en"), self.third.removesuffix("t")
         if "i" in third and "i" not in root:
             return third
@@ -344,7 +344,7 @@ def english_finite(base: str, past_form: str, pronoun: str, past: bool) -> str:
 
 @dataclass(frozen=True)
 class Modal:
-    """A modal verb; `link` stands between it and the English infinitive."""
+    """A modal verb; in English, `link` comes between it and the infinitive."""
 
     english: str
     past: str
@@ -355,7 +355,7 @@ class Modal:
 CAN, MUST, WANT = Modal("can", "could", "", "können"), Modal("have", "had", "to", "müssen"), Modal("want", "wanted", "to", "wollen")
 SHOULD, WISH = Modal("should", "", "", "sollen"), Modal("would", "", "like to", "möchten")
 ALLOWED = Modal("be", "was", "allowed to", "dürfen")
-LIKE = Modal("like", "liked", "to", "")  # German says it with the adverb "gern"
+LIKE = Modal("like", "liked", "to", "")  # in German the adverb "gern"
 
 
 # --- Clauses --------------------------------------------------------------------------------------------------------------
@@ -363,7 +363,7 @@ LIKE = Modal("like", "liked", "to", "")  # German says it with the adverb "gern"
 
 @dataclass(frozen=True)
 class Object:
-    """A nominal in the case that the verb asks for."""
+    """A nominal in the case that the verb requires."""
 
     nominal: Nominal
     case: Case
@@ -371,13 +371,13 @@ class Object:
 
 @dataclass(frozen=True)
 class Clause:
-    """One verb and all that goes with it, in no order yet."""
+    """One verb with its subject, objects and adverbials, not yet in order."""
 
     subject: Nominal
     verb: Verb
     tense: Tense = "present"
     objects: tuple[Object, ...] = ()
-    complement: Words = NOTHING  # where to, for whom, what the subject is
+    complement: Words = NOTHING  # direction, beneficiary, or predicate
     place: Words = NOTHING
     manner: Words = NOTHING
     frequency: Words = NOTHING
@@ -388,7 +388,7 @@ class Clause:
 
 
 def english_chain(clause: Clause) -> tuple[str, str, str]:
-    """The verb that is conjugated, its past form, and the verbs after it."""
+    """The conjugated verb, its past form, and the verbs after it."""
     verb, modal = clause.verb, clause.modal
     if modal:
         return modal.english, modal.past, join(modal.link, verb.base)
@@ -400,7 +400,7 @@ def english_chain(clause: Clause) -> tuple[str, str, str]:
 
 
 def english_rest(clause: Clause) -> str:
-    """What follows the verbs, from the objects on: place before manner before time."""
+    """The rest after the verbs: objects, place, manner, time."""
     tail = clause.verb.tail
     objects = [part.nominal.english(is_object=True) for part in clause.objects]
     tail_last = tail == "along" or (tail in MOVABLE and all(is_light(part.nominal) for part in clause.objects))
@@ -438,7 +438,7 @@ def english_infinitive(clause: Clause) -> str:
 def german_middle(clause: Clause) -> str:
     """The middle field: pronouns, known objects and time, nicht, manner, place, new objects, complement.
 
-    Known objects come before the time where a negation or a frequency follows it, and after it elsewhere.
+    Known objects come before the time if a negation or a frequency follows it, otherwise after it.
     """
     gern = "gern" if clause.modal == LIKE else ""
     denied = clause.negated and not gern  # "nicht gern" instead of "kein"
@@ -453,7 +453,7 @@ def german_middle(clause: Clause) -> str:
 
 
 def german_chain(clause: Clause) -> tuple[str, str]:
-    """The conjugated verb, and the verbs or the particle that close the clause."""
+    """The conjugated verb, and the verbs or the particle at the end of the clause."""
     verb, pronoun, past = clause.verb, clause.subject.pronoun, clause.tense == "past"
     if clause.modal and clause.modal.german:
         return select((PRETERITE if past else IRREGULAR)[clause.modal.german], pronoun), verb.infinitive()
@@ -467,8 +467,7 @@ def german_chain(clause: Clause) -> tuple[str, str]:
 
 
 def german_clause(clause: Clause, opening: str = "", order: Order = "second") -> str:
-    """The conjugated verb is second in a statement, after the subject or what comes first instead; first in a question
-    without a question word; last after a conjunction."""
+    """The conjugated verb is second in a statement, first in a question without a question word, and last after a conjunction."""
     finite, closing = german_chain(clause)
     subject, middle = clause.subject.german(), german_middle(clause)
     opening = join(opening, clause.time.german if clause.fronted else "")
@@ -493,12 +492,12 @@ def german_imperative(clause: Clause) -> str:
 
 
 def say(clause: Clause, english: str = "", german: str = "") -> Words:
-    """A main clause, perhaps after words that turn German's subject and verb round."""
+    """A main clause, perhaps after opening words; these invert German subject and verb."""
     return Words(english_clause(clause, english), german_clause(clause, german))
 
 
 def ask(clause: Clause, english: str = "", german: str = "") -> Words:
-    """A question, with a question word or without."""
+    """A question, with or without a question word."""
     return Words(english_clause(clause, english, asking=True), german_clause(clause, german, "second" if german else "first"))
 
 
@@ -512,6 +511,6 @@ def capital(text: str) -> str:
 
 
 def finish(words: Words, mark: str = ".") -> Pair:
-    """The sentence made of the words."""
+    """The sentence with its capital letter and its final mark."""
     english, german = (capital(text.replace(" ,", ",").strip(", ") + mark) for text in (words.english, words.german))
     return english, german

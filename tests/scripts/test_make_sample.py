@@ -1,4 +1,4 @@
-"""The sample corpus: its grammar against sentences written by hand, its form, and what it contains."""
+"""The sample corpus: its grammar against sentences written by hand, its form, and its contents."""
 
 import importlib.util
 import re
