@@ -1,4 +1,4 @@
-"""The four commands, as they are typed: on a slice of the sample, and with everything a user can get wrong."""
+"""The command line, end to end: the commands on a slice of the sample, and the errors that users make."""
 
 import json
 import os
@@ -69,7 +69,7 @@ def inside(trained: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_help_names_the_commands_and_imports_nothing_heavy(nmt: Run) -> None:
     result = nmt("--help")
     assert result.status == 0
-    assert all(command in result.out for command in ("prepare", "train", "translate", "evaluate"))
+    assert all(command in result.out for command in ("prepare", "train", "translate", "evaluate", "average", "lexicon", "selftest"))
     code = "import sys, nmt.cli; sys.exit(bool({'torch', 'numpy', 'spacy', 'pydantic', 'sacrebleu'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
@@ -134,7 +134,7 @@ def test_training_is_shown_on_tensorboard(trained: Path) -> None:
         assert 100 < image.width < 2000
 
 
-def test_half_the_precision_needs_a_gpu(nmt: Run, inside: Path, tmp_path: Path) -> None:
+def test_bfloat16_needs_a_gpu(nmt: Run, inside: Path, tmp_path: Path) -> None:
     result = nmt("train", "-c", "small.yaml", "-o", tmp_path / "run", "--device", "cpu", "--set", "training.precision=bfloat16")
     assert (result.status, result.err) == (
         1,
@@ -143,7 +143,7 @@ def test_half_the_precision_needs_a_gpu(nmt: Run, inside: Path, tmp_path: Path) 
     assert not (tmp_path / "run").exists()
 
 
-def test_the_journal_records_the_ratio_of_teacher_forcing(nmt: Run, inside: Path, tmp_path: Path) -> None:
+def test_the_journal_records_the_teacher_forcing_ratio(nmt: Run, inside: Path, tmp_path: Path) -> None:
     forcing = {"start": 0.9, "end": 0.1, "schedule": "linear", "steps": 12}
     sets = [word for key, value in forcing.items() for word in ("--set", f"training.teacher_forcing.{key}={value}")]
     assert nmt("train", "-c", "small.yaml", "-o", tmp_path / "run", *sets).status == 0
@@ -170,6 +170,23 @@ def test_translate_a_file_into_a_file(nmt: Run, inside: Path, tmp_path: Path) ->
     assert (result.status, result.out) == (0, "")
     assert output.read_text(encoding="utf-8").count("\n") == 2
     assert nmt("translate", "--file", "-", "--beam", 2, stdin=source.read_bytes()).out == output.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--score", "--prefix", "Ja"], "--score does not search; remove --n-best, --prefix, --align, --threshold and --attention"),
+        (["--score", "--json", "--threshold", "0.5"], "--score does not search"),
+        (["--threshold", "0.5"], "--threshold needs --align or --json"),
+        (["--align", "--n-best", "2"], "--align prints one alignment per sentence; remove --n-best"),
+        (["--align", "--json"], "--json contains the alignment already; remove --align"),
+        (["--device", "tpu"], "'tpu' is not one of 'auto', 'cpu', 'cuda', 'mps'"),
+    ],
+)
+def test_options_of_translate_that_do_not_go_together(nmt: Run, words: list[str], message: str) -> None:
+    result = nmt("translate", *words, "Hello.")
+    assert (result.status, result.out) == (2, "")
+    assert message in result.err
 
 
 def test_translate_as_json(nmt: Run, inside: Path) -> None:
@@ -244,7 +261,7 @@ def test_train_refuses_a_folder_that_holds_a_run_and_resumes_it(nmt: Run, inside
     assert [point.step for point in shown.Scalars("validation/bleu")] == [12, 24, 30]
 
 
-def test_what_is_said_of_a_training_and_what_not_when_quiet(nmt: Run, inside: Path, tmp_path: Path) -> None:
+def test_progress_is_printed_unless_quiet(nmt: Run, inside: Path, tmp_path: Path) -> None:
     spoken = nmt("train", "-c", "small.yaml", "-o", tmp_path / "spoken")
     sample = events_of(tmp_path / "spoken")[-1]["samples"][1]
     lines = spoken.err.splitlines()
@@ -259,7 +276,7 @@ def test_what_is_said_of_a_training_and_what_not_when_quiet(nmt: Run, inside: Pa
         assert (tmp_path / "quiet" / name).exists()
 
 
-def test_pictures_that_cannot_be_written_end_no_training(nmt: Run, inside: Path, tmp_path: Path) -> None:
+def test_training_continues_if_pictures_cannot_be_written(nmt: Run, inside: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     (run / "curves.png").mkdir(parents=True)
     (run / "tensorboard").write_text("not a folder")
@@ -291,7 +308,7 @@ def events_of(run: Path) -> list[dict[str, Any]]:
 
 
 @pytest.mark.slow
-def test_training_starts_from_word_vectors_and_goes_on_without_them(nmt: Run, inside: Path, tmp_path: Path) -> None:
+def test_training_starts_from_word_vectors_and_resumes_without_them(nmt: Run, inside: Path, tmp_path: Path) -> None:
     src, tgt = load_vocabularies(inside / "prepared")
     known = {"src": [token for token in src if token.startswith(JOINER)], "tgt": list(tgt)[4:]}
     files = {
@@ -387,7 +404,7 @@ def test_train_before_prepare(nmt: Run, inside: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "run").exists()
 
 
-def test_train_on_data_prepared_otherwise(nmt: Run, inside: Path, tmp_path: Path) -> None:
+def test_train_on_data_prepared_with_another_configuration(nmt: Run, inside: Path, tmp_path: Path) -> None:
     result = nmt("train", "-c", "small.yaml", "--set", "tokenizer.lowercase=true", "-o", tmp_path / "run")
     assert result.status == 1
     assert "prepared with another configuration (tokenizer.lowercase is false there and true here)" in result.err
@@ -395,7 +412,9 @@ def test_train_on_data_prepared_otherwise(nmt: Run, inside: Path, tmp_path: Path
     assert "data.split.seed is 1 there and 9 here" in other.err
 
 
-def test_data_prepared_anew_under_a_run(nmt: Run, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_refuses_data_that_was_prepared_again_differently(
+    nmt: Run, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     shutil.copytree(trained, tmp_path / "all")
     monkeypatch.chdir(tmp_path / "all")
     lines = Path("pairs.tsv").read_text(encoding="utf-8").splitlines(keepends=True)
@@ -431,7 +450,7 @@ def test_evaluate_a_run_that_was_moved_and_cannot_be_written(nmt: Run, inside: P
     result = nmt("evaluate", run, "--data", inside / "prepared")
     assert result.status == 0
     assert "BLEU" in result.out
-    assert "the scores are not kept there" in result.err
+    assert "cannot store the results there" in result.err
 
 
 def test_translate_before_train(nmt: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -471,7 +490,7 @@ def test_a_damaged_run(nmt: Run, inside: Path, tmp_path: Path, damage: Callable[
     assert message in result.err
 
 
-def test_where_output_cannot_go(nmt: Run, inside: Path, tmp_path: Path) -> None:
+def test_output_that_cannot_be_written(nmt: Run, inside: Path, tmp_path: Path) -> None:
     assert "is a folder; name a file" in nmt("translate", "Hello.", "-o", tmp_path).err
     assert "no such folder" in nmt("translate", "Hello.", "-o", tmp_path / "none" / "out.txt").err
     assert nmt("translate", "Hello.", "-o", "/dev/null").status == 0
@@ -520,7 +539,7 @@ def test_a_configuration_with_typing_errors(nmt: Run, tmp_path: Path, command: s
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="no such signals")
-def test_interrupted_training_saves_and_says_how_to_go_on(trained: Path, tmp_path: Path) -> None:
+def test_interrupted_training_saves_and_says_how_to_continue(trained: Path, tmp_path: Path) -> None:
     words = [
         "train",
         "-c",
@@ -555,7 +574,7 @@ def test_interrupted_training_saves_and_says_how_to_go_on(trained: Path, tmp_pat
 
 
 @pytest.mark.slow
-def test_the_reader_of_a_pipe_may_leave(trained: Path) -> None:
+def test_a_closed_pipe_is_no_error(trained: Path) -> None:
     command = f"yes 'The dog sleeps.' | head -5000 | {sys.executable} -m nmt translate --beam 1 | head -1"
     done = subprocess.run(
         ["bash", "-c", f"{command}; exit ${{PIPESTATUS[2]}}"], cwd=trained, capture_output=True, text=True, check=False

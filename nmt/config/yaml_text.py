@@ -79,6 +79,12 @@ def _descriptions(node: yaml.Node | None, section: type[BaseModel]) -> Iterator[
 class _Loader(yaml.SafeLoader):
     """Safe YAML, but 1e-4 is a number and `no` is text (as in YAML 1.2), a date is text, and a repeated key is an error."""
 
+    def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
+        value = super().construct_scalar(node)
+        if re.search("[\ud800-\udfff]", value):
+            raise yaml.constructor.ConstructorError(None, None, "half of a surrogate pair is not a character", node.start_mark)
+        return value
+
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
         repeated = {str(key) for key in keys if keys.count(key) > 1}

@@ -1,0 +1,255 @@
+"""The rules between keys: each message by its text."""
+
+import pytest
+
+from tests.config.examples import Values, problems_of, values_with
+
+
+@pytest.mark.parametrize(
+    ("data", "problem"),
+    [
+        ({"direction": "en-en", "source": {"path": "a"}}, "data.direction: the source and target languages of en-en are the same"),
+        (
+            {"source": {"path": "a"}, "dev": {"path": "b"}},
+            "data.dev, data.test: give both or neither; without them, both sets are split from data.source",
+        ),
+        (
+            {"source": {"path": "a"}, "test": {"path": "b"}},
+            "data.dev, data.test: give both or neither; without them, both sets are split from data.source",
+        ),
+        ({}, "data.source.path: must be given (or data.source.url)"),
+        ({"source": {"format": "lines"}}, "data.source.files: format lines needs one file for each language: de and en"),
+        (
+            {"source": {"format": "lines", "files": {"en": "a", "fr": "b"}}},
+            "data.source.files: format lines needs one file for each language: de and en",
+        ),
+        (
+            {"source": {"format": "lines", "files": {"en": "a", "de": "b"}, "path": "c"}},
+            "data.source.path, data.source.format: format lines reads `files`; remove `path`",
+        ),
+        (
+            {"source": {"format": "lines", "files": {"en": "a", "de": "b"}, "url": "c"}},
+            "data.source.url, data.source.format: format lines reads `files`; remove `url`",
+        ),
+        (
+            {"source": {"format": "lines", "files": {"en": "a", "de": "b"}, "sha256": "c"}},
+            "data.source.sha256, data.source.format: format lines reads `files`; remove `sha256`",
+        ),
+        (
+            {"source": {"format": "lines", "files": {"en": "a", "de": "b"}, "columns": {"en": 1, "de": 2}}},
+            "data.source.columns, data.source.format: format lines reads `files`; remove `columns`",
+        ),
+        (
+            {"source": {"path": "c", "files": {"en": "a", "de": "b"}}},
+            "data.source.files, data.source.format: only format lines reads `files`; give `path` or `url`",
+        ),
+        (
+            {"source": {"format": "tsv", "path": "c"}},
+            "data.source.columns: format tsv needs one column for each language: de and en",
+        ),
+        (
+            {"source": {"format": "tsv", "path": "c", "columns": {"en": 1}}},
+            "data.source.columns: needs one column for each language: de and en",
+        ),
+        (
+            {"direction": "fr-de", "source": {"path": "c"}},
+            "data.source.columns: format manythings has English in its first column; for other languages, give the column of each",
+        ),
+        (
+            {"direction": "fr-de", "source": {"path": "c", "format": "tatoeba"}},
+            "data.source.columns: format tatoeba has English in its first column; for other languages, give the column of each",
+        ),
+        (
+            {"source": {"path": "a"}, "dev": {"format": "lines"}, "test": {"path": "c"}},
+            "data.dev.files: format lines needs one file for each language: de and en",
+        ),
+        ({"source": {"path": "a"}, "dev": {"path": "b"}, "test": {}}, "data.test.path: must be given (or data.test.url)"),
+    ],
+    ids=str,
+)
+def test_combination_of_data(data: Values, problem: str) -> None:
+    assert problems_of(values_with(data=data)) == [problem]
+
+
+@pytest.mark.parametrize("kind", ["bpe", "unigram"])
+def test_the_tokenizer_sets_the_size_of_a_subword_vocabulary(kind: str) -> None:
+    assert problems_of(values_with(tokenizer={"kind": kind}, vocabulary={"max_size": 100})) == [
+        f"vocabulary.max_size, tokenizer.kind: tokenizer.size sets the vocabulary size of {kind}; remove vocabulary.max_size"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("model", "problem"),
+    [
+        (
+            {"attention": {"score": "dot"}},
+            "model.attention.score, model.decoder.hidden_size: dot needs equal sizes "
+            "(encoder output 512, decoder 256); or use general",
+        ),
+        (
+            {"attention": {"score": "concat_shared"}},
+            "model.attention.score, model.decoder.hidden_size: concat_shared needs equal sizes "
+            "(encoder output 512, decoder 256); or use general",
+        ),
+        (
+            {"attention": {"score": "additive", "scaled": True}},
+            "model.attention.scaled, model.attention.score: only dot and general can be scaled, not additive",
+        ),
+        (
+            {"bridge": "copy"},
+            "model.bridge, model.decoder.hidden_size: copy needs equal sizes (encoder output 512, decoder 256); or use dense",
+        ),
+        (
+            {"bridge": "copy", "encoder": {"bidirectional": False, "cell": "gru"}},
+            "model.bridge, model.decoder.cell: copy cannot turn the state of gru into one of lstm; use dense",
+        ),
+        (
+            {"bridge": "copy", "encoder": {"bidirectional": False}, "decoder": {"layers": 2}},
+            "model.bridge, model.decoder.layers: copy cannot fill 2 decoder layers from 1 in the encoder; use dense",
+        ),
+        (
+            {"decoder": {"readout": "deep"}},
+            "model.decoder.readout, model.decoder.kind: luong needs attentional or concat, not deep",
+        ),
+        (
+            {"decoder": {"kind": "bahdanau"}},
+            "model.decoder.readout, model.decoder.kind: bahdanau needs state, deep or maxout, not attentional",
+        ),
+        (
+            {"decoder": {"readout": "concat", "input_feeding": True}},
+            "model.decoder.input_feeding, model.decoder.readout: input feeding needs kind luong and readout attentional",
+        ),
+        (
+            {"bridge": "backward", "encoder": {"bidirectional": False}},
+            "model.bridge, model.encoder.bidirectional: backward needs a bidirectional encoder; or use dense or copy",
+        ),
+        (
+            {"encoder": {"residual": True}},
+            "model.encoder.residual, model.encoder.layers: residual connections start at the second layer, but there is only one",
+        ),
+        (
+            {"decoder": {"residual": True}},
+            "model.decoder.residual, model.decoder.layers: residual connections start at the second layer, but there is only one",
+        ),
+        (
+            {"attention": {"kind": "local_p", "score": "none"}},
+            "model.attention.kind, model.attention.score: local_p needs attention, but the score is none",
+        ),
+        (
+            {"attention": {"kind": "local_m", "score": "none"}},
+            "model.attention.kind, model.attention.score: local_m needs attention, but the score is none",
+        ),
+        (
+            {"attention": {"kind": "coverage", "score": "linear"}},
+            "model.attention.kind, model.attention.score: coverage needs concat, additive or concat_shared, not linear",
+        ),
+        (
+            {"attention": {"kind": "coverage"}},
+            "model.attention.kind, model.attention.score: coverage needs concat, additive or concat_shared, not general",
+        ),
+        (
+            {"attention": {"window": 3}},
+            "model.attention.window, model.attention.kind: global has no window; remove it or use local_m or local_p",
+        ),
+        (
+            {"attention": {"score": "none", "heads": 2}},
+            "model.attention.heads, model.attention.score: heads need attention, but the score is none",
+        ),
+        (
+            {"attention": {"kind": "coverage", "score": "additive", "heads": 2}},
+            "model.attention.heads, model.attention.kind: coverage allows only one head",
+        ),
+        (
+            {"attention": {"heads": 3}, "encoder": {"hidden_size": 384}},
+            "model.attention.heads, model.decoder.hidden_size: 3 heads cannot divide 256 units evenly",
+        ),
+        (
+            {"attention": {"heads": 3}, "decoder": {"hidden_size": 384}},
+            "model.attention.heads, model.encoder.hidden_size: 3 heads cannot divide 512 units evenly",
+        ),
+        (
+            {"output": "adaptive", "tie_embeddings": "target"},
+            "model.output, model.tie_embeddings: adaptive has no output matrix to share; use softmax or tie none",
+        ),
+        (
+            {"cutoffs": [100]},
+            "model.cutoffs, model.output: softmax has no cutoffs; remove them or use adaptive",
+        ),
+        (
+            {"output": "adaptive", "cutoffs": [100, 50]},
+            "model.cutoffs: must be positive numbers in increasing order",
+        ),
+        (
+            {"decoder": {"readout": "concat", "readout_size": 8}},
+            "model.decoder.readout_size, model.decoder.readout: the other sizes determine the size of concat; remove readout_size",
+        ),
+        (
+            {"attention": {"size": 8}},
+            "model.attention.size, model.attention.score: general has no hidden size; "
+            "remove it or use concat, additive or concat_shared",
+        ),
+        (
+            {"tie_embeddings": "all"},
+            "model.tie_embeddings, vocabulary.joint: all needs a joint vocabulary; or use target",
+        ),
+    ],
+    ids=str,
+)
+def test_combination_of_the_model(model: Values, problem: str) -> None:
+    assert problems_of(values_with(model=model)) == [problem]
+
+
+def test_combinations_of_the_model_with_other_sections() -> None:
+    tied = {"tie_embeddings": "all", "src_vectors": "wiki.vec"}
+    assert problems_of(values_with(model=tied, vocabulary={"joint": True})) == [
+        "model.src_vectors, model.tie_embeddings: tie_embeddings all has only one embedding; give model.tgt_vectors instead"
+    ]
+    assert problems_of(values_with(model={"output": "adaptive"}, training={"label_smoothing": 0.1})) == [
+        "model.output, training.label_smoothing: label smoothing computes all words, which adaptive avoids; set it to 0"
+    ]
+    assert problems_of(values_with(model={"attention": {"score": "none"}}, training={"coverage_loss": 1.0})) == [
+        "training.coverage_loss, model.attention.score: the coverage loss needs attention, but the score is none"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("training", "problem"),
+    [
+        ({"average": "best"}, "training.average, training.keep_best: averaging needs at least two checkpoints; keep more"),
+        ({"average": "last"}, "training.average, training.keep_last: averaging needs at least two checkpoints; keep more"),
+        (
+            {"learning_rate": {"peak": 0.1, "floor": 0.2}},
+            "training.learning_rate.floor, training.learning_rate.peak: the floor 0.2 is above the peak 0.1",
+        ),
+        ({"momentum": 0.9}, "training.momentum, training.optimizer: only sgd uses momentum, not adamw"),
+    ],
+    ids=str,
+)
+def test_combination_of_the_training(training: Values, problem: str) -> None:
+    assert problems_of(values_with(training=training)) == [problem]
+
+
+@pytest.mark.parametrize(
+    ("decoding", "problem"),
+    [
+        (
+            {"min_length_ratio": 3},
+            "decoding.min_length_ratio, decoding.max_length_ratio: the minimum 3 is above the maximum 2",
+        ),
+        ({"temperature": 0.5}, "decoding.temperature, decoding.method: only sampling uses temperature, not beam"),
+        ({"top_k": 5}, "decoding.top_k, decoding.method: only sampling uses top_k, not beam"),
+        ({"top_p": 0.9}, "decoding.top_p, decoding.method: only sampling uses top_p, not beam"),
+    ],
+    ids=str,
+)
+def test_combination_of_decoding(decoding: Values, problem: str) -> None:
+    assert problems_of(values_with(decoding=decoding)) == [problem]
+
+
+def test_combinations_of_decoding_with_the_model() -> None:
+    assert problems_of(values_with(model={"attention": {"score": "none"}}, decoding={"coverage_penalty": 1})) == [
+        "decoding.coverage_penalty, model.attention.score: the coverage penalty needs attention, but the score is none"
+    ]
+    assert problems_of(values_with(model={"output": "adaptive"}, decoding={"shortlist": 10})) == [
+        "decoding.shortlist, model.output: adaptive already computes only the words that it needs; set shortlist to 0"
+    ]

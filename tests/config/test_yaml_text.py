@@ -1,0 +1,132 @@
+"""Writing configurations as YAML, with comments."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt.config.load import config_from_dict, load
+from nmt.config.schema import SourceConfig
+from nmt.config.yaml_text import comment, dump
+from nmt.errors import ConfigError
+from tests.config.examples import MINIMAL, Values, values_with, write
+
+
+def test_dump_describes_every_key_in_one_column() -> None:
+    lines = [line for line in dump(MINIMAL).splitlines() if line]
+    assert len({line.index("  # ") for line in lines}) == 1
+    (score,) = (line for line in lines if line.lstrip().startswith("score:"))
+    assert score.split("  # ")[1] == "dot, general, concat, additive, concat_shared, linear or none (no attention)"
+    assert dump(MINIMAL).count("\n\n") == 6  # between the sections
+
+
+@pytest.mark.parametrize("path", ["a\nb", "a\x85b", "a\u2028b", "\x0b", "#", "a: b", "'", '"', "~", "a \\ b"])
+def test_dump_keeps_any_text_on_its_line(tmp_path: Path, path: str) -> None:
+    config = config_from_dict(values_with(data={"source": {"path": path}}))
+    assert len(dump(config).split("\n")) == len(dump(MINIMAL).split("\n"))
+    assert load(write(tmp_path, dump(config))) == config
+
+
+def test_dump_names_every_key() -> None:
+    given_sets = {"source": {"path": "a"}, "dev": {"path": "b"}, "test": {"path": "c"}}
+    config = config_from_dict(values_with(data=given_sets))
+    assert yaml.safe_load(dump(config)) == config.to_dict()
+
+
+texts = st.text(st.characters(codec="utf-8"), min_size=1)
+names = st.from_regex(r"[A-Za-z0-9_ä][A-Za-z0-9_.-]*", fullmatch=True) | st.sampled_from(
+    ["1e5", "0x1F", "1_0", "1.5", "no", "null", "true", "2026-11-21", "010", "1.e3", "0o7"]
+)
+# Normalized by Path, which drops parts without meaning, as the configuration does.
+paths = texts.filter(lambda text: "\0" not in text).map(lambda text: str(Path(text)))
+
+
+@given(
+    name=names,
+    path=paths,
+    peak=st.floats(min_value=1e-12, max_value=10, exclude_min=True),
+    columns=st.none() | st.fixed_dictionaries({"en": st.integers(1, 9) | texts, "de": st.integers(1, 9) | texts}),
+    max_minutes=st.none() | st.floats(min_value=1e-3, max_value=1e9),
+)
+def test_dump_round_trips(
+    tmp_path_factory: pytest.TempPathFactory, name: str, path: str, peak: float, columns: Values | None, max_minutes: float | None
+) -> None:
+    config = config_from_dict(
+        {
+            "name": name,
+            "data": {"source": {"path": path, "columns": columns}},
+            "training": {"learning_rate": {"peak": peak}, "max_minutes": max_minutes},
+        }
+    )
+    assert config_from_dict(config.to_dict()) == config
+    copy = write(tmp_path_factory.getbasetemp(), dump(config))
+    assert load(copy) == config
+    assert load(copy).data.source == SourceConfig(path=Path(path), columns=columns)
+
+
+# Comments
+
+BEFORE = """\
+# The head # stays
+# as it is.
+
+name: test   # an old comment
+data:
+  direction: "en-de"
+  # A line of its own stays.
+  source:
+    path: 'x # y.zip'
+    columns: {en: 1, de: 2}
+  dev:
+    format: lines
+    files:
+      en: a  # no key of the configuration
+      de: b
+  test: {format: lines, files: {en: a, de: b}}
+
+training:
+    learning_rate:
+        peak: 1e-3
+"""
+AFTER = """\
+# The head # stays
+# as it is.
+
+name: test                   # names the prepared folder and the run folder
+data:                        # sentence pairs and languages
+  direction: "en-de"         # source and target language codes, for example en-de
+  # A line of its own stays.
+  source:                    # where the pairs come from (only the training pairs if `dev` and `test` are given)
+    path: 'x # y.zip'        # file to read: plain text, .gz or .zip (not for lines: see `files`)
+    columns: {en: 1, de: 2}  # column of each language: a number (from 1) or a name in the header row
+  dev:                       # a separate dev set, used unchanged (needs `test` too)
+    format: lines            # manythings (English first), tatoeba (id, text, id, text), tsv or lines (one file per language)
+    files:                   # lines: the file of each language
+      en: a  # no key of the configuration
+      de: b
+  test: {format: lines, files: {en: a, de: b}}  # a separate test set, used unchanged (needs `dev` too)
+
+training:                    # how to train the model
+    learning_rate:           # learning rate and its schedule
+        peak: 1e-3           # highest learning rate
+"""
+
+
+def test_comments_stand_beside_their_keys() -> None:
+    assert comment(BEFORE) == AFTER
+    assert yaml.safe_load(comment(BEFORE)) == yaml.safe_load(BEFORE)
+
+
+def test_comments_written_twice_are_the_same() -> None:
+    assert comment(comment(BEFORE)) == comment(BEFORE)
+
+
+def test_an_unknown_key_keeps_its_comment() -> None:
+    assert comment("name: x\nother: 1 # mine\n").splitlines()[1] == "other: 1 # mine"
+
+
+def test_comments_need_valid_yaml() -> None:
+    with pytest.raises(ConfigError, match="not valid YAML"):
+        comment("name: [")
