@@ -19,6 +19,10 @@ class CheckpointError(NmtError):
     """A run folder or a checkpoint is missing or unusable."""
 
 
+class NonFiniteError(NmtError):
+    """The results of a model are not finite numbers."""
+
+
 class TrainingError(NmtError):
     """The training cannot continue."""
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from nmt.config.problems import Problem
 from nmt.config.schema import (
     BAHDANAU_READOUTS,
+    CELLS_WITH_CELL_STATE,
     LOCAL_KINDS,
     LUONG_READOUTS,
     SIZED_SCORES,
@@ -70,7 +71,7 @@ def _model_problems(model: ModelConfig) -> Iterator[Problem]:
     encoder, decoder = model.encoder, model.decoder
     if model.bridge == "copy" and encoder.output_size != decoder.hidden_size:
         yield Problem(("model.bridge", "model.decoder.hidden_size"), f"copy needs equal sizes ({_sizes(model)}); or use dense")
-    if model.bridge == "copy" and (encoder.cell == "lstm") != (decoder.cell == "lstm"):
+    if model.bridge == "copy" and (encoder.cell in CELLS_WITH_CELL_STATE) != (decoder.cell in CELLS_WITH_CELL_STATE):
         text = f"copy cannot turn the state of {encoder.cell} into one of {decoder.cell}; use dense"
         yield Problem(("model.bridge", "model.decoder.cell"), text)
     if model.bridge == "copy" and decoder.layers > encoder.layers:

@@ -13,7 +13,8 @@ from nmt.errors import ConfigError
 
 SourceFormat = Literal["manythings", "tatoeba", "tsv", "lines"]
 TokenizerKind = Literal["words", "bpe", "unigram", "characters"]
-Cell = Literal["lstm", "gru", "elman"]
+EncoderKind = Literal["recurrent"]
+Cell = Literal["lstm", "gru", "elman", "sru"]
 ScoreName = Literal["dot", "general", "concat", "additive", "concat_shared", "linear", "none"]
 AttentionKind = Literal["global", "local_m", "local_p", "coverage"]
 DecoderKind = Literal["luong", "bahdanau"]
@@ -29,6 +30,7 @@ DecodingMethod = Literal["beam", "sampling"]
 LengthFormula = Literal["power", "wu"]
 Precision = Literal["float32", "int8"]
 
+CELLS_WITH_CELL_STATE: tuple[Cell, ...] = ("lstm", "sru")
 SIZED_SCORES: tuple[ScoreName, ...] = ("concat", "additive", "concat_shared")
 LOCAL_KINDS: tuple[AttentionKind, ...] = ("local_m", "local_p")
 LUONG_READOUTS: tuple[ReadoutName, ...] = ("attentional", "concat")
@@ -124,6 +126,7 @@ class VocabularyConfig(Section):
 
 
 class EncoderConfig(Section):
+    kind: EncoderKind = Field("recurrent", description="the kind of network: recurrent")
     cell: Cell = Field("lstm", description=choices(Cell))
     hidden_size: int = Field(256, ge=1, description="units per direction")
     layers: int = Field(1, ge=1, description="number of stacked layers")

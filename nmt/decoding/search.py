@@ -98,7 +98,7 @@ def search(
         for each sentence its `n_best` hypotheses (fewer where there are no more), best first.
 
     Raises:
-        CheckpointError: the model's scores are not numbers.
+        NonFiniteError: the model's scores are not numbers.
     """
     batch = _Batch(sentences, special, options, n_best)
     traces: list[Trace] = []

@@ -1,7 +1,8 @@
-"""Attention: from scores to weights over the source, and to the context that they pick (`models.md` names are the papers').
+"""Attention: from attention scores to weights over the source positions, and to the context. Equation numbers are the papers'.
 
-How well query and source fit is a `Score`'s affair; which positions compete, and what is remembered from step to step, is an
-`Attention`'s. To add a kind: a class that overrides `weigh`, a row in `KINDS`, an entry of `AttentionKind` in the configuration.
+An `AttentionScore` says how well a query and a source position fit; an `Attention` says which positions compete, and what it
+remembers from step to step. To add a kind: a class that overrides `weigh`, a row in `KINDS`, an entry of `AttentionKind` in the
+configuration.
 """
 
 from abc import ABC, abstractmethod
@@ -12,41 +13,41 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from nmt.config.schema import AttentionConfig, AttentionKind
-from nmt.model.attention_scores import SCORES, Score
-from nmt.model.recurrent import RecurrentState
+from nmt.model.attention_scores import SCORES, AttentionScore
+from nmt.model.encoder import Summary
 
-WINDOW = 10  # D of Luong 2015, 3.2, where the configuration does not say
+DEFAULT_WINDOW = 10  # D of Luong 2015, 3.2, if the configuration does not set it
 
 
 @dataclass(frozen=True)
 class Memory:
-    """What the decoder may look at: made once a source sentence, read at each step.
+    """The encoded source as the decoder uses it: made once per sentence, read at each step.
 
     Attributes:
-        values: [B, S, H_e], the encoder states h_j; by head, where there are several: [B, N, S, H_e / N].
-        keys: [B, S, K], the part of the score that depends on h_j alone; by head: [B, N, S, K].
+        values: [B, S, H_e], the encoder states h_j; with several heads [B, N, S, H_e / N].
+        keys: [B, S, K], the part of the attention score that depends on h_j alone; with several heads [B, N, S, K].
         mask: [B, S], True on real tokens.
-        final: the encoder's last state, H_e wide.
+        summary: of each sentence.
     """
 
     values: Tensor
     keys: Tensor
     mask: Tensor
-    final: RecurrentState
+    summary: Summary
 
     def select(self, rows: Tensor) -> "Memory":
         """The memory of the sentences `rows` [R], in that order."""
-        return Memory(self.values[rows], self.keys[rows], self.mask[rows], self.final.select(rows))
+        return Memory(self.values[rows], self.keys[rows], self.mask[rows], self.summary.select(rows))
 
 
 @dataclass(frozen=True)
 class AttentionState:
-    """What attention knows of the steps before.
+    """What attention remembers of the steps before.
 
     Attributes:
-        position: how many there were, the same for all sentences.
-        coverage: [B, S], the sum of their weights; only where the kind needs it.
-        stride: from the position of one query to that of the next: 1 for steps, 0 for hypotheses of one step.
+        position: the number of these steps, the same for all sentences.
+        coverage: [B, S], the sum of their weights; only for kinds that need it.
+        stride: from the position of one query to that of the next: 1 for successive steps, 0 for hypotheses at the same step.
     """
 
     position: int = 0
@@ -60,10 +61,10 @@ class AttentionState:
 
 @dataclass(frozen=True)
 class Attended:
-    """Where T steps looked.
+    """The result of attention for T steps.
 
     Attributes:
-        context: [B, T, H_e]. weights: [B, T, S], 0 on padding. Of `look`: [R, H_e], [R, S].
+        context: [B, T, H_e]. weights: [B, T, S], 0 on padding. Of `step`: [R, H_e], [R, S].
         state: for the next step.
     """
 
@@ -73,13 +74,13 @@ class Attended:
 
 
 class Attention(nn.Module, ABC):
-    """What a decoder looks at the source with."""
+    """Gives each decoder step a context: a weighted sum of the encoder states."""
 
-    sequential = False  # whether the weights of a step depend on those of the one before: then queries come one at a time
+    sequential = False  # whether the weights of a step depend on those of the step before: then queries come one at a time
 
-    def read(self, values: Tensor, mask: Tensor, final: RecurrentState) -> Memory:
-        """The memory of encoder states [B, S, H_e], with all that need not be done at each step."""
-        return Memory(values, values, mask, final)
+    def build_memory(self, values: Tensor, mask: Tensor, summary: Summary) -> Memory:
+        """The memory of encoder states [B, S, H_e], with everything that can be computed once per sentence."""
+        return Memory(values, values, mask, summary)
 
     def start(self, memory: Memory) -> AttentionState:
         """The state before the first step."""
@@ -87,12 +88,12 @@ class Attention(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, query: Tensor, memory: Memory, state: AttentionState) -> Attended:
-        """Look with the queries [B, T, H_d] of T steps."""
+        """Attend with the queries [B, T, H_d] of T steps."""
 
-    def look(self, query: Tensor, memory: Memory, state: AttentionState) -> Attended:
+    def step(self, query: Tensor, memory: Memory, state: AttentionState) -> Attended:
         """One step of R rows: the queries [R, H_d] of B sentences, or of the K hypotheses of each of them, side by side.
 
-        What is a step to `forward` is here a hypothesis: no sentence's memory is there more than once.
+        The K hypotheses take the place of the T steps in `forward`, so the memory holds each sentence only once.
 
         Returns:
             context [R, H_e], weights [R, S].
@@ -103,19 +104,19 @@ class Attention(nn.Module, ABC):
 
 
 class GlobalAttention(Attention):
-    """alpha = softmax(e) over all real positions, c = sum_j alpha_j h_j; the base of the kinds that weigh otherwise.
+    """alpha = softmax(e) over all real positions, c = sum_j alpha_j h_j; the base class of all kinds of weights.
 
     Args:
-        score: gives e.
-        window: D, for the kinds that have one.
+        score: computes e.
+        window: D, for the kinds that have a window.
     """
 
-    def __init__(self, score: Score, window: int = WINDOW) -> None:
+    def __init__(self, score: AttentionScore, window: int = DEFAULT_WINDOW) -> None:
         super().__init__()
         self.score, self.window = score, window
 
-    def read(self, values: Tensor, mask: Tensor, final: RecurrentState) -> Memory:
-        return Memory(values, self.score.project_keys(values), mask, final)
+    def build_memory(self, values: Tensor, mask: Tensor, summary: Summary) -> Memory:
+        return Memory(values, self.score.project_keys(values), mask, summary)
 
     def forward(self, query: Tensor, memory: Memory, state: AttentionState) -> Attended:
         weights = self.weigh(query, memory, state)
@@ -131,7 +132,10 @@ class GlobalAttention(Attention):
 
 
 class LocalMonotonic(GlobalAttention):
-    """local-m of Luong 2015, 3.2: only the positions within D of p_t = t compete; past its end, p_t stays at the source's last."""
+    """local-m of Luong 2015, 3.2: only the positions within D of p_t = t compete.
+
+    Past the end of the source, p_t stays at its last position.
+    """
 
     def weigh(self, query: Tensor, memory: Memory, state: AttentionState) -> Tensor:
         steps = state.position + state.stride * torch.arange(query.shape[1], device=query.device)
@@ -147,7 +151,7 @@ class LocalPredictive(GlobalAttention):
     (eq. 10). As in the paper it is not renormalised: the weights sum to less than 1.
     """
 
-    def __init__(self, score: Score, window: int = WINDOW) -> None:
+    def __init__(self, score: AttentionScore, window: int = DEFAULT_WINDOW) -> None:
         super().__init__(score, window)
         self.position = nn.Linear(score.query_size, score.query_size, bias=False)
         self.v = nn.Linear(score.query_size, 1, bias=False)
@@ -162,14 +166,14 @@ class LocalPredictive(GlobalAttention):
 
 
 class Coverage(GlobalAttention):
-    """Attention that knows where it has looked: C_j, the sum of the weights of position j so far, enters the score's tanh.
+    """Attention that knows its past weights: C_j, their sum at position j so far, is added inside the tanh of the score.
 
     e_j = v^T tanh(W_1 q + W_2 h_j + w_c C_j + b) (Tu 2016, eq. 7, with linguistic coverage of one dimension; See 2017, eq. 11).
     """
 
     sequential = True
 
-    def __init__(self, score: Score, window: int = WINDOW) -> None:
+    def __init__(self, score: AttentionScore, window: int = DEFAULT_WINDOW) -> None:
         super().__init__(score, window)
         self.weight = nn.Linear(1, score.size, bias=False)
 
@@ -181,8 +185,8 @@ class Coverage(GlobalAttention):
         keys = memory.keys + self.weight(state.coverage.unsqueeze(-1))
         return _masked_softmax(self.score(query, keys), memory.mask.unsqueeze(1))
 
-    def look(self, query: Tensor, memory: Memory, state: AttentionState) -> Attended:
-        # Each hypothesis has keys of its own, for each has looked elsewhere.
+    def step(self, query: Tensor, memory: Memory, state: AttentionState) -> Attended:
+        # Each hypothesis has its own coverage, and so its own keys.
         assert state.coverage is not None
         coverage = _by_sentence(state.coverage, memory).unsqueeze(-1)  # [B, K, S, 1]
         keys = memory.keys.unsqueeze(1) + self.weight(coverage)  # [B, K, S, A]
@@ -199,8 +203,9 @@ class Coverage(GlobalAttention):
 class MultiHead(Attention):
     """N attentions side by side (Vaswani 2017, 3.2.2), of any score and any kind but coverage.
 
-    Each head has its own projections W_i^Q q and W_i^V h_j of 1 / N the size, and looks with the score between them, whose weights
-    all heads share. The context is that of all heads, concatenated: W^O is the readout's affair. The weights are their mean.
+    Each head has its own projections W_i^Q q and W_i^V h_j of 1 / N of the size. All heads share the weights of the score between
+    these projections. The context is the contexts of all heads, concatenated; the readout does the work of W^O. The attention
+    weights are the mean over the heads.
 
     Args:
         head: the attention of one head.
@@ -212,17 +217,16 @@ class MultiHead(Attention):
         self.query = nn.Linear(query_size, query_size, bias=False)
         self.value = nn.Linear(value_size, value_size, bias=False)
 
-    def read(self, values: Tensor, mask: Tensor, final: RecurrentState) -> Memory:
-        split = self._split(self.value(values))
-        return self.head.read(split, mask, final)
+    def build_memory(self, values: Tensor, mask: Tensor, summary: Summary) -> Memory:
+        return self.head.build_memory(self._split(self.value(values)), mask, summary)
 
     def forward(self, query: Tensor, memory: Memory, state: AttentionState) -> Attended:
-        # To a head, the heads of a sentence are so many sentences.
+        # The N heads of a sentence pass through `head` as N sentences.
         heads = Memory(
             memory.values.flatten(0, 1),
             memory.keys.flatten(0, 1),
             memory.mask.repeat_interleave(self.heads, 0),
-            memory.final,
+            memory.summary,
         )
         attended = self.head(self._split(self.query(query)).flatten(0, 1), heads, state)
         context = attended.context.unflatten(0, (-1, self.heads)).transpose(1, 2).flatten(2)  # [B, T, H_e]
@@ -235,10 +239,10 @@ class MultiHead(Attention):
 
 
 class NoAttention(Attention):
-    """No attention: the context is the last encoder state at every step (Sutskever 2014), and all weights are 0."""
+    """No attention: the context is the summary of the sentence at every step (Cho 2014), and all weights are 0."""
 
     def forward(self, query: Tensor, memory: Memory, state: AttentionState) -> Attended:
-        context = memory.final.top.unsqueeze(1).expand(-1, query.shape[1], -1)
+        context = memory.summary.vector.unsqueeze(1).expand(-1, query.shape[1], -1)
         weights = query.new_zeros(query.shape[0], query.shape[1], memory.mask.shape[1])
         return Attended(context, weights, state)
 
@@ -272,5 +276,5 @@ def build_attention(config: AttentionConfig, query_size: int, value_size: int) -
         return NoAttention()
     head_query, head_value = query_size // config.heads, value_size // config.heads
     score = SCORES[config.score](head_query, head_value, config.size or head_query, config.scaled)
-    attention = KINDS[config.kind](score, config.window or WINDOW)
+    attention = KINDS[config.kind](score, config.window or DEFAULT_WINDOW)
     return attention if config.heads == 1 else MultiHead(attention, query_size, value_size, config.heads)

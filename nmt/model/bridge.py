@@ -1,4 +1,4 @@
-"""The bridge: from the encoder's last state to the decoder's first."""
+"""The bridge: from the encoder's summary of a sentence to the decoder's first state."""
 
 from abc import ABC, abstractmethod
 
@@ -6,6 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.schema import BridgeName, ModelConfig
+from nmt.model.cells import CELLS
+from nmt.model.encoder import Summary
 from nmt.model.recurrent import RecurrentState
 
 
@@ -14,38 +16,51 @@ class Bridge(nn.Module, ABC):
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__()
-        encoder, decoder = config.encoder, config.decoder
-        self.decoder_size, self.decoder_layers, self.has_cell = decoder.hidden_size, decoder.layers, decoder.cell == "lstm"
-        # Decoder layer i starts from encoder layer sources[i]; a deeper decoder starts its lower layers from the lowest one.
-        self.sources = [max(0, encoder.layers - decoder.layers + layer) for layer in range(decoder.layers)]
+        decoder = config.decoder
+        self.decoder_size, self.decoder_layers = decoder.hidden_size, decoder.layers
+        self.has_cell_state = CELLS[decoder.cell].has_cell_state
 
     @abstractmethod
-    def forward(self, final: RecurrentState) -> RecurrentState:
-        """[B, L_e, H_e] -> [B, L_d, H_d]."""
+    def forward(self, summary: Summary) -> RecurrentState:
+        """Hidden states [B, L_d, H_d], and cell states of this shape if the decoder's cell has them."""
+
+    def sources(self, last: RecurrentState) -> list[int]:
+        """For each decoder layer the encoder layer it starts from; a deeper decoder starts its lower layers from the lowest."""
+        surplus = last.hidden.shape[1] - self.decoder_layers
+        return [max(0, surplus + layer) for layer in range(self.decoder_layers)]
 
 
 class Copy(Bridge):
     """The last encoder state as it is, directions concatenated: H_e = H_d."""
 
-    def forward(self, final: RecurrentState) -> RecurrentState:
-        return RecurrentState(final.hidden[:, self.sources], None if final.cell is None else final.cell[:, self.sources])
+    def forward(self, summary: Summary) -> RecurrentState:
+        last = summary.layers()
+        sources = self.sources(last)
+        return RecurrentState(last.hidden[:, sources], None if last.cell is None else last.cell[:, sources])
 
 
 class Dense(Bridge):
-    """tanh(W [forward; backward] + b), one W per layer and per cell state; a cell state starts from the encoder's, if any."""
+    """tanh(W [forward; backward] + b), one W per layer and per cell state.
+
+    A cell state is made from the encoder's cell state, or from its hidden state if it has no cell state.
+    """
 
     def __init__(self, config: ModelConfig, encoder_size: int | None = None) -> None:
         super().__init__(config)
         sizes = encoder_size or config.encoder.output_size, config.decoder.hidden_size
-        self.hidden = nn.ModuleList(nn.Linear(*sizes) for _ in self.sources)
-        self.cell = nn.ModuleList(nn.Linear(*sizes) for _ in self.sources if self.has_cell)
+        self.hidden = nn.ModuleList(nn.Linear(*sizes) for _ in range(self.decoder_layers))
+        self.cell = nn.ModuleList(nn.Linear(*sizes) for _ in range(self.decoder_layers if self.has_cell_state else 0))
 
-    def forward(self, final: RecurrentState) -> RecurrentState:
-        cell = self._project(self.cell, final.hidden if final.cell is None else final.cell) if self.has_cell else None
-        return RecurrentState(self._project(self.hidden, final.hidden), cell)
+    def forward(self, summary: Summary) -> RecurrentState:
+        return self.project_all(summary.layers())
 
-    def _project(self, layers: nn.ModuleList, state: Tensor) -> Tensor:
-        return torch.stack([torch.tanh(layer(state[:, source])) for layer, source in zip(layers, self.sources, strict=True)], 1)
+    def project_all(self, last: RecurrentState) -> RecurrentState:
+        """Of the encoder's last states [B, L_e, H_e]."""
+        sources = self.sources(last)
+        hidden = _project(self.hidden, sources, last.hidden)
+        if not self.has_cell_state:
+            return RecurrentState(hidden)
+        return RecurrentState(hidden, _project(self.cell, sources, last.hidden if last.cell is None else last.cell))
 
 
 class Backward(Dense):
@@ -55,17 +70,22 @@ class Backward(Dense):
         super().__init__(config, config.encoder.hidden_size)
         self.size = config.encoder.hidden_size
 
-    def forward(self, final: RecurrentState) -> RecurrentState:
-        cell = None if final.cell is None else final.cell[..., self.size :]
-        return super().forward(RecurrentState(final.hidden[..., self.size :], cell))
+    def forward(self, summary: Summary) -> RecurrentState:
+        last = summary.layers()
+        cell = None if last.cell is None else last.cell[..., self.size :]
+        return self.project_all(RecurrentState(last.hidden[..., self.size :], cell))
 
 
 class Zero(Bridge):
-    """Nothing crosses but through attention."""
+    """Zeros: the decoder learns of the source only through attention."""
 
-    def forward(self, final: RecurrentState) -> RecurrentState:
-        zeros = final.hidden.new_zeros(final.hidden.shape[0], self.decoder_layers, self.decoder_size)
-        return RecurrentState(zeros, zeros if self.has_cell else None)
+    def forward(self, summary: Summary) -> RecurrentState:
+        zeros = summary.vector.new_zeros(len(summary.vector), self.decoder_layers, self.decoder_size)
+        return RecurrentState(zeros, zeros if self.has_cell_state else None)
+
+
+def _project(layers: nn.ModuleList, sources: list[int], state: Tensor) -> Tensor:
+    return torch.stack([torch.tanh(layer(state[:, source])) for layer, source in zip(layers, sources, strict=True)], 1)
 
 
 BRIDGES: dict[BridgeName, type[Bridge]] = {"copy": Copy, "dense": Dense, "backward": Backward, "zero": Zero}

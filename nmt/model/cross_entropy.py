@@ -1,4 +1,4 @@
-"""The loss of a full softmax without ever holding the logits of all positions."""
+"""The loss of a full softmax that never holds the logits of all positions in memory."""
 
 from collections.abc import Sequence
 from math import ceil, e, log, log2
@@ -7,11 +7,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-# The most positions, and the words, that are scored at a time: memory does not grow with the batch, and products of this shape run
-# near the peak of a processor, which those with all words at once do not.
-ROWS, WORDS = 1024, 1536
-LEAST, MOST = 1.0e-30, 1.0e30  # sums of exponentials between these lose nothing to the ends of float32
-BITS = log2(e)  # of a nat: to base 2 an exponential takes a processor little more than half the time
+# Logits are computed for at most this many positions and words at a time: memory does not grow with the batch, and products of this
+# shape run near the peak speed of a processor, unlike products with all words at once.
+MAX_ROWS, MAX_WORDS = 1024, 1536
+MIN_SUM, MAX_SUM = 1.0e-30, 1.0e30  # sums of exponentials between these are exact in float32
+LOG2_E = log2(e)  # exp(x) = exp2(x log2 e); exp2 takes a processor little more than half the time of exp
 
 
 def linear_cross_entropy(
@@ -21,7 +21,7 @@ def linear_cross_entropy(
 
     Args:
         vectors: [N, R]. weight: [V, R]. bias: [V]. targets: [N].
-        label_smoothing: this much probability is spread evenly over the vocabulary (Szegedy 2016, 7).
+        label_smoothing: the probability mass that is spread evenly over the vocabulary (Szegedy 2016, 7).
 
     Returns:
         the objective with smoothing, and the plain negative log-likelihood, which has no gradient.
@@ -33,7 +33,7 @@ def linear_cross_entropy(
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
-    """The gradient is made along with the loss, while the logits of some positions are there: they are not kept, nor made twice."""
+    """Computes the gradient together with the loss, while the logits of some positions are in memory; keeps no logits."""
 
     @staticmethod
     def forward(
@@ -41,11 +41,11 @@ class _LinearCrossEntropy(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         wanted, even = learning and any(ctx.needs_input_grad), smoothing / len(weight)
         gradients = [torch.zeros_like(tensor) for tensor in (vectors, weight, bias)] if wanted else None
-        normalizers, gold = _log_normalizers(vectors, weight, bias, gradients), weight[targets]
-        likelihood = (normalizers - (vectors * gold).sum(1) - bias[targets]).sum()
+        normalizers, references = _log_normalizers(vectors, weight, bias, gradients), weight[targets]
+        likelihood = (normalizers - (vectors * references).sum(1) - bias[targets]).sum()
         uniform = (normalizers - vectors @ weight.mean(0) - bias.mean()).sum()
-        if gradients is not None:  # less that of the reference: of its word, and of the share that all words have alike
-            gradients[0].add_(gold, alpha=smoothing - 1)
+        if gradients is not None:  # subtract the target distribution: the reference word, and the even part of all words
+            gradients[0].add_(references, alpha=smoothing - 1)
             gradients[1].index_add_(0, targets, vectors, alpha=smoothing - 1)
             gradients[2].index_add_(0, targets, torch.ones_like(normalizers), alpha=smoothing - 1)
             if smoothing:
@@ -59,43 +59,43 @@ class _LinearCrossEntropy(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, outer: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         gradients = ctx.saved_tensors
-        if outer.device.type != "cpu" or outer.item() != 1:  # a GPU is not waited for to find out
+        if outer.device.type != "cpu" or outer.item() != 1:  # no comparison on a GPU, which would wait for it
             gradients = [gradient * outer for gradient in gradients]
         return (*gradients, None, None, None)
 
 
 def _log_normalizers(vectors: Tensor, weight: Tensor, bias: Tensor, gradients: Sequence[Tensor] | None) -> Tensor:
-    """log sum_v exp(W_v x + b_v) of each position [N]; the gradient of their sum is added to `gradients`, where they are wanted.
+    """log sum_v exp(W_v x + b_v) of each position [N]; adds the gradient of their sum to `gradients` unless that is None.
 
-    On a CPU the logits are exponentiated as they are, while a block of words is in the cache. To take off the maxima first would be
-    two passes more over all of them; so that is done only where the sums leave the range in which they are exact.
+    On a CPU the logits are exponentiated as they are, while a block of words is in the cache. Subtracting the maxima first takes
+    two more passes over all of them, so it happens only if a sum leaves the range in which it is exact.
     """
     normalizers, on_cpu = [], vectors.device.type == "cpu"
-    block = WORDS if on_cpu else len(weight)
-    n_parts = max(1, ceil(len(vectors) / ROWS))  # of like size: a small one would take nearly as long as a large one
+    block = MAX_WORDS if on_cpu else len(weight)
+    n_parts = max(1, ceil(len(vectors) / MAX_ROWS))  # of similar size: a small part takes nearly as long as a large one
     parts = vectors.tensor_split(n_parts), (vectors if gradients is None else gradients[0]).tensor_split(n_parts)
-    for some, of_vectors in zip(*parts, strict=True):
-        exponentials, total, top = _exponentials(some, weight, bias, block, shifted=not on_cpu)
-        if on_cpu and not bool(((total > LEAST) & (total < MOST)).all()):
-            exponentials, total, top = _exponentials(some, weight, bias, block, shifted=True)
+    for part, vector_gradient in zip(*parts, strict=True):
+        exponentials, total, top = _exponentials(part, weight, bias, block, shifted=not on_cpu)
+        if on_cpu and not bool(((total > MIN_SUM) & (total < MAX_SUM)).all()):
+            exponentials, total, top = _exponentials(part, weight, bias, block, shifted=True)
         normalizers.append(total.log() + log(2) * top)
-        if gradients is not None:  # what divides the exponentials is small beside them: it goes into the other factor
-            shares, of_words = some / total.unsqueeze(1), (part.split(block) for part in (weight, *gradients[1:]))
-            for exponential, words, into_weight, into_bias in zip(exponentials, *of_words, strict=True):
-                of_vectors.addmm_(exponential.t(), words)
-                into_weight.addmm_(exponential, shares)
-                into_bias.addmv_(exponential, 1 / total)
-            of_vectors.div_(total.unsqueeze(1))
+        if gradients is not None:  # dividing the vectors by the totals is cheaper than dividing the exponentials
+            scaled, by_block = part / total.unsqueeze(1), (tensor.split(block) for tensor in (weight, *gradients[1:]))
+            for exponential, words, weight_gradient, bias_gradient in zip(exponentials, *by_block, strict=True):
+                vector_gradient.addmm_(exponential.t(), words)
+                weight_gradient.addmm_(exponential, scaled)
+                bias_gradient.addmv_(exponential, 1 / total)
+            vector_gradient.div_(total.unsqueeze(1))
     return torch.cat(normalizers)
 
 
 def _exponentials(
     vectors: Tensor, weight: Tensor, bias: Tensor, block: int, *, shifted: bool
 ) -> tuple[list[Tensor], Tensor, Tensor]:
-    """exp(W x + b) / 2 ** top, [w, n] for each block of words; their sums [n]; and top [n], the maxima if `shifted`, or 0."""
+    """exp(W x + b) / 2 ** top, [w, n] for each block of w words; their sums [n]; and top [n], the maxima if `shifted`, or 0."""
     top, blocks, sums = vectors.new_zeros(len(vectors)), [], []
     for words, shift in zip(weight.split(block), bias.split(block), strict=True):
-        blocks.append(torch.addmm(shift.unsqueeze(1), words, vectors.t(), beta=BITS, alpha=BITS))
+        blocks.append(torch.addmm(shift.unsqueeze(1), words, vectors.t(), beta=LOG2_E, alpha=LOG2_E))
         if not shifted:
             sums.append(blocks[-1].exp2_().sum(0))
     if shifted:

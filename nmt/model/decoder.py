@@ -1,11 +1,10 @@
 """The decoders: Luong attends after the recurrent step, Bahdanau before it.
 
-`unroll` runs over a known prefix, as in training, and `step` one token at a time, as in search. Both give the same vectors.
+`unroll` runs over a given prefix, as in training, and `step` one token at a time, as in search. Both give the same vectors.
 """
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import Self
 
 import torch
 from torch import Tensor, nn
@@ -13,8 +12,6 @@ from torch import Tensor, nn
 from nmt.config.schema import DecoderKind, ModelConfig
 from nmt.model.attention import Attended, AttentionState, Memory, build_attention
 from nmt.model.dropout import Dropout
-from nmt.model.embedding import Word
-from nmt.model.inference.sharing import LayOut, laid_out, with_parts
 from nmt.model.readout import build_readout
 from nmt.model.recurrent import RecurrentStack, RecurrentState
 from nmt.model.translation_model import StepOutput
@@ -22,11 +19,11 @@ from nmt.model.translation_model import StepOutput
 
 @dataclass(frozen=True)
 class DecoderState:
-    """What one step hands to the next.
+    """The decoder's state between two steps.
 
     Attributes:
         recurrent: s_t, all layers.
-        attention: where the steps before have looked, as far as the next one must know.
+        attention: what attention remembers of the steps before.
         fed: [B, R], the last attentional vector, with input feeding only.
     """
 
@@ -41,7 +38,7 @@ class DecoderState:
 
 
 class Decoder(nn.Module, ABC):
-    """What both decoders share. `input_size` is the width of the recurrent layers' input."""
+    """The base class of both decoders. `input_size` is the width of the first recurrent layer's input."""
 
     def __init__(self, config: ModelConfig, input_size: int, dropout: Dropout) -> None:
         super().__init__()
@@ -51,31 +48,23 @@ class Decoder(nn.Module, ABC):
         self.readout = build_readout(decoder, config.embedding_size, context_size)
 
     def start(self, state: RecurrentState, memory: Memory) -> DecoderState:
-        """The state before the first step, from the bridge's."""
+        """The state before the first step, from the bridge's output."""
         return DecoderState(self.recurrent.start(state), self.attention.start(memory))
 
-    def pack(self, lay_out: LayOut, known: int) -> Self:
-        """The same with its matrices laid out for `step`; the attention, which has hardly one, stays as it is.
-
-        Args:
-            known: E, if what each word adds to the gates comes with it; or 0.
-        """
-        return with_parts(self, recurrent=self.recurrent.pack(lay_out, known), readout=laid_out(self.readout, lay_out))
-
     @abstractmethod
-    def step(self, word: Word, state: DecoderState, memory: Memory) -> StepOutput:
-        """One step from the last token: of B sentences, or of B * K, for K hypotheses of each sentence of `memory`."""
+    def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> StepOutput:
+        """One step from the embedded last tokens [B, E], or [B * K, E] for K hypotheses of each sentence of `memory`."""
 
     @abstractmethod
     def unroll(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Tensor, Tensor]:
-        """All steps from the embedded known prefix [B, T, E]: vectors [B, T, R], attention weights [B, T, S]."""
+        """All steps from the embedded prefix [B, T, E]: vectors [B, T, R], attention weights [B, T, S]."""
 
 
 class LuongDecoder(Decoder):
     """s_t = RNN([E y_{t-1}; hbar_{t-1}], s_{t-1}), alpha_t from s_t (Luong 2015, 3.1; hbar_{t-1} with input feeding, 3.3).
 
-    Without input feeding the recurrence depends on no attention: all steps of it are one call. So is the attention, but for a kind
-    that depends on where the step before looked, and so is the readout.
+    Without input feeding the recurrence does not depend on attention: one call makes all its steps, all attention (except kinds
+    whose weights depend on the step before), and all readouts.
     """
 
     def __init__(self, config: ModelConfig, dropout: Dropout) -> None:
@@ -89,10 +78,10 @@ class LuongDecoder(Decoder):
             return first
         return replace(first, fed=state.hidden.new_zeros(state.hidden.shape[0], self.readout.output_size))
 
-    def step(self, word: Word, state: DecoderState, memory: Memory) -> StepOutput:
-        top, recurrent = self.recurrent.step(word, state.fed, state.recurrent)
-        attended = self.attention.look(top, memory, state.attention)
-        vector = self.readout(top, word.embedded, attended.context)
+    def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> StepOutput:
+        top, recurrent = self.recurrent.step(embedded, state.fed, state.recurrent)
+        attended = self.attention.step(top, memory, state.attention)
+        vector = self.readout(top, embedded, attended.context)
         fed = vector if self.input_feeding else None
         return StepOutput(vector, attended.weights, DecoderState(recurrent, attended.state, fed))
 
@@ -103,14 +92,14 @@ class LuongDecoder(Decoder):
             return self.readout(states, embedded, context), weights
         vectors, attentions = [], []
         for token in embedded.unbind(1):
-            output = self.step(Word(token), state, memory)
+            output = self.step(token, state, memory)
             state = output.state
             vectors.append(output.vector)
             attentions.append(output.attention)
         return torch.stack(vectors, 1), torch.stack(attentions, 1)
 
     def _attend(self, states: Tensor, memory: Memory, attention: AttentionState) -> tuple[Tensor, Tensor]:
-        """Context [B, T, H_e] and weights [B, T, S] of all steps, at once where that can be."""
+        """Context [B, T, H_e] and weights [B, T, S] of all steps, in one call if the kind of attention allows it."""
         if not self.attention.sequential:
             attended = self.attention(states, memory, attention)
             return attended.context, attended.weights
@@ -127,23 +116,23 @@ class BahdanauDecoder(Decoder):
     def __init__(self, config: ModelConfig, dropout: Dropout) -> None:
         super().__init__(config, config.embedding_size + config.encoder.output_size, dropout)
 
-    def step(self, word: Word, state: DecoderState, memory: Memory) -> StepOutput:
-        top, attended, state = self._attend_and_step(word, state, memory)
-        return StepOutput(self.readout(top, word.embedded, attended.context), attended.weights, state)
+    def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> StepOutput:
+        top, attended, state = self._attend_and_step(embedded, state, memory)
+        return StepOutput(self.readout(top, embedded, attended.context), attended.weights, state)
 
     def unroll(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Tensor, Tensor]:
         tops, contexts, weights = [], [], []
         for token in embedded.unbind(1):
-            top, attended, state = self._attend_and_step(Word(token), state, memory)
+            top, attended, state = self._attend_and_step(token, state, memory)
             tops.append(top)
             contexts.append(attended.context)
             weights.append(attended.weights)
-        # Only the recurrence needs the loop: the readout is made once for all steps.
+        # Only the recurrence needs the loop: one call makes the readouts of all steps.
         return self.readout(torch.stack(tops, 1), embedded, torch.stack(contexts, 1)), torch.stack(weights, 1)
 
-    def _attend_and_step(self, word: Word, state: DecoderState, memory: Memory) -> tuple[Tensor, Attended, DecoderState]:
-        attended = self.attention.look(state.recurrent.top, memory, state.attention)
-        top, recurrent = self.recurrent.step(word, attended.context, state.recurrent)
+    def _attend_and_step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Tensor, Attended, DecoderState]:
+        attended = self.attention.step(state.recurrent.top, memory, state.attention)
+        top, recurrent = self.recurrent.step(embedded, attended.context, state.recurrent)
         return top, attended, DecoderState(recurrent, attended.state)
 
 

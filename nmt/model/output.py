@@ -1,6 +1,6 @@
-"""The output layer: scores the vocabulary with the readout's vectors. The decoder does not know how words are scored.
+"""Output layers: from the readout's vectors to probabilities of the target words, and to the loss.
 
-To add one: a class with `log_probs`, `loss` and `best`, a row in `OUTPUTS`, an entry of `OutputName` in the configuration.
+To add one: a class with `log_probs`, `best` and `loss`, a row in `OUTPUTS`, an entry of `OutputName` in the configuration.
 """
 
 from abc import ABC, abstractmethod
@@ -13,38 +13,50 @@ from torch.nn import functional
 from nmt.config.schema import ModelConfig, OutputName
 from nmt.errors import ConfigError
 from nmt.model.cross_entropy import linear_cross_entropy
-from nmt.model.inference.int8 import Int8Linear
-from nmt.model.inference.packed import PackedLinear
-from nmt.model.inference.sharing import linear_of, with_parts
+from nmt.model.inference.pack import replace_submodules
+from nmt.model.inference.vocabulary import select_outputs
 from nmt.model.topk import ThresholdFn, fast_topk, log_norm, to_log_probs, topk_log_probs
 
 
 class Output(nn.Module, ABC):
-    """What all output layers can do."""
+    """From vectors to probabilities.
+
+    Args:
+        size: R, the readout's width.
+        vocabulary_size: V.
+        tied: the target embedding [V, E], if the layer shares its matrix; for layers that can.
+        cutoffs: the ids at which clusters of rare words begin; for layers that have them.
+    """
+
+    def __init__(
+        self, size: int, vocabulary_size: int, tied: nn.Embedding | None = None, cutoffs: Sequence[int] | None = None
+    ) -> None:
+        super().__init__()
 
     @abstractmethod
     def log_probs(self, vectors: Tensor) -> Tensor:
         """[..., R] -> log-probabilities [..., V]."""
 
     def compute_logits(self, vectors: Tensor) -> Tensor:
-        """[..., R] -> [..., V], log-probabilities up to a number for each row: for search, which norms only those it keeps."""
+        """[..., R] -> logits [..., V]: log-probabilities up to a constant per row. Search normalises only those that it keeps."""
         return self.log_probs(vectors)
 
     def topk_log_probs(self, vectors: Tensor, k: int, threshold: ThresholdFn) -> tuple[Tensor, Tensor]:
-        """The likeliest k words of each row [R', R], likeliest first: ids and log-probabilities [R', k], on the CPU.
+        """The k most probable words for each vector [N, R], best first: ids and log-probabilities [N, k], on the CPU.
 
         Args:
-            threshold: words may be left out, or have -inf, whose log-probability is below what it makes of likelier ones.
+            threshold: given the best words so far, the log-probability that another word must reach to be of use; words below it
+                may be left out or have -inf.
         """
         return topk_log_probs(self.compute_logits(vectors), k)
 
     @abstractmethod
     def best(self, vectors: Tensor) -> Tensor:
-        """[..., R] -> the likeliest ids [...]."""
+        """[..., R] -> the most probable ids [...]."""
 
-    @abstractmethod
     def restrict(self, ids: Tensor) -> "Output":
-        """This layer for the words `ids` [v] alone, in that order: probabilities are among them. To search with, not to train."""
+        """This layer with only the words `ids` [v], numbered in that order. For search, not for training."""
+        raise ConfigError("decoding.shortlist: this output layer cannot be restricted to some words; set it to 0")
 
     @abstractmethod
     def loss(self, vectors: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
@@ -52,7 +64,7 @@ class Output(nn.Module, ABC):
 
         Args:
             vectors: [N, R]. targets: [N].
-            label_smoothing: this much probability is spread evenly over the vocabulary (Szegedy 2016, 7).
+            label_smoothing: the probability mass that is spread evenly over the vocabulary (Szegedy 2016, 7).
 
         Returns:
             the objective with smoothing, and the plain negative log-likelihood, which has no gradient.
@@ -62,14 +74,13 @@ class Output(nn.Module, ABC):
 class Softmax(Output):
     """The full softmax over the vocabulary: logits = W_s x + b (Luong 2015, eq. 6).
 
-    Args:
-        size: R, the readout's width.
-        vocabulary_size: V.
-        tied: the target embedding [V, E], to serve as W_s; where R differs from E a projection leads from one to the other.
+    With `tied`, W_s is the target embedding; if R differs from E, x is projected to E first.
     """
 
-    def __init__(self, size: int, vocabulary_size: int, tied: nn.Embedding | None = None) -> None:
-        super().__init__()
+    def __init__(
+        self, size: int, vocabulary_size: int, tied: nn.Embedding | None = None, cutoffs: Sequence[int] | None = None
+    ) -> None:
+        super().__init__(size, vocabulary_size, tied, cutoffs)
         embedding_size = tied.embedding_dim if tied is not None else size
         self.project = nn.Identity() if embedding_size == size else nn.Linear(size, embedding_size, bias=False)
         self.logits = nn.Linear(embedding_size, vocabulary_size)
@@ -91,7 +102,7 @@ class Softmax(Output):
         return self(vectors).argmax(-1)  # type: ignore[no-any-return]
 
     def restrict(self, ids: Tensor) -> Output:
-        return with_parts(self, logits=_select(self.logits, ids))
+        return replace_submodules(self, logits=select_outputs(self.logits, ids))
 
     def loss(self, vectors: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
         return linear_cross_entropy(self.project(vectors), self.logits.weight, self.logits.bias, targets, label_smoothing)
@@ -100,19 +111,19 @@ class Softmax(Output):
 class Adaptive(Output):
     """The adaptive softmax (Grave 2017): frequent words in a small head, rare ones in clusters of half the size each.
 
-    The vocabulary is sorted by frequency. A word of a cluster has the probability of its cluster times its own within it, so that
-    in training only the clusters that occur are computed. `log_probs` gives the exact distribution, over all words.
+    The vocabulary is sorted by frequency. The probability of a word in a cluster is that of the cluster times that of the word
+    within the cluster, so training computes only the clusters that occur. `log_probs` gives the exact distribution over all words.
 
-    Args:
-        size: R. vocabulary_size: V.
-        cutoffs: where the clusters begin; a tenth and a third of the vocabulary if not given.
+    `cutoffs` are a tenth and a third of the vocabulary if not given. There is no `tied` embedding.
 
     Raises:
-        ConfigError: a cluster would begin beyond the vocabulary.
+        ConfigError: a cutoff is not below the size of the vocabulary.
     """
 
-    def __init__(self, size: int, vocabulary_size: int, cutoffs: Sequence[int] | None = None) -> None:
-        super().__init__()
+    def __init__(
+        self, size: int, vocabulary_size: int, tied: nn.Embedding | None = None, cutoffs: Sequence[int] | None = None
+    ) -> None:
+        super().__init__(size, vocabulary_size, tied, cutoffs)
         cutoffs = cutoffs or sorted({max(1, vocabulary_size // 10), max(1, vocabulary_size // 3)})
         if cutoffs[-1] >= vocabulary_size:
             raise ConfigError(f"model.cutoffs: {cutoffs[-1]} is not below the size of the target vocabulary, {vocabulary_size}")
@@ -122,13 +133,13 @@ class Adaptive(Output):
         return self.softmax.log_prob(vectors.flatten(0, -2)).view(*vectors.shape[:-1], -1)
 
     def topk_log_probs(self, vectors: Tensor, k: int, threshold: ThresholdFn) -> tuple[Tensor, Tensor]:
-        # A word is never likelier than its cluster: most clusters need not be looked into, and what is found is the same.
+        # No word is more probable than its cluster, so the exact result needs only the clusters that reach the threshold.
         head, n_frequent = self.softmax.head(vectors), self.softmax.shortlist_size
         norm = log_norm(head)
-        found, ids = fast_topk(head[:, :n_frequent], min(k, n_frequent))
-        ids, log_probs = ids.cpu(), to_log_probs(found, norm)
-        of_clusters = to_log_probs(head[:, n_frequent:], norm)  # [R', C]
-        reached = of_clusters >= threshold(ids, log_probs).unsqueeze(1)
+        largest, ids = fast_topk(head[:, :n_frequent], min(k, n_frequent))
+        ids, log_probs = ids.cpu(), to_log_probs(largest, norm)
+        cluster_log_probs = to_log_probs(head[:, n_frequent:], norm)  # [N, C]
+        reached = cluster_log_probs >= threshold(ids, log_probs).unsqueeze(1)
         all_ids, all_log_probs = [ids], [log_probs]
         for cluster, tail in enumerate(self.softmax.tail):
             rows = reached[:, cluster].nonzero().squeeze(1)
@@ -136,10 +147,10 @@ class Adaptive(Output):
                 rare, within = topk_log_probs(tail(vectors[rows.to(vectors.device)]), k)
                 all_ids.append(rare.new_zeros(len(ids), rare.shape[1]).index_put((rows,), rare + self.softmax.cutoffs[cluster]))
                 nothing = within.new_full((len(ids), within.shape[1]), float("-inf"))
-                all_log_probs.append(nothing.index_put((rows,), within + of_clusters[rows, cluster : cluster + 1]))
+                all_log_probs.append(nothing.index_put((rows,), within + cluster_log_probs[rows, cluster : cluster + 1]))
         ids, log_probs = torch.cat(all_ids, 1), torch.cat(all_log_probs, 1)
-        best, places = log_probs.topk(min(k, log_probs.shape[1]))
-        return ids.gather(1, places), best
+        best, columns = log_probs.topk(min(k, log_probs.shape[1]))
+        return ids.gather(1, columns), best
 
     def best(self, vectors: Tensor) -> Tensor:
         return self.softmax.predict(vectors.flatten(0, -2)).view(vectors.shape[:-1])
@@ -154,24 +165,17 @@ class Adaptive(Output):
         return objective, objective.detach()
 
 
-def _select(linear: nn.Module, ids: Tensor) -> nn.Module:
-    """The outputs `ids` of a linear layer alone; not packed, for each batch has its own, and that would take longer."""
-    if isinstance(linear, Int8Linear):
-        return linear.select(ids)
-    assert isinstance(linear, nn.Linear | PackedLinear)
-    assert linear.bias is not None
-    return linear_of(linear.weight[ids], linear.bias[ids])
-
-
 OUTPUTS: dict[OutputName, type[Output]] = {"softmax": Softmax, "adaptive": Adaptive}
 
 
 def build_output(config: ModelConfig, size: int, vocabulary_size: int, tied: nn.Embedding | None) -> Output:
-    """The output layer that the configuration names; `tied` is the target embedding, if its matrix is to be used.
+    """The output layer that the configuration names.
+
+    Args:
+        size: R. vocabulary_size: V.
+        tied: the target embedding, if the output layer shares its matrix.
 
     Raises:
         ConfigError: the configuration does not fit the size of the vocabulary.
     """
-    if config.output == "adaptive":
-        return Adaptive(size, vocabulary_size, config.cutoffs)
-    return Softmax(size, vocabulary_size, tied)
+    return OUTPUTS[config.output](size, vocabulary_size, tied, config.cutoffs)

@@ -67,9 +67,10 @@ class TranslationModel(nn.Module, ABC):
         """This model with a target vocabulary of only `ids` [v], numbered in that order. For search, not for training."""
 
     def topk_log_probs(self, vectors: Tensor, k: int, threshold: ThresholdFn) -> tuple[Tensor, Tensor]:
-        """The k most probable words for each vector [N, R]: ids and log-probabilities [N, k], on the CPU, best first.
+        """The k most probable words for each vector [N, R], best first: ids and log-probabilities [N, k], on the CPU.
 
         Args:
-            threshold: words whose log-probability is below its result may be left out or have -inf; may be ignored.
+            threshold: given the best words so far, the log-probability that another word must reach to be of use; words below it
+                may be left out or have -inf.
         """
         return topk_log_probs(self.compute_logits(vectors), k)

@@ -12,6 +12,7 @@ from nmt.decoding.translator import Translator, beam_for
 from nmt.decoding.unknown_words import UnknownWords
 from nmt.errors import CheckpointError, ConfigError
 from nmt.model.device import pick_device
+from nmt.model.inference.for_search import for_search
 from nmt.run.checkpoint import MODEL_FILE, load_weights
 from nmt.run.folder import (
     LEXICON_FILE,
@@ -75,7 +76,7 @@ def build_translator(
     for member, checkpoint in members:
         model = build_model(member, load_run_config(member))
         load_weights(checkpoint, model)
-        models.append(model.to(torch_device).pack(decoding.precision))
+        models.append(for_search(model.to(torch_device), decoding.precision))
     lexicon, vocabularies = _load_lexicon(run, decoding), load_vocabularies(run)
     return Translator(
         models[0] if len(models) == 1 else Ensemble(models),

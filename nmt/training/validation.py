@@ -12,6 +12,7 @@ from nmt.data.evaluation_set import pick_across_lengths
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.metrics.scores import score
+from nmt.model.inference.for_search import for_search
 from nmt.model.seq2seq import Seq2Seq
 from nmt.report import heatmap
 from nmt.run.folder import load_tokenizers, load_vocabularies
@@ -47,7 +48,7 @@ class Validator:
 
     def validate(self) -> Validation:
         """The model must be in evaluation mode."""
-        self.translator.model = self.model.pack()
+        self.translator.model = for_search(self.model)
         translations = self.translator.translate(self.sources)
         outputs = [translation.text for translation in translations]
         bleu, chrf = score(outputs, [self.references], ["BLEU", "chrF"], lowercase=self.config.tokenizer.lowercase)

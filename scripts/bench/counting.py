@@ -131,7 +131,7 @@ def measure_costs(config: ModelConfig, vocabulary_size: int) -> Costs:
     decoder, attention = model.decoder, model.decoder.attention
     one, two = torch.tensor([[EOS]]), torch.tensor([[EOS, EOS]])
     memory, longer = model.encode(one, torch.tensor([1])), model.encode(two, torch.tensor([2]))
-    values, final = model.encoder(model.src_embedding(one), torch.tensor([1]))
+    encoded = model.encoder(model.src_embedding(one), torch.tensor([1]))
     state, embedded = model.start(memory), model.tgt_embedding(one)
     query, context = embedded.new_zeros(1, 1, config.decoder.hidden_size), embedded.new_zeros(1, 1, config.encoder.output_size)
     vector = embedded.new_zeros(1, decoder.readout.output_size)
@@ -148,8 +148,8 @@ def measure_costs(config: ModelConfig, vocabulary_size: int) -> Costs:
     cutoffs = model.output.softmax.cutoffs if isinstance(model.output, Adaptive) else []
     return Costs(
         encoder=count_products(lambda: model.encoder(model.src_embedding(one), torch.tensor([1]))),
-        bridge=count_products(lambda: model.bridge(final)),
-        keys=count_products(lambda: attention.read(values, memory.mask, final)),
+        bridge=count_products(lambda: model.bridge(encoded.summary)),
+        keys=count_products(lambda: attention.build_memory(encoded.values, memory.mask, encoded.summary)),
         query=look - pair,
         attention=pair,
         decoder=unroll - look - readout,

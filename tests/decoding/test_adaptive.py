@@ -8,6 +8,7 @@ import torch
 from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.decoding.search import Sentence, _Batch, _Live
 from nmt.decoding.translator import WITHOUT_UNKNOWN, search_batch
+from nmt.model.inference.for_search import for_search
 from nmt.model.output import Adaptive
 from nmt.model.seq2seq import Seq2Seq
 from nmt.model.topk import topk_log_probs
@@ -39,7 +40,7 @@ def test_it_finds_what_a_search_over_all_words_finds(
 ) -> None:
     src = [[4 + (7 * i + 3 * j) % 36 for j in range(1 + i % 5)] for i in range(12)]
     for seed in range(5):
-        model = model_of(seed).pack()
+        model = for_search(model_of(seed))
         n_best = min(3, options["beam"])
         config = DecodingConfig.model_validate(options)
         lazy = search_batch(model, src, config, n_best=n_best, prefixes=prefixes)

@@ -16,7 +16,7 @@ from nmt.data.batching import pad_sources
 from nmt.decoding import search as search_module
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.translator import SPECIAL_IDS, search_batch
-from nmt.errors import CheckpointError
+from nmt.errors import NonFiniteError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import EOS, SOS, UNK
 from tests.decoding.scripted import A, B, Table, all_prefixes, random_looks, random_table, scripted, straight_on
@@ -186,7 +186,7 @@ def test_there_is_room_after_a_long_prefix() -> None:
 def test_scores_that_are_no_numbers_are_refused() -> None:
     model = make_model()
     model.get_parameter("output.logits.weight").data.fill_(float("nan"))
-    with pytest.raises(CheckpointError, match="the model's scores are no numbers: its weights are damaged"):
+    with pytest.raises(NonFiniteError, match="the model's scores are not numbers: its weights are damaged"):
         search_batch(model, [[4, 5]], DecodingConfig())
 
 

@@ -14,7 +14,7 @@ from nmt.config.rules import check_rules
 from nmt.config.schema import AttentionConfig, AttentionKind, Config
 from nmt.model.attention import KINDS, Attention, AttentionState, GlobalAttention, Memory, MultiHead, build_attention
 from nmt.model.attention_scores import SCORES
-from nmt.model.recurrent import RecurrentState
+from nmt.model.encoder import Summary
 
 B, T, S, H, A, D = 3, 4, 6, 6, 7, 2
 LENGTHS = [6, 3, 1]
@@ -46,7 +46,7 @@ def make(kind: str, score: str, heads: int = 1) -> tuple[Attention, torch.Tensor
 
 def read(attention: Attention, values: torch.Tensor) -> Memory:
     mask = torch.arange(values.shape[1]) < torch.tensor(LENGTHS[: len(values)]).unsqueeze(1)
-    return attention.read(values, mask, RecurrentState(values[:, :1]))
+    return attention.build_memory(values, mask, Summary(values[:, 0]))
 
 
 def attend(attention: Attention, query: torch.Tensor, memory: Memory) -> tuple[torch.Tensor, torch.Tensor]:
@@ -176,16 +176,15 @@ def test_none_gives_the_last_encoder_state() -> None:
     attention, query, values = make("global", "none")
     memory = read(attention, values)
     context, weights = attend(attention, query, memory)
-    torch.testing.assert_close(context, memory.final.top.unsqueeze(1).expand(B, T, H))
+    torch.testing.assert_close(context, memory.summary.vector.unsqueeze(1).expand(B, T, H))
     assert (weights == 0).all()
 
 
 @given(st.integers(0, 30), st.integers(1, 8), st.integers(1, 12))
 def test_the_window_of_local_m_moves_on_and_stays_at_the_end(position: int, window: int, length: int) -> None:
     attention = KINDS["local_m"](SCORES["dot"](1, 1, 1), window)
-    memory = attention.read(
-        torch.zeros(1, length, 1), torch.ones(1, length, dtype=torch.bool), RecurrentState(torch.zeros(1, 1, 1))
-    )
+    values, mask = torch.zeros(1, length, 1), torch.ones(1, length, dtype=torch.bool)
+    memory = attention.build_memory(values, mask, Summary(torch.zeros(1, 1)))
     weights = attention.weigh(torch.zeros(1, 1, 1), memory, AttentionState(position))[0, 0]
     center = min(position, length - 1)
     seen = {j for j in range(length) if abs(j - center) <= window}
@@ -210,3 +209,19 @@ def test_the_window_falls_back_to_ten() -> None:
     attention = build_attention(AttentionConfig(kind="local_m"), H, H)
     assert isinstance(attention, GlobalAttention)
     assert attention.window == 10
+
+
+@pytest.mark.parametrize(KEYS, CASES)
+def test_hypotheses_share_a_memory(kind: str, score: str, heads: int) -> None:
+    """Two steps, so that what is known of the first has its effect on the second."""
+    attention, query, values = make(kind, score, heads)
+    memory, beam = read(attention, values), query.shape[1]
+    rows = torch.arange(len(values)).repeat_interleave(beam)
+    own = memory.select(rows)
+    state, expected = attention.start(memory).select(rows), attention.start(own)
+    for step in (query.flatten(0, 1), query.flip(1).flatten(0, 1)):
+        shared, alone = attention.step(step, memory, state), attention(step.unsqueeze(1), own, expected)
+        torch.testing.assert_close(shared.context, alone.context.squeeze(1))
+        torch.testing.assert_close(shared.weights, alone.weights.squeeze(1))
+        state, expected = shared.state, alone.state
+    assert state.position == expected.position == 2

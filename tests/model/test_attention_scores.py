@@ -7,19 +7,19 @@ import pytest
 import torch
 
 from nmt.config.schema import ScoreName
-from nmt.model.attention_scores import SCORES, Score
+from nmt.model.attention_scores import SCORES, AttentionScore
 
 B, T, S, H, A = 3, 4, 5, 6, 7
 
 
-def make(name: ScoreName, value_size: int = H, *, scaled: bool = False) -> tuple[Score, torch.Tensor, torch.Tensor]:
+def make(name: ScoreName, value_size: int = H, *, scaled: bool = False) -> tuple[AttentionScore, torch.Tensor, torch.Tensor]:
     torch.manual_seed(1)
     score = SCORES[name](H, value_size, A, scaled).double()
     return score, torch.randn(B, T, H, dtype=torch.float64), torch.randn(B, S, value_size, dtype=torch.float64)
 
 
-def equation(name: str, score: Score, q: np.ndarray, h: np.ndarray) -> float:
-    """e_j of `models.md`, for one query and one encoder state."""
+def equation(name: str, score: AttentionScore, q: np.ndarray, h: np.ndarray) -> float:
+    """e_j for one query and one encoder state."""
     weights = {key: value.detach().numpy() for key, value in score.named_parameters()}
     match name:
         case "dot":
@@ -39,7 +39,7 @@ def equation(name: str, score: Score, q: np.ndarray, h: np.ndarray) -> float:
             raise AssertionError(name)
 
 
-def expected(name: str, score: Score, query: torch.Tensor, values: torch.Tensor) -> np.ndarray:
+def expected(name: str, score: AttentionScore, query: torch.Tensor, values: torch.Tensor) -> np.ndarray:
     """e by loops over sentence, step and position."""
     q, h = query.detach().numpy(), values.detach().numpy()
     return np.array([[[equation(name, score, q[b, t], h[b, j]) for j in range(S)] for t in range(T)] for b in range(B)])

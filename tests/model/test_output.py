@@ -46,8 +46,8 @@ def test_loss_is_cross_entropy_with_smoothing(n: int, smoothing: float) -> None:
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.1])
 def test_gradients_of_the_loss(smoothing: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cross_entropy, "ROWS", 2)  # several chunks, the last one smaller
-    monkeypatch.setattr(cross_entropy, "WORDS", 3)
+    monkeypatch.setattr(cross_entropy, "MAX_ROWS", 2)  # several chunks, the last one smaller
+    monkeypatch.setattr(cross_entropy, "MAX_WORDS", 3)
     torch.manual_seed(1)
     output, targets = Softmax(R, V).double(), torch.tensor([3, 0, 10, 3, 7])
 
@@ -64,13 +64,13 @@ def test_the_loss_does_not_depend_on_how_much_is_scored_at_a_time(n: int, rows: 
     output, vectors, targets = Softmax(R, V).double(), torch.randn(n, R, dtype=torch.float64), torch.randint(V, (n,))
     expected = output.loss(vectors, targets, 0.1)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cross_entropy, "ROWS", rows)
-        patch.setattr(cross_entropy, "WORDS", words)
+        patch.setattr(cross_entropy, "MAX_ROWS", rows)
+        patch.setattr(cross_entropy, "MAX_WORDS", words)
         torch.testing.assert_close(output.loss(vectors, targets, 0.1), expected)
 
 
 def test_logits_far_apart_do_not_overflow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cross_entropy, "WORDS", 2)
+    monkeypatch.setattr(cross_entropy, "MAX_WORDS", 2)
     vectors, targets = torch.ones(2, 1, requires_grad=True), torch.tensor([0, 3])
     weight = torch.tensor([[-1e4], [0.0], [2e4], [3e4], [-3e4]], requires_grad=True)
     objective, _ = cross_entropy.linear_cross_entropy(vectors, weight, torch.zeros(5), targets)
@@ -122,7 +122,11 @@ def test_a_tied_matrix_gets_the_gradients_of_both_uses() -> None:
 
 def test_adaptive_is_a_distribution_whose_loss_is_that_of_its_log_probs() -> None:
     torch.manual_seed(1)
-    output, vectors, targets = Adaptive(8, 30, [5, 12]).double(), torch.randn(6, 8, dtype=torch.float64), torch.arange(0, 30, 5)
+    output, vectors, targets = (
+        Adaptive(8, 30, cutoffs=[5, 12]).double(),
+        torch.randn(6, 8, dtype=torch.float64),
+        torch.arange(0, 30, 5),
+    )
     log_probs = output.log_probs(vectors)
     torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(6, dtype=torch.float64))
     objective, likelihood = output.loss(vectors, targets)
@@ -136,7 +140,7 @@ def test_adaptive_is_a_distribution_whose_loss_is_that_of_its_log_probs() -> Non
 def test_the_equation_of_a_word_in_a_cluster() -> None:
     """P(w) = P(its cluster | x) P(w | its cluster, x), the latter of the projected vector (Grave 2017, 3)."""
     torch.manual_seed(1)
-    output, vector = Adaptive(8, 30, [5, 12]).double(), torch.randn(1, 8, dtype=torch.float64)
+    output, vector = Adaptive(8, 30, cutoffs=[5, 12]).double(), torch.randn(1, 8, dtype=torch.float64)
     w = {name: value.detach().numpy() for name, value in output.named_parameters()}
     x = vector.numpy()[0]
 
@@ -163,7 +167,7 @@ def test_cutoffs_fall_back_to_parts_of_the_vocabulary_and_must_fit_it() -> None:
 @torch.inference_mode()
 def test_of_an_adaptive_layer_the_likeliest_are_those_of_its_log_probs(seed: int, k: int, scale: float, cutoffs: list[int]) -> None:
     torch.manual_seed(seed)
-    output, vectors = Adaptive(8, 30, cutoffs).double(), torch.randn(6, 8, dtype=torch.float64) * scale
+    output, vectors = Adaptive(8, 30, cutoffs=cutoffs).double(), torch.randn(6, 8, dtype=torch.float64) * scale
     expected, least = output.log_probs(vectors), torch.randn(6, dtype=torch.float64) - 4
     asked: list[tuple[torch.Tensor, torch.Tensor]] = []
 
@@ -183,7 +187,7 @@ def test_of_an_adaptive_layer_the_likeliest_are_those_of_its_log_probs(seed: int
 
 
 def test_clusters_that_cannot_reach_the_bar_are_not_looked_into() -> None:
-    output = Adaptive(8, 30, [5, 12])
+    output = Adaptive(8, 30, cutoffs=[5, 12])
     for tail in output.softmax.tail:
         tail.register_forward_hook(lambda *_: pytest.fail("looked into"))
     with torch.inference_mode():

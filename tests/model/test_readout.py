@@ -8,6 +8,7 @@ import torch
 
 from nmt.config.schema import BridgeName, DecoderConfig, ModelConfig, ReadoutName
 from nmt.model.bridge import BRIDGES, build_bridge
+from nmt.model.encoder import Summary
 from nmt.model.readout import READOUTS, build_readout
 from nmt.model.recurrent import RecurrentState
 
@@ -55,7 +56,7 @@ def test_bridges_match_layers_from_the_top(bridge: BridgeName, encoder_layers: i
     }
     module = build_bridge(ModelConfig.model_validate({"bridge": bridge, **sections})).double()
     hidden, cell = (torch.randn(B, encoder_layers, 2 * H, dtype=torch.float64) for _ in range(2))
-    state = module(RecurrentState(hidden, cell))
+    state = module(Summary(hidden[:, -1], RecurrentState(hidden, cell)))
     assert state.cell is not None
     assert state.hidden.shape == state.cell.shape == (B, decoder_layers, decoder_size)
     for layer in range(decoder_layers):
@@ -74,7 +75,7 @@ def test_bridges_match_layers_from_the_top(bridge: BridgeName, encoder_layers: i
             np.testing.assert_allclose(result[:, layer].detach(), expected, atol=1e-10)
 
     def first_state(hidden: torch.Tensor, cell: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        state = module(RecurrentState(hidden, cell))
+        state = module(Summary(hidden[:, -1], RecurrentState(hidden, cell)))
         assert state.cell is not None
         return state.hidden, state.cell
 

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.config.schema import ModelConfig
+from nmt.config.schema import EncoderConfig, ModelConfig
+from nmt.model.dropout import Dropout
+from nmt.model.encoder import ENCODERS, Encoded, Encoder, RecurrentEncoder, Summary
 from nmt.model.seq2seq import Decoded, Seq2Seq
 
 SRC_V, TGT_V = 11, 13
@@ -42,7 +44,7 @@ KINDS: dict[str, dict[str, Any]] = {
         "decoder": {"kind": "bahdanau", "readout": "state", "hidden_size": 6},
     },
 }
-CELLS = ["lstm", "gru", "elman"]
+CELLS = ["lstm", "gru", "elman", "sru"]
 EXTREMES = [*product(KINDS, ["lstm"], [True]), *product(["luong", "bahdanau", "stacked"], ["gru", "elman"], [True, False])]
 
 
@@ -230,6 +232,7 @@ def test_words_come_in_at_one_strength_however_tied(tying: str) -> None:
 def test_residual_connections_and_normalisation_by_hand() -> None:
     """Two layers of the encoder, from the equations: LN after the layer, the sum after that, nothing of it in the last state."""
     model = make("normalised and residual", "lstm")
+    assert isinstance(model.encoder, RecurrentEncoder)
     embedded = torch.randn(1, 4, 6, dtype=torch.float64)
     below, hiddens = embedded, []
     for index, (rnn, norm) in enumerate(zip(model.encoder.layers, model.encoder.norms, strict=True)):
@@ -238,6 +241,35 @@ def test_residual_connections_and_normalisation_by_hand() -> None:
         above = (outputs - mean) / (variance + 1e-5).sqrt() * norm.weight + norm.bias
         below = below + above if index else above
         hiddens.append(hidden.transpose(0, 1).flatten(1))
-    values, final = model.encoder(embedded, torch.tensor([4]))
-    torch.testing.assert_close(values, below, atol=1e-12, rtol=0)
-    torch.testing.assert_close(final.hidden, torch.stack(hiddens, 1), atol=1e-12, rtol=0)
+    encoded = model.encoder(embedded, torch.tensor([4]))
+    torch.testing.assert_close(encoded.values, below, atol=1e-12, rtol=0)
+    torch.testing.assert_close(encoded.summary.vector, hiddens[-1])
+    torch.testing.assert_close(encoded.summary.layers().hidden, torch.stack(hiddens, 1), atol=1e-12, rtol=0)
+
+
+class BagOfWords(Encoder):
+    """An encoder that is not recurrent: it has no states of layers."""
+
+    def __init__(self, config: EncoderConfig, embedding_size: int, dropout: Dropout) -> None:
+        super().__init__(config, embedding_size, dropout)
+        self.project = torch.nn.Linear(embedding_size, config.output_size)
+
+    def forward(self, embedded: torch.Tensor, lengths: torch.Tensor) -> Encoded:
+        values = self.project(embedded)
+        mask = torch.arange(values.shape[1]) < lengths.unsqueeze(1)
+        return Encoded(values, Summary((values * mask.unsqueeze(2)).sum(1) / lengths.unsqueeze(1)))
+
+
+@pytest.mark.parametrize(
+    "sections", [{}, {"attention": {"score": "none"}}, {"bridge": "zero"}, {"decoder": {"layers": 2}}], ids=str
+)
+def test_an_encoder_needs_no_recurrent_layers(sections: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(ENCODERS, "recurrent", BagOfWords)
+    torch.manual_seed(1)
+    model = Seq2Seq(ModelConfig.model_validate({**sections, "embedding_size": 6}), SRC_V, TGT_V).double().eval()
+    src, tgt = make_batch()
+    vectors = model(src, SRC_LENGTHS, tgt).vectors
+    model.output(vectors).sum().backward()
+    assert model.encoder.get_parameter("project.weight").grad is not None
+    alone = model(src[1:2, :2], SRC_LENGTHS[1:2], tgt[1:2]).vectors
+    torch.testing.assert_close(vectors[1:2], alone, atol=1e-12, rtol=0)

@@ -1,4 +1,4 @@
-"""The likeliest words of each row of scores, against sorting them all."""
+"""The most probable words of each row of logits, against sorting them all."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.errors import CheckpointError
-from nmt.model.topk import CHUNK, FEW, fast_topk, log_norm, topk_log_probs
+from nmt.errors import NonFiniteError
+from nmt.model.topk import CHUNK_SIZE, MIN_FAST_SIZE, fast_topk, log_norm, topk_log_probs
 
 seeds = st.integers(0, 10_000)
 
@@ -19,9 +19,11 @@ def make_scores(seed: int, rows: int, size: int, *, ties: bool = False) -> torch
 
 
 @settings(max_examples=40)
-@given(seeds, st.integers(1, 12), st.sampled_from([5, CHUNK, 30 * CHUNK, FEW, FEW + 77]), st.booleans())
+@given(
+    seeds, st.integers(1, 12), st.sampled_from([5, CHUNK_SIZE, 30 * CHUNK_SIZE, MIN_FAST_SIZE, MIN_FAST_SIZE + 77]), st.booleans()
+)
 def test_largest_is_topk(seed: int, k: int, size: int, ties: bool) -> None:
-    scores, k = make_scores(seed, 1 if size > FEW else 3, size, ties=ties), min(k, size)
+    scores, k = make_scores(seed, 1 if size > MIN_FAST_SIZE else 3, size, ties=ties), min(k, size)
     found, ids = fast_topk(scores, k)
     assert torch.equal(found, scores.topk(k).values)
     assert torch.equal(scores.gather(1, ids), found)
@@ -48,5 +50,5 @@ def test_they_are_those_of_the_softmax(seed: int, k: int) -> None:
 
 @pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
 def test_what_is_no_number_is_refused(wrong: float) -> None:
-    with pytest.raises(CheckpointError, match="the model's scores are no numbers"):
+    with pytest.raises(NonFiniteError, match="the model's scores are not numbers"):
         topk_log_probs(torch.tensor([[1.0, wrong, 2.0]]), 1)

@@ -3,9 +3,11 @@
 import pytest
 
 from nmt.model.attention import Attention
-from nmt.model.attention_scores import Score
+from nmt.model.attention_scores import AttentionScore
 from nmt.model.bridge import Bridge
+from nmt.model.cells import RecurrentLayer
 from nmt.model.decoder import Decoder
+from nmt.model.encoder import Encoder
 from nmt.model.output import Output
 from nmt.model.readout import Readout
 from nmt.model.translation_model import TranslationModel
@@ -13,10 +15,12 @@ from nmt.model.translation_model import TranslationModel
 METHODS: dict[type, list[str]] = {
     TranslationModel: ["device", "encode", "start", "step", "compute_logits", "restrict"],
     Attention: ["forward"],
-    Score: ["forward"],
+    AttentionScore: ["forward"],
+    Encoder: ["forward"],
+    RecurrentLayer: ["run", "step"],
     Bridge: ["forward"],
     Decoder: ["step", "unroll"],
-    Output: ["log_probs", "best", "restrict", "loss"],
+    Output: ["log_probs", "best", "loss"],
     Readout: ["forward"],
 }
 

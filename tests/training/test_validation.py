@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from nmt.model.inference.int8 import Int8Linear
-from nmt.model.inference.packed import PackedLinear
+from nmt.model.inference.pack import PackedLinear
 from nmt.run.folder import build_model, load_run_config, load_vocabularies
 from nmt.run.load import load_translator
 from nmt.training.validation import Validator

@@ -1,10 +1,11 @@
-"""Products in 8-bit integers, for translation on a CPU.
+"""Products in 8-bit integers, for translation on a CPU (dynamic quantisation).
 
-Each row of a matrix is divided by a scale of its own and rounded, once; what it is multiplied with is rounded at each product, with
-one scale for all of it ("dynamic"). Sums are of 32 bits.
+Each row of a weight matrix is divided by its own scale and rounded once; the inputs are rounded at each product with one scale for
+all of them. Sums have 32 bits.
 """
 
 import warnings
+from functools import cache
 from typing import Any, Self
 
 import torch
@@ -27,37 +28,52 @@ class Int8Linear(nn.Module):
 
     @classmethod
     def of(cls, linear: nn.Linear) -> Self:
-        """The nearest to a layer of floats."""
+        """The rounded form of a layer."""
         bias: Tensor | None = linear.bias
         return cls(*round_rows(linear.weight.detach()), None if bias is None else bias.detach())
 
     def select(self, ids: Tensor) -> "Int8Linear":
-        """The outputs `ids` alone, in that order."""
+        """Only the outputs `ids`, in that order."""
         return Int8Linear(self.rows[ids], self.scales[ids], self.bias[ids])
 
     def forward(self, inputs: Tensor) -> Tensor:
         """[..., I] -> [..., O]."""
-        sums: Tensor = torch.ops.quantized.linear_dynamic(inputs, self.packed, reduce_range=True)
+        sums = _multiply(inputs, self.packed)
         return torch.addcmul(self.bias, sums, self.scales, out=sums)
 
 
 def round_rows(weight: Tensor) -> tuple[Tensor, Tensor]:
-    """[O, I] -> the same as 8-bit integers, and the scale [O] of each row."""
+    """[O, I] -> the rounded rows as 8-bit integers, and the scale [O] of each row."""
     scales = weight.abs().amax(1).clamp_min(torch.finfo(weight.dtype).tiny) / 127
     return (weight / scales.unsqueeze(1)).round().to(torch.int8), scales
 
 
 def check_available(device: torch.device) -> None:
-    """Raises: ConfigError if there is no arithmetic in 8-bit integers on this device, or in this build of torch."""
+    """Raises: ConfigError if this device or this build of torch cannot multiply 8-bit integers."""
     if device.type != "cpu":
         raise ConfigError(f"decoding.precision: int8 computes on the CPU, not on {device.type}; use --device cpu, or float32")
-    if torch.backends.quantized.engine == "none":
+    if torch.backends.quantized.engine == "none" or not operators_work():
         raise ConfigError("decoding.precision: this build of torch cannot multiply 8-bit integers; set it to float32")
-    with warnings.catch_warnings():  # torch says once that its quantised tensors will go: what stands here is then to be rewritten
-        warnings.filterwarnings("ignore", message=r"torch\.quantize_per_tensor", category=UserWarning)
-        _pack(torch.ones(1, 1, dtype=torch.int8))
+
+
+@cache
+def operators_work() -> bool:
+    """Whether this build of torch has the operators, some of them private, and they multiply correctly."""
+    rows = torch.tensor([[1, -127, 3], [127, 2, 0]], dtype=torch.int8)
+    try:
+        with warnings.catch_warnings(), torch.inference_mode():  # torch warns once that its quantised tensors will be removed
+            warnings.filterwarnings("ignore", message=r"torch\.quantize_per_tensor", category=UserWarning)
+            product = _multiply(torch.eye(3), _pack(rows))
+    except (AttributeError, RuntimeError, TypeError):
+        return False
+    return torch.allclose(product, rows.t().float(), atol=1)
 
 
 def _pack(rows: Tensor) -> Any:
-    # Without the scales: torch would read them one by one, which for a shortlist's matrix takes longer than all the rest.
+    # Without the scales: torch would read them one by one, which takes longer than everything else for a shortlist's matrix.
     return torch.ops.quantized.linear_prepack(torch._make_per_tensor_quantized_tensor(rows, 1.0, 0), None)
+
+
+def _multiply(inputs: Tensor, packed: Any) -> Tensor:
+    sums: Tensor = torch.ops.quantized.linear_dynamic(inputs, packed, reduce_range=True)
+    return sums

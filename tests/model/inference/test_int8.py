@@ -14,6 +14,7 @@ from nmt.config.schema import ModelConfig
 from nmt.data.batching import pad_sources
 from nmt.errors import ConfigError
 from nmt.model.inference import int8
+from nmt.model.inference.for_search import for_search
 from nmt.model.inference.int8 import Int8Linear, check_available, round_rows
 from nmt.model.seq2seq import Seq2Seq
 
@@ -94,7 +95,7 @@ def test_a_model_says_nearly_the_same(sections: dict[str, Any]) -> None:
             state, ids = output.state, torch.tensor([token, token])
         return torch.stack(outputs)
 
-    exact, rounded = log_probs(model), log_probs(model.pack("int8"))
+    exact, rounded = log_probs(model), log_probs(for_search(model, "int8"))
     assert torch.equal(log_probs(model), exact)  # which stays as it is
     assert not torch.equal(exact, rounded)
     assert (exact - rounded).abs().max() < 0.05
@@ -113,3 +114,16 @@ def test_only_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.backends, "quantized", SimpleNamespace(engine="none"))
     with pytest.raises(ConfigError, match=r"decoding.precision: this build of torch cannot multiply 8-bit integers"):
         int8.check_available(torch.device("cpu"))
+
+
+def test_a_build_without_the_operators_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing(*_: object) -> None:
+        raise AttributeError("no such operator")
+
+    monkeypatch.setattr(int8, "_pack", missing)
+    int8.operators_work.cache_clear()
+    try:
+        with pytest.raises(ConfigError, match=r"decoding.precision: this build of torch cannot multiply 8-bit integers"):
+            check_available(torch.device("cpu"))
+    finally:
+        int8.operators_work.cache_clear()

@@ -1,55 +1,18 @@
-"""Packed matrices against plain products in double precision, and whole models against themselves unpacked."""
+"""Whole models for search against the models they are made from."""
 
-import pickle
-from collections.abc import Callable
-from copy import deepcopy
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from torch import nn
 
 from nmt.config.schema import ModelConfig
 from nmt.data.batching import pad_sources
-from nmt.model import seq2seq
-from nmt.model.inference.packed import PackedLinear
+from nmt.model.inference import for_search as module
+from nmt.model.inference.for_search import for_search
+from nmt.model.inference.pack import PackedLinear
+from nmt.model.inference.steps import GateTable
 from nmt.model.seq2seq import Seq2Seq
-
-
-def test_it_is_packed_here() -> None:
-    assert (PackedLinear.of(nn.Linear(4, 5)).packed is not None) == torch.backends.mkldnn.is_available()
-
-
-@pytest.mark.parametrize("available", [True, False])
-@pytest.mark.parametrize("rows", [1, 2, 5, 16, 17, 31, 64, 70])
-@pytest.mark.parametrize("size", [50, 3001])
-def test_the_product_is_that_of_the_layer(size: int, rows: int, available: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    available = available and torch.backends.mkldnn.is_available()
-    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: available)
-    torch.manual_seed(1)
-    linear, inputs = nn.Linear(64, size), torch.randn(rows, 64)
-    with torch.inference_mode():
-        expected = inputs.double() @ linear.weight.double().t() + linear.bias.double()
-        outputs = PackedLinear.of(linear)(inputs)
-        assert PackedLinear.of(linear)(inputs.view(1, rows, 64)).shape == (1, rows, size)
-    np.testing.assert_allclose(outputs, expected, atol=1e-5)
-
-
-def test_other_precisions_are_multiplied_as_they_are() -> None:
-    linear, inputs = nn.Linear(6, 7).double(), torch.randn(3, 6, dtype=torch.double)
-    assert torch.equal(PackedLinear.of(linear)(inputs), linear(inputs))
-
-
-@pytest.mark.parametrize("clone", [deepcopy, lambda layer: pickle.loads(pickle.dumps(layer))])  # noqa: S301
-def test_it_can_be_copied_and_sent_elsewhere(clone: Callable[[PackedLinear], PackedLinear]) -> None:
-    layer, inputs = PackedLinear.of(nn.Linear(16, 30)), torch.randn(5, 16)
-    other = clone(layer)
-    assert other.weight.data_ptr() != layer.weight.data_ptr()
-    assert (other.packed is None) == (layer.packed is None)
-    with torch.inference_mode():
-        assert torch.equal(other(inputs), layer(inputs))
-
 
 SECTIONS: list[dict[str, Any]] = [
     {},
@@ -59,6 +22,7 @@ SECTIONS: list[dict[str, Any]] = [
     {"decoder": {"layers": 3, "input_feeding": True, "readout": "deep"}},
     {"decoder": {"kind": "bahdanau", "cell": "gru", "readout": "maxout"}, "attention": {"score": "additive"}},
     {"decoder": {"kind": "bahdanau", "readout": "state"}, "tie_embeddings": "target"},
+    {"decoder": {"cell": "sru", "layers": 2, "input_feeding": True}, "encoder": {"cell": "sru"}},
     {"output": "adaptive"},
 ]
 
@@ -86,11 +50,11 @@ def test_a_packed_model_says_the_same_and_leaves_the_other_as_it_is(
     sections: dict[str, Any], known: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not known:
-        monkeypatch.setattr(seq2seq, "MOST_KNOWN", 0)
+        monkeypatch.setattr(module, "MAX_TABLE_SIZE", 0)
     model = model_of(sections)
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    packed = model.pack()
-    assert (packed.tgt_embedding.read(torch.tensor([3])).gates is not None) == known
+    packed = for_search(model)
+    assert isinstance(packed.tgt_embedding, GateTable) == (known and model.decoder.recurrent.layers[0]._get_name() != "SRU")
     with torch.inference_mode():
         torch.testing.assert_close(log_probs(packed), log_probs(model))
     assert model.state_dict().keys() == before.keys()
@@ -105,24 +69,24 @@ def test_a_packed_model_says_the_same_and_leaves_the_other_as_it_is(
 def test_a_packed_model_for_some_words_says_of_them_what_it_says_of_all(sections: dict[str, Any]) -> None:
     model, ids = model_of(sections), torch.tensor([0, 1, 2, 9, 17, 23, 28])
     scores = log_probs(model)[..., ids].log_softmax(-1)
-    twice = model.pack().restrict(torch.arange(29)).restrict(ids)
-    for short in (model.pack().restrict(ids), model.restrict(ids), twice):
+    twice = for_search(model).restrict(torch.arange(29)).restrict(ids)
+    for short in (for_search(model).restrict(ids), model.restrict(ids), twice):
         torch.testing.assert_close(log_probs(short, 2, (3, 4, 5)), scores)
 
 
 def test_the_matrices_of_the_output_are_shared() -> None:
     model = model_of({"tie_embeddings": "target"})
-    layers = [one.output.get_submodule("logits") for one in (model, model.pack())]
+    layers = [one.output.get_submodule("logits") for one in (model, for_search(model))]
     assert [type(layer) for layer in layers] == [nn.Linear, PackedLinear]
     assert layers[0].get_parameter("weight").data_ptr() == layers[1].get_parameter("weight").data_ptr()
 
 
 def test_nothing_is_drawn_so_that_a_validation_does_not_change_a_training() -> None:
     model, before = model_of({}), torch.get_rng_state()
-    model.pack().restrict(torch.arange(9))
+    for_search(model).restrict(torch.arange(9))
     assert torch.equal(torch.get_rng_state(), before)
 
 
 def test_elsewhere_than_on_a_cpu_nothing_is_packed() -> None:
     model = model_of({}).to("meta")
-    assert model.pack() is model
+    assert for_search(model) is model

@@ -1,4 +1,4 @@
-"""Steps of the recurrent cells against NumPy."""
+"""Single steps with packed weights against NumPy."""
 
 import numpy as np
 import pytest
@@ -8,21 +8,27 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from nmt.config.schema import Cell
-from nmt.model.inference.cells import CellStep
-from nmt.model.inference.packed import PackedLinear
+from nmt.model.cells import CELLS, FusedLayer
+from nmt.model.inference.pack import PackedLinear
+from nmt.model.inference.steps import GateTable, build_step
 
 
 @pytest.mark.parametrize("cell", ["lstm", "gru", "elman"])
 @given(inputs=st.integers(1, 5), hidden=st.integers(1, 5), known=st.integers(0, 5), seed=st.integers(0, 99))
 def test_a_step_is_that_of_the_layer(cell: Cell, inputs: int, hidden: int, known: int, seed: int) -> None:
     known = min(known, inputs)
-    random = np.random.default_rng(seed)
-    gates = {"lstm": 4, "gru": 3, "elman": 1}[cell] * hidden
-    shapes = [(gates, inputs), (gates, hidden), (gates,), (gates,), (3, inputs), (3, hidden), (3, hidden)]
-    w, u, b, d, x, h, c = (torch.from_numpy(random.normal(size=shape)) for shape in shapes)
-    step = CellStep(cell, (w, u, b, d), PackedLinear.of, known)
-    of_known = x[:, :known] @ w[:, :known].T + b if known else None
-    following, after = step(of_known, x[:, known:] if known < inputs else None, h, c if cell == "lstm" else None)
+    torch.manual_seed(seed)
+    layer = CELLS[cell](inputs, hidden).double()
+    assert isinstance(layer, FusedLayer)
+    for parameter in layer.parameters():
+        torch.nn.init.normal_(parameter)
+    (w, u, b, d), gates = (part.detach() for part in layer.weights), len(layer.weights[0])
+    x, h, c = (torch.randn(3, size, dtype=torch.double) for size in (inputs, hidden, hidden))
+    step = build_step(layer, PackedLinear.of, known)
+    words = GateTable(x[:, :known], layer)(torch.arange(3)) if known else x
+    fed = x[:, known:] if 0 < known < inputs else None
+    with torch.inference_mode():
+        following, after = step(words, fed, (h, c if cell == "lstm" else None))
     W, U, B, D, X, H, C = (part.numpy() for part in (w, u, b, d, x, h, c))
     of_x, of_h = np.split(X @ W.T + B, gates // hidden, 1), np.split(H @ U.T + D, gates // hidden, 1)
 

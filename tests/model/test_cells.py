@@ -1,0 +1,125 @@
+"""Recurrent layers: each against its equations in NumPy, and whole sequences against single steps."""
+
+from typing import get_args
+
+import numpy as np
+import pytest
+import torch
+
+from nmt.config.schema import CELLS_WITH_CELL_STATE, Cell
+from nmt.model.cells import CELLS, RecurrentLayer
+
+B, T, H = 3, 5, 4
+LENGTHS = torch.tensor([3, 5, 1])
+NAMES: list[Cell] = list(CELLS)
+
+
+def make(name: Cell, input_size: int = 6, *, bidirectional: bool = False) -> RecurrentLayer:
+    torch.manual_seed(1)
+    layer = CELLS[name](input_size, H, bidirectional).double()
+    for parameter in layer.parameters():
+        torch.nn.init.normal_(parameter)
+    return layer
+
+
+def draw(*shape: int) -> torch.Tensor:
+    return torch.randn(*shape, dtype=torch.float64)
+
+
+def sigma(x: np.ndarray) -> np.ndarray:
+    result: np.ndarray = 1 / (1 + np.exp(-x))
+    return result
+
+
+def numpy_step(name: Cell, layer: RecurrentLayer, x: np.ndarray, h: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    w = {key: value.detach().numpy() for key, value in layer.named_parameters()}
+    if name == "sru":
+        w = {key.removeprefix("directions.0."): value for key, value in w.items()}
+        products = w["project.weight"] @ x
+        f = sigma(products[H : 2 * H] + w["forget_cell"] * c + w["forget_bias"])
+        r = sigma(products[2 * H : 3 * H] + w["reset_cell"] * c + w["reset_bias"])
+        cell = f * c + (1 - f) * products[:H]
+        return r * cell + (1 - r) * np.sqrt(3) * (products[3 * H :] if len(x) != H else x), cell
+    of_x, of_h = w["weight_ih_l0"] @ x + w["bias_ih_l0"], w["weight_hh_l0"] @ h + w["bias_hh_l0"]
+    if name == "elman":
+        return np.tanh(of_x + of_h), c
+    if name == "gru":
+        (r, z, n), (r_h, z_h, n_h) = of_x.reshape(3, H), of_h.reshape(3, H)
+        z = sigma(z + z_h)
+        return (1 - z) * np.tanh(n + sigma(r + r_h) * n_h) + z * h, c
+    i, f, g, o = (of_x + of_h).reshape(4, H)
+    cell = sigma(f) * c + sigma(i) * np.tanh(g)
+    return sigma(o) * np.tanh(cell), cell
+
+
+def test_literal_and_classes_agree() -> None:
+    assert set(get_args(Cell)) == set(CELLS)
+    assert set(CELLS_WITH_CELL_STATE) == {name for name, cell in CELLS.items() if cell.has_cell_state}
+
+
+@pytest.mark.parametrize("input_size", [6, H])
+@pytest.mark.parametrize("name", NAMES)
+def test_a_sequence_follows_the_equations_step_by_step(name: Cell, input_size: int) -> None:
+    layer, inputs, hidden, cell = make(name, input_size), draw(B, T, input_size), draw(B, H), draw(B, H)
+    state = (hidden, cell if layer.has_cell_state else None)
+    with torch.no_grad():
+        outputs, last = layer.run(inputs, state=state)
+        for t in range(T):
+            state = layer.step(inputs[:, t], state)
+            torch.testing.assert_close(outputs[:, t], state[0])
+        for row in range(B):
+            h, c = hidden[row].numpy(), cell[row].numpy()
+            for t in range(T):
+                h, c = numpy_step(name, layer, inputs[row, t].numpy(), h, c)
+                np.testing.assert_allclose(outputs[row, t], h, atol=1e-10)
+    torch.testing.assert_close(last[0], outputs[:, -1])
+    assert (last[1] is None) == (not layer.has_cell_state)
+    if last[1] is not None and state[1] is not None:
+        torch.testing.assert_close(last[1], state[1])
+
+
+@pytest.mark.parametrize("bidirectional", [False, True])
+@pytest.mark.parametrize("name", NAMES)
+def test_padding_changes_nothing(name: Cell, bidirectional: bool) -> None:
+    layer, inputs = make(name, bidirectional=bidirectional), draw(B, T, 6)
+    with torch.no_grad():
+        outputs, last = layer.run(inputs, LENGTHS)
+        for row, length in enumerate(LENGTHS.tolist()):
+            alone, alone_last = layer.run(inputs[row : row + 1, :length], LENGTHS[row : row + 1])
+            torch.testing.assert_close(outputs[row, :length], alone[0], atol=1e-12, rtol=0)
+            assert (outputs[row, length:] == 0).all()
+            for part, alone_part in zip(last, alone_last, strict=True):
+                if part is not None and alone_part is not None:
+                    torch.testing.assert_close(part[row], alone_part[0], atol=1e-12, rtol=0)
+    if bidirectional:  # the backward direction ends at the first position
+        torch.testing.assert_close(last[0][:, H:], outputs[:, 0, H:])
+
+
+def test_the_backward_direction_of_sru_reads_the_sentence_backwards() -> None:
+    layer, inputs = make("sru", bidirectional=True), draw(B, T, 6)
+    forward, backward = layer.get_submodule("directions.0"), layer.get_submodule("directions.1")
+    backward.load_state_dict(forward.state_dict())
+    with torch.no_grad():
+        outputs, _ = layer.run(inputs)
+        reverse, _ = layer.run(inputs.flip(1))
+    torch.testing.assert_close(outputs[..., H:], reverse.flip(1)[..., :H])
+
+
+@pytest.mark.parametrize("lengths", [None, LENGTHS])
+@pytest.mark.parametrize("name", NAMES)
+def test_gradients(name: Cell, lengths: torch.Tensor | None) -> None:
+    layer, inputs = make(name, bidirectional=lengths is not None), draw(B, T, 6).requires_grad_()
+    parameters = tuple(layer.parameters())
+
+    def results(inputs: torch.Tensor, *_: torch.Tensor) -> list[torch.Tensor]:
+        outputs, (hidden, cell) = layer.run(inputs, lengths)
+        return [outputs, hidden] if cell is None else [outputs, hidden, cell]
+
+    assert torch.autograd.gradcheck(results, (inputs, *parameters))
+
+
+def test_the_forget_gate_of_an_lstm_starts_open() -> None:
+    layer = CELLS["lstm"](3, H, bidirectional=True)
+    for name, parameter in layer.named_parameters():
+        if name.startswith("bias"):
+            assert parameter.tolist() == [float(name.startswith("bias_ih") and H <= unit < 2 * H) for unit in range(4 * H)]
