@@ -84,8 +84,8 @@ def _evaluate_system(folders: Sequence[Path], options: EvaluateOptions) -> Evalu
         outputs=outputs,
         facts={**system.facts(), "split": options.split if options.sources is None else None, **_text_facts(text)},
         scores=scores,
-        lowercase=lowercase_scores,
-        tokenized=tokenized_scores,
+        lowercase_scores=lowercase_scores,
+        tokenized_scores=tokenized_scores,
         loss=-sum(pair.log_prob for pair in teacher_forced) / sum(len(pair.token_log_probs) for pair in teacher_forced),
         comparison=comparison,
         leaks=None if overlap is None else score_leaks(overlap, text, outputs, metrics),
@@ -115,8 +115,8 @@ def _evaluate_file(hypotheses: Path, options: EvaluateOptions) -> Evaluation:
     metrics = _metric_names(options)
     outputs, references = read_files(hypotheses, options.reference_files, options.columns)
     text = EvaluationSet(str(hypotheses), None, references)
-    cases = [False, True] if options.lowercase else [False]
-    scores = [score(outputs, references, metrics, lowercase=lowercase, bootstrap=N_RESAMPLES) for lowercase in cases]
+    scores = score(outputs, references, metrics, bootstrap=N_RESAMPLES)
+    lowercase_scores = score(outputs, references, metrics, lowercase=True, bootstrap=N_RESAMPLES) if options.lowercase else []
     tokenized_scores = _score_tokenized(outputs, references, "as they stand", options.lowercase) if options.tokenized else []
     _warn_if_tokenized(outputs, options)
     comparison = None
@@ -132,9 +132,9 @@ def _evaluate_file(hypotheses: Path, options: EvaluateOptions) -> Evaluation:
             **_text_facts(text),
             "provenance": {"hypotheses_sha256": provenance.of_lines(outputs), "code": provenance.of_code()},
         },
-        scores=scores[0],
-        lowercase=scores[1] if options.lowercase else [],
-        tokenized=tokenized_scores,
+        scores=scores,
+        lowercase_scores=lowercase_scores,
+        tokenized_scores=tokenized_scores,
         comparison=comparison,
     )
     if options.report is not None:

@@ -24,14 +24,14 @@ def analyze(
     teacher_forced: Sequence[ScoredPair],
     free_running: Sequence[ScoredPair],
     overlap: TrainingOverlap | None,
-    alignment: AlignmentError | None = None,
+    error: AlignmentError | None = None,
 ) -> Details:
     """The details of an evaluation.
 
     Args:
         teacher_forced, free_running: the references, scored with the reference as the decoder's input, and with its own output.
         overlap: of the text with the training data, if that is known.
-        alignment: how far the attention is from reference alignments, if there are any.
+        error: of the attention, if there are reference alignments.
     """
     outputs = [translation.text for translation in translations]
     translated = breakdown.TranslatedText(
@@ -48,7 +48,7 @@ def analyze(
     losses = ([-np.array(pair.token_log_probs) for pair in pairs] for pairs in (teacher_forced, free_running))
     tables.append(attention_stats.exposure_bias(*losses))
     best, worst = breakdown.extremes(translated, N_EXTREMES)
-    return Details(tables, breakdown.output_warnings(translated), best, worst, alignment)
+    return Details(tables, breakdown.output_warnings(translated), best, worst, error)
 
 
 def reference_alignment_error(

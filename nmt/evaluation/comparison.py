@@ -81,7 +81,7 @@ class Comparison:
         data = self.different_data
         if data is None:
             return []
-        return [f"in the training data of the other system: {data.exact:,} sentences exactly, {data.near:,} nearly"]
+        return [f"sentences in the other system's training data: {data.exact:,} exactly, {data.near:,} nearly"]
 
     def tables(self) -> list[Table]:
         """The differences; then those on the sentences that neither system was trained on."""

@@ -51,11 +51,11 @@ def write(evaluation: Evaluation, folder: Path, members: Sequence[Path] = (), tr
 def _score_sections(evaluation: Evaluation) -> Sections:
     scores = html.score_table(evaluation.scores)
     sections = [("Scores", html.paragraphs([evaluation.subject]) + scores + html.paragraphs(evaluation.remarks))]
-    if evaluation.lowercase:
-        sections.append(("Scores ignoring case", html.score_table(evaluation.lowercase)))
-    if evaluation.tokenized:
+    if evaluation.lowercase_scores:
+        sections.append(("Scores ignoring case", html.score_table(evaluation.lowercase_scores)))
+    if evaluation.tokenized_scores:
         note = "As in old papers: do not compare with the scores above."
-        sections.append(("Tokenised score", html.paragraphs([note]) + html.score_table(evaluation.tokenized)))
+        sections.append(("Tokenised score", html.paragraphs([note]) + html.score_table(evaluation.tokenized_scores)))
     return sections
 
 

@@ -27,14 +27,14 @@ class Details:
         tables: scores by group, attention, exposure bias.
         warnings: kind -> indices of the sentences whose output looks wrong.
         best, worst: indices of the sentences with the highest and the lowest chrF.
-        alignment: the alignment error, if there are reference alignments.
+        alignment_error: of the attention; None without reference alignments.
     """
 
     tables: list[Table]
     warnings: dict[str, list[int]]
     best: list[int]
     worst: list[int]
-    alignment: AlignmentError | None = None
+    alignment_error: AlignmentError | None = None
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class Evaluation:
         subject: what was scored, for the reader.
         text: the sentences. outputs: their translations.
         facts: run, step, split, hashes and so on, for JSON.
-        scores: detokenised and case-sensitive.
-        lowercase: the same, ignoring case; empty if not requested.
-        tokenized: tokenised BLEU, also ignoring case if `lowercase` is there; empty if not requested.
+        scores: of the detokenised text, case-sensitive.
+        lowercase_scores: the same, ignoring case; empty if not requested.
+        tokenized_scores: tokenised BLEU, also ignoring case if `lowercase_scores` does; empty if not requested.
         loss: teacher-forced, in nats per token of the references; None for a file of translations.
         comparison: with another system, if requested.
         leaks: None if the training data is not known.
@@ -59,8 +59,8 @@ class Evaluation:
     outputs: list[str]
     facts: dict[str, Any]
     scores: list[MetricScore]
-    lowercase: list[MetricScore]
-    tokenized: Sequence[MetricScore] = ()
+    lowercase_scores: Sequence[MetricScore] = ()
+    tokenized_scores: Sequence[MetricScore] = ()
     loss: float | None = None
     comparison: Comparison | None = None
     leaks: Leaks | None = None
@@ -80,8 +80,8 @@ class Evaluation:
             lines[0] += f"; perplexity of the references {perplexity(self.loss):.2f} per token"
         if self.leaks is not None:
             lines.append(str(self.leaks))
-        if self.details is not None and self.details.alignment is not None:
-            error = self.details.alignment
+        if self.details is not None and self.details.alignment_error is not None:
+            error = self.details.alignment_error
             lines.append(
                 f"alignment error rate {100 * error.rate:.1f} % on {error.sentences:,} sentences with reference alignments"
             )
@@ -91,8 +91,8 @@ class Evaluation:
         """Plain values for JSON."""
         return {
             "scores": [score.to_dict() for score in self.scores],
-            "lowercase_scores": [score.to_dict() for score in self.lowercase],
-            "tokenized_scores": [score.to_dict() for score in self.tokenized],
+            "lowercase_scores": [score.to_dict() for score in self.lowercase_scores],
+            "tokenized_scores": [score.to_dict() for score in self.tokenized_scores],
             "exact_match": self.exact_match,
             **({} if self.loss is None else {"loss": self.loss, "perplexity": perplexity(self.loss)}),
             **self.facts,
@@ -104,10 +104,10 @@ class Evaluation:
     def to_table(self, *, details: bool = False) -> str:
         """Text for the screen, with the details if requested."""
         lines = [self.subject, format_table(self.scores)]
-        if self.lowercase:
-            lines += ["ignoring case", format_table(self.lowercase)]
-        if self.tokenized:
-            lines += ["tokenised, as in old papers: do not compare with the scores above", format_table(self.tokenized)]
+        if self.lowercase_scores:
+            lines += ["ignoring case", format_table(self.lowercase_scores)]
+        if self.tokenized_scores:
+            lines += ["tokenised, as in old papers: do not compare with the scores above", format_table(self.tokenized_scores)]
         lines += self.remarks
         if self.comparison is not None:
             lines += ["", *self._comparison_lines(self.comparison)]
@@ -129,13 +129,13 @@ class Evaluation:
         return {**self.sentence(change.index), "other": comparison.other.outputs[change.index], "gain": change.gain}
 
     def _details_to_dict(self, details: Details) -> dict[str, Any]:
-        alignment = details.alignment
+        error = details.alignment_error
         return {
             "breakdown": {table.name: table.to_dict() for table in details.tables},
             "outputs": {kind: [i + 1 for i in indices] for kind, indices in details.warnings.items()},
             "best": [self.sentence(i) for i in details.best],
             "worst": [self.sentence(i) for i in details.worst],
-            **({} if alignment is None else {"alignment_error_rate": alignment.rate, "aligned_sentences": alignment.sentences}),
+            **({} if error is None else {"alignment_error_rate": error.rate, "aligned_sentences": error.sentences}),
         }
 
     def _comparison_to_dict(self, comparison: Comparison) -> dict[str, Any]:
@@ -199,7 +199,7 @@ class RunsSummary:
 
 
 def _all_scores(evaluation: Evaluation) -> list[MetricScore]:
-    return [*evaluation.scores, *(replace(score, name=f"{score.name} (lower-case)") for score in evaluation.lowercase)]
+    return [*evaluation.scores, *(replace(score, name=f"{score.name} (lower-case)") for score in evaluation.lowercase_scores)]
 
 
 def _sentence_lines(sentence: dict[str, Any]) -> list[str]:

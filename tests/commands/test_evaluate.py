@@ -1,4 +1,4 @@
-"""`nmt evaluate`: what is scored, compared, refused and kept; on runs that have learned a little."""
+"""`nmt evaluate`, on runs that were trained for a few seconds."""
 
 import hashlib
 import json
@@ -23,7 +23,7 @@ PACKAGE = Path(package.__file__).parent
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Holds prepared/, run/ and other/, the same run with another seed; tests write into copies."""
+    """With prepared/, run/ and other/, which differs from run/ in the seed. Tests write only to copies."""
     folder = tmp_path_factory.mktemp("runs")
     toy.train(folder)
     other = tmp_path_factory.mktemp("other")
@@ -33,7 +33,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(folder: Path, tmp_path: Path) -> Path:
-    """A copy of the run that may be written to."""
+    """A copy of the run to write to."""
     return Path(shutil.copytree(folder / "run", tmp_path / "run", ignore=shutil.ignore_patterns("evaluation")))
 
 
@@ -67,7 +67,7 @@ def test_the_loss_is_that_of_validation(nmt: Run, run: Path) -> None:
     assert read(nmt("evaluate", run, "--split", "dev", "--json"))["loss"] == pytest.approx(validated, rel=1e-5)
 
 
-def test_what_is_kept_says_where_it_comes_from(nmt: Run, run: Path, folder: Path) -> None:
+def test_the_kept_results_have_their_provenance(nmt: Run, run: Path, folder: Path) -> None:
     printed = read(nmt("evaluate", run, "--json"))
     (kept,) = (run / "evaluation").glob("*.json")
     assert json.loads(kept.read_text(encoding="utf-8")) == printed
@@ -85,7 +85,7 @@ def test_what_is_kept_says_where_it_comes_from(nmt: Run, run: Path, folder: Path
     assert made_of["code"]["libraries"].keys() == {"torch", "numpy", "sacrebleu", "spacy", "sentencepiece"}
 
 
-def test_no_score_is_lost_to_a_later_one(nmt: Run, run: Path) -> None:
+def test_the_history_keeps_all_scores(nmt: Run, run: Path) -> None:
     first, second = (read(nmt("evaluate", run, "--metric", metric, "--json")) for metric in ("BLEU", "TER"))
     lines = (run / "evaluation" / "history.jsonl").read_text(encoding="utf-8").splitlines()
     for line, printed in zip(map(json.loads, lines), (first, second), strict=True):
@@ -95,14 +95,14 @@ def test_no_score_is_lost_to_a_later_one(nmt: Run, run: Path) -> None:
         assert line["time"].endswith("+00:00")
 
 
-def test_seeds_are_of_the_same_sentences_and_each_once(nmt: Run, run: Path, folder: Path) -> None:
+def test_runs_are_named_once_and_have_only_scores(nmt: Run, run: Path, folder: Path) -> None:
     assert "a run is named twice" in nmt("evaluate", "--runs", run, run).err
     result = nmt("evaluate", "--runs", run, folder / "other", "--details")
     assert result.status == 2
     assert "--runs prints only the mean and standard deviation" in result.err
 
 
-def test_a_comparison_of_two_seeds(nmt: Run, run: Path, folder: Path) -> None:
+def test_a_comparison_of_two_runs(nmt: Run, run: Path, folder: Path) -> None:
     value = read(nmt("evaluate", run, "--compare", folder / "other", "--metric", "chrf", "--metric", "BLEU", "--json"))
     assert [one["metric"] for one in value["comparison"]["differences"]] == ["chrF", "BLEU"]
     for one, own in zip(value["comparison"]["differences"], value["scores"], strict=True):
@@ -120,7 +120,7 @@ def test_a_comparison_of_two_seeds(nmt: Run, run: Path, folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_comparison_with_one_that_writes_lower_case_ignores_case(
+def test_a_comparison_with_a_lower_case_system_ignores_case(
     nmt: Run, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert nmt("evaluate", run, "--metric", "BLEU").status == 0
@@ -135,7 +135,7 @@ def test_a_comparison_with_one_that_writes_lower_case_ignores_case(
     assert f"{lowered}, ignoring case" in nmt(*command).out
 
 
-def test_a_comparison_with_what_another_has_left(nmt: Run, run: Path, tmp_path: Path) -> None:
+def test_a_comparison_with_the_translations_of_an_earlier_evaluation(nmt: Run, run: Path, tmp_path: Path) -> None:
     assert nmt("evaluate", run, "--metric", "BLEU").status == 0
     (outputs,) = (run / "evaluation").glob("*.txt")
     earlier = Path(shutil.copy(outputs, tmp_path / "earlier.txt"))
@@ -158,7 +158,7 @@ def test_not_worse_than(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> No
     assert nmt("evaluate", run, "--not-worse-than", references, "--metric", "BLEU", "--alpha", 0.00001).status == 0
 
 
-def test_the_gate_says_all_that_failed_in_one_line(nmt: Run, run: Path) -> None:
+def test_the_gate_lists_all_failures_in_one_line(nmt: Run, run: Path) -> None:
     failed = nmt("evaluate", run, "--min-bleu", 101, "--min-chrf", 0, "--max-ter", -1, "--metric", "chrF")
     assert failed.status == 1
     assert failed.err.count("\n") == 1
@@ -171,7 +171,7 @@ def test_the_gate_says_all_that_failed_in_one_line(nmt: Run, run: Path) -> None:
 
 
 @pytest.mark.slow
-def test_seeds(nmt: Run, run: Path, folder: Path) -> None:
+def test_mean_and_standard_deviation_of_runs(nmt: Run, run: Path, folder: Path) -> None:
     value = read(nmt("evaluate", "--runs", run, folder / "other", "--metric", "BLEU", "--json"))
     single = [one["scores"][0]["score"] for one in value["runs"]]
     assert len(set(single)) == 2
@@ -186,7 +186,7 @@ def test_seeds(nmt: Run, run: Path, folder: Path) -> None:
     assert failed.err == f"nmt: BLEU {row['score']:.2f} is below 101, by {101 - row['score']:.2f}\n"
 
 
-def test_an_ensemble_names_all_of_its_members(nmt: Run, run: Path, folder: Path) -> None:
+def test_an_ensemble_has_the_provenance_of_all_members(nmt: Run, run: Path, folder: Path) -> None:
     value = read(nmt("evaluate", "--ensemble", run, folder / "other", "--metric", "BLEU", "--details", "--json"))
     members = value["provenance"]["members"]
     assert [one["run"] for one in members] == [str(run), str(folder / "other")]
@@ -213,7 +213,7 @@ def test_an_ensemble_is_scored_as_it_translates(nmt: Run, run: Path, folder: Pat
 
 
 @pytest.mark.slow
-def test_other_settings_are_named_and_kept_apart(nmt: Run, run: Path) -> None:
+def test_results_with_other_decoding_options_are_kept_apart(nmt: Run, run: Path) -> None:
     words = ["evaluate", run, "--metric", "BLEU", "--json"]
     plain = read(nmt(*words))
     assert plain["overrides"] == {}
@@ -234,7 +234,7 @@ def test_other_settings_are_named_and_kept_apart(nmt: Run, run: Path) -> None:
     assert (failed.status, failed.err) == (1, expected)
 
 
-def test_one_of_the_checkpoints_of_a_run(nmt: Run, run: Path) -> None:
+def test_a_checkpoint_of_a_run(nmt: Run, run: Path) -> None:
     checkpoint = run / "checkpoints" / "step-00000060"
     assert read(nmt("evaluate", checkpoint, "--json"))["scores"] == read(nmt("evaluate", run, "--json"))["scores"]
     assert len([*(run / "evaluation").glob("*.txt")]) == 1
@@ -242,14 +242,14 @@ def test_one_of_the_checkpoints_of_a_run(nmt: Run, run: Path) -> None:
 
 @pytest.fixture(scope="module")
 def elsewhere(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run on the same pairs, split otherwise: it was trained on much of what the other is tested on."""
+    """A run on another split of the same pairs: the other's test sentences are in its training data."""
     place = tmp_path_factory.mktemp("elsewhere")
     split = {"dev": 20, "test": 40, "seed": 5}
     return toy.train(place, data={"split": split, "prepared": str(place / "prepared")}, training={"max_steps": 1})
 
 
 @pytest.mark.slow
-def test_what_the_other_was_trained_on_is_told(nmt: Run, run: Path, elsewhere: Path, folder: Path) -> None:
+def test_leaks_of_the_other_run_are_reported(nmt: Run, run: Path, elsewhere: Path, folder: Path) -> None:
     held = {text for split in ("dev", "test") for text in read_sentences(elsewhere.parent / "prepared", split, "src")}
     sources = read_sentences(folder / "prepared", "test", "src")
     words = ["evaluate", run, "--compare", elsewhere, "--metric", "BLEU"]
@@ -257,7 +257,7 @@ def test_what_the_other_was_trained_on_is_told(nmt: Run, run: Path, elsewhere: P
     assert found["exact"] == sum(source not in held for source in sources) > 0
     assert found["clean"] <= len(sources) - found["exact"]
     table = nmt(*words).out
-    assert f"in the training data of the other system: {found['exact']} sentences exactly, {found['near']} nearly" in table
+    assert f"sentences in the other system's training data: {found['exact']} exactly, {found['near']} nearly" in table
     if found["clean"]:
         assert [one["metric"] for one in found["differences_without"]] == ["BLEU"]
         assert f"on the {found['clean']} sentences that are in neither system's training data" in table
@@ -265,7 +265,7 @@ def test_what_the_other_was_trained_on_is_told(nmt: Run, run: Path, elsewhere: P
     assert "leaks_of_other" not in same
 
 
-def test_training_data_of_the_other_that_is_gone(nmt: Run, run: Path, elsewhere: Path, tmp_path: Path) -> None:
+def test_missing_training_data_of_the_other_run_is_reported(nmt: Run, run: Path, elsewhere: Path, tmp_path: Path) -> None:
     moved = shutil.copytree(elsewhere, tmp_path / "moved")
     config = (moved / "config.yaml").read_text(encoding="utf-8")
     nowhere = tmp_path / "nowhere"
@@ -276,7 +276,7 @@ def test_training_data_of_the_other_that_is_gone(nmt: Run, run: Path, elsewhere:
     assert result.err == f"nmt: cannot look for the test sentences in the training data of {moved} ({missing})\n"
 
 
-def test_other_directions_and_other_sentences_are_not_compared(nmt: Run, run: Path, tmp_path: Path) -> None:
+def test_other_directions_and_other_sentences_are_refused(nmt: Run, run: Path, tmp_path: Path) -> None:
     other = shutil.copytree(run, tmp_path / "other")
     config = (other / "config.yaml").read_text(encoding="utf-8")
     (other / "config.yaml").write_text(config.replace("direction: en-de", "direction: de-en"), encoding="utf-8")
@@ -307,7 +307,7 @@ def test_a_run_on_other_text_with_several_references(nmt: Run, run: Path, tmp_pa
     assert value["text_sha256"].startswith(kept.name.split("-")[1])
 
 
-def test_tokenised_scores_are_apart_and_say_so(nmt: Run, run: Path, tmp_path: Path) -> None:
+def test_tokenised_scores_stand_apart_and_are_marked(nmt: Run, run: Path, tmp_path: Path) -> None:
     value = read(nmt("evaluate", run, "--tokenized", "--json"))
     (tokenised,) = value["tokenized_scores"]
     assert tokenised["metric"] == "tokenised BLEU"
@@ -325,8 +325,8 @@ def test_tokenised_scores_are_apart_and_say_so(nmt: Run, run: Path, tmp_path: Pa
     assert cased["score"] < uncased["score"]
 
 
-def test_tokenised_text_has_its_punctuation_apart(nmt: Run, run: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of outputs that lack only the full stop, all words are right: untokenised, the last word of each would be wrong."""
+def test_tokenised_bleu_separates_punctuation(nmt: Run, run: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The outputs lack only the full stop, so that all tokens are right. Without tokenising, every last word would be wrong."""
     references = [line.removesuffix(".") for line in read_sentences(folder / "prepared", "test", "tgt")]
     monkeypatch.setattr(system.System, "translate", lambda self, text: [*map(Translation, text.sources, references)])
     brevity = exp(1 - 1 / np.mean([len(line.split()) / (len(line.split()) + 1) for line in references]))
@@ -334,7 +334,7 @@ def test_tokenised_text_has_its_punctuation_apart(nmt: Run, run: Path, folder: P
     assert tokenised["score"] == pytest.approx(100 * brevity, rel=0.05)
 
 
-def test_text_that_looks_tokenised_is_told_once(nmt: Run, tmp_path: Path) -> None:
+def test_a_warning_about_text_that_looks_tokenised(nmt: Run, tmp_path: Path) -> None:
     hypotheses, references = (write(tmp_path / name, *["Der Hund sieht ihn ."] * 120, "Ja.") for name in "hr")
     words = ["evaluate", "--hypotheses", hypotheses, "--references", references, "--metric", "BLEU"]
     warning = "nmt: 120 outputs end in ' .' and look tokenised; the metrics need detokenised text\n"
@@ -348,7 +348,7 @@ def test_ignoring_case(nmt: Run, run: Path) -> None:
     assert "ignoring case" in nmt("evaluate", run, "--lowercase", "--metric", "BLEU").out
 
 
-def test_references_in_several_files_one_after_the_other(nmt: Run, tmp_path: Path) -> None:
+def test_references_in_several_files(nmt: Run, tmp_path: Path) -> None:
     hypotheses, one, two = (write(tmp_path / name, text) for name, text in (("h", "Ja, gut."), ("a", "Nein."), ("b", "Ja, gut.")))
     for words in (["--references", one, two], ["--references", one, "--references", two]):
         value = read(nmt("evaluate", "--hypotheses", hypotheses, *words, "--json"))
@@ -392,7 +392,7 @@ def test_files_that_cannot_be_scored(
     assert result.err == f"nmt: {said.format(h=h, r=r)}\n"
 
 
-def test_what_cannot_be_scored_writes_nothing_over(nmt: Run, run: Path, tmp_path: Path) -> None:
+def test_an_error_overwrites_no_results(nmt: Run, run: Path, tmp_path: Path) -> None:
     assert nmt("evaluate", run).status == 0
     before = {path: path.read_bytes() for path in (run / "evaluation").iterdir()}
     for words in (["--metric", "METEOR"], ["--compare", tmp_path / "nowhere"], ["--data", tmp_path]):
@@ -420,7 +420,7 @@ def test_what_cannot_be_scored_writes_nothing_over(nmt: Run, run: Path, tmp_path
         ["--hypotheses", "h", "--references", "r", "--details"],
     ],
 )
-def test_words_that_do_not_go_together(nmt: Run, words: list[str]) -> None:
+def test_options_that_do_not_go_together(nmt: Run, words: list[str]) -> None:
     result = nmt("evaluate", *words)
     assert (result.status, result.out) == (2, "")
 
@@ -467,7 +467,7 @@ def test_details(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> None:
     assert "By source length" not in nmt("evaluate", run).out
 
 
-def test_what_was_in_the_training_data_is_told(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> None:
+def test_leaks_are_reported(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> None:
     manifest = json.loads((folder / "prepared" / "manifest.json").read_text(encoding="utf-8"))
     assert all(shared == 0 for both in manifest["overlap"].values() for shared in both.values())
     assert read(nmt("evaluate", run, "--json"))["leaks"]["exact"] == 0
@@ -480,10 +480,10 @@ def test_what_was_in_the_training_data_is_told(nmt: Run, run: Path, folder: Path
     assert value["leaks"]["exact"] == 1
     assert [score["metric"] for score in value["leaks"]["scores_without"]] == list(METRICS)
     table = nmt("evaluate", run, "--sources", sources, "--references", references).out
-    assert "in the training data: 1 sentences exactly, 0 nearly; scores without them: BLEU " in table
+    assert "sentences in the training data: 1 exactly, 0 nearly; scores without them: BLEU " in table
 
 
-def test_training_data_that_is_gone_is_not_looked_at(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> None:
+def test_missing_training_data_is_reported(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> None:
     sources, references = write(tmp_path / "s", "The dog sees."), write(tmp_path / "r", "Der Hund sieht.")
     words = ["evaluate", run, "--sources", sources, "--references", references, "--data", tmp_path / "nowhere"]
     result = nmt(*words)
@@ -496,7 +496,7 @@ def test_training_data_that_is_gone_is_not_looked_at(nmt: Run, run: Path, folder
     assert "in the training data" not in result.out
 
 
-def test_alignments_that_do_not_fit(nmt: Run, run: Path, tmp_path: Path) -> None:
+def test_alignments_of_other_sentences(nmt: Run, run: Path, tmp_path: Path) -> None:
     alignments = write(tmp_path / "alignments", "0-0")
     result = nmt("evaluate", run, "--details", "--alignments", alignments)
     assert (result.status, result.out) == (1, "")

@@ -1,4 +1,4 @@
-"""`nmt evaluate --report`: one page, whole in itself, that works in a browser."""
+"""`nmt evaluate --report`: one page that needs no other files and works in a browser."""
 
 import json
 import re
@@ -65,7 +65,7 @@ def test_a_file_of_translations_has_a_page_too(nmt: Run, tmp_path: Path) -> None
     assert "i" not in Reading(text).tags
 
 
-def test_a_page_that_cannot_be_written_is_told_and_the_old_one_stays(nmt: Run, tmp_path: Path) -> None:
+def test_a_page_that_cannot_be_written_is_an_error_and_the_old_file_stays(nmt: Run, tmp_path: Path) -> None:
     for name in ("h", "r"):
         (tmp_path / name).write_text("Ja.\n", encoding="utf-8")
     words = ["evaluate", "--hypotheses", tmp_path / "h", "--references", tmp_path / "r", "--report", tmp_path / "h"]
@@ -78,7 +78,7 @@ def test_a_page_that_cannot_be_written_is_told_and_the_old_one_stays(nmt: Run, t
 @needs_chromium
 @pytest.mark.parametrize("size", ["360,740", "1280,900"])
 def test_in_a_browser(text: str, tmp_path: Path, size: str) -> None:
-    """No complaint on the console (`in_browser` fails on one); the words answer; nothing is wider than the screen."""
+    """No error on the console (`in_browser` checks it); words show their attention; nothing is wider than the screen."""
     script = """const [figure] = document.querySelectorAll("figure.attention");
     figure.querySelector(".output button").click();
     const picture = document.querySelector("img");
@@ -88,8 +88,8 @@ def test_in_a_browser(text: str, tmp_path: Path, size: str) -> None:
     return [figure.querySelector(".status").textContent, picture.complete && picture.naturalWidth > 0,
             document.documentElement.scrollWidth <= document.documentElement.clientWidth,
             tables.filter((table) => !aligned(table)).map((table) => table.textContent)];"""
-    status, drawn, fits, crooked = in_browser(tmp_path, text, script, f"--window-size={size}")
+    status, drawn, fits, misaligned = in_browser(tmp_path, text, script, f"--window-size={size}")
     assert " attends to " in status
     assert drawn
     assert fits
-    assert crooked == []
+    assert misaligned == []

@@ -1,4 +1,4 @@
-"""The HTML page: whole in itself, safe with any text, and alive in a browser."""
+"""The HTML page: no other files, any text escaped, and its script at work in a browser."""
 
 import json
 import re
@@ -22,7 +22,7 @@ WEIGHTS = np.array([[0.9, 0.08, 0.02], [0.0, 0.62, 0.38]], np.float32)
 
 
 class Reading(HTMLParser):
-    """What a browser would make of a page: its tags, and its text outside of scripts and styles."""
+    """The tags of a page, and its text outside scripts and styles."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -67,7 +67,7 @@ def test_no_text_becomes_markup(tokens: list[str]) -> None:
 
 
 def in_browser(folder: Path, text: str, script: str, *flags: str) -> Any:
-    """What `script`, a function's body, returns when the page is open; whatever the page complains of is a failure."""
+    """The return value of `script`, the body of a function, in the open page; fails on any message on the console."""
     probe = f"""<script>const probed = document.createElement("pre");
     probed.id = "probed"; probed.textContent = JSON.stringify((() => {{ {script} }})()); document.body.append(probed);</script>"""
     path = folder / "page.html"
