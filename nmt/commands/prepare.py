@@ -101,9 +101,9 @@ def _find_inputs(config: Config) -> list[Input]:
     data = config.data
     inputs: list[Input] = []
     for role, source in {"source": data.source, "dev": data.dev, "test": data.test}.items():
-        if source is not None and source.format == "lines":
-            files = source.files or {}
-            inputs += [_read_input(f"{role}.{language}", files[language]) for language in (data.src_language, data.tgt_language)]
+        if source is not None and source.files is not None:
+            languages = data.src_language, data.tgt_language
+            inputs += [_read_input(f"{role}.{language}", source.files[language]) for language in languages]
         elif source is not None:
             inputs.append(_read_input(role, source.path or fetch(source.url or "")))
             _check_hash(source, inputs[-1])

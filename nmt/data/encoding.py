@@ -1,7 +1,7 @@
-"""Second pass: cleaned pairs to tokens, vocabularies and ids.
+"""From cleaned pairs to tokens, vocabularies and ids.
 
-Workers tokenize. This process numbers the tokens as they come and writes those numbers; once all are counted and the vocabularies
-are known, the numbers on disk are replaced by ids, without tokenizing again.
+Workers tokenize. This process numbers the tokens in the order of their arrival and writes the numbers to disk. When all tokens are
+counted and the vocabularies are built, it replaces the numbers by ids, so no text is tokenized twice.
 """
 
 from collections import Counter
@@ -15,17 +15,17 @@ import numpy as np
 
 from nmt.config.schema import Config, TokenizerConfig
 from nmt.data.corpus import Ids, SequencesWriter
-from nmt.data.reading import CHUNK, Pair
+from nmt.data.reading import CHUNK_ROWS, Pair
 from nmt.data.workers import Workers, chunked
 from nmt.text.tokenizers import SIDES, Side, Tokenizer, load_tokenizer, train_subwords
 from nmt.text.vocabulary import UNK, Vocabulary
 
-BLOCK = 1 << 16  # sentences whose ids are in memory at once
+BLOCK_SENTENCES = 1 << 16  # in memory at once while ids are written
 
 
 @dataclass(frozen=True)
 class TokenizerPlan:
-    """What a worker needs to make the tokenizer of a side. `folder` holds the subword models."""
+    """All that a worker needs to load the tokenizer of one side. `folder` holds the subword models."""
 
     config: TokenizerConfig
     language: str
@@ -35,7 +35,13 @@ class TokenizerPlan:
 
 @dataclass(frozen=True)
 class TokenizedChunk:
-    """Sentences of one side: `tokens[numbers]` are their tokens, one sentence after the other."""
+    """Sentences of one side.
+
+    Attributes:
+        tokens: the different tokens. counts: how often each occurs.
+        numbers: indices into `tokens`, one sentence after the other.
+        lengths: the number of tokens of each sentence.
+    """
 
     tokens: list[str]
     counts: list[int]
@@ -45,7 +51,7 @@ class TokenizedChunk:
 
 @dataclass
 class TokenizedSide:
-    """One side of one split: the numbers of its tokens are in the file `path`."""
+    """One side of one split. path: a file with the numbers of its tokens. lengths: of its sentences, by chunk."""
 
     path: Path
     lengths: list[Ids] = field(default_factory=list)
@@ -60,30 +66,31 @@ class TokenizedSide:
 
 
 class TokenTable:
-    """Numbers the tokens of a side in the order in which they are met, and counts those of the training data."""
+    """Numbers the tokens of one side in the order of their arrival, and counts those of the training data."""
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
         self.counts: Counter[str] = Counter()
 
     def numbers(self, chunk: TokenizedChunk, counted: bool) -> Ids:
+        """The table's numbers of the tokens of a chunk, which are counted if `counted`."""
         table = np.array([self._numbers.setdefault(token, len(self._numbers)) for token in chunk.tokens], np.int32)
         if counted:
             self.counts.update(dict(zip(chunk.tokens, chunk.counts, strict=True)))
         return table[chunk.numbers] if len(table) else chunk.numbers
 
     def ids(self, vocabulary: Vocabulary) -> Ids:
-        """The id of each number."""
+        """The vocabulary id of each number."""
         return np.array(vocabulary.ids(self._numbers), np.int32)
 
 
-def plans(config: Config, folder: Path) -> dict[Side, TokenizerPlan]:
+def plan_tokenizers(config: Config, folder: Path) -> dict[Side, TokenizerPlan]:
     languages = (config.data.src_language, config.data.tgt_language)
     return {side: TokenizerPlan(config.tokenizer, language, side, folder) for side, language in zip(SIDES, languages, strict=True)}
 
 
 def learn_subwords(config: TokenizerConfig, joint: bool, texts: Mapping[Side, Path], workers: Workers) -> dict[Side, bytes]:
-    """A model for each side, from files of one sentence a line; the same for both if it is joint. Raises: DataError."""
+    """A subword model for each side, or one for both if `joint`, from files with one sentence per line. Raises: DataError."""
     if joint:
         model = workers.submit(_learn, config, list(texts.values())).result()
         return dict.fromkeys(texts, model)
@@ -100,8 +107,8 @@ def tokenize(
     workers: Workers,
     advance: Callable[[int], object],
 ) -> None:
-    """Write the token numbers of `pairs` to the files of `sides`, telling `advance` after each chunk how many pairs it had."""
-    calls = ((tokenizers["src"], tokenizers["tgt"], chunk) for chunk in chunked(pairs, CHUNK))
+    """Write the token numbers of `pairs` to the files of `sides`. Calls `advance` with the number of pairs after each chunk."""
+    calls = ((tokenizers["src"], tokenizers["tgt"], chunk) for chunk in chunked(pairs, CHUNK_ROWS))
     files = {side: sides[side].path.open("wb") for side in SIDES}
     try:
         for chunks in workers.map(_tokenize_pairs, calls):
@@ -123,11 +130,12 @@ def build_vocabularies(config: Config, tables: Mapping[Side, TokenTable]) -> dic
 
 
 def write_ids(side: TokenizedSide, ids_of_numbers: Ids, stem: Path) -> int:
-    """Turn the numbers of a side into ids, into the files that `stem` begins; returns how many of the tokens are known."""
+    """Turn the numbers of a side into ids, written to `<stem>.npy`. Returns the number of tokens that are not <unk>."""
     known = 0
     writer = SequencesWriter(stem, side.n_tokens)
     with side.path.open("rb") as file:
-        for lengths in _blocks(side.lengths):
+        for chunks in chunked(side.lengths, max(1, BLOCK_SENTENCES // CHUNK_ROWS)):
+            lengths = np.concatenate(chunks)
             numbers = np.frombuffer(file.read(int(lengths.sum()) * 4), np.int32)
             ids = ids_of_numbers[numbers] if len(numbers) else numbers
             known += int(np.count_nonzero(ids != UNK))
@@ -137,14 +145,9 @@ def write_ids(side: TokenizedSide, ids_of_numbers: Ids, stem: Path) -> int:
 
 
 def detokenize(plan: TokenizerPlan, texts: list[str]) -> tuple[str, list[str]]:
-    """Work of one worker: the tokenizer's signature, and what it makes of `texts` on the way there and back."""
+    """Runs in a worker: the signature of the tokenizer, and `join(split(text))` of each text."""
     tokenizer = _tokenizer(plan)
     return tokenizer.signature, [tokenizer.join(tokens) for tokens in tokenizer.split_all(texts)]
-
-
-def _blocks(lengths: list[Ids]) -> Iterator[Ids]:
-    for chunks in chunked(lengths, max(1, BLOCK // CHUNK)):
-        yield np.concatenate(chunks)
 
 
 @cache

@@ -1,4 +1,4 @@
-"""The passes of a preparation, one after the other: read and clean, split, tokenize and count, write ids."""
+"""The steps of `nmt prepare`: read and clean, split, learn subwords, tokenize and count, write ids."""
 
 import shutil
 from collections.abc import Iterator, Mapping
@@ -22,38 +22,43 @@ from nmt.data.sources import open_source
 from nmt.data.workers import Workers
 from nmt.errors import DataError
 from nmt.files import write_lines
+from nmt.metrics.scores import score
 from nmt.text.normalization import REPAIRS
 from nmt.text.tokenizers import SIDES, SUBWORD_KINDS, Side, model_path
 from nmt.text.vocabulary import Vocabulary
 
-SUBWORD_SENTENCES = 200_000  # subword models are learned from so many pairs at most, to bound time and memory
+MAX_SUBWORD_PAIRS = 200_000  # to learn subwords from, which bounds time and memory
+
+# Settings that must be those of `vocabulary.like`, or its vocabularies do not fit.
+LIKE_SETTINGS = ("data.direction", "tokenizer.kind", "tokenizer.lowercase", "vocabulary.joint")
 
 Positions = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class Job:
-    """What a preparation works with. `paths` says for each role where the file is; `folder` is the one that is being built."""
+    """A preparation. paths: the input file of each role (see `Input`). folder: a new one to fill. show_bars: of progress."""
 
     config: Config
     paths: Mapping[str, Path]
     folder: Path
     workers: Workers
-    progress: bool
+    show_bars: bool
 
     @property
     def scratch(self) -> Path:
+        """A folder for temporary files."""
         return self.folder / "scratch"
 
     @contextmanager
     def bar(self, label: str, total: int | None = None) -> "Iterator[tqdm[Any]]":
-        with tqdm(total=total, desc=f"{label:<9}", unit=" pairs", unit_scale=True, disable=not self.progress) as bar:
+        with tqdm(total=total, desc=f"{label:<9}", unit=" pairs", unit_scale=True, disable=not self.show_bars) as bar:
             yield bar
 
 
 @dataclass(frozen=True)
 class Split:
-    """Some of the pairs of a source, in the order of `positions`."""
+    """Some pairs of a source, in the order of `positions`."""
 
     pairs: Pairs
     positions: Positions
@@ -62,7 +67,7 @@ class Split:
         return len(self.positions)
 
     def stream(self) -> Iterator[Pair]:
-        """In order; for a split whose positions do not ascend, all of it is in memory for a while."""
+        """The pairs in order. A split whose positions do not ascend is held in memory meanwhile."""
         if np.all(np.diff(self.positions) > 0):
             yield from self.pairs.stream(self.positions)
         else:
@@ -72,116 +77,118 @@ class Split:
 
 
 def prepare(job: Job) -> dict[str, Any]:
-    """Write all files but the manifest into `job.folder`, and return what the manifest says about them."""
-    config = job.config
-    if config.vocabulary.like is not None:
-        _check_like(config, config.vocabulary.like)
+    """Write all files except the manifest into `job.folder`, and return the figures for the manifest.
+
+    Raises:
+        DataError: the input cannot be used.
+    """
+    config, like = job.config, job.config.vocabulary.like
+    if like is not None:
+        _check_like(config, like)
     job.scratch.mkdir()
-    pairs, given = _read(job)
+    pairs, held_out = _read_sources(job)
     dropped = pairs.tally.dropped.copy()
-    kept = _select(pairs, config, dropped)
-    splits = _given_splits(pairs, kept, given) if given else _cut_splits(pairs, kept, config)
+    kept = _keep_pairs(pairs, config, dropped)
+    if held_out:
+        splits = {"train": Split(pairs, kept), **{name: Split(given, np.arange(len(given))) for name, given in held_out.items()}}
+    else:
+        splits = _split_pairs(pairs, kept, config)
     for name in ("dev", "test"):
         for index, side in enumerate(SIDES):
             write_lines(job.folder / f"{name}.{side}.txt", (pair[index] for pair in splits[name].stream()))
-    tokenizers = encoding.plans(config, job.folder)
     if config.tokenizer.kind in SUBWORD_KINDS:
-        if config.vocabulary.like is None:
+        if like is None:
             _learn_subwords(job, splits["train"])
         else:
-            _copy_subwords(job, config.vocabulary.like)
-    tokenized, vocabulary = _encode(job, splits, tokenizers)
-    signatures, ceiling = _ceiling(job, splits["dev"], tokenizers)
+            _copy_subwords(job, like)
+    tokenizers = encoding.plan_tokenizers(config, job.folder)
+    token_counts, vocabulary = _encode(job, splits, tokenizers)
+    signatures, ceiling = _tokenizer_ceiling(job, splits["dev"], tokenizers)
     whole, src, tgt = pairs.fingerprints[kept].T
+    sources = (pairs, *held_out.values())
     shutil.rmtree(job.scratch)
     return {
         "counts": {
             "read": pairs.tally.read,
             "kept": len(kept),
             "dropped": {reason: dropped[reason] for reason in filtering.DROP_REASONS},
-            "repaired": {kind: sum(read.tally.repaired[kind] for read in (pairs, *given.values())) for kind in REPAIRS},
+            "repaired": {repair: sum(source.tally.repaired[repair] for source in sources) for repair in REPAIRS},
             "unreadable_lines": pairs.tally.lines,
         },
-        "splits": {name: {"pairs": len(split), **tokenized[name]} for name, split in splits.items()},
+        "splits": {name: {"pairs": len(split), **token_counts[name]} for name, split in splits.items()},
         "overlap": _overlap(splits),
-        "naive_leak": None if given else splitting.naive_leak(whole, src, tgt, config.data.split),
+        "naive_leak": None if held_out else splitting.naive_leak(whole, src, tgt, config.data.split),
         "vocabulary": vocabulary,
         "tokenizers": signatures,
         "ceiling": ceiling,
     }
 
 
-def _read(job: Job) -> tuple[Pairs, dict[str, Pairs]]:
+def _read_sources(job: Job) -> tuple[Pairs, dict[str, Pairs]]:
+    """The pairs of the source, and those of the dev and test sets if the configuration names files for them."""
     data = job.config.data
-    given = {name: source for name, source in (("dev", data.dev), ("test", data.test)) if source is not None}
+    held_out = {name: source for name, source in (("dev", data.dev), ("test", data.test)) if source is not None}
     with job.bar("read") as bar:
 
         def read(role: str, source: SourceConfig) -> Pairs:
             opened = open_source(source, job.paths.get(role), data.src_language, data.tgt_language)
-            rules = data.cleaning if role == "source" else None
-            return read_pairs(opened, rules, job.workers, job.scratch / f"{role}.tsv", bar.update)
+            cleaning = data.cleaning if role == "source" else None
+            return read_pairs(opened, cleaning, job.workers, job.scratch / f"{role}.tsv", bar.update)
 
-        return read("source", data.source), {name: read(name, source) for name, source in given.items()}
+        return read("source", data.source), {name: read(name, source) for name, source in held_out.items()}
 
 
-def _select(pairs: Pairs, config: Config, dropped: dict[str, int]) -> Positions:
-    """Positions of the pairs that stay when duplicates, and what is beyond `max_pairs`, are gone."""
+def _keep_pairs(pairs: Pairs, config: Config, dropped: dict[str, int]) -> Positions:
+    """The positions of the pairs without duplicates, at most `data.max_pairs` of them. Counts the others in `dropped`."""
     first = np.flatnonzero(splitting.first_occurrences(pairs.whole))
     kept = first
     if config.data.max_pairs is not None:
-        kept = first[splitting.draw(pairs.whole[first], config.data.max_pairs, config.data.split.seed, "max_pairs")]
+        kept = first[splitting.sample(pairs.whole[first], config.data.max_pairs, config.data.split.seed, "max_pairs")]
     dropped[filtering.DUPLICATE] = len(pairs) - len(first)
     dropped[filtering.BEYOND_MAX_PAIRS] = len(first) - len(kept)
     return kept
 
 
-def _given_splits(pairs: Pairs, kept: Positions, given: dict[str, Pairs]) -> dict[str, Split]:
-    return {"train": Split(pairs, kept), **{name: Split(read, np.arange(len(read))) for name, read in given.items()}}
-
-
-def _cut_splits(pairs: Pairs, kept: Positions, config: Config) -> dict[str, Split]:
+def _split_pairs(pairs: Pairs, kept: Positions, config: Config) -> dict[str, Split]:
     whole, src, tgt = pairs.fingerprints[kept].T
-    places = splitting.assign(whole, src, tgt, config.data.split)
-    splits = {"train": Split(pairs, kept[places == splitting.TRAIN])}
-    for name, place in (("dev", splitting.DEV), ("test", splitting.TEST)):
-        chosen = kept[places == place]
-        # In random order, so that the first so many are a fair sample; the files are often sorted by length.
-        order = np.argsort(splitting.shuffled(pairs.whole[chosen], config.data.split.seed, name), kind="stable")
+    assigned = splitting.assign_splits(whole, src, tgt, config.data.split)
+    splits = {"train": Split(pairs, kept[assigned == splitting.TRAIN])}
+    for name, split in (("dev", splitting.DEV), ("test", splitting.TEST)):
+        chosen = kept[assigned == split]
+        # Files are often sorted by length; in random order the first N pairs are a fair sample.
+        order = np.argsort(splitting.random_keys(pairs.whole[chosen], config.data.split.seed, name), kind="stable")
         splits[name] = Split(pairs, chosen[order])
     return splits
 
 
 def _check_like(config: Config, like: Path) -> None:
-    """Raises: DataError if `like` holds no vocabularies, or some that were made with other settings."""
-    there = load_manifest(like)["config"]
-    here = config.to_dict()
-    for section, keys in {"data": ("direction",), "tokenizer": ("kind", "lowercase"), "vocabulary": ("joint",)}.items():
-        for key in keys:
-            if there[section].get(key) != here[section][key]:
-                raise DataError(
-                    f"vocabulary.like: {like} has {section}.{key} {there[section].get(key)}, and this configuration "
-                    f"{here[section][key]}; set it to the same"
-                )
+    """Raises: DataError if `like` holds no vocabularies, or they were made with other settings."""
+    theirs, ours = load_manifest(like)["config"], config.to_dict()
+    for section, key in (name.split(".") for name in LIKE_SETTINGS):
+        if theirs[section].get(key) != ours[section][key]:
+            raise DataError(
+                f"vocabulary.like: {like} was prepared with {section}.{key} {theirs[section].get(key)}, but this configuration has "
+                f"{ours[section][key]}; set it to {theirs[section].get(key)}"
+            )
 
 
 def _copy_subwords(job: Job, like: Path) -> None:
-    """Raises: DataError if one is missing."""
+    """Raises: DataError if a subword model is missing."""
     for side in SIDES:
         try:
             shutil.copyfile(model_path(like, side), model_path(job.folder, side))
         except FileNotFoundError:
-            raise DataError(f"{model_path(like, side)}: no such file; vocabulary.like names no whole run or folder") from None
-
-
-def _load_vocabularies(like: Path) -> dict[Side, Vocabulary]:
-    return {side: Vocabulary.load(like / f"{side}.vocab.txt") for side in SIDES}
+            raise DataError(
+                f"{model_path(like, side)}: no such file; set vocabulary.like to a complete run or prepared folder"
+            ) from None
 
 
 def _learn_subwords(job: Job, train: Split) -> None:
     config = job.config
-    drawn = splitting.draw(train.pairs.whole[train.positions], SUBWORD_SENTENCES, config.data.split.seed, "subwords")
+    whole = train.pairs.whole[train.positions]
+    chosen = splitting.sample(whole, MAX_SUBWORD_PAIRS, config.data.split.seed, "subwords")
+    sample = Split(train.pairs, train.positions[chosen])
     texts: dict[Side, Path] = {side: job.scratch / f"subwords.{side}.txt" for side in SIDES}
-    sample = Split(train.pairs, train.positions[drawn])
     for index, side in enumerate(SIDES):
         write_lines(texts[side], (pair[index] for pair in sample.stream()))
     with job.bar("subwords", len(sample)) as bar:
@@ -194,7 +201,11 @@ def _learn_subwords(job: Job, train: Split) -> None:
 def _encode(
     job: Job, splits: dict[str, Split], tokenizers: dict[Side, TokenizerPlan]
 ) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
-    """Tokenize, count, and write vocabularies and ids. Returns token counts by split and side, and the vocabularies' figures."""
+    """Tokenize, count tokens, write vocabularies and ids.
+
+    Returns:
+        Token counts by split and side; the size and coverage of each side's vocabulary.
+    """
     tables = {side: TokenTable() for side in SIDES}
     tokenized: dict[str, dict[Side, TokenizedSide]] = {}
     with job.bar("tokenize", sum(map(len, splits.values()))) as bar:
@@ -202,44 +213,47 @@ def _encode(
             tokenized[name] = {side: TokenizedSide(job.scratch / f"{name}.{side}.numbers") for side in SIDES}
             encoding.tokenize(splits[name].stream(), name == "train", tokenized[name], tables, tokenizers, job.workers, bar.update)
     like = job.config.vocabulary.like
-    vocabularies = encoding.build_vocabularies(job.config, tables) if like is None else _load_vocabularies(like)
+    if like is None:
+        vocabularies = encoding.build_vocabularies(job.config, tables)
+    else:
+        vocabularies = {side: Vocabulary.load(like / f"{side}.vocab.txt") for side in SIDES}
     figures: dict[str, dict[str, Any]] = {}
     for side in SIDES:
         vocabularies[side].save(job.folder / f"{side}.vocab.txt")
         ids = tables[side].ids(vocabularies[side])
         known = {name: encoding.write_ids(tokenized[name][side], ids, job.folder / f"{name}.{side}") for name in SPLITS}
         figures[side] = {"size": len(vocabularies[side]), "coverage": known["dev"] / max(1, tokenized["dev"][side].n_tokens)}
-    return {name: {side: _lengths(sentences) for side, sentences in sides.items()} for name, sides in tokenized.items()}, figures
+    return {
+        name: {side: _token_counts(sentences) for side, sentences in sides.items()} for name, sides in tokenized.items()
+    }, figures
 
 
-def _lengths(sentences: TokenizedSide) -> dict[str, float]:
-    count = sum(map(len, sentences.lengths))
+def _token_counts(sentences: TokenizedSide) -> dict[str, float]:
+    n_sentences = sum(map(len, sentences.lengths))
     return {
         "tokens": sentences.n_tokens,
-        "mean": round(sentences.n_tokens / max(1, count), 2),
+        "mean": round(sentences.n_tokens / max(1, n_sentences), 2),
         "longest": sentences.longest,
     }
 
 
 def _overlap(splits: dict[str, Split]) -> dict[str, dict[str, int]]:
-    """How many different source and target sentences each two of the splits share."""
+    """The number of different source and target sentences that each two splits share."""
     keys = {name: (split.pairs.src[split.positions], split.pairs.tgt[split.positions]) for name, split in splits.items()}
     return {
-        f"{one}-{other}": {side: splitting.shared(keys[one][index], keys[other][index]) for index, side in enumerate(SIDES)}
+        f"{one}-{other}": {side: len(np.intersect1d(keys[one][index], keys[other][index])) for index, side in enumerate(SIDES)}
         for one, other in combinations(keys, 2)
     }
 
 
-def _ceiling(job: Job, dev: Split, tokenizers: dict[Side, TokenizerPlan]) -> tuple[dict[Side, str], dict[str, Any]]:
-    """The tokenizers' signatures, and the BLEU that a model would get if it gave every token of the references."""
-    from sacrebleu.metrics.bleu import BLEU
-
+def _tokenizer_ceiling(job: Job, dev: Split, tokenizers: dict[Side, TokenizerPlan]) -> tuple[dict[Side, str], dict[str, Any]]:
+    """The signatures of the tokenizers, and the BLEU of `join(split(reference))`: the best score a model can reach on dev."""
     references = [tgt for _, tgt in dev.stream()]
     texts: dict[Side, list[str]] = {"src": [], "tgt": references}
     running = {side: job.workers.submit(encoding.detokenize, tokenizers[side], texts[side]) for side in SIDES}
     finished = {side: future.result() for side, future in running.items()}
-    metric, caseless = BLEU(force=True), BLEU(force=True, lowercase=True)
-    score, score_caseless = (bleu.corpus_score(finished["tgt"][1], [references]).score for bleu in (metric, caseless))
-    signatures = {side: signature for side, (signature, _) in finished.items()}
-    ceiling = {"score": round(score, 2), "signature": str(metric.get_signature()), "score_without_case": round(score_caseless, 2)}
-    return signatures, ceiling
+    outputs = finished["tgt"][1]
+    (cased,) = score(outputs, [references], ["BLEU"])
+    (caseless,) = score(outputs, [references], ["BLEU"], lowercase=True)
+    ceiling = {"score": round(cased.value, 2), "signature": cased.signature, "score_without_case": round(caseless.value, 2)}
+    return {side: signature for side, (signature, _) in finished.items()}, ceiling

@@ -1,4 +1,4 @@
-"""First pass over a source: decode, clean, count, and write the pairs to one file of lines, `source<TAB>target`."""
+"""Read a source: decode and clean the pairs, count the drops, and write the rest to one file of lines `source<TAB>target`."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -16,41 +16,47 @@ from nmt.data.workers import Workers, chunked
 from nmt.errors import DataError
 from nmt.text.normalization import normalize_and_report
 
-CHUNK = 4096  # rows that a worker gets at once
-LISTED = 10  # line numbers that are kept for each kind of unreadable row
+CHUNK_ROWS = 4096  # for a worker at once
+MAX_LISTED = 10  # line numbers in the report, for each kind of unreadable row
 
 Pair = tuple[str, str]
 
 
 @dataclass
 class Tally:
-    """What became of the rows of a source."""
+    """Counts of the rows of a source.
+
+    Attributes:
+        read: rows. dropped: pairs, by reason. repaired: sentences, by repair.
+        lines: the first line numbers of unreadable rows, by reason.
+        columns: the number of columns of the first row that has too few.
+    """
 
     read: int = 0
     dropped: Counter[str] = field(default_factory=Counter)
-    repaired: Counter[str] = field(default_factory=Counter)  # sentences, not pairs
-    lines: dict[str, list[int]] = field(default_factory=dict)  # where the unreadable rows stand, the first few
-    columns: int | None = None  # of the first row that has too few
+    repaired: Counter[str] = field(default_factory=Counter)
+    lines: dict[str, list[int]] = field(default_factory=dict)
+    columns: int | None = None
 
     def drop(self, reason: str, line: int | None = None) -> None:
         self.dropped[reason] += 1
         if line is not None:
             self.lines.setdefault(reason, []).append(line)
-            del self.lines[reason][LISTED:]
+            del self.lines[reason][MAX_LISTED:]
 
     def add(self, other: "Tally") -> None:
         self.read += other.read
         self.dropped += other.dropped
         self.repaired += other.repaired
         for reason, lines in other.lines.items():
-            self.lines[reason] = [*self.lines.get(reason, []), *lines][:LISTED]
+            self.lines[reason] = [*self.lines.get(reason, []), *lines][:MAX_LISTED]
         if self.columns is None:
             self.columns = other.columns
 
 
 @dataclass(frozen=True)
 class CleanedChunk:
-    """What a worker made of some rows: lines for the file, and three fingerprints for each."""
+    """Some rows after cleaning: lines for the file, three fingerprints for each line (see `Pairs`), and the counts."""
 
     lines: str
     fingerprints: bytes
@@ -59,10 +65,10 @@ class CleanedChunk:
 
 @dataclass(frozen=True)
 class Pairs:
-    """The cleaned pairs of a source, on disk. The fingerprints are those of the whole pair and of both sentences' keys."""
+    """The cleaned pairs of a source, on disk. fingerprints: [N, 3], of the whole pair, the source key and the target key."""
 
     path: Path
-    fingerprints: npt.NDArray[np.uint64]  # (pairs, 3)
+    fingerprints: npt.NDArray[np.uint64]
     tally: Tally
 
     def __len__(self) -> int:
@@ -80,13 +86,13 @@ class Pairs:
     def tgt(self) -> Fingerprints:
         return self.fingerprints[:, 2]
 
-    def stream(self, wanted: npt.NDArray[np.int64]) -> Iterator[Pair]:
-        """The pairs at the positions `wanted`, which are in ascending order."""
-        marked = np.zeros(len(self), np.bool_)
-        marked[wanted] = True
+    def stream(self, positions: npt.NDArray[np.int64]) -> Iterator[Pair]:
+        """The pairs at some positions, in ascending order."""
+        is_wanted = np.zeros(len(self), np.bool_)
+        is_wanted[positions] = True
         with self.path.open(encoding="utf-8", newline="\n") as file:
-            for mark, line in zip(marked.tolist(), file, strict=True):
-                if mark:
+            for wanted, line in zip(is_wanted.tolist(), file, strict=True):
+                if wanted:
                     src, _, tgt = line[:-1].partition("\t")
                     yield src, tgt
 
@@ -94,14 +100,19 @@ class Pairs:
 def read_pairs(
     source: Source, config: CleaningConfig | None, workers: Workers, path: Path, advance: Callable[[int], object]
 ) -> Pairs:
-    """Read and clean `source` into the file `path`, telling `advance` after each chunk how many rows it had.
+    """Read and clean `source` into the file `path`.
 
-    Without `config` it is a given dev or test set, which is used as it is: nothing is dropped.
+    Args:
+        config: which pairs to drop; None for a dev or test set from its own files, which is used whole.
+        advance: called with the number of rows after each chunk.
 
     Raises:
-        DataError: no row can be used, or one of a given set cannot be read.
+        DataError: no row can be used, or a row of a dev or test set cannot be read.
     """
-    calls = ((source, config, rows, source.first_line + index * CHUNK) for index, rows in enumerate(chunked(source.rows(), CHUNK)))
+    calls = (
+        (source, config, rows, source.first_line + index * CHUNK_ROWS)
+        for index, rows in enumerate(chunked(source.rows(), CHUNK_ROWS))
+    )
     tally, fingerprints = Tally(), [b""]
     with path.open("w", encoding="utf-8", newline="\n") as file:
         for chunk in workers.map(clean_rows, calls):
@@ -116,7 +127,7 @@ def read_pairs(
 
 
 def clean_rows(source: Source, config: CleaningConfig | None, rows: list[Row], first_line: int) -> CleanedChunk:
-    """Work of one worker: decode and clean `rows`, the first of which stands on line `first_line`."""
+    """Runs in a worker: decode and clean `rows`, which begin on line `first_line`."""
     tally = Tally(read=len(rows))
     lines: list[str] = []
     fingerprints: list[bytes] = []
@@ -138,7 +149,7 @@ def clean_rows(source: Source, config: CleaningConfig | None, rows: list[Row], f
 
 
 def _decode(source: Source, row: Row, line: int, tally: Tally, strict: bool) -> Pair | None:
-    """The pair of a row; None, and a note in the tally, if it cannot be read."""
+    """The pair of a row; None if it cannot be read, which is then counted in `tally`. Raises: DataError instead if `strict`."""
     try:
         return source.pair(row)
     except UnicodeDecodeError as error:
@@ -148,7 +159,7 @@ def _decode(source: Source, row: Row, line: int, tally: Tally, strict: bool) -> 
         if tally.columns is None:
             tally.columns = error.args[0]
     if strict:
-        raise DataError(f"{source.name}: line {line} {detail}; a given dev or test set is used whole, so mend the line")
+        raise DataError(f"{source.name}: line {line} {detail}; dev and test sets are used whole, so fix the line")
     tally.drop(reason, line)
     return None
 
@@ -156,12 +167,12 @@ def _decode(source: Source, row: Row, line: int, tally: Tally, strict: bool) -> 
 def _nothing_usable(source: Source, tally: Tally) -> str:
     if tally.columns is not None and tally.dropped.total() == tally.dropped[filtering.TOO_FEW_COLUMNS]:
         line = tally.lines[filtering.TOO_FEW_COLUMNS][0]
-        found = f"line {line} has {_columns(tally.columns)}, expected {source.expected}"
-        return f"{source.name}: no row can be used: {found}; is it another `format`?"
+        detail = f"line {line} has {_columns(tally.columns)}, expected {source.expected}"
+        return f"{source.name}: no row can be used: {detail}; check `format` in the configuration"
     if not tally.read:
         return f"{source.name}: holds no pairs"
     dropped = ", ".join(f"{count:,} {reason}" for reason, count in tally.dropped.items())
-    return f"{source.name}: no pair is left of {tally.read:,}; dropped: {dropped}"
+    return f"{source.name}: all {tally.read:,} pairs were dropped: {dropped}"
 
 
 def _columns(count: int) -> str:

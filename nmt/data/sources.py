@@ -1,6 +1,7 @@
-"""Sentence pairs as they lie on disk: tables and line-aligned files, plain, .gz or .zip, read as a stream.
+"""Files of sentence pairs: tables and line-aligned files, plain, .gz or .zip, read as a stream.
 
-To add a format: a function that makes a `Source`, a row in `FORMATS`, and an entry in `config.SourceFormat`.
+To add a format: a function that builds a `Source`, its row in `FORMATS`, and its name in `SourceFormat` (nmt/config/schema.py);
+also a rule in nmt/config/rules.py if it takes other keys than `path` and `columns`.
 """
 
 import gzip
@@ -17,36 +18,36 @@ from nmt.config.schema import SourceConfig
 from nmt.errors import DataError
 from nmt.files import explain_read_errors
 
-BLOCK = 1 << 18  # bytes read at once
-LONGEST_LINE = 1 << 24  # bytes; what has longer lines is no text
+BLOCK_BYTES = 1 << 18  # read at once
+MAX_LINE_BYTES = 1 << 24  # a file with longer lines is not text
 
 Row = tuple[bytes, ...]  # one undecoded line, or one of each aligned file
 
 
 class TooFewColumnsError(Exception):
-    """A row of a table that lacks the source or the target; `args[0]` is how many columns it has."""
+    """A row of a table lacks the source or the target; `args[0]` is its number of columns."""
 
 
 class Source(Protocol):
-    """Where pairs come from. It travels to worker processes, which decode what this one reads."""
+    """A source of pairs. The main process reads rows, workers decode them: a source is pickled to reach them."""
 
     @property
     def first_line(self) -> int:
-        """The number of the line that the first row stands on."""
+        """The line number of the first row."""
         ...
 
     @property
     def name(self) -> str:
-        """What messages call it."""
+        """For messages."""
         ...
 
     @property
     def expected(self) -> str:
-        """What a row should look like, for messages."""
+        """What a row needs, for messages."""
         ...
 
     def rows(self) -> Iterator[Row]:
-        """Raises: DataError if a file is missing, damaged or no text."""
+        """Raises: DataError if a file is missing, damaged or not text."""
         ...
 
     def pair(self, row: Row) -> tuple[str, str]:
@@ -56,7 +57,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True)
 class TableSource:
-    """A line for each pair, its columns parted by tabs; `src` and `tgt` are columns, numbered from 0."""
+    """One line per pair, columns separated by tabs. src, tgt: indices of the columns."""
 
     path: Path
     member: str | None
@@ -74,7 +75,7 @@ class TableSource:
 
     @property
     def expected(self) -> str:
-        return f"{max(self.src, self.tgt) + 1} columns parted by tabs"
+        return f"{max(self.src, self.tgt) + 1} columns separated by tabs"
 
     def rows(self) -> Iterator[Row]:
         lines = read_raw_lines(self.path, self.member)
@@ -92,7 +93,7 @@ class TableSource:
 
 @dataclass(frozen=True)
 class LinesSource:
-    """Two files; a line of one translates the same line of the other."""
+    """Two files; each line of one is the translation of the same line of the other."""
 
     src: Path
     tgt: Path
@@ -114,7 +115,9 @@ class LinesSource:
             if None in pair:
                 longer = count + 1 + sum(1 for _ in src) + sum(1 for _ in tgt)
                 counts = (count, longer) if pair[0] is None else (longer, count)
-                raise DataError(f"{self.src} has {counts[0]} lines, but {self.tgt} has {counts[1]}: aligned files need as many")
+                raise DataError(
+                    f"{self.src} has {counts[0]} lines, but {self.tgt} has {counts[1]}: aligned files need the same number"
+                )
             yield cast(Row, pair)
 
     def pair(self, row: Row) -> tuple[str, str]:
@@ -123,10 +126,10 @@ class LinesSource:
 
 
 def open_source(config: SourceConfig, path: Path | None, src_language: str, tgt_language: str) -> Source:
-    """The source that `config` describes; `path` is where its file is, unless the format is lines.
+    """The source that `config` describes. `path` is its file, except for the format lines.
 
     Raises:
-        DataError: a file cannot be read, or lacks the columns that are named.
+        DataError: a file cannot be read, or lacks a configured column.
     """
     return FORMATS[config.format](config, path or Path(), src_language, tgt_language)
 
@@ -134,7 +137,7 @@ def open_source(config: SourceConfig, path: Path | None, src_language: str, tgt_
 def _manythings(config: SourceConfig, path: Path, src_language: str, tgt_language: str) -> Source:
     first = next(read_raw_lines(path, config.member), b"").split(b"\t")
     if config.columns is None and len(first) >= 4 and first[0].isdigit() and first[2].isdigit():
-        raise DataError(f"{path}: its first line looks like Tatoeba's own export (id, text, id, text): use format tatoeba")
+        raise DataError(f"{path}: its first line looks like an export from tatoeba.org (id, text, id, text); use format tatoeba")
     return _table(config, path, (src_language, tgt_language), english=1, other=2)
 
 
@@ -148,10 +151,10 @@ def _tsv(config: SourceConfig, path: Path, src_language: str, tgt_language: str)
 
 def _table(config: SourceConfig, path: Path, languages: tuple[str, str], english: int, other: int) -> Source:
     columns = config.columns or {language: english if language == "en" else other for language in languages}
-    wanted = [columns[language] for language in languages]
-    has_header = any(isinstance(column, str) for column in wanted)
+    chosen = [columns[language] for language in languages]
+    has_header = any(isinstance(column, str) for column in chosen)
     header = next(read_raw_lines(path, config.member), b"").decode("utf-8", "replace").split("\t") if has_header else []
-    src, tgt = (_column_index(path, column, [name.strip() for name in header]) for column in wanted)
+    src, tgt = (_column_index(path, column, [name.strip() for name in header]) for column in chosen)
     return TableSource(path, config.member, src, tgt, has_header)
 
 
@@ -181,22 +184,24 @@ FORMATS: dict[str, Callable[[SourceConfig, Path, str, str], Source]] = {
 def read_raw_lines(path: Path, member: str | None = None, language: str = "") -> Iterator[bytes]:
     """The undecoded lines of a plain, .gz or .zip file, without line feeds and byte order mark.
 
-    `member` names the file in a .zip; without it, it must be clear which is meant (`language` helps: the one ending in `.de`).
+    Args:
+        member: the file in a .zip; not needed if only one file can be meant.
+        language: prefer the file whose name ends with it (".de").
 
     Raises:
-        DataError: the file is missing, empty, damaged or no text.
+        DataError: the file is missing, empty, damaged or not text.
     """
     with _open(path, member, language) as file:
-        rest = _without_mark(path, file.read(BLOCK))
+        rest = _without_mark(path, file.read(BLOCK_BYTES))
         if not rest:
             raise DataError(f"{path}: is empty")
         count = 0
-        while block := file.read(BLOCK):
+        while block := file.read(BLOCK_BYTES):
             *lines, rest = (rest + block).split(b"\n")
             yield from lines
             count += len(lines)
-            if len(rest) > LONGEST_LINE:
-                raise DataError(f"{path}: line {count + 1} has more than {LONGEST_LINE:,} bytes, so this is no text")
+            if len(rest) > MAX_LINE_BYTES:
+                raise DataError(f"{path}: line {count + 1} has more than {MAX_LINE_BYTES:,} bytes, so this is not a text file")
         if rest:
             yield from rest.removesuffix(b"\n").split(b"\n")
 
@@ -239,7 +244,7 @@ def _open_member(path: Path, archive: zipfile.ZipFile, member: str) -> Iterator[
     try:
         file = archive.open(member)
     except KeyError:
-        raise DataError(f"{path}: there is no {member} in it; it holds: {_listing(archive)}") from None
+        raise DataError(f"{path}: holds no {member}, but: {_listing(archive)}") from None
     except (RuntimeError, NotImplementedError) as error:
         raise DataError(f"{path}: {member} cannot be unpacked ({error})") from None
     with file:
@@ -247,7 +252,7 @@ def _open_member(path: Path, archive: zipfile.ZipFile, member: str) -> Iterator[
 
 
 def _choose_member(path: Path, archive: zipfile.ZipFile, language: str) -> str:
-    """The one member that can be meant. Archives bring notes along (`_about.txt`, `README`, `LICENSE`) and system litter."""
+    """The only member that can be meant, ignoring notes (`_about.txt`, `README`, `LICENSE`) and system files."""
     names = [info.filename for info in archive.infolist() if not info.is_dir()]
     candidates = [name for name in names if PurePosixPath(name).name[0] not in "_." and not name.startswith("__MACOSX/")]
     of_language = [name for name in candidates if language and PurePosixPath(name).suffix == f".{language}"]
@@ -256,8 +261,8 @@ def _choose_member(path: Path, archive: zipfile.ZipFile, language: str) -> str:
         if len(choice) == 1:
             return choice[0]
     if not candidates:
-        raise DataError(f"{path}: there is no text in it; it holds: {_listing(archive)}")
-    raise DataError(f"{path}: say with `member` which of its files is meant: {', '.join(sorted(candidates)[:20])}")
+        raise DataError(f"{path}: holds no text file, but: {_listing(archive)}")
+    raise DataError(f"{path}: set `member` to one of its files: {', '.join(sorted(candidates)[:20])}")
 
 
 def _listing(archive: zipfile.ZipFile) -> str:

@@ -1,6 +1,7 @@
 """Text to tokens and back without loss: `join(split(text)) == normalize(text)` for every text.
 
-To add a tokenizer: a class with the methods of `Tokenizer`, a row in `TOKENIZERS`, and an entry in `config.TokenizerKind`.
+To add a tokenizer: a class with the methods of `Tokenizer`, its row in `TOKENIZERS`, and its name in `TokenizerKind`
+(nmt/config/schema.py).
 """
 
 import importlib.util
@@ -21,12 +22,15 @@ SIDES: tuple[Side, Side] = ("src", "tgt")
 
 JOINER = "￭"  # U+FFED before a word: no space in front of it
 SPACE = "▁"  # U+2581 in subwords and characters: a space
-MOST_STRINGS = 300_000  # that spaCy may keep: about 120 MB
+MAX_STRINGS = 300_000  # kept by spaCy: about 120 MB
 SUBWORD_KINDS = ("bpe", "unigram")
 
 
 class Tokenizer(Protocol):
-    """Splits one language, for several threads at once; `signature` is all that its output depends on."""
+    """Splits text of one language into tokens; several threads may share one.
+
+    `signature` names everything that the tokens depend on.
+    """
 
     @property
     def signature(self) -> str: ...
@@ -36,16 +40,16 @@ class Tokenizer(Protocol):
     def split(self, text: str) -> list[str]: ...
 
     def split_all(self, texts: Sequence[str]) -> list[list[str]]:
-        """As `split` for each, but faster, and with memory that does not grow from call to call."""
+        """`split` for each text, but faster; memory does not grow from call to call."""
         ...
 
     def join(self, tokens: Sequence[str]) -> str:
-        """Text on one line from any tokens, also from those that a model made up."""
+        """Text on one line from any tokens, also from the output of a model."""
         ...
 
 
 class _Marking(ABC):
-    """A tokenizer whose tokens show by a mark where the spaces were; the same mark in a text gives way to a look-alike."""
+    """A tokenizer whose tokens mark the spaces of the text. In the text itself, a look-alike replaces this mark."""
 
     mark: ClassVar[str]
     look_alike: ClassVar[str]
@@ -65,30 +69,30 @@ class _Marking(ABC):
 
 
 class WordTokenizer(_Marking):
-    """spaCy's rules for words and punctuation: "Hallo!" -> ["Hallo", "￭!"]. A language unknown to spaCy gets its general rules."""
+    """spaCy's rules for words and punctuation: "Hallo!" -> ["Hallo", "￭!"]. Other languages get its language-independent rules."""
 
     mark, look_alike = JOINER, "■"
 
     def __init__(self, config: TokenizerConfig, language: str, _model: Path) -> None:
-        """Raises: DataError if spaCy needs a further package to part this language's words."""
+        """Raises: DataError if spaCy needs another package for this language."""
         import spacy
         import spacy.about
 
         rules = language if importlib.util.find_spec(f"spacy.lang.{language}") else "xx"
         super().__init__(config, f"spacy:{spacy.about.__version__}|lang:{language}{'' if rules == language else '(xx)'}")
-        self._rules, self._alone = rules, Lock()  # spaCy keeps the words it meets
+        self._rules, self._lock = rules, Lock()  # spaCy stores each new word
         try:
             self._pipeline = spacy.blank(rules)
         except ImportError as error:
-            needed = " ".join(str(error).split())
-            raise DataError(f"tokenizer.kind: words of language {language}: {needed} (or use tokenizer.kind=unigram)") from None
+            reason = " ".join(str(error).split())
+            raise DataError(f"tokenizer.kind: words of language {language}: {reason} (or use tokenizer.kind=unigram)") from None
 
     def split_all(self, texts: Sequence[str]) -> list[list[str]]:
-        with self._alone:
+        with self._lock:
             words = [self._words(self.normalize(text)) for text in texts]
-            # spaCy keeps every word it meets. Its memory zones would forget them too, but also what makes it fast: it is ten
-            # times slower with a zone for a few thousand sentences than with the words of many of them at hand.
-            if len(self._pipeline.vocab.strings) > MOST_STRINGS:
+            # spaCy stores every word. Its memory zones would free them, but its cache of words too: ten times slower with one zone
+            # for a few thousand sentences.
+            if len(self._pipeline.vocab.strings) > MAX_STRINGS:
                 import spacy
 
                 self._pipeline = spacy.blank(self._rules)
@@ -108,17 +112,17 @@ class WordTokenizer(_Marking):
 
 
 class SubwordTokenizer(_Marking):
-    """Pieces learned by sentencepiece from the training data; characters it never saw stand as they are: "▁Hal", "lo", "!"."""
+    """Pieces that sentencepiece learned from the training data: "▁Hal", "lo", "!". Unseen characters are pieces of their own."""
 
     mark, look_alike = SPACE, "_"
 
     def __init__(self, config: TokenizerConfig, language: str, model: Path) -> None:
-        """Raises: DataError if `model`, made by `train_subwords`, is missing or damaged."""
+        """Raises: DataError if `model`, a file from `train_subwords`, is missing or damaged."""
         import sentencepiece
 
         super().__init__(config, f"sentencepiece:{sentencepiece.__version__}|lang:{language}|size:{config.size}")
         if not model.is_file():
-            raise DataError(f"{model}: no such subword model; `nmt prepare` makes it, and each run has a copy")
+            raise DataError(f"{model}: no such file; `nmt prepare` writes this subword model, and each run has a copy")
         self._model: Any = sentencepiece.SentencePieceProcessor()
         try:
             self._model.LoadFromSerializedProto(model.read_bytes())
@@ -157,34 +161,32 @@ TOKENIZERS: dict[str, type[WordTokenizer] | type[SubwordTokenizer] | type[Charac
 
 
 def model_path(folder: Path, side: Side) -> Path:
-    """Where the subword model of a side is kept in a prepared folder or a run."""
+    """The path of a subword model in a prepared folder or a run."""
     return folder / f"{side}.spm.model"
 
 
 def load_tokenizer(config: TokenizerConfig, language: str, side: Side, folder: Path) -> Tokenizer:
-    """The tokenizer of one side; `folder` holds the subword models, if it takes any.
+    """The tokenizer of one side; `folder` holds the subword models, if it needs any.
 
     Raises:
-        DataError: the subword model is missing or damaged, or spaCy lacks what it needs for `language`.
+        DataError: the subword model is missing or damaged, or spaCy lacks a package for `language`.
     """
     return TOKENIZERS[config.kind](config, language, model_path(folder, side))
 
 
 def train_subwords(texts: Iterable[str], config: TokenizerConfig) -> bytes:
-    """Learn a sentencepiece model; the same texts give the same bytes.
-
-    Where the texts are too few for `config.size` pieces, there will be fewer.
+    """Learn a sentencepiece model of `config.size` pieces, or of fewer if there is little text. The same texts give the same bytes.
 
     Raises:
-        DataError: there is nothing to learn from, or `config.size` is less than the number of different characters.
+        DataError: there is no text, or it has more different characters than `config.size`.
     """
     texts = [_normalize(text, config.lowercase).replace(SPACE, SubwordTokenizer.look_alike) for text in texts]
     try:
         return _train(texts, config, config.size)
     except RuntimeError as error:
         reason = _first_line(error)
-    if most := re.search(r"too high \(\d+\).*<= (\d+)", reason):
-        return _train(texts, config, int(most[1]))
+    if limit := re.search(r"too high \(\d+\).*<= (\d+)", reason):
+        return _train(texts, config, int(limit[1]))
     if characters := re.search(r"required_chars. \d+ vs (\d+)", reason):
         raise DataError(f"tokenizer.size: {config.size} is too small, the text has {characters[1]} different characters")
     raise DataError(f"no subwords can be learned from {len(texts)} sentences ({reason})")
@@ -216,7 +218,7 @@ def _train(texts: Iterable[str], config: TokenizerConfig, size: int) -> bytes:
 
 def _normalize(text: str, lowercase: bool) -> str:
     text = normalize(text)
-    # Lower-casing may take letters apart, hence the second time.
+    # Lower-casing can decompose letters ("İ"), so normalise again.
     return normalize(text.lower()) if lowercase else text
 
 

@@ -82,8 +82,8 @@ def test_every_pair_is_accounted_for(tmp_path: Path, table: Path) -> None:
 
 
 def test_the_number_of_workers_changes_nothing(tmp_path: Path, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nmt.data.reading.CHUNK", 50)
-    monkeypatch.setattr("nmt.data.encoding.CHUNK", 50)
+    monkeypatch.setattr("nmt.data.reading.CHUNK_ROWS", 50)
+    monkeypatch.setattr("nmt.data.encoding.CHUNK_ROWS", 50)
     for workers in (1, 3):
         prepare.run(configure(table, tokenizer={"kind": "bpe", "size": 60}, data={"workers": workers}), tmp_path / str(workers))
     assert contents(tmp_path / "1") == contents(tmp_path / "3")

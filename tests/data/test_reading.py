@@ -87,7 +87,7 @@ def test_nothing_is_dropped_silently(rows: list[bytes]) -> None:
 
 
 def test_line_numbers_are_right_across_chunks_and_only_the_first_are_listed(read: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reading, "CHUNK", 3)
+    monkeypatch.setattr(reading, "CHUNK_ROWS", 3)
     pairs = read(b"Hi.\tHallo!\nbad\n" * 20)
     assert pairs.tally.lines == {filtering.TOO_FEW_COLUMNS: list(range(2, 22, 2))}
     assert pairs.tally.dropped[filtering.TOO_FEW_COLUMNS] == 20
@@ -95,13 +95,13 @@ def test_line_numbers_are_right_across_chunks_and_only_the_first_are_listed(read
 
 
 def test_a_file_of_another_format_is_refused_by_its_first_line(read: Reader) -> None:
-    message = r"table\.tsv: no row can be used: line 1 has 1 column, expected 2 columns parted by tabs; is it another `format`\?"
+    message = r"table\.tsv: no row can be used: line 1 has 1 column, expected 2 columns separated by tabs; check `format`"
     with pytest.raises(DataError, match=message):
         read(b"Hi. Hallo!\nRun! Lauf!\n")
 
 
 def test_a_source_without_any_good_pair_is_refused_with_the_reasons(read: Reader) -> None:
-    with pytest.raises(DataError, match=r"table\.tsv: no pair is left of 2; dropped: 1 empty source, 1 undecodable"):
+    with pytest.raises(DataError, match=r"table\.tsv: all 2 pairs were dropped: 1 empty source, 1 undecodable"):
         read(b"\tHallo!\n\xff\tLauf!\n")
 
 
@@ -122,8 +122,8 @@ def test_a_given_set_is_used_whole(read: Reader) -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        (b"\xff\tx", r"table\.tsv: line 2 is not UTF-8 \(invalid start byte at byte 1\); a given dev or test set is used whole"),
-        (b"x", r"table\.tsv: line 2 has 1 column, expected 2 columns parted by tabs; a given dev or test set is used whole"),
+        (b"\xff\tx", r"table\.tsv: line 2 is not UTF-8 \(invalid start byte at byte 1\); dev and test sets are used whole"),
+        (b"x", r"table\.tsv: line 2 has 1 column, expected 2 columns separated by tabs; dev and test sets are used whole"),
     ],
 )
 def test_an_unreadable_row_of_a_given_set_is_refused(read: Reader, row: bytes, message: str) -> None:

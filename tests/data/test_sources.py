@@ -90,7 +90,9 @@ def test_aligned_files_may_lie_in_one_zip(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("src", "tgt", "counts"), [(b"a\nb\nc\n", b"a\n", (3, 1)), (b"a\n", b"a\nb\n\nd", (1, 4))])
 def test_aligned_files_of_different_length_are_refused(tmp_path: Path, src: bytes, tgt: bytes, counts: tuple[int, int]) -> None:
     files = {"en": plain(tmp_path / "a.en", src), "de": plain(tmp_path / "a.de", tgt)}
-    with pytest.raises(DataError, match=rf"a\.en has {counts[0]} lines, but .*a\.de has {counts[1]}: aligned files need as many"):
+    with pytest.raises(
+        DataError, match=rf"a\.en has {counts[0]} lines, but .*a\.de has {counts[1]}: aligned files need the same number"
+    ):
         pairs(SourceConfig(format="lines", files=files))
 
 
@@ -107,12 +109,12 @@ def test_aligned_files_of_different_length_are_refused(tmp_path: Path, src: byte
         (b"1234567890\n" * 2 + b"x", [b"1234567890"] * 2 + [b"x"]),
     ],
 )
-def test_lines_are_parted_by_line_feeds_only(
+def test_lines_end_with_line_feeds_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, lines: list[bytes]
 ) -> None:
     path = plain(tmp_path / "text", content)
     for block in (*range(4, 13), 1000):
-        monkeypatch.setattr(sources, "BLOCK", block)
+        monkeypatch.setattr(sources, "BLOCK_BYTES", block)
         assert list(read_raw_lines(path)) == lines
 
 
@@ -158,15 +160,15 @@ def test_archives_of_empty_files_are_refused(tmp_path: Path) -> None:
 
 def test_a_zip_without_text_lists_what_it_holds(tmp_path: Path) -> None:
     path = archive(tmp_path / "deu-eng.zip", {"_about.txt": b"x", "__MACOSX/deu.txt": b"x", "folder/": b""})
-    assert_refused(path, r"there is no text in it; it holds: __MACOSX/deu\.txt, _about\.txt, folder/")
-    assert_refused(archive(tmp_path / "none.zip", {}), "there is no text in it; it holds: nothing")
+    assert_refused(path, r"holds no text file, but: __MACOSX/deu\.txt, _about\.txt, folder/")
+    assert_refused(archive(tmp_path / "none.zip", {}), "holds no text file, but: nothing")
 
 
 def test_the_member_of_a_zip_may_be_named(tmp_path: Path) -> None:
     path = archive(tmp_path / "both.zip", {"a.txt": b"a\n", "b.txt": b"b\n"})
     assert list(read_raw_lines(path, "b.txt")) == [b"b"]
-    assert_refused(path, r"say with `member` which of its files is meant: a\.txt, b\.txt")
-    assert_refused(path, r"there is no c\.txt in it; it holds: a\.txt, b\.txt", member="c.txt")
+    assert_refused(path, r"set `member` to one of its files: a\.txt, b\.txt")
+    assert_refused(path, r"holds no c\.txt, but: a\.txt, b\.txt", member="c.txt")
 
 
 @pytest.mark.parametrize("pack", [gzipped, zipped])
@@ -200,9 +202,9 @@ def test_a_zip_with_a_password_is_refused(tmp_path: Path) -> None:
 
 def test_other_encodings_and_endless_lines_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert_refused(plain(tmp_path / "a.txt", "Hi.\tHallo!\n".encode("utf-16")), "is UTF-16; save it as UTF-8")
-    monkeypatch.setattr(sources, "BLOCK", 10)
-    monkeypatch.setattr(sources, "LONGEST_LINE", 100)
-    assert_refused(plain(tmp_path / "b.txt", b"a\nb\n" + b"x" * 1000), "line 3 has more than 100 bytes, so this is no text")
+    monkeypatch.setattr(sources, "BLOCK_BYTES", 10)
+    monkeypatch.setattr(sources, "MAX_LINE_BYTES", 100)
+    assert_refused(plain(tmp_path / "b.txt", b"a\nb\n" + b"x" * 1000), "line 3 has more than 100 bytes, so this is not a text file")
 
 
 def test_columns_that_are_not_there_are_refused(tmp_path: Path) -> None:
@@ -215,5 +217,5 @@ def test_columns_that_are_not_there_are_refused(tmp_path: Path) -> None:
 
 def test_tatoebas_export_is_not_taken_for_manythings(tmp_path: Path) -> None:
     path = plain(tmp_path / "pairs.tsv", b"1276\tHi.\t123\tHallo!\n")
-    with pytest.raises(DataError, match=r"looks like Tatoeba's own export .*: use format tatoeba"):
+    with pytest.raises(DataError, match=r"looks like an export from tatoeba\.org .*; use format tatoeba"):
         pairs(SourceConfig(format="manythings", path=path))

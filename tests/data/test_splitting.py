@@ -13,15 +13,14 @@ from nmt.data.splitting import (
     TEST,
     TRAIN,
     Fingerprints,
-    assign,
-    components,
-    draw,
+    assign_splits,
+    connected_components,
     fingerprint,
     first_occurrences,
     naive_leak,
+    random_keys,
+    sample,
     sentence_key,
-    shared,
-    shuffled,
 )
 from nmt.errors import DataError
 
@@ -74,19 +73,19 @@ def test_fingerprints_are_the_same_on_every_machine() -> None:
 def test_components_are_chains_of_shared_sentences(pairs: list[tuple[int, int]]) -> None:
     _, src, tgt = three(pairs)
     groups: dict[int, set[tuple[int, int]]] = {}
-    for label, pair in zip(components(src, tgt).tolist(), pairs, strict=True):
+    for label, pair in zip(connected_components(src, tgt).tolist(), pairs, strict=True):
         groups.setdefault(label, set()).add(pair)
     assert set(map(frozenset, groups.values())) == naive_components(pairs)
 
 
 def test_a_long_chain_is_one_component() -> None:
     pairs = [(index // 2, (index + 1) // 2) for index in range(2000)]
-    assert len(set(components(*three(pairs)[1:]).tolist())) == 1
+    assert len(set(connected_components(*three(pairs)[1:]).tolist())) == 1
 
 
 def split(pairs: list[tuple[int, int]], config: SplitConfig) -> dict[int, set[tuple[int, int]]]:
-    places = assign(*three(pairs), config).tolist()
-    return {place: {pair for pair, here in zip(pairs, places, strict=True) if here == place} for place in (TRAIN, DEV, TEST)}
+    splits = assign_splits(*three(pairs), config).tolist()
+    return {number: {pair for pair, own in zip(pairs, splits, strict=True) if own == number} for number in (TRAIN, DEV, TEST)}
 
 
 @settings(max_examples=50)
@@ -95,9 +94,9 @@ def test_splits_share_nothing_and_do_not_depend_on_the_order(shuffle: Random, se
     pairs = [(index, index) for index in range(100, 150)] + extra
     config = SplitConfig(dev=10, test=10, seed=seed)
     parts = split(pairs, config)
-    assert [len(parts[place]) for place in (DEV, TEST)] == [10, 10]
+    assert [len(parts[number]) for number in (DEV, TEST)] == [10, 10]
     for side in (0, 1):
-        sentences = [{pair[side] for pair in parts[place]} for place in (TRAIN, DEV, TEST)]
+        sentences = [{pair[side] for pair in parts[number]} for number in (TRAIN, DEV, TEST)]
         assert sum(map(len, sentences)) == len(set().union(*sentences))
     reordered = list(pairs)
     shuffle.shuffle(reordered)
@@ -114,40 +113,40 @@ def test_a_giant_component_stays_in_train() -> None:
     for seed in range(20):
         parts = split(pairs, SplitConfig(dev=100, test=100, seed=seed))
         assert {(0, index) for index in range(30)} <= parts[TRAIN]
-        assert [len(parts[place]) for place in (DEV, TEST)] == [100, 100]
+        assert [len(parts[number]) for number in (DEV, TEST)] == [100, 100]
 
 
-def test_larger_components_are_taken_where_there_are_no_smaller_ones() -> None:
+def test_larger_components_are_taken_if_there_are_no_smaller_ones() -> None:
     pairs = [(index // 2, index) for index in range(200)]
     parts = split(pairs, SplitConfig(dev=20, test=31))
-    assert [len(parts[place]) for place in (DEV, TEST)] == [20, 30]
+    assert [len(parts[number]) for number in (DEV, TEST)] == [20, 30]
 
 
 @pytest.mark.parametrize(("dev", "test"), [(5, 5), (50, 1), (1, 50)])
 def test_sizes_that_leave_nothing_to_train_on_are_refused(dev: int, test: int) -> None:
     pairs = [(index, index) for index in range(10)]
-    with pytest.raises(DataError, match=rf"data\.split: dev {dev} \+ test {test} pairs are asked for, but there are only 10"):
+    with pytest.raises(DataError, match=rf"data\.split: dev {dev} \+ test {test} is too large, there are only 10 pairs"):
         split(pairs, SplitConfig(dev=dev, test=test))
 
 
-def test_sizes_that_cannot_be_parted_are_refused_with_the_numbers() -> None:
+def test_sizes_that_need_linked_pairs_are_refused_with_the_numbers() -> None:
     pairs = [(0, index) for index in range(90)] + [(index, index) for index in range(100, 110)]
-    with pytest.raises(DataError, match=r"data\.split\.test: 20 of 100 pairs are asked for, but only 10 can be parted"):
+    with pytest.raises(DataError, match=r"data\.split\.test: 20 of 100 pairs are needed, but only 10 share no sentence"):
         split(pairs, SplitConfig(dev=20, test=20))
 
 
 @given(st.permutations(range(40)), st.integers(0, 50))
-def test_what_is_drawn_does_not_depend_on_the_order(order: list[int], count: int) -> None:
+def test_a_sample_does_not_depend_on_the_order(order: list[int], count: int) -> None:
     pairs = fingerprints([str(index) for index in range(40)])
-    drawn = draw(pairs, count, 1, "max_pairs")
-    assert len(drawn) == min(count, 40)
-    again = np.array(order)[draw(pairs[order], count, 1, "max_pairs")]
-    assert sorted(again.tolist()) == drawn.tolist()
+    sampled = sample(pairs, count, 1, "max_pairs")
+    assert len(sampled) == min(count, 40)
+    again = np.array(order)[sample(pairs[order], count, 1, "max_pairs")]
+    assert sorted(again.tolist()) == sampled.tolist()
 
 
 def test_random_orders_differ_by_seed_and_purpose_and_are_even() -> None:
     pairs = fingerprints([str(index) for index in range(10_000)])
-    orders = [shuffled(pairs, seed, purpose) for seed, purpose in ((1, "split"), (2, "split"), (1, "naive"))]
+    orders = [random_keys(pairs, seed, purpose) for seed, purpose in ((1, "split"), (2, "split"), (1, "naive"))]
     for index, one in enumerate(orders):
         assert abs(float(np.mean(one >> np.uint64(63))) - 0.5) < 0.03
         for other in orders[:index]:
@@ -156,10 +155,6 @@ def test_random_orders_differ_by_seed_and_purpose_and_are_even() -> None:
 
 def test_first_occurrences_are_kept() -> None:
     assert first_occurrences(fingerprints(["b", "a", "b", "c", "a"])).tolist() == [True, True, False, True, False]
-
-
-def test_shared_sentences_are_counted_once() -> None:
-    assert shared(fingerprints(["a", "a", "b"]), fingerprints(["a", "a", "c"])) == 1
 
 
 def test_the_leak_of_a_naive_split() -> None:

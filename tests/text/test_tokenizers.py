@@ -132,7 +132,7 @@ def test_a_language_that_needs_a_further_package_says_so(tmp_path: Path) -> None
 
 
 def test_words_split_the_same_after_spacy_forgot_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("nmt.text.tokenizers.MOST_STRINGS", 0)
+    monkeypatch.setattr("nmt.text.tokenizers.MAX_STRINGS", 0)
     tokenizer = load_tokenizer(TokenizerConfig(), "de", "src", tmp_path)
     assert tokenizer.split_all(TEXTS) == tokenizer.split_all(TEXTS)
 
@@ -162,7 +162,7 @@ def test_one_thread_at_a_time_asks_spacy(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", SUBWORD_KINDS)
 def test_a_missing_or_damaged_subword_model_is_refused(tmp_path: Path, kind: TokenizerKind) -> None:
     config = TokenizerConfig(kind=kind)
-    with pytest.raises(DataError, match=r"src\.spm\.model: no such subword model"):
+    with pytest.raises(DataError, match=r"src\.spm\.model: no such file; `nmt prepare` writes this subword model"):
         load_tokenizer(config, "de", "src", tmp_path)
     model = train_subwords(TEXTS, config)
     for damaged in (b"", b"nothing", model[:-1]):
