@@ -38,14 +38,14 @@ def config_from_dict(values: dict[str, Any], origin: str = "configuration") -> C
     """Check `values` and build the configuration.
 
     Raises:
-        ConfigError: names every problem at once, one per line: the key, what is allowed, and similar known keys.
+        ConfigError: names every problem at once, one per line: the key, the allowed values, and similar known keys.
     """
     plain = json.loads(json.dumps(values, default=str))
     try:
         config, problems = _validate(plain), []
     except ValidationError as error:
-        problems = explain(error, Config)
-        config = _validate({"name": "unnamed", **without_wrong_keys(plain, error, Config)})
+        problems = explain(error)
+        config = _validate({"name": "unnamed", **without_wrong_keys(plain, error)})
     # A rule says nothing about a key that is wrong itself: its default took its place.
     wrong = [key for problem in problems for key in problem.keys]
     for problem in check_rules(config):

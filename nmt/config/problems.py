@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from nmt.config.schema import PATTERN_TEXTS, section_of
+from nmt.config.schema import PATTERN_TEXTS, Config, section_of
 
 # What a value must be, by pydantic's type of error; the fields in braces come from the error's context.
 REQUIREMENTS = {
@@ -34,7 +34,7 @@ class Problem(NamedTuple):
 
     Args:
         keys: the dotted keys that cause it.
-        text: what is wrong, and what to do.
+        text: the error, and the remedy.
     """
 
     keys: tuple[str, ...]
@@ -45,32 +45,29 @@ class Problem(NamedTuple):
 
 
 def message(origin: str, problems: Sequence[Problem]) -> str:
-    """One message with all problems of the configuration that comes from `origin`, a line each if there are several."""
+    """One message with all problems, one per line if there are several. `origin`: where the configuration comes from."""
     if len(problems) == 1:
         return f"{origin}: {problems[0]}"
     return "\n  ".join([f"{origin}: {len(problems)} problems", *map(str, problems)])
 
 
-def explain(error: ValidationError, root: type[BaseModel]) -> list[Problem]:
+def explain(error: ValidationError) -> list[Problem]:
     """The problems that pydantic found, one for each key (or entry of a list or mapping).
 
     Where a key allows several types, pydantic reports an error for each of them: their requirements are joined by "or".
-
-    Args:
-        root: the whole configuration, where an unknown key is looked up.
     """
     grouped: dict[tuple[str, str], list[Any]] = {}
     for each in error.errors():
-        location = _locate(each["loc"], root)
+        location = _locate(each["loc"])
         grouped.setdefault((".".join(location.path), location.entry), []).append(each)
-    return [Problem((key,), entry + _explain(errors, root)) for (key, entry), errors in grouped.items()]
+    return [Problem((key,), entry + _explain(errors)) for (key, entry), errors in grouped.items()]
 
 
-def without_wrong_keys(values: dict[str, Any], error: ValidationError, root: type[BaseModel]) -> dict[str, Any]:
-    """A copy of `values` without the keys that pydantic found wrong: they fall back to their defaults."""
+def without_wrong_keys(values: dict[str, Any], error: ValidationError) -> dict[str, Any]:
+    """A copy of `values` without the wrong keys of `error`: they fall back to their defaults."""
     copied = deepcopy(values)
     for each in error.errors():
-        *sections, last = _locate(each["loc"], root).path
+        *sections, last = _locate(each["loc"]).path
         section = copied
         for key in sections:
             section = section.get(key, {})
@@ -96,11 +93,11 @@ class _Location(NamedTuple):
         return [value for each in self.types if get_origin(each) is Literal for value in get_args(each)]
 
 
-def _locate(pydantic_location: Sequence[int | str], root: type[BaseModel]) -> _Location:
+def _locate(pydantic_location: Sequence[int | str]) -> _Location:
     """pydantic's location without the names of union members, which it adds to the keys."""
     path: list[str] = []
-    section: type[BaseModel] = root
-    below: type[BaseModel] | None = root
+    section: type[BaseModel] = Config
+    below: type[BaseModel] | None = Config
     for part in map(str, pydantic_location):
         if below is None:
             break
@@ -116,11 +113,11 @@ def _locate(pydantic_location: Sequence[int | str], root: type[BaseModel]) -> _L
     return location
 
 
-def _explain(errors: Sequence[Any], root: type[BaseModel]) -> str:
+def _explain(errors: Sequence[Any]) -> str:
     first = errors[0]
-    location = _locate(first["loc"], root)
+    location = _locate(first["loc"])
     if first["type"] == "extra_forbidden":
-        return f"unknown key; {_suggestion(location, root)}"
+        return f"unknown key; {_suggestion(location)}"
     if first["type"] == "missing":
         return "must be given"
     value = json.dumps(first["input"], ensure_ascii=False)
@@ -141,10 +138,10 @@ def _requirement(error: Any, location: _Location) -> str:
     return text.removeprefix("Input should be ")
 
 
-def _suggestion(location: _Location, root: type[BaseModel]) -> str:
-    """The known keys that the unknown one may stand for: a similar one in its section, or the same in another section."""
+def _suggestion(location: _Location) -> str:
+    """Known keys that may be meant: a similar key in the same section, or the same key in another section."""
     known, unknown = list(location.section.model_fields), location.path[-1]
-    elsewhere = [key for key in _keys(root) if key.endswith(f".{unknown}")]
+    elsewhere = [key for key in _keys(Config) if key.endswith(f".{unknown}")]
     near = get_close_matches(unknown, known, n=1, cutoff=0.6) or elsewhere[:3]
     return f"did you mean {' or '.join(near)}?" if near else f"known keys: {', '.join(known)}"
 

@@ -201,9 +201,9 @@ class BatchConfig(Section):
 
     @property
     def number(self) -> int:
-        """The size. Raises: ConfigError if it is still to be found."""
+        """The size, in `unit`s. Raises: ConfigError if it is auto."""
         if self.size == "auto":
-            raise ConfigError("training.batch.size: auto is found by `nmt train` alone; set a number")
+            raise ConfigError("training.batch.size: only `nmt train` can find the size for auto; set a number")
         return self.size
 
 

@@ -101,7 +101,7 @@ def test_only_decoding_can_be_overridden(folder: Path) -> None:
         nmt.load(folder / "a", overrides=["model.dropout=0.5"])
     with pytest.raises(ConfigError, match=r"decoding\.bem.*beam"):
         nmt.load(folder / "a", overrides=["decoding.bem=3"])
-    with pytest.raises(ConfigError, match=r"decoding\.top_k, decoding\.method: top_k is of sampling, not of beam"):
+    with pytest.raises(ConfigError, match=r"decoding\.top_k, decoding\.method: only sampling uses top_k, not beam"):
         nmt.load(folder / "a", overrides=["decoding.top_k=3"])
 
 

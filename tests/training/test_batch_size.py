@@ -192,7 +192,7 @@ def test_a_forecast_is_made_with_what_is_found(prepared: Config, monkeypatch: py
 
 
 def test_whoever_wants_a_number_is_told_that_there_is_none() -> None:
-    with pytest.raises(ConfigError, match=r"training\.batch\.size: auto is found by `nmt train` alone; set a number"):
+    with pytest.raises(ConfigError, match=r"training\.batch\.size: only `nmt train` can find the size for auto; set a number"):
         plan_batches(
             np.array([3], np.int32), np.array([3], np.int32), make_config(training={"batch": AUTO}).training.batch, seed=1, epoch=0
         )
