@@ -1,4 +1,4 @@
-"""Which test sentences are in the training data: their scores measure what the model remembers, not what it has learned."""
+"""Test sentences that are in the training data: their scores measure memory, not learning."""
 
 import re
 from collections import Counter, defaultdict
@@ -27,7 +27,7 @@ _WORD = re.compile(r"\w+")
 
 @dataclass(frozen=True)
 class TrainingOverlap:
-    """Which of N test sentences are in the training data.
+    """The overlap of N test sentences with the training data.
 
     Attributes:
         exact: [N], whether the source or the target is in the training data, ignoring case, spaces and punctuation.

@@ -227,8 +227,8 @@ def test_results_with_other_decoding_options_are_kept_apart(nmt: Run, run: Path)
     assert len(names) == 4
     lines = [json.loads(line) for line in (run / "evaluation" / "history.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [len(line["overrides"]) for line in lines] == [0, 2, 1, 2]
-    said = nmt("evaluate", run, "--metric", "BLEU", *penalty).out
-    assert ", beam 5, decoding.length_penalty=0.3\n" in said
+    table = nmt("evaluate", run, "--metric", "BLEU", *penalty).out
+    assert ", beam 5, decoding.length_penalty=0.3\n" in table
     failed = nmt("evaluate", run, "--set", "model.dropout=0.5")
     expected = "nmt: --set model.dropout=0.5: for a trained run only decoding.KEY=VALUE can be set\n"
     assert (failed.status, failed.err) == (1, expected)
@@ -372,7 +372,7 @@ def test_files_after_the_first_reference_are_references_and_folders_are_runs(nmt
 
 
 @pytest.mark.parametrize(
-    ("hypotheses", "references", "options", "said"),
+    ("hypotheses", "references", "options", "message"),
     [
         (["a", "b"], ["a"], [], "{r} has 1 lines, but {h} has 2"),
         ([""], ["a"], [], "{h} has 1 lines, all of them empty; there is nothing to score"),
@@ -384,12 +384,12 @@ def test_files_after_the_first_reference_are_references_and_folders_are_runs(nmt
     ],
 )
 def test_files_that_cannot_be_scored(
-    nmt: Run, tmp_path: Path, hypotheses: list[str], references: list[str], options: list[Any], said: str
+    nmt: Run, tmp_path: Path, hypotheses: list[str], references: list[str], options: list[Any], message: str
 ) -> None:
     h, r = write(tmp_path / "h", *hypotheses), write(tmp_path / "r", *references)
     result = nmt("evaluate", "--hypotheses", h, "--references", r, *options)
     assert (result.status, result.out) == (1, "")
-    assert result.err == f"nmt: {said.format(h=h, r=r)}\n"
+    assert result.err == f"nmt: {message.format(h=h, r=r)}\n"
 
 
 def test_an_error_overwrites_no_results(nmt: Run, run: Path, tmp_path: Path) -> None:

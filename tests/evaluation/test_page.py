@@ -26,7 +26,7 @@ def text(nmt: Run, run: Path, tmp_path: Path) -> str:
     return (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
 
 
-def test_it_has_everything_and_needs_nothing(text: str) -> None:
+def test_it_has_all_sections_and_loads_nothing(text: str) -> None:
     read = Reading(text)
     assert [link[:22] for link in read.links] == ["data:image/png;base64,"]  # the curves
     assert re.findall(r"https?:|url\(|@import|fetch\(", text) == []

@@ -120,8 +120,10 @@ def test_values_that_are_no_finite_number_are_left_out(draw: Draw) -> None:
     assert lines_of(rate)["training"][-2:] == [(400, 0.001 / 400), (500, 0.001 / 500)]
 
 
-@pytest.mark.parametrize("events", [JOURNAL, JOURNAL[:2], [validation(1, 9.0, 0.0)]], ids=["whole", "begun", "one validation"])
-def test_it_is_quiet_and_fits_a_phone(tmp_path: Path, events: list[Event], capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "events", [JOURNAL, JOURNAL[:2], [validation(1, 9.0, 0.0)]], ids=["complete", "just started", "one validation"]
+)
+def test_it_prints_nothing_and_fits_a_phone(tmp_path: Path, events: list[Event], capfd: pytest.CaptureFixture[str]) -> None:
     # Warnings are errors in this test run.
     path = tmp_path / "curves.png"
     curves.draw(events, path, title="中文 $x_1$ " * 3)

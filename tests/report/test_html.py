@@ -40,7 +40,7 @@ class Reading(HTMLParser):
             self.texts.append(data)
 
 
-def test_it_needs_nothing_from_elsewhere() -> None:
+def test_it_loads_nothing_from_elsewhere() -> None:
     text = page("Title", [("Heading", attention_figure(["a", "b", "<eos>"], ["c", "d"], WEIGHTS))])
     assert Reading(text).links == []
     assert re.findall(r"https?:|url\(|@import|fetch\(", text) == []
@@ -111,7 +111,7 @@ def test_a_word_shows_its_attention(tmp_path: Path) -> None:
 
 
 @needs_chromium
-def test_many_tables_are_closed_until_printed(tmp_path: Path) -> None:
+def test_several_tables_are_closed_except_on_paper(tmp_path: Path) -> None:
     script = """const open = () => [...document.querySelectorAll("details")].map((table) => table.open);
     const states = [open()];
     for (const name of ["beforeprint", "afterprint"]) { dispatchEvent(new Event(name)); states.push(open()); }
@@ -140,4 +140,4 @@ def test_text_can_be_read_on_every_shade(tmp_path: Path, theme: str) -> None:
     contrast = (luminance.max(1) + 0.05) / (luminance.min(1) + 0.05)
     assert contrast.min() >= 4.5
     steps = np.diff(luminance[:, 1])
-    assert (steps < 0).all() or (steps > 0).all()  # so that shades are told apart without colour
+    assert (steps < 0).all() or (steps > 0).all()  # the shades differ without colour too
