@@ -12,7 +12,7 @@ from nmt.config.load import config_from_dict
 from nmt.config.names import DeviceName
 from nmt.config.schema import Config, DecodingConfig
 from nmt.data.batching import build_batch
-from nmt.decoding.translator import search_batch
+from nmt.decoding.search import search
 from nmt.errors import ConfigError
 from nmt.model.device import pick_device
 from nmt.model.seq2seq import Seq2Seq
@@ -152,6 +152,6 @@ def _answer(source: Sequence[int]) -> list[int]:
 
 def _exact_match(model: Seq2Seq, sources: Sequence[list[int]]) -> float:
     model.eval()
-    found = search_batch(model, sources, DecodingConfig(beam=1))
+    found = search(model, sources, DecodingConfig(beam=1))
     model.train()
     return float(np.mean([hypotheses[0].ids == _answer(source) for hypotheses, source in zip(found, sources, strict=True)]))

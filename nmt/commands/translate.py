@@ -14,12 +14,13 @@ from typing import Any, Protocol, TextIO, TypeVar
 
 from nmt.decoding.alignment import align, to_pharaoh
 from nmt.decoding.batch_runner import TooLargeError
-from nmt.decoding.forced import ScoredPair, perplexity, score_pairs
+from nmt.decoding.forced import ScoredPair, score_pairs
 from nmt.decoding.quality_warnings import SOURCE_CUT, UNKNOWN_GIVEN, WarningChecker, describe
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.errors import ConfigError, DataError, NmtError
 from nmt.files import replacing, stream_lines, write_text
+from nmt.metrics.scores import perplexity
 from nmt.report import heatmap
 from nmt.report.html import attention_figure, page
 from nmt.report.style import FORMATS
@@ -229,7 +230,7 @@ def score_lines(scored: Iterable[Scored], source: Source, *, as_json: bool) -> I
             yield f"{pair.log_prob:.4f}\t{len(pair.token_log_probs)}\t{pair.perplexity:.4f}"
     if not n_pairs:
         return
-    whole = perplexity(log_prob, n_tokens)
+    whole = perplexity(-log_prob / n_tokens)
     if as_json:
         yield json.dumps({"pairs": n_pairs, "log_prob": log_prob, "n_tokens": n_tokens, "perplexity": whole})
     else:

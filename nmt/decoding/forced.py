@@ -1,9 +1,7 @@
-"""How likely a model finds given translations: it is made to write them, token by token, as search writes its own."""
+"""Forced decoding: the probability of given translations, which the model is made to write token by token, as in search."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from math import exp
-from typing import Any
 
 import numpy as np
 import torch
@@ -11,29 +9,28 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from nmt.data.batching import pad_sources
+from nmt.data.batching import cut_batches, pad_sources
 from nmt.decoding.batch_runner import run_batches
 from nmt.decoding.translator import Translator
+from nmt.metrics.scores import perplexity
 from nmt.model.translation_model import TranslationModel
 from nmt.text.vocabulary import SOS, UNK
 
-MOST_TOKENS = 1 << 13  # of a batch on its longer side, with padding
-
-Floats = NDArray[np.float32]
+MAX_TOKENS = 1 << 13  # of a batch: pairs x length of the longest source or translation
 
 
 @dataclass(frozen=True)
 class ScoredPair:
-    """A translation, and how likely it is.
+    """A source, a given translation, and its probability.
 
     Attributes:
         source, text: raw.
-        src_tokens: S - 1 of them, as far as they are read. tokens: T - 1 of them, unknown ones as they are written. The model reads
-            and writes <eos> after them.
-        unknown: places of the tokens that are not in the vocabulary: it is <unk> that is scored there.
-        token_log_probs: T, in nats, the last that of <eos>.
-        attention: [T, S], where the model looked meanwhile.
-        src_cut: whether the source was longer than decoding.max_source_tokens: what stands beyond was not read.
+        src_tokens: S - 1 tokens of the source, after truncation. tokens: T - 1 tokens of the translation, unknown ones as written.
+            The model reads and writes <eos> after them.
+        unknown: positions of tokens that are not in the vocabulary; their probability is that of <unk>.
+        token_log_probs: T, in nats, the last for <eos>.
+        attention: [T, S].
+        src_cut: whether the source was truncated at decoding.max_source_tokens.
     """
 
     source: str
@@ -42,7 +39,7 @@ class ScoredPair:
     tokens: tuple[str, ...]
     unknown: tuple[int, ...]
     token_log_probs: tuple[float, ...]
-    attention: Floats
+    attention: NDArray[np.float32]
     src_cut: bool = False
 
     @property
@@ -52,92 +49,71 @@ class ScoredPair:
 
     @property
     def perplexity(self) -> float:
-        """For each token, <eos> counted."""
-        return perplexity(self.log_prob, len(self.token_log_probs))
+        """Per token, <eos> counted."""
+        return perplexity(-self.log_prob / len(self.token_log_probs))
 
 
-def perplexity(log_prob: float, n_tokens: int) -> float:
-    """exp(-log p / n)."""
-    return exp(-log_prob / n_tokens)
-
-
-def score_pairs(translator: Translator, pairs: Sequence[tuple[str, str]], *, free: bool = False) -> list[ScoredPair]:
-    """Each (source, translation), in the same order, whatever is scored with it. A source is cut where the translator cuts it.
+def score_pairs(translator: Translator, pairs: Sequence[tuple[str, str]], *, free_running: bool = False) -> list[ScoredPair]:
+    """Score each (source, translation), in the same order, independently of the others. Long sources are truncated.
 
     Args:
-        free: as in `score_batch`.
+        free_running: as in `score_batch`.
 
     Raises:
-        TooLargeError: a pair does not fit into memory, not even alone.
+        TooLargeError: a pair does not fit into memory, even alone.
     """
-    longest = translator.options.max_source_tokens
-    sources = translator.src_tokenizer.split_all([source for source, _ in pairs])
-    read = [tokens[:longest] for tokens in sources]
-    outputs = translator.tgt_tokenizer.split_all([text for _, text in pairs])
-    src = [translator.src_vocabulary.ids(tokens) for tokens in read]
-    tgt = [translator.tgt_vocabulary.ids(tokens) for tokens in outputs]
-    found: dict[int, ScoredPair] = {}
+    max_tokens = translator.options.max_source_tokens
+    all_src_tokens = translator.src_tokenizer.split_all([source for source, _ in pairs])
+    all_tokens = translator.tgt_tokenizer.split_all([text for _, text in pairs])
+    src = [translator.src_vocabulary.ids(tokens[:max_tokens]) for tokens in all_src_tokens]
+    tgt = [translator.tgt_vocabulary.ids(tokens) for tokens in all_tokens]
 
-    def make(chosen: Sequence[int]) -> list[tuple[list[float], Floats]]:
-        return score_batch(translator.model, [src[i] for i in chosen], [tgt[i] for i in chosen], free=free)
+    def score(indices: Sequence[int]) -> list[tuple[list[float], NDArray[np.float32]]]:
+        return score_batch(translator.model, [src[i] for i in indices], [tgt[i] for i in indices], free_running=free_running)
 
-    plan = _plan([(len(ids), len(src[i])) for i, ids in enumerate(tgt)], translator.options.batch)
-    for i, (log_probs, attention) in run_batches(make, plan, "part it into sentences", translator.model.device):
-        found[i] = ScoredPair(
+    order = sorted(range(len(pairs)), key=lambda i: (len(tgt[i]), len(src[i])))
+    lengths = [max(len(tgt[i]), len(src[i])) for i in order]
+    slices = cut_batches(lengths, max_items=translator.options.batch, max_padded=MAX_TOKENS)
+    batches = [order[part] for part in slices]
+    results: dict[int, ScoredPair] = {}
+    for i, (log_probs, attention) in run_batches(score, batches, "split it into sentences", translator.model.device):
+        results[i] = ScoredPair(
             *pairs[i],
-            src_tokens=tuple(read[i]),
-            tokens=tuple(outputs[i]),
-            unknown=tuple(place for place, known in enumerate(tgt[i]) if known == UNK),
+            src_tokens=tuple(all_src_tokens[i][:max_tokens]),
+            tokens=tuple(all_tokens[i]),
+            unknown=tuple(position for position, index in enumerate(tgt[i]) if index == UNK),
             token_log_probs=tuple(log_probs),
             attention=attention,
-            src_cut=len(sources[i]) > longest,
+            src_cut=len(all_src_tokens[i]) > max_tokens,
         )
-    return [found[i] for i in range(len(pairs))]
+    return [results[i] for i in range(len(pairs))]
 
 
 @torch.inference_mode()
 def score_batch(
-    model: TranslationModel, src: Sequence[Sequence[int]], tgt: Sequence[Sequence[int]], *, free: bool = False
-) -> list[tuple[list[float], Floats]]:
-    """Of each translation the log-probabilities [T] of its tokens and of <eos>, and the attention [T, S].
-
-    Ids are without special tokens.
-    The model is in evaluation mode, and steps as it does in search: the numbers are those that search would give.
+    model: TranslationModel, src: Sequence[Sequence[int]], tgt: Sequence[Sequence[int]], *, free_running: bool = False
+) -> list[tuple[list[float], NDArray[np.float32]]]:
+    """For each translation the log-probabilities [T] of its tokens and <eos>, and the attention [T, S].
 
     Args:
-        free: the token before each is not that of the translation, but what the model itself thought likeliest there, as in
-            Bengio 2015.
+        model: in evaluation mode; it makes the same steps as in search, so the numbers are the same.
+        src, tgt: ids without special tokens.
+        free_running: feed the model its own most probable token instead of the token of the translation (Bengio 2015).
     """
     padded, src_lengths = pad_sources(src)
-    expected, lengths = pad_sources(tgt)  # [B, T], <eos> appended on this side too
-    padded, expected = padded.to(model.device), expected.to(model.device)
-    memory = model.encode(padded, src_lengths)
-    log_probs, attention = _force(model, model.start(memory), memory, expected, free)
-    rows = zip(log_probs.tolist(), attention.float().cpu().numpy(), lengths.tolist(), src_lengths.tolist(), strict=True)
-    return [(row[:length], looked[:length, :src_length].copy()) for row, looked, length, src_length in rows]
-
-
-def _force(model: TranslationModel, state: Any, memory: Any, expected: Tensor, free: bool) -> tuple[Tensor, Tensor]:
-    """Log-probabilities of the tokens expected [B, T], and attention [B, T, S]."""
-    ids, columns, looked = torch.full_like(expected[:, 0], SOS), [], []
-    for following in expected.unbind(1):
-        stepped = model.step(ids, state, memory)
-        log_probs = functional.log_softmax(model.compute_logits(stepped.vector), dim=-1)
-        columns.append(log_probs.gather(1, following.unsqueeze(1)))
-        looked.append(stepped.attention)
-        state, ids = stepped.state, log_probs.argmax(1) if free else following
-    return torch.cat(columns, 1), torch.stack(looked, 1)
-
-
-def _plan(lengths: Sequence[tuple[int, int]], batch_size: int) -> Iterator[list[int]]:
-    """Pairs of like length together; `lengths` are of output and source, without <eos>."""
-    batch: list[int] = []
-    longest = 0
-    for i in sorted(range(len(lengths)), key=lambda i: lengths[i]):
-        longest = max(longest, *lengths[i])
-        if batch and (len(batch) == batch_size or (len(batch) + 1) * longest > MOST_TOKENS):
-            yield batch
-            batch, longest = [], max(lengths[i])
-        batch.append(i)
-    if batch:
-        yield batch
+    targets, lengths = pad_sources(tgt)  # [B, T], <eos> appended as in the source
+    targets = targets.to(model.device)
+    memory = model.encode(padded.to(model.device), src_lengths)
+    state, ids = model.start(memory), torch.full_like(targets[:, 0], SOS)
+    columns: list[Tensor] = []
+    attentions: list[Tensor] = []
+    for target in targets.unbind(1):
+        output = model.step(ids, state, memory)
+        log_probs = functional.log_softmax(model.compute_logits(output.vector), dim=-1)
+        columns.append(log_probs.gather(1, target.unsqueeze(1)))
+        attentions.append(output.attention)
+        state, ids = output.state, log_probs.argmax(1) if free_running else target
+    rows = torch.cat(columns, 1).tolist()
+    attention = torch.stack(attentions, 1).float().cpu().numpy()  # [B, T, S]
+    sizes = enumerate(zip(lengths.tolist(), src_lengths.tolist(), strict=True))
+    return [(rows[i][:length], attention[i, :length, :src_length].copy()) for i, (length, src_length) in sizes]

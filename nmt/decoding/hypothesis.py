@@ -1,4 +1,4 @@
-"""What search has found, and the back-pointers it is read from: tokens, their log-probabilities, and attention."""
+"""Hypotheses, and the steps of a search with the back-pointers from which finished hypotheses are read."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -6,19 +6,20 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A translation that search has found.
+    """A translation in token ids.
 
     Attributes:
         ids: without <sos> and <eos>.
         log_prob: of the ids and <eos>, in nats.
-        token_log_probs: of each id, and of <eos> if it is complete; `log_prob` is their sum.
-        score: what it was ranked by.
-        attention: [T, S], a row for each id, and one for <eos> if it is complete.
-        complete: False if it was cut at the maximum length.
+        token_log_probs: of each id, and of <eos> if complete; `log_prob` is their sum.
+        score: ranks the hypotheses of a sentence.
+        attention: [T, S], a row for each id, and one for <eos> if complete.
+        complete: False if it was truncated at the maximum length.
     """
 
     ids: list[int]
@@ -30,77 +31,75 @@ class Hypothesis:
 
 
 @dataclass(frozen=True)
-class Trace:
-    """One step of the b sentences that were live then.
+class BeamStep:
+    """One step of search for the b sentences that were in the batch then.
 
     Attributes:
-        position: [B], sentence -> its row in the arrays below.
-        ids, parents: [b, K], the id appended, and the slot of the hypothesis it was appended to.
-        log_probs: [b, K], of the ids alone.
+        row: [B], the row of each sentence in the tensors below.
+        ids: [b, K], the appended ids. parents: [b, K], the slots of the hypotheses that they were appended to.
+        log_probs: [b, K], of the ids by themselves.
         attention: [b, K, S], by slot of the parent.
     """
 
-    position: NDArray[np.int64]
-    ids: NDArray[np.int64]
-    parents: NDArray[np.int64]
-    log_probs: NDArray[np.float64]
-    attention: NDArray[np.float32]
+    row: Tensor
+    ids: Tensor
+    parents: Tensor
+    log_probs: Tensor
+    attention: Tensor
 
 
 @dataclass(frozen=True)
-class End:
-    """Where a hypothesis of `sentence` ended: in which slot of which step, counted from 0."""
+class FinishedHypothesis:
+    """A hypothesis of `sentence` that ended in slot `slot` of the beam, in step `step`, counted from 0."""
 
     sentence: int
+    slot: int
+    step: int
     score: float
     log_prob: float
-    step: int
-    slot: int
     complete: bool
 
 
-class Ends:
-    """The hypotheses of B sentences that have ended: the n best of each, best first.
+class NBestLists:
+    """The n best finished hypotheses of each of B sentences.
 
     Attributes:
-        best: by sentence. What is complete comes before what was cut.
-        least: [B], the score that a complete hypothesis has to exceed to be among them; -inf while there are fewer.
+        lists: by sentence, best first; complete hypotheses come before truncated ones.
+        min_score: [B], a complete hypothesis needs a higher score to enter the list; -inf while the list has room.
     """
 
     def __init__(self, n_sentences: int, n_best: int) -> None:
         self.n_best = n_best
-        self.best: list[list[End]] = [[] for _ in range(n_sentences)]
-        self.least = torch.full((n_sentences,), float("-inf"), dtype=torch.double)
+        self.lists: list[list[FinishedHypothesis]] = [[] for _ in range(n_sentences)]
+        self.min_score = torch.full((n_sentences,), float("-inf"), dtype=torch.double)
 
-    def add(self, end: End) -> None:
-        """Keep `end` if it is among the best."""
-        ranked = sorted([*self.best[end.sentence], end], key=lambda one: (not one.complete, -one.score))[: self.n_best]
-        self.best[end.sentence] = ranked
+    def add(self, hypothesis: FinishedHypothesis) -> None:
+        """Insert the hypothesis if it is good enough."""
+        candidates = [*self.lists[hypothesis.sentence], hypothesis]
+        ranked = sorted(candidates, key=lambda candidate: (not candidate.complete, -candidate.score))[: self.n_best]
+        self.lists[hypothesis.sentence] = ranked
         if len(ranked) == self.n_best and ranked[-1].complete:
-            self.least[end.sentence] = ranked[-1].score
+            self.min_score[hypothesis.sentence] = ranked[-1].score
 
 
-def trace_path(traces: Sequence[Trace], sentence: int, slot: int) -> list[tuple[Trace, int, int, int]]:
-    """The way to `slot` of the last of `traces`, first step first: each with the sentence's row, the slot, and its parent."""
-    path = []
-    for trace in reversed(traces):
-        row = int(trace.position[sentence])
-        parent = int(trace.parents[row, slot])
-        path.append((trace, row, slot, parent))
-        slot = parent
-    return path[::-1]
+def trace_back(steps: Sequence[BeamStep], finished: NBestLists, src_lengths: Sequence[int]) -> list[list[Hypothesis]]:
+    """The n-best lists as hypotheses, by following the back-pointers."""
+    # Reading single numbers is much faster from arrays than from tensors.
+    arrays = [(*(part.numpy() for part in (step.row, step.ids, step.parents, step.log_probs, step.attention)),) for step in steps]
+    return [
+        [_trace_back(arrays[: hypothesis.step + 1], hypothesis, src_length) for hypothesis in best]
+        for best, src_length in zip(finished.lists, src_lengths, strict=True)
+    ]
 
 
-def trace_attention(traces: Sequence[Trace], sentence: int, slot: int, src_length: int) -> NDArray[np.float32]:
-    """Where the hypothesis in `slot` of the last of `traces` has looked: [T, S], without the padding."""
-    return np.stack([trace.attention[row, parent, :src_length] for trace, row, _, parent in trace_path(traces, sentence, slot)])
-
-
-def trace_back(traces: Sequence[Trace], end: End, src_length: int) -> Hypothesis:
-    """The whole hypothesis, from where it ended."""
-    traces = traces[: end.step + 1]
-    path = trace_path(traces, end.sentence, end.slot)
-    ids = [int(trace.ids[row, slot]) for trace, row, slot, _ in path]
-    log_probs = [float(trace.log_probs[row, slot]) for trace, row, slot, _ in path]
-    attention = trace_attention(traces, end.sentence, end.slot, src_length)
-    return Hypothesis(ids[:-1] if end.complete else ids, end.log_prob, log_probs, end.score, attention, end.complete)
+def _trace_back(steps: Sequence[tuple[NDArray[np.generic], ...]], finished: FinishedHypothesis, src_length: int) -> Hypothesis:
+    ids, log_probs, attention, slot = [], [], [], finished.slot
+    for rows, step_ids, parents, step_log_probs, weights in reversed(steps):
+        row = rows[finished.sentence]
+        ids.append(int(step_ids[row, slot]))
+        log_probs.append(float(step_log_probs[row, slot]))
+        slot = int(parents[row, slot])
+        attention.append(weights[row, slot, :src_length])
+    if finished.complete:
+        del ids[0]  # <eos>
+    return Hypothesis(ids[::-1], finished.log_prob, log_probs[::-1], finished.score, np.stack(attention[::-1]), finished.complete)

@@ -1,223 +1,231 @@
-"""Beam search; greedy search is beam 1, and sampling is a beam whose hypotheses go their own ways.
+"""Beam search; greedy search (a beam of 1); sampling.
 
-A sentence has K hypotheses. At each step every live one is extended by every token, the best K of all extensions are kept, and
-those that end in <eos> are set aside: they are finished, and their place in the beam stays empty. So a beam of 1 is greedy search.
-Within a step all are equally long, so log-probability alone decides; what has ended is ranked by one formula (`ranking`). What had
-to be cut at the maximum length comes after all that ended by itself. A sentence leaves the batch when no live hypothesis of it can
-still be among those asked for.
+Every sentence has a beam with K slots for hypotheses, all of the same length. A step of the search:
+
+1. step: the model reads the last token of each hypothesis;
+2. extend: it proposes candidates for the next token of each open hypothesis;
+3. choose: of all extensions of a sentence the K most probable ones become its hypotheses (in sampling, one of each hypothesis);
+4. finish: hypotheses that end in <eos>, or have the maximum length, are ranked by their score and leave the beam;
+5. a sentence whose open hypotheses cannot enter its n-best list any more leaves the batch.
+
+The slot of a finished hypothesis is free for one step only: then the K best extensions of the open hypotheses fill the beam again.
+A complete hypothesis ranks before one that was truncated at the maximum length.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from nmt.config.schema import DecodingConfig
+from nmt.data.batching import pad_sources
 from nmt.decoding.candidates import Candidates, banned_ids, sample, without_banned
-from nmt.decoding.hypothesis import End, Ends, Hypothesis, Trace, trace_attention, trace_back
+from nmt.decoding.hypothesis import BeamStep, FinishedHypothesis, Hypothesis, NBestLists, trace_back
 from nmt.decoding.ranking import hypothesis_score, upper_bound
 from nmt.model.topk import log_norm, topk_log_probs
 from nmt.model.translation_model import TranslationModel
+from nmt.text.vocabulary import EOS, PAD, SOS, UNK
 
-ROOM = 10  # tokens that any translation may have, however short the source
-
-
-@dataclass(frozen=True)
-class SpecialIds:
-    """The ids that search must know: where a hypothesis begins and ends, and what it never contains (one id at least)."""
-
-    sos: int
-    eos: int
-    forbidden: tuple[int, ...]
+EXTRA_TOKENS = 10  # that any translation may have beyond max_length_ratio, however short the source
+TOLERANCE = 1e-9  # nats; rounding must not put the K-th best extension below its own log-probability
+FORBIDDEN = (PAD, SOS)  # never in a hypothesis
 
 
-@dataclass(frozen=True)
-class Sentence:
-    """What search must know of a sentence.
-
-    Attributes:
-        src_length: S, <eos> counted.
-        prefix: the ids its translations begin with.
-        key: with the seed, all that its draws follow from.
-    """
-
-    src_length: int
-    prefix: Sequence[int] = ()
-    key: Sequence[int] = ()
-
-    def max_length(self, options: DecodingConfig) -> int:
-        """Tokens at which a hypothesis is cut; there is room after a prefix too."""
-        return max(int(options.max_length_ratio * self.src_length), len(self.prefix)) + ROOM
-
-    def min_length(self, options: DecodingConfig) -> int:
-        """Tokens before which <eos> may not come."""
-        return int(options.min_length_ratio * (self.src_length - 1))
-
-
-@dataclass(frozen=True)
-class _Live:
-    """The b sentences under way after t steps, and the K hypotheses of each.
-
-    Attributes:
-        sentence: [b], their places in the batch.
-        log_prob: [b, K], -inf where a hypothesis has ended, or none has begun.
-        said: [b, K, t], the ids so far; empty unless n-grams may not be repeated.
-    """
-
-    sentence: Tensor
-    log_prob: Tensor
-    said: Tensor
-
-    def __len__(self) -> int:
-        return len(self.sentence)
-
-    def select(self, rows: Tensor) -> "_Live":
-        """The sentences in the rows [R]."""
-        return _Live(self.sentence[rows], self.log_prob[rows], self.said[rows])
-
-
+@torch.inference_mode()
 def search(
     model: TranslationModel,
-    state: Any,
-    memory: Any,
-    sentences: Sequence[Sentence],
-    special: SpecialIds,
+    sources: Sequence[Sequence[int]],
     options: DecodingConfig,
+    *,
     n_best: int = 1,
+    prefixes: Sequence[Sequence[int]] | None = None,
+    words: Tensor | None = None,
 ) -> list[list[Hypothesis]]:
-    """Translate a batch.
+    """Translate a batch of B sentences.
 
     Args:
-        state, memory: of the B `sentences`, a row each.
-        n_best: hypotheses returned, at most the beam; so many are drawn in sampling.
+        model: in evaluation mode.
+        sources: ids without special tokens.
+        n_best: hypotheses per sentence, at most the beam; in sampling, the number of samples.
+        prefixes: the ids that the hypotheses of each sentence start with.
+        words: [v], a shortlist of target ids, ascending, that includes the special tokens and the prefixes; None is all ids.
 
     Returns:
-        for each sentence its `n_best` hypotheses (fewer where there are no more), best first.
+        For each sentence its `n_best` hypotheses, best first; fewer if search found fewer.
 
     Raises:
-        NonFiniteError: the model's scores are not numbers.
+        NonFiniteError: the model's output is not finite.
     """
-    batch = _Batch(sentences, special, options, n_best)
-    traces: list[Trace] = []
-    live, ids = batch.start(), torch.full((len(sentences) * batch.beam,), special.sos)
-    rows = torch.arange(len(sentences)).repeat_interleave(batch.beam)
-    while len(live):
-        state = state.select(rows.to(model.device))
-        stepped = model.step(ids.to(model.device), state, memory)
-        found = batch.extend(model, stepped.vector, live, len(traces))
-        traces.append(batch.choose(found, live, stepped.attention))
-        live = batch.advance(live, traces)
-        staying = batch.undecided(live)
-        if len(staying) < len(live):
-            memory = memory.select(staying.to(model.device))
-        # A hypothesis goes on from the state of the one it extends.
-        rows = (torch.from_numpy(traces[-1].parents)[staying] + batch.beam * staying.unsqueeze(1)).flatten()
-        ids, state, live = torch.from_numpy(traces[-1].ids)[staying].flatten(), stepped.state, live.select(staying)
-    return [[trace_back(traces, end, batch.src_length[end.sentence]) for end in ends] for ends in batch.ends.best]
+    prefixes = prefixes if prefixes is not None else [()] * len(sources)
+    if words is not None:
+        prefixes = [torch.searchsorted(words, torch.tensor(prefix, dtype=torch.long)).tolist() for prefix in prefixes]
+        model = model.restrict(words.to(model.device))
+    padded, src_lengths = pad_sources(sources)
+    memory = model.encode(padded.to(model.device), src_lengths)
+    state = model.start(memory)
+    beams = _Beams(sources, prefixes, options, n_best)
+    parents = torch.arange(len(sources)).repeat_interleave(beams.size)  # the row of `state` that each hypothesis continues
+    while len(beams):
+        state = state.select(parents.to(model.device))
+        output = model.step(beams.last_ids.to(model.device), state, memory)
+        candidates = beams.extend(model, output.vector)
+        parents = beams.choose(candidates, output.attention)
+        beams.finish()
+        rows = beams.undecided()
+        if len(rows) < len(beams):
+            beams.select(rows)
+            memory = memory.select(rows.to(model.device))
+        parents, state = parents[rows].flatten(), output.state
+    hypotheses = trace_back(beams.steps, beams.finished, src_lengths.tolist())
+    if words is None:
+        return hypotheses
+    return [[replace(hypothesis, ids=words[hypothesis.ids].tolist()) for hypothesis in best] for best in hypotheses]
 
 
-class _Batch:
-    """What does not change while a batch of B sentences is searched, and what has ended."""
+class _Beams:
+    """The beams of the b sentences in the batch (B at the start), each with K slots for hypotheses of t tokens.
 
-    def __init__(self, sentences: Sequence[Sentence], special: SpecialIds, options: DecodingConfig, n_best: int) -> None:
-        self.special, self.options = special, options
-        self.samples = options.method == "sampling"
-        self.beam = n_best if self.samples else options.beam
-        self.src_length = [sentence.src_length for sentence in sentences]
-        self.max_length = torch.tensor([float(sentence.max_length(options)) for sentence in sentences], dtype=torch.double)
-        self.min_length = torch.tensor([sentence.min_length(options) for sentence in sentences])
-        self.prefix = torch.full((len(sentences), max(len(sentence.prefix) for sentence in sentences)), -1)
-        for row, sentence in zip(self.prefix, sentences, strict=True):
-            row[: len(sentence.prefix)] = torch.tensor(sentence.prefix, dtype=torch.long)
-        self.draws = [self._draw(sentence) for sentence in sentences] if self.samples else []
-        self.ends = Ends(len(sentences), n_best)
+    Attributes:
+        size: K.
+        sentence: [b], the index of each sentence in the original batch.
+        log_prob: [b, K], of the open hypotheses; -inf in free slots.
+        last_ids: [b * K], the last token of each hypothesis.
+        ids_so_far: [b, K, t]; [b, K, 0] unless decoding.no_repeat_ngram is set.
+        attention_sums: [b, K, S], summed over the steps; [b, K, 0] unless decoding.coverage_penalty is set.
+        steps: t steps, for back-tracing.
+        finished: the n-best lists.
+    """
 
-    def _draw(self, sentence: Sentence) -> Tensor:
-        """[K, T]: what a sample is drawn with depends neither on the batch nor on the number of samples."""
-        random = np.random.default_rng([self.options.seed, *sentence.key])
-        return torch.from_numpy(random.random((self.beam, sentence.max_length(self.options))))
+    def __init__(
+        self, sources: Sequence[Sequence[int]], prefixes: Sequence[Sequence[int]], options: DecodingConfig, n_best: int
+    ) -> None:
+        self.options, self.samples = options, options.method == "sampling"
+        self.size, n_sentences = n_best if self.samples else options.beam, len(sources)
+        self.forbidden = (*FORBIDDEN, UNK) if options.forbid_unknown else FORBIDDEN
+        self.src_lengths = [len(source) + 1 for source in sources]  # <eos> counted
+        max_lengths = [
+            max(int(options.max_length_ratio * src_length), len(prefix)) + EXTRA_TOKENS
+            for src_length, prefix in zip(self.src_lengths, prefixes, strict=True)
+        ]
+        self.max_length = torch.tensor([float(length) for length in max_lengths], dtype=torch.double)
+        self.min_length = torch.tensor([int(options.min_length_ratio * len(source)) for source in sources])
+        self.prefix = torch.full((n_sentences, max(map(len, prefixes))), -1)  # -1 after the end of a prefix
+        for row, prefix in zip(self.prefix, prefixes, strict=True):
+            row[: len(prefix)] = torch.tensor(prefix, dtype=torch.long)
+        # Random numbers [K, T] follow from the seed and the sentence alone: not from its batch or the number of samples.
+        self.random = [
+            torch.from_numpy(np.random.default_rng([options.seed, *source]).random((self.size, max_length)))
+            for source, max_length in zip(sources, max_lengths, strict=True)
+            if self.samples
+        ]
+        self.sentence = torch.arange(n_sentences)
+        self.log_prob = torch.full((n_sentences, self.size), float("-inf"), dtype=torch.double)
+        self.log_prob[:, : self.size if self.samples else 1] = 0  # one empty hypothesis; in sampling, K of them
+        self.last_ids = torch.full((n_sentences * self.size,), SOS)
+        self.ids_so_far = torch.empty(n_sentences, self.size, 0, dtype=torch.long)
+        n_columns = max(self.src_lengths) if options.coverage_penalty else 0
+        self.attention_sums = torch.zeros(n_sentences, self.size, n_columns, dtype=torch.double)
+        self.steps: list[BeamStep] = []
+        self.finished = NBestLists(n_sentences, n_best)
 
-    def start(self) -> _Live:
-        """One hypothesis a sentence, the empty one; in sampling, K of them."""
-        n_sentences = len(self.src_length)
-        log_prob = torch.full((n_sentences, self.beam), float("-inf"), dtype=torch.double)
-        log_prob[:, : self.beam if self.samples else 1] = 0
-        return _Live(torch.arange(n_sentences), log_prob, torch.empty(n_sentences, self.beam, 0, dtype=torch.long))
+    def __len__(self) -> int:
+        """The number of sentences in the batch, b."""
+        return len(self.sentence)
 
-    def extend(self, model: TranslationModel, vectors: Tensor, live: _Live, t: int) -> Candidates:
-        """How the hypotheses may go on after t tokens: [b, K, k]."""
-        alive = live.log_prob > float("-inf")
-        rows = alive.flatten().nonzero().squeeze(1)  # [R], for what has ended needs no words
+    def extend(self, model: TranslationModel, vectors: Tensor) -> Candidates:
+        """Candidates [b, K, k] for the next token of each hypothesis, from the model's vectors [b * K, R]."""
+        is_open, t = self.log_prob > float("-inf"), len(self.steps)
+        rows = is_open.flatten().nonzero().squeeze(1)  # [R], the open hypotheses: only these need logits
         vectors = vectors if len(rows) == len(vectors) else vectors[rows.to(vectors.device)]
-        sentence = live.sentence.repeat_interleave(self.beam)[rows]
-        banned = banned_ids(
-            live.said.flatten(0, 1)[rows],
-            self.min_length[sentence] > t,
-            self.special.forbidden,
-            eos=self.special.eos,
-            ngram=self.options.no_repeat_ngram,
-        )
+        sentence = self.sentence.repeat_interleave(self.size)[rows]
+        ids_so_far, too_short = self.ids_so_far.flatten(0, 1)[rows], self.min_length[sentence] > t
+        banned = banned_ids(ids_so_far, too_short, self.forbidden, eos=EOS, ngram=self.options.no_repeat_ngram)
         if self.samples:
-            uniform = torch.stack([self.draws[i][:, t] for i in live.sentence.tolist()])[alive]
-            scores = model.compute_logits(vectors)
-            found = sample(scores, log_norm(scores), banned, uniform, self.options)
+            uniform = torch.stack([self.random[i][:, t] for i in self.sentence.tolist()])[is_open]
+            logits = model.compute_logits(vectors)
+            candidates = sample(logits, log_norm(logits), banned, uniform, self.options)
         else:
-
-            def threshold(ids: Tensor, log_probs: Tensor) -> Tensor:
-                """With it, a hypothesis reaches the least of the K best that its sentence has already."""
-                total = live.log_prob.unsqueeze(2) + without_banned(ids, log_probs, banned).scatter_to_beam(alive).log_probs
-                return (total.flatten(1).topk(self.beam).values[:, -1:] - live.log_prob)[alive]
-
-            # The best K that are allowed are among the best K + M: no score need be overwritten.
-            width = self.beam + banned.shape[1]
-            found = without_banned(*model.topk_log_probs(vectors, width, threshold), banned)
-            if found.has_no_candidate.any():  # perhaps there are other words, which did not reach the threshold
-                found = without_banned(*topk_log_probs(model.compute_logits(vectors), width), banned)
-        forced = torch.where(found.has_no_candidate, self.special.eos, -1)  # where everything is banned, the hypothesis ends
+            candidates = self._most_probable(model, vectors, banned, is_open)
+        forced = torch.where(candidates.has_no_candidate, EOS, -1)  # a hypothesis ends where everything is banned
         if t < self.prefix.shape[1]:
             forced = torch.where(self.prefix[sentence, t] < 0, forced, self.prefix[sentence, t])
         if (forced >= 0).any():
-            scores = model.compute_logits(vectors)
-            found = found.force(forced, scores, log_norm(scores))
-        return found.scatter_to_beam(alive)
+            logits = model.compute_logits(vectors)
+            candidates = candidates.force(forced, logits, log_norm(logits))
+        return candidates.scatter_to_beam(is_open)
 
-    def choose(self, found: Candidates, live: _Live, attention: Tensor) -> Trace:
-        """The K extensions of each sentence that are kept; in sampling, one of each hypothesis."""
-        k = found.ids.shape[2]
-        total = (live.log_prob.unsqueeze(2) + found.log_probs).flatten(1)  # [b, K * k]
-        chosen = torch.arange(self.beam).expand(len(live), -1) if self.samples else total.topk(self.beam).indices
-        ids, log_probs = (part.flatten(1).gather(1, chosen) for part in (found.ids, found.log_probs))
-        position = torch.full((len(self.src_length),), -1)
-        position[live.sentence] = torch.arange(len(live))
-        weights = attention.float().cpu().unflatten(0, (len(live), -1))
-        return Trace(position.numpy(), ids.numpy(), (chosen // k).numpy(), log_probs.numpy(), weights.numpy())
+    def _most_probable(self, model: TranslationModel, vectors: Tensor, banned: Tensor, is_open: Tensor) -> Candidates:
+        """At least the best K tokens that are allowed; less probable ones than the beam can take may be missing."""
 
-    def advance(self, live: _Live, traces: Sequence[Trace]) -> _Live:
-        """The hypotheses with what was chosen; those that ended with it, by <eos> or by the maximum length, are set aside."""
-        ids, parents = torch.from_numpy(traces[-1].ids), torch.from_numpy(traces[-1].parents)
-        log_prob = live.log_prob.gather(1, parents) + torch.from_numpy(traces[-1].log_probs)
-        complete = ids == self.special.eos
-        ended = (complete | (self.max_length[live.sentence] <= len(traces)).unsqueeze(1)) & (log_prob > float("-inf"))
-        # What cannot come among the best need not be looked at further; ends are many, and most are no good.
-        hope = upper_bound(log_prob, torch.tensor(len(traces)), self.options)
-        good = ended & ((hope > self.ends.least[live.sentence].unsqueeze(1)) | ~complete)
-        for row, slot in good.nonzero().tolist():
-            sentence = int(live.sentence[row])
-            sums = None
-            if self.options.coverage_penalty:
-                sums = trace_attention(traces, sentence, slot, self.src_length[sentence]).sum(0, dtype=np.float64)
-            score = hypothesis_score(float(log_prob[row, slot]), len(traces), sums, self.options)
-            self.ends.add(End(sentence, score, float(log_prob[row, slot]), len(traces) - 1, slot, bool(complete[row, slot])))
-        said = live.said
+        def threshold(ids: Tensor, log_probs: Tensor) -> Tensor:
+            """The log-probability at which an extension is as good as the K-th best of its sentence so far, less a tolerance."""
+            total = self.log_prob.unsqueeze(2) + without_banned(ids, log_probs, banned).scatter_to_beam(is_open).log_probs
+            return (total.flatten(1).topk(self.size).values[:, -1:] - self.log_prob)[is_open] - TOLERANCE
+
+        k = self.size + banned.shape[1]  # the best K + M tokens include the best K that are not banned
+        candidates = without_banned(*model.topk_log_probs(vectors, k, threshold), banned)
+        if candidates.has_no_candidate.any():  # there may be allowed tokens below the threshold
+            candidates = without_banned(*topk_log_probs(model.compute_logits(vectors), k), banned)
+        return candidates
+
+    def choose(self, candidates: Candidates, attention: Tensor) -> Tensor:
+        """Keep the best K extensions of each sentence; in sampling, the one of each hypothesis.
+
+        Args:
+            attention: [b * K, S], of this step.
+
+        Returns:
+            [b, K], the rows of the model's state that the new hypotheses continue.
+        """
+        k = candidates.ids.shape[2]
+        total = (self.log_prob.unsqueeze(2) + candidates.log_probs).flatten(1)  # [b, K * k]
+        chosen = torch.arange(self.size).expand(len(self), -1) if self.samples else total.topk(self.size).indices
+        ids, log_probs = candidates.ids.flatten(1).gather(1, chosen), candidates.log_probs.flatten(1).gather(1, chosen)
+        parents = chosen // k
+        row = torch.full((len(self.src_lengths),), -1)
+        row[self.sentence] = torch.arange(len(self))
+        weights = attention.float().cpu().unflatten(0, (len(self), -1))  # [b, K, S]
+        self.steps.append(BeamStep(row, ids, parents, log_probs, weights))
+        self.log_prob = self.log_prob.gather(1, parents) + log_probs
+        self.last_ids = ids.flatten()
         if self.options.no_repeat_ngram is not None:
-            said = torch.cat([said.gather(1, parents.unsqueeze(2).expand(-1, -1, said.shape[2])), ids.unsqueeze(2)], 2)
-        return _Live(live.sentence, log_prob.masked_fill(ended, float("-inf")), said)
+            self.ids_so_far = torch.cat([_gather_slots(self.ids_so_far, parents), ids.unsqueeze(2)], 2)
+        if self.options.coverage_penalty:
+            self.attention_sums = _gather_slots(self.attention_sums + weights, parents)
+        return parents + self.size * torch.arange(len(self)).unsqueeze(1)
 
-    def undecided(self, live: _Live) -> Tensor:
-        """The rows of the sentences whose n best may still change."""
-        top = live.log_prob.amax(1)
-        hope = upper_bound(top, self.max_length[live.sentence], self.options)
-        return ((top > float("-inf")) & (hope > self.ends.least[live.sentence])).nonzero().squeeze(1)
+    def finish(self) -> None:
+        """Move the hypotheses that end here to the n-best lists, and free their slots."""
+        t, ids = len(self.steps), self.steps[-1].ids
+        complete = ids == EOS
+        ends = (complete | (self.max_length[self.sentence] <= t).unsqueeze(1)) & (self.log_prob > float("-inf"))
+        # Most of them cannot enter the list: skip these before the slow part.
+        bound = upper_bound(self.log_prob, torch.tensor(t), self.options)
+        can_enter = ends & ((bound > self.finished.min_score[self.sentence].unsqueeze(1)) | ~complete)
+        for row, slot in can_enter.nonzero().tolist():
+            sentence, log_prob, sums = int(self.sentence[row]), float(self.log_prob[row, slot]), None
+            if self.options.coverage_penalty:
+                sums = self.attention_sums[row, slot, : self.src_lengths[sentence]].numpy()
+            score = hypothesis_score(log_prob, t, sums, self.options)
+            self.finished.add(FinishedHypothesis(sentence, slot, t - 1, score, log_prob, bool(complete[row, slot])))
+        self.log_prob = self.log_prob.masked_fill(ends, float("-inf"))
+
+    def undecided(self) -> Tensor:
+        """The rows of the sentences whose n-best lists may still change."""
+        best = self.log_prob.amax(1)
+        bound = upper_bound(best, self.max_length[self.sentence], self.options)
+        return ((best > float("-inf")) & (bound > self.finished.min_score[self.sentence])).nonzero().squeeze(1)
+
+    def select(self, rows: Tensor) -> None:
+        """Keep only the sentences in `rows`."""
+        self.sentence, self.log_prob, self.ids_so_far, self.attention_sums = (
+            part[rows] for part in (self.sentence, self.log_prob, self.ids_so_far, self.attention_sums)
+        )
+        self.last_ids = self.last_ids.unflatten(0, (-1, self.size))[rows].flatten()
+
+
+def _gather_slots(values: Tensor, parents: Tensor) -> Tensor:
+    """For each slot the values [b, K, N] of its parent, `parents` [b, K]."""
+    return values.gather(1, parents.unsqueeze(2).expand(-1, -1, values.shape[2]))

@@ -1,17 +1,14 @@
-"""The translator: raw text in, raw text out."""
+"""The translator: raw text in, translations out."""
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from itertools import chain
 
-import torch
-from torch import Tensor
-
 from nmt.config.schema import DecodingConfig
-from nmt.data.batching import pad_sources
+from nmt.data.batching import cut_batches
 from nmt.decoding.batch_runner import run_batches
 from nmt.decoding.hypothesis import Hypothesis
-from nmt.decoding.search import Sentence, SpecialIds, search
+from nmt.decoding.search import search
 from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translation import Translation
 from nmt.decoding.unknown_words import (
@@ -25,20 +22,21 @@ from nmt.decoding.unknown_words import (
 from nmt.errors import ConfigError, DataError
 from nmt.model.translation_model import TranslationModel
 from nmt.text.tokenizers import Tokenizer
-from nmt.text.vocabulary import EOS, PAD, SOS, UNK, Vocabulary
+from nmt.text.vocabulary import Vocabulary
 
-# Of a batch: source tokens with padding, as often as there are hypotheses to look at them. What search remembers grows with it.
-MOST_TOKENS = 1 << 15
-LEAST_TOKENS = 16  # what a shorter sentence counts for, so that there are not too many hypotheses whose next words are scored
-SPECIAL_IDS = SpecialIds(sos=SOS, eos=EOS, forbidden=(PAD, SOS))
-WITHOUT_UNKNOWN = replace(SPECIAL_IDS, forbidden=(PAD, SOS, UNK))
-NO_LEXICON = UnknownWords()
+MAX_TOKENS = 1 << 15  # of a batch: sentences x beam x source length; limits the memory of search
+MIN_LENGTH = 16  # what a shorter sentence counts as, which limits the hypotheses, and so the logits, of a step
 
 
 class Translator:
-    """A model, or an ensemble, with the tokenizers and vocabularies of its two languages. It is put into evaluation mode.
+    """A model or an ensemble with the tokenizers and vocabularies of its two languages. Several threads may use it at once.
 
-    Several threads may use it at once.
+    Args:
+        model: is put into evaluation mode.
+        tokenizers, vocabularies: (source, target).
+        options: how to search.
+        unknown: how to replace unknown words.
+        shortlist: limits the target words of each batch; None for all words.
     """
 
     def __init__(
@@ -48,103 +46,100 @@ class Translator:
         tokenizers: tuple[Tokenizer, Tokenizer],
         vocabularies: tuple[Vocabulary, Vocabulary],
         options: DecodingConfig,
-        unknown: UnknownWords = NO_LEXICON,
+        unknown: UnknownWords | None = None,
         shortlist: Shortlist | None = None,
     ) -> None:
-        """`tokenizers` and `vocabularies` are (source, target); without `shortlist` all words are scored."""
         self.model = model.eval()
+        self.tokenizers, self.vocabularies = tokenizers, vocabularies
         self.src_tokenizer, self.tgt_tokenizer = tokenizers
         self.src_vocabulary, self.tgt_vocabulary = vocabularies
-        self.options, self.unknown, self.shortlist = options, unknown, shortlist
+        self.options, self.unknown, self.shortlist = options, unknown or UnknownWords(), shortlist
 
     def translate(self, texts: Sequence[str], prefixes: Sequence[str] | None = None) -> list[Translation]:
-        """One translation a text, in the same order; an empty text gives an empty one.
+        """One translation per text, in the same order; an empty text gives an empty one.
 
         Args:
-            prefixes: what each translation begins with, as raw text.
+            prefixes: the start of each translation, as raw text.
 
         Raises:
             DataError: a prefix has a word that is not in the vocabulary.
-            TooLargeError: a text does not fit into memory, not even alone.
+            TooLargeError: a text does not fit into memory, even alone.
         """
         return [translations[0] for translations in self.translate_n_best(texts, 1, prefixes)]
 
     def translate_n_best(self, texts: Sequence[str], n: int, prefixes: Sequence[str] | None = None) -> list[list[Translation]]:
-        """The n best translations of each text, best first, or n samples of it; an empty text has one, which is empty.
+        """The n best translations of each text, best first, or n samples; an empty text has one empty translation.
 
-        Different tokens may be joined to the same text; of these the best is there. There are fewer than n where the beam
-        has no more. Samples are there as they are drawn, and so may be alike.
+        Of translations with the same text only the best is kept, so there may be fewer than n. All samples are kept, in the
+        order in which they were drawn.
 
         Raises:
-            ConfigError: the beam is not as wide as `n`.
+            ConfigError: the beam is narrower than `n`.
             DataError: a prefix has a word that is not in the vocabulary.
-            TooLargeError: a text does not fit into memory, not even alone.
+            TooLargeError: a text does not fit into memory, even alone.
         """
-        beam = beam_for(n, self.options)
-        given = self._read(texts, prefixes)
-        width = "the number of samples" if self.options.method == "sampling" else "decoding.beam"
+        check_n_best(n, self.options)
+        prefix_ids = [[] for _ in texts] if prefixes is None else self.prefix_ids(prefixes)
+        if len(prefix_ids) != len(texts):
+            raise DataError(f"{len(prefix_ids)} prefixes for {len(texts)} texts: give one prefix per text; it may be empty")
+        tokens = self.src_tokenizer.split_all(texts)
 
-        def make(chosen: Sequence[int]) -> list[list[Translation]]:
-            return self._translate([given[i] for i in chosen], n)
+        def translate_batch(indices: Sequence[int]) -> list[list[Translation]]:
+            batch = [(texts[i], tokens[i][: self.options.max_source_tokens], prefix_ids[i]) for i in indices]
+            return self._translate_batch(batch, n)
 
-        found, advice = [[Translation(text)] for text in texts], f"lower {width} or decoding.max_source_tokens"
-        for i, best in run_batches(make, self._plan([len(one.tokens) for one in given], beam), advice, self.model.device):
-            found[i] = [replace(one, src_cut=True) for one in best] if given[i].is_cut else best
-        return found
+        results = [[Translation(text)] for text in texts]
+        is_sampling = self.options.method == "sampling"
+        advice = f"lower {'the number of samples' if is_sampling else 'decoding.beam'} or decoding.max_source_tokens"
+        lengths = [min(len(part), self.options.max_source_tokens) for part in tokens]
+        batches = self._plan(lengths, n if is_sampling else self.options.beam)
+        for i, translations in run_batches(translate_batch, batches, advice, self.model.device):
+            is_cut = len(tokens[i]) > self.options.max_source_tokens
+            results[i] = [replace(translation, src_cut=True) for translation in translations] if is_cut else translations
+        return results
 
-    def _read(self, texts: Sequence[str], prefixes: Sequence[str] | None) -> list["_Given"]:
-        longest = self.options.max_source_tokens
-        parts = zip(texts, self.src_tokenizer.split_all(texts), self._prefix_ids(texts, prefixes), strict=True)
-        return [_Given(text, tokens[:longest], prefix, is_cut=len(tokens) > longest) for text, tokens, prefix in parts]
+    def prefix_ids(self, prefixes: Sequence[str]) -> list[list[int]]:
+        """The target ids of each prefix. Raises: DataError if a prefix has a word that is not in the vocabulary."""
+        all_tokens = self.tgt_tokenizer.split_all(prefixes)
+        for prefix, tokens in zip(prefixes, all_tokens, strict=True):
+            unknown = [token for token in tokens if token not in self.tgt_vocabulary]
+            if unknown:
+                word = self.tgt_tokenizer.join(unknown[:1])
+                raise DataError(f"prefix {prefix!r}: {word!r} is not in the target vocabulary")
+        return [self.tgt_vocabulary.ids(tokens) for tokens in all_tokens]
 
-    def _translate(self, given: Sequence["_Given"], n: int) -> list[list[Translation]]:
-        """A batch."""
-        src, prefixes = [self.src_vocabulary.ids(one.tokens) for one in given], [one.prefix for one in given]
-        words = None if self.shortlist is None else self.shortlist.choose(src, chain.from_iterable(prefixes))
-        hypotheses = search_batch(self.model, src, self.options, n_best=n, prefixes=prefixes, words=words)
-        found = [
-            [self._to_translation(one.text, one.tokens, hypothesis) for hypothesis in best]
-            for one, best in zip(given, hypotheses, strict=True)
+    def _plan(self, lengths: Sequence[int], beam: int) -> list[list[int]]:
+        """Batches of indices, by length, so that there is little padding. Empty sentences are left out."""
+        order = sorted((i for i, length in enumerate(lengths) if length), key=lambda i: lengths[i])
+        costs = [beam * max(lengths[i], MIN_LENGTH) for i in order]
+        return [order[part] for part in cut_batches(costs, max_items=self.options.batch, max_padded=MAX_TOKENS)]
+
+    def _translate_batch(self, batch: Sequence[tuple[str, list[str], list[int]]], n: int) -> list[list[Translation]]:
+        """The n best translations of each (text, its tokens, ids of its prefix)."""
+        sources, prefixes = [self.src_vocabulary.ids(tokens) for _, tokens, _ in batch], [prefix for _, _, prefix in batch]
+        words = None if self.shortlist is None else self.shortlist.choose(sources, chain.from_iterable(prefixes))
+        all_hypotheses = search(self.model, sources, self.options, n_best=n, prefixes=prefixes, words=words)
+        results = [
+            [self._to_translation(text, tokens, hypothesis) for hypothesis in hypotheses]
+            for (text, tokens, _), hypotheses in zip(batch, all_hypotheses, strict=True)
         ]
         if self.options.method == "sampling":
-            return found
-        found = [_distinct(best) for best in found]
-        lacking = [i for i, best in enumerate(found) if len(best) < n < self.options.beam]
-        if lacking:
-            wider = self._translate([given[i] for i in lacking], self.options.beam)
-            for i, best in zip(lacking, wider, strict=True):
-                found[i] = best[:n]
-        return found
-
-    def _prefix_ids(self, texts: Sequence[str], prefixes: Sequence[str] | None) -> list[list[int]]:
-        if prefixes is None:
-            return [[] for _ in texts]
-        if len(prefixes) != len(texts):
-            raise DataError(f"{len(prefixes)} prefixes for {len(texts)} texts: give one for each, which may be empty")
-        tokens = self.tgt_tokenizer.split_all(prefixes)
-        for prefix, parts in zip(prefixes, tokens, strict=True):
-            unknown = [part for part in parts if part not in self.tgt_vocabulary]
-            if unknown:
-                raise DataError(
-                    f"prefix {prefix!r}: {self.tgt_tokenizer.join(unknown[:1])!r} is not in the vocabulary of the target"
-                )
-        return [self.tgt_vocabulary.ids(parts) for parts in tokens]
-
-    def _plan(self, lengths: Sequence[int], beam: int) -> Iterator[list[int]]:
-        """Sentences of like length are searched together: little padding, and they end together. Empty ones are in no batch."""
-        batch: list[int] = []
-        for i in sorted((i for i, length in enumerate(lengths) if length), key=lambda i: lengths[i]):
-            tokens = (len(batch) + 1) * beam * max(lengths[i], LEAST_TOKENS)
-            if batch and (len(batch) == self.options.batch or tokens > MOST_TOKENS):
-                yield batch
-                batch = []
-            batch.append(i)
-        if batch:
-            yield batch
+            return results
+        # Different tokens may be joined to the same text. If a sentence then has too few texts, take them from the whole beam.
+        results = [_without_duplicates(translations) for translations in results]
+        too_few = [i for i, best in enumerate(results) if len(best) < n < self.options.beam]
+        if too_few:
+            whole_beams = self._translate_batch([batch[i] for i in too_few], self.options.beam)
+            for i, best in zip(too_few, whole_beams, strict=True):
+                results[i] = best[:n]
+        return results
 
     def _to_translation(self, source: str, src_tokens: Sequence[str], hypothesis: Hypothesis) -> Translation:
         tokens = self.tgt_vocabulary.tokens(hypothesis.ids)
-        replaced = self._replace(source, src_tokens, tokens, hypothesis) if self.unknown.replace and UNKNOWN in tokens else ()
+        replaced: tuple[Replacement, ...] = ()
+        if self.unknown.replace and UNKNOWN in tokens:
+            surfaces = surface_forms(source, src_tokens, self.src_tokenizer)
+            replaced = replace_unknown(tokens, src_tokens, surfaces, hypothesis.attention, self.unknown.lexicon)
         return Translation(
             source=source,
             text=self.tgt_tokenizer.join(with_replacements(tokens, replaced)),
@@ -158,65 +153,18 @@ class Translator:
             replaced=replaced,
         )
 
-    def _replace(
-        self, source: str, src_tokens: Sequence[str], tokens: Sequence[str], hypothesis: Hypothesis
-    ) -> tuple[Replacement, ...]:
-        written = surface_forms(source, src_tokens, self.src_tokenizer)
-        return replace_unknown(tokens, src_tokens, written, hypothesis.attention, self.unknown.lexicon)
+
+def _without_duplicates(translations: Sequence[Translation]) -> list[Translation]:
+    """The first translation of each text."""
+    first: dict[str, Translation] = {}
+    for translation in translations:
+        first.setdefault(translation.text, translation)
+    return [*first.values()]
 
 
-@dataclass(frozen=True)
-class _Given:
-    """A text to translate, its tokens (all that are read), and the ids that its translations begin with."""
-
-    text: str
-    tokens: Sequence[str]
-    prefix: Sequence[int]
-    is_cut: bool
-
-
-def _distinct(translations: Sequence[Translation]) -> list[Translation]:
-    """The first of each text."""
-    texts = [one.text for one in translations]
-    return [one for i, one in enumerate(translations) if one.text not in texts[:i]]
-
-
-def beam_for(n: int, options: DecodingConfig) -> int:
-    """The hypotheses of a sentence that are searched for its `n` best. Raises: ConfigError if the beam is not as wide."""
+def check_n_best(n: int, options: DecodingConfig) -> None:
+    """Raises: ConfigError if search cannot return `n` translations of a sentence."""
     if n < 1:
-        raise ConfigError(f"{n} translations of a sentence: ask for at least one")
-    if options.method == "sampling":
-        return n
-    if n > options.beam:
-        raise ConfigError(f"{n} translations of a sentence: the beam keeps {options.beam}; set decoding.beam to {n} or more")
-    return options.beam
-
-
-@torch.inference_mode()
-def search_batch(
-    model: TranslationModel,
-    src: Sequence[Sequence[int]],
-    options: DecodingConfig,
-    *,
-    n_best: int = 1,
-    prefixes: Sequence[Sequence[int]] | None = None,
-    words: Tensor | None = None,
-) -> list[list[Hypothesis]]:
-    """Hypotheses for sentences, and what they begin with, given as ids without special tokens; the model is in evaluation mode.
-
-    Args:
-        words: [v], the target ids to choose from, ascending, those of the special tokens and the prefixes among them; or all.
-    """
-    begun = prefixes if prefixes is not None else [()] * len(src)
-    if words is not None:
-        begun = [torch.searchsorted(words, torch.tensor(prefix, dtype=torch.long)).tolist() for prefix in begun]
-        model = model.restrict(words.to(model.device))
-    padded, lengths = pad_sources(src)
-    # What is drawn for a sentence follows from it and the seed: not from its place among others, nor from who else is in its batch.
-    sentences = [Sentence(n, prefix, key=ids) for n, prefix, ids in zip(lengths.tolist(), begun, src, strict=True)]
-    special = WITHOUT_UNKNOWN if options.forbid_unknown else SPECIAL_IDS
-    memory = model.encode(padded.to(model.device), lengths)
-    found = search(model, model.start(memory), memory, sentences, special, options, n_best)
-    if words is None:
-        return found
-    return [[replace(one, ids=words[one.ids].tolist()) for one in hypotheses] for hypotheses in found]
+        raise ConfigError(f"{n} translations per sentence: ask for at least one")
+    if options.method != "sampling" and n > options.beam:
+        raise ConfigError(f"{n} translations per sentence: the beam is {options.beam}; set decoding.beam to {n} or more")

@@ -10,10 +10,9 @@ from nmt.evaluation.comparison import Comparison
 from nmt.evaluation.gate import Gate
 from nmt.evaluation.leaks import Leaks
 from nmt.metrics.alignment_error import AlignmentError
-from nmt.metrics.scores import MetricScore, format_table
+from nmt.metrics.scores import MetricScore, format_table, perplexity
 from nmt.metrics.significance import Change
 from nmt.metrics.table import Table
-from nmt.training.console import perplexity
 
 MAX_CHANGES_SHOWN = 2  # sentences that gained most, and that lost most, on the screen
 MAX_LISTED = 10  # sentence numbers per kind of warning on the screen

@@ -3,6 +3,7 @@
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import exp
 from typing import Any
 
 from nmt.errors import DataError
@@ -186,3 +187,8 @@ def _check_counts(hypotheses: Sequence[str], references: Sequence[Sequence[str]]
         if len(stream) != len(hypotheses):
             which = f"reference {number}" if len(references) > 1 else "the reference"
             raise DataError(f"the hypotheses have {len(hypotheses)} lines, but {which} has {len(stream)}; they go line by line")
+
+
+def perplexity(mean_loss: float) -> float:
+    """exp of a mean negative log-likelihood in nats per token, limited to exp(700), near the largest float."""
+    return exp(min(mean_loss, 700))

@@ -8,7 +8,7 @@ from nmt.config.schema import DecodingConfig
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.lexicon import Lexicon
 from nmt.decoding.shortlist import Shortlist
-from nmt.decoding.translator import Translator, beam_for
+from nmt.decoding.translator import Translator, check_n_best
 from nmt.decoding.unknown_words import UnknownWords
 from nmt.errors import CheckpointError, ConfigError
 from nmt.model.device import pick_device
@@ -69,7 +69,7 @@ def build_translator(
     run = members[0][0]
     config = load_run_config(run, overrides)
     decoding, torch_device = config.decoding, pick_device(device)
-    beam_for(n_best, decoding)
+    check_n_best(n_best, decoding)
     for other, _ in members[1:]:
         _check_same_vocabularies(run, other)
     models = []

@@ -5,7 +5,6 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from math import exp
 from pathlib import Path
 from textwrap import indent
 from typing import Any
@@ -15,6 +14,7 @@ from torch import nn
 from tqdm import tqdm
 
 from nmt.config.schema import Config
+from nmt.metrics.scores import perplexity
 from nmt.run.progress import Interval, Progress
 from nmt.training.loop import Update
 
@@ -159,11 +159,6 @@ def _summary(update: Update, interval: Interval, clock: _Clock) -> dict[str, Any
         "forcing_ratio": update.forcing_ratio,
         "gradient_norm": update.outcome.gradient_norm,
     }
-
-
-def perplexity(loss: float) -> float:
-    """exp(loss), short of overflow."""
-    return exp(min(loss, 700))
 
 
 def _show(figures: dict[str, Any]) -> str:

@@ -145,7 +145,7 @@ def test_options_that_do_not_go_together(nmt: Run, trained: Path) -> None:
     ):
         result = nmt("translate", "--run", trained, *words, DOG)
         assert (result.status, result.out) == (2, "")
-    assert "the beam keeps 5; set decoding.beam to 9 or more" in nmt("translate", "--run", trained, "--n-best", 9, DOG).err
+    assert "the beam is 5; set decoding.beam to 9 or more" in nmt("translate", "--run", trained, "--n-best", 9, DOG).err
     refused = nmt("translate", "--run", trained, "--set", "training.epochs=3", DOG)
     assert refused.err == "nmt: --set training.epochs=3: for a trained run only decoding.KEY=VALUE can be set\n"
     assert (

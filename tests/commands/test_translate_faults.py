@@ -31,9 +31,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (["--n-best", 9], "9 translations of a sentence: the beam keeps 5; set decoding.beam to 9 or more"),
-        (["--n-best", 2, "--beam", 1], "2 translations of a sentence: the beam keeps 1; set decoding.beam to 2 or more"),
-        (["--prefix", "Der zebra"], "prefix 'Der zebra': 'zebra' is not in the vocabulary of the target"),
+        (["--n-best", 9], "9 translations per sentence: the beam is 5; set decoding.beam to 9 or more"),
+        (["--n-best", 2, "--beam", 1], "2 translations per sentence: the beam is 1; set decoding.beam to 2 or more"),
+        (["--prefix", "Der zebra"], "prefix 'Der zebra': 'zebra' is not in the target vocabulary"),
     ],
 )
 def test_what_cannot_be_is_refused_before_a_line_is_read(
@@ -123,7 +123,7 @@ def test_a_batch_that_memory_does_not_hold_is_halved(nmt: Run, trained: Path, mo
     texts = [f"The {noun} sees the {thing}." for noun in ("dog", "king", "man") for thing in ("tree", "day")]
     here = ["translate", "--run", trained]
     expected = nmt(*here, *texts).out
-    held = limit(monkeypatch, translator, "search_batch", most=2, longest=99)
+    held = limit(monkeypatch, translator, "search", most=2, longest=99)
     assert nmt(*here, *texts).out == expected
     assert sorted(held) == [1, 1, 2, 2]
     pairs = "".join(f"{text}\tDer Hund.\n" for text in texts).encode()
@@ -139,7 +139,7 @@ def test_a_sentence_that_memory_does_not_hold_is_named(
     here, long = ["translate", "--run", trained], f"{DOG[:-1]} and {DOG}"
     first = nmt(*here, DOG).out
     reason = "does not fit into memory, even alone"
-    limit(monkeypatch, translator, "search_batch", most=9, longest=8)
+    limit(monkeypatch, translator, "search", most=9, longest=8)
     # The shorter line 4 is tried first; still it is line 2 that is named.
     result = nmt(*here, stdin="\n".join([DOG, f"{long} {long}", DOG, long]).encode())
     advice = "lower decoding.beam or decoding.max_source_tokens"
@@ -149,7 +149,7 @@ def test_a_sentence_that_memory_does_not_hold_is_named(
     limit(monkeypatch, scoring, "score_batch", most=9, longest=8)
     scored = nmt(*here, "--score", f"{DOG}\tDer Hund.", f"{long}\tDer Hund.")
     assert (scored.status, scored.out.count("\n")) == (1, 1)
-    assert scored.err.endswith(f"nmt: sentences, sentence 2: {reason}; part it into sentences\n")
+    assert scored.err.endswith(f"nmt: sentences, sentence 2: {reason}; split it into sentences\n")
 
 
 def test_memory_that_holds_no_model(nmt: Run, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:

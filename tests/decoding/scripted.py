@@ -12,13 +12,12 @@ from torch import Tensor
 
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.hypothesis import Hypothesis
-from nmt.decoding.search import Sentence, SpecialIds, search
+from nmt.decoding.search import search
 from nmt.model.topk import ThresholdFn, topk_log_probs
 from nmt.model.translation_model import StepOutput, TranslationModel
-from nmt.text.vocabulary import EOS, SOS
+from nmt.text.vocabulary import EOS
 
 A, B, V = 4, 5, 6
-SPECIAL = SpecialIds(sos=SOS, eos=EOS, forbidden=(0, 1, 2))
 Table = Callable[[int, Sequence[int]], dict[int, float]]
 
 
@@ -103,11 +102,9 @@ def scripted(
     looks: Looks = lambda _, __: (),
     prefixes: Sequence[Sequence[int]] | None = None,
 ) -> list[list[Hypothesis]]:
-    """Search where `table` gives the probabilities; each sentence's key is its number."""
-    begun = prefixes or [()] * len(src_lengths)
-    sentences = [Sentence(n, prefix, key=(i,)) for i, (n, prefix) in enumerate(zip(src_lengths, begun, strict=True))]
-    model, memory = Scripted(table, looks, max(src_lengths)), Sentences(torch.arange(len(src_lengths)))
-    return search(model, model.start(memory), memory, sentences, SPECIAL, options, n_best)
+    """Search where `table` gives the probabilities; the source ids of sentence i are all i."""
+    sources = [[i] * (length - 1) for i, length in enumerate(src_lengths)]  # <eos> is counted
+    return search(Scripted(table, looks, max(src_lengths)), sources, options, n_best=n_best, prefixes=prefixes)
 
 
 @cache

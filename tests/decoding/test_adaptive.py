@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from nmt.config.schema import DecodingConfig, ModelConfig
-from nmt.decoding.search import Sentence, _Batch, _Live
-from nmt.decoding.translator import WITHOUT_UNKNOWN, search_batch
+from nmt.decoding.search import search
 from nmt.model.inference.for_search import for_search
 from nmt.model.output import Adaptive
 from nmt.model.seq2seq import Seq2Seq
@@ -43,10 +42,10 @@ def test_it_finds_what_a_search_over_all_words_finds(
         model = for_search(model_of(seed))
         n_best = min(3, options["beam"])
         config = DecodingConfig.model_validate(options)
-        lazy = search_batch(model, src, config, n_best=n_best, prefixes=prefixes)
+        lazy = search(model, src, config, n_best=n_best, prefixes=prefixes)
         with monkeypatch.context() as patch:
             patch.setattr(Adaptive, "topk_log_probs", lambda self, vectors, k, _: topk_log_probs(self.log_probs(vectors), k))
-            whole = search_batch(model, src, config, n_best=n_best, prefixes=prefixes)
+            whole = search(model, src, config, n_best=n_best, prefixes=prefixes)
         assert [[one.ids for one in best] for best in lazy] == [[one.ids for one in best] for best in whole]
         for best, expected in zip(lazy, whole, strict=True):
             assert [one.score for one in best] == pytest.approx([one.score for one in expected], abs=1e-5)
@@ -59,19 +58,16 @@ def test_few_clusters_are_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
     model.output.softmax.head.register_forward_hook(lambda _, inputs, __: rows.__setitem__(0, rows[0] + len(inputs[0])))
     for place, tail in enumerate(model.output.softmax.tail, 1):
         tail.register_forward_hook(lambda _, inputs, __, at=place: rows.__setitem__(at, rows[at] + len(inputs[0])))
-    search_batch(model, [[4, 5, 6, 7]] * 8, DecodingConfig(beam=5))
+    search(model, [[4, 5, 6, 7]] * 8, DecodingConfig(beam=5))
     assert 0 < rows[1] + rows[2] < 1.2 * rows[0]
 
 
-def test_words_of_clusters_are_there_where_all_of_the_head_is_forbidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Though none of them reached the threshold, nothing is forced on a hypothesis that has words left."""
+def test_clusters_are_searched_if_the_whole_head_is_banned(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hypothesis is not forced to end while there are allowed words below the threshold."""
     model = model_of(1)
-    vectors = torch.randn(2, 16)
     options = DecodingConfig(beam=2, forbid_unknown=True, min_length_ratio=1.0)
     monkeypatch.setattr(Adaptive, "topk_log_probs", lambda self, vectors, k, _: topk_log_probs(self.log_probs(vectors)[:, :4], k))
-    batch = _Batch([Sentence(9)], WITHOUT_UNKNOWN, options, 1)
-    live = _Live(torch.tensor([0]), torch.tensor([[-1.0, -2.0]], dtype=torch.double), torch.empty(1, 2, 0, dtype=torch.long))
-    with torch.inference_mode():
-        found = batch.extend(model, vectors, live, 0)
-    assert (found.ids >= 4)[found.log_probs.isfinite()].all()
-    assert found.log_probs.isfinite().sum() >= 4
+    for source in ([4, 5, 6], [7] * 8):
+        for hypothesis in search(model, [source], options, n_best=2)[0]:
+            assert len(hypothesis.ids) >= len(source)
+            assert min(hypothesis.ids) >= 4

@@ -5,14 +5,14 @@ import torch
 
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.ensemble import Ensemble
-from nmt.decoding.translator import search_batch
+from nmt.decoding.search import search
 from tests.decoding.test_search import make_model, make_sources
 
 
 def test_the_same_model_twice_is_the_model() -> None:
     model, sources = make_model(), make_sources()
-    one = search_batch(model, sources, DecodingConfig(beam=3), n_best=3)
-    two = search_batch(Ensemble([model, model]).eval(), sources, DecodingConfig(beam=3), n_best=3)
+    one = search(model, sources, DecodingConfig(beam=3), n_best=3)
+    two = search(Ensemble([model, model]).eval(), sources, DecodingConfig(beam=3), n_best=3)
     for alone, together in zip(one, two, strict=True):
         assert [h.ids for h in alone] == [h.ids for h in together]
         np.testing.assert_allclose([h.log_prob for h in alone], [h.log_prob for h in together])
@@ -20,7 +20,7 @@ def test_the_same_model_twice_is_the_model() -> None:
 
 def test_probabilities_and_attention_are_averaged() -> None:
     models = [make_model("global"), make_model("gru, bahdanau", 5), make_model("adaptive", 6)]
-    (found,) = search_batch(Ensemble(models).eval(), [[4, 7, 5]], DecodingConfig(beam=1))[0]
+    (found,) = search(Ensemble(models).eval(), [[4, 7, 5]], DecodingConfig(beam=1))[0]
     src, lengths = torch.tensor([[4, 7, 5, 3]]), torch.tensor([4])
     output = [*found.ids, 3][: len(found.token_log_probs)]
     with torch.inference_mode():

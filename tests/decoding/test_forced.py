@@ -1,4 +1,4 @@
-"""Given translations: as likely as search says of its own, and whatever else is scored with them."""
+"""Forced decoding: the same probabilities as in search, independently of the other pairs of the batch."""
 
 from math import exp
 
@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.data.batching import pad_sources
-from nmt.decoding import forced as scoring
-from nmt.decoding.forced import score_batch, score_pairs
+from nmt.decoding import forced
+from nmt.decoding.forced import ScoredPair, score_batch, score_pairs
 from nmt.decoding.translator import Translator
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import EOS, SOS
@@ -24,7 +24,7 @@ def translator() -> Translator:
     return make_translator()
 
 
-def test_as_likely_as_search_says(translator: Translator) -> None:
+def test_the_same_probabilities_as_in_search(translator: Translator) -> None:
     texts = ["ab", "a b a b", "b", "abababab", "ba?"]
     src = [translator.src_vocabulary.ids(tokens) for tokens in translator.src_tokenizer.split_all(texts)]
     found = translator.translate(texts)
@@ -36,7 +36,7 @@ def test_as_likely_as_search_says(translator: Translator) -> None:
         assert sum(scored[:n]) == pytest.approx(translation.log_prob, abs=1e-5)
 
 
-def test_the_figures_are_those_of_the_whole_unrolled_model(translator: Translator) -> None:
+def test_the_same_probabilities_as_the_unrolled_model(translator: Translator) -> None:
     src, tgt = translator.src_vocabulary.ids("ab?"), translator.tgt_vocabulary.ids("b?a")
     padded, lengths = pad_sources([src])
     assert isinstance(translator.model, Seq2Seq)
@@ -61,12 +61,23 @@ def test_no_pair_depends_on_another(translator: Translator, pairs: list[tuple[st
         np.testing.assert_allclose(scored.token_log_probs, alone.token_log_probs, atol=1e-5)
 
 
-def test_long_pairs_are_batched_with_few() -> None:
-    lengths = [(3, 3)] * 100 + [(scoring.MOST_TOKENS // 2, 1), (2, scoring.MOST_TOKENS), (9, 9)]
-    plan = list(scoring._plan(lengths, 64))
-    assert sorted(i for batch in plan for i in batch) == list(range(len(lengths)))
-    assert all(len(batch) * max(max(lengths[i]) for i in batch) <= scoring.MOST_TOKENS for batch in plan)
-    assert max(map(len, plan)) == 64
+def test_batches_stay_within_their_limits(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+    batches: list[tuple[int, int]] = []
+
+    def record(_: object, src: list[list[int]], tgt: list[list[int]], **__: object) -> list[tuple[list[float], np.ndarray]]:
+        batches.append((len(src), max(map(len, [*src, *tgt]))))
+        return [([0.0], np.zeros((1, 1)))] * len(src)
+
+    monkeypatch.setattr(forced, "score_batch", record)
+    monkeypatch.setattr(forced, "MAX_TOKENS", 40)
+    pairs = [("ab", "ba")] * 9 + [("a" * 20, "a"), ("a", "a" * 41), ("b" * 9, "b" * 9)]
+    assert [(scored.source, scored.text) for scored in score_pairs(translator, pairs)] == pairs
+    assert sorted(batches) == [(1, 9), (1, 41), (2, 20), (4, 2), (4, 2)]
+
+
+def test_the_perplexity_of_an_impossible_translation_is_finite() -> None:
+    pair = ScoredPair("a", "b", ("a",), (), (), (-1000.0,), np.zeros((1, 2), np.float32))
+    assert pair.perplexity == exp(700)
 
 
 def test_nothing_to_score(translator: Translator) -> None:

@@ -34,17 +34,17 @@ def test_of_its_own_greedy_output_the_figures_are_those_of_search(translator: Tr
     found = [one for one in translator.translate(["The dog sees the tree.", "The man knows the king."]) if one.complete]
     assert found
     for one in found:
-        led, free = (score_pairs(translator, [(one.source, one.text)], free=free)[0] for free in (False, True))
-        assert (led.src_tokens, led.tokens) == (one.src_tokens, one.tokens)
-        np.testing.assert_allclose(led.token_log_probs, one.token_log_probs, atol=1e-4)
-        np.testing.assert_allclose(led.token_log_probs, free.token_log_probs, atol=1e-5)
-        np.testing.assert_allclose(led.attention, one.attention, atol=1e-5)
+        forced, free = (score_pairs(translator, [(one.source, one.text)], free_running=free)[0] for free in (False, True))
+        assert (forced.src_tokens, forced.tokens) == (one.src_tokens, one.tokens)
+        np.testing.assert_allclose(forced.token_log_probs, one.token_log_probs, atol=1e-4)
+        np.testing.assert_allclose(forced.token_log_probs, free.token_log_probs, atol=1e-5)
+        np.testing.assert_allclose(forced.attention, one.attention, atol=1e-5)
 
 
 @pytest.mark.parametrize("free", [False, True])
 def test_a_batch_is_its_pairs(translator: Translator, pairs: list[tuple[str, str]], free: bool) -> None:
-    for pair, one in zip(pairs, score_pairs(translator, pairs, free=free), strict=True):
-        (alone,) = score_pairs(translator, [pair], free=free)
+    for pair, one in zip(pairs, score_pairs(translator, pairs, free_running=free), strict=True):
+        (alone,) = score_pairs(translator, [pair], free_running=free)
         assert one.attention.shape == (len(one.tokens) + 1, len(one.src_tokens) + 1)
         np.testing.assert_allclose(one.attention.sum(1), 1, atol=1e-5)
         np.testing.assert_allclose(one.attention, alone.attention, atol=1e-5)
@@ -54,10 +54,10 @@ def test_a_batch_is_its_pairs(translator: Translator, pairs: list[tuple[str, str
 def test_the_first_token_is_the_same_in_both_ways(translator: Translator, pairs: list[tuple[str, str]]) -> None:
     both = [
         (np.array(one.token_log_probs), np.array(two.token_log_probs))
-        for one, two in zip(score_pairs(translator, pairs), score_pairs(translator, pairs, free=True), strict=True)
+        for one, two in zip(score_pairs(translator, pairs), score_pairs(translator, pairs, free_running=True), strict=True)
     ]
-    assert all(led[0] == pytest.approx(free[0], abs=1e-5) for led, free in both)
-    assert any(not np.allclose(led, free, atol=0.01) for led, free in both)
+    assert all(forced[0] == pytest.approx(free[0], abs=1e-5) for forced, free in both)
+    assert any(not np.allclose(forced, free, atol=0.01) for forced, free in both)
 
 
 def test_an_ensemble_finds_them_as_likely_as_its_models_on_average(translator: Translator, pairs: list[tuple[str, str]]) -> None:

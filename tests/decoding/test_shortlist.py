@@ -8,8 +8,8 @@ from pydantic import ValidationError
 from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.decoding import shortlist as module
 from nmt.decoding.lexicon import MAX_TRANSLATIONS, Entry, Lexicon
+from nmt.decoding.search import search
 from nmt.decoding.shortlist import Shortlist
-from nmt.decoding.translator import search_batch
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import EOS, SPECIALS, UNK, Vocabulary
 
@@ -51,8 +51,8 @@ def test_among_all_words_the_search_is_exact(tie_embeddings: str, beam: int) -> 
     sizes = {"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 16}}
     model = Seq2Seq(ModelConfig.model_validate({**sizes, "tie_embeddings": tie_embeddings}), 9, 30).eval()
     src, options = [[4, 5, 6], [7], [8, 8, 4, 5]], DecodingConfig(beam=beam)
-    everything = search_batch(model, src, options, n_best=beam)
-    for exact, short in zip(everything, search_batch(model, src, options, n_best=beam, words=torch.arange(30)), strict=True):
+    everything = search(model, src, options, n_best=beam)
+    for exact, short in zip(everything, search(model, src, options, n_best=beam, words=torch.arange(30)), strict=True):
         assert [one.ids for one in exact] == [one.ids for one in short]
         np.testing.assert_allclose([one.log_prob for one in exact], [one.log_prob for one in short], rtol=1e-5)
 
@@ -63,12 +63,12 @@ def test_only_the_words_given_are_written_and_the_weights_stay() -> None:
     model = Seq2Seq(ModelConfig.model_validate(sizes), 9, 30).eval()
     before, src, options = [*model.state_dict().values()], [[4, 5, 6], [7]], DecodingConfig(beam=3)
     words = torch.tensor([0, UNK, 2, EOS, 9, 17, 29])
-    full, short = search_batch(model, src, options, n_best=3), search_batch(model, src, options, n_best=3, words=words)
+    full, short = search(model, src, options, n_best=3), search(model, src, options, n_best=3, words=words)
     written = {token for hypotheses in short for one in hypotheses for token in one.ids}
     assert written
     assert written <= set(words.tolist())
     assert all(torch.equal(one, other) for one, other in zip(before, model.state_dict().values(), strict=True))
-    assert [one.ids for one in search_batch(model, src, options, n_best=3)[0]] == [one.ids for one in full[0]]
+    assert [one.ids for one in search(model, src, options, n_best=3)[0]] == [one.ids for one in full[0]]
 
 
 def test_no_more_can_be_asked_for_than_a_lexicon_keeps() -> None:

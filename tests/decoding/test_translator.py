@@ -4,14 +4,17 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
 from nmt.config.schema import DecodingConfig, ModelConfig, TokenizerConfig
 from nmt.decoding import translator as module
 from nmt.decoding.forced import score_pairs
+from nmt.decoding.hypothesis import Hypothesis
+from nmt.decoding.search import search
 from nmt.decoding.translation import Translation
-from nmt.decoding.translator import Translator, search_batch
+from nmt.decoding.translator import Translator
 from nmt.decoding.unknown_words import UnknownWords
 from nmt.errors import ConfigError, DataError
 from nmt.model.seq2seq import Seq2Seq
@@ -68,7 +71,7 @@ def test_no_text_is_there_twice_while_the_beam_has_others() -> None:
     texts = [text for text in TEXTS if text.strip()]
     src = [translator.src_vocabulary.ids(tokens) for tokens in translator.src_tokenizer.split_all(texts)]
     expected, n_alike = [], 0
-    for hypotheses in search_batch(translator.model, src, translator.options, n_best=6):
+    for hypotheses in search(translator.model, src, translator.options, n_best=6):
         joined = [translator.tgt_tokenizer.join(translator.tgt_vocabulary.tokens(one.ids)) for one in hypotheses]
         expected.append([*dict.fromkeys(joined)])
         n_alike += len(expected[-1][:3]) > len({*joined[:3]})
@@ -84,8 +87,8 @@ def test_no_text_is_there_twice_while_the_beam_has_others() -> None:
 @pytest.mark.parametrize(
     ("n", "text"),
     [
-        (4, "4 translations of a sentence: the beam keeps 3; set decoding.beam to 4 or more"),
-        (0, "0 translations of a sentence: ask for at least one"),
+        (4, "4 translations per sentence: the beam is 3; set decoding.beam to 4 or more"),
+        (0, "0 translations per sentence: ask for at least one"),
     ],
 )
 def test_no_more_than_the_beam_keeps(n: int, text: str) -> None:
@@ -120,9 +123,9 @@ def test_translations_begin_with_their_prefix(kind: str) -> None:
 
 
 def test_a_prefix_with_an_unknown_word_is_refused() -> None:
-    with pytest.raises(DataError, match=r"^prefix 'a zebra': 'zebra' is not in the vocabulary of the target$"):
+    with pytest.raises(DataError, match=r"^prefix 'a zebra': 'zebra' is not in the target vocabulary$"):
         make_translator("words").translate(["a"], ["a zebra"])
-    with pytest.raises(DataError, match="2 prefixes for 1 texts: give one for each, which may be empty"):
+    with pytest.raises(DataError, match="2 prefixes for 1 texts: give one prefix per text; it may be empty"):
         make_translator().translate(["a"], ["a", "b"])
 
 
@@ -166,12 +169,20 @@ def test_batches_side_by_side_say_what_they_say_one_after_the_other(method: str)
         assert beside == pytest.approx(alone, abs=1e-5)
 
 
-def test_a_batch_stays_within_memory_with_its_beam() -> None:
-    translator, beam = make_translator(batch=100), 5
-    long = module.MOST_TOKENS // beam // 2 - 1
-    lengths = [3] * 50 + [long] * 3 + [3 * module.MOST_TOKENS]
-    plans = list(translator._plan([*lengths, 0], beam))
-    assert sorted(i for plan in plans for i in plan) == list(range(54))
-    assert [len(plan) for plan in plans] == [50, 2, 1, 1]
-    assert all(len(plan) == 1 or len(plan) * beam * max(lengths[i] for i in plan) <= module.MOST_TOKENS for plan in plans)
-    assert max(len(plan) for plan in translator._plan([1] * 100, 1000)) == module.MOST_TOKENS // 1000 // module.LEAST_TOKENS
+def test_batches_stay_within_their_limits(monkeypatch: pytest.MonkeyPatch) -> None:
+    batches: list[tuple[int, int]] = []
+
+    def record(_: object, sources: list[list[int]], *__: object, **___: object) -> list[list[Hypothesis]]:
+        batches.append((len(sources), max(map(len, sources))))
+        return [[Hypothesis([], 0.0, [0.0], 0.0, np.zeros((1, 1), np.float32), complete=True)] for _ in sources]
+
+    monkeypatch.setattr(module, "search", record)
+    translator, beam = make_translator(batch=6), 3
+    monkeypatch.setattr(module, "MAX_TOKENS", 5 * beam * module.MIN_LENGTH)
+    texts = ["ab"] * 11 + ["", "a" * 40, "b" * 40, "a" * 99, "b" * 20]
+    assert [translation.source for translation in translator.translate(texts)] == texts
+    assert sorted(batches) == [(1, 99), (2, 20), (2, 40), (5, 2), (5, 2)]
+    translator.options = translator.options.model_copy(update={"batch": 2})
+    batches.clear()
+    translator.translate(["ab"] * 5)
+    assert sorted(batches) == [(1, 2), (2, 2), (2, 2)]

@@ -15,7 +15,7 @@ from nmt.config.load import config_from_dict
 from nmt.config.schema import Config, DecodingConfig, OptimizerName
 from nmt.data.batching import Batch, build_batch, read_batches, shard
 from nmt.data.corpus import Corpus, Sequences
-from nmt.decoding.translator import search_batch
+from nmt.decoding.search import search
 from nmt.errors import TrainingError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.checkpoint import Checkpoints, load_optimizer, load_weights, read_progress
@@ -75,7 +75,7 @@ def test_learns_to_reverse(kind: dict[str, Any]) -> None:
     progress = fit(model, build_optimizer(model, config.training), corpus, config, Progress(), silent())
     assert progress.finished == "900 steps done"
     _, held_out = make_corpus(300, seed=2)
-    found = search_batch(model.eval(), held_out, DecodingConfig(beam=1))
+    found = search(model.eval(), held_out, DecodingConfig(beam=1))
     exact = np.mean([hypotheses[0].ids == source[::-1] for hypotheses, source in zip(found, held_out, strict=True)])
     assert exact >= 0.99
 
