@@ -244,7 +244,7 @@ def _open_member(path: Path, archive: zipfile.ZipFile, member: str) -> Iterator[
     try:
         file = archive.open(member)
     except KeyError:
-        raise DataError(f"{path}: holds no {member}, but: {_listing(archive)}") from None
+        raise DataError(f"{path}: has no {member}; it holds: {_listing(archive)}") from None
     except (RuntimeError, NotImplementedError) as error:
         raise DataError(f"{path}: {member} cannot be unpacked ({error})") from None
     with file:
@@ -261,7 +261,7 @@ def _choose_member(path: Path, archive: zipfile.ZipFile, language: str) -> str:
         if len(choice) == 1:
             return choice[0]
     if not candidates:
-        raise DataError(f"{path}: holds no text file, but: {_listing(archive)}")
+        raise DataError(f"{path}: has no text file; it holds: {_listing(archive)}")
     raise DataError(f"{path}: set `member` to one of its files: {', '.join(sorted(candidates)[:20])}")
 
 

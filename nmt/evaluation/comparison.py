@@ -6,7 +6,7 @@ from typing import Any
 
 from nmt.data.evaluation_set import EvaluationSet
 from nmt.evaluation.leaks import TrainingOverlap
-from nmt.metrics.significance import Change, Difference, changes, compare, difference_table
+from nmt.metrics.significance import Change, Difference, compare, difference_table, largest_changes
 from nmt.metrics.table import Table
 
 N_CHANGES = 10  # sentences that gained most, and that lost most
@@ -122,7 +122,7 @@ def compare_systems(
     return Comparison(
         other,
         compare(ours, theirs, references, metrics, lowercase=lowercase),
-        changes(ours, theirs, references, N_CHANGES),
+        largest_changes(ours, theirs, references, N_CHANGES),
         different_data,
         lowercase,
     )

@@ -1,4 +1,7 @@
-"""Scores of translations, by sacrebleu: detokenised text in, a number with its signature out."""
+"""Metric scores of translations, by sacrebleu: detokenised text in, a number with its signature out.
+
+To add a metric of sacrebleu: a row in `METRICS`.
+"""
 
 import statistics
 from collections.abc import Mapping, Sequence
@@ -7,20 +10,20 @@ from math import exp
 from typing import Any
 
 from nmt.errors import DataError
-from nmt.metrics.resampling import count
+from nmt.metrics.resampling import collect_statistics
 
-SEED = 12345  # sacrebleu's own: its command line gives the same intervals
+SEED = 12345  # the default of sacrebleu, so its command line gives the same intervals
 
 
 @dataclass(frozen=True)
 class MetricScore:
-    """One number about a whole set of translations.
+    """The score of a whole set of translations.
 
     Attributes:
         name: the metric, as in `METRICS`.
-        value: 0..100; TER, where less is better, can be more.
-        signature: all the settings that the number depends on, in sacrebleu's form.
-        interval: 95 % confidence by bootstrap (lower, upper), or None if it was not asked for.
+        value: 0..100; TER, where less is better, can exceed 100.
+        signature: all settings behind the number, in the format of sacrebleu.
+        interval: 95 % confidence interval by bootstrap (lower, upper), or None without bootstrap.
     """
 
     name: str
@@ -29,14 +32,14 @@ class MetricScore:
     interval: tuple[float, float] | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, as JSON knows them."""
+        """Plain values for JSON."""
         interval = None if self.interval is None else list(self.interval)
         return {"metric": self.name, "score": self.value, "signature": self.signature, "interval": interval}
 
 
 @dataclass(frozen=True)
-class _Recipe:
-    """How sacrebleu is asked for a metric: a class of `sacrebleu.metrics`, and its options."""
+class _MetricSettings:
+    """A class of `sacrebleu.metrics` and its options. lowercase: further options to ignore case."""
 
     class_name: str
     options: Mapping[str, Any] = field(default_factory=dict)
@@ -44,16 +47,16 @@ class _Recipe:
     less_is_better: bool = False
 
 
-# The text is 13a-tokenised inside, as sacrebleu's command line does; TER ignores case in any case, as it does there.
-# force: whether text looks as if it had been tokenised before is said elsewhere, once.
-METRICS: Mapping[str, _Recipe] = {
-    "BLEU": _Recipe("BLEU", {"force": True}),
-    "chrF": _Recipe("CHRF"),
-    "chrF++": _Recipe("CHRF", {"word_order": 2}),
-    "TER": _Recipe("TER", lowercase={}, less_is_better=True),
+# As on the command line of sacrebleu: BLEU tokenises with 13a, TER always ignores case. force: no warning from sacrebleu about text
+# that looks tokenised.
+METRICS: Mapping[str, _MetricSettings] = {
+    "BLEU": _MetricSettings("BLEU", {"force": True}),
+    "chrF": _MetricSettings("CHRF"),
+    "chrF++": _MetricSettings("CHRF", {"word_order": 2}),
+    "TER": _MetricSettings("TER", lowercase={}, less_is_better=True),
 }
-# What old papers report, by multi-bleu.perl and its like: the words are parted already, and no metric parts them once more.
-_TOKENIZED = _Recipe("BLEU", {"tokenize": "none", "force": True})
+# For tokenised text, which is not tokenised again: the BLEU of older papers (multi-bleu.perl).
+_TOKENIZED = _MetricSettings("BLEU", {"tokenize": "none", "force": True})
 
 
 def score(
@@ -68,23 +71,22 @@ def score(
     """The corpus scores of detokenised `hypotheses`, in the order of `metrics`.
 
     Args:
-        hypotheses: one text a sentence.
-        references: streams of references, each with one text for each hypothesis; one stream where there is one reference.
+        hypotheses: N texts.
+        references: streams of N texts; each stream is one set of references.
         metrics: names of `METRICS`, in any case.
-        lowercase: ignore case (the signature says so).
-        bootstrap: resamples for the 95 % confidence interval; 0 for no interval.
-        seed: of the resampling.
+        lowercase: ignore case; the signature shows it.
+        bootstrap: the number of resamples for a 95 % confidence interval; 0 for no interval.
+        seed: of the resamples.
 
     Raises:
-        DataError: an unknown metric, nothing to score, or counts of sentences that differ.
+        DataError: a metric is unknown, there is nothing to score, or the streams have different lengths.
     """
     names = [canonical_name(name) for name in metrics]
     _check_counts(hypotheses, references)
-    scores = []
-    for name in names:
-        metric = build_metric(name, lowercase=lowercase)
-        scores.append(_score_one(name, metric, hypotheses, references, bootstrap=bootstrap, seed=seed))
-    return scores
+    return [
+        _score(build_metric(name, lowercase=lowercase), name, hypotheses, references, bootstrap=bootstrap, seed=seed)
+        for name in names
+    ]
 
 
 def score_tokenized(
@@ -96,49 +98,48 @@ def score_tokenized(
     bootstrap: int = 0,
     seed: int = SEED,
 ) -> MetricScore:
-    """BLEU of texts whose words are parted by spaces already: comparable with nothing but other scores of the same tokens.
+    """BLEU of text that is already split into words by spaces. Only comparable with scores of the same tokenisation.
 
     Args:
-        words: what parted them, for the signature.
-        lowercase: ignore case (the signature says so).
+        words: the name of the tokeniser, for the signature.
+        lowercase: ignore case; the signature shows it.
 
     Raises:
-        DataError: nothing to score, or counts of sentences that differ.
+        DataError: there is nothing to score, or the streams have different lengths.
     """
     _check_counts(hypotheses, references)
-    metric = getattr(_metrics(), _TOKENIZED.class_name)(**_TOKENIZED.options, **(_TOKENIZED.lowercase if lowercase else {}))
-    found = _score_one("tokenised BLEU", metric, hypotheses, references, bootstrap=bootstrap, seed=seed)
-    return replace(found, signature=f"{found.signature}|words:{words.replace('|', ',')}")
+    metric = _build(_TOKENIZED, lowercase)
+    bleu = _score(metric, "tokenised BLEU", hypotheses, references, bootstrap=bootstrap, seed=seed)
+    return replace(bleu, signature=f"{bleu.signature}|words:{words.replace('|', ',')}")
 
 
 def sentence_chrf(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[float]:
-    """The chrF of each sentence: of the metrics here, the one that is of use for a single sentence."""
+    """The chrF of each sentence, the only metric here that is meaningful for a single sentence."""
     metric = build_metric("chrF")
-    return [float(metric.sentence_score(one, list(its)).score) for one, *its in zip(hypotheses, *references, strict=True)]
+    return [float(metric.sentence_score(text, own).score) for text, *own in zip(hypotheses, *references, strict=True)]
 
 
 def build_metric(name: str, *, lowercase: bool = False) -> Any:
-    """sacrebleu's object for a metric of `METRICS`."""
-    recipe = METRICS[name]
-    return getattr(_metrics(), recipe.class_name)(**recipe.options, **(recipe.lowercase if lowercase else {}))
+    """The metric object of sacrebleu for a name in `METRICS`."""
+    return _build(METRICS[name], lowercase)
 
 
 def canonical_name(name: str) -> str:
-    """The metric as `METRICS` has it. Raises: DataError if it is unknown."""
+    """The spelling of a metric in `METRICS`, from any case. Raises: DataError if it is unknown."""
     for known in METRICS:
         if name.casefold() == known.casefold():
             return known
-    raise DataError(f"{name}: no such metric; known: {', '.join(METRICS)}")
+    raise DataError(f"{name}: not a metric; choose from {', '.join(METRICS)}")
 
 
 def format_table(scores: Sequence[MetricScore]) -> str:
-    """The scores as lines for the screen, with a heading; the column of intervals only if there are any."""
-    intervals = ["" if one.interval is None else f"[{one.interval[0]:.2f}, {one.interval[1]:.2f}]" for one in scores]
+    """A table for the screen; the column of intervals is left out if there are none."""
+    intervals = ["" if score.interval is None else f"[{score.interval[0]:.2f}, {score.interval[1]:.2f}]" for score in scores]
     columns = [
-        ["metric", *(one.name for one in scores)],
-        ["score", *(f"{one.value:.2f}" for one in scores)],
+        ["metric", *(score.name for score in scores)],
+        ["score", *(f"{score.value:.2f}" for score in scores)],
         ["95 % interval", *intervals],
-        ["signature", *(one.signature for one in scores)],
+        ["signature", *(score.signature for score in scores)],
     ]
     if not any(intervals):
         del columns[2]
@@ -150,31 +151,32 @@ def format_table(scores: Sequence[MetricScore]) -> str:
     return "\n".join("  ".join(row).rstrip() for row in zip(*aligned, strict=True))
 
 
-def _metrics() -> Any:
+def _build(settings: _MetricSettings, lowercase: bool) -> Any:
     from sacrebleu import metrics
 
-    return metrics
+    return getattr(metrics, settings.class_name)(**settings.options, **(settings.lowercase if lowercase else {}))
 
 
-def _score_one(
-    name: str, metric: Any, hypotheses: Sequence[str], references: Sequence[Sequence[str]], *, bootstrap: int, seed: int
+def _score(
+    metric: Any, name: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], *, bootstrap: int, seed: int
 ) -> MetricScore:
-    counted = count(metric, hypotheses, references)
+    counts = collect_statistics(metric, hypotheses, references)
     interval = None
     if bootstrap > 1:
-        interval = _interval(counted.resample(bootstrap, seed))
-        metric.n_bootstrap, metric.seed = bootstrap, seed
-    return MetricScore(name, counted.score, str(metric.get_signature()), interval)
+        interval = _interval(counts.bootstrap_scores(bootstrap, seed))
+        metric.n_bootstrap, metric.seed = bootstrap, seed  # for the signature
+    return MetricScore(name, counts.score, str(metric.get_signature()), interval)
 
 
 def _interval(values: Sequence[Any]) -> tuple[float, float]:
-    """As sacrebleu has it: the middle 95 % of the values are wide, but the mean stands in the middle.
+    """As in sacrebleu: as wide as the middle 95 % of the values, and centred on their mean.
 
-    It reckons with the type that the values have, and fails where that is not that of the 0 of a sample in which nothing is right.
+    The values are converted to one type first: a sample without any match scores a Python float, the others np.float32, and
+    statistics.mean fails on mixed types.
     """
-    kind, margin = type(max(values)), len(values) // 40
-    ordered = sorted(map(kind, values))
-    mean, half_width = statistics.mean(ordered), 0.5 * (ordered[-1 - margin] - ordered[margin])
+    number, n_cut = type(max(values)), len(values) // 40
+    ordered = sorted(map(number, values))
+    mean, half_width = statistics.mean(ordered), 0.5 * (ordered[-1 - n_cut] - ordered[n_cut])
     return float(mean) - float(half_width), float(mean) + float(half_width)
 
 
@@ -186,7 +188,9 @@ def _check_counts(hypotheses: Sequence[str], references: Sequence[Sequence[str]]
     for number, stream in enumerate(references, start=1):
         if len(stream) != len(hypotheses):
             which = f"reference {number}" if len(references) > 1 else "the reference"
-            raise DataError(f"the hypotheses have {len(hypotheses)} lines, but {which} has {len(stream)}; they go line by line")
+            raise DataError(
+                f"the hypotheses have {len(hypotheses)} lines, but {which} has {len(stream)}; they must correspond line by line"
+            )
 
 
 def perplexity(mean_loss: float) -> float:

@@ -1,4 +1,4 @@
-"""Whether two systems differ: paired tests over the sentences that both have translated, as sacrebleu has them."""
+"""Significance tests: do two systems differ? Paired tests over the sentences that both translated, as in sacrebleu."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,25 +7,26 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.metrics.resampling import Statistics, count
+from nmt.metrics.resampling import SentenceStatistics, collect_statistics
 from nmt.metrics.scores import METRICS, SEED, build_metric, canonical_name, sentence_chrf
 from nmt.metrics.table import Table
 
-TRIALS, RESAMPLES = 10_000, 1000  # sacrebleu's own
-ENOUGH = 16  # sentences that differ: with more, the trials are what bounds p
+N_TRIALS, N_RESAMPLES = 10_000, 1000  # the defaults of sacrebleu
+MAX_COUNTED = 16  # sentences that differ; from here on 1 / trials bounds p, not 2^-k
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How much two systems differ in a metric, and whether chance explains it.
+    """The difference between two systems in a metric, and whether chance explains it.
 
     Attributes:
         metric: as in `METRICS`.
-        value, other: the scores of the system and of the one that it is compared with.
-        p_randomisation: two-sided, by approximate randomisation (Noreen 1989); 5 % of pairs that do not differ are below 0.05.
-            This one decides.
-        p_bootstrap: by paired bootstrap (Koehn 2004) as sacrebleu and Moses have it. It calls twice as many such pairs different.
-        signature: of the randomisation.
+        value, other: the scores of the system and of the other system.
+        p_randomisation: two-sided p-value of approximate randomisation (Noreen 1989), which decides. Of equal systems, 5 % have a
+            value below 0.05.
+        p_bootstrap: p-value of the paired bootstrap (Koehn 2004), as in sacrebleu and Moses. It calls twice as many equal systems
+            different.
+        signature: of the metric and the randomisation.
     """
 
     metric: str
@@ -40,12 +41,12 @@ class Difference:
         return self.value - self.other
 
     def is_worse(self, alpha: float) -> bool:
-        """Whether the system is worse than the other, and more so than chance explains at the level `alpha`."""
+        """Whether the system is significantly worse than the other at the level `alpha`."""
         worse = self.difference > 0 if METRICS[self.metric].less_is_better else self.difference < 0
         return worse and self.p_randomisation < alpha
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, as JSON knows them."""
+        """Plain values for JSON."""
         return {
             "metric": self.metric,
             "score": self.value,
@@ -59,7 +60,7 @@ class Difference:
 
 @dataclass(frozen=True)
 class Change:
-    """A sentence that two systems translate differently. gain: its chrF less that of the other's."""
+    """A sentence that two systems translate differently. gain: its chrF minus that of the other system."""
 
     index: int
     gain: float
@@ -72,76 +73,78 @@ def compare(
     metrics: Sequence[str] = ("BLEU", "chrF"),
     *,
     lowercase: bool = False,
-    trials: int = TRIALS,
-    resamples: int = RESAMPLES,
+    trials: int = N_TRIALS,
+    resamples: int = N_RESAMPLES,
     seed: int = SEED,
 ) -> list[Difference]:
-    """Compare two systems' translations of the same sentences, in the order of `metrics`, ignoring case or not.
+    """Compare the translations of the same sentences by two systems, for each metric.
 
     Raises:
-        DataError: an unknown metric.
+        DataError: a metric is unknown.
     """
-    found = []
+    differences = []
     for name in map(canonical_name, metrics):
         metric = build_metric(name, lowercase=lowercase)
-        one, two = (count(metric, outputs, references) for outputs in (hypotheses, other))
-        least = _least_p(name, hypotheses, other, references)
-        p, p_bootstrap = max(_randomise(one, two, trials, seed), least), max(_resample(one, two, resamples, seed), least)
+        one, two = (collect_statistics(metric, outputs, references) for outputs in (hypotheses, other))
+        min_p = _min_p(name, hypotheses, other, references)
+        p_randomisation = max(_randomisation_p(one, two, trials, seed), min_p)
+        p_bootstrap = max(_bootstrap_p(one, two, resamples, seed), min_p)
         signature = metric.get_signature()
         signature.update("seed", seed)
         signature.update("ar", trials)
-        found.append(Difference(name, one.score, two.score, p, p_bootstrap, str(signature)))
-    return found
+        differences.append(Difference(name, one.score, two.score, p_randomisation, p_bootstrap, str(signature)))
+    return differences
 
 
-def changes(hypotheses: Sequence[str], other: Sequence[str], references: Sequence[Sequence[str]], n: int) -> list[Change]:
-    """The `n` sentences that have gained most against the other, then the `n` that have lost most; those first that differ most."""
-    different = [i for i, (one, two) in enumerate(zip(hypotheses, other, strict=True)) if one != two]
+def largest_changes(hypotheses: Sequence[str], other: Sequence[str], references: Sequence[Sequence[str]], n: int) -> list[Change]:
+    """The `n` sentences with the largest gains in chrF over the other system, then the `n` with the largest losses."""
+    different = [i for i, (our, their) in enumerate(zip(hypotheses, other, strict=True)) if our != their]
     streams = [[stream[i] for i in different] for stream in references]
     ours, theirs = (
         (sentence_chrf([texts[i] for i in different], streams) for texts in (hypotheses, other)) if different else ([], [])
     )
-    found = [Change(i, one - two) for i, one, two in zip(different, ours, theirs, strict=True)]
-    gained = sorted((change for change in found if change.gain > 0), key=lambda change: -change.gain)
-    lost = sorted((change for change in found if change.gain < 0), key=lambda change: change.gain)
+    changes = [Change(i, our - their) for i, our, their in zip(different, ours, theirs, strict=True)]
+    gained = sorted((change for change in changes if change.gain > 0), key=lambda change: -change.gain)
+    lost = sorted((change for change in changes if change.gain < 0), key=lambda change: change.gain)
     return gained[:n] + lost[:n]
 
 
 def difference_table(differences: Sequence[Difference]) -> Table:
-    """For the reader."""
-    rows = [(one.metric, one.value, one.other, one.difference, one.p_randomisation, one.p_bootstrap) for one in differences]
+    """A row for each metric."""
+    rows = [(each.metric, each.value, each.other, each.difference, each.p_randomisation, each.p_bootstrap) for each in differences]
     columns = ("metric", "score", "other", "difference", "p (randomisation)", "p (bootstrap)")
     formats = {"difference": "+.2f", "p (randomisation)": ".4f", "p (bootstrap)": ".4f"}
     return Table("differences", "", columns, rows, digits=2, formats=formats)
 
 
-def _least_p(name: str, hypotheses: Sequence[str], other: Sequence[str], references: Sequence[Sequence[str]]) -> float:
-    """What p cannot be below: with k sentences that differ to the metric there are 2^k ways to swap them.
+def _min_p(name: str, hypotheses: Sequence[str], other: Sequence[str], references: Sequence[Sequence[str]]) -> float:
+    """A lower bound of p. If the metric differs on k sentences, there are 2^k ways to swap them, and 2 of these differ as much.
 
-    Two of these ways differ as much as the systems do. sacrebleu, which counts those that differ more, would find systems that are
-    the same, or differ in one sentence, or in what the metric does not see, different beyond doubt.
+    sacrebleu only counts trials that differ more. It would call two systems different that are equal, differ in one sentence, or
+    differ only in what the metric ignores.
     """
     metric, n_different = build_metric(name), 0
-    for one, two, *gold in zip(hypotheses, other, *references, strict=True):
-        if one != two:
-            scores = [vars(metric.corpus_score([text], [[reference] for reference in gold])) for text in (one, two)]
-            n_different += scores[0] != scores[1]
-        if n_different == ENOUGH:
+    for our, their, *own in zip(hypotheses, other, *references, strict=True):
+        if our != their:
+            # Compares all counts behind the sentence scores, not only the scores.
+            ours, theirs = (vars(metric.corpus_score([text], [[reference] for reference in own])) for text in (our, their))
+            n_different += ours != theirs
+        if n_different == MAX_COUNTED:
             break
     return 2.0 ** min(0, 1 - n_different)
 
 
-def _randomise(one: Statistics, two: Statistics, trials: int, seed: int) -> float:
-    ours, theirs = one.swap(two, trials, seed)
-    return _p(np.abs(np.array(ours) - np.array(theirs)), abs(one.score - two.score))
+def _randomisation_p(one: SentenceStatistics, two: SentenceStatistics, trials: int, seed: int) -> float:
+    ours, theirs = one.randomized_scores(two, trials, seed)
+    return _p_value(np.abs(np.array(ours) - np.array(theirs)), abs(one.score - two.score))
 
 
-def _resample(one: Statistics, two: Statistics, resamples: int, seed: int) -> float:
-    ours, theirs = (np.array(system.resample(resamples, seed)) for system in (one, two))
+def _bootstrap_p(one: SentenceStatistics, two: SentenceStatistics, resamples: int, seed: int) -> float:
+    ours, theirs = (np.array(system.bootstrap_scores(resamples, seed)) for system in (one, two))
     differences = np.abs(ours - theirs)
-    return _p(differences - differences.mean(), abs(one.score - two.score))
+    return _p_value(differences - differences.mean(), abs(one.score - two.score))
 
 
-def _p(differences: NDArray[Any], real: float) -> float:
-    """The share of the differences by chance that are above the real one, which counts as one of them."""
-    return float((np.sum(differences > real) + 1) / (len(differences) + 1))
+def _p_value(differences: NDArray[Any], observed: float) -> float:
+    """The share of random differences above the observed one, which itself counts as one of them."""
+    return float((np.sum(differences > observed) + 1) / (len(differences) + 1))

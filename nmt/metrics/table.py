@@ -1,4 +1,4 @@
-"""A table of findings: made once, shown on the screen, on a page and to machines."""
+"""A table of results, for the screen, for a page and for JSON."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -9,13 +9,13 @@ Cell = str | int | float
 
 @dataclass(frozen=True)
 class Table:
-    """Figures, a row for each group.
+    """A row of figures for each group.
 
     Attributes:
-        name: for machines. heading, note: for readers; the note says how the figures are meant.
-        columns: their headings, the first being that of the groups.
+        name: the key in JSON. heading, note: for readers; the note explains the figures.
+        columns: the keys of the columns; the first one is that of the groups.
         rows: a cell for each column.
-        digits: after the point, of all that are floats; formats: by column, where they have one of their own.
+        digits: decimals of floats. formats: format specifications by column, in place of `digits`.
         headings: by column, where the text for readers differs from the key for JSON.
     """
 
@@ -33,28 +33,28 @@ class Table:
         return tuple(self.headings.get(column, column) for column in self.columns)
 
     def formatted_rows(self) -> list[tuple[str, ...]]:
-        """The rows as they are read."""
-        return [tuple(self._show(cell, column) for cell, column in zip(row, self.columns, strict=True)) for row in self.rows]
+        """The rows as text."""
+        return [tuple(self._format(cell, column) for cell, column in zip(row, self.columns, strict=True)) for row in self.rows]
 
     def numeric_columns(self) -> list[bool]:
-        """Of each column, whether it has numbers, which stand to the right."""
+        """For each column, whether it holds numbers, which are right-aligned."""
         return [not isinstance(cell, str) for cell in self.rows[0]] if self.rows else [False] * len(self.columns)
 
-    def _show(self, cell: Cell, column: str) -> str:
+    def _format(self, cell: Cell, column: str) -> str:
         if isinstance(cell, float):
             return format(cell, self.formats.get(column, f",.{self.digits}f"))
         return f"{cell:,}" if isinstance(cell, int) else cell
 
     def to_text(self) -> str:
-        """For the screen: words to the left, numbers to the right."""
-        shown = [self.column_headings(), *self.formatted_rows()]
-        widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+        """For the screen: words are left-aligned, numbers right-aligned."""
+        rows = [self.column_headings(), *self.formatted_rows()]
+        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [
             "  ".join(
                 f"{cell:>{width}}" if is_number else f"{cell:<{width}}"
                 for cell, width, is_number in zip(row, widths, self.numeric_columns(), strict=True)
             ).rstrip()
-            for row in shown
+            for row in rows
         ]
         return "\n".join([*filter(None, (self.heading, self.note)), *lines])
 

@@ -160,15 +160,15 @@ def test_archives_of_empty_files_are_refused(tmp_path: Path) -> None:
 
 def test_a_zip_without_text_lists_what_it_holds(tmp_path: Path) -> None:
     path = archive(tmp_path / "deu-eng.zip", {"_about.txt": b"x", "__MACOSX/deu.txt": b"x", "folder/": b""})
-    assert_refused(path, r"holds no text file, but: __MACOSX/deu\.txt, _about\.txt, folder/")
-    assert_refused(archive(tmp_path / "none.zip", {}), "holds no text file, but: nothing")
+    assert_refused(path, r"has no text file; it holds: __MACOSX/deu\.txt, _about\.txt, folder/")
+    assert_refused(archive(tmp_path / "none.zip", {}), "has no text file; it holds: nothing")
 
 
 def test_the_member_of_a_zip_may_be_named(tmp_path: Path) -> None:
     path = archive(tmp_path / "both.zip", {"a.txt": b"a\n", "b.txt": b"b\n"})
     assert list(read_raw_lines(path, "b.txt")) == [b"b"]
     assert_refused(path, r"set `member` to one of its files: a\.txt, b\.txt")
-    assert_refused(path, r"holds no c\.txt, but: a\.txt, b\.txt", member="c.txt")
+    assert_refused(path, r"has no c\.txt; it holds: a\.txt, b\.txt", member="c.txt")
 
 
 @pytest.mark.parametrize("pack", [gzipped, zipped])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from nmt.metrics import resampling
-from nmt.metrics.resampling import count
+from nmt.metrics.resampling import collect_statistics
 from nmt.metrics.scores import METRICS, build_metric
 from tests.metrics.test_significance import sentences, spoiled
 
@@ -21,30 +21,30 @@ def test_blocks_of_sentences_are_counted_as_all_of_them(
     texts: tuple[list[str], list[str], list[list[str]]], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours, _, references = texts
-    monkeypatch.setattr(resampling, "SENTENCES", 10)
+    monkeypatch.setattr(resampling, "BLOCK_SENTENCES", 10)
     metric = build_metric(name)
-    counted = count(metric, ours, references)
-    assert len(counted.rows) == 71
-    assert counted.score == metric.corpus_score(ours, references).score
+    statistics = collect_statistics(metric, ours, references)
+    assert len(statistics.rows) == 71
+    assert statistics.score == metric.corpus_score(ours, references).score
     assert "nrefs:2" in str(metric.get_signature())
 
 
 @pytest.mark.parametrize("name", METRICS)
 def test_samples_are_those_that_numpy_draws_at_once(texts: tuple[list[str], list[str], list[list[str]]], name: str) -> None:
     ours, _, references = texts
-    counted = count(build_metric(name), ours, references)
+    statistics = collect_statistics(build_metric(name), ours, references)
     drawn = np.random.default_rng(3).choice(71, size=(50, 71))
-    sums = np.array(counted.rows, np.float32)[drawn].sum(1)
-    assert counted.resample(50, 3) == [counted.metric._compute_score_from_stats(row).score for row in sums]
+    sums = np.array(statistics.rows, np.float32)[drawn].sum(1)
+    assert statistics.bootstrap_scores(50, 3) == [statistics.metric._compute_score_from_stats(row).score for row in sums]
 
 
 @pytest.mark.parametrize("name", METRICS)
 def test_swaps_are_those_that_numpy_draws_at_once(texts: tuple[list[str], list[str], list[list[str]]], name: str) -> None:
     ours, theirs, references = texts
-    one, two = (count(build_metric(name), outputs, references) for outputs in (ours, theirs))
-    n_trials = 2 * resampling.TRIALS + 7
+    one, two = (collect_statistics(build_metric(name), outputs, references) for outputs in (ours, theirs))
+    n_trials = 2 * resampling.BLOCK_TRIALS + 7
     taken = np.random.default_rng(3).integers(2, size=(n_trials, 71), dtype=bool)
-    for found, chosen in zip(one.swap(two, n_trials, 3), (taken, ~taken), strict=True):
+    for found, chosen in zip(one.randomized_scores(two, n_trials, 3), (taken, ~taken), strict=True):
         picked = np.where(chosen[:, :, None], np.array(two.rows)[None], np.array(one.rows)[None]).sum(1)
         expected = [one.metric._compute_score_from_stats(row).score for row in picked.astype(float)]
         np.testing.assert_allclose(found, expected, rtol=1e-12)

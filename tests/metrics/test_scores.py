@@ -151,14 +151,16 @@ def test_case_of_the_metrics_name_does_not_matter() -> None:
 
 
 def test_unknown_metric() -> None:
-    with pytest.raises(DataError, match=r"^METEOR: no such metric; known: BLEU, chrF, chrF\+\+, TER$"):
+    with pytest.raises(DataError, match=r"^METEOR: not a metric; choose from BLEU, chrF, chrF\+\+, TER$"):
         score(HYPOTHESES, [REFERENCES], ["BLEU", "METEOR"])
 
 
 def test_counts_that_differ() -> None:
-    with pytest.raises(DataError, match=r"^the hypotheses have 5 lines, but the reference has 6; they go line by line$"):
+    with pytest.raises(
+        DataError, match=r"^the hypotheses have 5 lines, but the reference has 6; they must correspond line by line$"
+    ):
         score(HYPOTHESES[:5], [REFERENCES])
-    with pytest.raises(DataError, match=r"^the hypotheses have 6 lines, but reference 2 has 4; they go line by line$"):
+    with pytest.raises(DataError, match=r"^the hypotheses have 6 lines, but reference 2 has 4; they must correspond line by line$"):
         score(HYPOTHESES, [REFERENCES, OTHER_REFERENCES[:4]])
 
 

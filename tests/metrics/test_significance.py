@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from nmt.metrics.significance import Difference, changes, compare, difference_table
+from nmt.metrics.significance import Difference, compare, difference_table, largest_changes
 from tests.metrics.test_scores import HYPOTHESES, OTHER_REFERENCES, REFERENCES
 
 WORDS = ["der", "die", "das", "Hund", "Katze", "Baum", "sieht", "kennt", "findet", "heute", "nicht", "gern", "oft", "im", "Haus"]
@@ -102,14 +102,14 @@ def test_the_sentences_that_changed_most() -> None:
     references = ["Der Hund schläft.", "Die Katze springt.", "Es regnet heute.", "Wir gehen nach Hause."]
     other = ["Der Hund schläft.", "Der Hund bellt.", "Es regnet heute.", "Wir gehen nach Haus."]
     ours = ["Der Hund schläft.", "Die Katze springt.", "Xyz.", "Wir gehen nach Hause."]
-    found = changes(ours, other, [references], 5)
+    found = largest_changes(ours, other, [references], 5)
     assert [(change.index, change.gain > 0) for change in found] == [(1, True), (3, True), (2, False)]
-    assert changes(ours, other, [references], 1) == [found[0], found[2]]
-    assert changes(ours, ours, [references], 5) == []
+    assert largest_changes(ours, other, [references], 1) == [found[0], found[2]]
+    assert largest_changes(ours, ours, [references], 5) == []
 
 
 def test_a_change_counts_by_the_better_reference() -> None:
-    (change,) = changes([OTHER_REFERENCES[0]], ["Nein."], [[REFERENCES[0]], [OTHER_REFERENCES[0]]], 1)
+    (change,) = largest_changes([OTHER_REFERENCES[0]], ["Nein."], [[REFERENCES[0]], [OTHER_REFERENCES[0]]], 1)
     assert change.gain > 90
 
 
