@@ -76,11 +76,11 @@ def find_run(folder: Path | None) -> Path:
         if folder.is_file():
             raise CheckpointError(f"{folder}: is a file; name the folder of a run")
         if not holds_run(folder):
-            raise CheckpointError(f"{folder}: holds no run; `nmt train -c CONFIG_FILE -o {folder}` makes one")
+            raise CheckpointError(f"{folder}: holds no run; `nmt train -c CONFIG -o {folder}` makes one")
         return folder
     trained = [path.parent.parent for path in RUNS_FOLDER.glob("*/checkpoints/last.json")]
     if not trained:
-        raise CheckpointError(f"no run under {RUNS_FOLDER}/ yet: run `nmt train -c CONFIG_FILE` first, or name one with --run")
+        raise CheckpointError(f"no run under {RUNS_FOLDER}/ yet: run `nmt train -c CONFIG` first, or name one with --run")
     return max(trained, key=lambda run: (run / "checkpoints" / "last.json").stat().st_mtime)
 
 
