@@ -246,15 +246,15 @@ def test_train_refuses_a_folder_that_holds_a_run_and_resumes_it(nmt: Run, inside
     shutil.copytree(inside / "runs" / "small", run)
     refused = nmt("train", "-c", "small.yaml", "-o", run)
     assert refused.status == 1
-    assert "holds a run already; go on with --resume, or train elsewhere with -o" in refused.err
-    assert "trained already, to step 24" in nmt("train", "-c", "small.yaml", "-o", run, "--resume").err
+    assert "holds a run already; continue it with --resume, or train elsewhere with -o" in refused.err
+    assert "already trained, to step 24" in nmt("train", "-c", "small.yaml", "-o", run, "--resume").err
     changed = nmt("train", "-c", "small.yaml", "-o", run, "--resume", "--set", "model.dropout=0.5", "--set", "seed=2")
     assert changed.status == 1
     assert "model.dropout: was 0.2, is 0.5" in changed.err
     assert "seed: was 1, is 2" in changed.err
     longer = nmt("train", "-c", "small.yaml", "-o", run, "--resume", "--set", "training.max_steps=30")
     assert longer.status == 0
-    assert "going on from step 24" in longer.err
+    assert "resuming from step 24" in longer.err
     assert (run / "checkpoints" / "step-00000030").is_dir()
     shown = EventAccumulator(str(run / "tensorboard")).Reload()
     assert [point.step for point in shown.Scalars("train/loss")] == [6, 12, 18, 24, 30]
@@ -365,7 +365,7 @@ def test_training_starts_from_word_vectors_and_resumes_without_them(nmt: Run, in
     words[4] = tmp_path / "run"
     resumed = nmt(*words, "--set", "training.max_steps=2", "--resume")
     assert resumed.status == 0, resumed.err
-    assert "going on from step 1" in resumed.err
+    assert "resuming from step 1" in resumed.err
     assert "vectors" not in resumed.err
     assert events_of(tmp_path / "run")[:4] == begun
 
@@ -564,13 +564,13 @@ def test_interrupted_training_saves_and_says_how_to_continue(trained: Path, tmp_
     assert "is saved in" in err.splitlines()[-1]
     assert (tmp_path / "curves.png").is_file()
     assert EventAccumulator(str(tmp_path / "tensorboard")).Reload().Scalars("train/loss")
-    assert "the same command with --resume goes on from there" in err.splitlines()[-1]
+    assert "repeat the command with --resume to continue" in err.splitlines()[-1]
     step = json.loads((tmp_path / "checkpoints" / "last.json").read_text())["step"]
     done = subprocess.run(
         [*command, "--resume", "--set", f"training.max_steps={step + 2}"], cwd=trained, capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert f"going on from step {step}" in done.stderr
+    assert f"resuming from step {step}" in done.stderr
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""`nmt average`: the mean of the weights of a run's kept checkpoints, to translate with if it does better on the dev set."""
+"""`nmt average`: the mean of the weights of a run's kept checkpoints. Translation uses it if it is better on the dev set."""
 
 from pathlib import Path
 
@@ -13,21 +13,21 @@ from nmt.training.validation import METRICS, Validator
 
 
 def run(folder: Path | None = None, *, kept: KeptCheckpoints = "best", device: torch.device) -> str:
-    """Average the best or the last checkpoints of a run (default: that trained last); what came of it, in a line.
+    """Average the best or the last checkpoints of a run (default: the most recently trained one); returns a line to print.
 
     Args:
-        device: where the dev set is translated.
+        device: translates the dev set.
 
     Raises:
-        CheckpointError: there is no run, fewer than two checkpoints are kept, one cannot be read, or the average not be written.
-        DataError: the run's prepared data is not there any more, or is not what it was trained on.
+        CheckpointError: there is no run, it keeps fewer than two checkpoints, or a checkpoint cannot be read or written.
+        DataError: the prepared data of the run is missing, or is not what the run was trained on.
     """
     folder = find_run(folder)
     config = load_run_config(folder)
     checkpoints = open_checkpoints(folder, config)
     members = [checkpoint for checkpoint in checkpoints.kept(kept) if not checkpoint.is_average]
     if len(members) < 2:
-        number = "no checkpoint is" if not members else "one checkpoint is"
+        number = "one checkpoint is" if members else "no checkpoint is"
         raise CheckpointError(f"{folder}: {number} kept as {kept}; train with training.keep_{kept} of 2 or more to average")
     check_same_data(folder, config.prepared_folder)
     model = build_model(folder, config)
@@ -36,7 +36,7 @@ def run(folder: Path | None = None, *, kept: KeptCheckpoints = "best", device: t
     step, member_steps = checkpoints.kept("last")[0].step, sorted(member.step for member in members)
     Journal(folder / JOURNAL_FILE).write("average", step, members=member_steps, **result.figures)
     checkpoints.add_average(step, model, METRICS[config.training.metric](result))
-    used = checkpoints.kept("best")[0].is_average
+    is_best = checkpoints.kept("best")[0].is_average
     figures = f"dev loss {result.loss:.3f}  BLEU {result.bleu:.2f}  chrF {result.chrf:.2f}"
-    verdict = "better than each of them: used from now on" if used else "no better than the best of them, which stays in use"
+    verdict = "better than each of them: used from now on" if is_best else "no better than the best of them, which stays in use"
     return f"average of steps {', '.join(map(str, member_steps))}  {figures}: {verdict}"

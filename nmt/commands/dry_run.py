@@ -20,7 +20,7 @@ from nmt.training import batch_size
 from nmt.training.loop import train_step
 from nmt.training.optimizers import build_optimizer
 from nmt.training.schedules import forcing_ratio, learning_rate
-from nmt.training.word_vectors import coverage, load_vectors_of
+from nmt.training.word_vectors import load_configured_vectors
 
 N_TIMED = 16  # batches, from the cheapest to the dearest
 BARS = "▁▂▃▄▅▆▇█"
@@ -39,7 +39,7 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
     torch_device, found = pick_device(device), list[str]()
     if config.training.batch.size == "auto":
         size = _try_sizes(config, corpus, torch_device)
-        config, found = batch_size.with_size(config, size.size), [str(size)]
+        config, found = batch_size.with_batch_size(config, size.size), [str(size)]
     model = build_model(config.prepared_folder, config).to(torch_device)
     plan = plan_batches(
         corpus.src.lengths,
@@ -55,7 +55,7 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
         [
             *_sizes(model),
             *found,
-            *(coverage(side, vectors) for side, vectors in load_vectors_of(config).items()),
+            *(f"{side} vectors: {vectors.coverage}" for side, vectors in load_configured_vectors(config).items()),
             *_schedules(config, len(plan)),
             f"{len(corpus):,} pairs, {len(plan):,} batches an epoch; the run would be {folder or config.run_folder}",
             f"an epoch takes about {_duration(seconds)} here, validation apart{memory}",
@@ -67,7 +67,7 @@ def _try_sizes(config: Config, corpus: Corpus, device: torch.device) -> batch_si
     """With a model of its own, whose memory does not count."""
     batch_size.check_device(device)
     model = build_model(config.prepared_folder, config).to(device)
-    found = batch_size.measure(model, build_optimizer(model, config.training), corpus, config)
+    found = batch_size.find_batch_size(model, build_optimizer(model, config.training), corpus, config)
     if device.type == "cuda":
         torch.cuda.reset_peak_memory_stats(device)
     return found

@@ -10,23 +10,22 @@ import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, load_model, save_file, save_model
 from torch import nn
 from torch.optim import Optimizer
+from torch.optim.swa_utils import AveragedModel
 
+from nmt.config.names import KeptCheckpoints
 from nmt.errors import CheckpointError
 from nmt.files import new_folder, write_text
 from nmt.run.progress import Interval, Progress
 
 MODEL_FILE, RAW_MODEL_FILE = "model.safetensors", "raw.safetensors"
 STEP_PREFIX, AVERAGE_PREFIX = "step-", "average-"
-
-
-Pointer = Literal["best", "last"]
 
 
 @dataclass(frozen=True)
@@ -129,12 +128,12 @@ class Checkpoints:
         ranked = sorted([*earlier, new], key=lambda kept: (-(kept.score or 0.0), kept.step))
         self._write_pointer("best", ranked[: self.keep_best])
 
-    def _write_pointer(self, pointer: Pointer, kept: Sequence[KeptCheckpoint]) -> None:
+    def _write_pointer(self, pointer: KeptCheckpoints, kept: Sequence[KeptCheckpoint]) -> None:
         first = kept[0]
         value = {"checkpoint": first.checkpoint, "step": first.step, "kept": [asdict(checkpoint) for checkpoint in kept]}
         _write_json(self.folder / f"{pointer}.json", value)
 
-    def kept(self, pointer: Pointer) -> list[KeptCheckpoint]:
+    def kept(self, pointer: KeptCheckpoints) -> list[KeptCheckpoint]:
         """The checkpoints that `last.json` or `best.json` names, the last or the best first; empty before the first checkpoint.
 
         Raises:
@@ -150,7 +149,7 @@ class Checkpoints:
         except (ValueError, KeyError, TypeError, AttributeError):
             raise CheckpointError(f"{path}: damaged; it should name a checkpoint beside it") from None
 
-    def find(self, pointer: Pointer) -> Path | None:
+    def find(self, pointer: KeptCheckpoints) -> Path | None:
         """The folder of the last or the best checkpoint; None before the first.
 
         Raises:
@@ -165,7 +164,7 @@ class Checkpoints:
 
     def delete_unreferenced(self) -> None:
         """Delete the checkpoints that neither `last.json` nor `best.json` names, and those that a crash left incomplete."""
-        pointers: tuple[Pointer, ...] = ("last", "best")
+        pointers: tuple[KeptCheckpoints, ...] = ("last", "best")
         referenced = {kept.checkpoint for pointer in pointers for kept in self.kept(pointer)}
         patterns = (f"{STEP_PREFIX}*", f"{AVERAGE_PREFIX}*", ".*.tmp")
         for folder in [path for pattern in patterns for path in self.folder.glob(pattern)]:
@@ -180,6 +179,21 @@ def read_progress(folder: Path) -> Progress:
         return Progress(**{**values, "interval": Interval(**values["interval"])})
     except (OSError, ValueError, TypeError, KeyError) as error:
         raise CheckpointError(f"{folder / 'progress.json'}: cannot be read ({error})") from None
+
+
+def load_training(folder: Path, model: nn.Module, optimizer: Optimizer, averaged: AveragedModel | None) -> Progress:
+    """Fill model, optimizer and moving average from a checkpoint; returns its progress.
+
+    Raises:
+        CheckpointError: a file is missing or damaged, or belongs to another model.
+    """
+    progress = read_progress(folder)
+    load_weights(folder, model, raw=True)
+    load_optimizer(folder, model, optimizer)
+    if averaged is not None:
+        load_weights(folder, averaged.module)
+        averaged.n_averaged.fill_(1)  # any number but 0: that would restart the average
+    return progress
 
 
 def load_weights(folder: Path, model: nn.Module, *, raw: bool = False) -> None:

@@ -6,14 +6,17 @@ checkpoints/  journal.jsonl  curves.png  tensorboard/  evaluation/  [lexicon.tsv
 
 import json
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+
+from filelock import FileLock, Timeout
 
 from nmt.config.load import load
 from nmt.config.schema import Config
 from nmt.config.yaml_text import dump
 from nmt.data.manifest import FORMAT_VERSION, MANIFEST, config_differences, load_manifest
-from nmt.errors import CheckpointError, ConfigError, DataError
+from nmt.errors import CheckpointError, ConfigError, DataError, TrainingError
 from nmt.files import replacing, write_text
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.checkpoint import Checkpoints
@@ -42,6 +45,17 @@ def create_run(folder: Path, config: Config, prepared: Path) -> None:
 def write_run_config(folder: Path, config: Config) -> None:
     """Write or replace the run's configuration."""
     write_text(folder / CONFIG_FILE, dump(config))
+
+
+@contextmanager
+def lock_run(folder: Path) -> Iterator[None]:
+    """No other process can train into `folder` inside the block. Raises: TrainingError: one already does."""
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        with FileLock(folder.parent / f".{folder.name}.lock", blocking=False):
+            yield
+    except Timeout:
+        raise TrainingError(f"{folder}: another training is running in it") from None
 
 
 def check_prepared(config: Config) -> None:

@@ -1,4 +1,4 @@
-"""How large batches can be: found out on the GPU that will train, with the sentences that it will train on."""
+"""`training.batch.size: auto`: the largest batch size that fits into the GPU's memory, found with real updates."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -15,18 +15,18 @@ from nmt.errors import ConfigError, TrainingError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.training.loop import forward_backward
 
-MARGIN = 10  # one part in so many is left free: what is allocated and freed again leaves gaps, and the next update others
-EXACTNESS = 8  # the search ends when what may still be gained is less than one part in so many
+FREE_PART = 10  # one tenth of the size stays free: allocations leave gaps, which differ from update to update
+PRECISION = 8  # the search ends when the largest size is known to one eighth
 
 
 @dataclass(frozen=True)
 class BatchSizeResult:
-    """What was found.
+    """The result of the search.
 
     Attributes:
         size: for `training.batch.size`, in target tokens.
-        fitting: the greatest that was seen to fit.
-        tried: the dearest batches it makes, each as pairs, source and target tokens of the longest.
+        fitting: the largest size that fit.
+        tried: its largest batches, each as (pairs, longest source, longest target), lengths in tokens.
     """
 
     size: int
@@ -42,41 +42,41 @@ class BatchSizeResult:
 
 
 def check_device(device: torch.device) -> None:
-    """Raises: ConfigError if there is no memory of its own that could be measured."""
+    """Raises: ConfigError: the device is not a GPU."""
     if device.type != "cuda":
         raise ConfigError(
-            f"training.batch.size: auto measures the memory of a GPU, and this trains on {device.type}; set a number, such as 2000"
+            f"training.batch.size: auto measures the memory of a GPU, but this training runs on {device.type}; "
+            "set a number, such as 2000"
         )
 
 
-def with_size(config: Config, size: int) -> Config:
-    """The configuration with batches of `size`."""
+def with_batch_size(config: Config, size: int) -> Config:
+    """The configuration with `training.batch.size` set to `size`."""
     batch = config.training.batch.model_copy(update={"size": size})
     return config.model_copy(update={"training": config.training.model_copy(update={"batch": batch})})
 
 
-def measure(model: Seq2Seq, optimizer: Optimizer, corpus: Corpus, config: Config) -> BatchSizeResult:
-    """The greatest size of batches whose every update fits into the GPU's memory, less a margin; the model is of no use afterwards.
+def find_batch_size(model: Seq2Seq, optimizer: Optimizer, corpus: Corpus, config: Config) -> BatchSizeResult:
+    """The largest batch size whose every update fits into the GPU's memory, less a margin. The updates change the model.
 
-    Sizes are doubled until the memory overflows, or one batch holds all pairs; then what lies between is halved.
+    The size doubles until the memory overflows, or one batch holds all pairs; then bisection.
 
     Raises:
         TrainingError: not even the longest sentence alone fits.
     """
     model.train()
-    least = int(corpus.tgt.lengths.max()) + 1
-    size, fitting, overflowing = least, 0, 0
+    smallest = int(corpus.tgt.lengths.max()) + 1
+    size, fitting, overflowing = smallest, 0, 0
     tried: tuple[tuple[int, int, int], ...] = ()
-    while not overflowing or overflowing - fitting > fitting // EXACTNESS:
-        plan = plan_batches(
-            corpus.src.lengths, corpus.tgt.lengths, with_size(config, size).training.batch, seed=config.seed, epoch=0
-        )
-        dearest = _dearest(corpus, plan)
-        if _fit(model, optimizer, corpus, dearest, config):
-            fitting, tried = size, tuple(_shape(corpus, pairs) for pairs in dearest)
-        elif size == least:
+    while not overflowing or overflowing - fitting > fitting // PRECISION:
+        batch_config = with_batch_size(config, size).training.batch
+        plan = plan_batches(corpus.src.lengths, corpus.tgt.lengths, batch_config, seed=config.seed, epoch=0)
+        largest = _largest_batches(corpus, plan)
+        if _fits(model, optimizer, corpus, largest, config):
+            fitting, tried = size, tuple(_shape(corpus, pairs) for pairs in largest)
+        elif size == smallest:
             raise TrainingError(
-                f"out of memory with batches of {least} target tokens, which the longest sentence has alone; "
+                f"out of memory with batches of {smallest} target tokens, which the longest sentence needs alone; "
                 "lower data.cleaning.max_characters, or the model's sizes"
             )
         else:
@@ -84,25 +84,25 @@ def measure(model: Seq2Seq, optimizer: Optimizer, corpus: Corpus, config: Config
         if fitting and len(plan) == 1:
             break
         size = (fitting + overflowing) // 2 if overflowing else 2 * fitting
-    return BatchSizeResult(max(least, fitting - fitting // MARGIN), fitting, tried)
+    return BatchSizeResult(max(smallest, fitting - fitting // FREE_PART), fitting, tried)
 
 
-def _dearest(corpus: Corpus, plan: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
-    """Of the batches of an epoch that with most positions, and that with most pairs of positions, which attention scores.
+def _largest_batches(corpus: Corpus, plan: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
+    """The batch of an epoch with the most positions, and that with the most (source, target) position pairs, for attention.
 
-    Other epochs have other pairs in them, but of the same lengths.
+    Batches of other epochs hold other pairs, but of the same lengths.
     """
     pairs, src, tgt = np.array([_shape(corpus, batch) for batch in plan]).T
     return [plan[index] for index in np.unique([(pairs * (src + tgt)).argmax(), (pairs * src * tgt).argmax()])]
 
 
 def _shape(corpus: Corpus, pairs: NDArray[np.int64]) -> tuple[int, int, int]:
-    """How many pairs, and the longest source and target, <eos> counted."""
+    """Number of pairs, longest source, longest target; lengths in tokens with <eos>."""
     return len(pairs), int(corpus.src.lengths[pairs].max()) + 1, int(corpus.tgt.lengths[pairs].max()) + 1
 
 
-def _fit(model: Seq2Seq, optimizer: Optimizer, corpus: Corpus, batches: Sequence[NDArray[np.int64]], config: Config) -> bool:
-    """Whether an update with each of `batches` fits into the memory."""
+def _fits(model: Seq2Seq, optimizer: Optimizer, corpus: Corpus, batches: Sequence[NDArray[np.int64]], config: Config) -> bool:
+    """Whether an update with each batch fits into the memory."""
     fits = True
     try:
         for batch in read_batches(corpus, batches):
@@ -111,5 +111,5 @@ def _fit(model: Seq2Seq, optimizer: Optimizer, corpus: Corpus, batches: Sequence
     except torch.OutOfMemoryError:
         fits = False
     optimizer.zero_grad()
-    torch.cuda.empty_cache()  # here, for within the handler the failed pass still holds its tensors
+    torch.cuda.empty_cache()  # after the handler: within it, the failed pass still holds its tensors
     return fits

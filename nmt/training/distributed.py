@@ -1,7 +1,7 @@
-"""Training in several processes, on one machine or more, as torchrun starts them; alone, a world of one.
+"""Distributed training: several processes, on one machine or several, as torchrun starts them.
 
-The processes hold the same weights. Each computes the gradient of its share of a batch, the gradients are summed over all, and all
-make the same update. What is decided by a clock or written to disk is the first process's affair.
+All processes hold the same weights. Each computes the gradient of its part of a batch; the gradients are summed over all processes,
+and all make the same update. Only the first process reads the clock and writes files.
 """
 
 import os
@@ -24,8 +24,8 @@ class World:
     """The processes of a training.
 
     Attributes:
-        rank: this one's, from 0. size: how many there are.
-        gloo_group: over which Python values go, never a GPU's.
+        rank: index of this process, from 0. size: number of processes.
+        gloo_group: process group that sends Python objects, over the CPU.
     """
 
     rank: int = 0
@@ -34,26 +34,26 @@ class World:
 
     @property
     def is_first(self) -> bool:
-        """Whether this process decides and writes."""
+        """Whether this process decides and writes files."""
         return self.rank == 0
 
     def sum(self, tensors: Iterable[Tensor]) -> None:
-        """Replace the tensors by their sums over all processes; one message for all that are of one type.
+        """Replace the tensors by their sums over all processes, with one message per dtype.
 
         Raises:
-            TrainingError: another process has failed.
+            TrainingError: another process failed.
         """
         if self.size == 1:
             return
-        for group in _by_type(tensors):
+        for group in _by_dtype(tensors):
             flat = torch.cat([tensor.flatten() for tensor in group])
-            with _others_may_fail():
+            with _report_failed_process():
                 dist.all_reduce(flat)
             for tensor, part in zip(group, flat.split([tensor.numel() for tensor in group]), strict=True):
                 tensor.copy_(part.view_as(tensor))
 
     def sum_gradients(self, model: nn.Module) -> None:
-        """Sum the gradients over all processes; one that a process has no use for counts as 0."""
+        """Sum the gradients over all processes; a missing gradient counts as 0."""
         if self.size == 1:
             return
         parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
@@ -63,32 +63,32 @@ class World:
         self.sum(parameter.grad for parameter in parameters if parameter.grad is not None)
 
     def broadcast(self, value: T) -> T:
-        """The first process's value, in all.
+        """The value of the first process, in all processes.
 
         Raises:
-            TrainingError: another process has failed.
+            TrainingError: another process failed.
         """
         if self.size == 1:
             return value
         values = [value]
-        with _others_may_fail():
+        with _report_failed_process():
             dist.broadcast_object_list(values, src=0, group=self.gloo_group)
         return values[0]
 
     def min_over_ranks(self, number: int) -> int:
-        """The smallest of all processes' numbers.
+        """The smallest number of all processes.
 
         Raises:
-            TrainingError: another process has failed.
+            TrainingError: another process failed.
         """
         numbers = [number] * self.size
         if self.size > 1:
-            with _others_may_fail():
+            with _report_failed_process():
                 dist.all_gather_object(numbers, number, group=self.gloo_group)
         return min(numbers)
 
     def copy_weights(self, model: nn.Module) -> None:
-        """Give all processes the first one's weights."""
+        """Copy the weights of the first process to all others."""
         if self.size == 1:
             return
         with torch.no_grad():
@@ -103,10 +103,10 @@ SINGLE_PROCESS = World()
 
 @contextmanager
 def init_distributed(device: torch.device) -> Iterator[World]:
-    """The world that torchrun has put this process into; alone where it was started otherwise.
+    """Connect the processes that torchrun started; without torchrun, a single process.
 
     Raises:
-        TrainingError: the processes cannot find each other.
+        TrainingError: the processes cannot connect.
     """
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield SINGLE_PROCESS
@@ -115,7 +115,7 @@ def init_distributed(device: torch.device) -> Iterator[World]:
         dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
         gloo_group = dist.new_group(backend="gloo")
     except (RuntimeError, ValueError) as error:
-        raise TrainingError(f"the processes of this training cannot find each other ({_first_line(error)})") from None
+        raise TrainingError(f"the processes of this training cannot connect ({_first_line(error)})") from None
     try:
         yield World(dist.get_rank(), dist.get_world_size(), gloo_group)
     finally:
@@ -123,33 +123,35 @@ def init_distributed(device: torch.device) -> Iterator[World]:
 
 
 def local_gpu(device: torch.device) -> torch.device:
-    """The GPU of this process, where several on one machine train on one each; from now on the one that is meant by default.
+    """The GPU of this process, one for each process of a machine; sets it as torch's default. Other devices stay as they are.
 
     Raises:
-        ConfigError: there are fewer GPUs than processes.
+        ConfigError: the machine has fewer GPUs than processes.
     """
     if device.type != "cuda":
         return device
-    number, there = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
-    if number >= there:
-        raise ConfigError(f"process {number + 1} of this machine has no GPU to train on: it has {there}; start one for each")
-    torch.cuda.set_device(number)
-    return torch.device("cuda", number)
+    index, n_gpus = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
+    if index >= n_gpus:
+        raise ConfigError(
+            f"process {index + 1} of this machine has no GPU: the machine has {n_gpus}; start one process for each GPU"
+        )
+    torch.cuda.set_device(index)
+    return torch.device("cuda", index)
 
 
 @contextmanager
-def _others_may_fail() -> Iterator[None]:
+def _report_failed_process() -> Iterator[None]:
     try:
         yield
     except RuntimeError as error:
-        raise TrainingError(f"another process of this training has failed ({_first_line(error)}); its message says why") from None
+        raise TrainingError(f"another process of this training failed ({_first_line(error)}); see its error message") from None
 
 
 def _first_line(error: Exception) -> str:
     return str(error).strip().split("\n")[0][:200]
 
 
-def _by_type(tensors: Iterable[Tensor]) -> list[list[Tensor]]:
+def _by_dtype(tensors: Iterable[Tensor]) -> list[list[Tensor]]:
     groups: dict[torch.dtype, list[Tensor]] = {}
     for tensor in tensors:
         groups.setdefault(tensor.dtype, []).append(tensor)

@@ -1,4 +1,4 @@
-"""The training objective: a sum over target tokens and their count, divided once, by whoever knows the whole batch."""
+"""The training objective: a sum over target tokens, and their number. The update divides once, by the tokens of the whole batch."""
 
 from dataclasses import dataclass
 
@@ -11,12 +11,12 @@ from nmt.model.seq2seq import Seq2Seq
 
 @dataclass(frozen=True)
 class Loss:
-    """Sums over the real target tokens of a batch, in nats.
+    """Sums over the target tokens of a batch without padding, in nats.
 
     Attributes:
         objective: what is minimised, label smoothing and coverage loss included.
         likelihood: the plain negative log-likelihood, for perplexity.
-        n_tokens: how many tokens were summed over.
+        n_tokens: number of these tokens.
     """
 
     objective: Tensor
@@ -27,11 +27,11 @@ class Loss:
 def batch_loss(
     model: Seq2Seq, batch: Batch, *, label_smoothing: float = 0.0, coverage_weight: float = 0.0, forcing_mask: Tensor | None = None
 ) -> Loss:
-    """Cross-entropy of the reference; words are scored at real positions alone.
+    """Cross-entropy of the reference. Logits are computed at its tokens only, not at padding.
 
     Args:
         coverage_weight: lambda of See 2017, eq. 13.
-        forcing_mask: [B, T], on the CPU, False where the decoder is fed its own output; see `Seq2Seq.forward`.
+        forcing_mask: [B, T], on the CPU, False where the decoder reads its own output; see `Seq2Seq.forward`.
     """
     decoded = model(batch.src, batch.src_lengths, batch.tgt_in, forcing_mask)
     vectors, targets = decoded.vectors.flatten(0, 1)[batch.token_positions], batch.tgt_out.flatten()[batch.token_positions]
@@ -42,17 +42,22 @@ def batch_loss(
 
 
 def coverage_loss(attention: Tensor, tgt_mask: Tensor) -> Tensor:
-    """How much is looked at again: sum_t sum_j min(alpha_tj, C_tj), C_t the sum of the weights before t (See 2017, eq. 12).
+    """Attention to source words that were attended to before (See 2017, eq. 12).
+
+    sum_t sum_j min(alpha_tj, C_tj), where C_t is the sum of the weights before t.
 
     Args:
-        attention: [B, T, S]. tgt_mask: [B, T], True on the steps that count.
+        attention: [B, T, S]. tgt_mask: [B, T], False on padding.
     """
     coverage = attention.cumsum(1) - attention
     return (torch.minimum(attention, coverage).sum(-1) * tgt_mask).sum()
 
 
 def draw_forcing_mask(batch: Batch, ratio: float, per: str, generator: torch.Generator) -> Tensor | None:
-    """Where the reference is fed: [B, T], on the CPU, True at probability `ratio`, drawn once a sentence or token; None if all."""
+    """Where the decoder reads the reference: [B, T], on the CPU, True with probability `ratio`, drawn per sentence or per token.
+
+    None if it reads the reference everywhere.
+    """
     if ratio >= 1:
         return None
     rows, steps = batch.tgt_in.shape

@@ -16,7 +16,7 @@ OPTIMIZERS: dict[OptimizerName, Callable[[Iterable[Parameter], TrainingConfig], 
     "sgd": lambda parameters, config: SGD(
         parameters, config.learning_rate.peak, momentum=config.momentum, weight_decay=config.weight_decay, fused=True
     ),
-    # Second moments by row and column alone, for lack of memory (Shazeer & Stern 2018).
+    # Second moments by row and column only, to save memory (Shazeer & Stern 2018).
     "adafactor": lambda parameters, config: Adafactor(parameters, config.learning_rate.peak, weight_decay=config.weight_decay),
 }
 

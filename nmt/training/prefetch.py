@@ -1,4 +1,4 @@
-"""What a GPU will need next, made ready while it computes."""
+"""Prepares the next batch while the GPU computes."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -10,15 +10,15 @@ T = TypeVar("T")
 
 
 def prefetch(items: Iterator[T], device: torch.device) -> Iterator[T]:
-    """The same items; for a GPU each is made by a thread while the one before it is in use, its errors raised in its place.
+    """The same items. For a GPU, a thread makes each item while the caller uses the previous one; its errors are raised here.
 
-    Copies that the thread asks for queue behind what is computed already: they take microseconds, and need no stream of their own.
+    The thread's copies to the GPU queue behind the running computation. They take microseconds, so they need no separate stream.
     """
     if device.type != "cuda":
         yield from items
         return
     with ThreadPoolExecutor(1, "prefetch", torch.cuda.set_device, (device,)) as thread:
-        coming = thread.submit(next, items, None)
-        while (item := coming.result()) is not None:
-            coming = thread.submit(next, items, None)
+        upcoming = thread.submit(next, items, None)
+        while (item := upcoming.result()) is not None:
+            upcoming = thread.submit(next, items, None)
             yield item

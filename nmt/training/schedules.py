@@ -20,7 +20,7 @@ def learning_rate(step: int, config: LearningRateConfig, reductions: int = 0) ->
     """The rate of update `step`, counted from 1: a linear rise to the peak over the warm-up, then the schedule.
 
     Args:
-        reductions: how often validations without a better one have lowered it; for plateau alone.
+        reductions: how often validations without improvement have lowered it; only for plateau.
     """
     if step <= config.warmup_steps:
         return config.peak * step / config.warmup_steps

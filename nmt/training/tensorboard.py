@@ -1,4 +1,4 @@
-"""What TensorBoard shows of a training."""
+"""Event files for TensorBoard."""
 
 from collections.abc import Callable, Mapping
 from io import BytesIO
@@ -9,29 +9,29 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.training.console import Validation
+from nmt.training.validation import Validation
 
 if TYPE_CHECKING:
     from torch.utils.tensorboard import SummaryWriter
 
 
 class TensorBoardWriter:
-    """Writes event files for TensorBoard; used as a context, at whose end they are closed, however it ends.
+    """Writes event files for TensorBoard. As a context, it closes them at the end.
 
-    Each call is in the file when it returns. A file that cannot be written ends no training: it is said once, and nothing more is
-    written.
+    Each call flushes the file. If writing fails, it warns once and writes nothing more; the training continues.
     """
 
     def __init__(self, folder: Path, step: int, warn: Callable[[str], None]) -> None:
-        """What earlier trainings have written into `folder` for later steps than `step` is no longer shown.
+        """Open a new file in `folder`. TensorBoard then hides what earlier files hold for later steps than `step`.
 
-        warn: told, in a line, what went wrong.
+        Args:
+            warn: called with a line if writing fails.
         """
         self.folder, self.warn = folder, warn
         self.writer: SummaryWriter | None = None
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            # TensorBoard forgets nothing at the first start that it reads of, so there is one at the head of each file.
+            # TensorBoard ignores purge_step in the first start event that it reads, so each file begins with one.
             self.writer = _open(folder, first_step=step + 1)
         except OSError as error:
             self._give_up(error)
@@ -43,16 +43,16 @@ class TensorBoardWriter:
         if self.writer is not None:
             try:
                 self.writer.close()
-            except OSError as fault:
-                self._give_up(fault)
+            except OSError as close_error:
+                self._give_up(close_error)
 
     def update(self, step: int, figures: Mapping[str, float]) -> None:
-        """Figures of an interval of training."""
+        """Write the figures of a training interval."""
         self._write(step, {f"train/{name}": value for name, value in figures.items()})
 
     def validation(self, step: int, result: Validation) -> None:
-        """Scores on the dev set, the sample translations, and the attention of one of them."""
-        # As code, which shows letter by letter what Markdown would take for emphasis or a list.
+        """Write the figures on the dev set, the sample translations, and the attention of one of them."""
+        # As a code block, since Markdown would read some characters as emphasis or a list.
         texts = {f"samples/{number}": f"```\n{sample}\n```" for number, sample in enumerate(result.samples, 1)}
         images = {} if result.attention is None else {"attention": result.attention}
         self._write(step, {f"validation/{name}": value for name, value in result.figures.items()}, texts, images)
@@ -75,7 +75,7 @@ class TensorBoardWriter:
 
     def _give_up(self, error: OSError) -> None:
         self.writer = None
-        self.warn(f"{self.folder}: cannot be written ({error.strerror or error}); training goes on without it")
+        self.warn(f"{self.folder}: cannot be written ({error.strerror or error}); the training continues without it")
 
 
 def _open(folder: Path, first_step: int) -> "SummaryWriter":

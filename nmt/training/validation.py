@@ -1,6 +1,7 @@
-"""Validation: what a model is worth on the dev set, while it is trained."""
+"""Validation: the quality of the model on the dev set during training."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
@@ -11,17 +12,56 @@ from nmt.data.corpus import Corpus, read_sentences
 from nmt.data.evaluation_set import pick_across_lengths
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
-from nmt.metrics.scores import score
+from nmt.metrics.scores import perplexity, score
 from nmt.model.inference.for_search import for_search
 from nmt.model.seq2seq import Seq2Seq
 from nmt.report import heatmap
 from nmt.run.folder import load_tokenizers, load_vocabularies
-from nmt.training.console import Sample, Validation
 from nmt.training.loss import batch_loss
 
-N_SAMPLES = 3  # sentences of the dev set that are shown at each validation
+N_SAMPLES = 3  # sentences of the dev set shown at each validation
 
-# Higher is better.
+
+@dataclass(frozen=True)
+class Sample:
+    """A sentence of the dev set, its reference and its translation."""
+
+    source: str
+    reference: str
+    output: str
+
+    def __str__(self) -> str:
+        return f"source     {self.source}\nreference  {self.reference}\noutput     {self.output}"
+
+
+@dataclass(frozen=True)
+class Validation:
+    """The result of a validation.
+
+    Attributes:
+        loss: nats per target token, teacher-forced.
+        bleu, chrf: of greedy translations, detokenised; case-insensitive if the model is lower-cased.
+        samples: translations of the same sentences at each validation, from short to long.
+        attention: heatmap (PNG) of the middle sample; None without attention.
+    """
+
+    loss: float
+    bleu: float
+    chrf: float
+    samples: tuple[Sample, ...] = ()
+    attention: bytes | None = None
+
+    @property
+    def perplexity(self) -> float:
+        return perplexity(self.loss)
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """For the journal and TensorBoard."""
+        return {"loss": self.loss, "perplexity": self.perplexity, "bleu": self.bleu, "chrf": self.chrf}
+
+
+# What `training.metric` selects checkpoints by; higher is better.
 METRICS: dict[Metric, Callable[[Validation], float]] = {
     "bleu": lambda result: result.bleu,
     "chrf": lambda result: result.chrf,
@@ -30,7 +70,12 @@ METRICS: dict[Metric, Callable[[Validation], float]] = {
 
 
 class Validator:
-    """Scores the model on the dev set: its loss over all pairs, greedy BLEU over the first `training.validation_pairs`."""
+    """Measures the model on the dev set: the loss over all pairs, greedy BLEU and chrF over the first `training.validation_pairs`.
+
+    Args:
+        model: read at each validation, so its weights may change in between.
+        folder: the run, for its vocabularies and tokenizers.
+    """
 
     def __init__(self, model: Seq2Seq, config: Config, folder: Path) -> None:
         prepared, n_pairs = config.prepared_folder, config.training.validation_pairs
@@ -38,22 +83,20 @@ class Validator:
         self.corpus = Corpus.load(prepared, "dev")
         self.sources = read_sentences(prepared, "dev", "src")[:n_pairs]
         self.references = read_sentences(prepared, "dev", "tgt")[:n_pairs]
-        self.shown = pick_across_lengths(self.sources, N_SAMPLES)
-        self.translator = Translator(
-            model,
-            tokenizers=load_tokenizers(folder, config),
-            vocabularies=load_vocabularies(folder),
-            options=config.decoding.model_copy(update={"method": "beam", "beam": 1}),
-        )
+        self.sample_indices = pick_across_lengths(self.sources, N_SAMPLES)
+        self.tokenizers, self.vocabularies = load_tokenizers(folder, config), load_vocabularies(folder)
+        self.options = config.decoding.model_copy(update={"method": "beam", "beam": 1})
 
     def validate(self) -> Validation:
-        """The model must be in evaluation mode."""
-        self.translator.model = for_search(self.model)
-        translations = self.translator.translate(self.sources)
+        """Measure the model as it is now. It must be in evaluation mode."""
+        translator = Translator(
+            for_search(self.model), tokenizers=self.tokenizers, vocabularies=self.vocabularies, options=self.options
+        )
+        translations = translator.translate(self.sources)
         outputs = [translation.text for translation in translations]
         bleu, chrf = score(outputs, [self.references], ["BLEU", "chrF"], lowercase=self.config.tokenizer.lowercase)
-        samples = tuple(Sample(self.sources[i], self.references[i], outputs[i]) for i in self.shown)
-        attention = _draw_attention(translations[self.shown[len(self.shown) // 2]])
+        samples = tuple(Sample(self.sources[i], self.references[i], outputs[i]) for i in self.sample_indices)
+        attention = _draw_attention(translations[self.sample_indices[len(self.sample_indices) // 2]])
         return Validation(self._loss(), bleu.value, chrf.value, samples, attention)
 
     @torch.inference_mode()
@@ -65,7 +108,7 @@ class Validator:
 
 
 def _draw_attention(translation: Translation) -> bytes | None:
-    """None for a model that looks at nothing."""
+    """A heatmap (PNG); None for a model without attention."""
     if not translation.has_attention:
         return None
     return heatmap.to_png(*translation.attended, translation.attention)

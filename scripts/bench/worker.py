@@ -119,7 +119,7 @@ def run_nmt(config: Config, corpus: Corpus, meter: Meter, epoch: int) -> Work:
     """Run the real loop, `nmt.training.loop.fit`; wrappers around the functions that it calls measure the time."""
     model = _build(Seq2Seq, config)
     progress = Progress(epoch=epoch)
-    hooks = loop.Hooks(log=_do_nothing, warn=_do_nothing, validate=_fail, save=_do_nothing, stop=meter.updated)
+    hooks = loop.Hooks(validate=_fail, stop=meter.updated)
     with _timed_parts(meter):
         loop.fit(model, build_optimizer(model, config.training), corpus, _endless(config), progress, hooks)
     work = Work()
@@ -220,10 +220,6 @@ def _endless(config: Config) -> Config:
     values = config.to_dict()
     values["training"] |= {"epochs": ENDLESS, "max_steps": None, "max_minutes": None, "validate_every": ENDLESS}
     return config_from_dict(values)
-
-
-def _do_nothing(*_: object) -> None:
-    """A hook that does nothing."""
 
 
 def _fail(step: int) -> float:

@@ -10,11 +10,12 @@ import torch
 from torch import nn
 from torch.optim import AdamW
 
+from nmt.config.names import KeptCheckpoints
 from nmt.config.schema import ModelConfig
 from nmt.errors import CheckpointError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run import checkpoint
-from nmt.run.checkpoint import Checkpoints, Pointer, load_optimizer, load_weights, mean_weights, read_progress
+from nmt.run.checkpoint import Checkpoints, load_optimizer, load_weights, mean_weights, read_progress
 from nmt.run.journal import Journal
 from nmt.run.progress import Progress
 
@@ -186,7 +187,7 @@ def test_a_crash_between_the_pointers_does_not_lose_the_best(tmp_path: Path, mon
     assert find(tmp_path, "last") == "step-00000002"
 
 
-def find(run: Path, pointer: Pointer) -> str:
+def find(run: Path, pointer: KeptCheckpoints) -> str:
     folder = Checkpoints(run).find(pointer)
     assert folder is not None
     return folder.name

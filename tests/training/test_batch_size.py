@@ -22,7 +22,7 @@ from nmt.data.batching import Batch, plan_batches
 from nmt.data.corpus import Corpus
 from nmt.errors import ConfigError, TrainingError
 from nmt.model.seq2seq import Seq2Seq
-from nmt.run.folder import create_run, load_run_config
+from nmt.run.folder import build_model, create_run, load_run_config
 from nmt.training import batch_size, loop
 from nmt.training.loss import Loss, batch_loss
 from nmt.training.optimizers import build_optimizer
@@ -55,14 +55,16 @@ def limit_memory(monkeypatch: pytest.MonkeyPatch, most: int) -> list[Batch]:
 
 def dearest(corpus: Corpus, config: Config, size: int) -> int:
     """Positions of the largest batch of an epoch, by a look at all."""
-    plan = plan_batches(corpus.src.lengths, corpus.tgt.lengths, batch_size.with_size(config, size).training.batch, seed=7, epoch=3)
+    plan = plan_batches(
+        corpus.src.lengths, corpus.tgt.lengths, batch_size.with_batch_size(config, size).training.batch, seed=7, epoch=3
+    )
     return max(len(pairs) * int(corpus.src.lengths[pairs].max() + corpus.tgt.lengths[pairs].max() + 2) for pairs in plan)
 
 
 def measure(n_pairs: int, config: Config) -> tuple[batch_size.BatchSizeResult, Corpus]:
     corpus, _ = make_corpus(n_pairs, seed=1, longest=20)
     model = make_model(config)
-    return batch_size.measure(model, build_optimizer(model, config.training), corpus, config), corpus
+    return batch_size.find_batch_size(model, build_optimizer(model, config.training), corpus, config), corpus
 
 
 @pytest.mark.parametrize("most", [100, 777, 2500])
@@ -71,7 +73,7 @@ def test_the_greatest_size_is_found_whose_every_batch_fits(most: int, monkeypatc
     fitted = limit_memory(monkeypatch, most)
     found, corpus = measure(600, config)
     assert dearest(corpus, config, found.fitting) <= most
-    larger = range(found.fitting + 1, found.fitting + found.fitting // batch_size.EXACTNESS + 2)
+    larger = range(found.fitting + 1, found.fitting + found.fitting // batch_size.PRECISION + 2)
     assert any(dearest(corpus, config, size) > most for size in larger)
     assert found.size == found.fitting - found.fitting // 10
     assert max(pairs * (src + tgt) for pairs, src, tgt in found.tried) == dearest(corpus, config, found.fitting)
@@ -99,7 +101,7 @@ def test_what_is_tried_frees_what_it_took(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_a_sentence_that_does_not_fit_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     limit_memory(monkeypatch, 30)
-    with pytest.raises(TrainingError, match="out of memory with batches of 21 target tokens, which the longest sentence has alone"):
+    with pytest.raises(TrainingError, match="out of memory with batches of 21 target tokens, which the longest"):
         measure(300, make_config(training={"batch": AUTO}))
 
 
@@ -131,7 +133,7 @@ def test_a_run_keeps_what_was_found_and_goes_on_with_it(
     train.run(prepared, tmp_path / "parts", device="cpu", resume=True)
     assert "auto is" not in capsys.readouterr().err
     assert load_run_config(tmp_path / "parts").training.batch.number == size
-    train.run(batch_size.with_size(prepared, size), tmp_path / "whole", device="cpu", quiet=True)
+    train.run(batch_size.with_batch_size(prepared, size), tmp_path / "whole", device="cpu", quiet=True)
     one, other = (load_file(tmp_path / run / "checkpoints/step-00000006/model.safetensors") for run in ("parts", "whole"))
     assert one.keys() == other.keys()
     assert all(torch.equal(value, other[name]) for name, value in one.items())
@@ -141,7 +143,7 @@ def test_what_it_was_tried_with_is_gone_before_training_begins(
     prepared: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     limit_memory(monkeypatch, 1500)
-    measure, tensors = batch_size.measure, list[weakref.ref[torch.Tensor]]()
+    measure, tensors = batch_size.find_batch_size, list[weakref.ref[torch.Tensor]]()
 
     def watched(model: Seq2Seq, optimizer: Optimizer, corpus: Corpus, config: Config) -> batch_size.BatchSizeResult:
         found = measure(model, optimizer, corpus, config)
@@ -149,13 +151,13 @@ def test_what_it_was_tried_with_is_gone_before_training_begins(
         tensors.extend(map(weakref.ref, [*model.parameters(), *states]))
         return found
 
-    def begun(config: Config) -> Seq2Seq:
+    def counting(folder: Path, config: Config) -> Seq2Seq:
         alive.append(sum(tensor() is not None for tensor in tensors))
-        return build(config)
+        return build_model(folder, config)
 
-    build, alive = train._build_model, list[int]()
-    monkeypatch.setattr(batch_size, "measure", watched)
-    monkeypatch.setattr(train, "_build_model", begun)
+    alive = list[int]()
+    monkeypatch.setattr(batch_size, "find_batch_size", watched)
+    monkeypatch.setattr(train, "build_model", counting)
     gc.disable()
     try:
         train.run(stopped_at(prepared, 1), tmp_path / "run", device="cpu", quiet=True)
@@ -176,7 +178,7 @@ def test_a_taken_folder_is_refused_before_anything_is_tried(
 
 
 def test_on_a_cpu_it_is_refused_and_leaves_nothing(prepared: Config, tmp_path: Path) -> None:
-    message = "training.batch.size: auto measures the memory of a GPU, and this trains on cpu; set a number, such as 2000"
+    message = "training.batch.size: auto measures the memory of a GPU, but this training runs on cpu; set a number, such as 2000"
     with pytest.raises(ConfigError, match=message):
         train.run(prepared, tmp_path / "run", device="cpu")
     with pytest.raises(ConfigError, match=message):

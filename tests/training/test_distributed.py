@@ -98,10 +98,10 @@ def test_two_processes_go_on_from_a_checkpoint(folder: Path) -> None:
 def test_one_that_fails_ends_all_with_its_message(folder: Path) -> None:
     train(folder, "taken", "training.max_steps=1")
     done = train(folder, "taken", "training.max_steps=1", processes=2, fails=True)
-    assert "taken: holds a run already; go on with --resume, or train elsewhere with -o" in done.stderr
+    assert "taken: holds a run already; continue it with --resume, or train elsewhere with -o" in done.stderr
 
 
-def test_a_team_of_one_leaves_everything_as_it_is() -> None:
+def test_a_single_process_leaves_everything_as_it_is() -> None:
     tensor = torch.ones(3)
     SINGLE_PROCESS.sum([tensor])
     assert torch.equal(tensor, torch.ones(3))

@@ -52,7 +52,7 @@ def test_each_process_has_a_gpu_of_its_own_or_is_told_that_there_are_too_few(mon
     assert local_gpu(torch.device("cuda")) == torch.device("cuda", 1)
     assert chosen == [0, 1]
     monkeypatch.setenv("LOCAL_RANK", "2")
-    with pytest.raises(ConfigError, match="process 3 of this machine has no GPU to train on: it has 2; start one for each"):
+    with pytest.raises(ConfigError, match="process 3 of this machine has no GPU: the machine has 2; start one process"):
         local_gpu(torch.device("cuda"))
 
 
@@ -73,7 +73,7 @@ def test_what_goes_to_a_gpu_is_pinned_and_not_waited_for(monkeypatch: pytest.Mon
     monkeypatch.setattr(Tensor, "to", to)
     moved = batch.to(GPU)
     assert moved.src_lengths is batch.src_lengths  # packing wants them on the CPU
-    for name in ("src", "tgt_in", "tgt_out", "tgt_mask", "real"):
+    for name in ("src", "tgt_in", "tgt_out", "tgt_mask", "token_positions"):
         assert torch.equal(getattr(moved, name), getattr(batch, name))
         assert getattr(moved, name) is not getattr(batch, name)
     send(batch.src_lengths, GPU)

@@ -3,6 +3,7 @@
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from typing import Any, get_args
 
@@ -21,7 +22,7 @@ from nmt.model.seq2seq import Seq2Seq
 from nmt.run.checkpoint import Checkpoints, load_optimizer, load_weights, read_progress
 from nmt.run.progress import Interval, Progress
 from nmt.training import loop
-from nmt.training.loop import Hooks, Update, fit, train_step
+from nmt.training.loop import Hooks, Outcome, Update, describe_skipped, fit, forward_backward, train_step
 from nmt.training.loss import Loss, batch_loss
 from nmt.training.optimizers import OPTIMIZERS, build_optimizer
 
@@ -55,11 +56,6 @@ def make_model(config: Config) -> Seq2Seq:
     return Seq2Seq(config.model, VOCABULARY, VOCABULARY)
 
 
-def silent(**hooks: Any) -> Hooks:
-    nothing = {"log": lambda *_: None, "warn": lambda *_: None, "save": lambda *_: None}
-    return Hooks(**{**nothing, "validate": lambda _: 0.0, "stop": lambda: False, **hooks})
-
-
 LUONG = {"decoder": {"hidden_size": 64}}
 BAHDANAU = {"decoder": {"kind": "bahdanau", "readout": "state", "hidden_size": 64}, "attention": {"score": "additive"}}
 
@@ -72,7 +68,7 @@ def test_learns_to_reverse(kind: dict[str, Any]) -> None:
     config = make_config(model=model_section, training={"epochs": 100, "max_steps": 900, "learning_rate": rate})
     model = make_model(config)
     corpus, _ = make_corpus(8000, seed=1)
-    progress = fit(model, build_optimizer(model, config.training), corpus, config, Progress(), silent())
+    progress = fit(model, build_optimizer(model, config.training), corpus, config, Progress(), Hooks())
     assert progress.finished == "900 steps done"
     _, held_out = make_corpus(300, seed=2)
     found = search(model.eval(), held_out, DecodingConfig(beam=1))
@@ -113,6 +109,7 @@ def test_resuming_equals_never_having_stopped(cell: str, options: dict[str, Any]
     def train(progress: Progress, checkpoint: Path | None, stop: int | None, run: Path) -> tuple[Seq2Seq, Progress, list[float]]:
         model = make_model(config)
         optimizer, losses = build_optimizer(model, config.training), list[float]()
+        n_updates = count(1)
         if checkpoint is not None:
             load_weights(checkpoint, model)
             load_optimizer(checkpoint, model, optimizer)
@@ -120,10 +117,10 @@ def test_resuming_equals_never_having_stopped(cell: str, options: dict[str, Any]
         def save(progress: Progress, score: float | None) -> None:
             Checkpoints(run).save(progress, model, optimizer, score=score)
 
-        def log(update: Update, interval: Interval) -> None:
+        def log(update: Update, outcome: Outcome, interval: Interval) -> None:
             losses.append(interval.objective)
 
-        hooks = silent(log=log, save=save, stop=lambda: len(losses) == stop, validate=float)
+        hooks = Hooks(log=log, save=save, stop=lambda: next(n_updates) == stop, validate=float)
         return model, fit(model, optimizer, corpus, config, progress, hooks), losses
 
     whole, end, losses = train(Progress(), None, None, tmp_path / "whole")
@@ -143,8 +140,8 @@ def test_early_stopping_counts_validations_without_a_better_one() -> None:
     scores = iter([1.0, 3.0, 2.0, 3.0, 2.5, 9.0])
     config = make_config(training={"validate_every": 2, "patience": 3, "epochs": 50})
     model = make_model(config)
-    saved: list[tuple[int, float]] = []
-    hooks = silent(validate=lambda _: next(scores), save=lambda progress, score: saved.append((progress.step, score)))
+    saved: list[tuple[int, float | None]] = []
+    hooks = Hooks(validate=lambda _: next(scores), save=lambda progress, score: saved.append((progress.step, score)))
     corpus, _ = make_corpus(200, seed=1)
     end = fit(model, build_optimizer(model, config.training), corpus, config, Progress(), hooks)
     assert saved == [(2, 1.0), (4, 3.0), (6, 2.0), (8, 3.0), (10, 2.5)]
@@ -162,12 +159,14 @@ def test_an_update_that_is_not_finite_is_skipped_counted_and_said() -> None:
     warnings: list[tuple[int, str]] = []
     weights: list[dict[str, torch.Tensor]] = []
 
-    def log(update: Update, interval: Interval) -> None:
+    def log(update: Update, outcome: Outcome, interval: Interval) -> None:
+        if not outcome.is_finite:
+            warnings.append((update.step, describe_skipped(update, outcome)))
         weights.append(weights_of(model))
         with torch.no_grad():  # the fourth and fifth updates meet a weight that is not finite
             model.get_parameter("output.logits.bias")[5] = float("inf") if update.step in (3, 4) else 0.0
 
-    hooks = silent(log=log, warn=lambda step, line: warnings.append((step, line)))
+    hooks = Hooks(log=log)
     end = fit(model, build_optimizer(model, config.training), corpus, config, Progress(), hooks)
     assert (end.step, end.skipped, end.skipped_in_row) == (10, 2, 0)
     assert [step for step, _ in warnings] == [4, 5]
@@ -188,9 +187,9 @@ def test_training_stops_after_too_many_in_a_row() -> None:
     with torch.no_grad():
         model.get_parameter("output.logits.bias")[5] = float("nan")
     saved: list[object] = []
-    hooks = silent(save=lambda *progress: saved.append(progress))
+    hooks = Hooks(save=lambda *progress: saved.append(progress))
     with pytest.raises(
-        TrainingError, match=r"step 3: 3 updates in a row had a loss or a gradient that is not finite; the last check"
+        TrainingError, match=r"step 3: loss or gradient was not finite in 3 updates in a row; the last checkpoint is"
     ):
         fit(model, build_optimizer(model, config.training), corpus, config, Progress(), hooks)
     assert saved == []
@@ -222,7 +221,7 @@ def test_accumulating_is_training_with_the_larger_batch() -> None:
     for size, accumulate in ((24, 1), (8, 3)):
         config = make_config(training={"epochs": 2, "batch": {"size": size}, "accumulate": accumulate})
         model = make_model(config).double()
-        end = fit(model, build_optimizer(model, config.training), corpus, config, Progress(), silent())
+        end = fit(model, build_optimizer(model, config.training), corpus, config, Progress(), Hooks())
         trained.append((end.step, weights_of(model)))
     (steps, whole), (steps_too, parts) = trained
     assert steps == steps_too == 10
@@ -253,6 +252,24 @@ def test_what_does_not_fit_into_memory_is_halved(monkeypatch: pytest.MonkeyPatch
         torch.testing.assert_close(weights_of(parts)[name], value, atol=1e-10, rtol=0)
 
 
+@pytest.mark.parametrize("accumulate", [1, 2])
+def test_two_ranks_never_draw_the_same_dropout(accumulate: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not even after an out-of-memory split, which gives a rank more micro-batches than planned."""
+    config = make_config(training={"accumulate": accumulate})
+    model = make_model(config)
+    batch = build_batch([[5, 6]], [[6, 5]])
+    seeds: list[int] = []
+
+    def record(model: Seq2Seq, batch: Batch, **options: Any) -> Loss:
+        seeds.append(torch.initial_seed())
+        return batch_loss(model, batch, **options)
+
+    monkeypatch.setattr(loop, "batch_loss", record)
+    for rank in range(3):
+        forward_backward(model, build_optimizer(model, config.training), [batch] * 4, 7, config, rank)
+    assert len(set(seeds)) == 12
+
+
 def test_a_pair_that_does_not_fit_alone_is_named_by_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_memory(*_: object, **__: object) -> Loss:
         raise torch.OutOfMemoryError
@@ -272,7 +289,7 @@ def test_a_plateau_lowers_the_rate_and_a_better_score_does_not() -> None:
     model = make_model(config)
     corpus, _ = make_corpus(200, seed=1)
     rates: list[float] = []
-    hooks = silent(validate=lambda _: next(scores), log=lambda update, _: rates.append(update.learning_rate))
+    hooks = Hooks(validate=lambda _: next(scores), log=lambda _, outcome, __: rates.append(outcome.learning_rate))
     fit(model, build_optimizer(model, config.training), corpus, config, Progress(), hooks)
     assert rates == pytest.approx([0.01, 0.01, 0.01, 0.001, 0.001, 0.001, 0.001])
 
@@ -283,7 +300,7 @@ def test_the_moving_average_follows_the_weights_and_is_what_is_validated() -> No
     averaged = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.9))
     corpus, _ = make_corpus(200, seed=1)
     trail: list[dict[str, torch.Tensor]] = []
-    hooks = silent(log=lambda *_: trail.append(weights_of(model)))
+    hooks = Hooks(log=lambda *_: trail.append(weights_of(model)))
     fit(model, build_optimizer(model, config.training), corpus, config, Progress(), hooks, averaged=averaged)
     expected = trail[0]
     for weights in trail[1:]:

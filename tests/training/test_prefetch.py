@@ -9,10 +9,10 @@ import torch
 
 from nmt.run.progress import Progress
 from nmt.training import loop
-from nmt.training.loop import fit
+from nmt.training.loop import Hooks, fit
 from nmt.training.optimizers import build_optimizer
 from nmt.training.prefetch import prefetch
-from tests.training.test_loop import make_config, make_corpus, make_model, silent, weights_of
+from tests.training.test_loop import make_config, make_corpus, make_model, weights_of
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
 
@@ -85,7 +85,7 @@ def test_training_is_the_same_to_the_bit(
     for pretended in (CPU, GPU):
         monkeypatch.setattr(loop, "prefetch", lambda tasks, _, device=pretended: prefetch(tasks, device))
         model = make_model(config)
-        end = fit(model, build_optimizer(model, config.training), corpus, config, Progress(), silent())
+        end = fit(model, build_optimizer(model, config.training), corpus, config, Progress(), Hooks())
         trained.append((end.step, weights_of(model)))
     assert len(current) == 1
     (steps, one), (steps_too, other) = trained

@@ -14,8 +14,8 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator as PluginEventAccumulator
 from tensorboard.summary.writer import event_file_writer
 
-from nmt.training.console import Sample, Validation
 from nmt.training.tensorboard import TensorBoardWriter
+from nmt.training.validation import Sample, Validation
 
 FIGURES = {
     "loss": 2.0,
@@ -157,7 +157,7 @@ def test_a_folder_that_cannot_be_made_ends_no_training(tmp_path: Path) -> None:
     with TensorBoardWriter(tmp_path / "tensorboard", 0, said.append) as tensorboard:
         tensorboard.update(50, FIGURES)
         tensorboard.validation(50, validation())
-    assert said == [f"{tmp_path / 'tensorboard'}: cannot be written (File exists); training goes on without it"]
+    assert said == [f"{tmp_path / 'tensorboard'}: cannot be written (File exists); the training continues without it"]
 
 
 def test_a_disk_that_fills_up_ends_no_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -173,7 +173,7 @@ def test_a_disk_that_fills_up_ends_no_training(tmp_path: Path, monkeypatch: pyte
         tensorboard.update(100, FIGURES)
         monkeypatch.undo()
         tensorboard.update(150, FIGURES)
-    assert said == [f"{tmp_path}: cannot be written (No space left on device); training goes on without it"]
+    assert said == [f"{tmp_path}: cannot be written (No space left on device); the training continues without it"]
     assert scalars(read(tmp_path), "train/loss") == [(50, 2.0)]
 
 

@@ -72,7 +72,8 @@ def test_other_vocabularies_are_refused(nmt: Run, parent: Path, tmp_path: Path) 
     result = nmt("train", "-c", config, "-o", tmp_path / "tuned")
     assert result.status == 1
     assert result.err.strip().endswith(
-        f"training.start_from: {parent} has other vocabularies than {tmp_path / 'child'}; prepare it with vocabulary.like: {parent}"
+        f"training.start_from: the vocabularies of {parent} differ from those of {tmp_path / 'child'}; "
+        f"prepare it with vocabulary.like: {parent}"
     )
     assert not (tmp_path / "tuned").exists()
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nmt.errors import DataError
 from nmt.text.tokenizers import JOINER
 from nmt.text.vocabulary import Vocabulary
-from nmt.training.vector_files import Vectors, load_vectors
+from nmt.training.word_vectors import WordVectors, load_vectors
 
 VOCABULARY = Vocabulary.build({"the": 60, "dog": 20, "Haus": 10, "schön": 8, "rare": 1}, min_frequency=2)
 THE, DOG, HAUS, SCHOEN = range(4, 8)
@@ -23,11 +23,11 @@ def write(path: Path, *lines: str, encoding: str = "utf-8") -> Path:
     return path
 
 
-def read(path: Path, *lines: str, vocabulary: Vocabulary = VOCABULARY, dimension: int = 2) -> Vectors:
+def read(path: Path, *lines: str, vocabulary: Vocabulary = VOCABULARY, dimension: int = 2) -> WordVectors:
     return load_vectors(write(path / "v.txt", *lines), vocabulary, dimension)
 
 
-def rows(vectors: Vectors) -> dict[int, list[float]]:
+def rows(vectors: WordVectors) -> dict[int, list[float]]:
     return {int(index): row.tolist() for index, row in zip(vectors.ids, vectors.matrix, strict=True)}
 
 
@@ -110,7 +110,7 @@ def test_what_was_written_is_read(
 
 
 WHOLE = "; a whole text file of word vectors is needed, plain or .gz"
-LEAVE_OUT = "; mend the line or leave it out"
+LEAVE_OUT = "; fix the line or delete it"
 OTHER_SIZE = ", line 1: vectors of 3 numbers, but model.embedding_size is 2; set it to 3, or give another file"
 
 

@@ -1,0 +1,110 @@
+"""Initial weights that are not random: pretrained word vectors, and the weights of another run (fine-tuning)."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file
+
+from nmt.config.schema import Config
+from nmt.errors import CheckpointError, DataError
+from nmt.model.seq2seq import Seq2Seq
+from nmt.run.checkpoint import MODEL_FILE
+from nmt.run.folder import find_checkpoint, find_run, load_vocabularies
+from nmt.run.journal import Journal
+from nmt.text.tokenizers import Side
+from nmt.training.console import Console
+from nmt.training.word_vectors import WordVectors, load_configured_vectors, set_rows
+
+
+@dataclass(frozen=True)
+class ParentWeights:
+    """The weights of the run that `training.start_from` names.
+
+    Attributes:
+        run: its folder. checkpoint: the name of its best checkpoint.
+        tensors: by parameter name; tied parameters appear once.
+    """
+
+    run: Path
+    checkpoint: str
+    tensors: dict[str, torch.Tensor]
+
+
+@dataclass(frozen=True)
+class InitialWeights:
+    """The initial weights that a configuration names.
+
+    Attributes:
+        vectors: word vectors for the embeddings of each side. They replace those of the parent.
+        parent: None without `training.start_from`.
+    """
+
+    vectors: dict[Side, WordVectors]
+    parent: ParentWeights | None
+
+    @classmethod
+    def load(cls, config: Config) -> "InitialWeights":
+        """Read the files that the configuration names.
+
+        Raises:
+            CheckpointError: the parent is not a run, or has no readable checkpoint.
+            DataError: the vocabularies of the parent differ from those of the prepared data, or a file of vectors is unusable.
+        """
+        return cls(load_configured_vectors(config), _load_parent(config))
+
+    def apply(self, model: Seq2Seq, journal: Journal, console: Console) -> None:
+        """Copy them into the model; print what was copied, and write it as the first lines of the journal.
+
+        Raises:
+            CheckpointError: no parameter of the parent fits.
+        """
+        journal.rewind(-1)  # a crash before the first checkpoint may have left lines
+        if (parent := self.parent) is not None:
+            reused, new = _copy_parameters(parent, model)
+            total = sum(parameter.numel() for parameter in model.parameters())
+            figures = {"checkpoint": parent.checkpoint, "reused": reused, "parameters": total, "new": new}
+            journal.write("start", 0, run=str(parent.run), **figures)
+            counts = f"{reused:,} of {total:,} parameters ({100 * reused / total:.1f} %)"
+            new_names = f"; new: {', '.join(new)}" if new else ""
+            console.info(f"starts from {parent.run}, {parent.checkpoint}: {counts}{new_names}")
+        for side, vectors in self.vectors.items():
+            set_rows(model.src_embedding.weight if side == "src" else model.tgt_embedding.weight, vectors)
+            figures = {"found": len(vectors.ids), "tokens": vectors.n_tokens, "running_share": vectors.running_share}
+            journal.write("vectors", 0, side=side, path=str(vectors.path), **figures)
+            console.info(f"{side} vectors: {vectors.coverage}")
+
+
+def _load_parent(config: Config) -> ParentWeights | None:
+    run = config.training.start_from
+    if run is None:
+        return None
+    checkpoint = find_checkpoint(find_run(run))
+    if load_vocabularies(run) != load_vocabularies(config.prepared_folder):
+        raise DataError(
+            f"training.start_from: the vocabularies of {run} differ from those of {config.prepared_folder}; "
+            f"prepare it with vocabulary.like: {run}"
+        )
+    try:
+        return ParentWeights(run, checkpoint.name, load_file(checkpoint / MODEL_FILE))
+    except (OSError, SafetensorError) as error:
+        raise CheckpointError(f"{checkpoint / MODEL_FILE}: cannot be loaded ({error})") from None
+
+
+@torch.no_grad()
+def _copy_parameters(parent: ParentWeights, model: Seq2Seq) -> tuple[int, list[str]]:
+    """Copy the tensors whose name and shape a parameter of the model has.
+
+    Returns:
+        how many numbers were copied, and the names of the parameters that keep their random values.
+    """
+    reused: dict[int, int] = {}
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        tensor = parent.tensors.get(name)
+        if tensor is not None and tensor.shape == parameter.shape:
+            parameter.copy_(tensor)
+            reused[id(parameter)] = parameter.numel()
+    if not reused:
+        raise CheckpointError(f"training.start_from: no weights of {parent.run} have the shapes of this model")
+    return sum(reused.values()), [name for name, parameter in model.named_parameters() if id(parameter) not in reused]
