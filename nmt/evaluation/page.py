@@ -8,6 +8,7 @@ from typing import Any
 from nmt.data.evaluation_set import pick_across_lengths
 from nmt.decoding.translation import Translation
 from nmt.errors import DataError
+from nmt.evaluation.comparison import Comparison
 from nmt.evaluation.results import Details, Evaluation
 from nmt.files import write_text
 from nmt.metrics.table import Table
@@ -33,7 +34,7 @@ def write(evaluation: Evaluation, folder: Path, members: Sequence[Path] = (), tr
     """
     sections = _score_sections(evaluation)
     if evaluation.comparison is not None:
-        sections += _comparison_sections(evaluation)
+        sections += _comparison_sections(evaluation, evaluation.comparison)
     for run in dict.fromkeys(members):
         sections += _curves_section(run, "Training" if len({*members}) == 1 else f"Training of {run}")
     if evaluation.details is not None:
@@ -59,9 +60,7 @@ def _score_sections(evaluation: Evaluation) -> Sections:
     return sections
 
 
-def _comparison_sections(evaluation: Evaluation) -> Sections:
-    comparison = evaluation.comparison
-    assert comparison is not None
+def _comparison_sections(evaluation: Evaluation, comparison: Comparison) -> Sections:
     intro = html.paragraphs([f"Compared with {comparison.subject}.", *comparison.remarks])
     changed = [evaluation.changed_sentence(comparison, change) for change in comparison.changes]
     return [
