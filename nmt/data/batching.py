@@ -81,19 +81,19 @@ def plan_batches(
     epoch: int,
     n_shards: int = 1,
 ) -> list[NDArray[np.int64]]:
-    """The batches of one epoch, as indices into the corpus; every pair is in exactly one.
+    """The batches of one epoch, as indices into the corpus; each pair is in exactly one batch.
 
-    Pairs are sorted by source length, then target length, ties at random; cut into batches; and the batches shuffled. Nearly all
-    batches so hold one source length, which the encoder runs fused and without padding.
+    Pairs are sorted by source length, then by target length, ties at random. The batches are cut from this order and shuffled. So
+    nearly all batches have a single source length: the encoder needs no padding and uses the fused kernel.
 
     Args:
         src_lengths, tgt_lengths: [N], in tokens.
-        n_shards: each batch is this many times the configured size; `shard` splits it.
+        n_shards: a batch has this many times the configured size, to be split by `shard`.
     """
     random = np.random.default_rng([seed, epoch])
     order = np.lexsort((random.random(len(src_lengths)), tgt_lengths, src_lengths))
-    limit = {"sentences": "max_items", "tokens": "max_padded"}[config.unit]
-    slices = cut_batches((tgt_lengths[order] + 1).tolist(), **{limit: config.number * n_shards})
+    lengths, size = (tgt_lengths[order] + 1).tolist(), config.number * n_shards
+    slices = cut_batches(lengths, max_items=size) if config.unit == "sentences" else cut_batches(lengths, max_padded=size)
     batches = [order[part] for part in slices]
     return [batches[index] for index in random.permutation(len(batches))]
 
@@ -122,7 +122,7 @@ def cut_batches(lengths: Sequence[int], *, max_items: float = inf, max_padded: f
 
 
 def read_batches(corpus: Corpus, plan: Sequence[NDArray[np.int64]]) -> Iterator[Batch]:
-    """The planned batches, read one at a time."""
+    """Yields the planned batches; each is read when it is needed."""
     for indices in plan:
         yield build_batch([corpus.src[i] for i in indices], [corpus.tgt[i] for i in indices])
 
@@ -138,7 +138,7 @@ def build_batch(src: Sequence[Ids], tgt: Sequence[Ids]) -> Batch:
 
 
 def pad_sources(src: Sequence[Ids]) -> tuple[Tensor, Tensor]:
-    """Source ids as the encoder reads them, <eos> appended: [B, S], and lengths [B]."""
+    """Source ids with <eos> appended and padded, [B, S], and their lengths [B]."""
     return _pad([np.concatenate((ids, [EOS])) for ids in src]), torch.tensor([len(ids) + 1 for ids in src])
 
 

@@ -1,4 +1,4 @@
-"""Source files from the web, kept in the user's cache folder."""
+"""Downloads of source files, cached in the user's cache folder."""
 
 import logging
 import sys
@@ -10,12 +10,12 @@ from urllib.parse import unquote, urlsplit
 from nmt import __version__
 from nmt.errors import DataError
 
-RETRIES = 3
-TIMEOUT = 30  # seconds without a byte
+N_RETRIES = 3
+TIMEOUT = 30  # seconds without data
 
 
 def cache_path(url: str) -> Path:
-    """Where the file of `url` is kept; the same name from another URL lies in another folder."""
+    """The path of the cached file of `url`; files of the same name from different URLs are in different folders."""
     import platformdirs
 
     name = PurePosixPath(unquote(urlsplit(url).path)).name or "download"
@@ -23,15 +23,13 @@ def cache_path(url: str) -> Path:
 
 
 def fetch(url: str) -> Path:
-    """The cached file of `url`, downloaded if it is not there. Nothing half-downloaded is ever left under its name.
+    """The cached file of `url`, downloaded first if necessary. A partial download never gets the name of the file.
 
     Raises:
-        DataError: the URL is not of the web, or the download failed; the text says where to put the file instead.
+        DataError: the URL is not a web address, or the download failed; the message says where to put the file instead.
     """
     if urlsplit(url).scheme not in ("http", "https"):
-        raise DataError(
-            f"data.source.url: {url} does not begin with http:// or https://; a file on disk goes into data.source.path"
-        )
+        raise DataError(f"data.source.url: {url} does not begin with http:// or https://; set data.source.path for a file on disk")
     path = cache_path(url)
     if not path.is_file():
         _download(url, path)
@@ -45,7 +43,7 @@ def _download(url: str, path: Path) -> None:
     from pooch.utils import get_logger
 
     get_logger().setLevel(logging.ERROR)
-    # Some servers refuse the names of Python's libraries, manythings.org among them.
+    # Some servers, such as manythings.org, refuse the default user agents of Python libraries.
     headers = {"User-Agent": f"nmt/{__version__}"}
     downloader = HTTPDownloader(  # type: ignore[no-untyped-call]
         progressbar=sys.stderr.isatty(), headers=headers, timeout=TIMEOUT
@@ -57,14 +55,14 @@ def _download(url: str, path: Path) -> None:
         except requests.HTTPError as error:
             if error.response is not None:
                 error.response.close()
-                # Asking again does not help where there is no such file.
+                # A retry does not help if the file does not exist.
                 if 400 <= error.response.status_code < 500 and error.response.status_code != 429:
                     raise DataError(_advice(url, path, error)) from None
             raise
 
-    cabinet = create(path=path.parent, base_url="", registry={path.name: None}, urls={path.name: url}, retry_if_failed=RETRIES)
+    cache = create(path=path.parent, base_url="", registry={path.name: None}, urls={path.name: url}, retry_if_failed=N_RETRIES)
     try:
-        cabinet.fetch(path.name, downloader=attempt)
+        cache.fetch(path.name, downloader=attempt)
     except (OSError, ValueError) as error:  # requests' errors are OSErrors
         raise DataError(_advice(url, path, error)) from None
 

@@ -1,4 +1,4 @@
-"""Texts that go line by line: what is scored, its references, and what it was translated from."""
+"""Sources and references to evaluate on, from prepared data or from files that correspond line by line."""
 
 import hashlib
 from collections.abc import Sequence
@@ -12,12 +12,12 @@ from nmt.files import read_lines
 
 @dataclass(frozen=True)
 class EvaluationSet:
-    """Sentences to score on.
+    """N sentences with references.
 
     Attributes:
-        name: for the reader.
-        sources: N texts; None where only the references are known.
-        references: streams of N texts each.
+        name: for the report.
+        sources: N texts; None if only translations and references are given.
+        references: streams of N texts; each stream is one set of references.
     """
 
     name: str
@@ -26,7 +26,7 @@ class EvaluationSet:
 
     @property
     def digest(self) -> str:
-        """SHA-256 of all texts, by which a score knows what it was measured on."""
+        """SHA-256 of all texts: scores with the same digest are comparable."""
         streams = [self.sources or [], *self.references]
         return hashlib.sha256("\0".join("\n".join(stream) for stream in streams).encode()).hexdigest()
 
@@ -40,13 +40,13 @@ def read_split(prepared: Path, split: str) -> EvaluationSet:
 
 
 def read_files(first: Path, references: Sequence[Path], columns: int = 1) -> tuple[list[str], list[list[str]]]:
-    """The lines of a file, and the streams of references that go with them.
+    """Read the lines of a file, and the streams of references for them.
 
     Args:
-        columns: of each file of references, parted by tabs: so many references stand in a line.
+        columns: the number of references in each line of a reference file, separated by tabs.
 
     Raises:
-        DataError: a file cannot be read, has nothing in it, has other than as many lines or fewer columns.
+        DataError: a file cannot be read, has only empty lines, or has another number of lines or columns.
     """
     lines = read_texts(first)
     streams = []
@@ -54,7 +54,7 @@ def read_files(first: Path, references: Sequence[Path], columns: int = 1) -> tup
         stream = read_texts(path)
         if len(stream) != len(lines):
             raise DataError(f"{path} has {len(stream)} lines, but {first} has {len(lines)}")
-        streams += _columns(path, stream, columns)
+        streams += _split_columns(path, stream, columns)
     return lines, streams
 
 
@@ -74,11 +74,11 @@ def pick_across_lengths(texts: Sequence[str], n: int) -> list[int]:
     return [by_length[(2 * k + 1) * len(texts) // (2 * n)] for k in range(n)]
 
 
-def _columns(path: Path, lines: Sequence[str], columns: int) -> list[list[str]]:
+def _split_columns(path: Path, lines: Sequence[str], columns: int) -> list[list[str]]:
     if columns == 1:
         return [list(lines)]
     rows = [line.split("\t") for line in lines]
     for number, row in enumerate(rows, 1):
         if len(row) != columns:
-            raise DataError(f"{path}, line {number}: {len(row)} columns, expected {columns} references, parted by tabs")
+            raise DataError(f"{path}, line {number}: {len(row)} columns, expected {columns} references separated by tabs")
     return [list(stream) for stream in zip(*rows, strict=True)]

@@ -88,9 +88,9 @@ def config_differences(manifest: Mapping[str, Any], config: Config) -> Iterator[
     except (ConfigError, KeyError, TypeError):
         yield "the configuration is of another version"
         return
-    for key, (there, here) in differences(prepared_with, config).items():
+    for key, (old, new) in differences(prepared_with, config).items():
         if key.startswith(tuple(f"{section}." for section in SECTIONS)) and not is_location_key(key):
-            yield f"{key} is {json.dumps(there, ensure_ascii=False)} there and {json.dumps(here, ensure_ascii=False)} here"
+            yield f"{key} is {json.dumps(old, ensure_ascii=False)} there and {json.dumps(new, ensure_ascii=False)} here"
 
 
 def input_differences(manifest: Mapping[str, Any], inputs: Iterable[Input]) -> list[str]:
@@ -100,7 +100,7 @@ def input_differences(manifest: Mapping[str, Any], inputs: Iterable[Input]) -> l
 
 
 def is_location_key(key: str) -> bool:
-    """Whether a key of the configuration only says where data is and how many workers read it, so that the result is the same."""
+    """Whether a key only says where data is and how many workers read it, which does not change the result."""
     section, *parts = key.split(".")
     return section == "data" and (parts[-1] in ("prepared", "workers", "path", "url", "sha256") or "files" in parts)
 

@@ -1,4 +1,4 @@
-"""Worker processes that are fed chunk by chunk, so that never more than a few chunks are in memory."""
+"""Worker processes that receive data in chunks, so only a few chunks are in memory."""
 
 import multiprocessing
 import os
@@ -20,18 +20,18 @@ from nmt.errors import DataError
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-MOST_WORKERS = 8  # more would wait for the process that reads and writes
+MAX_WORKERS = 8  # more would wait for the main process, which reads and writes
 CHUNKS_PER_WORKER = 2
 
 
-def worker_count(asked: int | None) -> int:
-    """One per core that this process may use, unless `asked` says how many."""
+def worker_count(configured: int | None) -> int:
+    """`configured`, or one worker per core that this process may use."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return asked or min(cores, MOST_WORKERS)
+    return configured or min(cores, MAX_WORKERS)
 
 
 class Workers:
-    """Processes that run functions; made by `start_workers`."""
+    """Processes that run functions; see `start_workers`."""
 
     def __init__(self, executor: ProcessPoolExecutor, count: int) -> None:
         self._executor = executor
@@ -41,7 +41,7 @@ class Workers:
         return self._executor.submit(function, *arguments)
 
     def map(self, function: Callable[..., Result], calls: Iterable[tuple[Any, ...]]) -> Iterator[Result]:
-        """`function(*call)` for each call, in order; calls are drawn no faster than results are taken."""
+        """Yields `function(*call)` for each call, in order. Takes calls only as fast as the caller takes results."""
         remaining = iter(calls)
         running: deque[Future[Result]] = deque()
         while True:
@@ -54,25 +54,25 @@ class Workers:
 
 @contextmanager
 def start_workers(count: int) -> Iterator[Workers]:
-    """Worker processes for the length of a `with` block. When it ends by an error or Ctrl-C, they are stopped at once.
+    """Worker processes for a `with` block. They stop at once if it ends with an error or Ctrl-C.
 
     Raises:
-        DataError: a worker died, as when the system kills it for want of memory.
+        DataError: a worker died, for example because the system ran out of memory.
     """
-    # Forked workers need no `if __name__ == "__main__"` in the user's script; elsewhere than on Linux forking is not safe.
+    # With fork, the user's script needs no `if __name__ == "__main__"`; fork is safe only on Linux.
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
-    earlier = set(multiprocessing.active_children())
-    executor = ProcessPoolExecutor(count, mp_context=context, initializer=_start)
+    earlier_children = set(multiprocessing.active_children())
+    executor = ProcessPoolExecutor(count, mp_context=context, initializer=_start_worker)
     try:
         with warnings.catch_warnings():
-            # Python 3.12 warns of forking beside other threads; these workers take none of the locks that those may hold.
+            # Python 3.12 warns about a fork in a process with threads; these workers use none of the locks that a thread may hold.
             warnings.simplefilter("ignore", DeprecationWarning)
             executor.submit(int).result()
         yield Workers(executor, count)
     except BrokenProcessPool:
-        raise DataError("a worker process died, perhaps for want of memory; fewer need less: data.workers=1") from None
+        raise DataError("a worker process died, perhaps because memory ran out; fewer workers need less: data.workers=1") from None
     except BaseException:
-        for process in set(multiprocessing.active_children()) - earlier:
+        for process in set(multiprocessing.active_children()) - earlier_children:
             process.terminate()
         raise
     finally:
@@ -80,9 +80,9 @@ def start_workers(count: int) -> Iterator[Workers]:
 
 
 def peak_memory(n_workers: int = 0) -> int | None:
-    """Bytes, an upper bound: the peaks of this process and of its workers added up, shared memory counted in each.
+    """An upper bound in bytes: the sum of the peaks of this process and its workers, with shared memory counted in each.
 
-    None on Windows, which does not tell.
+    None on Windows, where Python cannot measure it.
     """
     try:
         import resource
@@ -100,11 +100,11 @@ def chunked(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
         yield chunk
 
 
-def _start() -> None:
-    # Ctrl-C reaches every process of the terminal; the main one decides.
+def _start_worker() -> None:
+    # Ctrl-C reaches all processes of the terminal; the main process stops the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    # spaCy would load torch if it found it: 180 MB and two seconds for each worker, and no use for a tokenizer.
+    # spaCy imports torch if it is installed: 180 MB and two seconds per worker, and a tokenizer does not need it.
     sys.modules.setdefault("torch", None)  # type: ignore[arg-type]
 
 

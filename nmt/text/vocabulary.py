@@ -1,4 +1,4 @@
-"""Tokens to ids and back. Ids 0 to 3 are padding, unknown, start and end of a sentence."""
+"""Tokens to ids and back. Ids 0 to 3 are padding, unknown token, start and end of a sentence."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -14,33 +14,32 @@ SPECIALS = ("<pad>", "<unk>", "<sos>", "<eos>")
 class Vocabulary:
     """An immutable list of tokens with their counts in the training data, special tokens first, then most frequent first.
 
-    The count of `<unk>` is that of the training tokens which did not get an id of their own.
+    The count of `<unk>` is the number of training tokens without an id of their own.
     """
 
     __slots__ = ("_counts", "_ids", "_tokens")
 
     def __init__(self, tokens: Sequence[str], counts: Sequence[int]) -> None:
-        """`tokens` and `counts` without the special ones, except `counts[0]`, the count of `<unk>`.
+        """`tokens` excludes the special tokens; `counts[0]` is the count of `<unk>`, then one count follows for each token.
 
         Raises:
-            ValueError: a token is given twice, is spelled like a special one, or would not survive the file's format.
+            ValueError: a token occurs twice, is spelled like a special token, or cannot be stored in the file.
         """
         if len(counts) != len(tokens) + 1:
-            raise ValueError("one count for each token is needed, and one for <unk>")
+            raise ValueError("one count is needed for each token, and one for <unk>")
         self._tokens = (*SPECIALS, *tokens)
         self._counts = (0, counts[0], 0, 0, *counts[1:])
         self._ids = {token: index for index, token in enumerate(tokens, start=len(SPECIALS))}
         if len(self._ids) != len(tokens) or not self._ids.keys().isdisjoint(SPECIALS):
-            raise ValueError("every token must be there once, and none may be spelled like a special one")
+            raise ValueError("each token must occur once, and not be spelled like a special token")
         if any(not token or "\t" in token or "\n" in token or "\r" in token for token in tokens):
             raise ValueError("a token must not be empty, nor contain a tab or a line break")
 
     @classmethod
     def build(cls, counts: Mapping[str, int], min_frequency: int = 1, max_size: int | None = None) -> Self:
-        """Keep tokens counted at least `min_frequency` times, the most frequent `max_size` (with the special ones) of them.
+        """Keep the tokens with a count of at least `min_frequency`, at most `max_size` of them with the special tokens.
 
-        Ties are broken alphabetically, so that the order of `counts` does not matter. Tokens spelled like a special one are
-        unknown.
+        Ties are broken alphabetically, so the order of `counts` does not matter. Tokens spelled like a special token are unknown.
         """
         ranked = sorted(
             (token for token, count in counts.items() if count >= min_frequency and token not in SPECIALS),
@@ -54,7 +53,7 @@ class Vocabulary:
         return len(self._tokens)
 
     def __contains__(self, token: object) -> bool:
-        """Whether `token` is known; the special ones are no text, so they are not."""
+        """Whether `token` has an id; special tokens are not text, so they do not count."""
         return token in self._ids
 
     def __iter__(self) -> Iterator[str]:
@@ -75,7 +74,7 @@ class Vocabulary:
         return self._counts
 
     def ids(self, tokens: Iterable[str]) -> list[int]:
-        """UNK for what is not known. A text token that happens to be spelled "<pad>" is unknown too, never a special id."""
+        """UNK for unknown tokens. A text token spelled "<pad>" is unknown too, never a special id."""
         return [self._ids.get(token, UNK) for token in tokens]
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
@@ -83,13 +82,13 @@ class Vocabulary:
         return [self._tokens[index] for index in ids]
 
     def save(self, path: Path) -> None:
-        """Write one `token<TAB>count` a line, in the order of the ids."""
+        """Write one line `token<TAB>count` for each id, in order."""
         lines = [f"{token}\t{count}\n" for token, count in zip(self._tokens, self._counts, strict=True)]
         path.write_bytes("".join(lines).encode("utf-8"))
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Raises: DataError if there is no such file, or a line of it is damaged (the line is named)."""
+        """Raises: DataError if the file is missing, or a line is damaged (the message names it)."""
         lines = read_lines(path, needs_final_line_feed=True, advice="`nmt prepare` writes it, and each run has a copy")
         entries = list(_parse(path, lines))
         known = entries[len(SPECIALS) :]
@@ -105,7 +104,7 @@ def _parse(path: Path, lines: Sequence[str]) -> Iterator[tuple[str, int]]:
         if number <= len(SPECIALS) and token != SPECIALS[number - 1]:
             raise DataError(f"{path}, line {number}: expected the special token {SPECIALS[number - 1]}, found {token!r}")
         if token in seen:
-            raise DataError(f"{path}, line {number}: {token!r} is there twice")
+            raise DataError(f"{path}, line {number}: {token!r} occurs twice")
         seen.add(token)
         yield token, int(count)
     if len(seen) < len(SPECIALS):

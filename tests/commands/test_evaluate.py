@@ -378,7 +378,7 @@ def test_files_after_the_first_reference_are_references_and_folders_are_runs(nmt
         ([""], ["a"], [], "{h} has 1 lines, all of them empty; there is nothing to score"),
         ([], ["a"], [], "{h} is empty; there is nothing to score"),
         (["a"], [" "], [], "{r} has 1 lines, all of them empty; there is nothing to score"),
-        (["a", "b"], ["a\tb", "a"], ["--columns", 2], "{r}, line 2: 1 columns, expected 2 references, parted by tabs"),
+        (["a", "b"], ["a\tb", "a"], ["--columns", 2], "{r}, line 2: 1 columns, expected 2 references separated by tabs"),
         (["a"], ["a"], ["--metric", "METEOR"], "METEOR: not a metric; choose from BLEU, chrF, chrF++, TER"),
         (["a"], ["a"], ["--compare", "nowhere.txt"], "nowhere.txt: no such file"),
     ],

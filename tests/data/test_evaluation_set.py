@@ -25,7 +25,7 @@ def test_columns_are_streams(tmp_path: Path) -> None:
 
 def test_fewer_columns_than_expected(tmp_path: Path) -> None:
     first, references = write(tmp_path / "h", "1\n2\n"), write(tmp_path / "r.tsv", "x\tX\ny\n")
-    with pytest.raises(DataError, match=r"r\.tsv, line 2: 1 columns, expected 2 references, parted by tabs$"):
+    with pytest.raises(DataError, match=r"r\.tsv, line 2: 1 columns, expected 2 references separated by tabs$"):
         read_files(first, [references], columns=2)
 
 

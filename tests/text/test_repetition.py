@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.text.repetition import LONGEST_PERIOD, repeats
+from nmt.text.repetition import MAX_PERIOD, repeats
 
 
 @pytest.mark.parametrize(
@@ -32,5 +32,5 @@ def test_how_often_it_must_come(text: str, twice: bool, three_times: bool) -> No
 
 @given(st.text("ab", max_size=30), st.integers(2, 4))
 def test_as_a_regular_expression_finds_it(text: str, times: int) -> None:
-    alone, together = rf"(.)\1{{{times},}}", rf"(.{{2,{LONGEST_PERIOD}}})\1{{{times - 1},}}"
+    alone, together = rf"(.)\1{{{times},}}", rf"(.{{2,{MAX_PERIOD}}})\1{{{times - 1},}}"
     assert repeats(text, times) == bool(re.search(alone, text) or re.search(together, text))
