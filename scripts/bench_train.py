@@ -161,9 +161,9 @@ def reference_batch(config: Config) -> int:
     """The batch size of the plain loop in sentences: that of nmt, or its average if nmt batches by tokens."""
     batch = config.training.batch
     if batch.unit == "sentences":
-        return batch.number
+        return batch.fixed_size
     lengths = Corpus.load(config.prepared_folder, "train").tgt.lengths + 1
-    return max(1, round(batch.number / float(lengths.mean())))
+    return max(1, round(batch.fixed_size / float(lengths.mean())))
 
 
 def unsupported_by_reference(config: ModelConfig) -> list[str]:

@@ -119,7 +119,7 @@ def _learn(attention: str, device: torch.device) -> Outcome:
     while exact_match < 0.98 and step < MOST_STEPS:
         step += 1
         length = int(random.integers(1, longest + 1))
-        sources = [_draw(random, length) for _ in range(config.training.batch.number)]
+        sources = [_draw(random, length) for _ in range(config.training.batch.fixed_size)]
         batch = build_batch(sources, [_answer(source) for source in sources])
         train_step(model, optimizer, [batch], step, config, config.training.learning_rate.peak)
         n_tokens += batch.n_tokens

@@ -200,7 +200,7 @@ class BatchConfig(Section):
     unit: Literal["sentences", "tokens"] = Field("sentences", description="sentences or tokens (target tokens, including padding)")
 
     @property
-    def number(self) -> int:
+    def fixed_size(self) -> int:
         """The size, in `unit`s. Raises: ConfigError if it is auto."""
         if self.size == "auto":
             raise ConfigError("training.batch.size: only `nmt train` can find the size for auto; set a number")

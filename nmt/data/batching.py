@@ -92,7 +92,7 @@ def plan_batches(
     """
     random = np.random.default_rng([seed, epoch])
     order = np.lexsort((random.random(len(src_lengths)), tgt_lengths, src_lengths))
-    lengths, size = (tgt_lengths[order] + 1).tolist(), config.number * n_shards
+    lengths, size = (tgt_lengths[order] + 1).tolist(), config.fixed_size * n_shards
     slices = cut_batches(lengths, max_items=size) if config.unit == "sentences" else cut_batches(lengths, max_padded=size)
     batches = [order[part] for part in slices]
     return [batches[index] for index in random.permutation(len(batches))]

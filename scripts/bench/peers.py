@@ -125,7 +125,7 @@ def _joeynmt(config: Config, folder: Path, seed: int) -> Values:
             "label_smoothing": training.label_smoothing,
             "loss": "crossentropy",
             "normalization": "tokens",
-            "batch_size": training.batch.number,
+            "batch_size": training.batch.fixed_size,
             "batch_type": "sentence" if training.batch.unit == "sentences" else "token",
             "epochs": ENDLESS,
             "validation_freq": ENDLESS,
@@ -179,7 +179,7 @@ def _opennmt(config: Config, folder: Path, seed: int) -> Values:
         "max_grad_norm": training.clip_norm,
         "label_smoothing": training.label_smoothing,
         "batch_type": "sents" if training.batch.unit == "sentences" else "tokens",
-        "batch_size": training.batch.number,
+        "batch_size": training.batch.fixed_size,
         "bucket_size": MAX_PAIRS,  # all of the data, sorted by length
         "normalization": "tokens",
         "num_workers": 0,

@@ -127,12 +127,12 @@ def test_a_run_keeps_what_was_found_and_goes_on_with_it(
 ) -> None:
     limit_memory(monkeypatch, 1500)
     train.run(stopped_at(prepared, 3), tmp_path / "parts", device="cpu")
-    size = load_run_config(tmp_path / "parts").training.batch.number
+    size = load_run_config(tmp_path / "parts").training.batch.fixed_size
     assert f"training.batch.size: auto is {size} target tokens; " in capsys.readouterr().err
     monkeypatch.undo()  # whatever fits now, and even on a CPU
     train.run(prepared, tmp_path / "parts", device="cpu", resume=True)
     assert "auto is" not in capsys.readouterr().err
-    assert load_run_config(tmp_path / "parts").training.batch.number == size
+    assert load_run_config(tmp_path / "parts").training.batch.fixed_size == size
     train.run(batch_size.with_batch_size(prepared, size), tmp_path / "whole", device="cpu", quiet=True)
     one, other = (load_file(tmp_path / run / "checkpoints/step-00000006/model.safetensors") for run in ("parts", "whole"))
     assert one.keys() == other.keys()
@@ -245,7 +245,7 @@ def test_of_several_processes_the_least_decides(prepared: Config, tmp_path: Path
     assert done.returncode == 0, done.stderr
     limit_memory(monkeypatch, 900)
     train.run(stopped_at(prepared, 1), tmp_path / "alone", device="cpu", quiet=True)
-    together, alone = (load_run_config(tmp_path / run).training.batch.number for run in ("together", "alone"))
+    together, alone = (load_run_config(tmp_path / run).training.batch.fixed_size for run in ("together", "alone"))
     assert together == alone
     assert f"auto is {together} target tokens" in done.stderr
     assert json.loads((tmp_path / "together/checkpoints/last.json").read_text())["step"] == 2
