@@ -157,24 +157,9 @@ def translate(options: TranslateOptions) -> None:
         raise NmtError("stdout is closed; write into a file with -o")
     with _without_garbage_collection():
         from nmt.commands import translate as command
-        from nmt.run.load import load_translator
 
-        source = command.open_source(options.sentences or [], options.file)
-        command.check_targets(options.output, options.attention)
-        translator = load_translator(options.run or None, device=options.device, overrides=options.overrides, n_best=options.n_best)
-    if options.score:
-        lines = command.score_lines(command.noting(command.run_score(translator, source), source), source, as_json=options.as_json)
-    else:
-        if options.align:
-            form = command.in_pharaoh(translator, options.threshold)
-        elif options.as_json:
-            form = command.in_json(translator, options.n_best, options.threshold)
-        else:
-            form = command.in_text(options.n_best)
-        answers = command.noting(command.run(translator, source, n_best=options.n_best, prefix=options.prefix), source)
-        lines = map(form, answers if options.attention is None else command.draw_attention(answers, options.attention))
-    command.greet(source)
-    command.write(lines, options.output)
+        translator, source = command.load(options)
+    command.run(translator, source, options)
 
 
 @app.command(help="Score a run or a file of translations. Exit status 1 if a required score is not reached.")

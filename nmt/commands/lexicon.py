@@ -1,4 +1,4 @@
-"""`nmt lexicon`: what a trained model's attention says that words are translated by, kept in the run."""
+"""`nmt lexicon`: learns a lexicon from the attention of a trained model and saves it in the run folder."""
 
 import time
 from collections.abc import Iterator
@@ -21,21 +21,22 @@ BATCH = BatchConfig(unit="tokens", size=4096)
 
 
 def run(folder: Path | None = None, *, pairs: int | None = None, data: Path | None = None, device: DeviceName = "auto") -> str:
-    """Link the words of training pairs with a run (default: that trained last), and write its lexicon; what came of it, in a line.
+    """Link the tokens of training pairs by the attention of a run, and write the lexicon of the run. Returns a line for the user.
 
     Args:
-        pairs: how many are read, drawn at random; all if not given.
+        folder: of the run; default: the run trained last.
+        pairs: number of training pairs to read, sampled at random; default: all.
         data: the prepared data folder, if it has moved since training.
 
     Raises:
         CheckpointError: there is no run, or it cannot be read.
-        ConfigError: its model looks at nothing.
-        DataError: the prepared data is not there, or not what the run was trained on, or the lexicon cannot be written.
+        ConfigError: the model has no attention.
+        DataError: the prepared data is missing or differs from the training data, or the lexicon cannot be written.
     """
-    folder, start = find_run(folder), time.monotonic()
+    folder, start_time = find_run(folder), time.monotonic()
     config = load_run_config(folder)
     if config.model.attention.score == "none":
-        raise ConfigError(f"{folder}: its model looks at nothing (model.attention.score: none); there is no lexicon to learn")
+        raise ConfigError(f"{folder}: the model has no attention (model.attention.score: none), from which a lexicon is learned")
     prepared = data or config.prepared_folder
     check_same_data(folder, prepared)
     corpus, model = Corpus.load(prepared, "train"), build_model(folder, config)
@@ -50,15 +51,15 @@ def run(folder: Path | None = None, *, pairs: int | None = None, data: Path | No
     n_entries, n_pairs = sum(map(len, lexicon.entries.values())), min(pairs or len(corpus), len(corpus))
     return (
         f"{path}: {n_entries:,} translations of {len(lexicon.entries):,} source tokens, "
-        f"from {n_pairs:,} pairs in {time.monotonic() - start:.0f} s"
+        f"from {n_pairs:,} pairs in {time.monotonic() - start_time:.0f} s"
     )
 
 
 def _batches(corpus: Corpus, pairs: int | None, seed: int) -> Iterator[Batch]:
-    """All training pairs or so many of them, sorted by length, with a bar where someone is watching."""
-    drawn = np.random.default_rng(seed).permutation(len(corpus))[:pairs]
-    plan = plan_batches(corpus.src.lengths[drawn], corpus.tgt.lengths[drawn], BATCH, seed=seed, epoch=0)
-    with tqdm(total=len(drawn), unit="pair", desc="lexicon", disable=None, leave=False) as bar:
-        for chosen, batch in zip(plan, read_batches(corpus, [drawn[chosen] for chosen in plan]), strict=True):
+    """Batches of a random sample of `pairs` training pairs, or of all, with a progress bar at a terminal."""
+    sample = np.random.default_rng(seed).permutation(len(corpus))[:pairs]
+    plan = plan_batches(corpus.src.lengths[sample], corpus.tgt.lengths[sample], BATCH, seed=seed, epoch=0)
+    with tqdm(total=len(sample), unit="pair", desc="lexicon", disable=None, leave=False) as bar:
+        for indices, batch in zip(plan, read_batches(corpus, [sample[indices] for indices in plan]), strict=True):
             yield batch
-            bar.update(len(chosen))
+            bar.update(len(indices))

@@ -1,4 +1,4 @@
-"""`nmt translate` as it is typed: what it prints in each form, what it warns of, and what it does with bad input."""
+"""`nmt translate` from the command line: its formats, its warnings, and bad input."""
 
 import gc
 import json
@@ -43,7 +43,7 @@ def write(path: Path, *lines: str) -> Path:
     return path
 
 
-def test_all_that_is_known_as_json(nmt: Run, trained: Path) -> None:
+def test_json(nmt: Run, trained: Path) -> None:
     result = nmt("translate", "--run", trained, "--json", "--n-best", 3, DOG, "")
     assert gc.isenabled()
     first, empty = map(json.loads, result.out.splitlines())
@@ -61,14 +61,14 @@ def test_all_that_is_known_as_json(nmt: Run, trained: Path) -> None:
     assert (empty["text"], empty["tokens"], empty["alignment"], empty["log_prob"]) == ("", [], [], 0)
 
 
-def test_n_best_as_moses_writes_it(nmt: Run, trained: Path) -> None:
+def test_n_best_in_the_format_of_moses(nmt: Run, trained: Path) -> None:
     rows = [line.split(" ||| ") for line in nmt("translate", "--run", trained, "--n-best", 2, DOG, KING).out.splitlines()]
     assert [row[0] for row in rows] == ["0", "0", "1", "1"]
     assert [rows[0][1], rows[2][1]] == nmt("translate", "--run", trained, DOG, KING).out.splitlines()
     assert float(rows[0][2]) >= float(rows[1][2])
 
 
-def test_pairs_of_words(nmt: Run, trained: Path) -> None:
+def test_word_alignment(nmt: Run, trained: Path) -> None:
     lines = nmt("translate", "--run", trained, "--align", DOG, "", KING).out.split("\n")
     values = [json.loads(line) for line in nmt("translate", "--run", trained, "--json", DOG, "", KING).out.splitlines()]
     assert len(lines) == 4
@@ -88,15 +88,12 @@ def test_attention_of_many_sentences_on_a_page(nmt: Run, trained: Path, tmp_path
     assert f"<h2>1  {DOG}</h2>" in page
     assert "<h2>3  &lt;script&gt;alert(1)&lt;/script&gt;</h2>" in page
     refused = nmt("translate", "--run", trained, "--attention", tmp_path / "page.htm", DOG)
-    assert (
-        refused.err
-        == f"nmt: {tmp_path / 'page.htm'}: attention is drawn as .html, .png, .svg, .pdf; end the name with one of these\n"
-    )
+    assert refused.err == f"nmt: {tmp_path / 'page.htm'}: use one of the suffixes .html, .png, .svg, .pdf for attention\n"
     missing = nmt("translate", "--run", trained, "--attention", tmp_path / "none" / "a.html", DOG)
-    assert "there is no folder" in missing.err
+    assert "does not exist" in missing.err
 
 
-def test_given_translations_are_as_likely_as_search_says(nmt: Run, trained: Path, tmp_path: Path) -> None:
+def test_given_translations_have_the_probability_of_search(nmt: Run, trained: Path, tmp_path: Path) -> None:
     values = [json.loads(line) for line in nmt("translate", "--run", trained, "--json", "--beam", 1, DOG, KING).out.splitlines()]
     pairs = write(tmp_path / "pairs.tsv", *(f"{value['source']}\t{value['text']}" for value in values))
     result = nmt("translate", "--run", trained, "--score", "--file", pairs)
@@ -113,15 +110,15 @@ def test_given_translations_are_as_likely_as_search_says(nmt: Run, trained: Path
     )
 
 
-def test_lines_that_are_no_pairs(nmt: Run, trained: Path) -> None:
+def test_lines_that_are_not_pairs(nmt: Run, trained: Path) -> None:
     result = nmt("translate", "--run", trained, "--score", stdin=f"{DOG}\tDer Xyz.\na\tb\tc\n".encode())
     assert (result.status, result.out.count("\n")) == (1, 1)
-    assert "nmt: stdin, line 2: 2 tabs; a pair is a source, one tab, its translation\n" in result.err
+    assert "nmt: stdin, line 2: 2 tabs; write the sentence, one tab, and its translation\n" in result.err
     warned = nmt("translate", "--run", trained, "--score", f"{DOG}\tDer Xyz.")
     assert "sentence 1: a word of the translation is not in the vocabulary" in warned.err
 
 
-def test_warnings_once_for_each_kind(nmt: Run, trained: Path) -> None:
+def test_each_warning_is_printed_once(nmt: Run, trained: Path) -> None:
     source = f"{DOG}\nDer König hört den Fluss.\n\nDer Hund sieht den Baum.\nqqq\n{DOG} {DOG}\n"
     words = ["translate", "--run", trained, "--set", "decoding.max_source_tokens=8"]
     result = nmt(*words, stdin=source.encode())
@@ -135,7 +132,7 @@ def test_warnings_once_for_each_kind(nmt: Run, trained: Path) -> None:
     assert all("source in target language" in warnings[i] for i in (1, 3))
 
 
-def test_options_that_do_not_go_together(nmt: Run, trained: Path) -> None:
+def test_incompatible_options(nmt: Run, trained: Path) -> None:
     for words in (
         ["--score", "--align"],
         ["--score", "--n-best", 2],
@@ -183,7 +180,7 @@ def test_a_very_long_line(nmt: Run, trained: Path) -> None:
     assert "line 1: the source is longer than decoding.max_source_tokens" in result.err
 
 
-def test_runs_that_cannot_be_used(nmt: Run, trained: Path, tmp_path: Path) -> None:
+def test_unusable_runs(nmt: Run, trained: Path, tmp_path: Path) -> None:
     newer, cut = tmp_path / "newer", tmp_path / "cut"
     for copy in (newer, cut):
         shutil.copytree(trained, copy)
@@ -200,7 +197,7 @@ def test_runs_that_cannot_be_used(nmt: Run, trained: Path, tmp_path: Path) -> No
     assert str(weights) in broken.err
 
 
-def test_a_model_that_looks_at_nothing_cannot_align(trained: Path, nmt: Run, tmp_path: Path) -> None:
+def test_a_model_without_attention_cannot_align(trained: Path, nmt: Run, tmp_path: Path) -> None:
     blind = tmp_path / "blind"
     shutil.copytree(trained, blind)
     text = (blind / "config.yaml").read_text(encoding="utf-8")
@@ -212,7 +209,7 @@ def test_a_model_that_looks_at_nothing_cannot_align(trained: Path, nmt: Run, tmp
     for words in (["--align"], ["--attention", tmp_path / "a.html"], ["--attention", tmp_path / "a.png"]):
         result = nmt("translate", "--run", blind, *words, DOG)
         assert result.status == 1
-        assert result.err == f"nmt: {words[0]}: this model looks at nothing (model.attention.score: none)\n"
+        assert result.err == f"nmt: {words[0]}: this model has no attention (model.attention.score: none)\n"
 
 
 def load_translator_names(run: Path) -> set[str]:
@@ -233,12 +230,12 @@ def line_of(stream: IO[bytes] | None) -> str:
 
 
 @pytest.mark.skipif(os.name == "nt", reason="no pseudo-terminal")
-def test_someone_at_a_keyboard_is_answered_at_once(trained: Path) -> None:
+def test_a_keyboard_is_answered_at_once(trained: Path) -> None:
     import pty
 
     keyboard, terminal = pty.openpty()
     with start(trained, stdin=terminal) as process:
-        assert line_of(process.stderr) == "nmt: write a sentence, Enter translates it; Ctrl-D ends\n"
+        assert line_of(process.stderr) == "nmt: type a sentence, Enter translates it; Ctrl-D ends\n"
         for sentence in (DOG, "qqq"):
             os.write(keyboard, f"{sentence}\n".encode())
             assert line_of(process.stdout).endswith("\n")

@@ -199,7 +199,7 @@ def test_a_damaged_lexicon_is_one_clear_line(trained: Path, tmp_path: Path, nmt:
     assert result.err.startswith(f"nmt: {run / 'lexicon.tsv'}, line 1: expected 'source")
 
 
-def test_data_that_is_gone_and_models_that_attend_to_nothing(trained: Path, tmp_path: Path, nmt: Run) -> None:
+def test_missing_data_and_models_without_attention(trained: Path, tmp_path: Path, nmt: Run) -> None:
     gone = nmt("lexicon", trained, "--data", tmp_path)
     assert (gone.status, gone.err) == (1, f"nmt: {tmp_path}: no prepared data here; run `nmt prepare -c ...` first\n")
     run = changed(trained, tmp_path)
@@ -209,7 +209,7 @@ def test_data_that_is_gone_and_models_that_attend_to_nothing(trained: Path, tmp_
     refused = nmt("lexicon", run)
     assert (refused.status, refused.err) == (
         1,
-        f"nmt: {run}: its model looks at nothing (model.attention.score: none); there is no lexicon to learn\n",
+        f"nmt: {run}: the model has no attention (model.attention.score: none), from which a lexicon is learned\n",
     )
 
 

@@ -1,4 +1,4 @@
-"""What `nmt translate` makes of faults: refused at once where that can be, and nothing lost that was done."""
+"""Errors of `nmt translate`: as early as possible, and finished lines are kept."""
 
 import os
 import signal
@@ -36,10 +36,10 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (["--prefix", "Der zebra"], "prefix 'Der zebra': 'zebra' is not in the target vocabulary"),
     ],
 )
-def test_what_cannot_be_is_refused_before_a_line_is_read(
+def test_invalid_requests_are_refused_before_a_line_is_read(
     trained: Path, words: list[object], text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    reading, writing = os.pipe()  # nothing ever comes, so reading from it would wait for good
+    reading, writing = os.pipe()  # reading from it would wait for ever
     with open(reading, encoding="utf-8") as stdin, open(writing, "wb"):
         monkeypatch.setattr(sys, "stdin", stdin)
         monkeypatch.setattr(sys, "argv", ["nmt", "translate", "--run", *map(str, [trained, *words])])
@@ -53,7 +53,7 @@ def test_too_narrow_a_beam_is_refused_before_the_model_is_loaded(nmt: Run, train
     assert nmt("translate", "--run", trained, "--n-best", 9, DOG).status == 1
 
 
-def test_warnings_come_before_a_late_fault(nmt: Run, trained: Path) -> None:
+def test_warnings_come_before_a_late_error(nmt: Run, trained: Path) -> None:
     for words in ([], ["--score"]):
         source = f"{DOG}\tDer Xyz.\n".encode() if words else b"qqq\n"
         lines = nmt("translate", "--run", trained, *words, stdin=source + BAD + source).err.splitlines()
@@ -62,14 +62,14 @@ def test_warnings_come_before_a_late_fault(nmt: Run, trained: Path) -> None:
 
 
 @pytest.mark.parametrize("words", [[], ["--n-best", 2], ["--json"]])
-def test_what_was_done_before_a_late_fault_is_kept(nmt: Run, trained: Path, tmp_path: Path, words: list[object]) -> None:
+def test_finished_lines_are_kept_after_a_late_error(nmt: Run, trained: Path, tmp_path: Path, words: list[object]) -> None:
     output, partial, good = tmp_path / "out.txt", tmp_path / "out.txt.partial", f"{DOG}\n\n{DOG}\n".encode()
     output.write_text("earlier\n")
     here = ["translate", "--run", trained, "-o", output, *words]
     fault = "stdin, line 4: not UTF-8 (invalid start byte at byte 4)"
-    for _ in range(2):  # an older one is written over
+    for _ in range(2):  # the second replaces the first
         result = nmt(*here, stdin=good + BAD + good)
-        assert (result.status, result.err) == (1, f"nmt: {fault}; what was done before is in {partial}\n")
+        assert (result.status, result.err) == (1, f"nmt: {fault}; finished lines are in {partial}\n")
         assert output.read_text() == "earlier\n"
         expected = nmt("translate", "--run", trained, *words, stdin=good).out
         assert partial.read_text(encoding="utf-8") == expected
@@ -78,14 +78,14 @@ def test_what_was_done_before_a_late_fault_is_kept(nmt: Run, trained: Path, tmp_
     assert {path.name for path in tmp_path.iterdir()} == {"out.txt"}
 
 
-def test_nothing_done_leaves_nothing_behind(nmt: Run, trained: Path, tmp_path: Path) -> None:
+def test_without_finished_lines_there_is_no_partial_file(nmt: Run, trained: Path, tmp_path: Path) -> None:
     assert nmt("translate", "--run", trained, "-o", tmp_path / "out.txt", stdin=BAD).err.endswith("at byte 4)\n")
     assert [*tmp_path.iterdir()] == []
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="no such signals")
-def test_an_interruption_keeps_what_was_done(trained: Path, tmp_path: Path) -> None:
+def test_an_interruption_keeps_finished_lines(trained: Path, tmp_path: Path) -> None:
     output, partial = tmp_path / "out.txt", tmp_path / "out.txt.partial"
     command = [sys.executable, "-m", "nmt", "translate", "--run", str(trained), "-o", str(output)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
@@ -100,26 +100,26 @@ def test_an_interruption_keeps_what_was_done(trained: Path, tmp_path: Path) -> N
         lines = process.stderr.read().decode().splitlines()
         assert process.wait(60) == 130
     assert lines[0].startswith("nmt: line 1: no word of the source is in the vocabulary")
-    assert lines[1:] == [f"nmt: what was done before is in {partial}", "nmt: interrupted"]
+    assert lines[1:] == [f"nmt: finished lines are in {partial}", "nmt: interrupted"]
     assert partial.read_text(encoding="utf-8").count("\n") == 1
     assert not output.exists()
 
 
 def limit(monkeypatch: pytest.MonkeyPatch, module: object, name: str, most: int, longest: int) -> list[int]:
-    """Let memory hold batches of `most` sentences of at most `longest` tokens; the sizes of those it held."""
-    real, held = getattr(module, name), list[int]()
+    """Let only batches of at most `most` sentences of at most `longest` tokens fit into memory. Returns the list of their sizes."""
+    real, sizes = getattr(module, name), list[int]()
 
     def limited(model: object, src: Sequence[Sequence[int]], *more: object, **others: object) -> object:
         if len(src) > most or max(map(len, src)) > longest:
             raise RuntimeError("[enforce fail at alloc_cpu.cpp:124] DefaultCPUAllocator: can't allocate memory: you tried ...")
-        held.append(len(src))
+        sizes.append(len(src))
         return real(model, src, *more, **others)
 
     monkeypatch.setattr(module, name, limited)
-    return held
+    return sizes
 
 
-def test_a_batch_that_memory_does_not_hold_is_halved(nmt: Run, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_that_does_not_fit_into_memory_is_halved(nmt: Run, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [f"The {noun} sees the {thing}." for noun in ("dog", "king", "man") for thing in ("tree", "day")]
     here = ["translate", "--run", trained]
     expected = nmt(*here, *texts).out
@@ -133,7 +133,7 @@ def test_a_batch_that_memory_does_not_hold_is_halved(nmt: Run, trained: Path, mo
     assert [float(number) for number in halved.split()] == pytest.approx([float(number) for number in scores.split()], abs=1e-3)
 
 
-def test_a_sentence_that_memory_does_not_hold_is_named(
+def test_a_sentence_that_does_not_fit_into_memory_is_named(
     nmt: Run, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here, long = ["translate", "--run", trained], f"{DOG[:-1]} and {DOG}"
@@ -152,7 +152,7 @@ def test_a_sentence_that_memory_does_not_hold_is_named(
     assert scored.err.endswith(f"nmt: sentences, sentence 2: {reason}; split it into sentences\n")
 
 
-def test_memory_that_holds_no_model(nmt: Run, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_does_not_fit_into_memory(nmt: Run, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
 
@@ -170,7 +170,7 @@ def test_warnings_do_not_go_to_stdout_where_stderr_is_closed(trained: Path) -> N
     assert "no word of the source" not in done.stdout
 
 
-def test_what_stands_in_the_way_of_the_output_is_named(nmt: Run, trained: Path, tmp_path: Path) -> None:
+def test_a_folder_in_place_of_the_partial_file_is_named(nmt: Run, trained: Path, tmp_path: Path) -> None:
     (tmp_path / "out.txt.partial").mkdir()
     result = nmt("translate", "--run", trained, "-o", tmp_path / "out.txt", DOG)
     assert (result.status, result.err) == (1, f"nmt: {tmp_path / 'out.txt.partial'}: cannot be written (Is a directory)\n")
@@ -187,7 +187,7 @@ def test_hints_that_fit(nmt: Run, trained: Path) -> None:
 @pytest.mark.parametrize(
     "override", ["beam=1000000", "beam=99999999999999999999", "max_length_ratio=1.0e+30", "temperature=1.0e+40"]
 )
-def test_what_no_memory_and_no_number_holds_is_refused(nmt: Run, trained: Path, override: str) -> None:
+def test_values_beyond_the_limits_are_refused(nmt: Run, trained: Path, override: str) -> None:
     result = nmt("translate", "--run", trained, "--set", f"decoding.{override}", "--set", "decoding.method=sampling", DOG)
     assert (result.status, result.err.count("\n")) == (1, 1)
     assert f"decoding.{override.partition('=')[0]}: " in result.err

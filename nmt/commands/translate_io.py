@@ -1,0 +1,146 @@
+"""Input and output of `nmt translate`: sentences from arguments, a file, a pipe or a keyboard; lines to stdout or to a file."""
+
+import os
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from io import BufferedReader
+from pathlib import Path
+from typing import Any, TextIO
+
+from nmt.errors import ConfigError, DataError, NmtError
+from nmt.files import replacing, stream_lines
+from nmt.report.style import FORMATS
+
+PAGE_SUFFIX = ".html"
+
+
+@dataclass(frozen=True)
+class Source:
+    """The sentences to translate.
+
+    Attributes:
+        batches: lists of sentences, in order.
+        name: of the file or stream, for messages. unit: "line" or "sentence", for messages.
+        is_keyboard: whether someone types the sentences and waits for each translation.
+    """
+
+    batches: Iterable[Sequence[str]]
+    name: str
+    unit: str
+    is_keyboard: bool = False
+
+
+def open_source(sentences: Sequence[str], file: Path | None) -> Source:
+    """The given sentences, the lines of `file`, or those of stdin (`-`, or neither sentences nor file).
+
+    Raises:
+        ConfigError: there are both sentences and a file.
+        DataError: the file cannot be read, stdin is closed, or a sentence is not UTF-8.
+    """
+    if sentences and file is not None:
+        raise ConfigError("give sentences or --file, not both")
+    if sentences:
+        for number, sentence in enumerate(sentences, 1):
+            if not sentence.isprintable() and any("\ud800" <= character <= "\udfff" for character in sentence):
+                raise DataError(f"sentence {number}: not UTF-8")
+        return Source([sentences], "sentences", "sentence")
+    if file is None or str(file) == "-":
+        if sys.stdin is None:
+            raise DataError("stdin is closed; give sentences or --file")
+        stream: Any = sys.stdin.buffer
+        return Source(_read_lines(stream, "stdin"), "stdin", "line", is_keyboard=stream.isatty())
+    try:
+        return Source(_read_lines(file.open("rb"), str(file)), str(file), "line")
+    except OSError as error:
+        raise DataError(f"{file}: cannot be read ({error.strerror})") from None
+
+
+def _read_lines(stream: BufferedReader, name: str) -> Iterator[list[str]]:
+    try:
+        with stream:
+            yield from stream_lines(stream, name)
+    except OSError as error:
+        raise DataError(f"{name}: cannot be read ({error.strerror})") from None
+
+
+def print_keyboard_hint(source: Source) -> None:
+    """Tell someone at a keyboard what to do."""
+    if source.is_keyboard:
+        end = "Ctrl-Z and Enter end" if os.name == "nt" else "Ctrl-D ends"
+        print(f"nmt: type a sentence, Enter translates it; {end}", file=sys.stderr)
+
+
+def check_output_files(output: Path | None, attention: Path | None) -> None:
+    """Check, before any work, that these files can be written.
+
+    Raises:
+        DataError: a folder is missing, or `output` is a folder.
+        NmtError: `attention` has another suffix than those of pictures and pages.
+    """
+    if output is not None and output.is_dir():
+        raise DataError(f"{output}: is a folder; name a file")
+    if output is not None and not output.parent.is_dir():
+        raise DataError(f"{output.parent}: no such folder")
+    if attention is not None and attention.suffix.lower() not in (PAGE_SUFFIX, *FORMATS):
+        raise NmtError(f"{attention}: use one of the suffixes {', '.join([PAGE_SUFFIX, *FORMATS])} for attention")
+    if attention is not None and not attention.parent.is_dir():
+        raise DataError(f"{attention}: the folder {attention.parent} does not exist")
+
+
+def write_lines(lines: Iterable[str], path: Path | None = None) -> None:
+    """Write each line to stdout or to a file as soon as it is available.
+
+    An existing file is replaced when all lines are written. Until then they are in `PATH.partial`, where they stay after an error.
+
+    Raises:
+        DataError: the file cannot be written, or an error ended the lines.
+    """
+    if path is None:
+        _write(lines, sys.stdout)
+        return
+    if path.exists() and not path.is_file():  # a device or a pipe, which cannot be replaced
+        with as_data_error(path), path.open("w", encoding="utf-8", newline="\n") as file:
+            _write(lines, file)
+        return
+    partial = path.resolve().with_name(f"{path.resolve().name}.partial")
+    with (
+        _mention_partial_file(partial),
+        as_data_error(partial),
+        replacing(path, partial),
+        partial.open("w", encoding="utf-8", newline="\n") as file,
+    ):
+        _write(lines, file)
+
+
+def _write(lines: Iterable[str], stream: TextIO) -> None:
+    for line in lines:
+        stream.write(f"{line}\n")
+        stream.flush()
+
+
+@contextmanager
+def _mention_partial_file(partial: Path) -> Iterator[None]:
+    """Add to an error that the lines before it are in `partial`, if there are any."""
+    try:
+        yield
+    except (NmtError, KeyboardInterrupt) as error:
+        if not partial.is_file() or not partial.stat().st_size:
+            raise
+        remark = f"finished lines are in {partial}"
+        if isinstance(error, NmtError):
+            raise DataError(f"{error}; {remark}") from None
+        print(f"nmt: {remark}", file=sys.stderr)
+        raise
+
+
+@contextmanager
+def as_data_error(path: Path) -> Iterator[None]:
+    """Raise DataError instead of OSError, except for a broken pipe."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written ({error.strerror or error})") from None
