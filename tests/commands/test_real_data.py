@@ -1,4 +1,4 @@
-"""The real data beside the repository, where it is: prepared whole, and looked at with other eyes than the splitter's."""
+"""Prepares the real data sets and checks the splits independently of the splitter. Skipped where the data is missing."""
 
 import gzip
 from pathlib import Path

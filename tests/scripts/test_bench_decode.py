@@ -76,8 +76,8 @@ def test_the_plain_search_finds_the_same(run: Path, beam: int) -> None:
 def test_positions_of_the_plain_search_by_hand(run: Path) -> None:
     translator = load_translator(run, overrides=["decoding.beam=1"])
     with counting() as count:
-        found = translate_plainly(translator, TEXTS[0])
-    steps, read = len(found.tokens) + found.complete, len(found.src_tokens) + 1
+        translation = translate_plainly(translator, TEXTS[0])
+    steps, read = len(translation.tokens) + translation.complete, len(translation.src_tokens) + 1
     size = len(translator.tgt_vocabulary)
     assert (count.positions.sentences, count.positions.encoder, count.positions.keys) == (1, read, read)
     assert (count.positions.decoder, count.positions.output) == (steps, steps)
