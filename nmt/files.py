@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, read as UTF-8 lines, known by their hash.
+"""Write files whole or not at all, read UTF-8 lines, hash files.
 
 A file or folder is first written beside its path under a temporary name, then renamed. So whenever a process is killed, the path
 holds either the old content or the new.
@@ -18,7 +18,7 @@ from pathlib import Path
 
 from nmt.errors import DataError
 
-ABANDONED_AFTER = 60  # seconds without a change, after which a temporary file is taken for that of a killed process
+ABANDONED_AFTER = 60  # seconds; a temporary file without a change for this long belongs to a killed process
 LOCK = "lock"  # held in a temporary folder by its process
 FOLDERS_CAN_BE_OPENED = os.name != "nt"
 
@@ -34,8 +34,8 @@ def replacing(path: Path, temporary: Path | None = None) -> Iterator[Path]:
     """Yields a temporary path to write, which replaces `path` when the block ends without an error. Links are followed.
 
     Args:
-        temporary: a name of the caller's for it; after an error this file stays, unless it is empty. By default the name is unique
-            and the file is deleted after an error.
+        temporary: the path to write; after an error the file stays, unless it is empty. By default the path is unique, and the file
+            is deleted after an error.
 
     Raises:
         OSError: `path` cannot be written.
@@ -87,7 +87,9 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def replacing_folder(folder: Path) -> Iterator[Path]:
-    """Yields a temporary folder to fill, which replaces `folder` when the block ends without an error. It may take hours.
+    """Yields a temporary folder to fill, which replaces `folder` when the block ends without an error.
+
+    The block may take hours: a lock shows other processes that the temporary folder is in use.
 
     Raises:
         OSError: `folder` cannot be written.
@@ -138,7 +140,7 @@ def synchronize(path: Path) -> None:
     is_folder = path.is_dir()
     if is_folder and not FOLDERS_CAN_BE_OPENED:
         return
-    # Windows synchronises only what is open for writing, the others open a folder only for reading.
+    # Windows can only synchronise a file that is open for writing; other systems only open folders for reading.
     descriptor = os.open(path, os.O_RDONLY if is_folder else os.O_RDWR)
     try:
         os.fsync(descriptor)

@@ -68,7 +68,7 @@ def test_an_error_leaves_the_old_file(tmp_path: Path) -> None:
 
 
 def test_threads_that_write_one_path_do_not_collide(tmp_path: Path) -> None:
-    """The last one wins, and no other one fails."""
+    """The last one wins, and none fails."""
     with replacing(tmp_path / "file") as one:
         one.write_text("one")
         with replacing(tmp_path / "file") as other:

@@ -1,6 +1,6 @@
 """Metric scores of translations, by sacrebleu: detokenised text in, a number with its signature out.
 
-To add a metric of sacrebleu: a row in `METRICS`.
+To add a metric of sacrebleu: a row in `METRICS`, and its name in the help of `--metric` (nmt/commands/evaluate_options.py).
 """
 
 import statistics

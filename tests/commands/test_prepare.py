@@ -1,4 +1,4 @@
-"""`nmt prepare` from end to end: what it writes, and that it repeats itself."""
+"""`nmt prepare` from end to end: its files, its report, and the same result each time."""
 
 import json
 import os
@@ -132,14 +132,14 @@ def test_lower_casing_keeps_the_references_and_lowers_the_ceiling(tmp_path: Path
     assert "(100.00 without case)" in prepare.summary(manifest)
 
 
-def test_the_direction_may_be_turned(tmp_path: Path, table: Path) -> None:
+def test_the_direction_can_be_reversed(tmp_path: Path, table: Path) -> None:
     prepare.run(configure(table, data={"direction": "de-en"}), tmp_path / "toy")
     assert all(line.startswith("The") for line in read_sentences(tmp_path / "toy", "dev", "tgt"))
 
 
 @pytest.fixture
 def given(tmp_path: Path) -> dict[str, Any]:
-    """Three line-aligned sets; dev shares a source with train."""
+    """Line-aligned files for train, dev and test; dev shares a source with train."""
     sets = {
         "source": [("Hi.", "Hallo!"), ("Run!", "Lauf!"), ("Stop!", "Halt!"), ("Stop!", "Halt!"), ("Who?", "")],
         "dev": [("hi", "Guten Tag!"), ("  Who?", "")],
@@ -154,7 +154,7 @@ def given(tmp_path: Path) -> dict[str, Any]:
     }
 
 
-def test_given_splits_are_used_as_they_are_and_their_overlap_is_told(tmp_path: Path, given: dict[str, Any]) -> None:
+def test_dev_and_test_files_are_used_whole_and_their_overlap_is_reported(tmp_path: Path, given: dict[str, Any]) -> None:
     manifest = prepare.run(configure(Path(), data=given), tmp_path / "toy")
     assert [split["pairs"] for split in manifest["splits"].values()] == [3, 2, 2]
     assert read_sentences(tmp_path / "toy", "dev", "src") == ["hi", "Who?"]
@@ -167,7 +167,7 @@ def test_given_splits_are_used_as_they_are_and_their_overlap_is_told(tmp_path: P
     assert len(Corpus.load(tmp_path / "toy", "dev").tgt[1]) == 0
 
 
-def test_given_splits_with_faults_are_refused(tmp_path: Path, given: dict[str, Any]) -> None:
+def test_damaged_dev_and_test_files_are_refused(tmp_path: Path, given: dict[str, Any]) -> None:
     with (tmp_path / "dev.en").open("ab") as file:
         file.write(b"\xff\n")
     with pytest.raises(DataError, match=r"dev\.en has 3 lines, but .*dev\.de has 2"):
@@ -208,7 +208,7 @@ def test_text_is_utf8_whatever_the_locale(tmp_path: Path, table: Path) -> None:
     assert "König" in (tmp_path / "toy" / "dev.tgt.txt").read_text(encoding="utf-8")
 
 
-def test_bars_are_shown_when_asked_for(tmp_path: Path, table: Path, capfd: pytest.CaptureFixture[str]) -> None:
+def test_progress_bars_are_optional(tmp_path: Path, table: Path, capfd: pytest.CaptureFixture[str]) -> None:
     prepare.run(configure(table), tmp_path / "quiet", progress=False)
     assert capfd.readouterr() == ("", "")
     prepare.run(configure(table), tmp_path / "loud", progress=True)

@@ -1,4 +1,4 @@
-"""Batches: every pair once, like lengths together, the same order for the same seed and epoch."""
+"""nmt.data.batching: each pair once, similar lengths together, the same order for the same seed and epoch."""
 
 from itertools import pairwise
 
@@ -20,21 +20,21 @@ def plan(pairs: list[tuple[int, int]], config: BatchConfig, **options: int) -> l
 
 
 @given(lengths, st.integers(1, 16), st.sampled_from(["sentences", "tokens"]), st.integers(1, 3))
-def test_every_pair_is_in_one_share_of_one_batch(pairs: list[tuple[int, int]], size: int, unit: str, shares: int) -> None:
+def test_every_pair_is_in_one_shard_of_one_batch(pairs: list[tuple[int, int]], size: int, unit: str, n_shards: int) -> None:
     config = BatchConfig.model_validate({"size": size, "unit": unit})
-    dealt = [shard(np.array(batch), shares) for batch in plan(pairs, config, n_shards=shares)]
-    assert sorted(index for batch in dealt for share in batch for index in share.tolist()) == list(range(len(pairs)))
-    assert all(max(map(len, batch)) - min(map(len, batch)) <= 1 for batch in dealt)
+    shards = [shard(np.array(batch), n_shards) for batch in plan(pairs, config, n_shards=n_shards)]
+    assert sorted(index for batch in shards for part in batch for index in part.tolist()) == list(range(len(pairs)))
+    assert all(max(map(len, batch)) - min(map(len, batch)) <= 1 for batch in shards)
 
 
 @given(lengths, st.integers(1, 16), st.integers(1, 4))
-def test_shares_are_those_of_a_batch_so_many_times_as_large(pairs: list[tuple[int, int]], size: int, shares: int) -> None:
-    """So n processes, or n passes, update with what one would with n times the batch."""
-    assert plan(pairs, BatchConfig(size=size), n_shards=shares) == plan(pairs, BatchConfig(size=size * shares))
+def test_n_shards_form_a_batch_of_n_times_the_size(pairs: list[tuple[int, int]], size: int, n_shards: int) -> None:
+    """So n processes, or n micro-batches, update as one process does with n times the batch size."""
+    assert plan(pairs, BatchConfig(size=size), n_shards=n_shards) == plan(pairs, BatchConfig(size=size * n_shards))
 
 
 @given(lengths, st.integers(1, 60))
-def test_batches_keep_to_their_size(pairs: list[tuple[int, int]], size: int) -> None:
+def test_batches_do_not_exceed_their_size(pairs: list[tuple[int, int]], size: int) -> None:
     assert all(len(batch) <= size for batch in plan(pairs, BatchConfig(size=size)))
     for batch in plan(pairs, BatchConfig(size=size, unit="tokens")):
         assert len(batch) == 1 or len(batch) * max(pairs[index][1] + 1 for index in batch) <= size

@@ -1,4 +1,4 @@
-"""Prepared folders on disk."""
+"""nmt.data.corpus: ids on disk."""
 
 from pathlib import Path
 

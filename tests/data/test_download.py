@@ -1,4 +1,4 @@
-"""Downloads from a server on this machine."""
+"""nmt.data.download: downloads from a local server."""
 
 import re
 import socket
@@ -18,7 +18,7 @@ CONTENT = b"Hi.\tHallo!\n" * 1000
 
 
 class Server(ThreadingHTTPServer):
-    """Answers with the scripted faults first, one for each request: a status, or "short" for a body that breaks off."""
+    """Fails as scripted first, once per request: with a status, or with "short", a body that breaks off."""
 
     faults: list[int | str]
     requests: list[tuple[str, str]]
@@ -78,7 +78,7 @@ def test_the_same_name_from_elsewhere_is_another_file(server: Server) -> None:
 
 
 @pytest.mark.parametrize("faults", [[503], ["short"], [500, "short", 429]])
-def test_a_failing_server_is_asked_again(server: Server, faults: list[int | str]) -> None:
+def test_a_failing_server_is_retried(server: Server, faults: list[int | str]) -> None:
     server.faults = list(faults)
     assert fetch(server.url("/deu.zip")).read_bytes() == CONTENT
     assert len(server.requests) == len(faults) + 1
@@ -92,7 +92,7 @@ def assert_advice(url: str, reason: str) -> None:
     assert not cache_path(url).exists()
 
 
-def test_a_file_that_is_not_there_is_asked_for_once(server: Server, cache: Path) -> None:
+def test_a_missing_file_is_requested_once(server: Server, cache: Path) -> None:
     server.faults = [404]
     assert_advice(server.url("/deu.zip"), "the server answers 404 Not Found")
     assert len(server.requests) == 1
@@ -115,7 +115,7 @@ def test_without_a_connection_it_says_where_to_put_the_file() -> None:
     assert_advice(url, "no connection")
 
 
-def test_a_file_put_there_by_hand_is_taken() -> None:
+def test_a_file_that_the_user_put_there_is_used() -> None:
     path = cache_path("http://127.0.0.1:9/deu.zip")
     path.parent.mkdir(parents=True)
     path.write_bytes(b"by hand")

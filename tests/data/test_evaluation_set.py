@@ -1,4 +1,4 @@
-"""nmt.data.evaluation_set: what goes line by line, and what does not."""
+"""nmt.data.evaluation_set: files that correspond line by line, and files that do not."""
 
 from pathlib import Path
 
@@ -29,7 +29,7 @@ def test_fewer_columns_than_expected(tmp_path: Path) -> None:
         read_files(first, [references], columns=2)
 
 
-def test_counts_that_differ_are_told_with_both_files(tmp_path: Path) -> None:
+def test_the_message_about_different_lengths_names_both_files(tmp_path: Path) -> None:
     first, a, b = (write(tmp_path / name, text) for name, text in (("h", "1\n2\n"), ("a", "x\ny\n"), ("b", "X\n")))
     with pytest.raises(DataError) as caught:
         read_files(first, [a, b])
@@ -40,14 +40,14 @@ def test_counts_that_differ_are_told_with_both_files(tmp_path: Path) -> None:
     ("text", "problem"),
     [("", "is empty; there is nothing to score"), ("\n \n", "has 2 lines, all of them empty; there is nothing to score")],
 )
-def test_nothing_in_it(tmp_path: Path, text: str, problem: str) -> None:
+def test_empty_files_are_refused(tmp_path: Path, text: str, problem: str) -> None:
     path = write(tmp_path / "h", text)
     with pytest.raises(DataError) as caught:
         read_texts(path)
     assert str(caught.value) == f"{path} {problem}"
 
 
-def test_the_digest_knows_every_text_and_its_place() -> None:
+def test_the_digest_depends_on_every_text_and_its_position() -> None:
     digests = {
         EvaluationSet("", *texts).digest
         for texts in ((["a"], [["b"]]), (None, [["b"]]), (["b"], [["a"]]), (["a"], [["b"], ["b"]]), (["a"], [["b", ""]]))

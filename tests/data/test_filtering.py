@@ -1,4 +1,4 @@
-"""The reasons why pairs are dropped."""
+"""nmt.data.filtering: why pairs are dropped."""
 
 import pytest
 

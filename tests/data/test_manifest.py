@@ -1,4 +1,4 @@
-"""The manifest: what it identifies, and the ones that cannot be used."""
+"""nmt.data.manifest: the content hash, and manifests that cannot be used."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""The prepared folder: nothing is lost, whatever is in it and however `nmt prepare` ends."""
+"""The prepared folder: `nmt prepare` never loses data, whatever the folder holds and however the command ends."""
 
 import json
 import os
@@ -56,7 +56,7 @@ def test_the_old_one_stays_when_the_new_one_fails(tmp_path: Path, table: Path) -
     assert sorted(path.name for path in tmp_path.iterdir()) == ["deu.txt", "toy"]
 
 
-def test_a_folder_that_is_no_preparation_is_never_touched(tmp_path: Path, table: Path) -> None:
+def test_a_folder_with_other_files_is_never_touched(tmp_path: Path, table: Path) -> None:
     folder = tmp_path / "toy"
     folder.mkdir()
     (folder / "thesis.txt").write_text("dear")
@@ -115,7 +115,7 @@ def test_a_file_with_another_hash_is_refused(tmp_path: Path, table: Path) -> Non
 
 
 @pytest.mark.parametrize(("name", "message"), [("absent.txt", "no such file"), ("", "is a folder, not a file")])
-def test_a_source_that_is_no_file_is_refused(tmp_path: Path, name: str, message: str) -> None:
+def test_a_missing_source_file_is_refused(tmp_path: Path, name: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         prepare.run(configure(tmp_path / name), tmp_path / "toy")
     assert not (tmp_path / "toy").exists()

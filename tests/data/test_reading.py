@@ -1,4 +1,4 @@
-"""The first pass: every row is counted, kept or dropped under a reason."""
+"""nmt.data.reading: each row is counted, and kept or dropped for a reason."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ def read(tmp_path: Path, workers: Workers) -> "Reader":
 
 
 class Reader:
-    """Reads a table of two columns from bytes."""
+    """Read a table of two columns from bytes."""
 
     def __init__(self, folder: Path, workers: Workers) -> None:
         self.path = folder / "table.tsv"
@@ -94,7 +94,7 @@ def test_line_numbers_are_right_across_chunks_and_only_the_first_are_listed(read
     assert sum(read.steps) == 40
 
 
-def test_a_file_of_another_format_is_refused_by_its_first_line(read: Reader) -> None:
+def test_the_first_line_shows_another_format(read: Reader) -> None:
     message = r"table\.tsv: no row can be used: line 1 has 1 column, expected 2 columns separated by tabs; check `format`"
     with pytest.raises(DataError, match=message):
         read(b"Hi. Hallo!\nRun! Lauf!\n")
@@ -105,7 +105,7 @@ def test_a_source_without_any_good_pair_is_refused_with_the_reasons(read: Reader
         read(b"\tHallo!\n\xff\tLauf!\n")
 
 
-def test_a_header_alone_is_no_data(tmp_path: Path, workers: Workers) -> None:
+def test_a_header_without_rows_is_refused(tmp_path: Path, workers: Workers) -> None:
     path = tmp_path / "table.tsv"
     path.write_bytes(b"en\tde\n")
     source = open_source(SourceConfig(format="tsv", path=path, columns={"en": "en", "de": "de"}), path, "en", "de")
@@ -113,7 +113,7 @@ def test_a_header_alone_is_no_data(tmp_path: Path, workers: Workers) -> None:
         read_pairs(source, RULES, workers, tmp_path / "out.tsv", lambda rows: None)
 
 
-def test_a_given_set_is_used_whole(read: Reader) -> None:
+def test_dev_and_test_sets_are_used_whole(read: Reader) -> None:
     pairs = read(b"Hi.\tHallo!\nHi.\tHallo!\n\tx\n" + b"a" * 100 + b"\tb\n", rules=None)
     assert all_of(pairs) == [("Hi.", "Hallo!")] * 2 + [("", "x"), ("a" * 100, "b")]
     assert pairs.tally.dropped.total() == 0
@@ -126,6 +126,6 @@ def test_a_given_set_is_used_whole(read: Reader) -> None:
         (b"x", r"table\.tsv: line 2 has 1 column, expected 2 columns separated by tabs; dev and test sets are used whole"),
     ],
 )
-def test_an_unreadable_row_of_a_given_set_is_refused(read: Reader, row: bytes, message: str) -> None:
+def test_an_unreadable_row_of_a_dev_or_test_set_is_refused(read: Reader, row: bytes, message: str) -> None:
     with pytest.raises(DataError, match=message):
         read(b"Hi.\tHallo!\n" + row, rules=None)

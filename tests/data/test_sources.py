@@ -1,4 +1,4 @@
-"""Reading pairs from every format, and a clear line for each kind of bad input."""
+"""nmt.data.sources: pairs from each format, and a clear message for each kind of bad input."""
 
 import gzip
 import re
@@ -124,7 +124,7 @@ def test_rows_are_read_as_a_stream(tmp_path: Path) -> None:
     assert next(rows) == (b"Hi.\tHallo!\tCC-BY",)
 
 
-def test_bad_rows_are_told_apart(tmp_path: Path) -> None:
+def test_bad_rows_raise_different_errors(tmp_path: Path) -> None:
     path = plain(tmp_path / "deu.txt", b"Hi.\tHallo!\none column\n\xff\tx\n")
     source = open_source(SourceConfig(path=path, format="manythings"), path, "en", "de")
     good, short, undecodable = source.rows()
@@ -187,7 +187,7 @@ def test_damaged_archives_are_refused(tmp_path: Path, pack: Packer) -> None:
     assert_refused(plain(path, bytes(content)), "is truncated or damaged")
 
 
-def test_what_is_called_an_archive_and_is_none_is_refused(tmp_path: Path) -> None:
+def test_a_file_with_only_the_name_of_an_archive_is_refused(tmp_path: Path) -> None:
     assert_refused(plain(tmp_path / "a.zip", b"<!DOCTYPE html>"), "is truncated or damaged")
     assert_refused(plain(tmp_path / "a.gz", b"<!DOCTYPE html>"), "is truncated or damaged")
 

@@ -1,4 +1,4 @@
-"""Splits that share no sentence, whatever the order of the pairs."""
+"""nmt.data.splitting: splits share no sentence, whatever the order of the pairs."""
 
 from random import Random
 

@@ -1,4 +1,4 @@
-"""Worker processes, as they work and as they end."""
+"""nmt.data.workers: how worker processes work and stop."""
 
 import multiprocessing
 import os
@@ -32,13 +32,13 @@ def test_items_come_in_chunks() -> None:
     assert list(chunked([], 3)) == []
 
 
-def test_there_is_a_worker_for_each_core_unless_told_otherwise() -> None:
+def test_one_worker_per_core_by_default() -> None:
     assert worker_count(3) == 3
     assert 1 <= worker_count(None) <= 8
 
 
 @pytest.mark.parametrize("count", [1, 3])
-def test_results_come_in_order_and_calls_are_drawn_as_needed(count: int) -> None:
+def test_results_come_in_order_and_calls_are_taken_as_needed(count: int) -> None:
     drawn: list[int] = []
 
     def calls() -> Iterator[tuple[int]]:
@@ -53,7 +53,7 @@ def test_results_come_in_order_and_calls_are_drawn_as_needed(count: int) -> None
     assert multiprocessing.active_children() == []
 
 
-def test_an_error_in_a_worker_is_raised_here_and_ends_them_all() -> None:
+def test_an_error_in_a_worker_is_raised_and_stops_all() -> None:
     with pytest.raises(DataError, match="number 5"), start_workers(2) as workers:
         list(workers.map(fail, [(5,), (6,)]))
     assert multiprocessing.active_children() == []

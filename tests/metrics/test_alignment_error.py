@@ -1,4 +1,4 @@
-"""nmt.metrics.alignment_error."""
+"""nmt.metrics.alignment_error: the file format, and the rate worked out by hand."""
 
 from pathlib import Path
 
@@ -36,7 +36,7 @@ def test_the_rate_by_hand() -> None:
         alignment_error([frozenset(), frozenset()], reference)
 
 
-def test_links_go_to_words_that_are_there() -> None:
+def test_links_to_missing_words_are_refused() -> None:
     reference = [ReferenceAlignment(frozenset({(0, 0)}), frozenset({(0, 0), (1, 2)}))]
     check_links(reference, ["a b"], ["c d e"])
     text = "line 1: a link goes to a missing word; the source has 2 words and the reference 2, counted from 0"
@@ -44,7 +44,7 @@ def test_links_go_to_words_that_are_there() -> None:
         check_links(reference, ["a b"], ["c d"])
 
 
-def test_what_is_no_alignment(tmp_path: Path) -> None:
+def test_invalid_alignments_are_refused(tmp_path: Path) -> None:
     with pytest.raises(
         DataError, match=r"gold\.txt, line 2: '1:2' is not a link; write source-target, for example 0-0, or 0\?0 if it is "
     ):

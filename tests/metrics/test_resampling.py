@@ -1,4 +1,4 @@
-"""nmt.metrics.resampling: in blocks as all at once."""
+"""nmt.metrics.resampling: blocks give the same numbers as all sentences at once."""
 
 import numpy as np
 import pytest
@@ -11,13 +11,13 @@ from tests.metrics.test_significance import sentences, spoiled
 
 @pytest.fixture(scope="module")
 def texts() -> tuple[list[str], list[str], list[list[str]]]:
-    """Two systems and two streams of references: of 71 sentences, so that no number of bits comes out even."""
+    """Two systems and two streams of references; 71 sentences are not a multiple of any block of random bits."""
     references = sentences(71, 0)
     return spoiled(references, 1, 0.35), spoiled(references, 2, 0.35), [references, spoiled(references, 3, 0.2)]
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_blocks_of_sentences_are_counted_as_all_of_them(
+def test_statistics_do_not_depend_on_blocks(
     texts: tuple[list[str], list[str], list[list[str]]], name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours, _, references = texts
@@ -30,7 +30,7 @@ def test_blocks_of_sentences_are_counted_as_all_of_them(
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_samples_are_those_that_numpy_draws_at_once(texts: tuple[list[str], list[str], list[list[str]]], name: str) -> None:
+def test_bootstrap_samples_equal_those_of_one_draw(texts: tuple[list[str], list[str], list[list[str]]], name: str) -> None:
     ours, _, references = texts
     statistics = collect_statistics(build_metric(name), ours, references)
     drawn = np.random.default_rng(3).choice(71, size=(50, 71))
@@ -39,7 +39,7 @@ def test_samples_are_those_that_numpy_draws_at_once(texts: tuple[list[str], list
 
 
 @pytest.mark.parametrize("name", METRICS)
-def test_swaps_are_those_that_numpy_draws_at_once(texts: tuple[list[str], list[str], list[list[str]]], name: str) -> None:
+def test_random_swaps_equal_those_of_one_draw(texts: tuple[list[str], list[str], list[list[str]]], name: str) -> None:
     ours, theirs, references = texts
     one, two = (collect_statistics(build_metric(name), outputs, references) for outputs in (ours, theirs))
     n_trials = 2 * resampling.BLOCK_TRIALS + 7

@@ -1,4 +1,4 @@
-"""nmt.metrics.scores: the figures are sacrebleu's own."""
+"""nmt.metrics.scores: the numbers equal those of sacrebleu."""
 
 import json
 import os
@@ -39,7 +39,7 @@ HYPOTHESES = [
 
 
 def by_command_line(folder: Path, references: list[list[str]], *options: str) -> list[dict[str, Any]]:
-    """What `python -m sacrebleu` prints for HYPOTHESES, to 10 decimals."""
+    """The output of `python -m sacrebleu` for HYPOTHESES, with 10 decimals."""
     hypotheses_path = folder / "hypotheses"
     hypotheses_path.write_text("\n".join(HYPOTHESES) + "\n", encoding="utf-8")
     paths = []
@@ -91,7 +91,7 @@ def test_equals_sacrebleus_command_line_with_two_references_in_lower_case(tmp_pa
 
 
 def test_equals_sacrebleus_command_line_with_two_references_and_intervals(tmp_path: Path) -> None:
-    """TER counts the mean length of the references: sums that are no whole numbers."""
+    """TER uses the mean length of the references, so its counts are not integers."""
     references = [REFERENCES, OTHER_REFERENCES]
     ours = score(HYPOTHESES, references, ["chrF++", "TER"], bootstrap=200)
     options = ["-m", "ter", "chrf", "--chrf-word-order", "2", "--confidence", "--confidence-n", "200"]
@@ -123,14 +123,14 @@ def test_intervals_follow_the_seed_and_nothing_else(monkeypatch: pytest.MonkeyPa
     assert "seed:7" in first.signature
 
 
-def test_nothing_right_at_all_has_an_interval_too() -> None:
+def test_a_score_of_zero_has_an_interval() -> None:
     (one,) = score(["", ""], [["Hund", "Katze"]], ["BLEU"], bootstrap=10)
     assert (one.value, one.interval) == (0, (0, 0))
 
 
 @pytest.mark.parametrize("metric", METRICS)
-def test_where_some_resamples_score_nothing(metric: str) -> None:
-    """sacrebleu's own bootstrap fails on this with a TypeError."""
+def test_some_resamples_may_score_zero(metric: str) -> None:
+    """The bootstrap of sacrebleu itself fails on this with a TypeError."""
     (one,) = score(["xyz", "Der Hund schläft heute.", "q"], [["abc", "Der Hund schläft heute.", "d"]], [metric], bootstrap=200)
     assert one.interval is not None
     low, high = one.interval
@@ -142,7 +142,7 @@ def test_without_bootstrap_there_is_no_interval() -> None:
     assert [one.interval for one in score(HYPOTHESES, [REFERENCES])] == [None, None]
 
 
-def test_any_sequence_will_do() -> None:
+def test_any_type_of_sequence_works() -> None:
     assert score(tuple(HYPOTHESES), (tuple(REFERENCES),)) == score(HYPOTHESES, [REFERENCES])
 
 

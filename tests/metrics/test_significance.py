@@ -1,4 +1,4 @@
-"""nmt.metrics.significance: sacrebleu's own figures, and no difference where there is none."""
+"""nmt.metrics.significance: the numbers equal those of sacrebleu, and equal systems do not differ."""
 
 import json
 import os
@@ -22,7 +22,7 @@ def sentences(count: int, seed: int) -> list[str]:
 
 
 def spoiled(texts: list[str], seed: int, rate: float) -> list[str]:
-    """Some of the words are others."""
+    """Replace some of the words."""
     drawn = random.Random(seed)
     return [" ".join(drawn.choice(WORDS) if drawn.random() < rate else word for word in text.split()) for text in texts]
 
@@ -41,8 +41,8 @@ def test_equals_sacrebleus_command_line(tmp_path: Path, kind: str, attribute: st
     environment = {**{key: value for key, value in os.environ.items() if key != "SACREBLEU_SEED"}, "PYTHONUTF8": "1"}
     done = subprocess.run([*command, *counts], cwd=tmp_path, check=True, capture_output=True, encoding="utf-8", env=environment)
     _, printed = json.loads(done.stdout)
-    found = compare(ours, theirs, [references], metrics, trials=300, resamples=300)
-    for one, key in zip(found, ("BLEU", "chrF2", "TER"), strict=False):
+    differences = compare(ours, theirs, [references], metrics, trials=300, resamples=300)
+    for one, key in zip(differences, ("BLEU", "chrF2", "TER"), strict=False):
         assert f"{one.value:.10f}" == f"{printed[key]['score']:.10f}"
         assert getattr(one, attribute) == pytest.approx(printed[key]["p_value"], abs=1e-10)
         assert "ar:300|seed:12345" in one.signature
@@ -55,7 +55,7 @@ def test_a_system_does_not_differ_from_itself() -> None:
 
 @pytest.mark.parametrize(("n_different", "least"), [(1, 1.0), (2, 0.5), (3, 0.25)])
 def test_few_sentences_that_differ_prove_little(n_different: int, least: float) -> None:
-    """sacrebleu alone would say p = 1 / (trials + 1) of a single one."""
+    """sacrebleu alone returns p = 1 / (trials + 1) for a single different sentence."""
     references = sentences(50, 0)
     other = spoiled(references, 1, 0.3)
     ours = references[:n_different] + other[n_different:]
@@ -65,23 +65,23 @@ def test_few_sentences_that_differ_prove_little(n_different: int, least: float) 
     assert not one.is_worse(0.05)
 
 
-def test_what_a_metric_does_not_see_is_no_difference() -> None:
+def test_changes_that_a_metric_ignores_are_no_difference() -> None:
     references = sentences(30, 0)
     other = spoiled(references, 1, 0.3)
     (one,) = compare([text.upper() for text in other], other, [references], ["TER"], trials=200, resamples=200)
     assert (one.difference, one.p_randomisation, one.p_bootstrap) == (0, 1, 1)
 
 
-def test_pairs_that_do_not_differ_are_told_apart_as_often_as_alpha_says() -> None:
-    """Two systems, their outputs swapped at random: 5 % of such pairs are below 0.05 by randomisation, more by the bootstrap."""
+def test_equal_systems_differ_significantly_as_often_as_alpha_allows() -> None:
+    """If outputs are swapped at random, p is below 0.05 in 5 % of the cases by randomisation, in more by the bootstrap."""
     references = sentences(60, 0)
     systems = spoiled(references, 1, 0.4), spoiled(references, 2, 0.3)
     drawn, p_values = np.random.default_rng(5), []
     for _ in range(80):
         swap = drawn.integers(2, size=len(references))
         one, other = ([systems[i ^ int(s)][n] for n, s in enumerate(swap)] for i in (0, 1))
-        (found,) = compare(one, other, [references], ["BLEU"], trials=100, resamples=2)
-        p_values.append(found.p_randomisation)
+        (differences,) = compare(one, other, [references], ["BLEU"], trials=100, resamples=2)
+        p_values.append(differences.p_randomisation)
     # Of 80, 4 are expected; less than one time in a thousand more than 11.
     assert 1 <= sum(p < 0.05 for p in p_values) <= 11
     assert 0.4 < np.mean(p_values) < 0.62
@@ -102,9 +102,9 @@ def test_the_sentences_that_changed_most() -> None:
     references = ["Der Hund schläft.", "Die Katze springt.", "Es regnet heute.", "Wir gehen nach Hause."]
     other = ["Der Hund schläft.", "Der Hund bellt.", "Es regnet heute.", "Wir gehen nach Haus."]
     ours = ["Der Hund schläft.", "Die Katze springt.", "Xyz.", "Wir gehen nach Hause."]
-    found = largest_changes(ours, other, [references], 5)
-    assert [(change.index, change.gain > 0) for change in found] == [(1, True), (3, True), (2, False)]
-    assert largest_changes(ours, other, [references], 1) == [found[0], found[2]]
+    differences = largest_changes(ours, other, [references], 5)
+    assert [(change.index, change.gain > 0) for change in differences] == [(1, True), (3, True), (2, False)]
+    assert largest_changes(ours, other, [references], 1) == [differences[0], differences[2]]
     assert largest_changes(ours, ours, [references], 5) == []
 
 

@@ -1,11 +1,11 @@
-"""nmt.metrics.table."""
+"""nmt.metrics.table: tables as text and as JSON."""
 
 from nmt.metrics.table import Table
 
 TABLE = Table("name", "Heading", ("group", "count", "score"), [("short", 1234, 5.25), ("a longer one", 7, 66.0)], "a note")
 
 
-def test_words_to_the_left_numbers_to_the_right() -> None:
+def test_words_are_left_aligned_and_numbers_right_aligned() -> None:
     assert TABLE.to_text().splitlines() == [
         "Heading",
         "a note",
@@ -15,7 +15,7 @@ def test_words_to_the_left_numbers_to_the_right() -> None:
     ]
 
 
-def test_for_machines_nothing_is_rounded() -> None:
+def test_json_values_are_not_rounded() -> None:
     assert TABLE.to_dict() == [
         {"group": "short", "count": 1234, "score": 5.25},
         {"group": "a longer one", "count": 7, "score": 66.0},

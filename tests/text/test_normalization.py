@@ -1,4 +1,4 @@
-"""Normal forms, and the names of repairs."""
+"""nmt.text.normalization: normal forms and the names of repairs."""
 
 import unicodedata
 

@@ -1,4 +1,4 @@
-"""nmt.text.repetition: what comes several times in a row, and what only comes again."""
+"""nmt.text.repetition: sequences that occur several times in a row."""
 
 import re
 
@@ -26,11 +26,11 @@ from nmt.text.repetition import MAX_PERIOD, repeats
         ("", False, False),
     ],
 )
-def test_how_often_it_must_come(text: str, twice: bool, three_times: bool) -> None:
+def test_number_of_repetitions(text: str, twice: bool, three_times: bool) -> None:
     assert (repeats(text.split(), 2), repeats(text.split(), 3)) == (twice, three_times)
 
 
 @given(st.text("ab", max_size=30), st.integers(2, 4))
-def test_as_a_regular_expression_finds_it(text: str, times: int) -> None:
+def test_agrees_with_a_regular_expression(text: str, times: int) -> None:
     alone, together = rf"(.)\1{{{times},}}", rf"(.{{2,{MAX_PERIOD}}})\1{{{times - 1},}}"
     assert repeats(text, times) == bool(re.search(alone, text) or re.search(together, text))

@@ -1,4 +1,4 @@
-"""Splitting and joining again without loss."""
+"""nmt.text.tokenizers: split and join again without loss."""
 
 import time
 from collections.abc import Callable
@@ -35,7 +35,7 @@ ANY_TEXT = st.one_of(st.text(), TRICKY, st.text(st.characters(exclude_categories
 
 @pytest.fixture(scope="module")
 def tokenizers(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, bool], Tokenizer]:
-    """One of each kind, with the letters' case kept and not."""
+    """A tokenizer of each kind, with and without lower-casing."""
     made: dict[tuple[str, bool], Tokenizer] = {}
     for kind in KINDS:
         for lowercase in (False, True):
@@ -111,7 +111,7 @@ def test_lower_casing_is_part_of_normalizing(tokenizers: dict[tuple[str, bool], 
         assert tokenizers[kind, False].normalize("  ÄPFEL ") == "ÄPFEL"
 
 
-def test_signatures_tell_all_that_differs(tokenizers: dict[tuple[str, bool], Tokenizer]) -> None:
+def test_signatures_differ_if_the_output_can_differ(tokenizers: dict[tuple[str, bool], Tokenizer]) -> None:
     signatures = {tokenizer.signature for tokenizer in tokenizers.values()}
     assert len(signatures) == len(tokenizers)
     words = tokenizers["words", True].signature
@@ -125,7 +125,7 @@ def test_a_language_without_rules_gets_the_general_ones(tmp_path: Path) -> None:
     assert tokenizer.split("toki!") == ["toki", "￭!"]
 
 
-def test_a_language_that_needs_a_further_package_says_so(tmp_path: Path) -> None:
+def test_a_missing_package_for_a_language_is_reported(tmp_path: Path) -> None:
     pytest.importorskip("spacy.lang.ja")
     with pytest.raises(DataError, match=r"words of language ja: .*sudachi.*tokenizer\.kind=unigram"):
         load_tokenizer(TokenizerConfig(), "ja", "src", tmp_path)
@@ -138,7 +138,7 @@ def test_words_split_the_same_after_spacy_forgot_them(monkeypatch: pytest.Monkey
 
 
 def test_one_thread_at_a_time_asks_spacy(tmp_path: Path) -> None:
-    """It keeps the words it meets, in tables that nothing guards."""
+    """spaCy stores new words in tables without locks."""
     tokenizer = TOKENIZERS["words"](TokenizerConfig(), "de", tmp_path)
     watched: Any = tokenizer
     inside, most, split = 0, 0, watched._words
@@ -172,16 +172,14 @@ def test_a_missing_or_damaged_subword_model_is_refused(tmp_path: Path, kind: Tok
 
 
 @pytest.mark.parametrize("kind", SUBWORD_KINDS)
-def test_subwords_are_the_same_each_time_and_fewer_where_the_text_is_short(
-    kind: TokenizerKind, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_subwords_are_reproducible_and_fewer_if_the_text_is_short(kind: TokenizerKind, capfd: pytest.CaptureFixture[str]) -> None:
     config = TokenizerConfig(kind=kind, size=8000)
     assert train_subwords(TEXTS, config) == train_subwords(iter(TEXTS), config)
     assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("kind", SUBWORD_KINDS)
-def test_what_cannot_be_learned_from_is_refused(kind: TokenizerKind, capfd: pytest.CaptureFixture[str]) -> None:
+def test_text_that_yields_no_subwords_is_refused(kind: TokenizerKind, capfd: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(DataError, match=r"tokenizer\.size: 16 is too small, the text has \d\d different characters"):
         train_subwords(TEXTS, TokenizerConfig(kind=kind, size=16))
     with pytest.raises(DataError, match="no subwords can be learned from 1 sentences"):

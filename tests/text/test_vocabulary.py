@@ -1,4 +1,4 @@
-"""Ids of tokens, and the vocabulary's file."""
+"""nmt.text.vocabulary: ids of tokens, and the file format."""
 
 from pathlib import Path
 
