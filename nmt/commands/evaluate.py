@@ -33,7 +33,12 @@ MIN_TOKENIZED = 100  # outputs that look tokenised before there is a warning; sa
 
 
 def run(options: EvaluateOptions) -> Evaluation | RunsSummary:
-    """Score what the options name. The results for a run are kept in its `evaluation/` folder.
+    """Score a run, an ensemble or a file of translations. The results for a run are kept in its `evaluation/` folder.
+
+    In Python: `run(EvaluateOptions(folders=[Path("runs/sample")], metric=["BLEU"])).scores`.
+
+    Returns:
+        The evaluation; for `options.runs` the mean and standard deviation of several.
 
     Raises:
         CheckpointError: there is no run, it cannot be read, or the vocabularies of an ensemble differ.
