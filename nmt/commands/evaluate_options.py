@@ -30,24 +30,24 @@ class EvaluateOptions:
     ] = None
     references: Annotated[
         list[Path] | None,
-        typer.Option("--references", help="The reference translations; several files are allowed.", metavar="FILE"),
+        typer.Option("--references", help="Reference translations; one or more files.", metavar="FILE"),
     ] = None
     columns: Annotated[
-        int, typer.Option("--columns", min=1, help="References per line of a file of references, separated by tabs.")
+        int, typer.Option("--columns", min=1, help="References per line of a file of references, separated by tabs.", metavar="N")
     ] = 1
     metric: Annotated[
-        list[str] | None, typer.Option("--metric", help="BLEU, chrF, chrF++ or TER; may be repeated. Default: all.")
+        list[str] | None, typer.Option("--metric", help="BLEU, chrF, chrF++ or TER; may be repeated. Default: all.", metavar="NAME")
     ] = None
     lowercase: Annotated[bool, typer.Option("--lowercase", help="Add scores that ignore case.")] = False
     tokenized: Annotated[
         bool,
         typer.Option(
-            "--tokenized", help="Add tokenised BLEU, to compare with old papers; a file of translations must be tokenised already."
+            "--tokenized", help="Add tokenized BLEU, to compare with old papers; a file of translations must be tokenized already."
         ),
     ] = False
     compare: Annotated[
         Path | None,
-        typer.Option("--compare", help="Compare with this run or file of translations: differences, p-values.", metavar="OTHER"),
+        typer.Option("--compare", help="Compare with this run or file of translations, with significance tests.", metavar="OTHER"),
     ] = None
     details: Annotated[
         bool, typer.Option("--details", help="Scores by group, the best and worst sentences, attention, exposure bias.")
@@ -60,19 +60,25 @@ class EvaluateOptions:
         typer.Option("--alignments", help="Reference alignments in Pharaoh format, for the alignment error rate.", metavar="FILE"),
     ] = None
     runs: Annotated[
-        bool, typer.Option("--runs", help="Several RUNs that differ in the seed: mean and standard deviation of the scores.")
+        bool, typer.Option("--runs", help="Score several RUNs that differ in the seed: mean and standard deviation.")
     ] = False
-    ensemble: Annotated[bool, typer.Option("--ensemble", help="Several RUNs that translate together.")] = False
-    min_bleu: Annotated[float | None, typer.Option("--min-bleu", help="Exit with status 1 if BLEU is lower.")] = None
-    min_chrf: Annotated[float | None, typer.Option("--min-chrf", help="Exit with status 1 if chrF is lower.")] = None
-    max_ter: Annotated[float | None, typer.Option("--max-ter", help="Exit with status 1 if TER is higher.")] = None
+    ensemble: Annotated[bool, typer.Option("--ensemble", help="Let several RUNs translate together, and score the result.")] = False
+    min_bleu: Annotated[float | None, typer.Option("--min-bleu", help="Exit with status 1 if BLEU is lower.", metavar="SCORE")] = (
+        None
+    )
+    min_chrf: Annotated[float | None, typer.Option("--min-chrf", help="Exit with status 1 if chrF is lower.", metavar="SCORE")] = (
+        None
+    )
+    max_ter: Annotated[float | None, typer.Option("--max-ter", help="Exit with status 1 if TER is higher.", metavar="SCORE")] = None
     not_worse_than: Annotated[
         Path | None,
         typer.Option(
             "--not-worse-than", help="Exit with status 1 if the first metric is significantly worse than OTHER's.", metavar="OTHER"
         ),
     ] = None
-    alpha: Annotated[float, typer.Option("--alpha", min=0, max=1, help="Significance level of --not-worse-than.")] = 0.05
+    alpha: Annotated[float, typer.Option("--alpha", min=0, max=1, help="Significance level of --not-worse-than.", metavar="P")] = (
+        0.05
+    )
     data: DataOption = None
     beam: BeamOption = None
     set_: DecodingOption = None

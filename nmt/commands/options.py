@@ -23,7 +23,9 @@ DecodingOption = Annotated[
         "--set", help="Change a key of decoding, for example decoding.length_penalty=0.8; may be repeated.", metavar="KEY=VALUE"
     ),
 ]
-BeamOption = Annotated[int | None, typer.Option("--beam", min=1, help="Beam size; 1: greedy search. Default: decoding.beam.")]
+BeamOption = Annotated[
+    int | None, typer.Option("--beam", min=1, help="Beam size; 1: greedy search. Default: decoding.beam.", metavar="N")
+]
 DeviceOption = Annotated[
     DeviceName, typer.Option("--device", help="Where to compute; auto: the first available of cuda, mps and cpu.")
 ]

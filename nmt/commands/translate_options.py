@@ -42,6 +42,7 @@ class TranslateOptions:
             "--threshold",
             min=0,
             max=1,
+            metavar="WEIGHT",
             help="With --align or --json: all pairs with at least this attention, not only the best for each target word.",
         ),
     ] = None
