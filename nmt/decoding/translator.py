@@ -32,11 +32,14 @@ class Translator:
     """A model or an ensemble with the tokenizers and vocabularies of its two languages. Several threads may use it at once.
 
     Args:
-        model: is put into evaluation mode.
+        model: in evaluation mode.
         tokenizers, vocabularies: (source, target).
         options: how to search.
         unknown: how to replace unknown words.
         shortlist: limits the target words of each batch; None for all words.
+
+    Raises:
+        ValueError: the model is in training mode, in which dropout would change the translations.
     """
 
     def __init__(
@@ -49,7 +52,9 @@ class Translator:
         unknown: UnknownWords | None = None,
         shortlist: Shortlist | None = None,
     ) -> None:
-        self.model = model.eval()
+        if model.training:
+            raise ValueError("the model is in training mode; call model.eval() first")
+        self.model = model
         self.tokenizers, self.vocabularies = tokenizers, vocabularies
         self.src_tokenizer, self.tgt_tokenizer = tokenizers
         self.src_vocabulary, self.tgt_vocabulary = vocabularies

@@ -79,7 +79,7 @@ def build_translator(
         models.append(for_search(model.to(torch_device), decoding.precision))
     lexicon, vocabularies = _load_lexicon(run, decoding), load_vocabularies(run)
     return Translator(
-        models[0] if len(models) == 1 else Ensemble(models),
+        (models[0] if len(models) == 1 else Ensemble(models)).eval(),
         tokenizers=load_tokenizers(run, config),
         vocabularies=vocabularies,
         options=decoding,

@@ -1,4 +1,4 @@
-"""A model whose probabilities are written down, so that the winners can be worked out by hand."""
+"""A model that is a table of probabilities, so that the best translations are known."""
 
 import itertools
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ Table = Callable[[int, Sequence[int]], dict[int, float]]
 
 @dataclass(frozen=True)
 class Prefixes:
-    """The state of a scripted model: which sentence each row belongs to, and what was said so far."""
+    """The state of a scripted model: which sentence each row belongs to, and its tokens so far."""
 
     sentence: Tensor
     ids: Tensor
@@ -34,7 +34,7 @@ class Prefixes:
 
 @dataclass(frozen=True)
 class Sentences:
-    """The memory of a scripted model: a row a sentence, never one a hypothesis."""
+    """The memory of a scripted model: one row per sentence, not per hypothesis."""
 
     sentence: Tensor
 
@@ -46,7 +46,7 @@ Looks = Callable[[int, Sequence[int]], Sequence[float]]
 
 
 class Scripted(TranslationModel):
-    """`table` gives the probabilities of the token after a prefix, `looks` where is looked then; its vectors are its scores."""
+    """`table` gives the probabilities of the token after a prefix, `looks` the attention then; its vectors are its logits."""
 
     def __init__(self, table: Table, looks: Looks, width: int) -> None:
         super().__init__()
@@ -79,17 +79,17 @@ class Scripted(TranslationModel):
         return StepOutput(scores, attention, Prefixes(state.sentence, prefixes))
 
     def compute_logits(self, vectors: Tensor) -> Tensor:
-        return vectors + 7  # they need not be normed
+        return vectors + 7  # logits need not be normalised
 
     def topk_log_probs(self, vectors: Tensor, k: int, threshold: ThresholdFn) -> tuple[Tensor, Tensor]:
-        """What does not reach the threshold is hardly ever there: nobody may miss it."""
+        """Words below the threshold are missing, which must not change any result."""
         ids, log_probs = topk_log_probs(self.compute_logits(vectors), k)
         floor = threshold(ids[:, :2], log_probs[:, :2]).unsqueeze(1)
         return ids, log_probs.where(log_probs >= floor, float("-inf"))
 
 
 def straight_on(sentence: int, prefix: Sequence[int]) -> list[float]:
-    """Looks at position (prefix length), with a weight that tells the prefix."""
+    """Attends to position (prefix length), with a weight that encodes the prefix."""
     return [*[0.0] * len(prefix), 1.0 + sum(token * 10**place for place, token in enumerate(prefix))]
 
 
@@ -115,7 +115,7 @@ def dirichlet(alpha: tuple[float, ...], *key: int) -> list[float]:
 
 
 def random_table(seed: int, longest: int | None = None) -> Table:
-    """Of A, B and <eos>, drawn anew for each prefix; what is `longest` long ends for certain."""
+    """Probabilities of A, B and <eos>, random for each prefix; a prefix of `longest` tokens ends with certainty."""
 
     def table(sentence: int, prefix: Sequence[int]) -> dict[int, float]:
         if longest is not None and len(prefix) >= longest:
@@ -126,10 +126,10 @@ def random_table(seed: int, longest: int | None = None) -> Table:
 
 
 def random_looks(seed: int, src_length: int) -> Looks:
-    """Weights over the source, drawn anew for each prefix."""
+    """Weights over the source, random for each prefix."""
     return lambda sentence, prefix: dirichlet((0.3,) * src_length, seed, sentence, 99, *prefix)
 
 
 def all_prefixes(longest: int) -> list[tuple[int, ...]]:
-    """Whatever can be said with at most so many tokens."""
+    """All prefixes of at most `longest` tokens."""
     return [ids for length in range(longest + 1) for ids in itertools.product((A, B), repeat=length)]

@@ -1,4 +1,4 @@
-"""Search with an adaptive output layer, which looks into few clusters, against the same where all words are scored."""
+"""Search with an adaptive output layer, which skips clusters, against the same search over all words."""
 
 from typing import Any
 
@@ -33,8 +33,8 @@ def model_of(seed: int) -> Seq2Seq:
     ],
     ids=str,
 )
-@pytest.mark.parametrize("prefixes", [None, [[5, 50]] * 12], ids=["free", "begun"])
-def test_it_finds_what_a_search_over_all_words_finds(
+@pytest.mark.parametrize("prefixes", [None, [[5, 50]] * 12], ids=["free", "prefix"])
+def test_the_same_results_as_a_search_over_all_words(
     options: dict[str, Any], prefixes: list[list[int]] | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     src = [[4 + (7 * i + 3 * j) % 36 for j in range(1 + i % 5)] for i in range(12)]
@@ -51,13 +51,13 @@ def test_it_finds_what_a_search_over_all_words_finds(
             assert [one.score for one in best] == pytest.approx([one.score for one in expected], abs=1e-5)
 
 
-def test_few_clusters_are_looked_into(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_most_clusters_are_skipped(monkeypatch: pytest.MonkeyPatch) -> None:
     model = model_of(1)
     assert isinstance(model.output, Adaptive)
     rows = [0, 0, 0]
     model.output.softmax.head.register_forward_hook(lambda _, inputs, __: rows.__setitem__(0, rows[0] + len(inputs[0])))
-    for place, tail in enumerate(model.output.softmax.tail, 1):
-        tail.register_forward_hook(lambda _, inputs, __, at=place: rows.__setitem__(at, rows[at] + len(inputs[0])))
+    for cluster, tail in enumerate(model.output.softmax.tail, 1):
+        tail.register_forward_hook(lambda _, inputs, __, at=cluster: rows.__setitem__(at, rows[at] + len(inputs[0])))
     search(model, [[4, 5, 6, 7]] * 8, DecodingConfig(beam=5))
     assert 0 < rows[1] + rows[2] < 1.2 * rows[0]
 

@@ -1,4 +1,4 @@
-"""Several models as one."""
+"""An ensemble: averaged probabilities and attention."""
 
 import numpy as np
 import torch

@@ -1,5 +1,6 @@
 """Forced decoding: the same probabilities as in search, independently of the other pairs of the batch."""
 
+from copy import deepcopy
 from math import exp
 
 import numpy as np
@@ -10,10 +11,14 @@ from hypothesis import strategies as st
 
 from nmt.data.batching import pad_sources
 from nmt.decoding import forced
+from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.forced import ScoredPair, score_batch, score_pairs
 from nmt.decoding.translator import Translator
 from nmt.model.seq2seq import Seq2Seq
+from nmt.model.translation_model import TranslationModel
+from nmt.run.load import load_translator
 from nmt.text.vocabulary import EOS, SOS
+from tests import toy
 from tests.decoding.test_translator import make_translator
 
 TEXT = st.text("ab ?", max_size=12)
@@ -84,3 +89,85 @@ def test_nothing_to_score(translator: Translator) -> None:
     assert score_pairs(translator, []) == []
     (scored,) = score_pairs(translator, [("", "")])
     assert len(scored.token_log_probs) == 1  # <eos> alone
+
+
+# --- A trained model --------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Translator:
+    return load_translator(toy.train(tmp_path_factory.mktemp("run")), overrides=["decoding.beam=1"])
+
+
+@pytest.fixture(scope="module")
+def pairs() -> list[tuple[str, str]]:
+    return [
+        ("The dog sees the tree.", "Der Hund sieht den Baum."),
+        ("", "Ja."),
+        ("The man knows.", "Der Mann kennt den Tisch."),
+        ("The king loves the river and the day.", ""),
+    ]
+
+
+def test_the_output_of_greedy_search_has_the_same_numbers(trained: Translator) -> None:
+    """With this output, free running feeds the same tokens as teacher forcing."""
+    found = [one for one in trained.translate(["The dog sees the tree.", "The man knows the king."]) if one.complete]
+    assert found
+    for one in found:
+        teacher, free = (score_pairs(trained, [(one.source, one.text)], free_running=free)[0] for free in (False, True))
+        assert (teacher.src_tokens, teacher.tokens) == (one.src_tokens, one.tokens)
+        np.testing.assert_allclose(teacher.token_log_probs, one.token_log_probs, atol=1e-4)
+        np.testing.assert_allclose(teacher.token_log_probs, free.token_log_probs, atol=1e-5)
+        np.testing.assert_allclose(teacher.attention, one.attention, atol=1e-5)
+
+
+@pytest.mark.parametrize("free", [False, True])
+def test_pairs_in_a_batch_do_not_affect_each_other(trained: Translator, pairs: list[tuple[str, str]], free: bool) -> None:
+    for pair, one in zip(pairs, score_pairs(trained, pairs, free_running=free), strict=True):
+        (alone,) = score_pairs(trained, [pair], free_running=free)
+        assert one.attention.shape == (len(one.tokens) + 1, len(one.src_tokens) + 1)
+        np.testing.assert_allclose(one.attention.sum(1), 1, atol=1e-5)
+        np.testing.assert_allclose(one.attention, alone.attention, atol=1e-5)
+        np.testing.assert_allclose(one.token_log_probs, alone.token_log_probs, atol=1e-5)
+
+
+def test_only_the_first_token_is_the_same_with_free_running(trained: Translator, pairs: list[tuple[str, str]]) -> None:
+    both = [
+        (np.array(one.token_log_probs), np.array(two.token_log_probs))
+        for one, two in zip(score_pairs(trained, pairs), score_pairs(trained, pairs, free_running=True), strict=True)
+    ]
+    assert all(teacher[0] == pytest.approx(free[0], abs=1e-5) for teacher, free in both)
+    assert any(not np.allclose(teacher, free, atol=0.01) for teacher, free in both)
+
+
+def test_an_ensemble_has_the_mean_probability_of_its_models(trained: Translator, pairs: list[tuple[str, str]]) -> None:
+    other = with_model(trained, disturbed(trained.model))
+    together = with_model(trained, Ensemble([seq2seq(trained.model), seq2seq(other.model)]).eval())
+    for one, *its in zip(*(score_pairs(each, pairs) for each in (together, trained, other)), strict=True):
+        assert not np.allclose(its[0].token_log_probs, its[1].token_log_probs, atol=0.01)
+        mean = np.log(np.mean(np.exp([each.token_log_probs for each in its]), 0))
+        np.testing.assert_allclose(one.token_log_probs, mean, atol=1e-5)
+        np.testing.assert_allclose(one.attention, np.mean([each.attention for each in its], 0), atol=1e-6)
+
+
+def with_model(translator: Translator, model: TranslationModel) -> Translator:
+    """The same tokenizers, vocabularies and options."""
+    return Translator(
+        model,
+        tokenizers=(translator.src_tokenizer, translator.tgt_tokenizer),
+        vocabularies=(translator.src_vocabulary, translator.tgt_vocabulary),
+        options=translator.options,
+    )
+
+
+def disturbed(model: TranslationModel) -> Seq2Seq:
+    """A copy with other weights."""
+    copy = deepcopy(seq2seq(model))
+    for parameter in copy.parameters():
+        parameter.data.mul_(0.5)
+    return copy
+
+
+def seq2seq(model: TranslationModel) -> Seq2Seq:
+    assert isinstance(model, Seq2Seq)
+    return model

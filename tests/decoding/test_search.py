@@ -1,4 +1,4 @@
-"""Search over models whose probabilities are written down, so that the winners can be worked out by hand; and over real ones."""
+"""Search with models that are tables of probabilities, whose best translations are known; and with real models."""
 
 from collections.abc import Sequence
 from math import log
@@ -23,9 +23,9 @@ from tests.decoding.scripted import A, B, Table, all_prefixes, random_looks, ran
 
 
 def garden_path(sentence: int, prefix: Sequence[int]) -> dict[int, float]:
-    """The likelier first word leads to the less likely sentence.
+    """The more probable first word leads to the less probable sentence.
 
-    A (0.6) then <eos> (0.4) or A (0.3) or B (0.3); B (0.4) then <eos> (0.9) or A (0.1); whatever is longer ends for certain.
+    A (0.6) then <eos> (0.4) or A (0.3) or B (0.3); B (0.4) then <eos> (0.9) or A (0.1); longer prefixes end with certainty.
     So: A = 0.24, B = 0.36, A A = A B = 0.18, B A = 0.04.
     """
     return {(): {A: 0.6, B: 0.4}, (A,): {EOS: 0.4, A: 0.3, B: 0.3}, (B,): {EOS: 0.9, A: 0.1}}.get(tuple(prefix), {EOS: 1.0})
@@ -42,7 +42,7 @@ def test_greedy_takes_the_garden_path_and_a_beam_does_not() -> None:
     assert len(best.token_log_probs) == len(best.attention) == len(best.ids) + 1
 
 
-def test_n_best_are_ranked() -> None:
+def test_n_best_lists_are_ranked() -> None:
     (found,) = scripted(garden_path, [3], DecodingConfig(beam=5, length_penalty=0), 5)
     assert [tuple(hypothesis.ids) for hypothesis in found][:2] == [(B,), (A,)]
     assert {tuple(hypothesis.ids) for hypothesis in found[2:4]} == {(A, A), (A, B)}
@@ -59,13 +59,13 @@ def test_the_length_penalty_changes_the_winner() -> None:
     assert best.score == pytest.approx(log(0.18) / 9)
 
 
-def test_what_never_ends_is_cut_at_the_maximum_length() -> None:
+def test_a_hypothesis_is_truncated_at_the_maximum_length() -> None:
     ((found,),) = scripted(lambda *_: {A: 1.0}, [3], DecodingConfig(beam=2, max_length_ratio=2))
     assert (found.ids, found.complete) == ([A] * 16, False)
     assert found.attention.shape == (16, 3)
 
 
-def test_a_complete_translation_is_preferred_to_one_that_was_cut() -> None:
+def test_complete_hypotheses_rank_before_truncated_ones() -> None:
     def ends_seldom(sentence: int, prefix: Sequence[int]) -> dict[int, float]:
         return {A: 0.99, EOS: 0.01}
 
@@ -74,7 +74,7 @@ def test_a_complete_translation_is_preferred_to_one_that_was_cut() -> None:
 
 
 def test_attention_follows_the_back_pointers() -> None:
-    """The weights tell what was said when they were laid: B is 5, A is 4."""
+    """The weights encode the prefix at each step: B is 5, A is 4."""
     (found,) = scripted(garden_path, [3], DecodingConfig(beam=5, length_penalty=0), 5, looks=straight_on)
     for hypothesis in found:
         said = [sum(token * 10**place for place, token in enumerate(hypothesis.ids[:t])) for t in range(len(hypothesis.ids) + 1)]
@@ -94,7 +94,7 @@ S = 3  # tokens of the source, <eos> counted
 
 
 def allowed(prefix: tuple[int, ...], options: DecodingConfig) -> list[int]:
-    """What may follow: no n-gram twice, no <eos> too early; <eos> if nothing else may."""
+    """The tokens that may follow: no n-gram twice, no <eos> too early; <eos> if nothing else is allowed."""
     n, ids = options.no_repeat_ngram, [] if len(prefix) < options.min_length_ratio * (S - 1) else [EOS]
     for token in (A, B):
         ngrams = [] if n is None else [(*prefix, token)[i : i + n] for i in range(len(prefix) + 2 - n)]
@@ -128,9 +128,7 @@ def test_a_wide_beam_is_exhaustive_search(seed: int, values: dict[str, Any], n_b
 
 
 @given(st.integers(0, 10_000), OPTIONS, st.integers(1, 4), st.data())
-def test_a_sentence_leaves_when_nothing_can_change_any_more(
-    seed: int, values: dict[str, Any], beam: int, data: st.DataObject
-) -> None:
+def test_a_sentence_leaves_when_its_n_best_list_is_final(seed: int, values: dict[str, Any], beam: int, data: st.DataObject) -> None:
     """A search that continues until no hypothesis is open gives the same, up to the rounding of sums over fewer rows."""
     table, options, n_best = random_table(seed), DecodingConfig(beam=beam, **values), data.draw(st.integers(1, beam))
     stopped = scripted(table, [S, 1], options, n_best, looks=random_looks(seed, 1))
@@ -149,38 +147,38 @@ def test_search_does_stop_early() -> None:
         return {EOS: 0.9, A: 0.1}
 
     scripted(ends_at_once, [3], DecodingConfig(beam=2, length_penalty=0))
-    assert set(map(tuple, asked)) == {()}  # nothing that begins with A can reach log 0.9
+    assert set(map(tuple, asked)) == {()}  # no hypothesis that starts with A can reach log 0.9
 
 
-def test_what_is_too_short_may_not_end() -> None:
+def test_a_short_hypothesis_must_not_end() -> None:
     ((best,),) = scripted(garden_path, [3], DecodingConfig(beam=5, length_penalty=0, min_length_ratio=1))
     assert len(best.ids) == 2
     assert best.log_prob == pytest.approx(log(0.18))
 
 
-def test_no_ngram_comes_twice() -> None:
+def test_no_ngram_is_repeated() -> None:
     ((best,),) = scripted(lambda *_: {A: 0.7, B: 0.2, EOS: 0.1}, [3], DecodingConfig(beam=1, no_repeat_ngram=2))
-    assert best.ids == [A, A, B, A]  # then A A and A B have been, and only <eos> is left
+    assert best.ids == [A, A, B, A]  # after that A A and A B would be repeated, and only <eos> is left
     assert best.complete
 
 
 @pytest.mark.parametrize("method", ["beam", "sampling"])
-def test_where_nothing_is_left_a_sentence_ends(method: str) -> None:
-    """Four words are asked for, none of them twice, and there are two."""
+def test_a_hypothesis_ends_if_all_other_tokens_are_banned(method: str) -> None:
+    """At least four words, each only once, from a vocabulary of two."""
     values = {"method": method, "beam": 1, "no_repeat_ngram": 1, "min_length_ratio": 2}
     ((best,),) = scripted(lambda *_: {A: 0.6, B: 0.3, EOS: 0.1}, [3], DecodingConfig.model_validate(values))
     assert (sorted(best.ids), best.complete) == ([A, B], True)
     assert best.token_log_probs[-1] == pytest.approx(log(0.1))
 
 
-def test_a_forced_prefix_costs_what_the_model_says() -> None:
+def test_a_prefix_has_the_probability_of_the_model() -> None:
     found = scripted(garden_path, [3, 3, 3], DecodingConfig(beam=2, length_penalty=0), prefixes=[(), (A,), (B, A)])
     assert [hypotheses[0].ids for hypotheses in found] == [[B], [A], [B, A]]
     assert [h[0].log_prob for h in found] == pytest.approx([log(p) for p in (0.36, 0.24, 0.04)])
     assert found[2][0].token_log_probs == pytest.approx([log(0.4), log(0.1), 0])
 
 
-def test_there_is_room_after_a_long_prefix() -> None:
+def test_the_maximum_length_leaves_room_after_a_long_prefix() -> None:
     ((found,),) = scripted(lambda *_: {A: 1.0}, [1], DecodingConfig(beam=1), prefixes=[[A] * 40])
     assert (len(found.ids), found.complete) == (50, False)
 
@@ -227,7 +225,7 @@ SYSTEMS: dict[str, dict[str, Any]] = {
 
 
 def make_model(system: str = "global", seed: int = 4) -> Seq2Seq:
-    """Far from uniform, so that sentences differ; rounding then grows from step to step, hence double."""
+    """Far from uniform, so that sentences differ; double, because rounding errors then grow from step to step."""
     torch.manual_seed(seed)
     model = Seq2Seq(ModelConfig.model_validate({**SIZES, **SYSTEMS[system]}), 12, 12).eval().double()
     for parameter in model.parameters():
@@ -275,8 +273,8 @@ def test_the_batch_and_the_order_do_not_matter(system: str, way: str) -> None:
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
-def test_what_is_found_has_the_probability_and_the_attention_of_the_model(system: str) -> None:
-    """Teacher forcing over the found ids gives the same: back-pointers, states and memories have stayed together."""
+def test_hypotheses_have_the_probability_and_the_attention_of_the_model(system: str) -> None:
+    """Teacher forcing of the hypotheses gives the same numbers: back-pointers, states and memories stay together."""
     model, sources = make_model(system), make_sources()
     for source, found in zip(sources, search(model, sources, DecodingConfig(beam=4), n_best=4), strict=True):
         for hypothesis in found:
@@ -298,7 +296,7 @@ def test_unknown_words_are_not_written() -> None:
 
 @torch.inference_mode()
 def greedy(model: Seq2Seq, source: list[int]) -> list[int]:
-    """One sentence, one step at a time, the likeliest token each time."""
+    """One sentence, one step at a time, always the most probable token."""
     src, lengths = pad_sources([source])
     memory = model.encode(src, lengths)
     state, ids = model.start(memory), [SOS]

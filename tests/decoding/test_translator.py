@@ -1,4 +1,4 @@
-"""From text to text: order, empty sentences, prefixes, n best, batches that stay within memory."""
+"""From text to text: order, empty sentences, prefixes, n-best lists, batches within memory, threads."""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -29,7 +29,7 @@ def make_translator(kind: str = "characters", **options: Any) -> Translator:
     tokenizer = load_tokenizer(TokenizerConfig.model_validate({"kind": kind}), "en", "src", Path())
     vocabulary = Vocabulary.build({"a": 3, "b": 2, "▁": 1} if kind == "characters" else {"a": 3, "b": 2, "￭!": 1})
     config = {"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 16}}
-    model = Seq2Seq(ModelConfig.model_validate(config), len(vocabulary), len(vocabulary))
+    model = Seq2Seq(ModelConfig.model_validate(config), len(vocabulary), len(vocabulary)).eval()
     for parameter in model.parameters():
         parameter.data.mul_(2)
     options = {"beam": 3, "batch": 4, **options}
@@ -37,7 +37,7 @@ def make_translator(kind: str = "characters", **options: Any) -> Translator:
     return Translator(model, tokenizers=tokenizers, vocabularies=vocabularies, options=DecodingConfig.model_validate(options))
 
 
-def said(translations: list[Translation]) -> list[tuple[str, tuple[str, ...]]]:
+def outputs(translations: list[Translation]) -> list[tuple[str, tuple[str, ...]]]:
     return [(translation.text, translation.tokens) for translation in translations]
 
 
@@ -54,17 +54,17 @@ def test_order_and_empty_texts() -> None:
             assert translation.attention.shape == (rows, columns)
 
 
-def test_the_n_best_begin_with_the_best() -> None:
+def test_n_best_lists_start_with_the_best() -> None:
     translator = make_translator()
     best, three = translator.translate(TEXTS), translator.translate_n_best(TEXTS, 3)
     assert [len(three[i]) for i in (1, 3)] == [1, 1]
-    assert said([translations[0] for translations in three]) == said(best)
+    assert outputs([translations[0] for translations in three]) == outputs(best)
     for translations in three:
         complete = [one.score for one in translations if one.complete]
         assert complete == sorted(complete, reverse=True)
 
 
-def test_no_text_is_there_twice_while_the_beam_has_others() -> None:
+def test_n_best_lists_have_no_duplicates_while_the_beam_has_others() -> None:
     """The characters " a" and "a" are joined to the same text."""
     translator = make_translator(beam=6)
     translator.unknown = UnknownWords(replace=False)
@@ -91,34 +91,34 @@ def test_no_text_is_there_twice_while_the_beam_has_others() -> None:
         (0, "0 translations per sentence: ask for at least one"),
     ],
 )
-def test_no_more_than_the_beam_keeps(n: int, text: str) -> None:
+def test_n_best_is_limited_by_the_beam(n: int, text: str) -> None:
     with pytest.raises(ConfigError, match=text):
         make_translator().translate_n_best(["ab"], n)
 
 
-def test_samples_follow_from_the_seed_and_the_sentence_alone() -> None:
+def test_samples_depend_on_the_seed_and_the_sentence_alone() -> None:
     translator = make_translator(method="sampling")
     texts = [f"{'ab' * i}a" for i in range(9)]
     once = translator.translate(texts)
-    assert said(once) == said(translator.translate(texts))
-    assert said(once)[::-1] == said(translator.translate(texts[::-1]))
-    assert said(once) == [said(translator.translate([text]))[0] for text in texts]
-    assert said(once) == said(make_translator(method="sampling", batch=64).translate(texts))
-    assert said(once) != said(make_translator(method="sampling", seed=2).translate(texts))
-    five = translator.translate_n_best(texts, 5)  # more than the beam, which has no part in it
-    assert all(said([one])[0] in said(samples) for one, samples in zip(once, five, strict=True))
-    assert max(len(set(said(samples))) for samples in five) == 5
+    assert outputs(once) == outputs(translator.translate(texts))
+    assert outputs(once)[::-1] == outputs(translator.translate(texts[::-1]))
+    assert outputs(once) == [outputs(translator.translate([text]))[0] for text in texts]
+    assert outputs(once) == outputs(make_translator(method="sampling", batch=64).translate(texts))
+    assert outputs(once) != outputs(make_translator(method="sampling", seed=2).translate(texts))
+    five = translator.translate_n_best(texts, 5)  # more than the beam, which sampling ignores
+    assert all(outputs([one])[0] in outputs(samples) for one, samples in zip(once, five, strict=True))
+    assert max(len(set(outputs(samples))) for samples in five) == 5
 
 
 @pytest.mark.parametrize("kind", ["characters", "words"])
-def test_translations_begin_with_their_prefix(kind: str) -> None:
+def test_translations_start_with_their_prefix(kind: str) -> None:
     translator = make_translator(kind, min_length_ratio=1.0)
     prefixes = ["b a", "b", "", "a", "a b!" if kind == "words" else "ab", " b"]
     forced, free = translator.translate(TEXTS, prefixes), translator.translate(TEXTS)
     for prefix, with_prefix, without in zip(prefixes, forced, free, strict=True):
         assert not with_prefix.source.strip() or with_prefix.text.startswith(prefix.strip())
         if not prefix:
-            assert said([with_prefix]) == said([without])
+            assert outputs([with_prefix]) == outputs([without])
     assert any(a.text != b.text for a, b in zip(forced, free, strict=True))
 
 
@@ -129,11 +129,11 @@ def test_a_prefix_with_an_unknown_word_is_refused() -> None:
         make_translator().translate(["a"], ["a", "b"])
 
 
-def test_what_is_too_long_is_cut_and_says_so() -> None:
+def test_a_long_source_is_truncated_and_marked() -> None:
     translator = make_translator(max_source_tokens=5)
     whole, cut, short = translator.translate(["ababa", "ababab", "a"])
     assert (whole.src_cut, cut.src_cut, short.src_cut) == (False, True, False)
-    assert (cut.src_tokens, said([cut])) == (whole.src_tokens, said([whole]))
+    assert (cut.src_tokens, outputs([cut])) == (whole.src_tokens, outputs([whole]))
     assert cut.source == "ababab"
 
 
@@ -147,13 +147,13 @@ def test_a_very_long_line_is_translated() -> None:
 def test_several_threads_may_use_it(kind: str) -> None:
     translator = make_translator(kind)
     texts = [[f"{'ab ' * (1 + (i + j) % 7)}{chr(97 + (i * j) % 26)} b!" for j in range(12)] for i in range(8)]
-    expected = [said(translator.translate(some)) for some in texts]
+    expected = [outputs(translator.translate(some)) for some in texts]
     with ThreadPoolExecutor(4) as pool:
-        assert [said(found) for found in pool.map(translator.translate, texts)] == expected
+        assert [outputs(found) for found in pool.map(translator.translate, texts)] == expected
 
 
 @pytest.mark.parametrize("method", ["beam", "sampling"])
-def test_batches_side_by_side_say_what_they_say_one_after_the_other(method: str) -> None:
+def test_the_number_of_threads_does_not_change_translations(method: str) -> None:
     translator = make_translator(batch=3, method=method)
     texts = [f"{'ab ' * (1 + i % 7)}{chr(97 + i % 26)} b!" for i in range(40)] + [""]
     pairs = [(text, text[::-1]) for text in texts]
@@ -161,12 +161,23 @@ def test_batches_side_by_side_say_what_they_say_one_after_the_other(method: str)
     try:
         for threads in (1, 2):
             torch.set_num_threads(threads)
-            found.append((said(translator.translate(texts)), [one.token_log_probs for one in score_pairs(translator, pairs)]))
+            found.append((outputs(translator.translate(texts)), [one.token_log_probs for one in score_pairs(translator, pairs)]))
     finally:
         torch.set_num_threads(before)
     assert found[0][0] == found[1][0]
     for alone, beside in zip(found[0][1], found[1][1], strict=True):
         assert beside == pytest.approx(alone, abs=1e-5)
+
+
+def test_a_model_in_training_mode_is_refused() -> None:
+    translator = make_translator()
+    with pytest.raises(ValueError, match="the model is in training mode"):
+        Translator(
+            translator.model.train(),
+            tokenizers=translator.tokenizers,
+            vocabularies=translator.vocabularies,
+            options=translator.options,
+        )
 
 
 def test_batches_stay_within_their_limits(monkeypatch: pytest.MonkeyPatch) -> None:

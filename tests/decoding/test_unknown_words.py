@@ -106,7 +106,7 @@ def test_surface_forms_differ_in_case_alone(text: str) -> None:
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A small lower-casing run that has learned, from names that occur once, that what it does not know is <unk>."""
+    """A small lower-casing run that has learned from names that occur once to write <unk>."""
     folder, random = tmp_path_factory.mktemp("names"), np.random.default_rng(1)
 
     def name() -> str:
@@ -139,19 +139,19 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def changed(run: Path, folder: Path, **decoding: object) -> Path:
-    """A copy of the run that decodes otherwise."""
+    """A copy of the run with other decoding options."""
     shutil.copytree(run, folder / "run")
     config = load_run_config(run)
     write_run_config(folder / "run", config.model_copy(update={"decoding": config.decoding.model_copy(update=decoding)}))
     return folder / "run"
 
 
-def test_names_never_seen_in_training_survive_translation(trained: Path, nmt: Run) -> None:
+def test_names_that_are_not_in_the_training_data_are_copied(trained: Path, nmt: Run) -> None:
     result = nmt("translate", "--run", trained, stdin=b"Zaphod sees the dog.\nThe tree finds McXyz.\n")
     assert result.out.splitlines() == ["Zaphod sieht den hund.", "der baum findet McXyz."]
 
 
-def test_what_was_replaced_is_known(trained: Path) -> None:
+def test_a_translation_lists_its_replacements(trained: Path) -> None:
     (translation,) = package.load(trained).translate(["The dog sees Zaphod."])
     assert translation.tokens == ("der", "hund", "sieht", UNKNOWN, "￭.")
     assert translation.replaced == (Replacement(3, 3, "Zaphod", "copied"),)
@@ -165,7 +165,7 @@ def test_off_by_option(trained: Path, tmp_path: Path) -> None:
 # --- The run's lexicon ------------------------------------------------------------------------------------------------------
 
 
-def test_the_lexicon_is_learned_said_and_used(trained: Path, tmp_path: Path, nmt: Run) -> None:
+def test_the_lexicon_is_learned_and_used(trained: Path, tmp_path: Path, nmt: Run) -> None:
     run = changed(trained, tmp_path)
     said = nmt("lexicon", run, "--pairs", 400)
     assert said.status == 0
@@ -174,7 +174,7 @@ def test_the_lexicon_is_learned_said_and_used(trained: Path, tmp_path: Path, nmt
     number = sum(map(len, entries.values()))
     assert re.fullmatch(rf"{path}: {number} translations of {len(entries)} source tokens, from 400 pairs in \d+ s\n", said.out)
     assert entries[UNKNOWN][0].token == UNKNOWN
-    # Somebody adds a word by hand: from now on it is translated, not copied.
+    # A user adds a word by hand: it is translated now, not copied.
     path.write_text(path.read_text(encoding="utf-8") + "zaphod\tSafran\t1\t1\n", encoding="utf-8")
     (translation,) = package.load(run).translate(["Zaphod sees the dog."])
     assert translation.text == "Safran sieht den hund."
@@ -183,7 +183,7 @@ def test_the_lexicon_is_learned_said_and_used(trained: Path, tmp_path: Path, nmt
     assert translation.text == "Zaphod sieht den hund."
 
 
-def test_learning_it_again_gives_the_same(trained: Path, tmp_path: Path) -> None:
+def test_learning_twice_gives_the_same_file(trained: Path, tmp_path: Path) -> None:
     run = changed(trained, tmp_path)
     lexicon.run(run)
     before = (run / "lexicon.tsv").read_bytes()
@@ -191,7 +191,7 @@ def test_learning_it_again_gives_the_same(trained: Path, tmp_path: Path) -> None
     assert (run / "lexicon.tsv").read_bytes() == before
 
 
-def test_a_damaged_lexicon_is_one_clear_line(trained: Path, tmp_path: Path, nmt: Run) -> None:
+def test_a_damaged_lexicon_is_one_line_of_error(trained: Path, tmp_path: Path, nmt: Run) -> None:
     run = changed(trained, tmp_path)
     (run / "lexicon.tsv").write_text("nonsense\n", encoding="utf-8")
     result = nmt("translate", "--run", run, "Zaphod sees the dog.")
