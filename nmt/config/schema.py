@@ -3,7 +3,6 @@
 The description of a field is also the comment beside its key in `configs/*.yaml` and in the config.yaml of every run.
 """
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, Literal, get_args
 
@@ -46,8 +45,8 @@ PATTERN_TEXTS = {
 
 def choices(names: Any) -> str:
     """The values of a Literal or a tuple in words: "a, b or c"."""
-    values: Sequence[str] = get_args(names) or names
-    return f"{', '.join(values[:-1])} or {values[-1]}"
+    *others, last = get_args(names) or names
+    return f"{', '.join(others)} or {last}" if others else last
 
 
 class Section(BaseModel):
@@ -126,7 +125,7 @@ class VocabularyConfig(Section):
 
 
 class EncoderConfig(Section):
-    kind: EncoderKind = Field("recurrent", description="the kind of network: recurrent")
+    kind: EncoderKind = Field("recurrent", description=choices(EncoderKind))
     cell: Cell = Field("lstm", description=choices(Cell))
     hidden_size: int = Field(256, ge=1, description="units per direction")
     layers: int = Field(1, ge=1, description="number of stacked layers")
@@ -140,7 +139,7 @@ class EncoderConfig(Section):
 
 
 class AttentionConfig(Section):
-    score: ScoreName = Field("general", description=f"{choices(ScoreName)} (no attention)")
+    score: ScoreName = Field("general", description=f"{choices(ScoreName)}; none: no attention")
     size: int | None = Field(None, ge=1, description=f"{choices(SIZED_SCORES)}: hidden size; default: the query size")
     scaled: bool = Field(False, description="dot, general: divide the score by the square root of the query size")
     kind: AttentionKind = Field(

@@ -18,7 +18,7 @@ def test_dump_describes_every_key_in_one_column() -> None:
     lines = [line for line in dump(MINIMAL).splitlines() if line]
     assert len({line.index("  # ") for line in lines}) == 1
     (score,) = (line for line in lines if line.lstrip().startswith("score:"))
-    assert score.split("  # ")[1] == "dot, general, concat, additive, concat_shared, linear or none (no attention)"
+    assert score.split("  # ")[1] == "dot, general, concat, additive, concat_shared, linear or none; none: no attention"
     assert dump(MINIMAL).count("\n\n") == 6  # between the sections
 
 
