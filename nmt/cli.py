@@ -184,9 +184,9 @@ def average(
     device: DeviceOption = "auto",
 ) -> None:
     from nmt.commands import average as command
-    from nmt.model.device import pick_device
+    from nmt.model.device import set_up_device
 
-    print(command.run(run, kept=kept, device=pick_device(device)))
+    print(command.run(run, kept=kept, device=set_up_device(device)))
 
 
 @app.command(help="Learn a lexicon from a run's attention. It translates unknown words and makes decoding.shortlist possible.")

@@ -13,7 +13,7 @@ from nmt.data.batching import Batch, plan_batches, read_batches
 from nmt.data.corpus import Corpus
 from nmt.decoding.lexicon import build_lexicon, count_links
 from nmt.errors import ConfigError, DataError
-from nmt.model.device import pick_device
+from nmt.model.device import set_up_device
 from nmt.run.checkpoint import load_weights
 from nmt.run.folder import LEXICON_FILE, build_model, check_same_data, find_checkpoint, find_run, load_run_config, load_vocabularies
 
@@ -42,7 +42,7 @@ def run(folder: Path | None = None, *, pairs: int | None = None, data: Path | No
     corpus, model = Corpus.load(prepared, "train"), build_model(folder, config)
     load_weights(find_checkpoint(folder), model)
     vocabularies = load_vocabularies(folder)
-    links = count_links(model.to(pick_device(device)).eval(), _batches(corpus, pairs, config.seed), len(vocabularies[1]))
+    links = count_links(model.to(set_up_device(device)).eval(), _batches(corpus, pairs, config.seed), len(vocabularies[1]))
     lexicon, path = build_lexicon(links, *vocabularies), folder / LEXICON_FILE
     try:
         lexicon.save(path)

@@ -14,7 +14,7 @@ from nmt.config.schema import Config, DecodingConfig
 from nmt.data.batching import build_batch
 from nmt.decoding.search import search
 from nmt.errors import ConfigError
-from nmt.model.device import pick_device
+from nmt.model.device import pick_device, set_up_device
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import SPECIALS
 from nmt.training.loop import train_step
@@ -83,7 +83,7 @@ def run(device: DeviceName = "auto", attentions: Sequence[str] = ()) -> Iterator
     """
     if unknown := [attention for attention in attentions if attention not in SYSTEMS]:
         raise ConfigError(f"--attention {unknown[0]}: not known; known are {', '.join(SYSTEMS)}")
-    return _learn_each(attentions or tuple(SYSTEMS), pick_device(device))
+    return _learn_each(attentions or tuple(SYSTEMS), set_up_device(device))
 
 
 def header(device: DeviceName = "auto") -> str:

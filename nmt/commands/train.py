@@ -15,7 +15,7 @@ from nmt.config.schema import Config
 from nmt.data.corpus import Corpus
 from nmt.data.manifest import is_location_key
 from nmt.errors import ConfigError, TrainingError
-from nmt.model.device import pick_device
+from nmt.model.device import set_up_device
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.checkpoint import load_training
 from nmt.run.folder import (
@@ -71,7 +71,7 @@ def run(
         CheckpointError: the run to start from or to resume cannot be read.
         TrainingError: interrupted (after saving a checkpoint), too many losses were not finite, or another process failed.
     """
-    torch_device = local_gpu(pick_device(device))
+    torch_device = local_gpu(set_up_device(device))
     if config.training.precision == "bfloat16" and torch_device.type != "cuda":
         raise ConfigError(f"training.precision: bfloat16 needs a GPU, but this training runs on {torch_device.type}; set float32")
     if config.training.threads:

@@ -19,9 +19,18 @@ def pick_device(name: DeviceName) -> torch.device:
     if not available[name]:
         names = ", ".join(device for device, is_available in available.items() if is_available)
         raise ConfigError(f"--device {name}: not available here; available: {names}")
-    if name == "cuda":
-        torch.set_float32_matmul_precision("high")  # products of float32 in TF32, as cuDNN's recurrences are anyway
     return torch.device(name)
+
+
+def set_up_device(name: DeviceName) -> torch.device:
+    """Pick a device; on a GPU, also let torch multiply float32 matrices in TF32, for the whole process.
+
+    Raises: as `pick_device`.
+    """
+    device = pick_device(name)
+    if device.type == "cuda":
+        torch.set_float32_matmul_precision("high")  # as cuDNN's recurrences already do
+    return device
 
 
 def send(tensor: Tensor, device: torch.device) -> Tensor:

@@ -11,7 +11,7 @@ from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translator import Translator, check_n_best
 from nmt.decoding.unknown_words import UnknownWords
 from nmt.errors import CheckpointError, ConfigError
-from nmt.model.device import pick_device
+from nmt.model.device import set_up_device
 from nmt.model.inference.for_search import for_search
 from nmt.run.checkpoint import MODEL_FILE, load_weights
 from nmt.run.folder import (
@@ -68,7 +68,7 @@ def build_translator(
     """As `load_translator`, from pairs of a run and a checkpoint, as `find_run_and_checkpoint` returns them."""
     run = members[0][0]
     config = load_run_config(run, overrides)
-    decoding, torch_device = config.decoding, pick_device(device)
+    decoding, torch_device = config.decoding, set_up_device(device)
     check_n_best(n_best, decoding)
     for other, _ in members[1:]:
         _check_same_vocabularies(run, other)

@@ -190,7 +190,7 @@ def test_a_forecast_is_made_with_what_is_found(prepared: Config, monkeypatch: py
     limit_memory(monkeypatch, 1500)
     text = dry_run.describe(prepared, device="cpu")
     assert "training.batch.size: auto is " in text
-    assert "batches an epoch" in text
+    assert "batches per epoch" in text
 
 
 def test_whoever_wants_a_number_is_told_that_there_is_none() -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 from nmt.config.schema import OutputName
 from nmt.data.batching import Batch, build_batch
 from nmt.errors import ConfigError
-from nmt.model.device import pick_device, send
+from nmt.model.device import pick_device, send, set_up_device
 from nmt.model.output import OUTPUTS
 from nmt.model.seq2seq import Seq2Seq
 from nmt.training import loop
@@ -34,9 +34,10 @@ def precision() -> Iterator[None]:
 
 def test_products_of_float32_are_in_tf32_on_a_gpu_alone(precision: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert pick_device("cpu") == torch.device("cpu")
-    assert torch.get_float32_matmul_precision() == "highest"
+    assert set_up_device("cpu") == torch.device("cpu")
     assert pick_device("auto") == torch.device("cuda")
+    assert torch.get_float32_matmul_precision() == "highest"
+    assert set_up_device("auto") == torch.device("cuda")
     assert torch.get_float32_matmul_precision() == "high"
 
 
