@@ -69,7 +69,7 @@ class Progress:
         return replace(progress, finished=progress.reason_to_finish(config))
 
     def after_validation(self, score: float, seconds: float, config: TrainingConfig) -> "Progress":
-        """After a validation with this score, higher is better. Its own duration does not count for `max_minutes`."""
+        """After a validation with this score, higher is better. Its duration counts for `max_minutes` from the next update on."""
         if self.best is None or score > self.best:
             progress = replace(self, best=score, stale=0)
         else:

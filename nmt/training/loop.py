@@ -243,17 +243,18 @@ def reseed(seed: int, step: int, *micro_batch: int) -> torch.Generator:
 
 def planned_updates(corpus: Corpus, config: Config, progress: Progress, world: World, device: torch.device) -> Iterator[Update]:
     """The updates from `progress` on, until the last epoch, with the micro-batches of this process."""
-    training, step, first = config.training, progress.step, progress.batch
-    n_shards, own = world.size * training.accumulate, world.rank * training.accumulate
+    training, step, first_batch = config.training, progress.step, progress.batch
+    n_shards, first_shard = world.size * training.accumulate, world.rank * training.accumulate
     lengths = corpus.src.lengths, corpus.tgt.lengths
     for epoch in range(progress.epoch, training.epochs):
         plan = plan_batches(*lengths, training.batch, seed=config.seed, epoch=epoch, n_shards=n_shards)
-        for batch in range(first, len(plan)):
+        for batch in range(first_batch, len(plan)):
             step += 1
-            shards = [pairs for pairs in shard(plan[batch], n_shards)[own : own + training.accumulate] if len(pairs)]
+            own_shards = shard(plan[batch], n_shards)[first_shard : first_shard + training.accumulate]
+            shards = [pairs for pairs in own_shards if len(pairs)]  # a small batch leaves some empty
             micro_batches = [micro_batch.to(device) for micro_batch in read_batches(corpus, shards)]
             yield Update(step, epoch, batch, len(plan), plan[batch], micro_batches)
-        first = 0
+        first_batch = 0
 
 
 def describe_skipped(update: Update, outcome: Outcome) -> str:

@@ -1,11 +1,11 @@
-"""What changes with the step, as pure functions of it: a resumed training needs none of their state."""
+"""Learning rate and teacher forcing ratio as pure functions of the step, so that resuming needs no state of a scheduler."""
 
 from collections.abc import Callable
 from math import cos, exp, log, pi, sqrt
 
 from nmt.config.schema import ForcingSchedule, LearningRateConfig, LearningRateSchedule, TeacherForcingConfig
 
-# After warm-up: the rate, from the step (at least 1), how often a plateau has lowered it, and the configuration.
+# The rate after warm-up, from the step (at least 1), the number of reductions at plateaus, and the configuration.
 LEARNING_RATES: dict[LearningRateSchedule, Callable[[int, int, LearningRateConfig], float]] = {
     "constant": lambda _step, _reductions, config: config.peak,
     "inverse_sqrt": lambda step, _reductions, config: config.peak * sqrt(max(1, config.warmup_steps) / step),
