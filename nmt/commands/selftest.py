@@ -1,4 +1,4 @@
-"""`nmt selftest`: does this installation, on this device, learn with each attention? To copy and to reverse, in seconds."""
+"""`nmt selftest`: train tiny models with each kind of attention to copy and to reverse sequences, in one or two minutes."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -8,50 +8,55 @@ from typing import Any
 import numpy as np
 import torch
 
+from nmt import __version__
 from nmt.config.load import config_from_dict
 from nmt.config.names import DeviceName
 from nmt.config.schema import Config, DecodingConfig
 from nmt.data.batching import build_batch
 from nmt.decoding.search import search
 from nmt.errors import ConfigError
+from nmt.model.attention import KINDS
+from nmt.model.attention_scores import SCORES
 from nmt.model.device import pick_device, set_up_device
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import SPECIALS
 from nmt.training.loop import train_step
 from nmt.training.optimizers import build_optimizer
 
-COPY, REVERSE = len(SPECIALS), len(SPECIALS) + 1  # the first token of a source says what to do with the rest
+COPY, REVERSE = len(SPECIALS), len(SPECIALS) + 1  # the first source token: what to do with the other tokens
 SYMBOLS = range(REVERSE + 1, REVERSE + 9)
-LONGEST, LONGEST_REMEMBERED = 7, 3  # symbols; the second for what cannot look where it wants, and must remember them all
-ENOUGH = 0.95  # exact match of one that has learned
-CHECK_EVERY, MOST_STEPS = 100, 2000  # without attention, the long ones are far from learned by then
+MAX_SYMBOLS = 7
+MAX_SYMBOLS_WITHOUT_QUERY = 3  # for scores that ignore the query, so that the state must remember all symbols
+MIN_EXACT_MATCH = 0.95  # of a model that has learned
+STOP_EXACT_MATCH = 0.98
+CHECK_EVERY, MAX_STEPS = 100, 2000
 
-LUONG: dict[str, Any] = {"decoder": {"hidden_size": 64}}
-BAHDANAU: dict[str, Any] = {"decoder": {"kind": "bahdanau", "readout": "state", "hidden_size": 64}}
-SYSTEMS: dict[str, dict[str, Any]] = {
-    "dot": {**LUONG, "attention": {"score": "dot"}},
-    "general": {**LUONG, "attention": {"score": "general"}},
-    "concat": {**LUONG, "attention": {"score": "concat"}},
-    "additive": {**LUONG, "attention": {"score": "additive"}},
-    "concat_shared": {**LUONG, "attention": {"score": "concat_shared"}},
-    "linear": {**LUONG, "attention": {"score": "linear"}},
-    "none": {**LUONG, "attention": {"score": "none"}},
-    "local_m": {**LUONG, "attention": {"kind": "local_m"}},
-    "local_p": {**LUONG, "attention": {"kind": "local_p"}},
-    "coverage": {**LUONG, "attention": {"score": "additive", "kind": "coverage"}},
-    "heads": {**LUONG, "attention": {"score": "dot", "heads": 2}},
-    "input_feeding": {"decoder": {"hidden_size": 64, "input_feeding": True}},
-    "bahdanau": {**BAHDANAU, "attention": {"score": "additive"}},
-}
+MODEL: dict[str, Any] = {"embedding_size": 32, "encoder": {"hidden_size": 32}, "bridge": "zero", "dropout": 0.0}
+KIND_SCORES = {"coverage": "additive"}  # kinds that do not accept the default score
+
+
+def list_systems() -> dict[str, dict[str, Any]]:
+    """Every attention score, every kind of attention, and variants of the decoder: name -> sections of `model`."""
+    attentions: dict[str, dict[str, Any]] = {score: {"score": score} for score in (*SCORES, "none")}
+    attentions |= {kind: {"kind": kind, "score": KIND_SCORES.get(kind, "general")} for kind in KINDS if kind != "global"}
+    attentions["heads"] = {"score": "dot", "heads": 2}
+    return {
+        **{name: {"decoder": {"hidden_size": 64}, "attention": attention} for name, attention in attentions.items()},
+        "input_feeding": {"decoder": {"hidden_size": 64, "input_feeding": True}},
+        "bahdanau": {
+            "decoder": {"kind": "bahdanau", "readout": "state", "hidden_size": 64},
+            "attention": {"score": "additive"},
+        },
+    }
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """How one attention did.
+    """The result of one attention.
 
     Attributes:
         longest: symbols of the longest sequences.
-        exact_match: share of unseen sequences that came out right. seconds, tokens_per_second: of training.
+        exact_match: share of unseen sequences with the right output. seconds, tokens_per_second: of training.
     """
 
     attention: str
@@ -63,7 +68,7 @@ class Outcome:
 
     @property
     def learned(self) -> bool:
-        return self.exact_match >= ENOUGH
+        return self.exact_match >= MIN_EXACT_MATCH
 
     def to_row(self) -> str:
         """A line of the table under `header`."""
@@ -71,87 +76,84 @@ class Outcome:
         return f"{self.attention:<16}{figures}{'' if self.learned else '   has not learned'}"
 
     def to_dict(self) -> dict[str, Any]:
-        """For machines."""
+        """For JSON."""
         return {**asdict(self), "learned": self.learned}
 
 
 def run(device: DeviceName = "auto", attentions: Sequence[str] = ()) -> Iterator[Outcome]:
-    """Train each of `attentions` (default: all) until it does the task, or for `MOST_STEPS`; each outcome as soon as it is there.
+    """Train each of `attentions` (default: all) until it solves the task, or for `MAX_STEPS`; yields each outcome when it is ready.
 
     Raises:
-        ConfigError: there is no such attention, or no such device.
+        ConfigError: an attention is unknown, or the device is not available.
     """
-    if unknown := [attention for attention in attentions if attention not in SYSTEMS]:
-        raise ConfigError(f"--attention {unknown[0]}: not known; known are {', '.join(SYSTEMS)}")
-    return _learn_each(attentions or tuple(SYSTEMS), set_up_device(device))
+    systems = list_systems()
+    if unknown := [attention for attention in attentions if attention not in systems]:
+        raise ConfigError(f"--attention {unknown[0]}: not known; known are {', '.join(systems)}")
+    torch_device = set_up_device(device)
+    return (_train(name, build_config(systems[name]), torch_device) for name in attentions or systems)
 
 
 def header(device: DeviceName = "auto") -> str:
-    """The versions and the device that are checked."""
-    from nmt import __version__
-
-    place = pick_device(device)
-    where = torch.cuda.get_device_name(place) if place.type == "cuda" else f"{place}, {torch.get_num_threads()} threads"
+    """The versions, the device, and the columns of the table."""
+    torch_device = pick_device(device)
+    where = f"{torch_device}, {torch.get_num_threads()} threads"
+    if torch_device.type == "cuda":
+        where = torch.cuda.get_device_name(torch_device)
     return (
         f"nmt {__version__}, torch {torch.__version__}, on {where}\n"
         f"{'attention':<16}{'longest':>8}{'exact match':>13}{'steps':>8}{'seconds':>10}{'tokens/s':>11}"
     )
 
 
-def _learn_each(attentions: Sequence[str], device: torch.device) -> Iterator[Outcome]:
+def build_config(model: dict[str, Any]) -> Config:
+    """The configuration of a tiny model with these sections."""
+    training = {"batch": {"size": 32}, "learning_rate": {"peak": 0.005}}
+    data = {"source": {"path": "none"}}
+    return config_from_dict({"name": "selftest", "data": data, "model": {**MODEL, **model}, "training": training})
+
+
+def _train(attention: str, config: Config, device: torch.device) -> Outcome:
     threads = torch.get_num_threads()
-    torch.set_num_threads(1)  # so small a model is slower on more
+    torch.set_num_threads(1)  # more threads slow down such a small model
     try:
-        for attention in attentions:
-            yield _learn(attention, device)
+        return _train_on_one_thread(attention, config, device)
     finally:
         torch.set_num_threads(threads)
 
 
-def _learn(attention: str, device: torch.device) -> Outcome:
-    config = _configure(attention)
+def _train_on_one_thread(attention: str, config: Config, device: torch.device) -> Outcome:
     torch.manual_seed(config.seed)
     model = Seq2Seq(config.model, SYMBOLS.stop, SYMBOLS.stop).to(device)
     optimizer, random = build_optimizer(model, config.training), np.random.default_rng(config.seed)
-    longest = LONGEST_REMEMBERED if config.model.attention.score in ("linear", "none") else LONGEST
-    unseen = [_draw(random, length) for length in range(1, longest + 1) for _ in range(200 // longest)]
-    begun, n_tokens, exact_match, step = time.monotonic(), 0, 0.0, 0
-    while exact_match < 0.98 and step < MOST_STEPS:
+    longest = MAX_SYMBOLS_WITHOUT_QUERY if config.model.attention.score in ("linear", "none") else MAX_SYMBOLS
+    unseen = [_draw_source(random, length) for length in range(1, longest + 1) for _ in range(200 // longest)]
+    start_time, n_tokens, exact_match, step = time.monotonic(), 0, 0.0, 0
+    while exact_match < STOP_EXACT_MATCH and step < MAX_STEPS:
         step += 1
         length = int(random.integers(1, longest + 1))
-        sources = [_draw(random, length) for _ in range(config.training.batch.fixed_size)]
-        batch = build_batch(sources, [_answer(source) for source in sources])
+        sources = [_draw_source(random, length) for _ in range(config.training.batch.fixed_size)]
+        batch = build_batch(sources, [make_target(source) for source in sources])
         train_step(model, optimizer, [batch], step, config, config.training.learning_rate.peak)
         n_tokens += batch.n_tokens
         if step % CHECK_EVERY == 0:
-            exact_match = _exact_match(model, unseen)
-    seconds = time.monotonic() - begun
+            exact_match = _measure_exact_match(model, unseen)
+    seconds = time.monotonic() - start_time
     return Outcome(attention, longest, exact_match, step, seconds, n_tokens / seconds)
 
 
-def _configure(attention: str) -> Config:
-    return config_from_dict(
-        {
-            "name": "selftest",
-            "data": {"source": {"path": "none"}},
-            "model": {"embedding_size": 32, "encoder": {"hidden_size": 32}, "bridge": "zero", "dropout": 0.0, **SYSTEMS[attention]},
-            "training": {"batch": {"size": 32}, "learning_rate": {"peak": 0.005}},
-        }
-    )
-
-
-def _draw(random: np.random.Generator, length: int) -> list[int]:
-    """A source: what to do, and `length` symbols."""
+def _draw_source(random: np.random.Generator, length: int) -> list[int]:
+    """The command, and `length` symbols."""
     return [int(random.choice([COPY, REVERSE])), *random.integers(SYMBOLS.start, SYMBOLS.stop, size=length).tolist()]
 
 
-def _answer(source: Sequence[int]) -> list[int]:
+def make_target(source: Sequence[int]) -> list[int]:
+    """The right output."""
     command, *symbols = source
     return symbols if command == COPY else symbols[::-1]
 
 
-def _exact_match(model: Seq2Seq, sources: Sequence[list[int]]) -> float:
+def _measure_exact_match(model: Seq2Seq, sources: Sequence[list[int]]) -> float:
     model.eval()
-    found = search(model, sources, DecodingConfig(beam=1))
+    results = search(model, sources, DecodingConfig(beam=1))
     model.train()
-    return float(np.mean([hypotheses[0].ids == _answer(source) for hypotheses, source in zip(found, sources, strict=True)]))
+    return float(np.mean([best[0].ids == make_target(source) for best, source in zip(results, sources, strict=True)]))

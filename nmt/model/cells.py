@@ -180,7 +180,7 @@ class _SRUDirection(nn.Module):
     def forward(self, inputs: Tensor, mask: Tensor | None, start: Tensor | None, *, backward: bool) -> tuple[Tensor, Tensor]:
         """Hidden states [B, T, H], 0 where `mask` [B, T] is False, and the last cell state [B, H]."""
         candidates, forgets, resets, highways = self._products(inputs)
-        cell = candidates.new_zeros(candidates[:, 0].shape) if start is None else start
+        cell = torch.zeros_like(candidates[:, 0]) if start is None else start.to(candidates.dtype)
         before, after = [], []  # the cell states before and after each step
         steps = zip(candidates.unbind(1), (forgets + self.forget_bias).unbind(1), range(inputs.shape[1]), strict=True)
         for candidate, forget, position in reversed(list(steps)) if backward else steps:
@@ -194,6 +194,7 @@ class _SRUDirection(nn.Module):
 
     def step(self, inputs: Tensor, cell: Tensor) -> LayerState:
         candidate, forget, reset, highway = self._products(inputs)
+        cell = cell.to(candidate.dtype)
         following = torch.lerp(candidate, cell, torch.addcmul(forget + self.forget_bias, self.forget_cell, cell).sigmoid())
         return torch.lerp(highway, following, (reset + self.reset_bias + self.reset_cell * cell).sigmoid()), following
 

@@ -61,7 +61,7 @@ class Decoder(nn.Module, ABC):
 
 
 class LuongDecoder(Decoder):
-    """s_t = RNN([E y_{t-1}; hbar_{t-1}], s_{t-1}), alpha_t from s_t (Luong 2015, 3.1; hbar_{t-1} with input feeding, 3.3).
+    """s_t = RNN([E y_{t-1}; hbar_{t-1}], s_{t-1}), alpha_t from s_t (Luong 2015, 3.1; hbar_{t-1} only with input feeding, 3.3).
 
     Without input feeding the recurrence does not depend on attention: one call makes all its steps, all attention (except kinds
     whose weights depend on the step before), and all readouts.

@@ -56,7 +56,9 @@ class Output(nn.Module, ABC):
 
     def restrict(self, ids: Tensor) -> "Output":
         """This layer with only the words `ids` [v], numbered in that order. For search, not for training."""
-        raise ConfigError("decoding.shortlist: this output layer cannot be restricted to some words; set it to 0")
+        raise ConfigError(
+            f"decoding.shortlist: model.output {type(self).__name__.lower()} does not support a shortlist; set it to 0"
+        )
 
     @abstractmethod
     def loss(self, vectors: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
@@ -146,17 +148,14 @@ class Adaptive(Output):
             if len(rows):
                 rare, within = topk_log_probs(tail(vectors[rows.to(vectors.device)]), k)
                 all_ids.append(rare.new_zeros(len(ids), rare.shape[1]).index_put((rows,), rare + self.softmax.cutoffs[cluster]))
-                nothing = within.new_full((len(ids), within.shape[1]), float("-inf"))
-                all_log_probs.append(nothing.index_put((rows,), within + cluster_log_probs[rows, cluster : cluster + 1]))
+                empty = within.new_full((len(ids), within.shape[1]), float("-inf"))
+                all_log_probs.append(empty.index_put((rows,), within + cluster_log_probs[rows, cluster : cluster + 1]))
         ids, log_probs = torch.cat(all_ids, 1), torch.cat(all_log_probs, 1)
         best, columns = log_probs.topk(min(k, log_probs.shape[1]))
         return ids.gather(1, columns), best
 
     def best(self, vectors: Tensor) -> Tensor:
         return self.softmax.predict(vectors.flatten(0, -2)).view(vectors.shape[:-1])
-
-    def restrict(self, ids: Tensor) -> Output:
-        raise ConfigError("decoding.shortlist: an adaptive output layer has none; set it to 0")
 
     def loss(self, vectors: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
         assert label_smoothing == 0, "refused when the configuration is read"

@@ -1,4 +1,4 @@
-"""From a decoder's step to the one vector that the output layer scores the vocabulary with."""
+"""Readouts: from a decoder step to the vector that the output layer reads."""
 
 from abc import ABC, abstractmethod
 
@@ -13,7 +13,7 @@ class Readout(nn.Module, ABC):
 
     Args:
         state_size: H_d. embedding_size: E. context_size: H_e.
-        size: the width of the vector for the readouts that are free to choose; see `output_size`.
+        size: the width of the vector, for readouts that can choose it; every readout has an `output_size`.
     """
 
     output_size: int
@@ -49,7 +49,7 @@ class Concat(Readout):
 
 
 class State(Readout):
-    """s_t (the tutorial form): the context reached it through the recurrent step."""
+    """s_t (the tutorial form), which already contains the context: it was an input of the recurrent step."""
 
     def __init__(self, state_size: int, embedding_size: int, context_size: int, size: int) -> None:
         super().__init__(state_size, embedding_size, context_size, state_size)
@@ -59,7 +59,7 @@ class State(Readout):
 
 
 class Deep(Readout):
-    """tanh(U s_t + V E y_{t-1} + C c_t)."""
+    """tanh(U s_t + V E y_{t-1} + C c_t): `Maxout` with tanh in place of the maximum."""
 
     pieces = 1
 
@@ -79,7 +79,10 @@ class Deep(Readout):
 
 
 class Maxout(Deep):
-    """t_i = max(t~_{2i-1}, t~_{2i}) with t~ = U s_t + V E y_{t-1} + C c_t (Bahdanau 2015, A.2.2)."""
+    """t_i = max(t~_{2i-1}, t~_{2i}) with t~ = U s_t + V E y_{t-1} + C c_t (after Bahdanau 2015, A.2.2).
+
+    The paper has s_{t-1}, the state before the step, in place of s_t.
+    """
 
     pieces = 2
 

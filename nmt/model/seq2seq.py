@@ -117,6 +117,7 @@ class Seq2Seq(TranslationModel):
         return Decoded(self.dropout(vectors), attention)
 
     def _sample(self, tgt_in: Tensor, forcing_mask: Tensor, state: DecoderState, memory: Memory) -> Decoded:
+        """Step by step, with the most probable word of the step before as input where `forcing_mask` is False."""
         ids, new = tgt_in[:, 0], memory.values.new_empty
         embedding_noise = self.dropout.noise(new(len(ids), self.tgt_embedding.embedding_dim))
         vector_noise = self.dropout.noise(new(len(ids), self.decoder.readout.output_size))

@@ -15,16 +15,21 @@ from tests.conftest import Run
 
 
 def test_every_score_and_kind_is_checked() -> None:
-    systems = [selftest._configure(name).model for name in selftest.SYSTEMS]
+    systems = [selftest.build_config(sections).model for sections in selftest.list_systems().values()]
     scores: set[ScoreName] = {model.attention.score for model in systems}
     kinds: set[AttentionKind] = {model.attention.kind for model in systems}
     assert scores == {*SCORES, "none"}
     assert kinds == set(KINDS)
 
 
+def test_the_names_of_the_systems() -> None:
+    names = "dot general concat additive concat_shared linear none local_m local_p coverage heads input_feeding bahdanau"
+    assert list(selftest.list_systems()) == names.split()
+
+
 def test_the_task_is_to_copy_or_to_reverse() -> None:
-    assert selftest._answer([selftest.COPY, 7, 8, 9]) == [7, 8, 9]
-    assert selftest._answer([selftest.REVERSE, 7, 8, 9]) == [9, 8, 7]
+    assert selftest.make_target([selftest.COPY, 7, 8, 9]) == [7, 8, 9]
+    assert selftest.make_target([selftest.REVERSE, 7, 8, 9]) == [9, 8, 7]
 
 
 @pytest.mark.slow
@@ -45,13 +50,13 @@ def test_one_that_looks_nowhere_fails(nmt: Run, monkeypatch: pytest.MonkeyPatch)
         return query @ keys.transpose(1, 2) * 0
 
     monkeypatch.setattr(General, "forward", blind)
-    monkeypatch.setattr(sys.modules["nmt.commands.selftest"], "MOST_STEPS", 200)
+    monkeypatch.setattr(sys.modules["nmt.commands.selftest"], "MAX_STEPS", 200)
     result = nmt("selftest", "--attention", "general", "--device", "cpu", "--json")
     assert result.status == 1
     assert result.err == "nmt: has not learned to copy and reverse: general\n"
     (outcome,) = json.loads(result.out)
     assert (outcome["attention"], outcome["steps"], outcome["learned"]) == ("general", 200, False)
-    assert outcome["exact_match"] < selftest.ENOUGH
+    assert outcome["exact_match"] < selftest.MIN_EXACT_MATCH
 
 
 def test_an_attention_that_is_not_known_is_refused(nmt: Run) -> None:

@@ -1,4 +1,4 @@
-"""Each kind of attention, with each score it takes, against its equations in NumPy; what all of them have in common."""
+"""Each kind of attention, with each score it accepts, against its equations in NumPy; properties of all kinds."""
 
 from dataclasses import replace
 from math import exp
@@ -22,7 +22,7 @@ KEYS = ("kind", "score", "heads")
 
 
 def is_possible(kind: str, score: str, heads: int) -> bool:
-    """Whether the configuration takes it."""
+    """Whether the configuration accepts it."""
     sizes = {"encoder": {"hidden_size": H, "bidirectional": False}, "decoder": {"hidden_size": H}}
     attention = {"kind": kind, "score": score, "heads": heads}
     values = {"name": "x", "data": {"source": {"path": "x"}}, "model": {**sizes, "attention": attention}}
@@ -166,13 +166,13 @@ def test_selecting_sentences_is_attending_in_those(kind: str, score: str, heads:
     torch.testing.assert_close(some.context, whole.context[rows], atol=1e-12, rtol=0)
 
 
-def test_linear_cannot_look_where_the_decoder_wants() -> None:
+def test_the_weights_of_linear_do_not_depend_on_the_query() -> None:
     attention, query, values = make("global", "linear")
     _, weights = attend(attention, query, read(attention, values))
     torch.testing.assert_close(weights, weights[:, :1].expand_as(weights))
 
 
-def test_none_gives_the_last_encoder_state() -> None:
+def test_none_gives_the_summary_of_the_sentence() -> None:
     attention, query, values = make("global", "none")
     memory = read(attention, values)
     context, weights = attend(attention, query, memory)
@@ -205,7 +205,7 @@ def test_coverage_is_the_sum_of_the_weights_so_far() -> None:
     assert not torch.allclose(blind.weights, attention(query[:, :1], memory, state).weights)
 
 
-def test_the_window_falls_back_to_ten() -> None:
+def test_the_default_window_is_ten() -> None:
     attention = build_attention(AttentionConfig(kind="local_m"), H, H)
     assert isinstance(attention, GlobalAttention)
     assert attention.window == 10
@@ -213,7 +213,7 @@ def test_the_window_falls_back_to_ten() -> None:
 
 @pytest.mark.parametrize(KEYS, CASES)
 def test_hypotheses_share_a_memory(kind: str, score: str, heads: int) -> None:
-    """Two steps, so that what is known of the first has its effect on the second."""
+    """Two steps, so that the memory of the first affects the second."""
     attention, query, values = make(kind, score, heads)
     memory, beam = read(attention, values), query.shape[1]
     rows = torch.arange(len(values)).repeat_interleave(beam)

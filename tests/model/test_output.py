@@ -59,7 +59,7 @@ def test_gradients_of_the_loss(smoothing: float, monkeypatch: pytest.MonkeyPatch
 
 
 @given(st.integers(0, 9), st.integers(1, 5), st.integers(1, 12))
-def test_the_loss_does_not_depend_on_how_much_is_scored_at_a_time(n: int, rows: int, words: int) -> None:
+def test_the_loss_does_not_depend_on_the_block_size(n: int, rows: int, words: int) -> None:
     torch.manual_seed(n)
     output, vectors, targets = Softmax(R, V).double(), torch.randn(n, R, dtype=torch.float64), torch.randint(V, (n,))
     expected = output.loss(vectors, targets, 0.1)
@@ -81,7 +81,7 @@ def test_logits_far_apart_do_not_overflow(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("offset", [-300, -75, 0, 75, 300])
-def test_the_loss_is_exact_wherever_the_logits_lie(offset: float) -> None:
+def test_the_loss_is_exact_for_logits_of_any_size(offset: float) -> None:
     torch.manual_seed(1)
     weight, vectors, targets = torch.randn(V, R, requires_grad=True), torch.randn(6, R, requires_grad=True), torch.arange(6)
     bias = torch.full((V,), float(offset), requires_grad=True)
@@ -98,7 +98,7 @@ def test_the_loss_is_exact_wherever_the_logits_lie(offset: float) -> None:
 
 
 @pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
-def test_no_gradient_is_made_where_none_is_wanted(mode: Callable[[], AbstractContextManager[None]]) -> None:
+def test_no_gradient_is_computed_without_grad_mode(mode: Callable[[], AbstractContextManager[None]]) -> None:
     torch.manual_seed(1)
     output, vectors, targets = Softmax(R, V), torch.randn(5, R), torch.arange(5)
     with mode(), torch.profiler.profile() as profile:
@@ -165,7 +165,7 @@ def test_cutoffs_fall_back_to_parts_of_the_vocabulary_and_must_fit_it() -> None:
 
 @given(st.integers(0, 999), st.integers(1, 30), st.floats(0, 4), st.sampled_from([[5, 12], [1], [1, 2, 29], [25]]))
 @torch.inference_mode()
-def test_of_an_adaptive_layer_the_likeliest_are_those_of_its_log_probs(seed: int, k: int, scale: float, cutoffs: list[int]) -> None:
+def test_topk_of_an_adaptive_layer_is_that_of_its_log_probs(seed: int, k: int, scale: float, cutoffs: list[int]) -> None:
     torch.manual_seed(seed)
     output, vectors = Adaptive(8, 30, cutoffs=cutoffs).double(), torch.randn(6, 8, dtype=torch.float64) * scale
     expected, least = output.log_probs(vectors), torch.randn(6, dtype=torch.float64) - 4
@@ -177,7 +177,7 @@ def test_of_an_adaptive_layer_the_likeliest_are_those_of_its_log_probs(seed: int
 
     ids, log_probs = output.topk_log_probs(vectors, k, threshold)
     ((given_ids, given_log_probs),) = asked
-    torch.testing.assert_close(given_log_probs, expected.gather(1, given_ids))  # the threshold is told the truth
+    torch.testing.assert_close(given_log_probs, expected.gather(1, given_ids))  # the threshold gets the true log-probabilities
     for row in range(6):
         found = log_probs[row].isfinite()
         assert len(set(ids[row][found].tolist())) == found.sum()
@@ -186,10 +186,10 @@ def test_of_an_adaptive_layer_the_likeliest_are_those_of_its_log_probs(seed: int
         assert log_probs[row][: len(useful)].tolist() == pytest.approx(useful)
 
 
-def test_clusters_that_cannot_reach_the_bar_are_not_looked_into() -> None:
+def test_clusters_below_the_threshold_are_not_computed() -> None:
     output = Adaptive(8, 30, cutoffs=[5, 12])
     for tail in output.softmax.tail:
-        tail.register_forward_hook(lambda *_: pytest.fail("looked into"))
+        tail.register_forward_hook(lambda *_: pytest.fail("computed"))
     with torch.inference_mode():
         ids, _ = output.topk_log_probs(torch.randn(6, 8), 3, lambda _, log_probs: torch.ones(len(log_probs)))
     assert ids.shape == (6, 3)

@@ -133,7 +133,7 @@ def step_by_step(model: Seq2Seq, src: torch.Tensor, tgt: torch.Tensor) -> Decode
 
 
 @pytest.mark.parametrize(("kind", "cell"), list(product(KINDS, CELLS)))
-def test_the_loop_fed_gold_has_the_loss_and_gradients_of_the_fast_path(kind: str, cell: str) -> None:
+def test_the_loop_fed_the_reference_has_the_loss_and_gradients_of_the_fast_path(kind: str, cell: str) -> None:
     model = make(kind, cell)
     src, tgt = make_batch()
     results = []
@@ -151,7 +151,7 @@ def test_the_loop_fed_gold_has_the_loss_and_gradients_of_the_fast_path(kind: str
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_without_gold_the_model_reads_its_own_outputs(kind: str) -> None:
+def test_without_the_reference_the_model_reads_its_own_outputs(kind: str) -> None:
     model = make(kind, "lstm")
     src, tgt = make_batch()
     forcing_mask = torch.zeros_like(tgt, dtype=torch.bool)
@@ -162,7 +162,7 @@ def test_without_gold_the_model_reads_its_own_outputs(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_each_sentence_is_fed_what_its_own_draws_say(kind: str) -> None:
+def test_each_sentence_follows_its_own_forcing_mask(kind: str) -> None:
     """The first is fed the reference throughout, the second its own outputs, the third both."""
     model = make(kind, "gru")
     src, tgt = make_batch()
@@ -190,7 +190,7 @@ def test_selecting_rows_of_memory_and_state_is_translating_those_sentences() -> 
 @pytest.mark.parametrize(
     "options", [{"dropout": 0.5}, {"dropout": 0.5, "variational_dropout": True}, {"word_dropout": 0.5}], ids=str
 )
-def test_dropout_acts_in_training_alone(options: dict[str, Any]) -> None:
+def test_dropout_acts_only_in_training(options: dict[str, Any]) -> None:
     model = make("stacked", "gru", **options)
     src, tgt = make_batch()
     assert not torch.equal(model(src, SRC_LENGTHS, tgt).vectors, model(src, SRC_LENGTHS, tgt).vectors)
@@ -221,7 +221,7 @@ def test_all_embeddings_tied_are_one_parameter() -> None:
 
 
 @pytest.mark.parametrize("tying", ["none", "target", "all"])
-def test_words_come_in_at_one_strength_however_tied(tying: str) -> None:
+def test_embeddings_have_one_standard_deviation_however_tied(tying: str) -> None:
     torch.manual_seed(1)
     model = Seq2Seq(ModelConfig.model_validate({"tie_embeddings": tying}), 500, 500).eval()
     for embedding in (model.src_embedding, model.tgt_embedding):
@@ -230,7 +230,7 @@ def test_words_come_in_at_one_strength_however_tied(tying: str) -> None:
 
 
 def test_residual_connections_and_normalisation_by_hand() -> None:
-    """Two layers of the encoder, from the equations: LN after the layer, the sum after that, nothing of it in the last state."""
+    """Two layers of the encoder, from the equations: LN after the layer, the sum after that, neither in the last state."""
     model = make("normalised and residual", "lstm")
     assert isinstance(model.encoder, RecurrentEncoder)
     embedded = torch.randn(1, 4, 6, dtype=torch.float64)

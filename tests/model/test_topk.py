@@ -22,7 +22,7 @@ def make_scores(seed: int, rows: int, size: int, *, ties: bool = False) -> torch
 @given(
     seeds, st.integers(1, 12), st.sampled_from([5, CHUNK_SIZE, 30 * CHUNK_SIZE, MIN_FAST_SIZE, MIN_FAST_SIZE + 77]), st.booleans()
 )
-def test_largest_is_topk(seed: int, k: int, size: int, ties: bool) -> None:
+def test_fast_topk_is_topk(seed: int, k: int, size: int, ties: bool) -> None:
     scores, k = make_scores(seed, 1 if size > MIN_FAST_SIZE else 3, size, ties=ties), min(k, size)
     found, ids = fast_topk(scores, k)
     assert torch.equal(found, scores.topk(k).values)
@@ -32,13 +32,13 @@ def test_largest_is_topk(seed: int, k: int, size: int, ties: bool) -> None:
 
 @pytest.mark.parametrize("offset", [-1000, -75, 0, 75, 1000])
 @pytest.mark.parametrize("rows", [1, 60])
-def test_the_norm_is_exact_wherever_the_scores_lie(rows: int, offset: float) -> None:
+def test_the_norm_is_exact_for_logits_of_any_size(rows: int, offset: float) -> None:
     scores = make_scores(1, rows, 9000) + offset
     np.testing.assert_allclose(log_norm(scores.float()), scores.logsumexp(1, keepdim=True), rtol=1e-6)
 
 
 @given(seeds, st.integers(1, 12))
-def test_they_are_those_of_the_softmax(seed: int, k: int) -> None:
+def test_the_log_probs_are_those_of_the_softmax(seed: int, k: int) -> None:
     scores = make_scores(seed, 3, 9)
     before = scores.clone()
     ids, log_probs = topk_log_probs(scores, k)
@@ -49,6 +49,6 @@ def test_they_are_those_of_the_softmax(seed: int, k: int) -> None:
 
 
 @pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
-def test_what_is_no_number_is_refused(wrong: float) -> None:
+def test_logits_that_are_not_finite_are_an_error(wrong: float) -> None:
     with pytest.raises(NonFiniteError, match="the model's scores are not numbers"):
         topk_log_probs(torch.tensor([[1.0, wrong, 2.0]]), 1)

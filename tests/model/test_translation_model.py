@@ -1,4 +1,4 @@
-"""The classes of a model that a subclass must complete: one that lacks a method cannot be made."""
+"""The classes of a model that a subclass must complete: an incomplete one fails at construction."""
 
 import pytest
 
@@ -26,7 +26,7 @@ METHODS: dict[type, list[str]] = {
 
 
 @pytest.mark.parametrize(("base", "method"), [(base, method) for base, methods in METHODS.items() for method in methods])
-def test_a_class_that_lacks_a_method_cannot_be_made(base: type, method: str) -> None:
+def test_an_incomplete_class_fails_at_construction(base: type, method: str) -> None:
     incomplete = type("Incomplete", (base,), {name: lambda *_: None for name in METHODS[base] if name != method})
     with pytest.raises(TypeError, match=rf"abstract.*\b{method}\b"):
         incomplete()

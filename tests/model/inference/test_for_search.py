@@ -46,7 +46,7 @@ def log_probs(model: Seq2Seq, first: int = 2, then: tuple[int, ...] = (9, 17, 23
 
 @pytest.mark.parametrize("known", [True, False], ids=["with a table", "without"])
 @pytest.mark.parametrize("sections", SECTIONS, ids=str)
-def test_a_packed_model_says_the_same_and_leaves_the_other_as_it_is(
+def test_a_packed_model_gives_the_same_and_does_not_change_the_original(
     sections: dict[str, Any], known: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if not known:
@@ -66,7 +66,7 @@ def test_a_packed_model_says_the_same_and_leaves_the_other_as_it_is(
 
 @pytest.mark.parametrize("sections", SECTIONS[:-1], ids=str)
 @torch.inference_mode()
-def test_a_packed_model_for_some_words_says_of_them_what_it_says_of_all(sections: dict[str, Any]) -> None:
+def test_a_restricted_model_gives_the_same_logits_for_its_words(sections: dict[str, Any]) -> None:
     model, ids = model_of(sections), torch.tensor([0, 1, 2, 9, 17, 23, 28])
     scores = log_probs(model)[..., ids].log_softmax(-1)
     twice = for_search(model).restrict(torch.arange(29)).restrict(ids)
@@ -81,12 +81,12 @@ def test_the_matrices_of_the_output_are_shared() -> None:
     assert layers[0].get_parameter("weight").data_ptr() == layers[1].get_parameter("weight").data_ptr()
 
 
-def test_nothing_is_drawn_so_that_a_validation_does_not_change_a_training() -> None:
+def test_no_random_numbers_are_drawn_so_validation_does_not_change_training() -> None:
     model, before = model_of({}), torch.get_rng_state()
     for_search(model).restrict(torch.arange(9))
     assert torch.equal(torch.get_rng_state(), before)
 
 
-def test_elsewhere_than_on_a_cpu_nothing_is_packed() -> None:
+def test_only_models_on_a_cpu_are_packed() -> None:
     model = model_of({}).to("meta")
     assert for_search(model) is model

@@ -83,7 +83,7 @@ def model_of(**sections: Any) -> Seq2Seq:
     ids=str,
 )
 @torch.inference_mode()
-def test_a_model_says_nearly_the_same(sections: dict[str, Any]) -> None:
+def test_a_rounded_model_gives_nearly_the_same(sections: dict[str, Any]) -> None:
     model = model_of(**sections)
 
     def log_probs(model: Seq2Seq) -> torch.Tensor:
@@ -96,13 +96,13 @@ def test_a_model_says_nearly_the_same(sections: dict[str, Any]) -> None:
         return torch.stack(outputs)
 
     exact, rounded = log_probs(model), log_probs(for_search(model, "int8"))
-    assert torch.equal(log_probs(model), exact)  # which stays as it is
+    assert torch.equal(log_probs(model), exact)  # the original does not change
     assert not torch.equal(exact, rounded)
     assert (exact - rounded).abs().max() < 0.05
     torch.testing.assert_close(rounded.exp().sum(-1), torch.ones(3, 2))
 
 
-def test_matrices_are_a_quarter() -> None:
+def test_the_weights_have_8_bits() -> None:
     linear = Int8Linear.of(nn.Linear(64, 1000))
     assert linear.rows.dtype == torch.int8
     assert [name for name, _ in linear.named_parameters()] == []

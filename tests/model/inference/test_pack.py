@@ -13,7 +13,7 @@ from nmt.model.inference import pack
 from nmt.model.inference.pack import PackedLinear
 
 
-def test_it_is_packed_here() -> None:
+def test_the_operators_work_here() -> None:
     assert (PackedLinear.of(nn.Linear(4, 5)).packed is not None) == torch.backends.mkldnn.is_available()
 
 
@@ -32,7 +32,7 @@ def test_the_product_is_that_of_the_layer(size: int, rows: int, available: bool,
     np.testing.assert_allclose(outputs, expected, atol=1e-5)
 
 
-def test_other_precisions_are_multiplied_as_they_are() -> None:
+def test_other_precisions_are_not_packed() -> None:
     linear, inputs = nn.Linear(6, 7).double(), torch.randn(3, 6, dtype=torch.double)
     assert torch.equal(PackedLinear.of(linear)(inputs), linear(inputs))
 
@@ -69,7 +69,7 @@ def test_without_working_operators_products_are_ordinary(
 
 
 @pytest.mark.parametrize("clone", [deepcopy, lambda layer: pickle.loads(pickle.dumps(layer))])  # noqa: S301
-def test_it_can_be_copied_and_sent_elsewhere(clone: Callable[[PackedLinear], PackedLinear]) -> None:
+def test_a_packed_layer_can_be_copied_and_pickled(clone: Callable[[PackedLinear], PackedLinear]) -> None:
     layer, inputs = PackedLinear.of(nn.Linear(16, 30)), torch.randn(5, 16)
     other = clone(layer)
     assert other.weight.data_ptr() != layer.weight.data_ptr()
