@@ -138,7 +138,7 @@ def test_bfloat16_needs_a_gpu(nmt: Run, inside: Path, tmp_path: Path) -> None:
     result = nmt("train", "-c", "small.yaml", "-o", tmp_path / "run", "--device", "cpu", "--set", "training.precision=bfloat16")
     assert (result.status, result.err) == (
         1,
-        "nmt: training.precision: bfloat16 needs a GPU, and this trains on cpu; set float32\n",
+        "nmt: training.precision: bfloat16 needs a GPU, but this training runs on cpu; set float32\n",
     )
     assert not (tmp_path / "run").exists()
 
@@ -202,7 +202,7 @@ def test_attention_is_drawn(nmt: Run, inside: Path, tmp_path: Path) -> None:
     assert picture.read_bytes().startswith(b"\x89PNG")
     two = nmt("translate", "One.", "Two.", "--attention", picture)
     assert (two.status, two.out) == (1, "")
-    assert "draws one sentence; give exactly one" in two.err
+    assert "a picture shows one sentence; give exactly one" in two.err
 
 
 def test_evaluate_prints_scores_and_keeps_them(nmt: Run, inside: Path) -> None:
