@@ -23,7 +23,7 @@ from nmt.data.manifest import (
     load_manifest,
     write_manifest,
 )
-from nmt.data.pipeline import Job, prepare
+from nmt.data.pipeline import Job, run_pipeline
 from nmt.data.workers import peak_memory, start_workers, worker_count
 from nmt.errors import DataError
 from nmt.files import explain_read_errors, recover_folder, replacing_folder, sha256_of
@@ -61,7 +61,7 @@ def run(config: Config, folder: Path | None = None, *, overwrite: bool = False, 
     try:
         with replacing_folder(folder) as building:
             with start_workers(n_workers) as workers:
-                figures = prepare(Job(config, {each.role: each.path for each in inputs}, building, workers, show_bars))
+                figures = run_pipeline(Job(config, {each.role: each.path for each in inputs}, building, workers, show_bars))
             seconds = round(time.perf_counter() - start_time, 2)
             figures = {**figures, "seconds": seconds, "peak_memory": peak_memory(n_workers)}
             manifest = write_manifest(building, config, inputs, figures)
@@ -132,7 +132,7 @@ def summary(manifest: dict[str, Any]) -> str:
         ("", ""),
         ("", "".join(f"{name:>12}" for name in manifest["splits"])),
         *_split_rows(manifest["splits"]),
-        ("shared sentences", _overlap(manifest["overlap"])),
+        ("shared sentences", _format_overlap(manifest["overlap"])),
     ]
     if manifest["naive_leak"] is not None:
         rows.append(("a random split", f"would leak a training sentence into {manifest['naive_leak']:.1%} of the test pairs"))
@@ -166,7 +166,7 @@ def _split_rows(splits: dict[str, Any]) -> Iterator[tuple[str, str]]:
         yield "  mean, longest", "".join(f"{split[side]['mean']:>7.1f},{split[side]['longest']:>4}" for split in splits.values())
 
 
-def _overlap(overlap: dict[str, dict[str, int]]) -> str:
+def _format_overlap(overlap: dict[str, dict[str, int]]) -> str:
     total = sum(sum(both.values()) for both in overlap.values())
     parts = [f"{name} {both['src']} source, {both['tgt']} target" for name, both in overlap.items()]
     return f"{total} between the splits" + (f": {'; '.join(parts)}" if total else "")

@@ -17,7 +17,7 @@ from nmt.config.schema import BatchConfig
 from nmt.data.corpus import Corpus
 from nmt.text.vocabulary import EOS, PAD, SOS
 
-Ids = NDArray[np.int32] | Sequence[int]
+SentenceIds = NDArray[np.int32] | Sequence[int]
 
 
 @dataclass(frozen=True)
@@ -127,7 +127,7 @@ def read_batches(corpus: Corpus, plan: Sequence[NDArray[np.int64]]) -> Iterator[
         yield build_batch([corpus.src[i] for i in indices], [corpus.tgt[i] for i in indices])
 
 
-def build_batch(src: Sequence[Ids], tgt: Sequence[Ids]) -> Batch:
+def build_batch(src: Sequence[SentenceIds], tgt: Sequence[SentenceIds]) -> Batch:
     """Tensors of sentences given as ids without special tokens."""
     source, src_lengths = pad_sources(src)
     tgt_lengths = torch.tensor([len(ids) + 1 for ids in tgt])
@@ -137,7 +137,7 @@ def build_batch(src: Sequence[Ids], tgt: Sequence[Ids]) -> Batch:
     return Batch(source, src_lengths, tgt_in, tgt_out, mask, _token_positions(mask), int(tgt_lengths.sum()))
 
 
-def pad_sources(src: Sequence[Ids]) -> tuple[Tensor, Tensor]:
+def pad_sources(src: Sequence[SentenceIds]) -> tuple[Tensor, Tensor]:
     """Source ids with <eos> appended and padded, [B, S], and their lengths [B]."""
     return _pad([np.concatenate((ids, [EOS])) for ids in src]), torch.tensor([len(ids) + 1 for ids in src])
 

@@ -18,7 +18,7 @@ from nmt.data.corpus import SPLITS
 from nmt.data.encoding import TokenizedSide, TokenizerPlan, TokenTable
 from nmt.data.manifest import load_manifest
 from nmt.data.reading import Pair, Pairs, read_pairs
-from nmt.data.sources import open_source
+from nmt.data.sources import open_pairs
 from nmt.data.workers import Workers
 from nmt.errors import DataError
 from nmt.files import write_lines
@@ -76,7 +76,7 @@ class Split:
                 yield rows[rank]
 
 
-def prepare(job: Job) -> dict[str, Any]:
+def run_pipeline(job: Job) -> dict[str, Any]:
     """Write all files except the manifest into `job.folder`, and return the figures for the manifest.
 
     Raises:
@@ -116,7 +116,7 @@ def prepare(job: Job) -> dict[str, Any]:
             "unreadable_lines": pairs.tally.lines,
         },
         "splits": {name: {"pairs": len(split), **token_counts[name]} for name, split in splits.items()},
-        "overlap": _overlap(splits),
+        "overlap": _count_overlap(splits),
         "naive_leak": None if held_out else splitting.naive_leak(whole, src, tgt, config.data.split),
         "vocabulary": vocabulary,
         "tokenizers": signatures,
@@ -131,7 +131,7 @@ def _read_sources(job: Job) -> tuple[Pairs, dict[str, Pairs]]:
     with job.bar("read") as bar:
 
         def read(role: str, source: SourceConfig) -> Pairs:
-            opened = open_source(source, job.paths.get(role), data.src_language, data.tgt_language)
+            opened = open_pairs(source, job.paths.get(role), data.src_language, data.tgt_language)
             cleaning = data.cleaning if role == "source" else None
             return read_pairs(opened, cleaning, job.workers, job.scratch / f"{role}.tsv", bar.update)
 
@@ -143,7 +143,7 @@ def _keep_pairs(pairs: Pairs, config: Config, dropped: dict[str, int]) -> Positi
     first = np.flatnonzero(splitting.first_occurrences(pairs.whole))
     kept = first
     if config.data.max_pairs is not None:
-        kept = first[splitting.sample(pairs.whole[first], config.data.max_pairs, config.data.split.seed, "max_pairs")]
+        kept = first[splitting.sample_pairs(pairs.whole[first], config.data.max_pairs, config.data.split.seed, "max_pairs")]
     dropped[filtering.DUPLICATE] = len(pairs) - len(first)
     dropped[filtering.BEYOND_MAX_PAIRS] = len(first) - len(kept)
     return kept
@@ -186,7 +186,7 @@ def _copy_subwords(job: Job, like: Path) -> None:
 def _learn_subwords(job: Job, train: Split) -> None:
     config = job.config
     whole = train.pairs.whole[train.positions]
-    chosen = splitting.sample(whole, MAX_SUBWORD_PAIRS, config.data.split.seed, "subwords")
+    chosen = splitting.sample_pairs(whole, MAX_SUBWORD_PAIRS, config.data.split.seed, "subwords")
     sample = Split(train.pairs, train.positions[chosen])
     texts: dict[Side, Path] = {side: job.scratch / f"subwords.{side}.txt" for side in SIDES}
     for index, side in enumerate(SIDES):
@@ -237,7 +237,7 @@ def _token_counts(sentences: TokenizedSide) -> dict[str, float]:
     }
 
 
-def _overlap(splits: dict[str, Split]) -> dict[str, dict[str, int]]:
+def _count_overlap(splits: dict[str, Split]) -> dict[str, dict[str, int]]:
     """The number of different source and target sentences that each two splits share."""
     keys = {name: (split.pairs.src[split.positions], split.pairs.tgt[split.positions]) for name, split in splits.items()}
     return {

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from nmt.config.schema import CleaningConfig
 from nmt.data import filtering
-from nmt.data.sources import Row, Source, TooFewColumnsError
+from nmt.data.sources import PairSource, RawRow, TooFewColumnsError
 from nmt.data.splitting import Fingerprints, fingerprint, sentence_key
 from nmt.data.workers import Workers, chunked
 from nmt.errors import DataError
@@ -98,7 +98,7 @@ class Pairs:
 
 
 def read_pairs(
-    source: Source, config: CleaningConfig | None, workers: Workers, path: Path, advance: Callable[[int], object]
+    source: PairSource, config: CleaningConfig | None, workers: Workers, path: Path, advance: Callable[[int], object]
 ) -> Pairs:
     """Read and clean `source` into the file `path`.
 
@@ -126,7 +126,7 @@ def read_pairs(
     return pairs
 
 
-def clean_rows(source: Source, config: CleaningConfig | None, rows: list[Row], first_line: int) -> CleanedChunk:
+def clean_rows(source: PairSource, config: CleaningConfig | None, rows: list[RawRow], first_line: int) -> CleanedChunk:
     """Runs in a worker: decode and clean `rows`, which begin on line `first_line`."""
     tally = Tally(read=len(rows))
     lines: list[str] = []
@@ -148,7 +148,7 @@ def clean_rows(source: Source, config: CleaningConfig | None, rows: list[Row], f
     return CleanedChunk("".join(lines), b"".join(fingerprints), tally)
 
 
-def _decode(source: Source, row: Row, line: int, tally: Tally, strict: bool) -> Pair | None:
+def _decode(source: PairSource, row: RawRow, line: int, tally: Tally, strict: bool) -> Pair | None:
     """The pair of a row; None if it cannot be read, which is then counted in `tally`. Raises: DataError instead if `strict`."""
     try:
         return source.pair(row)
@@ -164,7 +164,7 @@ def _decode(source: Source, row: Row, line: int, tally: Tally, strict: bool) -> 
     return None
 
 
-def _nothing_usable(source: Source, tally: Tally) -> str:
+def _nothing_usable(source: PairSource, tally: Tally) -> str:
     if tally.columns is not None and tally.dropped.total() == tally.dropped[filtering.TOO_FEW_COLUMNS]:
         line = tally.lines[filtering.TOO_FEW_COLUMNS][0]
         detail = f"line {line} has {_columns(tally.columns)}, expected {source.expected}"

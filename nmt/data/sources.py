@@ -1,7 +1,7 @@
 """Files of sentence pairs: tables and line-aligned files, plain, .gz or .zip, read as a stream.
 
-To add a format: a function that builds a `Source`, its row in `FORMATS`, and its name in `SourceFormat` (nmt/config/schema.py);
-also a rule in nmt/config/rules.py if it takes other keys than `path` and `columns`.
+To add a format: a function that builds a `PairSource`, its row in `SOURCE_FORMATS`, and its name in `SourceFormat`
+(nmt/config/schema.py); also a rule in nmt/config/rules.py if it takes other keys than `path` and `columns`.
 """
 
 import gzip
@@ -21,14 +21,14 @@ from nmt.files import explain_read_errors
 BLOCK_BYTES = 1 << 18  # read at once
 MAX_LINE_BYTES = 1 << 24  # a file with longer lines is not text
 
-Row = tuple[bytes, ...]  # one undecoded line, or one of each aligned file
+RawRow = tuple[bytes, ...]  # one undecoded line, or one of each aligned file
 
 
 class TooFewColumnsError(Exception):
     """A row of a table lacks the source or the target; `args[0]` is its number of columns."""
 
 
-class Source(Protocol):
+class PairSource(Protocol):
     """A source of pairs. The main process reads rows, workers decode them: a source is pickled to reach them."""
 
     @property
@@ -46,12 +46,12 @@ class Source(Protocol):
         """What a row needs, for messages."""
         ...
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[RawRow]:
         """Raises: DataError if a file is missing, damaged or not text."""
         ...
 
-    def pair(self, row: Row) -> tuple[str, str]:
-        """Source and target. Raises: UnicodeDecodeError, TooFewColumnsError."""
+    def pair(self, row: RawRow) -> tuple[str, str]:
+        """Source and target text. Raises: UnicodeDecodeError, TooFewColumnsError."""
         ...
 
 
@@ -77,14 +77,14 @@ class TableSource:
     def expected(self) -> str:
         return f"{max(self.src, self.tgt) + 1} columns separated by tabs"
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[RawRow]:
         lines = read_raw_lines(self.path, self.member)
         if self.has_header:
             next(lines, None)
         for line in lines:
             yield (line,)
 
-    def pair(self, row: Row) -> tuple[str, str]:
+    def pair(self, row: RawRow) -> tuple[str, str]:
         columns = row[0].decode("utf-8").split("\t")
         if len(columns) <= max(self.src, self.tgt):
             raise TooFewColumnsError(len(columns))
@@ -108,7 +108,7 @@ class LinesSource:
     def name(self) -> str:
         return f"{self.src} and {self.tgt}"
 
-    def rows(self) -> Iterator[Row]:
+    def rows(self) -> Iterator[RawRow]:
         src = read_raw_lines(self.src, self.member, self.src_language)
         tgt = read_raw_lines(self.tgt, self.member, self.tgt_language)
         for count, pair in enumerate(zip_longest(src, tgt)):
@@ -118,38 +118,38 @@ class LinesSource:
                 raise DataError(
                     f"{self.src} has {counts[0]} lines, but {self.tgt} has {counts[1]}: aligned files need the same number"
                 )
-            yield cast(Row, pair)
+            yield cast(RawRow, pair)
 
-    def pair(self, row: Row) -> tuple[str, str]:
+    def pair(self, row: RawRow) -> tuple[str, str]:
         src, tgt = row
         return src.decode("utf-8"), tgt.decode("utf-8")
 
 
-def open_source(config: SourceConfig, path: Path | None, src_language: str, tgt_language: str) -> Source:
+def open_pairs(config: SourceConfig, path: Path | None, src_language: str, tgt_language: str) -> PairSource:
     """The source that `config` describes. `path` is its file, except for the format lines.
 
     Raises:
         DataError: a file cannot be read, or lacks a configured column.
     """
-    return FORMATS[config.format](config, path or Path(), src_language, tgt_language)
+    return SOURCE_FORMATS[config.format](config, path or Path(), src_language, tgt_language)
 
 
-def _manythings(config: SourceConfig, path: Path, src_language: str, tgt_language: str) -> Source:
+def _manythings(config: SourceConfig, path: Path, src_language: str, tgt_language: str) -> PairSource:
     first = next(read_raw_lines(path, config.member), b"").split(b"\t")
     if config.columns is None and len(first) >= 4 and first[0].isdigit() and first[2].isdigit():
         raise DataError(f"{path}: its first line looks like an export from tatoeba.org (id, text, id, text); use format tatoeba")
     return _table(config, path, (src_language, tgt_language), english=1, other=2)
 
 
-def _tatoeba(config: SourceConfig, path: Path, src_language: str, tgt_language: str) -> Source:
+def _tatoeba(config: SourceConfig, path: Path, src_language: str, tgt_language: str) -> PairSource:
     return _table(config, path, (src_language, tgt_language), english=2, other=4)
 
 
-def _tsv(config: SourceConfig, path: Path, src_language: str, tgt_language: str) -> Source:
+def _tsv(config: SourceConfig, path: Path, src_language: str, tgt_language: str) -> PairSource:
     return _table(config, path, (src_language, tgt_language), english=1, other=2)
 
 
-def _table(config: SourceConfig, path: Path, languages: tuple[str, str], english: int, other: int) -> Source:
+def _table(config: SourceConfig, path: Path, languages: tuple[str, str], english: int, other: int) -> PairSource:
     columns = config.columns or {language: english if language == "en" else other for language in languages}
     chosen = [columns[language] for language in languages]
     has_header = any(isinstance(column, str) for column in chosen)
@@ -168,12 +168,12 @@ def _column_index(path: Path, column: int | str, header: list[str]) -> int:
     return header.index(column)
 
 
-def _lines(config: SourceConfig, _path: Path, src_language: str, tgt_language: str) -> Source:
+def _lines(config: SourceConfig, _path: Path, src_language: str, tgt_language: str) -> PairSource:
     files = config.files or {}
     return LinesSource(files[src_language], files[tgt_language], src_language, tgt_language, config.member)
 
 
-FORMATS: dict[str, Callable[[SourceConfig, Path, str, str], Source]] = {
+SOURCE_FORMATS: dict[str, Callable[[SourceConfig, Path, str, str], PairSource]] = {
     "manythings": _manythings,
     "tatoeba": _tatoeba,
     "tsv": _tsv,

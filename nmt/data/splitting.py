@@ -53,7 +53,7 @@ def first_occurrences(pairs: Fingerprints) -> npt.NDArray[np.bool_]:
     return is_first
 
 
-def sample(pairs: Fingerprints, count: int, seed: int, purpose: str) -> npt.NDArray[np.int64]:
+def sample_pairs(pairs: Fingerprints, count: int, seed: int, purpose: str) -> npt.NDArray[np.int64]:
     """Positions of `count` random pairs (or of all, if they are fewer), ascending."""
     order = np.argsort(random_keys(pairs, seed, purpose), kind="stable")
     return np.sort(order[:count])

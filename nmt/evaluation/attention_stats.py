@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.metrics.table import Cell, Table
+from nmt.metrics.table import Table, TableCell
 
 Floats = NDArray[np.floating[Any]]
 
@@ -79,7 +79,7 @@ def exposure_bias(teacher_forced: Sequence[Floats], free_running: Sequence[Float
         teacher_forced, free_running: [T] for each sentence: the loss of the reference's tokens in nats, with the reference and with
             the model's own output as the decoder's input.
     """
-    rows: list[tuple[Cell, ...]] = []
+    rows: list[tuple[TableCell, ...]] = []
     for name, low, high in position_classes():
         pairs = [np.stack([one[low:high], two[low:high]]) for one, two in zip(teacher_forced, free_running, strict=True)]
         forced, free = np.concatenate(pairs, axis=1)

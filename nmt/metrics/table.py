@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-Cell = str | int | float
+TableCell = str | int | float
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Table:
     name: str
     heading: str
     columns: tuple[str, ...]
-    rows: Sequence[tuple[Cell, ...]]
+    rows: Sequence[tuple[TableCell, ...]]
     note: str = ""
     digits: int = 1
     formats: Mapping[str, str] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class Table:
         """For each column, whether it holds numbers, which are right-aligned."""
         return [not isinstance(cell, str) for cell in self.rows[0]] if self.rows else [False] * len(self.columns)
 
-    def _format(self, cell: Cell, column: str) -> str:
+    def _format(self, cell: TableCell, column: str) -> str:
         if isinstance(cell, float):
             return format(cell, self.formats.get(column, f",.{self.digits}f"))
         return f"{cell:,}" if isinstance(cell, int) else cell

@@ -130,7 +130,7 @@ def test_a_full_disk_is_reported_in_one_line(tmp_path: Path, table: Path, monkey
     def fill(_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(prepare, "prepare", fill)
+    monkeypatch.setattr(prepare, "run_pipeline", fill)
     with pytest.raises(DataError, match=r"toy: cannot be written \(No space left on device\)"):
         prepare.run(configure(table), tmp_path / "toy")
     assert [path.name for path in tmp_path.iterdir()] == ["deu.txt"]

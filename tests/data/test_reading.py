@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from nmt.config.schema import CleaningConfig, SourceConfig
 from nmt.data import filtering, reading
 from nmt.data.reading import Pairs, clean_rows, read_pairs
-from nmt.data.sources import open_source
+from nmt.data.sources import open_pairs
 from nmt.data.workers import Workers, start_workers
 from nmt.errors import DataError
 from nmt.text import normalization
@@ -42,7 +42,7 @@ class Reader:
     def __call__(self, content: bytes, rules: CleaningConfig | None = RULES) -> Pairs:
         self.path.write_bytes(content)
         config = SourceConfig(format="manythings", path=self.path)
-        source = open_source(config, self.path, "en", "de")
+        source = open_pairs(config, self.path, "en", "de")
         return read_pairs(source, rules, self.workers, self.path.with_name("out.tsv"), self.steps.append)
 
 
@@ -78,7 +78,7 @@ def test_every_row_that_is_dropped_is_counted_under_its_reason(read: Reader) -> 
 @given(st.lists(st.binary(max_size=60), max_size=30))
 def test_nothing_is_dropped_silently(rows: list[bytes]) -> None:
     config = SourceConfig(format="manythings", path=Path("/dev/null"))
-    source = open_source(config.model_copy(update={"columns": {"en": 1, "de": 2}, "format": "tsv"}), config.path, "en", "de")
+    source = open_pairs(config.model_copy(update={"columns": {"en": 1, "de": 2}, "format": "tsv"}), config.path, "en", "de")
     chunk = clean_rows(source, RULES, [(row.replace(b"\n", b"\t"),) for row in rows], 1)
     kept = chunk.lines.count("\n")
     assert chunk.tally.read == len(rows) == kept + chunk.tally.dropped.total()
@@ -108,7 +108,7 @@ def test_a_source_without_any_good_pair_is_refused_with_the_reasons(read: Reader
 def test_a_header_without_rows_is_refused(tmp_path: Path, workers: Workers) -> None:
     path = tmp_path / "table.tsv"
     path.write_bytes(b"en\tde\n")
-    source = open_source(SourceConfig(format="tsv", path=path, columns={"en": "en", "de": "de"}), path, "en", "de")
+    source = open_pairs(SourceConfig(format="tsv", path=path, columns={"en": "en", "de": "de"}), path, "en", "de")
     with pytest.raises(DataError, match=r"table\.tsv: holds no pairs"):
         read_pairs(source, RULES, workers, tmp_path / "out.tsv", lambda rows: None)
 

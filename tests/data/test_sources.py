@@ -11,7 +11,7 @@ import pytest
 
 from nmt.config.schema import SourceConfig, SourceFormat
 from nmt.data import sources
-from nmt.data.sources import FORMATS, TooFewColumnsError, open_source, read_raw_lines
+from nmt.data.sources import SOURCE_FORMATS, TooFewColumnsError, open_pairs, read_raw_lines
 from nmt.errors import DataError
 
 MANYTHINGS = "Hi.\tHallo!\tCC-BY\nRun!\tLauf!\n"
@@ -41,12 +41,12 @@ def archive(path: Path, members: dict[str, bytes]) -> Path:
 
 
 def pairs(config: SourceConfig, src: str = "en", tgt: str = "de") -> list[tuple[str, str]]:
-    source = open_source(config, config.path, src, tgt)
+    source = open_pairs(config, config.path, src, tgt)
     return [source.pair(row) for row in source.rows()]
 
 
 def test_every_format_has_a_function() -> None:
-    assert set(FORMATS) == set(get_args(SourceFormat))
+    assert set(SOURCE_FORMATS) == set(get_args(SourceFormat))
 
 
 @pytest.mark.parametrize("pack", [plain, gzipped, zipped])
@@ -67,10 +67,10 @@ def test_columns_are_named_by_the_header_or_numbered(tmp_path: Path, pack: Packe
     path = pack(tmp_path / "table.tsv", "\ufeffid\tdeutsch\tenglish\r\n1\tHallo!\tHi.\r\n2\tLauf!\tRun!\r\n".encode())
     named = SourceConfig(format="tsv", path=path, columns={"en": "english", "de": "deutsch"})
     assert [(src.strip(), tgt) for src, tgt in pairs(named)] == PAIRS
-    assert open_source(named, path, "en", "de").first_line == 2
+    assert open_pairs(named, path, "en", "de").first_line == 2
     numbered = SourceConfig(format="tsv", path=path, columns={"en": 3, "de": 2})
     assert len(pairs(numbered)) == 3
-    assert open_source(numbered, path, "en", "de").first_line == 1
+    assert open_pairs(numbered, path, "en", "de").first_line == 1
 
 
 @pytest.mark.parametrize("pack", [plain, gzipped, zipped])
@@ -120,13 +120,13 @@ def test_lines_end_with_line_feeds_only(
 
 def test_rows_are_read_as_a_stream(tmp_path: Path) -> None:
     path = plain(tmp_path / "deu.txt", MANYTHINGS.encode())
-    rows = open_source(SourceConfig(path=path, format="manythings"), path, "en", "de").rows()
+    rows = open_pairs(SourceConfig(path=path, format="manythings"), path, "en", "de").rows()
     assert next(rows) == (b"Hi.\tHallo!\tCC-BY",)
 
 
 def test_bad_rows_raise_different_errors(tmp_path: Path) -> None:
     path = plain(tmp_path / "deu.txt", b"Hi.\tHallo!\none column\n\xff\tx\n")
-    source = open_source(SourceConfig(path=path, format="manythings"), path, "en", "de")
+    source = open_pairs(SourceConfig(path=path, format="manythings"), path, "en", "de")
     good, short, undecodable = source.rows()
     assert source.pair(good) == ("Hi.", "Hallo!")
     with pytest.raises(TooFewColumnsError, match="1"):

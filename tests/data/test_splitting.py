@@ -19,7 +19,7 @@ from nmt.data.splitting import (
     first_occurrences,
     naive_leak,
     random_keys,
-    sample,
+    sample_pairs,
     sentence_key,
 )
 from nmt.errors import DataError
@@ -138,9 +138,9 @@ def test_sizes_that_need_linked_pairs_are_refused_with_the_numbers() -> None:
 @given(st.permutations(range(40)), st.integers(0, 50))
 def test_a_sample_does_not_depend_on_the_order(order: list[int], count: int) -> None:
     pairs = fingerprints([str(index) for index in range(40)])
-    sampled = sample(pairs, count, 1, "max_pairs")
+    sampled = sample_pairs(pairs, count, 1, "max_pairs")
     assert len(sampled) == min(count, 40)
-    again = np.array(order)[sample(pairs[order], count, 1, "max_pairs")]
+    again = np.array(order)[sample_pairs(pairs[order], count, 1, "max_pairs")]
     assert sorted(again.tolist()) == sampled.tolist()
 
 
