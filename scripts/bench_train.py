@@ -175,7 +175,7 @@ def unsupported_by_reference(config: ModelConfig) -> list[str]:
         "model.attention.score": attention.score not in ("general", "additive"),
         "model.attention.kind": attention.kind != "global",
         "model.attention.heads": attention.heads != 1,
-        "model.encoder.cell": encoder.cell == "elman" or encoder.cell != decoder.cell,
+        "model.encoder.cell": encoder.cell not in ("lstm", "gru") or encoder.cell != decoder.cell,
         "model.encoder.layers": encoder.layers != 1 or decoder.layers != 1,
         "model.encoder.layer_norm": encoder.layer_norm or decoder.layer_norm,
         "model.bridge": config.bridge != "dense",

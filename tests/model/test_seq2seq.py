@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from nmt.config.schema import EncoderConfig, ModelConfig
+from nmt.model.cells import CELLS
 from nmt.model.dropout import Dropout
 from nmt.model.encoder import ENCODERS, Encoded, Encoder, RecurrentEncoder, Summary
 from nmt.model.seq2seq import Decoded, Seq2Seq
@@ -44,8 +45,7 @@ KINDS: dict[str, dict[str, Any]] = {
         "decoder": {"kind": "bahdanau", "readout": "state", "hidden_size": 6},
     },
 }
-CELLS = ["lstm", "gru", "elman", "sru"]
-EXTREMES = [*product(KINDS, ["lstm"], [True]), *product(["luong", "bahdanau", "stacked"], ["gru", "elman"], [True, False])]
+EXTREMES = [*product(KINDS, ["lstm"], [True]), *product(["luong", "bahdanau", "stacked"], ["gru", "elman", "sru"], [True, False])]
 
 
 def make(kind: str, cell: str, *, bidirectional: bool = True, **options: Any) -> Seq2Seq:
