@@ -157,7 +157,7 @@ def _draw_page(answers: Iterable[Translated], path: Path) -> Iterator[Translated
         translation = answer.result[0]
         if translation.src_tokens:
             _check_attention(translation, "--attention")
-            figure = attention_figure(*translation.attended, translation.attention, translation.text)
+            figure = attention_figure(*translation.attention_labels, translation.attention, translation.text)
             sections.append((f"{answer.number}  {translation.source}", figure))
     with as_data_error(path):
         write_text(path, page("Attention", sections))
@@ -170,7 +170,7 @@ def _draw_picture(answers: Iterable[Translated], path: Path) -> Iterator[Transla
     yield first[0]
     translation = first[0].result[0]
     _check_attention(translation, "--attention")
-    heatmap.draw(*translation.attended, translation.attention, path)
+    heatmap.draw(*translation.attention_labels, translation.attention, path)
 
 
 def _check_attention(translation: Translation, option: str) -> None:

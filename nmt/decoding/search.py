@@ -6,7 +6,7 @@ Every sentence has a beam with K slots for hypotheses, all of the same length. A
 2. extend: it proposes candidates for the next token of each open hypothesis;
 3. choose: of all extensions of a sentence the K most probable ones become its hypotheses (in sampling, one of each hypothesis);
 4. finish: hypotheses that end in <eos>, or have the maximum length, are ranked by their score and leave the beam;
-5. a sentence whose open hypotheses cannot enter its n-best list any more leaves the batch.
+5. leave: a sentence whose open hypotheses cannot enter its n-best list any more leaves the batch.
 
 The slot of a finished hypothesis is free for one step only: then the K best extensions of the open hypotheses fill the beam again.
 A complete hypothesis ranks before one that was truncated at the maximum length.
@@ -69,12 +69,12 @@ def search(
     parents = torch.arange(len(sources)).repeat_interleave(beams.size)  # the row of `state` that each hypothesis continues
     while len(beams):
         state = state.select(parents.to(model.device))
-        output = model.step(beams.last_ids.to(model.device), state, memory)
-        candidates = beams.extend(model, output.vector)
-        parents = beams.choose(candidates, output.attention)
-        beams.finish()
+        output = model.step(beams.last_ids.to(model.device), state, memory)  # step 1 of the list above
+        candidates = beams.extend(model, output.vector)  # 2
+        parents = beams.choose(candidates, output.attention)  # 3
+        beams.finish()  # 4
         rows = beams.undecided()
-        if len(rows) < len(beams):
+        if len(rows) < len(beams):  # 5
             beams.select(rows)
             memory = memory.select(rows.to(model.device))
         parents, state = parents[rows].flatten(), output.state
@@ -89,6 +89,9 @@ class _Beams:
 
     Attributes:
         size: K.
+        samples: whether this is sampling, where each hypothesis has one extension.
+        max_length, min_length: [B], in tokens. prefix: [B, P], forced ids; -1 after the end of a prefix.
+        random: for each of the B sentences [K, max_length], the numbers that samples are drawn with.
         sentence: [b], the index of each sentence in the original batch.
         log_prob: [b, K], of the open hypotheses; -inf in free slots.
         last_ids: [b * K], the last token of each hypothesis.
@@ -111,7 +114,7 @@ class _Beams:
         ]
         self.max_length = torch.tensor([float(length) for length in max_lengths], dtype=torch.double)
         self.min_length = torch.tensor([int(options.min_length_ratio * len(source)) for source in sources])
-        self.prefix = torch.full((n_sentences, max(map(len, prefixes))), -1)  # -1 after the end of a prefix
+        self.prefix = torch.full((n_sentences, max(map(len, prefixes))), -1)
         for row, prefix in zip(self.prefix, prefixes, strict=True):
             row[: len(prefix)] = torch.tensor(prefix, dtype=torch.long)
         # Random numbers [K, T] follow from the seed and the sentence alone: not from its batch or the number of samples.

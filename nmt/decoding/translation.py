@@ -43,7 +43,7 @@ class Translation:
         return bool(self.attention.any())
 
     @property
-    def attended(self) -> tuple[list[str], list[str]]:
-        """The tokens of the columns and of the rows of `attention`."""
+    def attention_labels(self) -> tuple[list[str], list[str]]:
+        """The tokens of the columns and of the rows of `attention`, <eos> included."""
         eos = SPECIALS[EOS]
         return [*self.src_tokens, eos], [*self.tokens, *([eos] if self.complete else [])]

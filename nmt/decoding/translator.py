@@ -87,19 +87,18 @@ class Translator:
         prefix_ids = [[] for _ in texts] if prefixes is None else self.prefix_ids(prefixes)
         if len(prefix_ids) != len(texts):
             raise DataError(f"{len(prefix_ids)} prefixes for {len(texts)} texts: give one prefix per text; it may be empty")
-        tokens = self.src_tokenizer.split_all(texts)
+        all_tokens = self.src_tokenizer.split_all(texts)
+        sources = [tokens[: self.options.max_source_tokens] for tokens in all_tokens]
 
         def translate_batch(indices: Sequence[int]) -> list[list[Translation]]:
-            batch = [(texts[i], tokens[i][: self.options.max_source_tokens], prefix_ids[i]) for i in indices]
-            return self._translate_batch(batch, n)
+            return self._translate_batch([(texts[i], sources[i], prefix_ids[i]) for i in indices], n)
 
-        results = [[Translation(text)] for text in texts]
+        results = [[Translation(text)] for text in texts]  # empty texts are in no batch
         is_sampling = self.options.method == "sampling"
         advice = f"lower {'the number of samples' if is_sampling else 'decoding.beam'} or decoding.max_source_tokens"
-        lengths = [min(len(part), self.options.max_source_tokens) for part in tokens]
-        batches = self._plan(lengths, n if is_sampling else self.options.beam)
+        batches = self._plan(list(map(len, sources)), n if is_sampling else self.options.beam)
         for i, translations in run_batches(translate_batch, batches, advice, self.model.device):
-            is_cut = len(tokens[i]) > self.options.max_source_tokens
+            is_cut = len(all_tokens[i]) > len(sources[i])
             results[i] = [replace(translation, src_cut=True) for translation in translations] if is_cut else translations
         return results
 

@@ -98,7 +98,7 @@ def _attention_section(evaluation: Evaluation, details: Details, translations: S
         translation = translations[i]
         if translation.has_attention:
             caption = f"Sentence {i + 1:,}: {translation.source}"
-            figures.append(html.attention_figure(*translation.attended, translation.attention, caption))
+            figures.append(html.attention_figure(*translation.attention_labels, translation.attention, caption))
     return [("Attention", "\n".join(figures))] if figures else []
 
 

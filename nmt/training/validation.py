@@ -111,4 +111,4 @@ def _draw_attention(translation: Translation) -> bytes | None:
     """A heatmap (PNG); None for a model without attention."""
     if not translation.has_attention:
         return None
-    return heatmap.to_png(*translation.attended, translation.attention)
+    return heatmap.to_png(*translation.attention_labels, translation.attention)
