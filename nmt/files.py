@@ -251,12 +251,14 @@ def _temporary_sibling(path: Path) -> Path:
 def _delete_abandoned(path: Path) -> None:
     """Delete the temporary siblings of `path` that killed processes left behind."""
     name = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]+\.tmp")
-    for sibling in [other for other in path.parent.iterdir() if name.fullmatch(other.name)] if path.parent.is_dir() else []:
-        if _age(sibling) > ABANDONED_AFTER:
-            if sibling.is_dir():
-                shutil.rmtree(sibling, ignore_errors=True)
-            else:
-                sibling.unlink(missing_ok=True)
+    siblings = [*path.parent.iterdir()] if path.parent.is_dir() else []
+    for sibling in siblings:
+        if not name.fullmatch(sibling.name) or _age(sibling) <= ABANDONED_AFTER:
+            continue
+        if sibling.is_dir():
+            shutil.rmtree(sibling, ignore_errors=True)
+        else:
+            sibling.unlink(missing_ok=True)
 
 
 def _age(path: Path) -> float:
