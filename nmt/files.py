@@ -175,7 +175,7 @@ def read_lines(path: Path, *, advice: str = "", needs_final_line_feed: bool = Fa
         raise DataError(f"{path}, line {line}: not UTF-8 ({error.reason} at byte {byte}){advice}") from None
     *lines, rest = text.split("\n")
     if rest and needs_final_line_feed:
-        raise DataError(f"{path}, line {len(lines) + 1}: the file breaks off here{advice}")
+        raise DataError(f"{path}, line {len(lines) + 1}: the file is cut off here{advice}")
     return [*lines, rest] if rest else lines
 
 

@@ -260,7 +260,7 @@ def test_written_lines_are_utf8_with_line_feeds_only(tmp_path: Path) -> None:
     [
         (b"one\nSch\xf6n\n", ", line 2: not UTF-8 (invalid start byte at byte 4); write it again"),
         (b"\xef\xbb\xbf\xff", ", line 1: not UTF-8 (invalid start byte at byte 1); write it again"),
-        (b"one\ntwo", ", line 2: the file breaks off here; write it again"),
+        (b"one\ntwo", ", line 2: the file is cut off here; write it again"),
         (None, ": no such file; write it again"),
     ],
 )

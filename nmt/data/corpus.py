@@ -15,6 +15,7 @@ from nmt.files import read_lines
 
 SPLITS = ("train", "dev", "test")
 MIN_MAPPED_BYTES = 4096  # smaller files are read
+PREPARE_AGAIN = "run `nmt prepare -c ... --overwrite`"
 
 Ids = npt.NDArray[np.int32]
 
@@ -34,7 +35,7 @@ class Sequences:
         ids = _load_array(path, np.dtype(np.int32))
         offsets = _load_array(stem.with_name(f"{stem.name}.offsets.npy"), np.dtype(np.int64))
         if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(ids) or np.any(np.diff(offsets) < 0):
-            raise DataError(f"{path}: damaged, its offsets do not fit its {len(ids)} ids; run `nmt prepare -c ... --overwrite`")
+            raise DataError(f"{path}: damaged, its offsets do not fit its {len(ids)} ids; {PREPARE_AGAIN}")
         return cls(ids, offsets)
 
     def __len__(self) -> int:
@@ -60,7 +61,7 @@ class Corpus:
         """Raises: DataError if a file is missing or damaged, or one side has more sentences."""
         src, tgt = (Sequences.load(folder / f"{split}.{side}") for side in ("src", "tgt"))
         if len(src) != len(tgt):
-            raise DataError(f"{folder}: damaged, {split} has {len(src)} source and {len(tgt)} target sentences")
+            raise DataError(f"{folder}: damaged, {split} has {len(src)} source and {len(tgt)} target sentences; {PREPARE_AGAIN}")
         return cls(src, tgt)
 
     def __len__(self) -> int:
@@ -103,7 +104,7 @@ def _load_array(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; run `nmt prepare -c ...` first") from None
     except (OSError, ValueError, EOFError) as error:
-        raise DataError(f"{path}: damaged ({error}); run `nmt prepare -c ... --overwrite`") from None
+        raise DataError(f"{path}: damaged ({error}); {PREPARE_AGAIN}") from None
     if array.ndim != 1 or array.dtype != dtype:
-        raise DataError(f"{path}: damaged, holds {array.dtype} of {array.ndim} dimensions, expected {dtype} of 1")
+        raise DataError(f"{path}: damaged, holds {array.dtype} of {array.ndim} dimensions, expected {dtype} of 1; {PREPARE_AGAIN}")
     return array

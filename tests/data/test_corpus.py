@@ -96,5 +96,5 @@ def test_sentences_are_lines(tmp_path: Path) -> None:
     assert read_sentences(tmp_path, "dev", "tgt") == lines
     with (tmp_path / "dev.tgt.txt").open("a") as file:
         file.write("cut o")
-    with pytest.raises(DataError, match=r"dev\.tgt\.txt, line 4: the file breaks off here"):
+    with pytest.raises(DataError, match=r"dev\.tgt\.txt, line 4: the file is cut off here"):
         read_sentences(tmp_path, "dev", "tgt")

@@ -83,7 +83,7 @@ def test_a_file_with_windows_line_ends_is_read_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (START + "a\t3\nb", r"line 6: the file breaks off here"),
+        (START + "a\t3\nb", r"line 6: the file is cut off here"),
         (START + "a 3\n", r"line 5: expected a token, a tab and its count, found 'a 3'"),
         (START + "a\tmany\n", r"line 5: expected a token, a tab and its count"),
         (START + "a\t3\tb\n", r"line 5: expected a token"),
