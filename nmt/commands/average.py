@@ -7,7 +7,7 @@ import torch
 from nmt.config.names import KeptCheckpoints
 from nmt.errors import CheckpointError
 from nmt.run.checkpoint import mean_weights
-from nmt.run.folder import JOURNAL_FILE, build_model, check_same_data, find_run, load_run_config, open_checkpoints
+from nmt.run.folder import JOURNAL_FILE, build_model, check_same_data, find_run, load_run_config, lock_run, open_checkpoints
 from nmt.run.journal import Journal
 from nmt.training.validation import METRICS, Validator
 
@@ -20,23 +20,24 @@ def run(folder: Path | None = None, *, kept: KeptCheckpoints = "best", device: t
 
     Raises:
         CheckpointError: there is no run, it keeps fewer than two checkpoints, or a checkpoint cannot be read or written.
+        TrainingError: a training is running in the run.
         DataError: the prepared data of the run is missing, or is not what the run was trained on.
     """
     folder = find_run(folder)
-    config = load_run_config(folder)
-    checkpoints = open_checkpoints(folder, config)
-    members = [checkpoint for checkpoint in checkpoints.kept(kept) if not checkpoint.is_average]
-    if len(members) < 2:
-        number = "one checkpoint is" if members else "no checkpoint is"
-        raise CheckpointError(f"{folder}: {number} kept as {kept}; train with training.keep_{kept} of 2 or more to average")
-    check_same_data(folder, config.prepared_folder)
-    model = build_model(folder, config)
-    mean_weights([checkpoints.folder / member.checkpoint for member in members], model)
-    result = Validator(model.to(device).eval(), config, folder).validate()
-    step, member_steps = checkpoints.kept("last")[0].step, sorted(member.step for member in members)
-    Journal(folder / JOURNAL_FILE).write("average", step, members=member_steps, **result.figures)
-    checkpoints.add_average(step, model, METRICS[config.training.metric](result))
-    is_best = checkpoints.kept("best")[0].is_average
+    with lock_run(folder):
+        config = load_run_config(folder)
+        checkpoints = open_checkpoints(folder, config)
+        members = [checkpoint for checkpoint in checkpoints.kept(kept) if not checkpoint.is_average]
+        if len(members) < 2:
+            number = "one checkpoint is" if members else "no checkpoint is"
+            raise CheckpointError(f"{folder}: {number} kept as {kept}; train with training.keep_{kept} of 2 or more to average")
+        check_same_data(folder, config.prepared_folder)
+        model = build_model(folder, config)
+        mean_weights([checkpoints.folder / member.checkpoint for member in members], model)
+        result = Validator(model.to(device).eval(), config, folder).validate()
+        step, member_steps = checkpoints.kept("last")[0].step, sorted(member.step for member in members)
+        Journal(folder / JOURNAL_FILE).write("average", step, members=member_steps, **result.figures)
+        is_best = checkpoints.add_average(step, model, METRICS[config.training.metric](result))
     figures = f"dev loss {result.loss:.3f}  BLEU {result.bleu:.2f}  chrF {result.chrf:.2f}"
-    verdict = "better than each of them: used from now on" if is_best else "no better than the best of them, which stays in use"
+    verdict = "the best checkpoint, used from now on" if is_best else "not better than the best checkpoint, which stays in use"
     return f"average of steps {', '.join(map(str, member_steps))}  {figures}: {verdict}"

@@ -21,7 +21,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from nmt.config.names import KeptCheckpoints
 from nmt.errors import CheckpointError
-from nmt.files import new_folder, write_text
+from nmt.files import new_folder, replacing, write_text
 from nmt.run.progress import Interval, Progress
 
 MODEL_FILE, RAW_MODEL_FILE = "model.safetensors", "raw.safetensors"
@@ -103,21 +103,32 @@ class Checkpoints:
             raise self._write_error(f"step {progress.step}", error) from None
         self.delete_unreferenced()
 
-    def add_average(self, step: int, model: nn.Module, score: float) -> None:
+    def add_average(self, step: int, model: nn.Module, score: float) -> bool:
         """Write the mean of earlier checkpoints, and keep it if it is among the best.
+
+        An earlier average of the same step is replaced only by a better one.
+
+        Returns:
+            whether it is the best checkpoint now.
 
         Raises:
             CheckpointError: writing fails; the other checkpoints are intact.
         """
         name = f"{AVERAGE_PREFIX}{step:08d}"
+        if any(kept.checkpoint == name and kept.score is not None and kept.score >= score for kept in self.kept("best")):
+            return False
         try:
-            shutil.rmtree(self.folder / name, ignore_errors=True)
-            with new_folder(self.folder / name) as folder:
-                save_model(model, str(folder / MODEL_FILE))
+            if (self.folder / name).exists():
+                with replacing(self.folder / name / MODEL_FILE) as path:
+                    save_model(model, str(path))
+            else:
+                with new_folder(self.folder / name) as folder:
+                    save_model(model, str(folder / MODEL_FILE))
             self._insert_into_best(KeptCheckpoint(name, step, score))
         except (OSError, SafetensorError) as error:
             raise self._write_error("the average", error) from None
         self.delete_unreferenced()
+        return self.kept("best")[0].checkpoint == name
 
     def _write_error(self, what: str, error: Exception) -> CheckpointError:
         return CheckpointError(f"{self.folder}: {what} cannot be written ({error}); earlier checkpoints are intact")

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from nmt.run.folder import lock_run
 from tests import toy
 from tests.conftest import Run
 
@@ -40,12 +41,19 @@ def test_a_run_is_averaged_afterwards(nmt: Run, config: Path, tmp_path: Path) ->
     event = last_event(run)
     assert (event["event"], event["step"], event["members"]) == ("average", 6, [2, 4, 6])
     # In so short a training the last is by far the best.
-    assert result.out.rstrip().endswith("no better than the best of them, which stays in use")
+    assert result.out.rstrip().endswith(": not better than the best checkpoint, which stays in use")
     assert nmt("translate", "--run", run, "The dog sees the tree.").status == 0
 
 
+def test_a_run_in_training_is_not_averaged(nmt: Run, tmp_path: Path) -> None:
+    run = toy.train(tmp_path)
+    with lock_run(run):
+        result = nmt("average", run)
+    assert (result.status, result.err) == (1, f"nmt: {run}: another training is running in it\n")
+
+
 @pytest.mark.slow
-def test_it_is_averaged_at_the_end_of_a_training_if_wanted(nmt: Run, config: Path, tmp_path: Path) -> None:
+def test_training_average_averages_at_the_end(nmt: Run, config: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     result = nmt("train", "-c", config, "-o", run, "--set", "training.average=best")
     assert result.status == 0
@@ -56,7 +64,7 @@ def test_it_is_averaged_at_the_end_of_a_training_if_wanted(nmt: Run, config: Pat
     assert last_event(run)["members"] == [6, 8]
 
 
-def test_too_few_to_average(nmt: Run, config: Path, tmp_path: Path) -> None:
+def test_too_few_checkpoints_to_average(nmt: Run, config: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     assert nmt("train", "-c", config, "-o", run, "--set", "training.keep_best=1").status == 0
     result = nmt("average", run)

@@ -1,6 +1,5 @@
-"""Checkpoints survive being cut short anywhere, and damage is reported in a line."""
+"""Checkpoints survive a crash at any point, and damaged files are reported."""
 
-import json
 import shutil
 from pathlib import Path
 from typing import Any
@@ -16,7 +15,6 @@ from nmt.errors import CheckpointError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run import checkpoint
 from nmt.run.checkpoint import Checkpoints, load_optimizer, load_weights, mean_weights, read_progress
-from nmt.run.journal import Journal
 from nmt.run.progress import Progress
 
 
@@ -66,7 +64,7 @@ def test_tied_weights_are_saved(tmp_path: Path) -> None:
     [{"tie_embeddings": "all"}, {"attention": {"kind": "local_p", "heads": 2}}, {"encoder": {"layers": 2, "layer_norm": True}}],
     ids=str,
 )
-def test_a_model_comes_back_as_it_was(options: dict[str, Any], tmp_path: Path) -> None:
+def test_a_model_and_its_optimizer_are_restored(options: dict[str, Any], tmp_path: Path) -> None:
     model, other = (Seq2Seq(ModelConfig.model_validate({"embedding_size": 8, **options}), 9, 9) for _ in range(2))
     optimizer, other_optimizer = AdamW(model.parameters()), AdamW(other.parameters())
     model.output(model(torch.tensor([[5, 6]]), torch.tensor([2]), torch.tensor([[2, 4]])).vectors).sum().backward()
@@ -87,7 +85,7 @@ def test_only_the_last_and_the_best_are_kept(tmp_path: Path) -> None:
     assert names(tmp_path) == {"step-00000002", "step-00000004", "last.json", "best.json"}
 
 
-def test_the_best_few_and_the_last_few_are_kept_if_wanted(tmp_path: Path) -> None:
+def test_keep_best_and_keep_last(tmp_path: Path) -> None:
     for step, score in enumerate([1.0, 5.0, 3.0, 5.0, 2.0], start=1):
         save(tmp_path, step, score, keep_best=3, keep_last=2)
     checkpoints = Checkpoints(tmp_path)
@@ -96,7 +94,7 @@ def test_the_best_few_and_the_last_few_are_kept_if_wanted(tmp_path: Path) -> Non
     assert {name for name in names(tmp_path) if name.startswith("step")} == {f"step-0000000{step}" for step in (2, 3, 4, 5)}
 
 
-def test_what_was_saved_after_the_step_that_is_gone_on_from_is_forgotten(tmp_path: Path) -> None:
+def test_checkpoints_after_the_resumed_step_are_dropped(tmp_path: Path) -> None:
     """A training that was cut short at step 4 and goes on from step 2 does not keep a best that it has yet to make."""
     for step, score in ((2, 1.0), (4, 9.0)):
         save(tmp_path, step, score)
@@ -104,7 +102,7 @@ def test_what_was_saved_after_the_step_that_is_gone_on_from_is_forgotten(tmp_pat
     assert find(tmp_path, "best") == "step-00000003"
 
 
-def test_the_moving_average_is_what_is_loaded_to_translate_and_the_raw_weights_to_go_on(tmp_path: Path) -> None:
+def test_translation_loads_the_moving_average_and_resuming_the_raw_weights(tmp_path: Path) -> None:
     (model, optimizer), (averaged, _), (other, _) = make(), make(), make()
     with torch.no_grad():
         for parameter in averaged.parameters():
@@ -119,7 +117,7 @@ def test_the_moving_average_is_what_is_loaded_to_translate_and_the_raw_weights_t
 
 
 @pytest.mark.parametrize(("score", "best"), [(9.0, "average-00000003"), (1.5, "step-00000002")])
-def test_the_mean_of_several_checkpoints_is_used_if_it_is_better(tmp_path: Path, score: float, best: str) -> None:
+def test_the_average_is_used_if_it_is_better(tmp_path: Path, score: float, best: str) -> None:
     model, optimizer = make()
     checkpoints = Checkpoints(tmp_path, keep_best=3)
     for step, value, its_score in ((1, 1.0, 1.0), (2, 2.0, 3.0), (3, 6.0, 2.0)):
@@ -135,7 +133,53 @@ def test_the_mean_of_several_checkpoints_is_used_if_it_is_better(tmp_path: Path,
     load_weights(tmp_path / "checkpoints" / best, model)
 
 
-def test_a_pointer_without_a_list_names_one(tmp_path: Path) -> None:
+def save_with_average(run: Path) -> tuple[Checkpoints, nn.Module]:
+    """Two checkpoints, and their average as the best, with weights of 5; returns a model with weights of 6."""
+    checkpoints = Checkpoints(run, keep_best=3)
+    model, _ = make()
+    for step in (1, 2):
+        save(run, step, float(step), keep_best=3)
+    for value, score in ((5.0, 9.0), (6.0, None)):
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter.fill_(value)
+        if score is not None:
+            assert checkpoints.add_average(2, model, score)
+    return checkpoints, model
+
+
+def best_weight(checkpoints: Checkpoints) -> float:
+    model, _ = make()
+    folder = checkpoints.find("best")
+    assert folder is not None
+    load_weights(folder, model)
+    return next(model.parameters()).flatten()[0].item()
+
+
+@pytest.mark.parametrize(("score", "is_best", "weight"), [(0.5, False, 5.0), (9.0, False, 5.0), (9.5, True, 6.0)])
+def test_a_second_average_replaces_the_first_only_if_it_is_better(
+    tmp_path: Path, score: float, is_best: bool, weight: float
+) -> None:
+    checkpoints, model = save_with_average(tmp_path)
+    assert checkpoints.add_average(2, model, score) == is_best
+    assert [kept.score for kept in checkpoints.kept("best")] == [max(score, 9.0), 2.0, 1.0]
+    assert best_weight(checkpoints) == weight
+
+
+def test_a_second_average_that_cannot_be_written_leaves_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    checkpoints, model = save_with_average(tmp_path)
+
+    def fail(*_: object) -> None:
+        raise OSError("No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(checkpoint, "save_model", fail)
+        with pytest.raises(CheckpointError, match="the average cannot be written"):
+            checkpoints.add_average(2, model, 9.5)
+    assert best_weight(checkpoints) == 5.0
+
+
+def test_a_pointer_without_a_list_names_one_checkpoint(tmp_path: Path) -> None:
     save(tmp_path, 1)
     (tmp_path / "checkpoints" / "last.json").write_text('{"checkpoint": "step-00000001", "step": 1}')
     assert find(tmp_path, "last") == "step-00000001"
@@ -148,7 +192,7 @@ def test_the_same_step_again_only_changes_the_progress(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("broken", ["save_model", "save_file", "_write_json"])
-def test_cut_short_at_any_point_the_previous_checkpoint_loads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
+def test_an_interrupted_write_leaves_the_previous_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
     save(tmp_path, 1, 1.0)
 
     def fail(*_: object, **__: object) -> None:
@@ -193,7 +237,7 @@ def find(run: Path, pointer: KeptCheckpoints) -> str:
     return folder.name
 
 
-def test_damage_is_named(tmp_path: Path) -> None:
+def test_damaged_files_are_named(tmp_path: Path) -> None:
     save(tmp_path, 1)
     folder = tmp_path / "checkpoints" / "step-00000001"
     (folder / "model.safetensors").write_bytes(b"\x00" * 20)
@@ -217,14 +261,3 @@ def test_weights_of_another_model_are_refused(tmp_path: Path) -> None:
         load_weights(folder, nn.Sequential(nn.Linear(3, 5)))
     with pytest.raises(CheckpointError, match="does not fit the configuration"):
         load_weights(folder, nn.Sequential(nn.Linear(3, 4)))
-
-
-def test_the_journal_forgets_what_is_written_again(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "journal.jsonl")
-    for step in (1, 2, 3):
-        journal.write("train", step, loss=1 / step)
-    with journal.path.open("a", encoding="utf-8") as file:
-        file.write('\0\0\0\n[]\n{"event": "tra')  # what a power cut may leave
-    assert [line["step"] for line in journal.read()] == [1, 2, 3]
-    journal.rewind(2)
-    assert [json.loads(line)["step"] for line in journal.path.read_text().splitlines()] == [1, 2]

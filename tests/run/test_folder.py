@@ -1,4 +1,4 @@
-"""nmt.run.folder: a run that has lost a file says which, and a run knows its data wherever that lies."""
+"""Run folders with missing files, and run folders whose data moved."""
 
 import shutil
 from pathlib import Path
@@ -48,7 +48,7 @@ def test_a_run_without_a_vocabulary_says_so(nmt: Run, run: Path, name: str) -> N
     )
 
 
-def test_training_goes_on_wherever_its_data_lies(nmt: Run, made: Path, run: Path, tmp_path: Path) -> None:
+def test_training_resumes_after_its_data_moved(nmt: Run, made: Path, run: Path, tmp_path: Path) -> None:
     config = yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8"))
     config["data"]["source"]["path"] = str(shutil.copy(made / "pairs.tsv", tmp_path / "moved.tsv"))
     config["data"]["prepared"] = str(shutil.copytree(made / "prepared", tmp_path / "elsewhere"))

@@ -1,4 +1,4 @@
-"""`training.batch.size: auto`, with a memory that is only pretended."""
+"""`training.batch.size: auto`, with a simulated memory."""
 
 import gc
 import json
@@ -68,7 +68,7 @@ def measure(n_pairs: int, config: Config) -> tuple[batch_size.BatchSizeResult, C
 
 
 @pytest.mark.parametrize("most", [100, 777, 2500])
-def test_the_greatest_size_is_found_whose_every_batch_fits(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_finds_the_largest_size_whose_batches_all_fit(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     config = make_config(training={"batch": AUTO})
     fitted = limit_memory(monkeypatch, most)
     found, corpus = measure(600, config)
@@ -82,14 +82,14 @@ def test_the_greatest_size_is_found_whose_every_batch_fits(most: int, monkeypatc
     assert f"{found.fitting:,} fit into the memory, tried with {pairs:,} pairs of {src} and {tgt}" in str(found)
 
 
-def test_where_all_pairs_fit_at_once_it_goes_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stops_when_one_batch_holds_all_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     fitted = limit_memory(monkeypatch, 10**9)
     found, corpus = measure(40, make_config(training={"batch": AUTO}))
     assert max(map(len, fitted)) == len(corpus) == 40
     assert found.fitting < 4 * 40 * 21
 
 
-def test_what_is_tried_frees_what_it_took(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_freed_after_the_handler(monkeypatch: pytest.MonkeyPatch) -> None:
     """The memory is emptied when the failed pass is gone, not while it is being handled."""
     limit_memory(monkeypatch, 500)
     handled: list[bool] = []
@@ -99,7 +99,7 @@ def test_what_is_tried_frees_what_it_took(monkeypatch: pytest.MonkeyPatch) -> No
     assert not any(handled)
 
 
-def test_a_sentence_that_does_not_fit_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_sentence_that_does_not_fit_alone_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     limit_memory(monkeypatch, 30)
     with pytest.raises(TrainingError, match="out of memory with batches of 21 target tokens, which the longest"):
         measure(300, make_config(training={"batch": AUTO}))
@@ -122,7 +122,7 @@ def stopped_at(config: Config, step: int) -> Config:
     return config.model_copy(update={"training": config.training.model_copy(update={"max_steps": step})})
 
 
-def test_a_run_keeps_what_was_found_and_goes_on_with_it(
+def test_a_run_keeps_the_size_and_resumes_with_it(
     prepared: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     limit_memory(monkeypatch, 1500)
@@ -139,9 +139,7 @@ def test_a_run_keeps_what_was_found_and_goes_on_with_it(
     assert all(torch.equal(value, other[name]) for name, value in one.items())
 
 
-def test_what_it_was_tried_with_is_gone_before_training_begins(
-    prepared: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_search_leaves_no_tensors_behind(prepared: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     limit_memory(monkeypatch, 1500)
     measure, tensors = batch_size.find_batch_size, list[weakref.ref[torch.Tensor]]()
 
@@ -167,7 +165,7 @@ def test_what_it_was_tried_with_is_gone_before_training_begins(
     assert alive == [0, 0]
 
 
-def test_a_taken_folder_is_refused_before_anything_is_tried(
+def test_a_folder_with_a_run_is_refused_before_the_search(
     prepared: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     fitted = limit_memory(monkeypatch, 1500)
@@ -177,7 +175,7 @@ def test_a_taken_folder_is_refused_before_anything_is_tried(
     assert fitted == []
 
 
-def test_on_a_cpu_it_is_refused_and_leaves_nothing(prepared: Config, tmp_path: Path) -> None:
+def test_a_cpu_is_refused_and_no_folder_is_made(prepared: Config, tmp_path: Path) -> None:
     message = "training.batch.size: auto measures the memory of a GPU, but this training runs on cpu; set a number, such as 2000"
     with pytest.raises(ConfigError, match=message):
         train.run(prepared, tmp_path / "run", device="cpu")
@@ -186,14 +184,14 @@ def test_on_a_cpu_it_is_refused_and_leaves_nothing(prepared: Config, tmp_path: P
     assert not (tmp_path / "run").exists()
 
 
-def test_a_forecast_is_made_with_what_is_found(prepared: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_dry_run_uses_the_size(prepared: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     limit_memory(monkeypatch, 1500)
     text = dry_run.describe(prepared, device="cpu")
     assert "training.batch.size: auto is " in text
     assert "batches per epoch" in text
 
 
-def test_whoever_wants_a_number_is_told_that_there_is_none() -> None:
+def test_planning_batches_with_auto_is_an_error() -> None:
     with pytest.raises(ConfigError, match=r"training\.batch\.size: only `nmt train` can find the size for auto; set a number"):
         plan_batches(
             np.array([3], np.int32), np.array([3], np.int32), make_config(training={"batch": AUTO}).training.batch, seed=1, epoch=0
@@ -209,7 +207,7 @@ def test_whoever_wants_a_number_is_told_that_there_is_none() -> None:
     ],
     ids=str,
 )
-def test_a_size_that_cannot_be_is_one_fault_among_all(batch: dict[str, Any], fault: str) -> None:
+def test_an_invalid_size_is_reported_with_all_other_problems(batch: dict[str, Any], fault: str) -> None:
     with pytest.raises(ConfigError) as raised:
         make_config(training={"batch": batch, "momentum": 0.5})
     momentum = "training.momentum, training.optimizer: only sgd uses momentum, not adamw"
@@ -235,7 +233,7 @@ train.run(config.load(Path("toy.yaml")), Path(sys.argv[1]), device="cpu")
 
 
 @pytest.mark.slow
-def test_of_several_processes_the_least_decides(prepared: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_smallest_size_of_all_processes_is_used(prepared: Config, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The first process has the larger memory here."""
     (tmp_path / "toy.yaml").write_text(dump(stopped_at(prepared, 2)), encoding="utf-8")
     (tmp_path / "script.py").write_text(SCRIPT, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""Two processes with half the batch train what one trains with the whole; one that fails ends all."""
+"""Distributed training: two processes with half the batch equal one process; an error in one ends all."""
 
 import json
 import os
@@ -61,7 +61,7 @@ def without_clock(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{key: value for key, value in event.items() if key not in ("tokens_per_second", "seconds")} for event in events]
 
 
-def test_two_processes_with_half_the_batch_train_what_one_trains(folder: Path) -> None:
+def test_two_processes_with_half_the_batch_equal_one_process(folder: Path) -> None:
     train(folder, "one", "training.batch.size=16")
     done = train(folder, "two", "training.batch.size=8", processes=2)
     assert "in 2 processes" in done.stderr
@@ -75,7 +75,7 @@ def test_two_processes_with_half_the_batch_train_what_one_trains(folder: Path) -
     assert done.stderr.count("step 5  ") == 1  # one process speaks
 
 
-def test_two_processes_go_on_from_a_checkpoint(folder: Path) -> None:
+def test_two_processes_resume_from_a_checkpoint(folder: Path) -> None:
     train(folder, "whole", "training.batch.size=16")
     train(folder, "parts", "training.batch.size=8", "training.max_steps=7", processes=2)
     words = ("training.batch.size=8", "training.max_steps=20")
@@ -95,13 +95,13 @@ def test_two_processes_go_on_from_a_checkpoint(folder: Path) -> None:
         torch.testing.assert_close(weights(folder, "parts")[name], value, atol=1e-5, rtol=0)
 
 
-def test_one_that_fails_ends_all_with_its_message(folder: Path) -> None:
+def test_a_failing_process_ends_all_with_its_message(folder: Path) -> None:
     train(folder, "taken", "training.max_steps=1")
     done = train(folder, "taken", "training.max_steps=1", processes=2, fails=True)
     assert "taken: holds a run already; continue it with --resume, or train elsewhere with -o" in done.stderr
 
 
-def test_a_single_process_leaves_everything_as_it_is() -> None:
+def test_a_single_process_changes_nothing() -> None:
     tensor = torch.ones(3)
     SINGLE_PROCESS.sum([tensor])
     assert torch.equal(tensor, torch.ones(3))

@@ -1,4 +1,4 @@
-"""What is done for a GPU, where there is none: what would be asked of one is written down instead."""
+"""GPU code, tested without a GPU: the calls to torch are recorded or simulated."""
 
 import sys
 from collections.abc import Iterator
@@ -32,7 +32,7 @@ def precision() -> Iterator[None]:
     torch.set_float32_matmul_precision(before)
 
 
-def test_products_of_float32_are_in_tf32_on_a_gpu_alone(precision: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_set_up_device_allows_tf32_on_a_gpu_only(precision: None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert set_up_device("cpu") == torch.device("cpu")
     assert pick_device("auto") == torch.device("cuda")
@@ -41,7 +41,7 @@ def test_products_of_float32_are_in_tf32_on_a_gpu_alone(precision: None, monkeyp
     assert torch.get_float32_matmul_precision() == "high"
 
 
-def test_each_process_has_a_gpu_of_its_own_or_is_told_that_there_are_too_few(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_process_has_its_own_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen: list[int] = []
     monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
     monkeypatch.setattr(torch.cuda, "set_device", chosen.append)
@@ -57,7 +57,7 @@ def test_each_process_has_a_gpu_of_its_own_or_is_told_that_there_are_too_few(mon
         local_gpu(torch.device("cuda"))
 
 
-def test_what_goes_to_a_gpu_is_pinned_and_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_copies_to_a_gpu_are_pinned_and_asynchronous(monkeypatch: pytest.MonkeyPatch) -> None:
     pinned: list[Tensor] = []
     sent: list[tuple[Tensor, torch.device, bool]] = []
 
@@ -86,7 +86,7 @@ def test_what_goes_to_a_gpu_is_pinned_and_not_waited_for(monkeypatch: pytest.Mon
     assert len(pinned) == 6
 
 
-def test_memory_is_emptied_when_the_pass_that_overflowed_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_is_freed_after_the_failed_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     handling: list[bool] = []
 
     def small_memory(model: Seq2Seq, batch: Batch, **options: Any) -> Loss:
@@ -104,7 +104,7 @@ def test_memory_is_emptied_when_the_pass_that_overflowed_is_gone(monkeypatch: py
 
 
 @pytest.mark.parametrize("name", OUTPUTS)
-def test_the_loss_is_in_float32_where_the_rest_is_in_bfloat16(name: OutputName) -> None:
+def test_the_loss_is_in_float32_under_bfloat16_autocast(name: OutputName) -> None:
     torch.manual_seed(1)
     output = OUTPUTS[name](16, 60)
     vectors = torch.randn(200, 16).bfloat16()

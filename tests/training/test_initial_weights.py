@@ -1,4 +1,4 @@
-"""A training that starts from another run: what it takes over, what it says, and what it refuses."""
+"""Fine-tuning: a training that starts with the weights of another run."""
 
 import json
 from pathlib import Path
@@ -38,7 +38,7 @@ def parent(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder / "run"
 
 
-def test_new_data_goes_on_with_the_weights_and_vocabularies_of_a_run(nmt: Run, parent: Path, tmp_path: Path) -> None:
+def test_fine_tuning_starts_with_the_weights_and_vocabularies_of_a_run(nmt: Run, parent: Path, tmp_path: Path) -> None:
     others = [(src.replace("dog", "cat"), tgt.replace("Hund", "Kater")) for src, tgt in toy.sentence_pairs()[200:330]]
     config = write(tmp_path, "child", others, vocabulary={"like": str(parent)}, training={"start_from": str(parent)})
     assert nmt("prepare", "-c", config).status == 0
@@ -58,7 +58,7 @@ def test_new_data_goes_on_with_the_weights_and_vocabularies_of_a_run(nmt: Run, p
     assert all((before[name] - after[name]).abs().max() < 1e-9 for name in before)
 
 
-def test_what_does_not_fit_is_new_and_named(nmt: Run, parent: Path, tmp_path: Path) -> None:
+def test_parameters_that_the_parent_lacks_are_named(nmt: Run, parent: Path, tmp_path: Path) -> None:
     config = parent.parent / "parent.yaml"
     sets = ["--set", f"training.start_from={parent}", "--set", "model.attention.score=additive"]
     result = nmt("train", "-c", config, "-o", tmp_path / "other", *sets)

@@ -1,4 +1,4 @@
-"""The loop learns, and a training that was stopped and resumed is the training that was not."""
+"""The training loop: it learns, and a resumed training equals an uninterrupted one."""
 
 import re
 from collections.abc import Sequence
@@ -92,7 +92,7 @@ VARIATIONAL = {"variational_dropout": True, "word_dropout": 0.1, "attention": {"
     ],
     ids=str,
 )
-def test_resuming_equals_never_having_stopped(cell: str, options: dict[str, Any], stop_at: int, tmp_path: Path) -> None:
+def test_a_resumed_training_equals_an_uninterrupted_one(cell: str, options: dict[str, Any], stop_at: int, tmp_path: Path) -> None:
     """Dropout on, own outputs fed, in the middle of an epoch, and after a validation: the weights are the same to the bit."""
     sizes = {"encoder": {"hidden_size": 8, "cell": cell, "layers": 2}, "decoder": {"hidden_size": 16, "cell": cell, "layers": 2}}
     training = {
@@ -136,7 +136,7 @@ def test_resuming_equals_never_having_stopped(cell: str, options: dict[str, Any]
         assert torch.equal(value, parts.state_dict()[name]), name
 
 
-def test_early_stopping_counts_validations_without_a_better_one() -> None:
+def test_early_stopping_counts_validations_without_improvement() -> None:
     scores = iter([1.0, 3.0, 2.0, 3.0, 2.5, 9.0])
     config = make_config(training={"validate_every": 2, "patience": 3, "epochs": 50})
     model = make_model(config)
@@ -152,7 +152,7 @@ def weights_of(model: Seq2Seq) -> dict[str, torch.Tensor]:
     return {name: value.clone() for name, value in model.state_dict().items()}
 
 
-def test_an_update_that_is_not_finite_is_skipped_counted_and_said() -> None:
+def test_an_update_that_is_not_finite_is_skipped_and_reported() -> None:
     config = make_config(training={"epochs": 1, "batch": {"size": 16}, "max_skipped": 3})
     model = make_model(config)
     corpus, _ = make_corpus(160, seed=1)
@@ -180,7 +180,7 @@ def test_an_update_that_is_not_finite_is_skipped_counted_and_said() -> None:
     assert all(value.isfinite().all() for value in weights[9].values())
 
 
-def test_training_stops_after_too_many_in_a_row() -> None:
+def test_training_fails_after_too_many_skipped_updates_in_a_row() -> None:
     config = make_config(training={"max_skipped": 3, "batch": {"size": 16}})
     model = make_model(config)
     corpus, _ = make_corpus(160, seed=1)
@@ -196,7 +196,7 @@ def test_training_stops_after_too_many_in_a_row() -> None:
 
 
 @pytest.mark.parametrize("shares", [2, 3])
-def test_an_update_does_not_depend_on_the_number_of_shares(shares: int) -> None:
+def test_an_update_does_not_depend_on_the_number_of_micro_batches(shares: int) -> None:
     """The mean is over the tokens of all: shares with fewer of them weigh less."""
     config = make_config(training={"label_smoothing": 0.1})
     corpus, _ = make_corpus(25, seed=4)
@@ -215,7 +215,7 @@ def test_an_update_does_not_depend_on_the_number_of_shares(shares: int) -> None:
         torch.testing.assert_close(parts_weights[name], value, atol=1e-10, rtol=0)
 
 
-def test_accumulating_is_training_with_the_larger_batch() -> None:
+def test_accumulating_equals_a_larger_batch() -> None:
     corpus, _ = make_corpus(100, seed=4)
     trained = []
     for size, accumulate in ((24, 1), (8, 3)):
@@ -229,7 +229,7 @@ def test_accumulating_is_training_with_the_larger_batch() -> None:
         torch.testing.assert_close(parts[name], value, atol=1e-10, rtol=0)
 
 
-def test_what_does_not_fit_into_memory_is_halved(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_micro_batches_that_do_not_fit_are_split_in_half(monkeypatch: pytest.MonkeyPatch) -> None:
     config = make_config()
     corpus, _ = make_corpus(25, seed=4)
     (batch,) = read_batches(corpus, [np.arange(25)])
@@ -270,7 +270,7 @@ def test_two_ranks_never_draw_the_same_dropout(accumulate: int, monkeypatch: pyt
     assert len(set(seeds)) == 12
 
 
-def test_a_pair_that_does_not_fit_alone_is_named_by_its_size(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_single_pair_that_does_not_fit_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     def no_memory(*_: object, **__: object) -> Loss:
         raise torch.OutOfMemoryError
 
@@ -282,7 +282,7 @@ def test_a_pair_that_does_not_fit_alone_is_named_by_its_size(monkeypatch: pytest
         train_step(model, build_optimizer(model, config.training), [batch], 1, config, 0.01)
 
 
-def test_a_plateau_lowers_the_rate_and_a_better_score_does_not() -> None:
+def test_only_a_plateau_lowers_the_rate() -> None:
     scores = iter([5.0, 4.0, 4.0, 4.0, 6.0, 4.0, 4.0])
     rate = {"peak": 0.01, "schedule": "plateau", "patience": 2, "factor": 0.1}
     config = make_config(training={"validate_every": 1, "max_steps": 7, "batch": {"size": 16}, "learning_rate": rate})
@@ -294,7 +294,7 @@ def test_a_plateau_lowers_the_rate_and_a_better_score_does_not() -> None:
     assert rates == pytest.approx([0.01, 0.01, 0.01, 0.001, 0.001, 0.001, 0.001])
 
 
-def test_the_moving_average_follows_the_weights_and_is_what_is_validated() -> None:
+def test_the_moving_average_follows_the_weights() -> None:
     config = make_config(training={"max_steps": 6, "validate_every": 3, "batch": {"size": 16}})
     model = make_model(config)
     averaged = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.9))
@@ -310,7 +310,7 @@ def test_the_moving_average_follows_the_weights_and_is_what_is_validated() -> No
 
 
 @pytest.mark.parametrize("name", OPTIMIZERS)
-def test_every_optimizer_lowers_the_loss_and_comes_back_from_a_checkpoint(name: OptimizerName, tmp_path: Path) -> None:
+def test_every_optimizer_lowers_the_loss_and_resumes_from_a_checkpoint(name: OptimizerName, tmp_path: Path) -> None:
     momentum = {"momentum": 0.9} if name == "sgd" else {}
     config = make_config(training={"optimizer": name, "weight_decay": 0.001, **momentum})
     corpus, _ = make_corpus(32, seed=4)
@@ -332,7 +332,7 @@ def test_every_optimizer_lowers_the_loss_and_comes_back_from_a_checkpoint(name: 
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="bfloat16 recurrences need a GPU")
-def test_half_the_precision_gives_nearly_the_loss() -> None:
+def test_bfloat16_gives_nearly_the_same_loss() -> None:
     corpus, _ = make_corpus(32, seed=4)
     (batch,) = read_batches(corpus, [np.arange(32)])
     losses = []
@@ -346,5 +346,5 @@ def test_half_the_precision_gives_nearly_the_loss() -> None:
     assert losses[1] != losses[0]
 
 
-def test_literal_and_optimizers_agree() -> None:
+def test_every_optimizer_name_has_an_optimizer() -> None:
     assert set(get_args(OptimizerName)) == set(OPTIMIZERS)

@@ -1,4 +1,4 @@
-"""The objective: what is summed, and what is not."""
+"""The training objective."""
 
 from typing import Any
 
@@ -39,14 +39,14 @@ def test_coverage_loss_follows_the_equation() -> None:
     assert torch.autograd.gradcheck(lambda weights: coverage_loss(weights, mask), attention.requires_grad_())
 
 
-def test_looking_at_each_word_once_costs_nothing_and_twice_costs_one() -> None:
+def test_coverage_loss_is_0_for_attention_once_and_1_for_twice() -> None:
     once, twice = torch.eye(3).unsqueeze(0), torch.eye(3)[[0, 0, 1]].unsqueeze(0)
     mask = torch.ones(1, 3, dtype=torch.bool)
     assert coverage_loss(once, mask).item() == 0
     assert coverage_loss(twice, mask).item() == 1
 
 
-def test_the_objective_adds_the_weighted_coverage_loss_and_leaves_the_likelihood() -> None:
+def test_the_objective_adds_the_weighted_coverage_loss() -> None:
     model, batch = make()
     plain, covered = batch_loss(model, batch), batch_loss(model, batch, coverage_weight=0.5)
     attention = model(batch.src, batch.src_lengths, batch.tgt_in).attention
@@ -76,7 +76,7 @@ def test_padding_changes_neither_loss_nor_gradient(kind: dict[str, Any]) -> None
 
 
 @pytest.mark.parametrize("per", ["sentence", "token"])
-def test_at_ratio_0_nothing_of_the_reference_is_fed(per: str) -> None:
+def test_at_ratio_0_the_decoder_reads_no_reference(per: str) -> None:
     forcing_mask = draw_forcing_mask(build_batch([[5]] * 50, [[5] * 7] * 50), 0.0, per, reseed(1, 1))
     assert forcing_mask is not None
     assert not forcing_mask.any()
@@ -84,7 +84,7 @@ def test_at_ratio_0_nothing_of_the_reference_is_fed(per: str) -> None:
 
 @pytest.mark.parametrize("schedule", FORCING)
 @pytest.mark.parametrize("per", ["sentence", "token"])
-def test_the_sampled_share_follows_the_schedule(schedule: ForcingSchedule, per: str) -> None:
+def test_the_share_of_sampled_words_follows_the_schedule(schedule: ForcingSchedule, per: str) -> None:
     """Each stretch of a training is fed as much of the reference as the schedule says, within the error of so many draws."""
     config = TeacherForcingConfig.model_validate({"start": 0.9, "end": 0.1, "schedule": schedule, "steps": 400, "per": per})
     batch = build_batch([[5]] * 50, [[5] * 7] * 50)

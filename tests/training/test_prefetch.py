@@ -1,4 +1,4 @@
-"""Batches are made ready while a GPU computes; here one is only pretended."""
+"""Prefetching, with a simulated GPU."""
 
 import threading
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ def current(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, torch.device]]:
     return told
 
 
-def test_the_next_is_made_while_the_present_one_is_in_use(current: list[tuple[str, torch.device]]) -> None:
+def test_the_next_item_is_made_while_the_caller_uses_one(current: list[tuple[str, torch.device]]) -> None:
     begun = [threading.Event() for _ in range(4)]
 
     def make() -> Iterator[int]:
@@ -40,7 +40,7 @@ def test_the_next_is_made_while_the_present_one_is_in_use(current: list[tuple[st
     assert current == [("prefetch_0", GPU)]
 
 
-def test_a_cpu_has_no_thread_and_reads_nothing_ahead(current: list[tuple[str, torch.device]]) -> None:
+def test_without_a_gpu_nothing_is_prefetched(current: list[tuple[str, torch.device]]) -> None:
     made: list[tuple[int, str]] = []
 
     def make() -> Iterator[int]:
@@ -54,7 +54,7 @@ def test_a_cpu_has_no_thread_and_reads_nothing_ahead(current: list[tuple[str, to
     assert current == []
 
 
-def test_what_making_one_raises_comes_in_its_place(current: list[tuple[str, torch.device]]) -> None:
+def test_an_error_of_the_thread_is_raised_in_place_of_its_item(current: list[tuple[str, torch.device]]) -> None:
     def make() -> Iterator[int]:
         yield 1
         raise OSError("the disk is gone")
@@ -66,7 +66,7 @@ def test_what_making_one_raises_comes_in_its_place(current: list[tuple[str, torc
     assert list(items) == []
 
 
-def test_whoever_stops_early_leaves_no_thread(current: list[tuple[str, torch.device]]) -> None:
+def test_stopping_early_leaves_no_thread(current: list[tuple[str, torch.device]]) -> None:
     before = threading.active_count()
     items = prefetch(iter(range(100)), GPU)
     assert next(items) == 0
@@ -76,7 +76,7 @@ def test_whoever_stops_early_leaves_no_thread(current: list[tuple[str, torch.dev
 
 
 @pytest.mark.parametrize("ratio", [1.0, 0.6])
-def test_training_is_the_same_to_the_bit(
+def test_prefetching_does_not_change_a_training(
     ratio: float, current: list[tuple[str, torch.device]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     config = make_config(training={"epochs": 2, "batch": {"size": 16}, "accumulate": 2, "teacher_forcing": {"start": ratio}})

@@ -1,4 +1,4 @@
-"""A training that is killed again and again ends with the weights and the journal of one that never was."""
+"""A training that is killed several times ends with the weights and the journal of an uninterrupted one."""
 
 import json
 import os
@@ -76,7 +76,7 @@ def reached(folder: Path, run: str) -> int:
         return 0
 
 
-def test_killed_again_and_again_it_ends_as_if_it_never_was(folder: Path) -> None:
+def test_a_killed_and_resumed_training_equals_an_uninterrupted_one(folder: Path) -> None:
     whole = start(folder, "whole")
     assert whole.wait(timeout=300) == 0, (folder / "stderr.txt").read_text()
     random = np.random.default_rng(1)

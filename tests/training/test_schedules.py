@@ -1,4 +1,4 @@
-"""Schedules at their corners."""
+"""Schedules of learning rate and teacher forcing."""
 
 from typing import get_args
 
@@ -14,7 +14,7 @@ from nmt.training.loss import draw_forcing_mask
 from nmt.training.schedules import FORCING, LEARNING_RATES, forcing_ratio, learning_rate
 
 
-def test_literals_and_functions_agree() -> None:
+def test_every_schedule_name_has_a_function() -> None:
     assert set(get_args(LearningRateSchedule)) == set(LEARNING_RATES)
     assert set(get_args(ForcingSchedule)) == set(FORCING)
 
@@ -25,7 +25,7 @@ def test_warm_up_rises_to_the_peak(schedule: LearningRateSchedule) -> None:
     assert [learning_rate(step, config) for step in (1, 2, 3, 4)] == [0.5, 1.0, 1.5, 2.0]
 
 
-def test_ends_of_the_learning_rates() -> None:
+def test_first_and_last_learning_rates() -> None:
     config = LearningRateConfig(peak=2.0, warmup_steps=10, steps=110, floor=0.5)
     assert learning_rate(10_000, config) == 2.0
     assert learning_rate(40, config.model_copy(update={"schedule": "inverse_sqrt"})) == pytest.approx(1.0)
@@ -35,7 +35,7 @@ def test_ends_of_the_learning_rates() -> None:
         assert learning_rate(110, falling) == learning_rate(5000, falling) == pytest.approx(0.5)
 
 
-def test_the_step_schedule_is_lowered_every_so_many_steps_down_to_the_floor() -> None:
+def test_the_step_schedule_falls_to_the_floor() -> None:
     config = LearningRateConfig(peak=1.0, schedule="step", warmup_steps=5, steps=10, factor=0.5, floor=0.2)
     assert [learning_rate(step, config) for step in (5, 6, 15, 16, 25, 26, 35, 36, 1000)] == [
         1,
@@ -57,7 +57,7 @@ def test_the_plateau_schedule_follows_its_reductions() -> None:
 
 
 @given(st.sampled_from(list(FORCING)), st.integers(1, 500))
-def test_forcing_goes_from_start_to_end_and_never_back(schedule: ForcingSchedule, step: int) -> None:
+def test_the_forcing_ratio_goes_monotonically_from_start_to_end(schedule: ForcingSchedule, step: int) -> None:
     config = TeacherForcingConfig(start=0.9, end=0.2, schedule=schedule, steps=200)
     here, later = forcing_ratio(step, config), forcing_ratio(step + 1, config)
     if schedule == "constant":
@@ -69,7 +69,7 @@ def test_forcing_goes_from_start_to_end_and_never_back(schedule: ForcingSchedule
 
 
 @pytest.mark.parametrize("per", ["sentence", "token"])
-def test_the_share_of_references_fed_is_the_ratio(per: str) -> None:
+def test_the_share_of_forced_words_is_the_ratio(per: str) -> None:
     batch = build_batch([[5]] * 500, [[5] * 19] * 500)
     forcing_mask = draw_forcing_mask(batch, 0.3, per, torch.Generator().manual_seed(1))
     assert forcing_mask is not None

@@ -1,4 +1,4 @@
-"""nmt.training.tensorboard: what it writes, read back as TensorBoard reads it."""
+"""Event files, read back as TensorBoard reads them."""
 
 import subprocess
 import sys
@@ -72,7 +72,7 @@ def test_figures_are_shown_at_their_steps(tmp_path: Path) -> None:
         assert scalars(events, f"validation/{name}") == [(100, value)]
 
 
-def test_samples_are_shown_letter_by_letter(tmp_path: Path) -> None:
+def test_samples_are_not_read_as_markdown(tmp_path: Path) -> None:
     with open_writer(tmp_path) as tensorboard:
         tensorboard.validation(100, validation())
         tensorboard.validation(200, validation())
@@ -82,7 +82,7 @@ def test_samples_are_shown_letter_by_letter(tmp_path: Path) -> None:
         assert texts(events, f"samples/{number}") == [(100, text), (200, text)]
 
 
-def test_attention_is_shown_as_it_was_drawn(tmp_path: Path) -> None:
+def test_the_attention_heatmap_is_stored_unchanged(tmp_path: Path) -> None:
     with open_writer(tmp_path) as tensorboard:
         tensorboard.validation(100, validation(attention=png()))
         tensorboard.validation(200, validation())
@@ -95,7 +95,7 @@ def test_attention_is_shown_as_it_was_drawn(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("reader", [EventAccumulator, PluginEventAccumulator])
 @pytest.mark.parametrize("step", [0, 100])
-def test_what_a_resumed_training_does_again_is_shown_once(
+def test_repeated_steps_of_a_resumed_training_are_shown_once(
     tmp_path: Path, reader: Any, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Files are read in the order of their names, in which the second and a number stand: 10 before 9, were both of one second.
@@ -126,7 +126,7 @@ def shown_steps(events: Any, tag: str) -> list[int]:
     return [event.step for event in found]
 
 
-def test_all_that_was_said_is_in_the_file_at_once(tmp_path: Path) -> None:
+def test_each_call_flushes_the_file(tmp_path: Path) -> None:
     tensorboard = open_writer(tmp_path)
     tensorboard.update(50, FIGURES)
     tensorboard.validation(50, validation(attention=png()))
@@ -136,7 +136,7 @@ def test_all_that_was_said_is_in_the_file_at_once(tmp_path: Path) -> None:
     tensorboard.__exit__(None, None, None)
 
 
-def test_a_training_that_is_interrupted_closes_its_file(tmp_path: Path) -> None:
+def test_an_interrupted_training_closes_its_file(tmp_path: Path) -> None:
     tensorboard = open_writer(tmp_path)
 
     def train() -> None:
@@ -151,7 +151,7 @@ def test_a_training_that_is_interrupted_closes_its_file(tmp_path: Path) -> None:
     assert scalars(read(tmp_path), "train/loss") == [(50, 2.0)]
 
 
-def test_a_folder_that_cannot_be_made_ends_no_training(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "tensorboard").write_text("not a folder")
     said: list[str] = []
     with TensorBoardWriter(tmp_path / "tensorboard", 0, said.append) as tensorboard:
@@ -160,7 +160,7 @@ def test_a_folder_that_cannot_be_made_ends_no_training(tmp_path: Path) -> None:
     assert said == [f"{tmp_path / 'tensorboard'}: cannot be written (File exists); the training continues without it"]
 
 
-def test_a_disk_that_fills_up_ends_no_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from torch.utils.tensorboard import SummaryWriter
 
     def fail(*_: object) -> None:
@@ -185,5 +185,5 @@ def modules() -> set[str]:
 
 
 @pytest.mark.parametrize("name", ["tensorboard", "torch.utils.tensorboard", "matplotlib", "PIL"])
-def test_it_is_imported_only_by_trainings(modules: set[str], name: str) -> None:
+def test_other_commands_do_not_import(modules: set[str], name: str) -> None:
     assert name not in modules

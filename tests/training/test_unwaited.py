@@ -1,4 +1,4 @@
-"""An update waits for a GPU once, at its end. Tensors on the `meta` device have no content: whoever needs some of it fails."""
+"""An update waits for a GPU only once, at its end. Tensors on the `meta` device have no content: reading one fails."""
 
 from contextlib import nullcontext
 from typing import Any
@@ -34,7 +34,7 @@ VARIATIONAL = {**LUONG, "variational_dropout": True, "word_dropout": 0.1, "dropo
     ],
     ids=str,
 )
-def test_an_update_needs_nothing_from_the_gpu(
+def test_an_update_does_not_wait_for_the_gpu(
     kind: dict[str, Any], forcing: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())  # which knows no such device
@@ -50,7 +50,7 @@ def test_an_update_needs_nothing_from_the_gpu(
     assert all(parameter.grad is not None and parameter.grad.device == META for parameter in model.parameters())
 
 
-def test_what_needs_something_of_the_gpu_is_found() -> None:
+def test_a_synchronising_operation_fails_on_the_meta_device() -> None:
     model = make_model(make_config()).to(META)
     corpus, _ = make_corpus(4, seed=4)
     (batch,) = read_batches(corpus, [np.arange(4)])

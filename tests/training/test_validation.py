@@ -1,14 +1,11 @@
-"""Validation, and the model that is searched with."""
+"""Validation on the dev set."""
 
 from pathlib import Path
 
 import pytest
 import torch
 
-from nmt.model.inference.int8 import Int8Linear
-from nmt.model.inference.pack import PackedLinear
 from nmt.run.folder import build_model, load_run_config, load_vocabularies
-from nmt.run.load import load_translator
 from nmt.training.validation import Validator
 from tests import toy
 
@@ -31,9 +28,3 @@ def test_validation_follows_the_weights(run: Path) -> None:
     assert all(set(sample.output.split()) == {"Hund"} for sample in after.samples)
     assert [sample.output for sample in before.samples] != [sample.output for sample in after.samples]
     assert model.output.get_parameter("logits.weight").requires_grad
-
-
-@pytest.mark.parametrize(("precision", "layer"), [("float32", PackedLinear), ("int8", Int8Linear)])
-def test_a_loaded_run_is_laid_out_for_search(run: Path, precision: str, layer: type) -> None:
-    translator = load_translator(run, overrides=[f"decoding.precision={precision}"])
-    assert isinstance(translator.model.get_submodule("output.logits"), layer)

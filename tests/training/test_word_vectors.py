@@ -1,4 +1,4 @@
-"""Word vectors that were trained elsewhere: what is taken from a file, and what is said of one that cannot be used."""
+"""Pretrained word vectors: reading files, and errors of unusable files."""
 
 import gzip
 import struct
@@ -31,7 +31,7 @@ def rows(vectors: WordVectors) -> dict[int, list[float]]:
     return {int(index): row.tolist() for index, row in zip(vectors.ids, vectors.matrix, strict=True)}
 
 
-def test_the_rows_of_the_vocabulary_are_taken_and_no_others(tmp_path: Path) -> None:
+def test_reads_the_vectors_of_the_vocabulary_only(tmp_path: Path) -> None:
     vectors = read(tmp_path, "schön 1 2.5", "cat 3 4", "<unk> 5 6", "<pad> 5 6", "the -7e-1 8")
     assert rows(vectors) == {THE: [np.float32(-0.7), 8], SCHOEN: [1, 2.5]}
     assert vectors.matrix.dtype == np.float32
@@ -40,7 +40,7 @@ def test_the_rows_of_the_vocabulary_are_taken_and_no_others(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     "lines", [["the 1 2", "dog 3 4"], ["2 2", "the 1 2", "dog 3 4"], ["2 2 ", "the 1 2 ", "dog\t3\t4\r", "", " "]]
 )
-def test_with_and_without_a_first_line_of_sizes_and_with_any_space(tmp_path: Path, lines: list[str]) -> None:
+def test_header_and_kind_of_space_are_optional(tmp_path: Path, lines: list[str]) -> None:
     assert rows(read(tmp_path, *lines)) == {THE: [1, 2], DOG: [3, 4]}
 
 
@@ -50,7 +50,7 @@ def test_gzip_and_a_byte_order_mark(tmp_path: Path) -> None:
     assert rows(load_vectors(path, VOCABULARY, 2)) == {THE: [1, 2], SCHOEN: [3, 4]}
 
 
-def test_coverage_is_of_tokens_and_of_the_running_words_with_the_unknown_ones(tmp_path: Path) -> None:
+def test_coverage_counts_tokens_and_running_words(tmp_path: Path) -> None:
     vectors = read(tmp_path, "the 1 2", "dog 3 4")
     assert vectors.n_tokens == 4
     assert vectors.running_share == pytest.approx(80 / 99)
@@ -58,19 +58,19 @@ def test_coverage_is_of_tokens_and_of_the_running_words_with_the_unknown_ones(tm
 
 
 @pytest.mark.parametrize("lines", [["haus 1 1", "Haus 2 2.5"], ["Haus 2 2.5", "haus 1 1"]])
-def test_the_lower_cased_form_stands_in_unless_the_token_is_there(tmp_path: Path, lines: list[str]) -> None:
+def test_the_lower_cased_form_serves_if_the_token_is_missing(tmp_path: Path, lines: list[str]) -> None:
     assert rows(read(tmp_path, *lines)) == {HAUS: [2, 2.5]}
     assert rows(read(tmp_path, "haus 1 1.5", "HAUS 2 2", "Dog 3 3")) == {HAUS: [1, 1.5]}
 
 
-def test_the_mark_of_a_tokenizer_is_left_off_at_last(tmp_path: Path) -> None:
+def test_the_token_without_its_mark_serves_last(tmp_path: Path) -> None:
     vocabulary = Vocabulary(["x", f"{JOINER}.", "▁Dog", "▁"], [0, 4, 3, 2, 1])
     assert rows(read(tmp_path, "dog 1 2", ". 3 4", vocabulary=vocabulary)) == {5: [3, 4], 6: [1, 2]}
     assert rows(read(tmp_path, "dog 1 2", "Dog 3 4", "▁dog 5 6", vocabulary=vocabulary)) == {6: [5, 6]}
     assert rows(read(tmp_path, "Dog 3 4", "dog 1 2", vocabulary=vocabulary)) == {6: [3, 4]}
 
 
-def test_of_several_vectors_the_first_counts(tmp_path: Path) -> None:
+def test_the_first_of_several_vectors_counts(tmp_path: Path) -> None:
     assert rows(read(tmp_path, "the 1 2", "haus 5 6", "the 3 4", "haus 7 8")) == {THE: [1, 2], HAUS: [5, 6]}
 
 
@@ -81,7 +81,7 @@ def test_tokens_with_spaces(tmp_path: Path, first: list[str]) -> None:
     assert rows(read(tmp_path, *lines, vocabulary=vocabulary)) == {4: [5, 6], 5: [1, 2], 6: [3, 4]}
 
 
-def test_a_few_broken_tokens_are_passed_over(tmp_path: Path) -> None:
+def test_a_few_broken_tokens_are_skipped(tmp_path: Path) -> None:
     path = tmp_path / "v.txt"
     path.write_bytes(b"the 1 2\n" + b"other 0 0\n" * 2000 + b"\xff 0 0\n")
     assert rows(load_vectors(path, VOCABULARY, 2)) == {THE: [1, 2]}
@@ -96,7 +96,7 @@ NUMBERS = st.floats(width=32, allow_nan=False, allow_infinity=False)
     has_first_line=st.booleans(),
     ending=st.sampled_from(["\n", " \n", "\r\n"]),
 )
-def test_what_was_written_is_read(
+def test_reads_what_was_written(
     table: dict[str, tuple[float, ...]], has_first_line: bool, ending: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     table = {"the": (1, 2, 3), **table}
@@ -142,7 +142,7 @@ OTHER_SIZE = ", line 1: vectors of 3 numbers, but model.embedding_size is 2; set
         ),
     ],
 )
-def test_a_file_that_cannot_be_used_is_refused_in_one_line(tmp_path: Path, content: bytes, message: str) -> None:
+def test_an_unusable_file_is_refused_in_one_line(tmp_path: Path, content: bytes, message: str) -> None:
     path = tmp_path / "v.vec"
     path.write_bytes(content)
     with pytest.raises(DataError) as caught:
