@@ -84,6 +84,13 @@ FIGURE = attention_figure(["The", "<script>", "<eos>"], ["Der", "Hund"], WEIGHTS
 READ = """const words = [...document.querySelectorAll("button")];
 const state = () => [words.map((word) => word.className + ":" + (word.dataset.percent ?? "")),
                      document.querySelector(".status").textContent];
+// A headless page may have no focus yet: then focus() selects an element, but sends no event.
+const focus = HTMLElement.prototype.focus;
+HTMLElement.prototype.focus = function () {
+  const active = document.hasFocus();
+  focus.call(this);
+  if (!active) this.dispatchEvent(new FocusEvent("focus"));
+};
 const press = (key) => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true}));
 """
 
