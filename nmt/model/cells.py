@@ -146,16 +146,17 @@ class SRU(RecurrentLayer):
         self.directions = nn.ModuleList(_SRUDirection(input_size, hidden_size) for _ in range(2 if bidirectional else 1))
 
     def run(self, inputs: Tensor, lengths: Tensor | None = None, state: LayerState | None = None) -> tuple[Tensor, LayerState]:
-        last, mask = inputs.new_full((len(inputs),), inputs.shape[1] - 1, dtype=torch.long), None
-        if lengths is not None and not bool((lengths == inputs.shape[1]).all()):
-            last = send(lengths - 1, inputs.device)
-            mask = torch.arange(inputs.shape[1], device=inputs.device) <= last.unsqueeze(1)
-        starts = [None] * 2 if state is None or state[1] is None else state[1].split(self.hidden_size, 1)
+        mask, last = None, torch.full((len(inputs),), inputs.shape[1] - 1)  # the last position of each sequence
+        if lengths is not None and bool((lengths < inputs.shape[1]).any()):
+            last = lengths - 1
+            mask = torch.arange(inputs.shape[1], device=inputs.device) <= send(last, inputs.device).unsqueeze(1)
+        starts = [None, None] if state is None or state[1] is None else state[1].split(self.hidden_size, 1)
+        rows, last = torch.arange(len(inputs), device=inputs.device), send(last, inputs.device)
         outputs, hiddens, cells = [], [], []
         for direction, backward, start in zip(self.directions, (False, True), starts, strict=False):
             hidden, cell = direction(inputs, mask, start, backward=backward)
             outputs.append(hidden)
-            hiddens.append(hidden[:, 0] if backward else hidden[torch.arange(len(last), device=last.device), last])
+            hiddens.append(hidden[:, 0] if backward else hidden[rows, last])
             cells.append(cell)
         return torch.cat(outputs, 2), (torch.cat(hiddens, 1), torch.cat(cells, 1))
 
@@ -167,10 +168,14 @@ class SRU(RecurrentLayer):
 
 
 class _SRUDirection(nn.Module):
-    """The weights of one direction; rows of `project`: candidate, f, r, and x where it is projected."""
+    """The weights of one direction: `project` is W, W_f, W_r and, if x_t is projected, that matrix, one above the other.
+
+    The weights start uniform with variance 1 / I, v and b at 0.
+    """
 
     def __init__(self, input_size: int, hidden_size: int) -> None:
         super().__init__()
+        self.hidden_size = hidden_size
         self.project = nn.Linear(input_size, (3 if input_size == hidden_size else 4) * hidden_size, bias=False)
         nn.init.uniform_(self.project.weight, -sqrt(3 / input_size), sqrt(3 / input_size))
         self.forget_cell, self.reset_cell, self.forget_bias, self.reset_bias = (
@@ -178,31 +183,37 @@ class _SRUDirection(nn.Module):
         )
 
     def forward(self, inputs: Tensor, mask: Tensor | None, start: Tensor | None, *, backward: bool) -> tuple[Tensor, Tensor]:
-        """Hidden states [B, T, H], 0 where `mask` [B, T] is False, and the last cell state [B, H]."""
-        candidates, forgets, resets, highways = self._products(inputs)
+        """All steps: hidden states [B, T, H], 0 where `mask` [B, T] is False, and the last cell state [B, H]."""
+        candidates, forgets, resets, highways = self._project(inputs)
         cell = torch.zeros_like(candidates[:, 0]) if start is None else start.to(candidates.dtype)
-        before, after = [], []  # the cell states before and after each step
-        steps = zip(candidates.unbind(1), (forgets + self.forget_bias).unbind(1), range(inputs.shape[1]), strict=True)
-        for candidate, forget, position in reversed(list(steps)) if backward else steps:
-            before.append(cell)
-            following = torch.lerp(candidate, cell, torch.addcmul(forget, self.forget_cell, cell).sigmoid())
-            cell = following if mask is None else following.where(mask[:, position].unsqueeze(1), cell)
-            after.append(cell)
-        befores, afters = (torch.stack(states[::-1] if backward else states, 1) for states in (before, after))
-        hidden = torch.lerp(highways, afters, (resets + self.reset_bias + self.reset_cell * befores).sigmoid())
+        befores, afters = [cell] * inputs.shape[1], [cell] * inputs.shape[1]
+        candidate_steps, forget_steps = candidates.unbind(1), forgets.unbind(1)
+        for t in reversed(range(inputs.shape[1])) if backward else range(inputs.shape[1]):
+            befores[t] = cell
+            following = self._next_cell(candidate_steps[t], forget_steps[t], cell)
+            cell = afters[t] = following if mask is None else following.where(mask[:, t].unsqueeze(1), cell)
+        hidden = self._output(highways, resets, torch.stack(befores, 1), torch.stack(afters, 1))
         return hidden if mask is None else hidden * mask.unsqueeze(2), cell
 
     def step(self, inputs: Tensor, cell: Tensor) -> LayerState:
-        candidate, forget, reset, highway = self._products(inputs)
+        """One step: inputs [B, I], and the cell state [B, H] before it."""
+        candidate, forget, reset, highway = self._project(inputs)
         cell = cell.to(candidate.dtype)
-        following = torch.lerp(candidate, cell, torch.addcmul(forget + self.forget_bias, self.forget_cell, cell).sigmoid())
-        return torch.lerp(highway, following, (reset + self.reset_bias + self.reset_cell * cell).sigmoid()), following
+        following = self._next_cell(candidate, forget, cell)
+        return self._output(highway, reset, cell, following), following
 
-    def _products(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Candidates, products of both gates, and alpha x, each [..., H]: in the precision of the weights."""
-        parts = self.project(inputs).to(self.forget_bias.dtype).split(len(self.forget_bias), -1)
-        highway = parts[3] if len(parts) == 4 else inputs
-        return parts[0], parts[1], parts[2], sqrt(3) * highway.to(self.forget_bias.dtype)
+    def _project(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """W x, W_f x + b_f, W_r x + b_r and alpha x, each [..., H], in the precision of the weights."""
+        dtype = self.forget_bias.dtype
+        candidate, forget, reset, *projected = self.project(inputs).to(dtype).split(self.hidden_size, -1)
+        highway = projected[0] if projected else inputs.to(dtype)
+        return candidate, forget + self.forget_bias, reset + self.reset_bias, sqrt(3) * highway
+
+    def _next_cell(self, candidate: Tensor, forget: Tensor, cell: Tensor) -> Tensor:
+        return torch.lerp(candidate, cell, torch.addcmul(forget, self.forget_cell, cell).sigmoid())
+
+    def _output(self, highway: Tensor, reset: Tensor, before: Tensor, after: Tensor) -> Tensor:
+        return torch.lerp(highway, after, torch.addcmul(reset, self.reset_cell, before).sigmoid())
 
 
 def _concatenate_directions(state: Tensor) -> Tensor:

@@ -12,9 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from nmt.errors import ConfigError
+from nmt.model.inference.pack import InferenceLinear
 
 
-class Int8Linear(nn.Module):
+class Int8Linear(InferenceLinear):
     """y = x W^T + b.
 
     Args:
@@ -33,11 +34,9 @@ class Int8Linear(nn.Module):
         return cls(*round_rows(linear.weight.detach()), None if bias is None else bias.detach())
 
     def select(self, ids: Tensor) -> "Int8Linear":
-        """Only the outputs `ids`, in that order."""
         return Int8Linear(self.rows[ids], self.scales[ids], self.bias[ids])
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """[..., I] -> [..., O]."""
         sums = _multiply(inputs, self.packed)
         return torch.addcmul(self.bias, sums, self.scales, out=sums)
 

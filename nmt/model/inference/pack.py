@@ -4,6 +4,7 @@ torch uses MKL for products of float32, which repacks the weight on every call a
 packs it once.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import copy
 from functools import cache
@@ -20,7 +21,19 @@ Module = TypeVar("Module", bound=nn.Module)
 PackFn = Callable[[nn.Linear], nn.Module]
 
 
-class PackedLinear(nn.Module):
+class InferenceLinear(nn.Module, ABC):
+    """A linear layer in another form than torch's, without gradients."""
+
+    @abstractmethod
+    def forward(self, inputs: Tensor) -> Tensor:
+        """[..., I] -> [..., O]."""
+
+    @abstractmethod
+    def select(self, ids: Tensor) -> nn.Module:
+        """A linear layer with only the outputs `ids` [v], in that order."""
+
+
+class PackedLinear(InferenceLinear):
     """y = x W^T + b in float32 with packed weights, without gradients; an ordinary product where oneDNN cannot be used.
 
     Args:
@@ -46,12 +59,11 @@ class PackedLinear(nn.Module):
         self.packed = _pack(self.weight)
 
     def select(self, ids: Tensor) -> nn.Linear:
-        """Only the outputs `ids`, in that order; not packed, since packing would take longer than the few products of a batch."""
+        # Not packed again: packing would take longer than the few products of a batch.
         assert self.bias is not None
         return linear_of(self.weight[ids], self.bias[ids])
 
     def forward(self, inputs: Tensor) -> Tensor:
-        """[..., I] -> [..., O]."""
         if self.packed is None:
             return functional.linear(inputs, self.weight, self.bias)
         rows = inputs.flatten(0, -2)

@@ -2,7 +2,7 @@
 
 from torch import Tensor, nn
 
-from nmt.model.inference.pack import linear_of
+from nmt.model.inference.pack import InferenceLinear, linear_of
 
 
 class RestrictedEmbedding(nn.Module):
@@ -21,6 +21,5 @@ def select_outputs(linear: nn.Module, ids: Tensor) -> nn.Module:
     """A linear layer with only the outputs `ids` [v], in that order; the layer may be packed."""
     if isinstance(linear, nn.Linear):
         return linear_of(linear.weight[ids], linear.bias[ids])
-    selected = linear.select(ids)  # type: ignore[operator]
-    assert isinstance(selected, nn.Module)
-    return selected
+    assert isinstance(linear, InferenceLinear)
+    return linear.select(ids)
