@@ -15,7 +15,8 @@ all embeddings are trained. One multiply-add is two floating-point operations. W
 softmax, dropout, the optimizer) is not counted.
 
 *Needed* positions are real tokens, <eos> included. *Computed* positions are those on which the measured system works: nmt runs its
-encoder and its output layer on real positions only, and everything else on padding too; a plain loop pads everything.
+encoder (except with the cell `sru`) and its output layer on real positions only, and everything else on padding too; a plain loop
+pads everything.
 """
 
 import warnings
@@ -73,10 +74,23 @@ def needed(src_lengths: Lengths, tgt_lengths: Lengths) -> Positions:
     return Positions(len(src_lengths), src, src, tgt, int((src_lengths.astype(np.int64) * tgt_lengths).sum()), tgt)
 
 
-def computed(src_lengths: Lengths, tgt_lengths: Lengths, *, sampled: int = 0) -> Positions:
-    """The positions that `nmt.model` computes for one batch; `sampled` target positions are fed the decoder's own output."""
+def computed(src_lengths: Lengths, tgt_lengths: Lengths, *, sampled: int = 0, pads_encoder: bool = False) -> Positions:
+    """The positions that `nmt.model` computes for one batch.
+
+    Args:
+        sampled: target positions that are fed the decoder's own output.
+        pads_encoder: the encoder reads padding too, as with the cell `sru`.
+    """
     size, src, tgt = len(src_lengths), int(src_lengths.max()), int(tgt_lengths.max())
-    return Positions(size, int(src_lengths.sum()), size * src, size * tgt, size * src * tgt, int(tgt_lengths.sum()), sampled)
+    return Positions(
+        size,
+        size * src if pads_encoder else int(src_lengths.sum()),
+        size * src,
+        size * tgt,
+        size * src * tgt,
+        int(tgt_lengths.sum()),
+        sampled,
+    )
 
 
 def padded(src_lengths: Lengths, tgt_lengths: Lengths) -> Positions:

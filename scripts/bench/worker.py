@@ -127,7 +127,8 @@ def run_nmt(config: Config, corpus: Corpus, meter: Meter, epoch: int) -> Work:
     for step, indices in enumerate(measured, WARM_UP_UPDATES + 1):
         for number, share in enumerate(shard(indices, config.training.accumulate)):
             if len(share):
-                work = work.add(corpus, share, partial(computed, sampled=_count_sampled(corpus, config, share, step, number)))
+                sampled, pads_encoder = _count_sampled(corpus, config, share, step, number), config.model.encoder.cell == "sru"
+                work = work.add(corpus, share, partial(computed, sampled=sampled, pads_encoder=pads_encoder))
     return work
 
 
