@@ -2,7 +2,9 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -19,8 +21,9 @@ from nmt.model.seq2seq import Seq2Seq
 from nmt.run.progress import Interval, Progress
 from nmt.training.distributed import SINGLE_PROCESS, World
 from nmt.training.loss import batch_loss, draw_forcing_mask
-from nmt.training.prefetch import prefetch
 from nmt.training.schedules import forcing_ratio, learning_rate
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -255,6 +258,21 @@ def planned_updates(corpus: Corpus, config: Config, progress: Progress, world: W
             micro_batches = [micro_batch.to(device) for micro_batch in read_batches(corpus, shards)]
             yield Update(step, epoch, batch, len(plan), plan[batch], micro_batches)
         first_batch = 0
+
+
+def prefetch(items: Iterator[T], device: torch.device) -> Iterator[T]:
+    """The same items. For a GPU, a thread makes each item while the caller uses the previous one; its errors are raised here.
+
+    The thread's copies to the GPU queue behind the running computation. They take microseconds, so they need no separate stream.
+    """
+    if device.type != "cuda":
+        yield from items
+        return
+    with ThreadPoolExecutor(1, "prefetch", torch.cuda.set_device, (device,)) as thread:
+        upcoming = thread.submit(next, items, None)
+        while (item := upcoming.result()) is not None:
+            upcoming = thread.submit(next, items, None)
+            yield item
 
 
 def describe_skipped(update: Update, outcome: Outcome) -> str:
