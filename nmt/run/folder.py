@@ -50,9 +50,10 @@ def write_run_config(folder: Path, config: Config) -> None:
 @contextmanager
 def lock_run(folder: Path) -> Iterator[None]:
     """No other process can train into `folder` inside the block. Raises: TrainingError: one already does."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
+    resolved = folder.resolve()  # one lock, however the caller spells the path
+    resolved.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with FileLock(folder.parent / f".{folder.name}.lock", blocking=False):
+        with FileLock(resolved.parent / f".{resolved.name}.lock", blocking=False):
             yield
     except Timeout:
         raise TrainingError(f"{folder}: another training is running in it") from None

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 import yaml
 
+from nmt.errors import TrainingError
+from nmt.run.folder import lock_run
 from tests import toy
 from tests.conftest import Run
 
@@ -36,6 +38,13 @@ def test_a_run_without_its_manifest_says_so(nmt: Run, made: Path, run: Path, dam
     assert nmt("translate", "--run", run, "The dog sees the tree.").status == 0
     shutil.copy(made / "prepared" / "manifest.json", manifest)
     assert nmt("lexicon", run, "--pairs", 5).status == 0
+
+
+def test_a_run_has_one_lock_however_its_path_is_spelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "run").mkdir()
+    monkeypatch.chdir(tmp_path / "run")
+    with lock_run(tmp_path / "run"), pytest.raises(TrainingError, match="another training is running in it"), lock_run(Path()):
+        pass
 
 
 @pytest.mark.parametrize("name", ["src.vocab.txt", "tgt.vocab.txt"])
