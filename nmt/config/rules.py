@@ -138,6 +138,9 @@ def _embedding_and_output_problems(config: Config) -> Iterator[Problem]:
     if model.tie_embeddings == "all" and model.src_vectors is not None:
         text = "tie_embeddings all has only one embedding; give model.tgt_vectors instead"
         yield Problem(("model.src_vectors", "model.tie_embeddings"), text)
+    if model.tie_embeddings == "all" and model.src_embedding_dropout is not None:
+        text = "tie_embeddings all has only one embedding; give model.tgt_embedding_dropout instead"
+        yield Problem(("model.src_embedding_dropout", "model.tie_embeddings"), text)
     if adaptive and model.tie_embeddings != "none":
         yield Problem(("model.output", "model.tie_embeddings"), "adaptive has no output matrix to share; use softmax or tie none")
     if adaptive and config.training.label_smoothing:

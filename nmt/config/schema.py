@@ -188,6 +188,13 @@ class ModelConfig(Section):
     src_vectors: Path | None = Field(None, description="file of pretrained source embeddings: text or .vec, also .gz")
     tgt_vectors: Path | None = Field(None, description="file of pretrained target embeddings: text or .vec, also .gz")
     dropout: float = Field(0.2, ge=0, lt=1, description="dropout rate on embeddings, between layers and before the output layer")
+    src_embedding_dropout: float | None = Field(
+        None, ge=0, lt=1, description="dropout rate on source embeddings; default: `dropout`"
+    )
+    tgt_embedding_dropout: float | None = Field(
+        None, ge=0, lt=1, description="dropout rate on target embeddings; default: `dropout`"
+    )
+    encoder_output_dropout: float = Field(0.0, ge=0, lt=1, description="dropout rate on the encoder states that attention reads")
     variational_dropout: bool = Field(False, description="use one dropout mask for all positions of a sentence")
     word_dropout: float = Field(0.0, ge=0, lt=1, description="probability of dropping the whole embedding of a word")
 

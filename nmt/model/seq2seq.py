@@ -53,10 +53,16 @@ class Seq2Seq(TranslationModel):
 
     def __init__(self, config: ModelConfig, src_vocabulary_size: int, tgt_vocabulary_size: int) -> None:
         super().__init__()
-        self.dropout = Dropout(config.dropout, config.variational_dropout)
+
+        def dropout(rate: float | None) -> Dropout:
+            return Dropout(config.dropout if rate is None else rate, config.variational_dropout)
+
+        self.dropout, self.encoder_output_dropout = dropout(config.dropout), dropout(config.encoder_output_dropout)
         tied, shared = config.tie_embeddings != "none", config.tie_embeddings == "all"
-        self.tgt_embedding = Embedding(tgt_vocabulary_size, config, self.dropout, is_output=tied)
-        self.src_embedding = self.tgt_embedding if shared else Embedding(src_vocabulary_size, config, self.dropout)
+        self.tgt_embedding = Embedding(tgt_vocabulary_size, config, dropout(config.tgt_embedding_dropout), is_output=tied)
+        self.src_embedding = (
+            self.tgt_embedding if shared else Embedding(src_vocabulary_size, config, dropout(config.src_embedding_dropout))
+        )
         self.encoder = build_encoder(config.encoder, config.embedding_size, self.dropout)
         self.bridge = build_bridge(config)
         self.decoder = DECODERS[config.decoder.kind](config, self.dropout)
@@ -74,7 +80,7 @@ class Seq2Seq(TranslationModel):
     def encode(self, src: Tensor, src_lengths: Tensor) -> Memory:
         encoded = self.encoder(self.src_embedding(src), src_lengths)
         mask = torch.arange(src.shape[1], device=src.device) < send(src_lengths, src.device).unsqueeze(1)  # [B, S]
-        return self.decoder.attention.build_memory(encoded.values, mask, encoded.summary)
+        return self.decoder.attention.build_memory(self.encoder_output_dropout(encoded.values), mask, encoded.summary)
 
     def start(self, memory: Memory) -> DecoderState:
         return self.decoder.start(self.bridge(memory.summary), memory)
@@ -119,7 +125,7 @@ class Seq2Seq(TranslationModel):
     def _sample(self, tgt_in: Tensor, forcing_mask: Tensor, state: DecoderState, memory: Memory) -> Decoded:
         """Step by step, with the most probable word of the step before as input where `forcing_mask` is False."""
         ids, new = tgt_in[:, 0], memory.values.new_empty
-        embedding_noise = self.dropout.noise(new(len(ids), self.tgt_embedding.embedding_dim))
+        embedding_noise = self.tgt_embedding.dropout.noise(new(len(ids), self.tgt_embedding.embedding_dim))
         vector_noise = self.dropout.noise(new(len(ids), self.decoder.readout.output_size))
         vectors: list[Tensor] = []
         attentions: list[Tensor] = []

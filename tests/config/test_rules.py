@@ -204,6 +204,11 @@ def test_combinations_of_the_model_with_other_sections() -> None:
     assert problems_of(values_with(model=tied, vocabulary={"joint": True})) == [
         "model.src_vectors, model.tie_embeddings: tie_embeddings all has only one embedding; give model.tgt_vectors instead"
     ]
+    shared = {"tie_embeddings": "all", "src_embedding_dropout": 0.1}
+    assert problems_of(values_with(model=shared, vocabulary={"joint": True})) == [
+        "model.src_embedding_dropout, model.tie_embeddings: "
+        "tie_embeddings all has only one embedding; give model.tgt_embedding_dropout instead"
+    ]
     assert problems_of(values_with(model={"output": "adaptive"}, training={"label_smoothing": 0.1})) == [
         "model.output, training.label_smoothing: label smoothing computes all words, which adaptive avoids; set it to 0"
     ]

@@ -198,6 +198,35 @@ def test_dropout_acts_only_in_training(options: dict[str, Any]) -> None:
     assert torch.equal(model(src, SRC_LENGTHS, tgt).vectors, model(src, SRC_LENGTHS, tgt).vectors)
 
 
+def test_each_place_has_its_own_dropout_rate() -> None:
+    rates: dict[str, Any] = {"src_embedding_dropout": 0.25, "tgt_embedding_dropout": 0.5, "encoder_output_dropout": 0.75}
+    model = make("luong input feeding", "lstm", dropout=0.0, **rates)
+    ids = torch.full((200, 10), 5)
+    for embedding, rate in ((model.src_embedding, 0.25), (model.tgt_embedding, 0.5)):
+        vectors = embedding(ids)
+        assert (vectors == 0).float().mean() == pytest.approx(rate, abs=0.03)
+        kept = embedding.weight[5].expand_as(vectors) / (1 - rate)
+        torch.testing.assert_close(vectors, torch.where(vectors == 0, 0, kept))
+    torch.manual_seed(1)
+    memory = model.encode(ids, torch.full((200,), 10))
+    assert (memory.values == 0).float().mean() == pytest.approx(0.75, abs=0.03)
+    assert (memory.summary.vector == 0).sum() == 0  # the bridge reads the whole state
+    assert (model.eval().encode(ids, torch.full((200,), 10)).values == 0).sum() == 0
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.5])
+def test_embeddings_have_the_common_dropout_rate_by_default(rate: float) -> None:
+    src, tgt = make_batch()
+    by_default = make("luong input feeding", "lstm", dropout=rate)
+    explicit = make("luong input feeding", "lstm", dropout=rate, src_embedding_dropout=rate, tgt_embedding_dropout=rate)
+    explicit.load_state_dict(by_default.state_dict())
+    vectors = []
+    for model in (by_default, explicit):
+        torch.manual_seed(1)
+        vectors.append(model(src, SRC_LENGTHS, tgt).vectors)
+    assert torch.equal(*vectors)
+
+
 @pytest.mark.parametrize("kind", ["stacked", "bahdanau coverage", "luong input feeding"])
 def test_variational_dropout_drops_the_same_units_in_the_loop_as_in_the_fast_path(kind: str) -> None:
     model = make(kind, "lstm", dropout=0.5, variational_dropout=True)
