@@ -45,7 +45,10 @@ class World:
         """
         if self.size == 1:
             return
-        for group in _by_dtype(tensors):
+        by_dtype: dict[torch.dtype, list[Tensor]] = {}
+        for tensor in tensors:
+            by_dtype.setdefault(tensor.dtype, []).append(tensor)
+        for group in by_dtype.values():
             flat = torch.cat([tensor.flatten() for tensor in group])
             with _report_failed_process():
                 dist.all_reduce(flat)
@@ -149,10 +152,3 @@ def _report_failed_process() -> Iterator[None]:
 
 def _first_line(error: Exception) -> str:
     return str(error).strip().split("\n")[0][:200]
-
-
-def _by_dtype(tensors: Iterable[Tensor]) -> list[list[Tensor]]:
-    groups: dict[torch.dtype, list[Tensor]] = {}
-    for tensor in tensors:
-        groups.setdefault(tensor.dtype, []).append(tensor)
-    return list(groups.values())
