@@ -96,7 +96,7 @@ def start(
         raise typer.Exit
 
 
-@app.command(help="Read sentence pairs; clean, split, tokenise and encode them.")
+@app.command(help="Read sentence pairs; clean, split, tokenize and encode them.")
 def prepare(
     config: ConfigOption,
     output: Annotated[

@@ -140,7 +140,7 @@ def synchronize(path: Path) -> None:
     is_folder = path.is_dir()
     if is_folder and not FOLDERS_CAN_BE_OPENED:
         return
-    # Windows can only synchronise a file that is open for writing; other systems only open folders for reading.
+    # Windows can only synchronize a file that is open for writing; other systems only open folders for reading.
     descriptor = os.open(path, os.O_RDONLY if is_folder else os.O_RDWR)
     try:
         os.fsync(descriptor)

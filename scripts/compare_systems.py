@@ -2,7 +2,7 @@
 
     python scripts/compare_systems.py [--minutes 10] [--base configs/tatoeba.yaml] [--output runs/compare] [CONFIG...]
 
-Each CONFIG gives only the model and the teacher forcing; data, optimisation and search are those of the base configuration, whose
+Each CONFIG gives only the model and the teacher forcing; data, optimization and search are those of the base configuration, whose
 data must be prepared. The systems run one after the other, so that each has the whole machine. Results in the output folder are
 used again.
 """
@@ -111,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         "--base",
         type=Path,
         default=ROOT / "configs/tatoeba.yaml",
-        help="data, optimisation, search (%(default)s)",
+        help="data, optimization, search (%(default)s)",
     )
     parser.add_argument("--output", type=Path, default=Path("runs/compare"), help="folder for runs and figures (%(default)s)")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a key of the base")

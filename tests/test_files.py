@@ -105,7 +105,7 @@ def open_of_windows(path: Path, *arguments: int) -> int:
     return os.open(path, *arguments)
 
 
-def test_windows_synchronises_no_folder_and_only_what_is_open_for_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_windows_synchronizes_no_folder_and_only_what_is_open_for_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     class System:
         def __getattr__(self, name: str) -> object:
             return {"fsync": fsync_of_windows, "open": open_of_windows}.get(name, getattr(os, name))

@@ -29,7 +29,7 @@ from nmt.text.tokenizers import JOINER, load_tokenizer
 N_RESAMPLES = 1000  # of the bootstrap, for the confidence intervals
 HISTORY = "history.jsonl"
 HISTORY_KEYS = ("scores", "lowercase_scores", "tokenized_scores", "loss", "perplexity", "comparison")
-MIN_TOKENIZED = 100  # outputs that look tokenised before there is a warning; sacrebleu's own limit
+MIN_TOKENIZED = 100  # outputs that look tokenized before there is a warning; sacrebleu's own limit
 
 
 def run(options: EvaluateOptions) -> Evaluation | RunsSummary:
@@ -194,13 +194,13 @@ def _warn_if_tokenized(outputs: Sequence[str], options: EvaluateOptions) -> None
     n_tokenized = sum(output.endswith(" .") for output in outputs)
     if n_tokenized >= MIN_TOKENIZED and not options.tokenized:
         print(
-            f"nmt: {n_tokenized:,} outputs end in ' .' and look tokenised; the metrics need detokenised text",
+            f"nmt: {n_tokenized:,} outputs end in ' .' and look tokenized; the metrics need detokenized text",
             file=sys.stderr,
         )
 
 
 def _score_words(system: System, outputs: Sequence[str], text: EvaluationSet, lowercase: bool) -> list[MetricScore]:
-    """Tokenised BLEU on spaCy's words, whatever the tokens of the model are."""
+    """Tokenized BLEU on spaCy's words, whatever the tokens of the model are."""
     tokenizer = load_tokenizer(TokenizerConfig(kind="words"), system.config.data.tgt_language, "tgt", system.folders[0])
 
     def tokenize(lines: Sequence[str]) -> list[str]:

@@ -42,7 +42,7 @@ class EvaluateOptions:
     tokenized: Annotated[
         bool,
         typer.Option(
-            "--tokenized", help="Add tokenised BLEU, to compare with old papers; a file of translations must be tokenised already."
+            "--tokenized", help="Add tokenized BLEU, to compare with old papers; a file of translations must be tokenized already."
         ),
     ] = False
     compare: Annotated[

@@ -98,7 +98,7 @@ class DataConfig(Section):
     cleaning: CleaningConfig = Field(
         CleaningConfig(), description="filters for pairs; `nmt prepare` reports how many each one drops"
     )
-    workers: int | None = Field(None, ge=1, description="processes for cleaning and tokenising; default: one per core, at most 8")
+    workers: int | None = Field(None, ge=1, description="processes for cleaning and tokenizing; default: one per core, at most 8")
 
     @property
     def src_language(self) -> str:
@@ -131,7 +131,7 @@ class EncoderConfig(Section):
     layers: int = Field(1, ge=1, description="number of stacked layers")
     bidirectional: bool = Field(True, description="read in both directions and concatenate the two states")
     residual: bool = Field(False, description="add each layer's input to its output, from the second layer on")
-    layer_norm: bool = Field(False, description="layer normalisation of each layer's output")
+    layer_norm: bool = Field(False, description="layer normalization of each layer's output")
 
     @property
     def output_size(self) -> int:
@@ -147,7 +147,7 @@ class AttentionConfig(Section):
         description="global, local_m (moving window), local_p (predicted window) or coverage (sees its past weights)",
     )
     window: int | None = Field(
-        None, ge=1, description="local_m, local_p: positions on each side of the window's centre; default: 10"
+        None, ge=1, description="local_m, local_p: positions on each side of the window's center; default: 10"
     )
     heads: int = Field(1, ge=1, description="number of attention heads; each has its own projection of queries and values")
 
@@ -158,7 +158,7 @@ class DecoderConfig(Section):
     hidden_size: int = Field(256, ge=1, description="number of units")
     layers: int = Field(1, ge=1, description="number of stacked layers")
     residual: bool = Field(False, description="add each layer's input to its output, from the second layer on")
-    layer_norm: bool = Field(False, description="layer normalisation of each layer's output")
+    layer_norm: bool = Field(False, description="layer normalization of each layer's output")
     input_feeding: bool = Field(False, description="luong: feed the attentional vector into the next step")
     readout: ReadoutName = Field(
         "attentional",
@@ -237,7 +237,7 @@ class LearningRateConfig(Section):
 
 class TrainingConfig(Section):
     start_from: Path | None = Field(
-        None, description="initialise from the best checkpoint of this run (prepare the data with vocabulary.like)"
+        None, description="initialize from the best checkpoint of this run (prepare the data with vocabulary.like)"
     )
     epochs: int = Field(20, ge=1, description="maximum number of passes over the training data")
     max_steps: int | None = Field(None, ge=1, description="maximum number of updates; default: no limit")
@@ -259,7 +259,7 @@ class TrainingConfig(Section):
     )
     label_smoothing: float = Field(0.0, ge=0, lt=1, description="probability mass spread over the vocabulary; 0: none")
     coverage_loss: float = Field(
-        0.0, ge=0, description="weight of the coverage loss, which penalises repeated attention (See 2017)"
+        0.0, ge=0, description="weight of the coverage loss, which penalizes repeated attention (See 2017)"
     )
     teacher_forcing: TeacherForcingConfig = Field(
         TeacherForcingConfig(), description="when to feed the decoder the reference in training"
@@ -285,9 +285,9 @@ class DecodingConfig(Section):
     beam: int = Field(5, ge=1, le=10_000, description="beam size; 1: greedy search")
     length_formula: LengthFormula = Field(
         "power",
-        description="length normalisation: power (length ** length_penalty) or wu (((5 + length) / 6) ** length_penalty)",
+        description="length normalization: power (length ** length_penalty) or wu (((5 + length) / 6) ** length_penalty)",
     )
-    length_penalty: float = Field(1.0, ge=0, le=10, description="exponent of the length normalisation; 0: none")
+    length_penalty: float = Field(1.0, ge=0, le=10, description="exponent of the length normalization; 0: none")
     coverage_penalty: float = Field(
         0.0, ge=0, description="weight of the coverage penalty for source tokens with little attention (Wu 2016)"
     )

@@ -104,7 +104,7 @@ def shard(batch: NDArray[np.int64], n_shards: int) -> list[NDArray[np.int64]]:
 
 
 def cut_batches(lengths: Sequence[int], *, max_items: float = inf, max_padded: float = inf) -> list[slice]:
-    """Cut a sequence of items into batches of neighbours, as slices; sort the items by length first to keep padding small.
+    """Cut a sequence of items into batches of neighbors, as slices; sort the items by length first to keep padding small.
 
     Args:
         lengths: the cost of each item, for example its tokens.

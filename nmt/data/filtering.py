@@ -27,7 +27,7 @@ _RATIO_SLACK = 10
 
 
 def drop_reason(src: str, tgt: str, config: CleaningConfig) -> str | None:
-    """Why to drop a pair of normalised sentences, or None to keep it. Lengths are in characters."""
+    """Why to drop a pair of normalized sentences, or None to keep it. Lengths are in characters."""
     if not src:
         return EMPTY_SOURCE
     if not tgt:

@@ -1,6 +1,6 @@
 """The score that ranks hypotheses, s = log P / lp(length) + cp (Wu 2016, eq. 14), and an upper bound for open hypotheses.
 
-Search uses these functions during and after the search, with unnormalised log-probabilities: there is no second formula.
+Search uses these functions during and after the search, with unnormalized log-probabilities: there is no second formula.
 """
 
 from collections.abc import Callable

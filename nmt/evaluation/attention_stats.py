@@ -28,11 +28,11 @@ def by_position(attentions: Sequence[Floats]) -> Table:
         weights = [row for attention in attentions for row in attention[low:high]]
         if weights:
             entropy = [_entropy(row) for row in weights]
-            normalised = [value / np.log(len(row)) if len(row) > 1 else 0.0 for value, row in zip(entropy, weights, strict=True)]
-            rows.append((name, len(weights), _mean(entropy), _mean(normalised), _mean([row.max() for row in weights])))
-    note = "entropy in nats; normalised: divided by the entropy of uniform attention (0: one source token, 1: all alike)"
+            normalized = [value / np.log(len(row)) if len(row) > 1 else 0.0 for value, row in zip(entropy, weights, strict=True)]
+            rows.append((name, len(weights), _mean(entropy), _mean(normalized), _mean([row.max() for row in weights])))
+    note = "entropy in nats; normalized: divided by the entropy of uniform attention (0: one source token, 1: all alike)"
     columns = ("position", "tokens", "entropy", "of even", "sharpness")
-    headings = {"of even": "normalised", "sharpness": "largest weight"}
+    headings = {"of even": "normalized", "sharpness": "largest weight"}
     return Table("attention_by_position", "Attention by position in the output", columns, rows, note, digits=2, headings=headings)
 
 

@@ -35,7 +35,7 @@ class Gate:
             first = differences[0]
             failures.append(
                 f"{first.metric} {first.value:.2f} is worse than {first.other:.2f}, by {abs(first.difference):.2f} "
-                f"(p = {first.p_randomisation:.4f} < {self.alpha:g})"
+                f"(p = {first.p_randomization:.4f} < {self.alpha:g})"
             )
         return failures
 

@@ -106,7 +106,7 @@ def restore_texts(sentences: Sequences, tokenizer: Tokenizer, vocabulary: Vocabu
 
 
 def text_variants(texts: Sequence[str], tokenizer: Tokenizer, vocabulary: Vocabulary) -> list[tuple[str, ...]]:
-    """Each text, normalised like the training data; if a few of its tokens are unknown, also as `restore_texts` would give it."""
+    """Each text, normalized like the training data; if a few of its tokens are unknown, also as `restore_texts` would give it."""
     variants: list[tuple[str, ...]] = []
     for text, tokens in zip(map(tokenizer.normalize, texts), tokenizer.split_all(texts), strict=True):
         ids = vocabulary.ids(tokens)

@@ -56,7 +56,7 @@ def _score_sections(evaluation: Evaluation) -> Sections:
         sections.append(("Scores ignoring case", html.score_table(evaluation.lowercase_scores)))
     if evaluation.tokenized_scores:
         note = "As in old papers: do not compare with the scores above."
-        sections.append(("Tokenised score", html.paragraphs([note]) + html.score_table(evaluation.tokenized_scores)))
+        sections.append(("Tokenized score", html.paragraphs([note]) + html.score_table(evaluation.tokenized_scores)))
     return sections
 
 

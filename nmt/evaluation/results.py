@@ -44,9 +44,9 @@ class Evaluation:
         subject: what was scored, for the reader.
         text: the sentences. outputs: their translations.
         facts: run, step, split, hashes and so on, for JSON.
-        scores: of the detokenised text, case-sensitive.
+        scores: of the detokenized text, case-sensitive.
         lowercase_scores: the same, ignoring case; empty if not requested.
-        tokenized_scores: tokenised BLEU, also ignoring case if `lowercase_scores` does; empty if not requested.
+        tokenized_scores: tokenized BLEU, also ignoring case if `lowercase_scores` does; empty if not requested.
         loss: teacher-forced, in nats per token of the references; None for a file of translations.
         comparison: with another system, if requested.
         leaks: None if the training data is not known.
@@ -106,7 +106,7 @@ class Evaluation:
         if self.lowercase_scores:
             lines += ["ignoring case", format_table(self.lowercase_scores)]
         if self.tokenized_scores:
-            lines += ["tokenised, as in old papers: do not compare with the scores above", format_table(self.tokenized_scores)]
+            lines += ["tokenized, as in old papers: do not compare with the scores above", format_table(self.tokenized_scores)]
         lines += self.remarks
         if self.comparison is not None:
             lines += ["", *self._comparison_lines(self.comparison)]

@@ -1,4 +1,4 @@
-"""Metric scores of translations, by sacrebleu: detokenised text in, a number with its signature out.
+"""Metric scores of translations, by sacrebleu: detokenized text in, a number with its signature out.
 
 To add a metric of sacrebleu: a row in `METRICS`, and its name in the help of `--metric` (nmt/commands/evaluate_options.py).
 """
@@ -47,15 +47,15 @@ class _MetricSettings:
     less_is_better: bool = False
 
 
-# As on the command line of sacrebleu: BLEU tokenises with 13a, TER always ignores case. force: no warning from sacrebleu about text
-# that looks tokenised.
+# As on the command line of sacrebleu: BLEU tokenizes with 13a, TER always ignores case. force: no warning from sacrebleu about text
+# that looks tokenized.
 METRICS: Mapping[str, _MetricSettings] = {
     "BLEU": _MetricSettings("BLEU", {"force": True}),
     "chrF": _MetricSettings("CHRF"),
     "chrF++": _MetricSettings("CHRF", {"word_order": 2}),
     "TER": _MetricSettings("TER", lowercase={}, less_is_better=True),
 }
-# For tokenised text, which is not tokenised again: the BLEU of older papers (multi-bleu.perl).
+# For tokenized text, which is not tokenized again: the BLEU of older papers (multi-bleu.perl).
 _TOKENIZED = _MetricSettings("BLEU", {"tokenize": "none", "force": True})
 
 
@@ -68,7 +68,7 @@ def score(
     bootstrap: int = 0,
     seed: int = SEED,
 ) -> list[MetricScore]:
-    """The corpus scores of detokenised `hypotheses`, in the order of `metrics`.
+    """The corpus scores of detokenized `hypotheses`, in the order of `metrics`.
 
     Args:
         hypotheses: N texts.
@@ -98,10 +98,10 @@ def score_tokenized(
     bootstrap: int = 0,
     seed: int = SEED,
 ) -> MetricScore:
-    """BLEU of text that is already split into words by spaces. Only comparable with scores of the same tokenisation.
+    """BLEU of text that is already split into words by spaces. Only comparable with scores of the same tokenization.
 
     Args:
-        words: the name of the tokeniser, for the signature.
+        words: the name of the tokenizer, for the signature.
         lowercase: ignore case; the signature shows it.
 
     Raises:
@@ -169,7 +169,7 @@ def _score(
 
 
 def _interval(values: Sequence[Any]) -> tuple[float, float]:
-    """As in sacrebleu: as wide as the middle 95 % of the values, and centred on their mean.
+    """As in sacrebleu: as wide as the middle 95 % of the values, and centered on their mean.
 
     The values are converted to one type first: a sample without any match scores a Python float, the others np.float32, and
     statistics.mean fails on mixed types.

@@ -22,17 +22,17 @@ class Difference:
     Attributes:
         metric: as in `METRICS`.
         value, other: the scores of the system and of the other system.
-        p_randomisation: two-sided p-value of approximate randomisation (Noreen 1989), which decides. Of equal systems, 5 % have a
+        p_randomization: two-sided p-value of approximate randomization (Noreen 1989), which decides. Of equal systems, 5 % have a
             value below 0.05.
         p_bootstrap: p-value of the paired bootstrap (Koehn 2004), as in sacrebleu and Moses. It calls twice as many equal systems
             different.
-        signature: of the metric and the randomisation.
+        signature: of the metric and the randomization.
     """
 
     metric: str
     value: float
     other: float
-    p_randomisation: float
+    p_randomization: float
     p_bootstrap: float
     signature: str
 
@@ -43,7 +43,7 @@ class Difference:
     def is_worse(self, alpha: float) -> bool:
         """Whether the system is significantly worse than the other at the level `alpha`."""
         worse = self.difference > 0 if METRICS[self.metric].less_is_better else self.difference < 0
-        return worse and self.p_randomisation < alpha
+        return worse and self.p_randomization < alpha
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -52,7 +52,7 @@ class Difference:
             "score": self.value,
             "other": self.other,
             "difference": self.difference,
-            "p_randomisation": self.p_randomisation,
+            "p_randomisation": self.p_randomization,
             "p_bootstrap": self.p_bootstrap,
             "signature": self.signature,
         }
@@ -87,12 +87,12 @@ def compare(
         metric = build_metric(name, lowercase=lowercase)
         one, two = (collect_statistics(metric, outputs, references) for outputs in (hypotheses, other))
         min_p = _min_p(name, hypotheses, other, references)
-        p_randomisation = max(_randomisation_p(one, two, trials, seed), min_p)
+        p_randomization = max(_randomization_p(one, two, trials, seed), min_p)
         p_bootstrap = max(_bootstrap_p(one, two, resamples, seed), min_p)
         signature = metric.get_signature()
         signature.update("seed", seed)
         signature.update("ar", trials)
-        differences.append(Difference(name, one.score, two.score, p_randomisation, p_bootstrap, str(signature)))
+        differences.append(Difference(name, one.score, two.score, p_randomization, p_bootstrap, str(signature)))
     return differences
 
 
@@ -111,9 +111,9 @@ def largest_changes(hypotheses: Sequence[str], other: Sequence[str], references:
 
 def difference_table(differences: Sequence[Difference]) -> Table:
     """A row for each metric."""
-    rows = [(each.metric, each.value, each.other, each.difference, each.p_randomisation, each.p_bootstrap) for each in differences]
-    columns = ("metric", "score", "other", "difference", "p (randomisation)", "p (bootstrap)")
-    formats = {"difference": "+.2f", "p (randomisation)": ".4f", "p (bootstrap)": ".4f"}
+    rows = [(each.metric, each.value, each.other, each.difference, each.p_randomization, each.p_bootstrap) for each in differences]
+    columns = ("metric", "score", "other", "difference", "p (randomization)", "p (bootstrap)")
+    formats = {"difference": "+.2f", "p (randomization)": ".4f", "p (bootstrap)": ".4f"}
     return Table("differences", "", columns, rows, digits=2, formats=formats)
 
 
@@ -134,7 +134,7 @@ def _min_p(name: str, hypotheses: Sequence[str], other: Sequence[str], reference
     return 2.0 ** min(0, 1 - n_different)
 
 
-def _randomisation_p(one: SentenceStatistics, two: SentenceStatistics, trials: int, seed: int) -> float:
+def _randomization_p(one: SentenceStatistics, two: SentenceStatistics, trials: int, seed: int) -> float:
     ours, theirs = one.randomized_scores(two, trials, seed)
     return _p_value(np.abs(np.array(ours) - np.array(theirs)), abs(one.score - two.score))
 

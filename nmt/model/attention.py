@@ -148,7 +148,7 @@ class LocalPredictive(GlobalAttention):
     """local-p of Luong 2015, 3.2: p_t = S sigmoid(v_p^T tanh(W_p q)) (eq. 9), positions counted from 0, S with <eos>.
 
     Only the positions within D of p_t compete, and a Gaussian with standard deviation D / 2 around p_t multiplies their weights
-    (eq. 10). As in the paper it is not renormalised: the weights sum to less than 1.
+    (eq. 10). As in the paper it is not renormalized: the weights sum to less than 1.
     """
 
     def __init__(self, score: AttentionScore, window: int = DEFAULT_WINDOW) -> None:

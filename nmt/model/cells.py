@@ -22,7 +22,7 @@ LayerState = tuple[Tensor, Tensor | None]  # the hidden state and the cell state
 class RecurrentLayer(nn.Module, ABC):
     """One layer, in one direction, or in both with their states concatenated.
 
-    A subclass takes (input_size, hidden_size, bidirectional) and initialises its own weights. It may return padded positions as
+    A subclass takes (input_size, hidden_size, bidirectional) and initializes its own weights. It may return padded positions as
     zeros, and padding never changes anything else.
     """
 
@@ -50,7 +50,7 @@ class RecurrentLayer(nn.Module, ABC):
 class FusedLayer(RecurrentLayer):
     """A layer of torch, which runs over a sequence in one fused operation.
 
-    Initialisation by gate: orthogonal recurrent weights, Xavier input weights, and biases of 0.
+    Initialization by gate: orthogonal recurrent weights, Xavier input weights, and biases of 0.
     """
 
     def run(self, inputs: Tensor, lengths: Tensor | None = None, state: LayerState | None = None) -> tuple[Tensor, LayerState]:

@@ -67,7 +67,7 @@ class Encoder(nn.Module, ABC):
 class RecurrentEncoder(Encoder):
     """Stacked recurrent layers, in one direction, or in both with the directions concatenated (Bahdanau 2015, 3.2).
 
-    Outputs may be normalised and inputs added to them, as in `RecurrentStack`.
+    Outputs may be normalized and inputs added to them, as in `RecurrentStack`.
     """
 
     def __init__(self, config: EncoderConfig, embedding_size: int, dropout: Dropout) -> None:

@@ -38,7 +38,7 @@ class Output(nn.Module, ABC):
         """[..., R] -> log-probabilities [..., V]."""
 
     def compute_logits(self, vectors: Tensor) -> Tensor:
-        """[..., R] -> logits [..., V]: log-probabilities up to a constant per row. Search normalises only those that it keeps."""
+        """[..., R] -> logits [..., V]: log-probabilities up to a constant per row. Search normalizes only those that it keeps."""
         return self.log_probs(vectors)
 
     def topk_log_probs(self, vectors: Tensor, k: int, threshold: ThresholdFn) -> tuple[Tensor, Tensor]:

@@ -54,7 +54,7 @@ class RecurrentState:
 class RecurrentStack(nn.Module):
     """One-directional layers for a decoder: the same weights run over a whole sequence in one call, or one step at a time.
 
-    The outputs of a layer may be normalised (Ba 2016; between layers, not in the gates, so that a layer can run fused), and from
+    The outputs of a layer may be normalized (Ba 2016; between layers, not in the gates, so that a layer can run fused), and from
     the second layer on its inputs may be added to them (He 2016). Neither changes the state for the layer's own next step.
     """
 
@@ -95,5 +95,5 @@ class RecurrentStack(nn.Module):
 
 
 def build_norms(layer_norm: bool, layers: int, size: int) -> nn.ModuleList:
-    """For each layer's outputs: layer normalisation (Ba 2016), or the identity."""
+    """For each layer's outputs: layer normalization (Ba 2016), or the identity."""
     return nn.ModuleList(nn.LayerNorm(size) if layer_norm else nn.Identity() for _ in range(layers))

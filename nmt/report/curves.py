@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 Points = list[tuple[int, float]]  # (step, value)
 
-TRAIN_COLOUR, DEV_COLOUR, BEST_COLOUR = "#8fa6bd", "#1f5fa8", "#c8553d"
+TRAIN_COLOR, DEV_COLOR, BEST_COLOR = "#8fa6bd", "#1f5fa8", "#c8553d"
 WIDTH = 6.0  # inches; narrow and with large letters, for phones
 # Panel -> (label of its y axis, height in inches).
 PANELS = {"loss": ("loss (nats per token)", 3.4), "bleu": ("BLEU (greedy)", 2.4), "rate": ("learning rate", 1.3)}
@@ -86,14 +86,14 @@ def _figure(panels: Mapping[str, Mapping[str, Points]], title: str, best: Mappin
     for axes, (panel, curves) in zip(rows, panels.items(), strict=True):
         _draw_panel(axes, panel, curves)
         if best is not None:
-            axes.axvline(best["step"], color=BEST_COLOUR, linewidth=1.5, linestyle=":")
+            axes.axvline(best["step"], color=BEST_COLOR, linewidth=1.5, linestyle=":")
     rows[-1].set_xlabel("step", fontsize=12, color=INK)
     rows[-1].set_xlim(left=0)
     rows[-1].xaxis.set_major_formatter("{x:,.0f}")
     rows[-1].locator_params(axis="x", nbins=6, integer=True)
     figure.suptitle(title, y=1 - 0.18 / height, fontsize=15, color=INK, parse_math=False)
     if best is not None:
-        rows[0].set_title(_describe(best), fontsize=12, color=BEST_COLOUR, pad=32)
+        rows[0].set_title(_describe(best), fontsize=12, color=BEST_COLOR, pad=32)
     return figure
 
 
@@ -108,11 +108,11 @@ def _draw_panel(axes: "Axes", panel: str, curves: Mapping[str, Points]) -> None:
         steps, values = zip(*points, strict=True)
         if name == "dev set":
             axes.plot(
-                steps, values, color=DEV_COLOUR, linewidth=2, marker="o", markersize=5 if len(steps) <= 40 else 2.5, label=name
+                steps, values, color=DEV_COLOR, linewidth=2, marker="o", markersize=5 if len(steps) <= 40 else 2.5, label=name
             )
         else:
             axes.plot(
-                steps, values, color=TRAIN_COLOUR, linewidth=1.5, marker="o" if len(steps) == 1 else "", markersize=5, label=name
+                steps, values, color=TRAIN_COLOR, linewidth=1.5, marker="o" if len(steps) == 1 else "", markersize=5, label=name
             )
     if panel == "loss":
         above = (0.5, 1.0)

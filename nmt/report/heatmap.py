@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOUR_MAP = "Blues"  # lightness falls evenly from 0 (nearly white) to 1
+COLOR_MAP = "Blues"  # lightness falls evenly from 0 (nearly white) to 1
 MIN_CELL, MAX_CELL = 0.22, 0.46  # inches
 TARGET_SIZE = 14.0  # inches: cells of long sentences shrink to keep the longer side near it
 POINTS_PER_INCH = 72.0
@@ -59,7 +59,7 @@ def to_png(source: Sequence[str], output: Sequence[str], weights: NDArray[np.flo
 
 
 def _figure(source: Sequence[str], output: Sequence[str], weights: NDArray[np.floating[Any]], title: str | None) -> "Figure":
-    """The cells fill the figure exactly; labels and colour scale lie outside it: save with `expand`."""
+    """The cells fill the figure exactly; labels and color scale lie outside it: save with `expand`."""
     from matplotlib.figure import Figure
 
     assert weights.shape == (len(output), len(source)), f"weights {weights.shape} for {len(output)} x {len(source)} tokens"
@@ -68,7 +68,7 @@ def _figure(source: Sequence[str], output: Sequence[str], weights: NDArray[np.fl
     height, width = cell * weights.shape[0], cell * weights.shape[1]
     figure = Figure(figsize=(width, height))
     axes = figure.add_axes((0, 0, 1, 1))
-    mesh = axes.pcolormesh(weights, cmap=COLOUR_MAP, vmin=0, vmax=1, edgecolors=GRID, linewidth=0.5)
+    mesh = axes.pcolormesh(weights, cmap=COLOR_MAP, vmin=0, vmax=1, edgecolors=GRID, linewidth=0.5)
     axes.invert_yaxis()
     _label(axes, source, output, cell)
     if weights.size <= MAX_CELLS_WITH_VALUES:
@@ -102,7 +102,7 @@ def _label(axes: "Axes", source: Sequence[str], output: Sequence[str], cell: flo
 def _write_values(axes: "Axes", weights: NDArray[np.floating[Any]], cell: float) -> None:
     for (row, column), weight in np.ndenumerate(weights):
         if weight >= MIN_VALUE:
-            colour = "white" if weight > 0.55 else INK
+            color = "white" if weight > 0.55 else INK
             axes.text(
                 column + 0.5,
                 row + 0.5,
@@ -110,7 +110,7 @@ def _write_values(axes: "Axes", weights: NDArray[np.floating[Any]], cell: float)
                 ha="center",
                 va="center",
                 fontsize=0.23 * cell * POINTS_PER_INCH,
-                color=colour,
+                color=color,
             )
 
 

@@ -1,4 +1,4 @@
-"""Colours, fonts and file formats of all pictures."""
+"""Colors, fonts and file formats of all pictures."""
 
 import warnings
 from collections.abc import Iterator, Mapping

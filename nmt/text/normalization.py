@@ -1,4 +1,4 @@
-"""Normalisation: one line of text in Unicode NFC, without invisible characters. Each kind of repair has a name, to be counted."""
+"""Normalization: one line of text in Unicode NFC, without invisible characters. Each kind of repair has a name, to be counted."""
 
 import re
 import unicodedata

@@ -218,7 +218,7 @@ def _train(texts: Iterable[str], config: TokenizerConfig, size: int) -> bytes:
 
 def _normalize(text: str, lowercase: bool) -> str:
     text = normalize(text)
-    # Lower-casing can decompose letters ("İ"), so normalise again.
+    # Lower-casing can decompose letters ("İ"), so normalize again.
     return normalize(text.lower()) if lowercase else text
 
 

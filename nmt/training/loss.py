@@ -14,7 +14,7 @@ class Loss:
     """Sums over the target tokens of a batch without padding, in nats.
 
     Attributes:
-        objective: what is minimised, label smoothing and coverage loss included.
+        objective: what is minimized, label smoothing and coverage loss included.
         likelihood: the plain negative log-likelihood, for perplexity.
         n_tokens: number of these tokens.
     """

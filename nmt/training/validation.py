@@ -40,7 +40,7 @@ class Validation:
 
     Attributes:
         loss: nats per target token, teacher-forced.
-        bleu, chrf: of greedy translations, detokenised; case-insensitive if the model is lower-cased.
+        bleu, chrf: of greedy translations, detokenized; case-insensitive if the model is lower-cased.
         samples: translations of the same sentences at each validation, from short to long.
         attention: heatmap (PNG) of the middle sample; None without attention.
     """

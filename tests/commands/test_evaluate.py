@@ -307,13 +307,13 @@ def test_a_run_on_other_text_with_several_references(nmt: Run, run: Path, tmp_pa
     assert value["text_sha256"].startswith(kept.name.split("-")[1])
 
 
-def test_tokenised_scores_stand_apart_and_are_marked(nmt: Run, run: Path, tmp_path: Path) -> None:
+def test_tokenized_scores_stand_apart_and_are_marked(nmt: Run, run: Path, tmp_path: Path) -> None:
     value = read(nmt("evaluate", run, "--tokenized", "--json"))
-    (tokenised,) = value["tokenized_scores"]
-    assert tokenised["metric"] == "tokenised BLEU"
-    assert "tok:none" in tokenised["signature"]
-    assert "words:words,spacy:" in tokenised["signature"]
-    assert "lang:de" in tokenised["signature"]
+    (tokenized,) = value["tokenized_scores"]
+    assert tokenized["metric"] == "tokenised BLEU"
+    assert "tok:none" in tokenized["signature"]
+    assert "words:words,spacy:" in tokenized["signature"]
+    assert "lang:de" in tokenized["signature"]
     assert "tokenised BLEU" not in [score["metric"] for score in value["scores"]]
     assert "do not compare with the scores above" in nmt("evaluate", run, "--tokenized").out
     hypotheses = write(tmp_path / "h", "der Hund sieht , was er will .")
@@ -325,19 +325,19 @@ def test_tokenised_scores_stand_apart_and_are_marked(nmt: Run, run: Path, tmp_pa
     assert cased["score"] < uncased["score"]
 
 
-def test_tokenised_bleu_separates_punctuation(nmt: Run, run: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The outputs lack only the full stop, so that all tokens are right. Without tokenising, every last word would be wrong."""
+def test_tokenized_bleu_separates_punctuation(nmt: Run, run: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The outputs lack only the full stop, so that all tokens are right. Without tokenizing, every last word would be wrong."""
     references = [line.removesuffix(".") for line in read_sentences(folder / "prepared", "test", "tgt")]
     monkeypatch.setattr(system.System, "translate", lambda self, text: [*map(Translation, text.sources, references)])
     brevity = exp(1 - 1 / np.mean([len(line.split()) / (len(line.split()) + 1) for line in references]))
-    (tokenised,) = read(nmt("evaluate", run, "--tokenized", "--metric", "BLEU", "--json"))["tokenized_scores"]
-    assert tokenised["score"] == pytest.approx(100 * brevity, rel=0.05)
+    (tokenized,) = read(nmt("evaluate", run, "--tokenized", "--metric", "BLEU", "--json"))["tokenized_scores"]
+    assert tokenized["score"] == pytest.approx(100 * brevity, rel=0.05)
 
 
-def test_a_warning_about_text_that_looks_tokenised(nmt: Run, tmp_path: Path) -> None:
+def test_a_warning_about_text_that_looks_tokenized(nmt: Run, tmp_path: Path) -> None:
     hypotheses, references = (write(tmp_path / name, *["Der Hund sieht ihn ."] * 120, "Ja.") for name in "hr")
     words = ["evaluate", "--hypotheses", hypotheses, "--references", references, "--metric", "BLEU"]
-    warning = "nmt: 120 outputs end in ' .' and look tokenised; the metrics need detokenised text\n"
+    warning = "nmt: 120 outputs end in ' .' and look tokenized; the metrics need detokenized text\n"
     assert nmt(*words, "--compare", references).err == warning
     assert nmt(*words, "--tokenized").err == ""
 

@@ -39,7 +39,7 @@ texts = st.text(st.characters(codec="utf-8"), min_size=1)
 names = st.from_regex(r"[A-Za-z0-9_ä][A-Za-z0-9_.-]*", fullmatch=True) | st.sampled_from(
     ["1e5", "0x1F", "1_0", "1.5", "no", "null", "true", "2026-11-21", "010", "1.e3", "0o7"]
 )
-# Normalised by Path, which drops parts without meaning, as the configuration does.
+# Normalized by Path, which drops parts without meaning, as the configuration does.
 paths = texts.filter(lambda text: "\0" not in text).map(lambda text: str(Path(text)))
 
 

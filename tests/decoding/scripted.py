@@ -79,7 +79,7 @@ class Scripted(TranslationModel):
         return StepOutput(scores, attention, Prefixes(state.sentence, prefixes))
 
     def compute_logits(self, vectors: Tensor) -> Tensor:
-        return vectors + 7  # logits need not be normalised
+        return vectors + 7  # logits need not be normalized
 
     def topk_log_probs(self, vectors: Tensor, k: int, threshold: ThresholdFn) -> tuple[Tensor, Tensor]:
         """Words below the threshold are missing, which must not change any result."""

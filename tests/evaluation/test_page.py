@@ -33,7 +33,7 @@ def test_it_has_all_sections_and_loads_nothing(text: str) -> None:
     headings = re.findall(r"<h2>(.*?)</h2>", text)
     for heading in (
         "Scores",
-        "Tokenised score",
+        "Tokenized score",
         "Comparison",
         "Training",
         "By source length",

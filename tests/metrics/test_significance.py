@@ -27,7 +27,7 @@ def spoiled(texts: list[str], seed: int, rate: float) -> list[str]:
     return [" ".join(drawn.choice(WORDS) if drawn.random() < rate else word for word in text.split()) for text in texts]
 
 
-@pytest.mark.parametrize(("kind", "attribute"), [("ar", "p_randomisation"), ("bs", "p_bootstrap")])
+@pytest.mark.parametrize(("kind", "attribute"), [("ar", "p_randomization"), ("bs", "p_bootstrap")])
 def test_equals_sacrebleus_command_line(tmp_path: Path, kind: str, attribute: str) -> None:
     references = sentences(40, 0)
     ours, theirs = spoiled(references, 1, 0.35), spoiled(references, 2, 0.35)
@@ -50,7 +50,7 @@ def test_equals_sacrebleus_command_line(tmp_path: Path, kind: str, attribute: st
 
 def test_a_system_does_not_differ_from_itself() -> None:
     for one in compare(HYPOTHESES, HYPOTHESES, [REFERENCES], ["BLEU", "TER"], trials=200, resamples=200):
-        assert (one.difference, one.p_randomisation, one.p_bootstrap) == (0, 1, 1)
+        assert (one.difference, one.p_randomization, one.p_bootstrap) == (0, 1, 1)
 
 
 @pytest.mark.parametrize(("n_different", "least"), [(1, 1.0), (2, 0.5), (3, 0.25)])
@@ -61,7 +61,7 @@ def test_few_sentences_that_differ_prove_little(n_different: int, least: float) 
     ours = references[:n_different] + other[n_different:]
     (one,) = compare(ours, other, [references], ["BLEU"], trials=200, resamples=200)
     assert one.difference > 0
-    assert one.p_randomisation >= least
+    assert one.p_randomization >= least
     assert not one.is_worse(0.05)
 
 
@@ -69,11 +69,11 @@ def test_changes_that_a_metric_ignores_are_no_difference() -> None:
     references = sentences(30, 0)
     other = spoiled(references, 1, 0.3)
     (one,) = compare([text.upper() for text in other], other, [references], ["TER"], trials=200, resamples=200)
-    assert (one.difference, one.p_randomisation, one.p_bootstrap) == (0, 1, 1)
+    assert (one.difference, one.p_randomization, one.p_bootstrap) == (0, 1, 1)
 
 
 def test_equal_systems_differ_significantly_as_often_as_alpha_allows() -> None:
-    """If outputs are swapped at random, p is below 0.05 in 5 % of the cases by randomisation, in more by the bootstrap."""
+    """If outputs are swapped at random, p is below 0.05 in 5 % of the cases by randomization, in more by the bootstrap."""
     references = sentences(60, 0)
     systems = spoiled(references, 1, 0.4), spoiled(references, 2, 0.3)
     drawn, p_values = np.random.default_rng(5), []
@@ -81,7 +81,7 @@ def test_equal_systems_differ_significantly_as_often_as_alpha_allows() -> None:
         swap = drawn.integers(2, size=len(references))
         one, other = ([systems[i ^ int(s)][n] for n, s in enumerate(swap)] for i in (0, 1))
         (differences,) = compare(one, other, [references], ["BLEU"], trials=100, resamples=2)
-        p_values.append(differences.p_randomisation)
+        p_values.append(differences.p_randomization)
     # Of 80, 4 are expected; less than one time in a thousand more than 11.
     assert 1 <= sum(p < 0.05 for p in p_values) <= 11
     assert 0.4 < np.mean(p_values) < 0.62
@@ -94,7 +94,7 @@ def test_a_clear_difference_is_seen_and_has_a_side() -> None:
         assert one.is_worse(0.05)
         assert one.p_bootstrap < 0.05
     for one in compare(good, bad, [references], ["BLEU", "TER"], trials=200, resamples=200):
-        assert one.p_randomisation < 0.05
+        assert one.p_randomization < 0.05
         assert not one.is_worse(0.05)
 
 
@@ -116,7 +116,7 @@ def test_a_change_counts_by_the_better_reference() -> None:
 def test_table() -> None:
     table = difference_table([Difference("BLEU", 31.4159, 30.0, 0.01234, 0.5, ""), Difference("TER", 50.0, 60.5, 1.0, 1.0, "")])
     assert table.to_text().splitlines() == [
-        "metric  score  other  difference  p (randomisation)  p (bootstrap)",
+        "metric  score  other  difference  p (randomization)  p (bootstrap)",
         "BLEU    31.42  30.00       +1.42             0.0123         0.5000",
         "TER     50.00  60.50      -10.50             1.0000         1.0000",
     ]

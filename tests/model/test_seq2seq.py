@@ -25,11 +25,11 @@ KINDS: dict[str, dict[str, Any]] = {
     "bahdanau maxout": {"decoder": {"kind": "bahdanau", "hidden_size": 7, "readout": "maxout"}, "attention": {"score": "concat"}},
     "stacked": {"encoder": {"hidden_size": 4, "layers": 2}, "decoder": {"hidden_size": 7, "layers": 3}},
     "tied": {"decoder": {"hidden_size": 7}, "tie_embeddings": "target"},
-    "normalised and residual": {
+    "normalized and residual": {
         "encoder": {"hidden_size": 4, "layers": 3, "layer_norm": True, "residual": True},
         "decoder": {"hidden_size": 7, "layers": 2, "layer_norm": True, "residual": True},
     },
-    "bahdanau normalised and residual": {
+    "bahdanau normalized and residual": {
         "decoder": {"kind": "bahdanau", "readout": "deep", "hidden_size": 7, "layers": 2, "layer_norm": True, "residual": True},
     },
     "luong local_m": {"attention": {"kind": "local_m", "window": 1}, "decoder": {"hidden_size": 7}},
@@ -258,9 +258,9 @@ def test_embeddings_have_one_standard_deviation_however_tied(tying: str) -> None
     assert float(model.get_parameter("output.logits.weight").detach().std()) < 0.1
 
 
-def test_residual_connections_and_normalisation_by_hand() -> None:
+def test_residual_connections_and_normalization_by_hand() -> None:
     """Two layers of the encoder, from the equations: LN after the layer, the sum after that, neither in the last state."""
-    model = make("normalised and residual", "lstm")
+    model = make("normalized and residual", "lstm")
     assert isinstance(model.encoder, RecurrentEncoder)
     embedded = torch.randn(1, 4, 6, dtype=torch.float64)
     below, hiddens = embedded, []

@@ -50,7 +50,7 @@ def test_an_update_does_not_wait_for_the_gpu(
     assert all(parameter.grad is not None and parameter.grad.device == META for parameter in model.parameters())
 
 
-def test_a_synchronising_operation_fails_on_the_meta_device() -> None:
+def test_a_synchronizing_operation_fails_on_the_meta_device() -> None:
     model = make_model(make_config()).to(META)
     corpus, _ = make_corpus(4, seed=4)
     (batch,) = read_batches(corpus, [np.arange(4)])

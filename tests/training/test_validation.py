@@ -20,10 +20,10 @@ def test_validation_follows_the_weights(run: Path) -> None:
     model = build_model(run, config).eval()
     validator = Validator(model, config, run)
     before = validator.validate()
-    favourite = load_vocabularies(run)[1].ids(["Hund"])[0]
+    favorite = load_vocabularies(run)[1].ids(["Hund"])[0]
     with torch.no_grad():
         model.output.get_parameter("logits.weight").zero_()
-        model.output.get_parameter("logits.bias")[favourite] += 1e-3
+        model.output.get_parameter("logits.bias")[favorite] += 1e-3
     after = validator.validate()
     assert all(set(sample.output.split()) == {"Hund"} for sample in after.samples)
     assert [sample.output for sample in before.samples] != [sample.output for sample in after.samples]

@@ -1,4 +1,4 @@
-"""Products in 8-bit integers, for translation on a CPU (dynamic quantisation).
+"""Products in 8-bit integers, for translation on a CPU (dynamic quantization).
 
 Each row of a weight matrix is divided by its own scale and rounded once; the inputs are rounded at each product with one scale for
 all of them. Sums have 32 bits.
@@ -60,7 +60,7 @@ def operators_work() -> bool:
     """Whether this build of torch has the operators, some of them private, and they multiply correctly."""
     rows = torch.tensor([[1, -127, 3], [127, 2, 0]], dtype=torch.int8)
     try:
-        with warnings.catch_warnings(), torch.inference_mode():  # torch warns once that its quantised tensors will be removed
+        with warnings.catch_warnings(), torch.inference_mode():  # torch warns once that its quantized tensors will be removed
             warnings.filterwarnings("ignore", message=r"torch\.quantize_per_tensor", category=UserWarning)
             product = _multiply(torch.eye(3), _pack(rows))
     except (AttributeError, RuntimeError, TypeError):
