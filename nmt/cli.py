@@ -25,7 +25,7 @@ from nmt.commands.options import (
     options_from,
 )
 from nmt.commands.translate_options import TranslateOptions
-from nmt.config.names import KeptCheckpoints
+from nmt.config.names import PointerName
 from nmt.errors import NmtError, lacks_memory
 
 BROKEN_PIPE_STATUS = 141  # 128 + SIGPIPE, as a shell reports it
@@ -158,8 +158,8 @@ def translate(options: TranslateOptions) -> None:
     with _without_garbage_collection():
         from nmt.commands import translate as command
 
-        translator, source = command.load(options)
-    command.run(translator, source, options)
+        translator, inputs = command.load(options)
+    command.run(translator, inputs, options)
 
 
 @app.command(help="Score a run or a file of translations. Exit status 1 if a required score is not reached.")
@@ -180,7 +180,7 @@ def evaluate(options: EvaluateOptions) -> None:
 @app.command(help="Average the weights of kept checkpoints. The average is used if it is better on the dev set.")
 def average(
     run: RunArgument = None,
-    kept: Annotated[KeptCheckpoints, typer.Option("--kept", help="Average the best or the last kept checkpoints.")] = "best",
+    kept: Annotated[PointerName, typer.Option("--kept", help="Average the best or the last kept checkpoints.")] = "best",
     device: DeviceOption = "auto",
 ) -> None:
     from nmt.commands import average as command
@@ -213,17 +213,17 @@ def selftest(
 ) -> None:
     from nmt.commands import selftest as command
 
-    outcomes = []
-    iterator = command.run(device, attentions or ())
+    results = []
+    iterator = command.run(device, attentions or ())  # checks the arguments before the header is printed
     if not as_json:
         print(command.header(device))
-    for outcome in iterator:
-        outcomes.append(outcome)
+    for result in iterator:
+        results.append(result)
         if not as_json:
-            print(outcome.to_row(), flush=True)
+            print(result.to_row(), flush=True)
     if as_json:
-        _print_json([outcome.to_dict() for outcome in outcomes])
-    if failed := [outcome.attention for outcome in outcomes if not outcome.learned]:
+        _print_json([result.to_dict() for result in results])
+    if failed := [result.attention for result in results if not result.learned]:
         raise NmtError(f"has not learned to copy and reverse: {', '.join(failed)}")
 
 

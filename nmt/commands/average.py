@@ -4,15 +4,15 @@ from pathlib import Path
 
 import torch
 
-from nmt.config.names import KeptCheckpoints
+from nmt.config.names import PointerName
 from nmt.errors import CheckpointError
 from nmt.run.checkpoint import mean_weights
 from nmt.run.folder import JOURNAL_FILE, build_model, check_same_data, find_run, load_run_config, lock_run, open_checkpoints
 from nmt.run.journal import Journal
-from nmt.training.validation import METRICS, Validator
+from nmt.training.validation import VALIDATION_METRICS, Validator
 
 
-def run(folder: Path | None = None, *, kept: KeptCheckpoints = "best", device: torch.device) -> str:
+def run(folder: Path | None = None, *, kept: PointerName = "best", device: torch.device) -> str:
     """Average the best or the last checkpoints of a run (default: the most recently trained one); returns a line to print.
 
     Args:
@@ -37,7 +37,7 @@ def run(folder: Path | None = None, *, kept: KeptCheckpoints = "best", device: t
         result = Validator(model.to(device).eval(), config, folder).validate()
         step, member_steps = checkpoints.kept("last")[0].step, sorted(member.step for member in members)
         Journal(folder / JOURNAL_FILE).write("average", step, members=member_steps, **result.figures)
-        is_best = checkpoints.add_average(step, model, METRICS[config.training.metric](result))
+        is_best = checkpoints.add_average(step, model, VALIDATION_METRICS[config.training.metric](result))
     figures = f"dev loss {result.loss:.3f}  BLEU {result.bleu:.2f}  chrF {result.chrf:.2f}"
     verdict = "the best checkpoint, used from now on" if is_best else "not better than the best checkpoint, which stays in use"
     return f"average of steps {', '.join(map(str, member_steps))}  {figures}: {verdict}"

@@ -51,7 +51,7 @@ def list_systems() -> dict[str, dict[str, Any]]:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class SelftestResult:
     """The result of one attention.
 
     Attributes:
@@ -80,8 +80,8 @@ class Outcome:
         return {**asdict(self), "learned": self.learned}
 
 
-def run(device: DeviceName = "auto", attentions: Sequence[str] = ()) -> Iterator[Outcome]:
-    """Train each of `attentions` (default: all) until it solves the task, or for `MAX_STEPS`; yields each outcome when it is ready.
+def run(device: DeviceName = "auto", attentions: Sequence[str] = ()) -> Iterator[SelftestResult]:
+    """Train each of `attentions` (default: all) until it solves the task, or for `MAX_STEPS`; yields each result when it is ready.
 
     Raises:
         ConfigError: an attention is unknown, or the device is not available.
@@ -112,7 +112,7 @@ def build_config(model: dict[str, Any]) -> Config:
     return config_from_dict({"name": "selftest", "data": data, "model": {**MODEL, **model}, "training": training})
 
 
-def _train(attention: str, config: Config, device: torch.device) -> Outcome:
+def _train(attention: str, config: Config, device: torch.device) -> SelftestResult:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # more threads slow down such a small model
     try:
@@ -121,7 +121,7 @@ def _train(attention: str, config: Config, device: torch.device) -> Outcome:
         torch.set_num_threads(threads)
 
 
-def _train_on_one_thread(attention: str, config: Config, device: torch.device) -> Outcome:
+def _train_on_one_thread(attention: str, config: Config, device: torch.device) -> SelftestResult:
     torch.manual_seed(config.seed)
     model = Seq2Seq(config.model, SYMBOLS.stop, SYMBOLS.stop).to(device)
     optimizer, random = build_optimizer(model, config.training), np.random.default_rng(config.seed)
@@ -138,7 +138,7 @@ def _train_on_one_thread(attention: str, config: Config, device: torch.device) -
         if step % CHECK_EVERY == 0:
             exact_match = _measure_exact_match(model, unseen)
     seconds = time.monotonic() - start_time
-    return Outcome(attention, longest, exact_match, step, seconds, n_tokens / seconds)
+    return SelftestResult(attention, longest, exact_match, step, seconds, n_tokens / seconds)
 
 
 def _draw_source(random: np.random.Generator, length: int) -> list[int]:

@@ -14,7 +14,7 @@ from nmt.commands.translate_format import (
     to_json,
     to_text,
 )
-from nmt.commands.translate_io import Source, check_output_files, open_source, print_keyboard_hint, write_lines
+from nmt.commands.translate_io import InputTexts, check_output_files, open_input, print_keyboard_hint, write_output
 from nmt.commands.translate_options import TranslateOptions
 from nmt.decoding.batch_runner import TooLargeError
 from nmt.decoding.forced import ScoredPair, score_pairs
@@ -28,7 +28,7 @@ ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
 
 
-def load(options: TranslateOptions) -> tuple[Translator, Source]:
+def load(options: TranslateOptions) -> tuple[Translator, InputTexts]:
     """Open the input and load the model. What cannot work is an error here, before the first sentence.
 
     Raises:
@@ -36,15 +36,15 @@ def load(options: TranslateOptions) -> tuple[Translator, Source]:
         ConfigError: an override is invalid, or the beam is narrower than `n_best`.
         DataError: the input cannot be read, an output cannot be written, or a word of the prefix is not in the vocabulary.
     """
-    source = open_source(options.sentences or [], options.file)
+    inputs = open_input(options.sentences or [], options.file)
     check_output_files(options.output, options.attention)
     translator = load_translator(options.run or None, device=options.device, overrides=options.overrides, n_best=options.n_best)
     if options.prefix is not None:
         translator.prefix_ids([options.prefix])
-    return translator, source
+    return translator, inputs
 
 
-def run(translator: Translator, source: Source, options: TranslateOptions) -> None:
+def run(translator: Translator, inputs: InputTexts, options: TranslateOptions) -> None:
     """Translate or score all sentences, and write a line for each as soon as possible.
 
     Raises:
@@ -61,15 +61,15 @@ def run(translator: Translator, source: Source, options: TranslateOptions) -> No
 
     lines: Iterator[str]
     if options.score:
-        lines = score_lines(report_warnings(_score(translator, source), source), source, as_json=options.as_json)
+        lines = score_lines(report_warnings(_score(translator, inputs), inputs), inputs, as_json=options.as_json)
     else:
-        answers = report_warnings(_translate(translator, source, options.n_best, options.prefix), source)
+        answers = report_warnings(_translate(translator, inputs, options.n_best, options.prefix), inputs)
         lines = map(to_line, answers if options.attention is None else draw_attention(answers, options.attention))
-    print_keyboard_hint(source)
-    write_lines(lines, options.output)
+    print_keyboard_hint(inputs)
+    write_output(lines, options.output)
 
 
-def _translate(translator: Translator, source: Source, n_best: int, prefix: str | None) -> Iterator[Translated]:
+def _translate(translator: Translator, inputs: InputTexts, n_best: int, prefix: str | None) -> Iterator[Translated]:
     """The n best translations of each sentence, in order."""
     checker = WarningChecker(translator.tokenizers, translator.vocabularies)
 
@@ -77,14 +77,14 @@ def _translate(translator: Translator, source: Source, n_best: int, prefix: str 
         return translator.translate_n_best(texts, n_best, None if prefix is None else [prefix] * len(texts))
 
     n_done = 0
-    for texts in source.batches:
-        for number, translations in enumerate(_results(translate, texts, source, n_done), n_done + 1):
+    for texts in inputs.batches:
+        for number, translations in enumerate(_results(translate, texts, inputs, n_done), n_done + 1):
             yield Answer(number, translations, checker.warnings(translations[0]))
         n_done += len(texts)
 
 
-def _score(translator: Translator, source: Source) -> Iterator[Scored]:
-    """The score of each pair, in order; each text of `source` is a sentence, a tab, and its translation.
+def _score(translator: Translator, inputs: InputTexts) -> Iterator[Scored]:
+    """The score of each pair, in order; each text of `inputs` is a sentence, a tab, and its translation.
 
     Raises:
         DataError: a text is not a pair. All pairs before it are scored first.
@@ -94,27 +94,27 @@ def _score(translator: Translator, source: Source) -> Iterator[Scored]:
         return score_pairs(translator, pairs)
 
     n_done = 0
-    for texts in source.batches:
+    for texts in inputs.batches:
         fields = [text.split("\t") for text in texts]
         n_valid = next((i for i, parts in enumerate(fields) if len(parts) != 2), len(fields))
         pairs = [(sentence, translation) for sentence, translation in fields[:n_valid]]
-        for number, pair in enumerate(_results(score, pairs, source, n_done), n_done + 1):
+        for number, pair in enumerate(_results(score, pairs, inputs, n_done), n_done + 1):
             yield Answer(number, pair, [SOURCE_CUT] * pair.src_cut + [UNKNOWN_GIVEN] * bool(pair.unknown))
         n_done += n_valid
         if n_valid < len(fields):
             n_tabs = len(fields[n_valid]) - 1
             raise DataError(
-                f"{source.name}, {source.unit} {n_done + 1}: {n_tabs} tabs; write the sentence, one tab, and its translation"
+                f"{inputs.name}, {inputs.unit} {n_done + 1}: {n_tabs} tabs; write the sentence, one tab, and its translation"
             )
 
 
 def _results(
-    fn: Callable[[Sequence[ItemT]], list[ResultT]], items: Sequence[ItemT], source: Source, n_before: int
+    fn: Callable[[Sequence[ItemT]], list[ResultT]], items: Sequence[ItemT], inputs: InputTexts, n_before: int
 ) -> Iterator[ResultT]:
     """`fn(items)`, one result after the other.
 
     Args:
-        n_before: sentences of `source` before `items`, to number them in an error.
+        n_before: sentences of `inputs` before `items`, to number them in an error.
 
     Raises:
         DataError: an item does not fit into memory. The results of all items before it come first.
@@ -122,6 +122,6 @@ def _results(
     try:
         results = fn(items)
     except TooLargeError as error:
-        yield from _results(fn, items[: error.index], source, n_before)
-        raise DataError(f"{source.name}, {source.unit} {n_before + error.index + 1}: {error.reason}") from None
+        yield from _results(fn, items[: error.index], inputs, n_before)
+        raise DataError(f"{inputs.name}, {inputs.unit} {n_before + error.index + 1}: {error.reason}") from None
     yield from results

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from nmt.commands.translate_io import PAGE_SUFFIX, Source, as_data_error
+from nmt.commands.translate_io import PAGE_SUFFIX, InputTexts, as_data_error
 from nmt.decoding.alignment import align, to_pharaoh
 from nmt.decoding.forced import ScoredPair
 from nmt.decoding.quality_warnings import describe
@@ -84,7 +84,7 @@ def to_json(answer: Translated, tokenizers: tuple[Tokenizer, Tokenizer], thresho
     return json.dumps(values, ensure_ascii=False)
 
 
-def score_lines(answers: Iterable[Scored], source: Source, *, as_json: bool) -> Iterator[str]:
+def score_lines(answers: Iterable[Scored], inputs: InputTexts, *, as_json: bool) -> Iterator[str]:
     """Log-probability, tokens and perplexity of each pair. The totals are the last line of JSON; without JSON they go to stderr."""
     n_pairs, n_tokens, log_prob = 0, 0, 0.0
     for answer in answers:
@@ -97,7 +97,7 @@ def score_lines(answers: Iterable[Scored], source: Source, *, as_json: bool) -> 
     if as_json:
         yield json.dumps({"pairs": n_pairs, "log_prob": log_prob, "n_tokens": n_tokens, "perplexity": total})
     else:
-        pairs = f"{n_pairs:,} {source.unit}{'s' if n_pairs > 1 else ''}"
+        pairs = f"{n_pairs:,} {inputs.unit}{'s' if n_pairs > 1 else ''}"
         print(f"{pairs}: log-probability {log_prob:.4f}, {n_tokens:,} tokens, perplexity {total:.4f}", file=sys.stderr)
 
 
@@ -118,7 +118,7 @@ def _pair_to_json(answer: Scored) -> str:
     return json.dumps(values, ensure_ascii=False)
 
 
-def report_warnings(answers: Iterable[Answer[ResultT]], source: Source) -> Iterator[Answer[ResultT]]:
+def report_warnings(answers: Iterable[Answer[ResultT]], inputs: InputTexts) -> Iterator[Answer[ResultT]]:
     """Pass answers on, and print to stderr which sentences each warning is about: at the end, or at once at a keyboard."""
     numbers: dict[str, list[int]] = {}
     try:
@@ -126,13 +126,13 @@ def report_warnings(answers: Iterable[Answer[ResultT]], source: Source) -> Itera
             yield answer
             for warning in answer.warnings:
                 numbers.setdefault(warning, []).append(answer.number)
-            if source.is_keyboard:
-                _print_warnings(numbers, source.unit)
+            if inputs.is_keyboard:
+                _print_warnings(numbers, inputs.unit)
                 numbers = {}
     except (NmtError, KeyboardInterrupt):  # the answers before an error have warnings too
-        _print_warnings(numbers, source.unit)
+        _print_warnings(numbers, inputs.unit)
         raise
-    _print_warnings(numbers, source.unit)
+    _print_warnings(numbers, inputs.unit)
 
 
 def _print_warnings(numbers: dict[str, list[int]], unit: str) -> None:

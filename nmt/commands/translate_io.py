@@ -11,13 +11,13 @@ from typing import Any, TextIO
 
 from nmt.errors import ConfigError, DataError, NmtError
 from nmt.files import replacing, stream_lines
-from nmt.report.style import FORMATS
+from nmt.report.style import PICTURE_FORMATS
 
 PAGE_SUFFIX = ".html"
 
 
 @dataclass(frozen=True)
-class Source:
+class InputTexts:
     """The sentences to translate.
 
     Attributes:
@@ -32,7 +32,7 @@ class Source:
     is_keyboard: bool = False
 
 
-def open_source(sentences: Sequence[str], file: Path | None) -> Source:
+def open_input(sentences: Sequence[str], file: Path | None) -> InputTexts:
     """The given sentences, the lines of `file`, or those of stdin (`-`, or neither sentences nor file).
 
     Raises:
@@ -45,14 +45,14 @@ def open_source(sentences: Sequence[str], file: Path | None) -> Source:
         for number, sentence in enumerate(sentences, 1):
             if not sentence.isprintable() and any("\ud800" <= character <= "\udfff" for character in sentence):
                 raise DataError(f"sentence {number}: not UTF-8")
-        return Source([sentences], "sentences", "sentence")
+        return InputTexts([sentences], "sentences", "sentence")
     if file is None or str(file) == "-":
         if sys.stdin is None:
             raise DataError("stdin is closed; give sentences or --file")
         stream: Any = sys.stdin.buffer
-        return Source(_read_lines(stream, "stdin"), "stdin", "line", is_keyboard=stream.isatty())
+        return InputTexts(_read_lines(stream, "stdin"), "stdin", "line", is_keyboard=stream.isatty())
     try:
-        return Source(_read_lines(file.open("rb"), str(file)), str(file), "line")
+        return InputTexts(_read_lines(file.open("rb"), str(file)), str(file), "line")
     except OSError as error:
         raise DataError(f"{file}: cannot be read ({error.strerror})") from None
 
@@ -65,9 +65,9 @@ def _read_lines(stream: BufferedReader, name: str) -> Iterator[list[str]]:
         raise DataError(f"{name}: cannot be read ({error.strerror})") from None
 
 
-def print_keyboard_hint(source: Source) -> None:
+def print_keyboard_hint(inputs: InputTexts) -> None:
     """Tell someone at a keyboard what to do."""
-    if source.is_keyboard:
+    if inputs.is_keyboard:
         end = "Ctrl-Z and Enter end" if os.name == "nt" else "Ctrl-D ends"
         print(f"nmt: type a sentence, Enter translates it; {end}", file=sys.stderr)
 
@@ -83,13 +83,13 @@ def check_output_files(output: Path | None, attention: Path | None) -> None:
         raise DataError(f"{output}: is a folder; name a file")
     if output is not None and not output.parent.is_dir():
         raise DataError(f"{output.parent}: no such folder")
-    if attention is not None and attention.suffix.lower() not in (PAGE_SUFFIX, *FORMATS):
-        raise NmtError(f"{attention}: use one of the suffixes {', '.join([PAGE_SUFFIX, *FORMATS])} for attention")
+    if attention is not None and attention.suffix.lower() not in (PAGE_SUFFIX, *PICTURE_FORMATS):
+        raise NmtError(f"{attention}: use one of the suffixes {', '.join([PAGE_SUFFIX, *PICTURE_FORMATS])} for attention")
     if attention is not None and not attention.parent.is_dir():
         raise DataError(f"{attention}: the folder {attention.parent} does not exist")
 
 
-def write_lines(lines: Iterable[str], path: Path | None = None) -> None:
+def write_output(lines: Iterable[str], path: Path | None = None) -> None:
     """Write each line to stdout or to a file as soon as it is available.
 
     An existing file is replaced when all lines are written. Until then they are in `PATH.partial`, where they stay after an error.

@@ -4,4 +4,4 @@ from typing import Literal
 
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
 EvaluationSplit = Literal["dev", "test"]
-KeptCheckpoints = Literal["best", "last"]
+PointerName = Literal["best", "last"]

@@ -90,7 +90,10 @@ def run_pipeline(job: Job) -> dict[str, Any]:
     dropped = pairs.tally.dropped.copy()
     kept = _keep_pairs(pairs, config, dropped)
     if held_out:
-        splits = {"train": Split(pairs, kept), **{name: Split(given, np.arange(len(given))) for name, given in held_out.items()}}
+        splits = {
+            "train": Split(pairs, kept),
+            **{name: Split(whole_set, np.arange(len(whole_set))) for name, whole_set in held_out.items()},
+        }
     else:
         splits = _split_pairs(pairs, kept, config)
     for name in ("dev", "test"):
@@ -140,10 +143,11 @@ def _read_sources(job: Job) -> tuple[Pairs, dict[str, Pairs]]:
 
 def _keep_pairs(pairs: Pairs, config: Config, dropped: dict[str, int]) -> Positions:
     """The positions of the pairs without duplicates, at most `data.max_pairs` of them. Counts the others in `dropped`."""
-    first = np.flatnonzero(splitting.first_occurrences(pairs.whole))
+    fingerprints = pairs.pair_fingerprints
+    first = np.flatnonzero(splitting.first_occurrences(fingerprints))
     kept = first
     if config.data.max_pairs is not None:
-        kept = first[splitting.sample_pairs(pairs.whole[first], config.data.max_pairs, config.data.split.seed, "max_pairs")]
+        kept = first[splitting.sample_pairs(fingerprints[first], config.data.max_pairs, config.data.split.seed, "max_pairs")]
     dropped[filtering.DUPLICATE] = len(pairs) - len(first)
     dropped[filtering.BEYOND_MAX_PAIRS] = len(first) - len(kept)
     return kept
@@ -156,19 +160,20 @@ def _split_pairs(pairs: Pairs, kept: Positions, config: Config) -> dict[str, Spl
     for name, split in (("dev", splitting.DEV), ("test", splitting.TEST)):
         chosen = kept[assigned == split]
         # Files are often sorted by length; in random order the first N pairs are a fair sample.
-        order = np.argsort(splitting.random_keys(pairs.whole[chosen], config.data.split.seed, name), kind="stable")
+        order = np.argsort(splitting.random_keys(pairs.pair_fingerprints[chosen], config.data.split.seed, name), kind="stable")
         splits[name] = Split(pairs, chosen[order])
     return splits
 
 
 def _check_like(config: Config, like: Path) -> None:
     """Raises: DataError if `like` holds no vocabularies, or they were made with other settings."""
-    theirs, ours = load_manifest(like)["config"], config.to_dict()
+    like_config, this_config = load_manifest(like)["config"], config.to_dict()
     for section, key in (name.split(".") for name in LIKE_SETTINGS):
-        if theirs[section].get(key) != ours[section][key]:
+        expected, actual = like_config[section].get(key), this_config[section][key]
+        if actual != expected:
             raise DataError(
-                f"vocabulary.like: {like} was prepared with {section}.{key} {theirs[section].get(key)}, but this configuration has "
-                f"{ours[section][key]}; set it to {theirs[section].get(key)}"
+                f"vocabulary.like: {like} was prepared with {section}.{key} {expected}, but this configuration has {actual}; "
+                f"set it to {expected}"
             )
 
 
@@ -185,8 +190,8 @@ def _copy_subwords(job: Job, like: Path) -> None:
 
 def _learn_subwords(job: Job, train: Split) -> None:
     config = job.config
-    whole = train.pairs.whole[train.positions]
-    chosen = splitting.sample_pairs(whole, MAX_SUBWORD_PAIRS, config.data.split.seed, "subwords")
+    fingerprints = train.pairs.pair_fingerprints[train.positions]
+    chosen = splitting.sample_pairs(fingerprints, MAX_SUBWORD_PAIRS, config.data.split.seed, "subwords")
     sample = Split(train.pairs, train.positions[chosen])
     texts: dict[Side, Path] = {side: job.scratch / f"subwords.{side}.txt" for side in SIDES}
     for index, side in enumerate(SIDES):
@@ -239,10 +244,13 @@ def _token_counts(sentences: TokenizedSide) -> dict[str, float]:
 
 def _count_overlap(splits: dict[str, Split]) -> dict[str, dict[str, int]]:
     """The number of different source and target sentences that each two splits share."""
-    keys = {name: (split.pairs.src[split.positions], split.pairs.tgt[split.positions]) for name, split in splits.items()}
+    fingerprints = {name: split.pairs.fingerprints[split.positions] for name, split in splits.items()}
     return {
-        f"{one}-{other}": {side: len(np.intersect1d(keys[one][index], keys[other][index])) for index, side in enumerate(SIDES)}
-        for one, other in combinations(keys, 2)
+        f"{first}-{second}": {
+            side: len(np.intersect1d(fingerprints[first][:, column], fingerprints[second][:, column]))
+            for column, side in enumerate(SIDES, start=1)
+        }
+        for first, second in combinations(splits, 2)
     }
 
 

@@ -75,16 +75,8 @@ class Pairs:
         return len(self.fingerprints)
 
     @property
-    def whole(self) -> Fingerprints:
+    def pair_fingerprints(self) -> Fingerprints:
         return self.fingerprints[:, 0]
-
-    @property
-    def src(self) -> Fingerprints:
-        return self.fingerprints[:, 1]
-
-    @property
-    def tgt(self) -> Fingerprints:
-        return self.fingerprints[:, 2]
 
     def stream(self, positions: npt.NDArray[np.int64]) -> Iterator[Pair]:
         """The pairs at some positions, in ascending order."""

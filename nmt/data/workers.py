@@ -17,8 +17,8 @@ from typing import Any, TypeVar
 
 from nmt.errors import DataError
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
+ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT")
 
 MAX_WORKERS = 8  # more would wait for the main process, which reads and writes
 CHUNKS_PER_WORKER = 2
@@ -37,13 +37,13 @@ class Workers:
         self._executor = executor
         self._count = count
 
-    def submit(self, function: Callable[..., Result], *arguments: Any) -> Future[Result]:
+    def submit(self, function: Callable[..., ResultT], *arguments: Any) -> Future[ResultT]:
         return self._executor.submit(function, *arguments)
 
-    def map(self, function: Callable[..., Result], calls: Iterable[tuple[Any, ...]]) -> Iterator[Result]:
+    def map(self, function: Callable[..., ResultT], calls: Iterable[tuple[Any, ...]]) -> Iterator[ResultT]:
         """Yields `function(*call)` for each call, in order. Takes calls only as fast as the caller takes results."""
         remaining = iter(calls)
-        running: deque[Future[Result]] = deque()
+        running: deque[Future[ResultT]] = deque()
         while True:
             free = self._count * CHUNKS_PER_WORKER - len(running)
             running.extend(self.submit(function, *call) for call in islice(remaining, free))
@@ -93,7 +93,7 @@ def peak_memory(n_workers: int = 0) -> int | None:
     return (own + n_workers * worker) * unit
 
 
-def chunked(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+def chunked(items: Iterable[ItemT], size: int) -> Iterator[list[ItemT]]:
     """Lists of `size` items; the last may be shorter."""
     remaining = iter(items)
     while chunk := list(islice(remaining, size)):

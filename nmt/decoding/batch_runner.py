@@ -10,8 +10,8 @@ from nmt.errors import DataError, lacks_memory
 
 MAX_THREADS = 4  # batches at a time: each needs memory, and all share one Python interpreter
 
-Batch = TypeVar("Batch")
-Result = TypeVar("Result")
+BatchT = TypeVar("BatchT")
+ResultT = TypeVar("ResultT")
 
 
 class TooLargeError(DataError):
@@ -27,8 +27,8 @@ class TooLargeError(DataError):
 
 
 def run_batches(
-    fn: Callable[[Sequence[int]], list[Result]], batches: Iterable[Sequence[int]], advice: str, device: torch.device
-) -> Iterator[tuple[int, Result]]:
+    fn: Callable[[Sequence[int]], list[ResultT]], batches: Iterable[Sequence[int]], advice: str, device: torch.device
+) -> Iterator[tuple[int, ResultT]]:
     """Each index of the batches with its result.
 
     Args:
@@ -45,7 +45,7 @@ def run_batches(
         yield from zip(indices, results, strict=True)
 
 
-def run_or_split_on_oom(fn: Callable[[Sequence[int]], list[Result]], indices: Sequence[int], advice: str) -> list[Result]:
+def run_or_split_on_oom(fn: Callable[[Sequence[int]], list[ResultT]], indices: Sequence[int], advice: str) -> list[ResultT]:
     """`fn(indices)`; if that runs out of memory, `fn` of each half.
 
     Raises:
@@ -65,7 +65,7 @@ def run_or_split_on_oom(fn: Callable[[Sequence[int]], list[Result]], indices: Se
     return [*run_or_split_on_oom(fn, indices[:half], advice), *run_or_split_on_oom(fn, indices[half:], advice)]
 
 
-def map_in_threads(fn: Callable[[Batch], Result], batches: Sequence[Batch], device: torch.device) -> Iterator[Result]:
+def map_in_threads(fn: Callable[[BatchT], ResultT], batches: Sequence[BatchT], device: torch.device) -> Iterator[ResultT]:
     """`fn` of each batch, in order; on a CPU several batches at a time, each with its part of torch's threads.
 
     A step of search is many small operations, so two batches with one thread each finish sooner than one after the other with two

@@ -16,7 +16,7 @@ from nmt.metrics.scores import perplexity
 from nmt.model.translation_model import TranslationModel
 from nmt.text.vocabulary import SOS, UNK
 
-MAX_TOKENS = 1 << 13  # of a batch: pairs x length of the longest source or translation
+MAX_FORCED_TOKENS = 1 << 13  # of a batch: pairs x length of the longest source or translation
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def score_pairs(translator: Translator, pairs: Sequence[tuple[str, str]], *, fre
 
     order = sorted(range(len(pairs)), key=lambda i: (len(tgt[i]), len(src[i])))
     lengths = [max(len(tgt[i]), len(src[i])) for i in order]
-    slices = cut_batches(lengths, max_items=translator.options.batch, max_padded=MAX_TOKENS)
+    slices = cut_batches(lengths, max_items=translator.options.batch, max_padded=MAX_FORCED_TOKENS)
     batches = [order[part] for part in slices]
     results: dict[int, ScoredPair] = {}
     for i, (log_probs, attention) in run_batches(score, batches, "split it into sentences", translator.model.device):

@@ -24,7 +24,7 @@ from nmt.model.translation_model import TranslationModel
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import Vocabulary
 
-MAX_TOKENS = 1 << 15  # of a batch: sentences x beam x source length; limits the memory of search
+MAX_SEARCH_TOKENS = 1 << 15  # of a batch: sentences x beam x source length; limits the memory of search
 MIN_LENGTH = 16  # what a shorter sentence counts as, which limits the hypotheses, and so the logits, of a step
 
 
@@ -116,7 +116,7 @@ class Translator:
         """Batches of indices, by length, so that there is little padding. Empty sentences are left out."""
         order = sorted((i for i, length in enumerate(lengths) if length), key=lambda i: lengths[i])
         costs = [beam * max(lengths[i], MIN_LENGTH) for i in order]
-        return [order[part] for part in cut_batches(costs, max_items=self.options.batch, max_padded=MAX_TOKENS)]
+        return [order[part] for part in cut_batches(costs, max_items=self.options.batch, max_padded=MAX_SEARCH_TOKENS)]
 
     def _translate_batch(self, batch: Sequence[tuple[str, list[str], list[int]]], n: int) -> list[list[Translation]]:
         """The n best translations of each (text, its tokens, ids of its prefix)."""

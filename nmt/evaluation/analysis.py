@@ -12,7 +12,7 @@ from nmt.decoding.translator import Translator
 from nmt.evaluation import attention_stats, breakdown
 from nmt.evaluation.leaks import TrainingOverlap
 from nmt.evaluation.results import Details
-from nmt.metrics.alignment_error import AlignmentError, Links, ReferenceAlignment, alignment_error, check_links
+from nmt.metrics.alignment_error import AlignmentErrorRate, Links, ReferenceAlignment, alignment_error_rate, check_links
 from nmt.metrics.table import Table
 
 N_EXTREMES = 10  # sentences with the highest, and with the lowest chrF
@@ -24,7 +24,7 @@ def analyze(
     teacher_forced: Sequence[ScoredPair],
     free_running: Sequence[ScoredPair],
     overlap: TrainingOverlap | None,
-    error: AlignmentError | None = None,
+    error: AlignmentErrorRate | None = None,
 ) -> Details:
     """The details of an evaluation.
 
@@ -56,7 +56,7 @@ def reference_alignment_error(
     teacher_forced: Sequence[ScoredPair],
     alignments: Sequence[ReferenceAlignment],
     translator: Translator,
-) -> AlignmentError:
+) -> AlignmentErrorRate:
     """The alignment error rate of the attention, while the decoder reads the references.
 
     Raises:
@@ -68,7 +68,7 @@ def reference_alignment_error(
         Translation(pair.source, pair.text, pair.src_tokens, pair.tokens, attention=pair.attention) for pair in teacher_forced
     )
     links: list[Links] = [frozenset(align(translation, tokenizers)) for translation in forced]
-    return alignment_error(links, alignments)
+    return alignment_error_rate(links, alignments)
 
 
 def _attention_tables(translations: Sequence[Translation]) -> list[Table]:

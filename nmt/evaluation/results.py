@@ -9,7 +9,7 @@ from nmt.data.evaluation_set import EvaluationSet
 from nmt.evaluation.comparison import Comparison
 from nmt.evaluation.gate import Gate
 from nmt.evaluation.leaks import Leaks
-from nmt.metrics.alignment_error import AlignmentError
+from nmt.metrics.alignment_error import AlignmentErrorRate
 from nmt.metrics.scores import MetricScore, format_table, perplexity
 from nmt.metrics.significance import Change
 from nmt.metrics.table import Table
@@ -33,7 +33,7 @@ class Details:
     warnings: dict[str, list[int]]
     best: list[int]
     worst: list[int]
-    alignment_error: AlignmentError | None = None
+    alignment_error: AlignmentErrorRate | None = None
 
 
 @dataclass(frozen=True)

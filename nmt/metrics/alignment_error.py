@@ -22,7 +22,7 @@ class ReferenceAlignment:
 
 
 @dataclass(frozen=True)
-class AlignmentError:
+class AlignmentErrorRate:
     """rate: AER, 0..1. sentences: the number of sentences that have reference links."""
 
     rate: float
@@ -54,7 +54,7 @@ def check_links(alignments: Sequence[ReferenceAlignment], sources: Sequence[str]
             )
 
 
-def alignment_error(predicted: Sequence[Links], reference: Sequence[ReferenceAlignment]) -> AlignmentError:
+def alignment_error_rate(predicted: Sequence[Links], reference: Sequence[ReferenceAlignment]) -> AlignmentErrorRate:
     """AER = 1 - (|A & S| + |A & P|) / (|A| + |S|), over all sentences with reference links (Och and Ney 2003, eq. 19).
 
     A are the predicted links, S the sure and P the possible ones.
@@ -68,7 +68,7 @@ def alignment_error(predicted: Sequence[Links], reference: Sequence[ReferenceAli
     if not any(predicted):
         raise DataError("the model attends to no word, so there is nothing to compare with the reference alignments")
     n_agreed = sum(len(links & alignment.sure) + len(links & alignment.possible) for links, alignment in pairs)
-    return AlignmentError(1 - n_agreed / sum(len(links) + len(alignment.sure) for links, alignment in pairs), len(pairs))
+    return AlignmentErrorRate(1 - n_agreed / sum(len(links) + len(alignment.sure) for links, alignment in pairs), len(pairs))
 
 
 def _parse(path: Path, number: int, line: str) -> ReferenceAlignment:

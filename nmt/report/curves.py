@@ -31,7 +31,7 @@ def draw(events: Sequence[Mapping[str, Any]], path: Path, *, title: str, metric:
         metric: the key of the validations that chose the best checkpoint. Of the loss less is better, of the others more.
 
     Raises:
-        NmtError: the suffix is not in `style.FORMATS`.
+        NmtError: the suffix is not in `style.PICTURE_FORMATS`.
         DataError: the folder is missing, or the file cannot be written.
     """
     check_path(path)

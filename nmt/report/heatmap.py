@@ -40,7 +40,7 @@ def draw(
         title: above the picture.
 
     Raises:
-        NmtError: the suffix is not in `style.FORMATS`.
+        NmtError: the suffix is not in `style.PICTURE_FORMATS`.
         DataError: the folder is missing, or the file cannot be written.
     """
     check_path(path)

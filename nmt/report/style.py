@@ -13,7 +13,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Suffix -> the metadata to leave empty, so that the same content gives the same file.
-FORMATS: Mapping[str, dict[str, None]] = {".png": {"Software": None}, ".svg": {"Date": None}, ".pdf": {"CreationDate": None}}
+PICTURE_FORMATS: Mapping[str, dict[str, None]] = {
+    ".png": {"Software": None},
+    ".svg": {"Date": None},
+    ".pdf": {"CreationDate": None},
+}
 
 INK, GRID = "#26323f", "#e1e6ec"
 FALLBACK_FONTS = (  # for Chinese and Japanese
@@ -30,11 +34,11 @@ def check_path(path: Path) -> None:
     """Check that a picture can be written to `path`: call it before long work whose result the picture shows.
 
     Raises:
-        NmtError: the suffix is not in `FORMATS`.
+        NmtError: the suffix is not in `PICTURE_FORMATS`.
         DataError: the folder is missing.
     """
-    if path.suffix.lower() not in FORMATS:
-        raise NmtError(f"{path}: not a picture format; use a name that ends in {', '.join(FORMATS)}")
+    if path.suffix.lower() not in PICTURE_FORMATS:
+        raise NmtError(f"{path}: not a picture format; use a name that ends in {', '.join(PICTURE_FORMATS)}")
     if not path.parent.is_dir():
         raise DataError(f"{path}: the folder {path.parent} does not exist")
 
@@ -56,7 +60,7 @@ def write(figure: "Figure", file: IO[bytes], suffix: str, resolution: float, *, 
     """Write a figure.
 
     Args:
-        suffix: the format, one of `FORMATS`.
+        suffix: the format, one of `PICTURE_FORMATS`.
         resolution: dots per inch.
         expand: enlarge the page to show what lies outside the figure; otherwise it has the figure's size.
     """
@@ -67,7 +71,7 @@ def write(figure: "Figure", file: IO[bytes], suffix: str, resolution: float, *, 
         bbox_inches="tight" if expand else None,
         pad_inches=0.2,
         facecolor="white",
-        metadata=FORMATS[suffix],
+        metadata=PICTURE_FORMATS[suffix],
     )
 
 

@@ -19,7 +19,7 @@ from torch import nn
 from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
 
-from nmt.config.names import KeptCheckpoints
+from nmt.config.names import PointerName
 from nmt.errors import CheckpointError
 from nmt.files import new_folder, replacing, write_text
 from nmt.run.progress import Interval, Progress
@@ -139,12 +139,12 @@ class Checkpoints:
         ranked = sorted([*earlier, new], key=lambda kept: (-(kept.score or 0.0), kept.step))
         self._write_pointer("best", ranked[: self.keep_best])
 
-    def _write_pointer(self, pointer: KeptCheckpoints, kept: Sequence[KeptCheckpoint]) -> None:
+    def _write_pointer(self, pointer: PointerName, kept: Sequence[KeptCheckpoint]) -> None:
         first = kept[0]
         value = {"checkpoint": first.checkpoint, "step": first.step, "kept": [asdict(checkpoint) for checkpoint in kept]}
         _write_json(self.folder / f"{pointer}.json", value)
 
-    def kept(self, pointer: KeptCheckpoints) -> list[KeptCheckpoint]:
+    def kept(self, pointer: PointerName) -> list[KeptCheckpoint]:
         """The checkpoints that `last.json` or `best.json` names, the last or the best first; empty before the first checkpoint.
 
         Raises:
@@ -160,7 +160,7 @@ class Checkpoints:
         except (ValueError, KeyError, TypeError, AttributeError):
             raise CheckpointError(f"{path}: damaged; it should name a checkpoint beside it") from None
 
-    def find(self, pointer: KeptCheckpoints) -> Path | None:
+    def find(self, pointer: PointerName) -> Path | None:
         """The folder of the last or the best checkpoint; None before the first.
 
         Raises:
@@ -175,7 +175,7 @@ class Checkpoints:
 
     def delete_unreferenced(self) -> None:
         """Delete the checkpoints that neither `last.json` nor `best.json` names, and those that a crash left incomplete."""
-        pointers: tuple[KeptCheckpoints, ...] = ("last", "best")
+        pointers: tuple[PointerName, ...] = ("last", "best")
         referenced = {kept.checkpoint for pointer in pointers for kept in self.kept(pointer)}
         patterns = (f"{STEP_PREFIX}*", f"{AVERAGE_PREFIX}*", ".*.tmp")
         for folder in [path for pattern in patterns for path in self.folder.glob(pattern)]:

@@ -18,7 +18,7 @@ from nmt.run.progress import Interval, Progress
 from nmt.training.console import Console
 from nmt.training.loop import Hooks, Outcome, Update, describe_skipped
 from nmt.training.tensorboard import TensorBoardWriter
-from nmt.training.validation import METRICS, Validator
+from nmt.training.validation import VALIDATION_METRICS, Validator
 
 
 class Recorder:
@@ -81,7 +81,7 @@ class Recorder:
             self.console.validation(step, result, seconds)
             self.tensorboard.validation(step, result)
             self.draw_curves()
-        return METRICS[self.config.training.metric](result)
+        return VALIDATION_METRICS[self.config.training.metric](result)
 
     def _save(self, progress: Progress, score: float | None) -> None:
         self.checkpoints.save(progress, self.model, self.optimizer, score=score, averaged=self.averaged)

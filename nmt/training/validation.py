@@ -62,7 +62,7 @@ class Validation:
 
 
 # What `training.metric` selects checkpoints by; higher is better.
-METRICS: dict[Metric, Callable[[Validation], float]] = {
+VALIDATION_METRICS: dict[Metric, Callable[[Validation], float]] = {
     "bleu": lambda result: result.bleu,
     "chrf": lambda result: result.chrf,
     "loss": lambda result: -result.loss,

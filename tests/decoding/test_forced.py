@@ -74,7 +74,7 @@ def test_batches_stay_within_their_limits(translator: Translator, monkeypatch: p
         return [([0.0], np.zeros((1, 1)))] * len(src)
 
     monkeypatch.setattr(forced, "score_batch", record)
-    monkeypatch.setattr(forced, "MAX_TOKENS", 40)
+    monkeypatch.setattr(forced, "MAX_FORCED_TOKENS", 40)
     pairs = [("ab", "ba")] * 9 + [("a" * 20, "a"), ("a", "a" * 41), ("b" * 9, "b" * 9)]
     assert [(scored.source, scored.text) for scored in score_pairs(translator, pairs)] == pairs
     assert sorted(batches) == [(1, 9), (1, 41), (2, 20), (4, 2), (4, 2)]

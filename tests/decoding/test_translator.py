@@ -189,7 +189,7 @@ def test_batches_stay_within_their_limits(monkeypatch: pytest.MonkeyPatch) -> No
 
     monkeypatch.setattr(module, "search", record)
     translator, beam = make_translator(batch=6), 3
-    monkeypatch.setattr(module, "MAX_TOKENS", 5 * beam * module.MIN_LENGTH)
+    monkeypatch.setattr(module, "MAX_SEARCH_TOKENS", 5 * beam * module.MIN_LENGTH)
     texts = ["ab"] * 11 + ["", "a" * 40, "b" * 40, "a" * 99, "b" * 20]
     assert [translation.source for translation in translator.translate(texts)] == texts
     assert sorted(batches) == [(1, 99), (2, 20), (2, 40), (5, 2), (5, 2)]

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from nmt.errors import DataError
-from nmt.metrics.alignment_error import ReferenceAlignment, alignment_error, check_links, read_reference_alignments
+from nmt.metrics.alignment_error import ReferenceAlignment, alignment_error_rate, check_links, read_reference_alignments
 
 
 def write(folder: Path, text: str) -> Path:
@@ -27,13 +27,13 @@ def test_the_rate_by_hand() -> None:
     ]
     predicted = [frozenset({(0, 0), (2, 1), (3, 3)}), frozenset({(0, 0)})]
     # A & S = 1, A & P = 2, |A| = 3, |S| = 2; the second sentence has no reference links and does not count.
-    result = alignment_error(predicted, reference)
+    result = alignment_error_rate(predicted, reference)
     assert result.rate == pytest.approx(1 - 3 / 5)
     assert result.sentences == 1
-    assert alignment_error([reference[0].sure, frozenset()], reference).rate == 0
-    assert alignment_error([frozenset({(5, 5)}), frozenset()], reference).rate == 1
+    assert alignment_error_rate([reference[0].sure, frozenset()], reference).rate == 0
+    assert alignment_error_rate([frozenset({(5, 5)}), frozenset()], reference).rate == 1
     with pytest.raises(DataError, match="attends to no word"):
-        alignment_error([frozenset(), frozenset()], reference)
+        alignment_error_rate([frozenset(), frozenset()], reference)
 
 
 def test_links_to_missing_words_are_refused() -> None:
@@ -52,4 +52,4 @@ def test_invalid_alignments_are_refused(tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"gold\.txt has 2 lines, but there are 3 sentences to align$"):
         read_reference_alignments(write(tmp_path, "0-0\n1-2\n"), 3)
     with pytest.raises(DataError, match="the reference alignments have no links"):
-        alignment_error([frozenset()], [ReferenceAlignment(frozenset(), frozenset())])
+        alignment_error_rate([frozenset()], [ReferenceAlignment(frozenset(), frozenset())])

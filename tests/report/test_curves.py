@@ -136,7 +136,7 @@ def test_it_prints_nothing_and_fits_a_phone(tmp_path: Path, events: list[Event],
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("suffix", style.FORMATS)
+@pytest.mark.parametrize("suffix", style.PICTURE_FORMATS)
 def test_the_same_journal_gives_the_same_file(tmp_path: Path, suffix: str) -> None:
     paths = [tmp_path / f"{number}{suffix}" for number in range(2)]
     for path in paths:

@@ -28,7 +28,7 @@ STARTS = {".png": b"\x89PNG\r\n", ".svg": b"<?xml", ".pdf": b"%PDF"}
 
 
 def test_starts_are_known_for_all_formats() -> None:
-    assert STARTS.keys() == style.FORMATS.keys()
+    assert STARTS.keys() == style.PICTURE_FORMATS.keys()
 
 
 @pytest.mark.parametrize("suffix", [*STARTS, ".PNG"])

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 from torch.optim import AdamW
 
-from nmt.config.names import KeptCheckpoints
+from nmt.config.names import PointerName
 from nmt.config.schema import ModelConfig
 from nmt.errors import CheckpointError
 from nmt.model.seq2seq import Seq2Seq
@@ -231,7 +231,7 @@ def test_a_crash_between_the_pointers_does_not_lose_the_best(tmp_path: Path, mon
     assert find(tmp_path, "last") == "step-00000002"
 
 
-def find(run: Path, pointer: KeptCheckpoints) -> str:
+def find(run: Path, pointer: PointerName) -> str:
     folder = Checkpoints(run).find(pointer)
     assert folder is not None
     return folder.name
