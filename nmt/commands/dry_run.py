@@ -18,8 +18,7 @@ from nmt.model.seq2seq import Seq2Seq
 from nmt.run.folder import build_model, check_prepared
 from nmt.training import batch_size
 from nmt.training.loop import train_step
-from nmt.training.optimizers import build_optimizer
-from nmt.training.schedules import forcing_ratio, learning_rate
+from nmt.training.optimization import build_optimizer, forcing_ratio, learning_rate
 from nmt.training.word_vectors import load_configured_vectors
 
 N_TIMED_BATCHES = 16

@@ -15,13 +15,13 @@ from nmt.config.schema import Config, DecodingConfig
 from nmt.data.batching import build_batch
 from nmt.decoding.search import search
 from nmt.errors import ConfigError
-from nmt.model.attention import KINDS
-from nmt.model.attention_scores import SCORES
+from nmt.model.attention import ATTENTIONS
+from nmt.model.attention_scores import ATTENTION_SCORES
 from nmt.model.device import pick_device, set_up_device
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import SPECIALS
 from nmt.training.loop import train_step
-from nmt.training.optimizers import build_optimizer
+from nmt.training.optimization import build_optimizer
 
 COPY, REVERSE = len(SPECIALS), len(SPECIALS) + 1  # the first source token: what to do with the other tokens
 SYMBOLS = range(REVERSE + 1, REVERSE + 9)
@@ -37,8 +37,8 @@ KIND_SCORES = {"coverage": "additive"}  # kinds that do not accept the default s
 
 def list_systems() -> dict[str, dict[str, Any]]:
     """Every attention score, every kind of attention, and variants of the decoder: name -> sections of `model`."""
-    attentions: dict[str, dict[str, Any]] = {score: {"score": score} for score in (*SCORES, "none")}
-    attentions |= {kind: {"kind": kind, "score": KIND_SCORES.get(kind, "general")} for kind in KINDS if kind != "global"}
+    attentions: dict[str, dict[str, Any]] = {score: {"score": score} for score in (*ATTENTION_SCORES, "none")}
+    attentions |= {kind: {"kind": kind, "score": KIND_SCORES.get(kind, "general")} for kind in ATTENTIONS if kind != "global"}
     attentions["heads"] = {"score": "dot", "heads": 2}
     return {
         **{name: {"decoder": {"hidden_size": 64}, "attention": attention} for name, attention in attentions.items()},

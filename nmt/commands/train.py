@@ -40,7 +40,7 @@ from nmt.training.distributed import World, init_distributed, local_gpu
 from nmt.training.initial_weights import InitialWeights
 from nmt.training.interrupt import stop_on_signal
 from nmt.training.loop import Hooks, fit
-from nmt.training.optimizers import build_optimizer
+from nmt.training.optimization import build_optimizer
 from nmt.training.recorder import Recorder
 from nmt.training.tensorboard import TensorBoardWriter
 

@@ -1,8 +1,8 @@
 """Attention: from attention scores to weights over the source positions, and to the context. Equation numbers are the papers'.
 
 An `AttentionScore` says how well a query and a source position fit; an `Attention` says which positions compete, and what it
-remembers from step to step. To add a kind: a class that overrides `weigh`, a row in `KINDS`, an entry of `AttentionKind` in the
-configuration.
+remembers from step to step. To add a kind: a class that overrides `weigh`, a row in `ATTENTIONS`, an entry of `AttentionKind` in
+the configuration.
 """
 
 from abc import ABC, abstractmethod
@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from nmt.config.schema import AttentionConfig, AttentionKind
-from nmt.model.attention_scores import SCORES, AttentionScore
+from nmt.model.attention_scores import ATTENTION_SCORES, AttentionScore
 from nmt.model.encoder import Summary
 
 DEFAULT_WINDOW = 10  # D of Luong 2015, 3.2, if the configuration does not set it
@@ -262,7 +262,7 @@ def _distance(centers: Tensor, mask: Tensor) -> Tensor:
     return torch.arange(mask.shape[1], device=mask.device) - centers.unsqueeze(-1)
 
 
-KINDS: dict[AttentionKind, type[GlobalAttention]] = {
+ATTENTIONS: dict[AttentionKind, type[GlobalAttention]] = {
     "global": GlobalAttention,
     "local_m": LocalMonotonic,
     "local_p": LocalPredictive,
@@ -275,6 +275,6 @@ def build_attention(config: AttentionConfig, query_size: int, value_size: int) -
     if config.score == "none":
         return NoAttention()
     head_query, head_value = query_size // config.heads, value_size // config.heads
-    score = SCORES[config.score](head_query, head_value, config.size or head_query, config.scaled)
-    attention = KINDS[config.kind](score, config.window or DEFAULT_WINDOW)
+    score = ATTENTION_SCORES[config.score](head_query, head_value, config.size or head_query, config.scaled)
+    attention = ATTENTIONS[config.kind](score, config.window or DEFAULT_WINDOW)
     return attention if config.heads == 1 else MultiHead(attention, query_size, value_size, config.heads)

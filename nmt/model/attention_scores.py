@@ -1,7 +1,7 @@
 """Attention scores: how well a query q and an encoder state h_j fit. Equation numbers are the papers'.
 
 Every score is one class that overrides `forward`, and `project_keys` if part of it depends on the source alone. To add one: the
-class, a row in `SCORES`, an entry of `ScoreName` in the configuration.
+class, a row in `ATTENTION_SCORES`, an entry of `ScoreName` in the configuration.
 """
 
 from abc import ABC, abstractmethod
@@ -38,14 +38,14 @@ class AttentionScore(nn.Module, ABC):
         """query [B, T, H_d], keys [B, S, K] -> e [B, T, S]."""
 
 
-class Dot(AttentionScore):
+class DotScore(AttentionScore):
     """e_j = h_j . q (Luong 2015, eq. 8); with `scaled`, over sqrt(H_d) (Vaswani 2017, 3.2.1)."""
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
         return self.scale * query @ keys.transpose(1, 2)
 
 
-class General(AttentionScore):
+class GeneralScore(AttentionScore):
     """e_j = h_j^T W q (Luong 2015, eq. 8), the multiplicative form; with `scaled`, over sqrt(H_d). Keys: W^T h_j."""
 
     def __init__(self, query_size: int, value_size: int, size: int, scaled: bool = False) -> None:
@@ -59,7 +59,7 @@ class General(AttentionScore):
         return self.scale * query @ keys.transpose(1, 2)
 
 
-class Concat(AttentionScore):
+class ConcatScore(AttentionScore):
     """e_j = v^T tanh(W [q; h_j]) (Luong 2015, eq. 8). W is two blocks side by side: keys are the block of h_j."""
 
     def __init__(self, query_size: int, value_size: int, size: int, scaled: bool = False) -> None:
@@ -75,7 +75,7 @@ class Concat(AttentionScore):
         return _add_and_squash(projected, keys, self.v)
 
 
-class Additive(AttentionScore):
+class AdditiveScore(AttentionScore):
     """e_j = v^T tanh(W_1 q + W_2 h_j + b) (Bahdanau 2015, A.1.2). Keys: W_2 h_j + b."""
 
     def __init__(self, query_size: int, value_size: int, size: int, scaled: bool = False) -> None:
@@ -91,7 +91,7 @@ class Additive(AttentionScore):
         return _add_and_squash(self.query_weight(query), keys, self.v)
 
 
-class ConcatShared(AttentionScore):
+class ConcatSharedScore(AttentionScore):
     """e_j = v^T tanh(W (q + h_j)), the tutorial form: one matrix for the sum, so H_e = H_d. Keys: W h_j."""
 
     def __init__(self, query_size: int, value_size: int, size: int, scaled: bool = False) -> None:
@@ -106,7 +106,7 @@ class ConcatShared(AttentionScore):
         return _add_and_squash(self.weight(query), keys, self.v)
 
 
-class Linear(AttentionScore):
+class LinearScore(AttentionScore):
     """e_j = w . [q; h_j] + b, the tutorial form without tanh.
 
     The part of q is the same for every j, so softmax cancels it: the weights cannot depend on the decoder. Kept for comparison.
@@ -128,11 +128,11 @@ def _add_and_squash(query: Tensor, keys: Tensor, v: nn.Linear) -> Tensor:
     return v(torch.tanh(query.unsqueeze(2) + keys.unsqueeze(1))).squeeze(-1)  # type: ignore[no-any-return]
 
 
-SCORES: dict[ScoreName, type[AttentionScore]] = {
-    "dot": Dot,
-    "general": General,
-    "concat": Concat,
-    "additive": Additive,
-    "concat_shared": ConcatShared,
-    "linear": Linear,
+ATTENTION_SCORES: dict[ScoreName, type[AttentionScore]] = {
+    "dot": DotScore,
+    "general": GeneralScore,
+    "concat": ConcatScore,
+    "additive": AdditiveScore,
+    "concat_shared": ConcatSharedScore,
+    "linear": LinearScore,
 }

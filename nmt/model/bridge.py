@@ -6,9 +6,8 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.schema import BridgeName, ModelConfig
-from nmt.model.cells import CELLS
 from nmt.model.encoder import Summary
-from nmt.model.recurrent import RecurrentState
+from nmt.model.recurrent import CELLS, RecurrentState
 
 
 class Bridge(nn.Module, ABC):
@@ -30,7 +29,7 @@ class Bridge(nn.Module, ABC):
         return [max(0, surplus + layer) for layer in range(self.decoder_layers)]
 
 
-class Copy(Bridge):
+class CopyBridge(Bridge):
     """The last encoder state as it is, directions concatenated: H_e = H_d."""
 
     def forward(self, summary: Summary) -> RecurrentState:
@@ -39,7 +38,7 @@ class Copy(Bridge):
         return RecurrentState(last.hidden[:, sources], None if last.cell is None else last.cell[:, sources])
 
 
-class Dense(Bridge):
+class DenseBridge(Bridge):
     """tanh(W [forward; backward] + b), one W per layer and per cell state.
 
     A cell state is made from the encoder's cell state, or from its hidden state if it has no cell state.
@@ -63,7 +62,7 @@ class Dense(Bridge):
         return RecurrentState(hidden, _project(self.cell, sources, last.hidden if last.cell is None else last.cell))
 
 
-class Backward(Dense):
+class BackwardBridge(DenseBridge):
     """tanh(W h_1 + b) of the backward direction's last state, which has read the whole sentence (Bahdanau 2015, A.2.2)."""
 
     def __init__(self, config: ModelConfig) -> None:
@@ -76,7 +75,7 @@ class Backward(Dense):
         return self.project_all(RecurrentState(last.hidden[..., self.size :], cell))
 
 
-class Zero(Bridge):
+class ZeroBridge(Bridge):
     """Zeros: the decoder learns of the source only through attention."""
 
     def forward(self, summary: Summary) -> RecurrentState:
@@ -88,7 +87,7 @@ def _project(layers: nn.ModuleList, sources: list[int], state: Tensor) -> Tensor
     return torch.stack([torch.tanh(layer(state[:, source])) for layer, source in zip(layers, sources, strict=True)], 1)
 
 
-BRIDGES: dict[BridgeName, type[Bridge]] = {"copy": Copy, "dense": Dense, "backward": Backward, "zero": Zero}
+BRIDGES: dict[BridgeName, type[Bridge]] = {"copy": CopyBridge, "dense": DenseBridge, "backward": BackwardBridge, "zero": ZeroBridge}
 
 
 def build_bridge(config: ModelConfig) -> Bridge:

@@ -1,7 +1,6 @@
-"""Devices, and copies to them."""
+"""The device that a command computes on."""
 
 import torch
-from torch import Tensor
 
 from nmt.config.names import DeviceName
 from nmt.errors import ConfigError
@@ -31,8 +30,3 @@ def set_up_device(name: DeviceName) -> torch.device:
     if device.type == "cuda":
         torch.set_float32_matmul_precision("high")  # as cuDNN's recurrences already do
     return device
-
-
-def send(tensor: Tensor, device: torch.device) -> Tensor:
-    """Copy a tensor from the CPU to `device`, from pinned memory for a GPU so that the CPU need not wait."""
-    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)

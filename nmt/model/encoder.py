@@ -9,9 +9,8 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from nmt.config.schema import EncoderConfig, EncoderKind
-from nmt.model.cells import CELLS, RecurrentLayer
-from nmt.model.dropout import Dropout
-from nmt.model.recurrent import RecurrentState, build_norms
+from nmt.model.layers import Dropout
+from nmt.model.recurrent import CELLS, RecurrentLayer, RecurrentState, build_norms
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,7 @@ from torch.nn import functional
 from nmt.config.schema import ModelConfig, OutputName
 from nmt.errors import ConfigError
 from nmt.model.cross_entropy import linear_cross_entropy
-from nmt.model.inference.pack import replace_submodules
-from nmt.model.inference.vocabulary import select_outputs
+from nmt.model.inference.pack import replace_submodules, select_outputs
 from nmt.model.topk import ThresholdFn, fast_topk, log_norm, to_log_probs, topk_log_probs
 
 

@@ -27,7 +27,7 @@ class Readout(nn.Module, ABC):
         """state [..., H_d], embedded [..., E], context [..., H_e] -> [..., output_size]."""
 
 
-class Attentional(Readout):
+class AttentionalReadout(Readout):
     """hbar_t = tanh(W_c [c_t; s_t]) (Luong 2015, eq. 5)."""
 
     def __init__(self, state_size: int, embedding_size: int, context_size: int, size: int) -> None:
@@ -38,7 +38,7 @@ class Attentional(Readout):
         return torch.tanh(self.weight(torch.cat([context, state], -1)))
 
 
-class Concat(Readout):
+class ConcatReadout(Readout):
     """[s_t; c_t] (the tutorial form)."""
 
     def __init__(self, state_size: int, embedding_size: int, context_size: int, size: int) -> None:
@@ -48,7 +48,7 @@ class Concat(Readout):
         return torch.cat([state, context], -1)
 
 
-class State(Readout):
+class StateReadout(Readout):
     """s_t (the tutorial form), which already contains the context: it was an input of the recurrent step."""
 
     def __init__(self, state_size: int, embedding_size: int, context_size: int, size: int) -> None:
@@ -58,8 +58,8 @@ class State(Readout):
         return state
 
 
-class Deep(Readout):
-    """tanh(U s_t + V E y_{t-1} + C c_t): `Maxout` with tanh in place of the maximum."""
+class DeepReadout(Readout):
+    """tanh(U s_t + V E y_{t-1} + C c_t): `MaxoutReadout` with tanh in place of the maximum."""
 
     pieces = 1
 
@@ -78,7 +78,7 @@ class Deep(Readout):
         return torch.tanh(total)
 
 
-class Maxout(Deep):
+class MaxoutReadout(DeepReadout):
     """t_i = max(t~_{2i-1}, t~_{2i}) with t~ = U s_t + V E y_{t-1} + C c_t (after Bahdanau 2015, A.2.2).
 
     The paper has s_{t-1}, the state before the step, in place of s_t.
@@ -91,11 +91,11 @@ class Maxout(Deep):
 
 
 READOUTS: dict[ReadoutName, type[Readout]] = {
-    "attentional": Attentional,
-    "concat": Concat,
-    "state": State,
-    "deep": Deep,
-    "maxout": Maxout,
+    "attentional": AttentionalReadout,
+    "concat": ConcatReadout,
+    "state": StateReadout,
+    "deep": DeepReadout,
+    "maxout": MaxoutReadout,
 }
 
 

@@ -1,13 +1,227 @@
-"""Stacks of recurrent layers for decoders, and their state."""
+"""Recurrent layers, one class for each kind of cell, and the stacks of layers in decoders. Batch first everywhere.
 
+A layer runs over whole sequences in one call, as in training, or one step at a time, as in search. Both give the same states.
+To add a cell: a subclass of `RecurrentLayer`, a row in `CELLS`, an entry of `Cell` in the configuration.
+
+Shapes: I input size, H units of one direction, H_o = H or, for both directions, 2 H.
+"""
+
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from math import sqrt
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from nmt.config.schema import DecoderConfig
-from nmt.model.cells import CELLS, LayerState, RecurrentLayer
-from nmt.model.dropout import Dropout
+from nmt.config.schema import Cell, DecoderConfig
+from nmt.model.layers import Dropout, send
+
+LayerState = tuple[Tensor, Tensor | None]  # the hidden state and the cell state (None for cells that have none), each [B, H_o]
+
+
+class RecurrentLayer(nn.Module, ABC):
+    """One layer, in one direction, or in both with their states concatenated.
+
+    A subclass takes (input_size, hidden_size, bidirectional) and initializes its own weights. It may return padded positions as
+    zeros, and padding never changes anything else.
+    """
+
+    has_cell_state = False  # whether there is a cell state beside the hidden state, as in an LSTM
+    hidden_size: int
+
+    @abstractmethod
+    def run(self, inputs: Tensor, lengths: Tensor | None = None, state: LayerState | None = None) -> tuple[Tensor, LayerState]:
+        """All steps.
+
+        Args:
+            inputs: [B, T, I].
+            lengths: [B], on the CPU; None if no sequence is padded.
+            state: before the first step; zeros if None.
+
+        Returns:
+            outputs [B, T, H_o], 0 on padding, and the last state of each direction.
+        """
+
+    @abstractmethod
+    def step(self, inputs: Tensor, state: LayerState) -> LayerState:
+        """One step of one direction: inputs [B, I], and the state before it. The output is the new hidden state."""
+
+
+class FusedLayer(RecurrentLayer):
+    """A layer of torch, which runs over a sequence in one fused operation.
+
+    Initialization by gate: orthogonal recurrent weights, Xavier input weights, and biases of 0.
+    """
+
+    def run(self, inputs: Tensor, lengths: Tensor | None = None, state: LayerState | None = None) -> tuple[Tensor, LayerState]:
+        initial_state = None if state is None else self._to_torch(state)
+        if lengths is None or bool((lengths == inputs.shape[1]).all()):  # most batches have sources of one length
+            outputs, last = self(inputs, initial_state)
+        else:
+            packed, last = self(pack_padded_sequence(inputs, lengths, batch_first=True, enforce_sorted=False), initial_state)
+            outputs, _ = pad_packed_sequence(packed, batch_first=True, total_length=inputs.shape[1])
+        hidden, cell = last if isinstance(last, tuple) else (last, None)
+        return outputs, (_concatenate_directions(hidden), None if cell is None else _concatenate_directions(cell))
+
+    @property
+    def weights(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """Of the first direction, gate above gate: input [G H, I], recurrent [G H, H], and the bias [G H] of each."""
+        assert isinstance(self, nn.RNNBase)
+        input_weight, hidden_weight, input_bias, hidden_bias = self.all_weights[0]
+        return input_weight, hidden_weight, input_bias, hidden_bias
+
+    def _initialize(self) -> None:
+        for name, parameter in self.named_parameters():
+            gates = parameter.data.split(self.hidden_size)
+            if name.startswith("weight_hh"):
+                for gate in gates:
+                    nn.init.orthogonal_(gate)
+            elif name.startswith("weight_ih"):
+                for gate in gates:
+                    nn.init.xavier_uniform_(gate)
+            else:
+                nn.init.zeros_(parameter)
+
+    def _to_torch(self, state: LayerState) -> Tensor | tuple[Tensor, Tensor]:
+        """The state [B, H] of one direction as torch expects it, [1, B, H]."""
+        hidden, cell = (None if part is None else part.unsqueeze(0).contiguous() for part in state)
+        assert hidden is not None
+        return hidden if cell is None else (hidden, cell)
+
+
+class LSTM(FusedLayer, nn.LSTM):
+    """Long short-term memory (Hochreiter & Schmidhuber 1997) with forget gates, which start open: their bias is 1."""
+
+    has_cell_state = True
+
+    def __init__(self, input_size: int, hidden_size: int, bidirectional: bool = False) -> None:
+        nn.LSTM.__init__(self, input_size, hidden_size, batch_first=True, bidirectional=bidirectional)
+        self._initialize()
+        for name, parameter in self.named_parameters():
+            if name.startswith("bias_ih"):
+                nn.init.ones_(parameter.data[hidden_size : 2 * hidden_size])
+
+    def step(self, inputs: Tensor, state: LayerState) -> LayerState:
+        assert state[1] is not None
+        hidden, cell = torch.lstm_cell(inputs, (state[0], state[1]), *self.weights)
+        return hidden, cell
+
+
+class GRU(FusedLayer, nn.GRU):
+    """Gated recurrent unit (Cho 2014), with the reset gate after the recurrent product."""
+
+    def __init__(self, input_size: int, hidden_size: int, bidirectional: bool = False) -> None:
+        nn.GRU.__init__(self, input_size, hidden_size, batch_first=True, bidirectional=bidirectional)
+        self._initialize()
+
+    def step(self, inputs: Tensor, state: LayerState) -> LayerState:
+        return torch.gru_cell(inputs, state[0], *self.weights), None
+
+
+class Elman(FusedLayer, nn.RNN):
+    """h_t = tanh(W x_t + U h_{t-1} + b) (Elman 1990)."""
+
+    def __init__(self, input_size: int, hidden_size: int, bidirectional: bool = False) -> None:
+        nn.RNN.__init__(self, input_size, hidden_size, batch_first=True, bidirectional=bidirectional)
+        self._initialize()
+
+    def step(self, inputs: Tensor, state: LayerState) -> LayerState:
+        return torch.rnn_tanh_cell(inputs, state[0], *self.weights), None
+
+
+class SRU(RecurrentLayer):
+    """Simple recurrent unit (Lei 2018, eq. 1-4): all matrix products are made for the whole sequence at once.
+
+    f_t = sigma(W_f x_t + v_f * c_{t-1} + b_f)          r_t = sigma(W_r x_t + v_r * c_{t-1} + b_r)
+    c_t = f_t * c_{t-1} + (1 - f_t) * W x_t             h_t = r_t * c_t + (1 - r_t) * alpha x_t
+
+    alpha = sqrt(3) keeps the variance of x_t. x_t is projected to H units where its size differs. c_t alone is recurrent.
+    """
+
+    has_cell_state = True
+
+    def __init__(self, input_size: int, hidden_size: int, bidirectional: bool = False) -> None:
+        super().__init__()
+        self.hidden_size = hidden_size
+        self.directions = nn.ModuleList(_SRUDirection(input_size, hidden_size) for _ in range(2 if bidirectional else 1))
+
+    def run(self, inputs: Tensor, lengths: Tensor | None = None, state: LayerState | None = None) -> tuple[Tensor, LayerState]:
+        mask, last = None, torch.full((len(inputs),), inputs.shape[1] - 1)  # the last position of each sequence
+        if lengths is not None and bool((lengths < inputs.shape[1]).any()):
+            last = lengths - 1
+            mask = torch.arange(inputs.shape[1], device=inputs.device) <= send(last, inputs.device).unsqueeze(1)
+        initial_cells = [None, None] if state is None or state[1] is None else state[1].split(self.hidden_size, 1)
+        rows, last = torch.arange(len(inputs), device=inputs.device), send(last, inputs.device)
+        outputs, hiddens, cells = [], [], []
+        for direction, backward, initial_cell in zip(self.directions, (False, True), initial_cells, strict=False):
+            hidden, cell = direction(inputs, mask, initial_cell, backward=backward)
+            outputs.append(hidden)
+            hiddens.append(hidden[:, 0] if backward else hidden[rows, last])
+            cells.append(cell)
+        return torch.cat(outputs, 2), (torch.cat(hiddens, 1), torch.cat(cells, 1))
+
+    def step(self, inputs: Tensor, state: LayerState) -> LayerState:
+        (direction,) = self.directions
+        assert isinstance(direction, _SRUDirection)
+        assert state[1] is not None
+        return direction.step(inputs, state[1])
+
+
+class _SRUDirection(nn.Module):
+    """The weights of one direction: `project` is W, W_f, W_r and, if x_t is projected, that matrix, one above the other.
+
+    The weights start uniform with variance 1 / I, v and b at 0.
+    """
+
+    def __init__(self, input_size: int, hidden_size: int) -> None:
+        super().__init__()
+        self.hidden_size = hidden_size
+        self.project = nn.Linear(input_size, (3 if input_size == hidden_size else 4) * hidden_size, bias=False)
+        nn.init.uniform_(self.project.weight, -sqrt(3 / input_size), sqrt(3 / input_size))
+        self.forget_cell, self.reset_cell, self.forget_bias, self.reset_bias = (
+            nn.Parameter(torch.zeros(hidden_size)) for _ in range(4)
+        )
+
+    def forward(self, inputs: Tensor, mask: Tensor | None, initial_cell: Tensor | None, *, backward: bool) -> tuple[Tensor, Tensor]:
+        """All steps: hidden states [B, T, H], 0 where `mask` [B, T] is False, and the last cell state [B, H]."""
+        candidates, forgets, resets, highways = self._project(inputs)
+        cell = torch.zeros_like(candidates[:, 0]) if initial_cell is None else initial_cell.to(candidates.dtype)
+        previous_cells, cells = [cell] * inputs.shape[1], [cell] * inputs.shape[1]
+        candidate_steps, forget_steps = candidates.unbind(1), forgets.unbind(1)
+        for t in reversed(range(inputs.shape[1])) if backward else range(inputs.shape[1]):
+            previous_cells[t] = cell
+            next_cell = self._next_cell(candidate_steps[t], forget_steps[t], cell)
+            cell = cells[t] = next_cell if mask is None else next_cell.where(mask[:, t].unsqueeze(1), cell)
+        hidden = self._output(highways, resets, torch.stack(previous_cells, 1), torch.stack(cells, 1))
+        return hidden if mask is None else hidden * mask.unsqueeze(2), cell
+
+    def step(self, inputs: Tensor, cell: Tensor) -> LayerState:
+        """One step: inputs [B, I], and the cell state [B, H] before it."""
+        candidate, forget, reset, highway = self._project(inputs)
+        cell = cell.to(candidate.dtype)
+        next_cell = self._next_cell(candidate, forget, cell)
+        return self._output(highway, reset, cell, next_cell), next_cell
+
+    def _project(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """W x, W_f x + b_f, W_r x + b_r and alpha x, each [..., H], in the precision of the weights."""
+        dtype = self.forget_bias.dtype
+        candidate, forget, reset, *projected = self.project(inputs).to(dtype).split(self.hidden_size, -1)
+        highway = projected[0] if projected else inputs.to(dtype)
+        return candidate, forget + self.forget_bias, reset + self.reset_bias, sqrt(3) * highway
+
+    def _next_cell(self, candidate: Tensor, forget: Tensor, cell: Tensor) -> Tensor:
+        return torch.lerp(candidate, cell, torch.addcmul(forget, self.forget_cell, cell).sigmoid())
+
+    def _output(self, highway: Tensor, reset: Tensor, previous_cell: Tensor, cell: Tensor) -> Tensor:
+        return torch.lerp(highway, cell, torch.addcmul(reset, self.reset_cell, previous_cell).sigmoid())
+
+
+def _concatenate_directions(state: Tensor) -> Tensor:
+    return state.transpose(0, 1).flatten(1)  # [directions, B, H] -> [B, directions * H]
+
+
+CELLS: dict[Cell, type[LSTM] | type[GRU] | type[Elman] | type[SRU]] = {"lstm": LSTM, "gru": GRU, "elman": Elman, "sru": SRU}
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,9 @@ from nmt.config.schema import ModelConfig
 from nmt.model.attention import Memory
 from nmt.model.bridge import build_bridge
 from nmt.model.decoder import DECODERS, DecoderState
-from nmt.model.device import send
-from nmt.model.dropout import Dropout
-from nmt.model.embedding import Embedding
 from nmt.model.encoder import build_encoder
-from nmt.model.inference.pack import replace_submodules
-from nmt.model.inference.vocabulary import RestrictedEmbedding
+from nmt.model.inference.pack import RestrictedEmbedding, replace_submodules
+from nmt.model.layers import Dropout, Embedding, send
 from nmt.model.output import build_output
 from nmt.model.topk import ThresholdFn
 from nmt.model.translation_model import StepOutput, TranslationModel

@@ -15,8 +15,8 @@ from nmt.errors import ConfigError, TrainingError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.training.loop import forward_backward
 
-FREE_PART = 10  # one tenth of the size stays free: allocations leave gaps, which differ from update to update
-PRECISION = 8  # the search ends when the largest size is known to one eighth
+MARGIN_DIVISOR = 10  # one tenth of the size stays free: allocations leave gaps, which differ from update to update
+TOLERANCE_DIVISOR = 8  # the search ends when the largest size is known to one eighth
 
 
 @dataclass(frozen=True)
@@ -68,7 +68,7 @@ def find_batch_size(model: Seq2Seq, optimizer: Optimizer, corpus: Corpus, config
     smallest = int(corpus.tgt.lengths.max()) + 1
     size, fitting, overflowing = smallest, 0, 0
     tried: tuple[tuple[int, int, int], ...] = ()
-    while not overflowing or overflowing - fitting > fitting // PRECISION:
+    while not overflowing or overflowing - fitting > fitting // TOLERANCE_DIVISOR:
         batch_config = with_batch_size(config, size).training.batch
         plan = plan_batches(corpus.src.lengths, corpus.tgt.lengths, batch_config, seed=config.seed, epoch=0)
         largest = _largest_batches(corpus, plan)
@@ -84,7 +84,7 @@ def find_batch_size(model: Seq2Seq, optimizer: Optimizer, corpus: Corpus, config
         if fitting and len(plan) == 1:
             break
         size = (fitting + overflowing) // 2 if overflowing else 2 * fitting
-    return BatchSizeResult(max(smallest, fitting - fitting // FREE_PART), fitting, tried)
+    return BatchSizeResult(max(smallest, fitting - fitting // MARGIN_DIVISOR), fitting, tried)
 
 
 def _largest_batches(corpus: Corpus, plan: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:

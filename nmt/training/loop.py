@@ -21,7 +21,7 @@ from nmt.model.seq2seq import Seq2Seq
 from nmt.run.progress import Interval, Progress
 from nmt.training.distributed import SINGLE_PROCESS, World
 from nmt.training.loss import batch_loss, draw_forcing_mask
-from nmt.training.schedules import forcing_ratio, learning_rate
+from nmt.training.optimization import forcing_ratio, learning_rate
 
 T = TypeVar("T")
 

@@ -52,8 +52,8 @@ class WordVectors:
     @property
     def coverage(self) -> str:
         """The share of tokens and running words with a vector, as text."""
-        found = f"{len(self.ids):,} of {self.n_tokens:,} tokens ({100 * len(self.ids) / self.n_tokens:.1f} %)"
-        return f"{found}, {100 * self.running_share:.1f} % of the running words, from {self.path.name}"
+        tokens = f"{len(self.ids):,} of {self.n_tokens:,} tokens ({100 * len(self.ids) / self.n_tokens:.1f} %)"
+        return f"{tokens}, {100 * self.running_share:.1f} % of the running words, from {self.path.name}"
 
 
 def load_configured_vectors(config: Config) -> dict[Side, WordVectors]:

@@ -34,8 +34,7 @@ from nmt.run.progress import Progress
 from nmt.text.vocabulary import PAD
 from nmt.training import loop
 from nmt.training.loss import batch_loss, draw_forcing_mask
-from nmt.training.optimizers import build_optimizer
-from nmt.training.schedules import forcing_ratio
+from nmt.training.optimization import build_optimizer, forcing_ratio
 from scripts.bench import reference
 from scripts.bench.counting import Positions, computed, count_words, measure_costs, needed, padded, training_operations
 from scripts.bench.memory import peak_memory

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from nmt.commands import selftest
 from nmt.config.schema import AttentionKind, ScoreName
-from nmt.model.attention import KINDS
-from nmt.model.attention_scores import SCORES, General
+from nmt.model.attention import ATTENTIONS
+from nmt.model.attention_scores import ATTENTION_SCORES, GeneralScore
 from tests.conftest import Run
 
 
@@ -18,8 +18,8 @@ def test_every_score_and_kind_is_checked() -> None:
     systems = [selftest.build_config(sections).model for sections in selftest.list_systems().values()]
     scores: set[ScoreName] = {model.attention.score for model in systems}
     kinds: set[AttentionKind] = {model.attention.kind for model in systems}
-    assert scores == {*SCORES, "none"}
-    assert kinds == set(KINDS)
+    assert scores == {*ATTENTION_SCORES, "none"}
+    assert kinds == set(ATTENTIONS)
 
 
 def test_the_names_of_the_systems() -> None:
@@ -46,10 +46,10 @@ def test_an_attention_that_works_learns(nmt: Run) -> None:
 
 
 def test_one_that_looks_nowhere_fails(nmt: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    def blind(self: General, query: Tensor, keys: Tensor) -> Tensor:
+    def blind(self: GeneralScore, query: Tensor, keys: Tensor) -> Tensor:
         return query @ keys.transpose(1, 2) * 0
 
-    monkeypatch.setattr(General, "forward", blind)
+    monkeypatch.setattr(GeneralScore, "forward", blind)
     monkeypatch.setattr(sys.modules["nmt.commands.selftest"], "MAX_STEPS", 200)
     result = nmt("selftest", "--attention", "general", "--device", "cpu", "--json")
     assert result.status == 1

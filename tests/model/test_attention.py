@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from nmt.config.rules import check_rules
 from nmt.config.schema import AttentionConfig, AttentionKind, Config
-from nmt.model.attention import KINDS, Attention, AttentionState, GlobalAttention, Memory, MultiHead, build_attention
-from nmt.model.attention_scores import SCORES
+from nmt.model.attention import ATTENTIONS, Attention, AttentionState, GlobalAttention, Memory, MultiHead, build_attention
+from nmt.model.attention_scores import ATTENTION_SCORES
 from nmt.model.encoder import Summary
 
 B, T, S, H, A, D = 3, 4, 6, 6, 7, 2
@@ -29,7 +29,9 @@ def is_possible(kind: str, score: str, heads: int) -> bool:
     return not check_rules(Config.model_validate(values))
 
 
-CASES = [case for kind in KINDS for score in SCORES for heads in (1, 2) if is_possible(*(case := (kind, score, heads)))]
+CASES = [
+    case for kind in ATTENTIONS for score in ATTENTION_SCORES for heads in (1, 2) if is_possible(*(case := (kind, score, heads)))
+]
 
 
 def make(kind: str, score: str, heads: int = 1) -> tuple[Attention, torch.Tensor, torch.Tensor]:
@@ -88,7 +90,7 @@ def expected_weights(attention: GlobalAttention, kind: str, q: np.ndarray, h: np
 
 
 def test_literal_and_classes_agree() -> None:
-    assert set(get_args(AttentionKind)) == set(KINDS)
+    assert set(get_args(AttentionKind)) == set(ATTENTIONS)
 
 
 @pytest.mark.parametrize(KEYS, [case for case in CASES if case[2] == 1])
@@ -182,7 +184,7 @@ def test_none_gives_the_summary_of_the_sentence() -> None:
 
 @given(st.integers(0, 30), st.integers(1, 8), st.integers(1, 12))
 def test_the_window_of_local_m_moves_on_and_stays_at_the_end(position: int, window: int, length: int) -> None:
-    attention = KINDS["local_m"](SCORES["dot"](1, 1, 1), window)
+    attention = ATTENTIONS["local_m"](ATTENTION_SCORES["dot"](1, 1, 1), window)
     values, mask = torch.zeros(1, length, 1), torch.ones(1, length, dtype=torch.bool)
     memory = attention.build_memory(values, mask, Summary(torch.zeros(1, 1)))
     weights = attention.weigh(torch.zeros(1, 1, 1), memory, AttentionState(position))[0, 0]

@@ -7,14 +7,14 @@ import pytest
 import torch
 
 from nmt.config.schema import ScoreName
-from nmt.model.attention_scores import SCORES, AttentionScore
+from nmt.model.attention_scores import ATTENTION_SCORES, AttentionScore
 
 B, T, S, H, A = 3, 4, 5, 6, 7
 
 
 def make(name: ScoreName, value_size: int = H, *, scaled: bool = False) -> tuple[AttentionScore, torch.Tensor, torch.Tensor]:
     torch.manual_seed(1)
-    score = SCORES[name](H, value_size, A, scaled).double()
+    score = ATTENTION_SCORES[name](H, value_size, A, scaled).double()
     return score, torch.randn(B, T, H, dtype=torch.float64), torch.randn(B, S, value_size, dtype=torch.float64)
 
 
@@ -46,10 +46,10 @@ def expected(name: str, score: AttentionScore, query: torch.Tensor, values: torc
 
 
 def test_literal_and_classes_agree() -> None:
-    assert set(get_args(ScoreName)) == {*SCORES, "none"}
+    assert set(get_args(ScoreName)) == {*ATTENTION_SCORES, "none"}
 
 
-@pytest.mark.parametrize("name", SCORES)
+@pytest.mark.parametrize("name", ATTENTION_SCORES)
 def test_scores_follow_their_equations(name: ScoreName) -> None:
     score, query, values = make(name)
     result = score(query, score.project_keys(values))
@@ -72,7 +72,7 @@ def test_scaled_divides_by_the_root_of_the_decoder_size(name: ScoreName) -> None
     torch.testing.assert_close(scaled(query, keys) * H**0.5, plain(query, keys))
 
 
-@pytest.mark.parametrize("name", SCORES)
+@pytest.mark.parametrize("name", ATTENTION_SCORES)
 def test_gradients(name: ScoreName) -> None:
     score, query, values = make(name)
 

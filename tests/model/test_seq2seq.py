@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from nmt.config.schema import EncoderConfig, ModelConfig
-from nmt.model.cells import CELLS
-from nmt.model.dropout import Dropout
 from nmt.model.encoder import ENCODERS, Encoded, Encoder, RecurrentEncoder, Summary
+from nmt.model.layers import Dropout
+from nmt.model.recurrent import CELLS
 from nmt.model.seq2seq import Decoded, Seq2Seq
 
 SRC_V, TGT_V = 11, 13

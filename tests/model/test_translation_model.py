@@ -5,11 +5,11 @@ import pytest
 from nmt.model.attention import Attention
 from nmt.model.attention_scores import AttentionScore
 from nmt.model.bridge import Bridge
-from nmt.model.cells import RecurrentLayer
 from nmt.model.decoder import Decoder
 from nmt.model.encoder import Encoder
 from nmt.model.output import Output
 from nmt.model.readout import Readout
+from nmt.model.recurrent import RecurrentLayer
 from nmt.model.translation_model import TranslationModel
 
 METHODS: dict[type, list[str]] = {

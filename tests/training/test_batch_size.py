@@ -25,7 +25,7 @@ from nmt.model.seq2seq import Seq2Seq
 from nmt.run.folder import build_model, create_run, load_run_config
 from nmt.training import batch_size, loop
 from nmt.training.loss import Loss, batch_loss
-from nmt.training.optimizers import build_optimizer
+from nmt.training.optimization import build_optimizer
 from tests import toy
 from tests.training.test_loop import make_config, make_corpus, make_model
 
@@ -73,7 +73,7 @@ def test_finds_the_largest_size_whose_batches_all_fit(most: int, monkeypatch: py
     fitted = limit_memory(monkeypatch, most)
     found, corpus = measure(600, config)
     assert dearest(corpus, config, found.fitting) <= most
-    larger = range(found.fitting + 1, found.fitting + found.fitting // batch_size.PRECISION + 2)
+    larger = range(found.fitting + 1, found.fitting + found.fitting // batch_size.TOLERANCE_DIVISOR + 2)
     assert any(dearest(corpus, config, size) > most for size in larger)
     assert found.size == found.fitting - found.fitting // 10
     assert max(pairs * (src + tgt) for pairs, src, tgt in found.tried) == dearest(corpus, config, found.fitting)

@@ -12,14 +12,15 @@ from torch import Tensor
 from nmt.config.schema import OutputName
 from nmt.data.batching import Batch, build_batch
 from nmt.errors import ConfigError
-from nmt.model.device import pick_device, send, set_up_device
+from nmt.model.device import pick_device, set_up_device
+from nmt.model.layers import send
 from nmt.model.output import OUTPUTS
 from nmt.model.seq2seq import Seq2Seq
 from nmt.training import loop
 from nmt.training.distributed import local_gpu
 from nmt.training.loop import train_step
 from nmt.training.loss import Loss, batch_loss
-from nmt.training.optimizers import build_optimizer
+from nmt.training.optimization import build_optimizer
 from tests.training.test_loop import make_config, make_model
 
 GPU = torch.device("cuda", 0)

@@ -24,7 +24,7 @@ from nmt.run.progress import Interval, Progress
 from nmt.training import loop
 from nmt.training.loop import Hooks, Outcome, Update, describe_skipped, fit, forward_backward, train_step
 from nmt.training.loss import Loss, batch_loss
-from nmt.training.optimizers import OPTIMIZERS, build_optimizer
+from nmt.training.optimization import OPTIMIZERS, build_optimizer
 
 VOCABULARY = 14
 

@@ -11,7 +11,7 @@ from nmt.data.batching import Batch, build_batch
 from nmt.model.seq2seq import Seq2Seq
 from nmt.training.loop import reseed
 from nmt.training.loss import batch_loss, coverage_loss, draw_forcing_mask
-from nmt.training.schedules import FORCING, forcing_ratio
+from nmt.training.optimization import FORCING_SCHEDULES, forcing_ratio
 
 COVERAGE = {"embedding_size": 6, "dropout": 0.0, "attention": {"kind": "coverage", "score": "additive"}}
 
@@ -82,7 +82,7 @@ def test_at_ratio_0_the_decoder_reads_no_reference(per: str) -> None:
     assert not forcing_mask.any()
 
 
-@pytest.mark.parametrize("schedule", FORCING)
+@pytest.mark.parametrize("schedule", FORCING_SCHEDULES)
 @pytest.mark.parametrize("per", ["sentence", "token"])
 def test_the_share_of_sampled_words_follows_the_schedule(schedule: ForcingSchedule, per: str) -> None:
     """Each stretch of a training is fed as much of the reference as the schedule says, within the error of so many draws."""

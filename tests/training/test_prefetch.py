@@ -10,7 +10,7 @@ import torch
 from nmt.run.progress import Progress
 from nmt.training import loop
 from nmt.training.loop import Hooks, fit, prefetch
-from nmt.training.optimizers import build_optimizer
+from nmt.training.optimization import build_optimizer
 from tests.training.test_loop import make_config, make_corpus, make_model, weights_of
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)

@@ -10,7 +10,7 @@ import torch
 from nmt.data.batching import read_batches
 from nmt.training.distributed import SINGLE_PROCESS
 from nmt.training.loop import forward_backward
-from nmt.training.optimizers import build_optimizer
+from nmt.training.optimization import build_optimizer
 from tests.training.test_loop import make_config, make_corpus, make_model
 
 META = torch.device("meta")

@@ -7,11 +7,11 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.schema import Precision
-from nmt.model.cells import FusedLayer
 from nmt.model.inference import int8
 from nmt.model.inference.pack import PackedLinear, PackFn, pack_linears, replace_submodules
 from nmt.model.inference.steps import GateTable, InferenceStack
 from nmt.model.readout import Readout
+from nmt.model.recurrent import FusedLayer
 from nmt.model.seq2seq import Seq2Seq
 
 PACK_FUNCTIONS: dict[Precision, PackFn] = {"float32": PackedLinear.of, "int8": int8.Int8Linear.of}

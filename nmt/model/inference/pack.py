@@ -1,4 +1,4 @@
-"""Packed weights for translation on a CPU, and modules that share their parts with other modules.
+"""Linear layers with packed weights, for translation on a CPU; and copies of modules with some parts replaced.
 
 torch uses MKL for products of float32, which repacks the weight on every call and is slower on processors not made by Intel; oneDNN
 packs it once.
@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-ROWS = 64  # oneDNN chooses the packed layout for this number of input rows; the layout works for any number
+LAYOUT_ROWS = 64  # oneDNN chooses the packed layout for this number of input rows; the layout works for any number
 ROWS_MULTIPLE = 16  # inputs are padded to a multiple of this: oneDNN keeps code and memory for each number of rows it has seen
 
 Module = TypeVar("Module", bound=nn.Module)
@@ -79,7 +79,7 @@ def _pack(weight: Tensor) -> Tensor | None:
 
 
 def _reorder(weight: Tensor) -> Tensor:
-    packed: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight, ROWS)
+    packed: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight, LAYOUT_ROWS)
     return packed
 
 
@@ -122,3 +122,23 @@ def linear_of(weight: Tensor, bias: Tensor) -> nn.Linear:
     linear.out_features, linear.in_features = weight.shape
     linear.weight, linear.bias = (nn.Parameter(part.detach(), requires_grad=False) for part in (weight, bias))
     return linear
+
+
+class RestrictedEmbedding(nn.Module):
+    """An embedding of only the words `ids` [v], numbered in that order."""
+
+    def __init__(self, embedding: nn.Module, ids: Tensor) -> None:
+        super().__init__()
+        self.embedding, self.ids = embedding, ids
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """[B] -> what the whole embedding gives."""
+        return self.embedding(self.ids[ids])  # type: ignore[no-any-return]
+
+
+def select_outputs(linear: nn.Module, ids: Tensor) -> nn.Module:
+    """A linear layer with only the outputs `ids` [v], in that order; the layer may be packed."""
+    if isinstance(linear, nn.Linear):
+        return linear_of(linear.weight[ids], linear.bias[ids])
+    assert isinstance(linear, InferenceLinear)
+    return linear.select(ids)

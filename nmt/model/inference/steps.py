@@ -9,9 +9,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from nmt.model.cells import GRU, LSTM, Elman, FusedLayer, LayerState, RecurrentLayer
 from nmt.model.inference.pack import PackFn, linear_of, pack_linears
-from nmt.model.recurrent import RecurrentStack, RecurrentState
+from nmt.model.recurrent import GRU, LSTM, Elman, FusedLayer, LayerState, RecurrentLayer, RecurrentStack, RecurrentState
 
 
 class InferenceStack(RecurrentStack):

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from nmt.config.schema import Cell
-from nmt.model.cells import CELLS, FusedLayer
 from nmt.model.inference.pack import PackedLinear
 from nmt.model.inference.steps import GateTable, build_step
+from nmt.model.recurrent import CELLS, FusedLayer
 
 
 @pytest.mark.parametrize("cell", ["lstm", "gru", "elman"])

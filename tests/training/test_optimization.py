@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from nmt.config.schema import ForcingSchedule, LearningRateConfig, LearningRateSchedule, TeacherForcingConfig
 from nmt.data.batching import build_batch
 from nmt.training.loss import draw_forcing_mask
-from nmt.training.schedules import FORCING, LEARNING_RATES, forcing_ratio, learning_rate
+from nmt.training.optimization import FORCING_SCHEDULES, LEARNING_RATE_SCHEDULES, forcing_ratio, learning_rate
 
 
 def test_every_schedule_name_has_a_function() -> None:
-    assert set(get_args(LearningRateSchedule)) == set(LEARNING_RATES)
-    assert set(get_args(ForcingSchedule)) == set(FORCING)
+    assert set(get_args(LearningRateSchedule)) == set(LEARNING_RATE_SCHEDULES)
+    assert set(get_args(ForcingSchedule)) == set(FORCING_SCHEDULES)
 
 
-@pytest.mark.parametrize("schedule", LEARNING_RATES)
+@pytest.mark.parametrize("schedule", LEARNING_RATE_SCHEDULES)
 def test_warm_up_rises_to_the_peak(schedule: LearningRateSchedule) -> None:
     config = LearningRateConfig(peak=2.0, schedule=schedule, warmup_steps=4, steps=100)
     assert [learning_rate(step, config) for step in (1, 2, 3, 4)] == [0.5, 1.0, 1.5, 2.0]
@@ -56,7 +56,7 @@ def test_the_plateau_schedule_follows_its_reductions() -> None:
     assert learning_rate(1, config, 2) == 0.2
 
 
-@given(st.sampled_from(list(FORCING)), st.integers(1, 500))
+@given(st.sampled_from(list(FORCING_SCHEDULES)), st.integers(1, 500))
 def test_the_forcing_ratio_goes_monotonically_from_start_to_end(schedule: ForcingSchedule, step: int) -> None:
     config = TeacherForcingConfig(start=0.9, end=0.2, schedule=schedule, steps=200)
     here, later = forcing_ratio(step, config), forcing_ratio(step + 1, config)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from nmt.config.schema import CELLS_WITH_CELL_STATE, Cell
-from nmt.model.cells import CELLS, RecurrentLayer
+from nmt.model.recurrent import CELLS, RecurrentLayer
 
 B, T, H = 3, 5, 4
 LENGTHS = torch.tensor([3, 5, 1])
