@@ -11,12 +11,12 @@ Importing `nmt` is cheap: each function imports what it needs, such as torch, wh
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from os import PathLike
-    from pathlib import Path
     from typing import Any
 
     from nmt.config.names import DeviceName
@@ -47,8 +47,6 @@ def prepare(
         ConfigError: the configuration is invalid.
         DataError: the input or the folder cannot be used.
     """
-    from pathlib import Path
-
     from nmt.commands import prepare as command
 
     return command.run(_load_config(config, overrides), None if folder is None else Path(folder), overwrite=overwrite)
@@ -79,13 +77,11 @@ def train(
         CheckpointError: the run to continue or to start from cannot be read.
         TrainingError: the training was interrupted or failed.
     """
-    from pathlib import Path
-
     from nmt.commands import train as command
 
-    checked = _load_config(config, overrides)
-    run = checked.run_folder if folder is None else Path(folder)
-    command.run(checked, run, resume=resume, device=device, quiet=quiet)
+    checked_config = _load_config(config, overrides)
+    run = checked_config.run_folder if folder is None else Path(folder)
+    command.run(checked_config, run, resume=resume, device=device, quiet=quiet)
     return run
 
 
@@ -100,16 +96,12 @@ def load(*runs: str | PathLike[str], overrides: Sequence[str] = ()) -> Translato
         CheckpointError: a folder holds no run, or an unreadable one; or the vocabularies of an ensemble differ.
         ConfigError: an override is invalid, or its key is not in the section decoding.
     """
-    from pathlib import Path
-
     from nmt.run.load import load_translator
 
     return load_translator([Path(run) for run in runs] or None, overrides=overrides)
 
 
 def _load_config(config: Config | str | PathLike[str], overrides: Sequence[str]) -> Config:
-    from pathlib import Path
-
     from nmt.config.load import load
     from nmt.config.schema import Config
 

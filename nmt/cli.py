@@ -135,16 +135,16 @@ def train(
 ) -> None:
     from nmt.config.load import load
 
-    checked = load(config, set_ or ())
+    checked_config = load(config, set_ or ())
     if dry_run:
         from nmt.commands import dry_run as command_dry_run
         from nmt.config.yaml_text import dump
 
-        print(f"{dump(checked)}\n{command_dry_run.describe(checked, output, device)}")
+        print(f"{dump(checked_config)}\n{command_dry_run.describe(checked_config, output, device)}")
     else:
         from nmt.commands import train as command
 
-        command.run(checked, output, resume=resume, device=device, quiet=quiet)
+        command.run(checked_config, output, resume=resume, device=device, quiet=quiet)
 
 
 @app.command(

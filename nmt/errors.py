@@ -30,7 +30,7 @@ class TrainingError(NmtError):
 def lacks_memory(error: Exception) -> bool:
     """Whether `error` means that the memory of the computer or the GPU is too small.
 
-    torch has a type for this on a GPU alone. For the rest it raises a plain RuntimeError, of which only the text tells.
+    torch has an exception type only for GPU memory. For other memory it raises a RuntimeError, recognized here by its text.
     """
     torch = sys.modules.get("torch")  # not imported here, which would slow down every start of the command line
     if isinstance(error, MemoryError if torch is None else (MemoryError, torch.OutOfMemoryError)):

@@ -16,10 +16,12 @@ from contextlib import contextmanager
 from io import BufferedReader
 from pathlib import Path
 
+from filelock import FileLock, Timeout
+
 from nmt.errors import DataError
 
-ABANDONED_AFTER = 60  # seconds; a temporary file without a change for this long belongs to a killed process
-LOCK = "lock"  # held in a temporary folder by its process
+ABANDONED_SECONDS = 60  # a temporary file without a change for this long belongs to a killed process
+LOCK_FILE = "lock"  # held in a temporary folder by its process
 FOLDERS_CAN_BE_OPENED = os.name != "nt"
 
 # Limits of `stream_lines`.
@@ -94,17 +96,15 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
     Raises:
         OSError: `folder` cannot be written.
     """
-    from filelock import FileLock
-
     folder = folder.resolve()
     folder.parent.mkdir(parents=True, exist_ok=True)
     recover_folder(folder)
     building = folder.parent / f".{folder.name}.building-{secrets.token_hex(4)}"
     building.mkdir()
     try:
-        with FileLock(building / LOCK):
+        with FileLock(building / LOCK_FILE):
             yield building
-        (building / LOCK).unlink(missing_ok=True)
+        (building / LOCK_FILE).unlink(missing_ok=True)
         _synchronize_all(building)
         aside = folder.parent / f".{folder.name}.replaced-{secrets.token_hex(4)}"
         if folder.exists():
@@ -253,7 +253,7 @@ def _delete_abandoned(path: Path) -> None:
     name = re.compile(rf"\.{re.escape(path.name)}\.[0-9a-f]+\.tmp")
     siblings = [*path.parent.iterdir()] if path.parent.is_dir() else []
     for sibling in siblings:
-        if not name.fullmatch(sibling.name) or _age(sibling) <= ABANDONED_AFTER:
+        if not name.fullmatch(sibling.name) or _age(sibling) <= ABANDONED_SECONDS:
             continue
         if sibling.is_dir():
             shutil.rmtree(sibling, ignore_errors=True)
@@ -271,12 +271,10 @@ def _age(path: Path) -> float:
 
 def _is_being_built(building: Path) -> bool:
     """Whether a process holds the lock of the folder: the system frees it when the process ends, however it ends."""
-    from filelock import FileLock, Timeout
-
-    if not (building / LOCK).exists():  # the process may be about to take it
-        return _age(building) <= ABANDONED_AFTER
+    if not (building / LOCK_FILE).exists():  # the process may be about to take it
+        return _age(building) <= ABANDONED_SECONDS
     try:
-        with FileLock(building / LOCK, blocking=False):
+        with FileLock(building / LOCK_FILE, blocking=False):
             return False
     except Timeout:
         return True

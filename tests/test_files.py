@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from nmt import files
 from nmt.errors import DataError
 from nmt.files import (
-    LOCK,
+    LOCK_FILE,
     new_folder,
     read_lines,
     recover_folder,
@@ -198,7 +198,7 @@ def test_a_failing_rename_puts_the_old_one_back(tmp_path: Path, monkeypatch: pyt
 def test_building_folders_of_killed_processes_are_deleted(tmp_path: Path) -> None:
     left = tmp_path / ".data.building-0123abcd"
     left.mkdir()
-    (left / LOCK).touch()
+    (left / LOCK_FILE).touch()
     unlocked = tmp_path / ".data.building-4567abcd"
     unlocked.mkdir()
     age(unlocked)
@@ -212,7 +212,7 @@ def test_building_folders_of_living_processes_stay(tmp_path: Path) -> None:
     building, new = tmp_path / ".data.building-0123abcd", tmp_path / ".data.building-4567abcd"
     building.mkdir()
     new.mkdir()
-    with FileLock(building / LOCK):
+    with FileLock(building / LOCK_FILE):
         make(tmp_path / "data", "new")
         assert names(tmp_path) == [building.name, new.name, "data"]
 

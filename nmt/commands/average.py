@@ -6,7 +6,7 @@ import torch
 
 from nmt.config.names import PointerName
 from nmt.errors import CheckpointError
-from nmt.run.checkpoint import mean_weights
+from nmt.run.checkpoint import is_average, mean_weights
 from nmt.run.folder import JOURNAL_FILE, build_model, check_same_data, find_run, load_run_config, lock_run, open_checkpoints
 from nmt.run.journal import Journal
 from nmt.training.validation import VALIDATION_METRICS, Validator
@@ -27,7 +27,7 @@ def run(folder: Path | None = None, *, kept: PointerName = "best", device: torch
     with lock_run(folder):
         config = load_run_config(folder)
         checkpoints = open_checkpoints(folder, config)
-        members = [checkpoint for checkpoint in checkpoints.kept(kept) if not checkpoint.is_average]
+        members = [checkpoint for checkpoint in checkpoints.kept(kept) if not is_average(checkpoint.checkpoint)]
         if len(members) < 2:
             number = "one checkpoint is" if members else "no checkpoint is"
             raise CheckpointError(f"{folder}: {number} kept as {kept}; train with training.keep_{kept} of 2 or more to average")

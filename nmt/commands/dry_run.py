@@ -35,10 +35,12 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
     corpus, training = Corpus.load(config.prepared_folder, "train"), config.training
     if training.threads:
         torch.set_num_threads(training.threads)
-    torch_device, lines = set_up_device(device), list[str]()
+    torch_device = set_up_device(device)
+    batch_size_lines: list[str] = []
     if training.batch.size == "auto":
         result = _find_batch_size(config, corpus, torch_device)
-        config, lines = batch_size.with_batch_size(config, result.size), [str(result)]
+        batch_size_lines.append(str(result))
+        config = batch_size.with_batch_size(config, result.size)
         training = config.training
     model = build_model(config.prepared_folder, config).to(torch_device)
     lengths, n_shards = (corpus.src.lengths, corpus.tgt.lengths), training.accumulate
@@ -50,7 +52,7 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
     return "\n".join(
         [
             *_count_parameters(model),
-            *lines,
+            *batch_size_lines,
             *(f"{side} vectors: {vectors.coverage}" for side, vectors in load_configured_vectors(config).items()),
             *_draw_schedules(config, len(plan)),
             f"{len(corpus):,} pairs, {len(plan):,} batches per epoch; the run folder would be {folder or config.run_folder}",

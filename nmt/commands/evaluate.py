@@ -27,7 +27,7 @@ from nmt.run.journal import Journal
 from nmt.text.tokenizers import JOINER, load_tokenizer
 
 N_RESAMPLES = 1000  # of the bootstrap, for the confidence intervals
-HISTORY = "history.jsonl"
+HISTORY_FILE = "history.jsonl"
 HISTORY_KEYS = ("scores", "lowercase_scores", "tokenized_scores", "loss", "perplexity", "comparison")
 MIN_TOKENIZED = 100  # outputs that look tokenized before there is a warning; sacrebleu's own limit
 
@@ -97,7 +97,7 @@ def _evaluate_system(folders: Sequence[Path], options: EvaluateOptions) -> Evalu
         details=details,
     )
     source = options.split if options.sources is None else f"{options.sources.stem}-{text.digest[:8]}"
-    _keep(system.folders[0] / "evaluation" / f"{source}-{system.file_name}", evaluation)
+    _store_results(system.folders[0] / "evaluation" / f"{source}-{system.file_name}", evaluation)
     if options.report is not None:
         page.write(evaluation, options.report, system.folders, translations)
     return evaluation
@@ -175,8 +175,8 @@ def _find_overlap(text: EvaluationSet, system: System, prepared: Path | None, *,
     try:
         return find_overlap(text, system.translator, _training_folders(system, prepared))
     except DataError as error:
-        whose, remedy = (f" of {system.folders[0]}", "") if is_other else ("", "; name the prepared folder with --data")
-        print(f"nmt: cannot look for the test sentences in the training data{whose} ({error}){remedy}", file=sys.stderr)
+        of_run, remedy = (f" of {system.folders[0]}", "") if is_other else ("", "; name the prepared folder with --data")
+        print(f"nmt: cannot look for the test sentences in the training data{of_run} ({error}){remedy}", file=sys.stderr)
         return None
 
 
@@ -254,7 +254,7 @@ def _check_text_hash(path: Path, text: EvaluationSet) -> None:
         raise DataError(f"{path}: translations of other sentences than the {text.name}, according to {path.with_suffix('.json')}")
 
 
-def _keep(stem: Path, evaluation: Evaluation) -> None:
+def _store_results(stem: Path, evaluation: Evaluation) -> None:
     """Write translations and results to `stem`.txt and .json, and append the scores to the history, which is never overwritten.
 
     If the run folder cannot be written, the results are still printed: warn and continue.
@@ -266,6 +266,6 @@ def _keep(stem: Path, evaluation: Evaluation) -> None:
         write_text(stem.with_name(f"{stem.name}.json"), json.dumps(results, indent=2, ensure_ascii=False))
         scores = {key: results[key] for key in HISTORY_KEYS if key in results}
         facts = {**evaluation.facts, "time": datetime.now(UTC).isoformat(timespec="seconds")}
-        Journal(stem.with_name(HISTORY)).write("evaluation", facts.pop("step"), **scores, **facts)
+        Journal(stem.with_name(HISTORY_FILE)).write("evaluation", facts.pop("step"), **scores, **facts)
     except OSError as error:
         print(f"nmt: {stem.parent}: cannot store the results there ({error.strerror})", file=sys.stderr)

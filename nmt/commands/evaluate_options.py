@@ -12,7 +12,7 @@ from nmt.config.names import EvaluationSplit
 if TYPE_CHECKING:
     from nmt.evaluation.gate import Gate
 
-INPUTS = "give a run, or --hypotheses and --references, or a run with --sources and --references"
+INPUT_ADVICE = "give a run, or --hypotheses and --references, or a run with --sources and --references"
 
 
 @dataclass(frozen=True)
@@ -126,14 +126,14 @@ class EvaluateOptions:
             self._check_runs()
         if self.compare is not None and self.not_worse_than not in (None, self.compare):
             raise typer.BadParameter("--compare and --not-worse-than name different systems")
-        _ = self.gate
+        _ = self.gate  # checks the significance level
 
     def _is_reference(self, path: Path) -> bool:
         return bool(self.references) and not path.is_dir() and (self.hypotheses is not None or path.exists())
 
     def _check_file(self) -> None:
         if not self.references or self.sources is not None or self.runs or self.ensemble or self.run_folders:
-            raise typer.BadParameter(INPUTS)
+            raise typer.BadParameter(INPUT_ADVICE)
         if self.details or self.alignments is not None:
             raise typer.BadParameter("--details and --alignments need a run, not a file of translations")
         if self.overrides:
@@ -141,7 +141,7 @@ class EvaluateOptions:
 
     def _check_runs(self) -> None:
         if (self.sources is None) != (not self.references):
-            raise typer.BadParameter(INPUTS)
+            raise typer.BadParameter(INPUT_ADVICE)
         if (len(self.run_folders) > 1) != (self.runs or self.ensemble) or (self.runs and self.ensemble):
             raise typer.BadParameter(
                 "give one run, or several with --ensemble (they translate together) or with --runs (mean and standard deviation)"

@@ -17,7 +17,7 @@ from nmt.model.device import set_up_device
 from nmt.run.checkpoint import load_weights
 from nmt.run.folder import LEXICON_FILE, build_model, check_same_data, find_checkpoint, find_run, load_run_config, load_vocabularies
 
-BATCH = BatchConfig(unit="tokens", size=4096)
+BATCH_CONFIG = BatchConfig(unit="tokens", size=4096)
 
 
 def run(folder: Path | None = None, *, pairs: int | None = None, data: Path | None = None, device: DeviceName = "auto") -> str:
@@ -58,7 +58,7 @@ def run(folder: Path | None = None, *, pairs: int | None = None, data: Path | No
 def _batches(corpus: Corpus, pairs: int | None, seed: int) -> Iterator[Batch]:
     """Batches of a random sample of `pairs` training pairs, or of all, with a progress bar at a terminal."""
     sample = np.random.default_rng(seed).permutation(len(corpus))[:pairs]
-    plan = plan_batches(corpus.src.lengths[sample], corpus.tgt.lengths[sample], BATCH, seed=seed, epoch=0)
+    plan = plan_batches(corpus.src.lengths[sample], corpus.tgt.lengths[sample], BATCH_CONFIG, seed=seed, epoch=0)
     with tqdm(total=len(sample), unit="pair", desc="lexicon", disable=None, leave=False) as bar:
         for indices, batch in zip(plan, read_batches(corpus, [sample[indices] for indices in plan]), strict=True):
             yield batch

@@ -1,8 +1,4 @@
-"""`nmt prepare`: sentence pairs to splits, vocabularies and ids, in a folder with a manifest.
-
-manifest = prepare.run(config.load(Path("configs/tatoeba.yaml")))
-print(prepare.summary(manifest))
-"""
+"""`nmt prepare`: sentence pairs to splits, vocabularies and ids, in a folder with a manifest."""
 
 import sys
 import time

@@ -31,7 +31,7 @@ MIN_EXACT_MATCH = 0.95  # of a model that has learned
 STOP_EXACT_MATCH = 0.98
 CHECK_EVERY, MAX_STEPS = 100, 2000
 
-MODEL: dict[str, Any] = {"embedding_size": 32, "encoder": {"hidden_size": 32}, "bridge": "zero", "dropout": 0.0}
+TINY_MODEL: dict[str, Any] = {"embedding_size": 32, "encoder": {"hidden_size": 32}, "bridge": "zero", "dropout": 0.0}
 KIND_SCORES = {"coverage": "additive"}  # kinds that do not accept the default score
 
 
@@ -88,7 +88,7 @@ def run(device: DeviceName = "auto", attentions: Sequence[str] = ()) -> Iterator
     """
     systems = list_systems()
     if unknown := [attention for attention in attentions if attention not in systems]:
-        raise ConfigError(f"--attention {unknown[0]}: not known; known are {', '.join(systems)}")
+        raise ConfigError(f"--attention {unknown[0]}: unknown; choose from {', '.join(systems)}")
     torch_device = set_up_device(device)
     return (_train(name, build_config(systems[name]), torch_device) for name in attentions or systems)
 
@@ -109,7 +109,7 @@ def build_config(model: dict[str, Any]) -> Config:
     """The configuration of a tiny model with these sections."""
     training = {"batch": {"size": 32}, "learning_rate": {"peak": 0.005}}
     data = {"source": {"path": "none"}}
-    return config_from_dict({"name": "selftest", "data": data, "model": {**MODEL, **model}, "training": training})
+    return config_from_dict({"name": "selftest", "data": data, "model": {**TINY_MODEL, **model}, "training": training})
 
 
 def _train(attention: str, config: Config, device: torch.device) -> SelftestResult:

@@ -45,7 +45,7 @@ from nmt.training.recorder import Recorder
 from nmt.training.tensorboard import TensorBoardWriter
 
 # Keys that may change when a training is resumed: none of them affects an update.
-RESUMABLE = (
+RESUMABLE_KEYS = (
     "training.epochs",
     "training.max_steps",
     "training.max_minutes",
@@ -88,7 +88,7 @@ def _train(config: Config, folder: Path, device: torch.device, world: World, *, 
     with lock_run(folder) if world.is_first else nullcontext():
         if world.is_first and holds_run(folder) and not resume:
             raise ConfigError(f"{folder}: holds a run already; continue it with --resume, or train elsewhere with -o")
-        config, measured = _settle_batch_size(config, folder, corpus, device, world)
+        config, size_result = _settle_batch_size(config, folder, corpus, device, world)
         checkpoint, initial_weights = _open_folder(folder, config) if world.is_first else (None, None)
         model, optimizer, averaged = _build(config, device)
         progress = Progress()
@@ -101,8 +101,8 @@ def _train(config: Config, folder: Path, device: torch.device, world: World, *, 
             progress = replace(progress, finished=None)
 
         console.begin(model, device, len(corpus), progress, world.size)
-        if measured is not None:
-            console.info(str(measured))
+        if size_result is not None:
+            console.info(str(size_result))
         if initial_weights is not None:
             initial_weights.apply(model, Journal(folder / JOURNAL_FILE), console)
         world.copy_weights(model)
@@ -136,15 +136,15 @@ def _settle_batch_size(
     """
     if config.training.batch.size != "auto":
         return config, None
-    known = load_run_config(folder).training.batch.size if world.is_first and holds_run(folder) else "auto"
-    known = world.broadcast(known)
-    if known != "auto":
-        return batch_size.with_batch_size(config, known), None
+    run_size = load_run_config(folder).training.batch.size if world.is_first and holds_run(folder) else "auto"
+    run_size = world.broadcast(run_size)
+    if run_size != "auto":
+        return batch_size.with_batch_size(config, run_size), None
     batch_size.check_device(device)
     model, optimizer, _averaged = _build(config, device)  # the average takes memory, too
-    measured = batch_size.find_batch_size(model, optimizer, corpus, config)
-    measured = replace(measured, size=world.min_over_ranks(measured.size))
-    return batch_size.with_batch_size(config, measured.size), measured
+    result = batch_size.find_batch_size(model, optimizer, corpus, config)
+    result = replace(result, size=world.min_over_ranks(result.size))
+    return batch_size.with_batch_size(config, result.size), result
 
 
 def _open_folder(folder: Path, config: Config) -> tuple[Path | None, InitialWeights | None]:
@@ -161,7 +161,7 @@ def _open_folder(folder: Path, config: Config) -> tuple[Path | None, InitialWeig
     changed = {
         key: values
         for key, values in differences(load_run_config(folder), config).items()
-        if not key.startswith(RESUMABLE) and not is_location_key(key)
+        if not key.startswith(RESUMABLE_KEYS) and not is_location_key(key)
     }
     if changed:
         listing = "\n  ".join(f"{key}: was {old}, is {new}" for key, (old, new) in changed.items())

@@ -7,6 +7,8 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
+import platformdirs
+
 from nmt import __version__
 from nmt.errors import DataError
 
@@ -16,8 +18,6 @@ TIMEOUT = 30  # seconds without data
 
 def cache_path(url: str) -> Path:
     """The path of the cached file of `url`; files of the same name from different URLs are in different folders."""
-    import platformdirs
-
     name = PurePosixPath(unquote(urlsplit(url).path)).name or "download"
     return platformdirs.user_cache_path("nmt") / "downloads" / sha256(url.encode()).hexdigest()[:8] / name
 

@@ -131,17 +131,17 @@ def build_vocabularies(config: Config, tables: Mapping[Side, TokenTable]) -> dic
 
 def write_ids(side: TokenizedSide, ids_of_numbers: Ids, stem: Path) -> int:
     """Turn the numbers of a side into ids, written to `<stem>.npy`. Returns the number of tokens that are not <unk>."""
-    known = 0
+    n_known = 0
     writer = SequencesWriter(stem, side.n_tokens)
     with side.path.open("rb") as file:
         for chunks in chunked(side.lengths, max(1, BLOCK_SENTENCES // CHUNK_ROWS)):
             lengths = np.concatenate(chunks)
             numbers = np.frombuffer(file.read(int(lengths.sum()) * 4), np.int32)
             ids = ids_of_numbers[numbers] if len(numbers) else numbers
-            known += int(np.count_nonzero(ids != UNK))
+            n_known += int(np.count_nonzero(ids != UNK))
             writer.write(ids, lengths)
     writer.close()
-    return known
+    return n_known
 
 
 def detokenize(plan: TokenizerPlan, texts: list[str]) -> tuple[str, list[str]]:

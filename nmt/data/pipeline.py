@@ -144,7 +144,7 @@ def _read_sources(job: Job) -> tuple[Pairs, dict[str, Pairs]]:
 def _keep_pairs(pairs: Pairs, config: Config, dropped: dict[str, int]) -> Positions:
     """The positions of the pairs without duplicates, at most `data.max_pairs` of them. Counts the others in `dropped`."""
     fingerprints = pairs.pair_fingerprints
-    first = np.flatnonzero(splitting.first_occurrences(fingerprints))
+    first = splitting.first_occurrences(fingerprints)
     kept = first
     if config.data.max_pairs is not None:
         kept = first[splitting.sample_pairs(fingerprints[first], config.data.max_pairs, config.data.split.seed, "max_pairs")]

@@ -46,11 +46,9 @@ def random_keys(fingerprints: Fingerprints, seed: int, purpose: str) -> Fingerpr
     return keys
 
 
-def first_occurrences(pairs: Fingerprints) -> npt.NDArray[np.bool_]:
-    """True at the first occurrence of each pair."""
-    is_first = np.zeros(len(pairs), np.bool_)
-    is_first[np.unique(pairs, return_index=True)[1]] = True
-    return is_first
+def first_occurrences(pairs: Fingerprints) -> npt.NDArray[np.int64]:
+    """The position of the first occurrence of each different pair, ascending."""
+    return np.sort(np.unique(pairs, return_index=True)[1])
 
 
 def sample_pairs(pairs: Fingerprints, count: int, seed: int, purpose: str) -> npt.NDArray[np.int64]:

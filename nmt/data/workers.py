@@ -89,8 +89,9 @@ def peak_memory(n_workers: int = 0) -> int | None:
     except ImportError:
         return None
     unit = 1 if sys.platform == "darwin" else 1024
-    own, worker = (resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return (own + n_workers * worker) * unit
+    this_process = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    largest_worker = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
+    return (this_process + n_workers * largest_worker) * unit
 
 
 def chunked(items: Iterable[ItemT], size: int) -> Iterator[list[ItemT]]:

@@ -11,6 +11,7 @@ from typing import Any
 
 from nmt.errors import DataError
 from nmt.metrics.resampling import collect_statistics
+from nmt.metrics.table import Table, TableCell
 
 SEED = 12345  # the default of sacrebleu, so its command line gives the same intervals
 
@@ -116,7 +117,10 @@ def score_tokenized(
 def sentence_chrf(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[float]:
     """The chrF of each sentence, the only metric here that is meaningful for a single sentence."""
     metric = build_metric("chrF")
-    return [float(metric.sentence_score(text, own).score) for text, *own in zip(hypotheses, *references, strict=True)]
+    return [
+        float(metric.sentence_score(text, sentence_references).score)
+        for text, *sentence_references in zip(hypotheses, *references, strict=True)
+    ]
 
 
 def build_metric(name: str, *, lowercase: bool = False) -> Any:
@@ -126,29 +130,28 @@ def build_metric(name: str, *, lowercase: bool = False) -> Any:
 
 def canonical_name(name: str) -> str:
     """The spelling of a metric in `METRICS`, from any case. Raises: DataError if it is unknown."""
-    for known in METRICS:
-        if name.casefold() == known.casefold():
-            return known
+    for metric in METRICS:
+        if name.casefold() == metric.casefold():
+            return metric
     raise DataError(f"{name}: not a metric; choose from {', '.join(METRICS)}")
 
 
 def format_table(scores: Sequence[MetricScore]) -> str:
     """A table for the screen; the column of intervals is left out if there are none."""
     intervals = ["" if score.interval is None else f"[{score.interval[0]:.2f}, {score.interval[1]:.2f}]" for score in scores]
-    columns = [
-        ["metric", *(score.name for score in scores)],
-        ["score", *(f"{score.value:.2f}" for score in scores)],
-        ["95 % interval", *intervals],
-        ["signature", *(score.signature for score in scores)],
-    ]
-    if not any(intervals):
-        del columns[2]
-    widths = [max(map(len, column)) for column in columns]
-    aligned = [
-        [f"{cell:>{width}}" if column[0] == "score" else f"{cell:<{width}}" for cell in column]
-        for column, width in zip(columns, widths, strict=True)
-    ]
-    return "\n".join("  ".join(row).rstrip() for row in zip(*aligned, strict=True))
+    rows: list[tuple[TableCell, ...]]
+    if any(intervals):
+        columns: tuple[str, ...] = ("metric", "score", "95 % interval", "signature")
+        rows = [(score.name, score.value, interval, score.signature) for score, interval in zip(scores, intervals, strict=True)]
+    else:
+        columns = ("metric", "score", "signature")
+        rows = [(score.name, score.value, score.signature) for score in scores]
+    return Table("scores", "", columns, rows, formats={"score": ".2f"}).to_text()
+
+
+def perplexity(mean_loss: float) -> float:
+    """exp of a mean negative log-likelihood in nats per token, limited to exp(700), near the largest float."""
+    return exp(min(mean_loss, 700))
 
 
 def _build(settings: _MetricSettings, lowercase: bool) -> Any:
@@ -191,8 +194,3 @@ def _check_counts(hypotheses: Sequence[str], references: Sequence[Sequence[str]]
             raise DataError(
                 f"the hypotheses have {len(hypotheses)} lines, but {which} has {len(stream)}; they must correspond line by line"
             )
-
-
-def perplexity(mean_loss: float) -> float:
-    """exp of a mean negative log-likelihood in nats per token, limited to exp(700), near the largest float."""
-    return exp(min(mean_loss, 700))

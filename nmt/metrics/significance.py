@@ -85,14 +85,14 @@ def compare(
     differences = []
     for name in map(canonical_name, metrics):
         metric = build_metric(name, lowercase=lowercase)
-        one, two = (collect_statistics(metric, outputs, references) for outputs in (hypotheses, other))
+        ours, theirs = (collect_statistics(metric, outputs, references) for outputs in (hypotheses, other))
         min_p = _min_p(name, hypotheses, other, references)
-        p_randomization = max(_randomization_p(one, two, trials, seed), min_p)
-        p_bootstrap = max(_bootstrap_p(one, two, resamples, seed), min_p)
+        p_randomization = max(_randomization_p(ours, theirs, trials, seed), min_p)
+        p_bootstrap = max(_bootstrap_p(ours, theirs, resamples, seed), min_p)
         signature = metric.get_signature()
         signature.update("seed", seed)
         signature.update("ar", trials)
-        differences.append(Difference(name, one.score, two.score, p_randomization, p_bootstrap, str(signature)))
+        differences.append(Difference(name, ours.score, theirs.score, p_randomization, p_bootstrap, str(signature)))
     return differences
 
 
@@ -124,25 +124,25 @@ def _min_p(name: str, hypotheses: Sequence[str], other: Sequence[str], reference
     differ only in what the metric ignores.
     """
     metric, n_different = build_metric(name), 0
-    for our, their, *own in zip(hypotheses, other, *references, strict=True):
+    for our, their, *sentence_references in zip(hypotheses, other, *references, strict=True):
         if our != their:
             # Compares all counts behind the sentence scores, not only the scores.
-            ours, theirs = (vars(metric.corpus_score([text], [[reference] for reference in own])) for text in (our, their))
-            n_different += ours != theirs
+            streams = [[reference] for reference in sentence_references]
+            n_different += vars(metric.corpus_score([our], streams)) != vars(metric.corpus_score([their], streams))
         if n_different == MAX_COUNTED:
             break
     return 2.0 ** min(0, 1 - n_different)
 
 
-def _randomization_p(one: SentenceStatistics, two: SentenceStatistics, trials: int, seed: int) -> float:
-    ours, theirs = one.randomized_scores(two, trials, seed)
-    return _p_value(np.abs(np.array(ours) - np.array(theirs)), abs(one.score - two.score))
+def _randomization_p(ours: SentenceStatistics, theirs: SentenceStatistics, trials: int, seed: int) -> float:
+    our_scores, their_scores = ours.randomized_scores(theirs, trials, seed)
+    return _p_value(np.abs(np.array(our_scores) - np.array(their_scores)), abs(ours.score - theirs.score))
 
 
-def _bootstrap_p(one: SentenceStatistics, two: SentenceStatistics, resamples: int, seed: int) -> float:
-    ours, theirs = (np.array(system.bootstrap_scores(resamples, seed)) for system in (one, two))
-    differences = np.abs(ours - theirs)
-    return _p_value(differences - differences.mean(), abs(one.score - two.score))
+def _bootstrap_p(ours: SentenceStatistics, theirs: SentenceStatistics, resamples: int, seed: int) -> float:
+    our_scores, their_scores = (np.array(statistics.bootstrap_scores(resamples, seed)) for statistics in (ours, theirs))
+    differences = np.abs(our_scores - their_scores)
+    return _p_value(differences - differences.mean(), abs(ours.score - theirs.score))
 
 
 def _p_value(differences: NDArray[Any], observed: float) -> float:

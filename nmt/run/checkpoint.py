@@ -36,11 +36,6 @@ class KeptCheckpoint:
     step: int
     score: float | None = None
 
-    @property
-    def is_average(self) -> bool:
-        """Whether it holds the mean of several checkpoints."""
-        return is_average(self.checkpoint)
-
 
 def is_average(checkpoint: str) -> bool:
     """Whether the checkpoint folder of this name holds the mean of several checkpoints."""
@@ -184,7 +179,7 @@ class Checkpoints:
 
 
 def read_progress(folder: Path) -> Progress:
-    """The progress in a checkpoint folder. Raises: CheckpointError: the file is missing or damaged."""
+    """The progress in a checkpoint folder. Raises: CheckpointError if the file is missing or damaged."""
     try:
         values = json.loads((folder / "progress.json").read_text(encoding="utf-8"))
         return Progress(**{**values, "interval": Interval(**values["interval"])})

@@ -49,7 +49,7 @@ def write_run_config(folder: Path, config: Config) -> None:
 
 @contextmanager
 def lock_run(folder: Path) -> Iterator[None]:
-    """No other process can train into `folder` inside the block. Raises: TrainingError: one already does."""
+    """Lock `folder`: no other process can train into it inside the block. Raises: TrainingError if one already does."""
     resolved = folder.resolve()  # one lock, however the caller spells the path
     resolved.parent.mkdir(parents=True, exist_ok=True)
     try:
@@ -60,7 +60,7 @@ def lock_run(folder: Path) -> Iterator[None]:
 
 
 def check_prepared(config: Config) -> None:
-    """Raises: DataError: the prepared folder is missing, or was prepared with other settings than these."""
+    """Raises: DataError if the prepared folder is missing, or was prepared with other settings than these."""
     folder = config.prepared_folder
     changes = list(config_differences(load_manifest(folder), config))
     if changes:
@@ -68,7 +68,7 @@ def check_prepared(config: Config) -> None:
 
 
 def check_same_data(folder: Path, prepared: Path) -> None:
-    """Raises: DataError: `prepared` is missing, or is not the data that the run in `folder` was trained on."""
+    """Raises: DataError if `prepared` is missing, or is not the data that the run in `folder` was trained on."""
     content = load_manifest(prepared).get("content")
     try:
         run_content = json.loads((folder / MANIFEST).read_bytes())["content"]
@@ -114,7 +114,7 @@ def load_run_config(folder: Path, overrides: Sequence[str] = ()) -> Config:
 
 
 def _check_format(folder: Path) -> None:
-    """Raises: CheckpointError: a newer version of nmt made the run. A missing or damaged manifest is reported elsewhere."""
+    """Raises: CheckpointError if a newer version of nmt made the run. A missing or damaged manifest is reported elsewhere."""
     try:
         version = json.loads((folder / MANIFEST).read_bytes()).get("format_version")
     except (OSError, ValueError, AttributeError):
@@ -124,12 +124,12 @@ def _check_format(folder: Path) -> None:
 
 
 def load_vocabularies(folder: Path) -> tuple[Vocabulary, Vocabulary]:
-    """Source and target vocabulary. Raises: DataError: one is missing or damaged."""
+    """Source and target vocabulary. Raises: DataError if one is missing or damaged."""
     return Vocabulary.load(folder / "src.vocab.txt"), Vocabulary.load(folder / "tgt.vocab.txt")
 
 
 def load_tokenizers(folder: Path, config: Config) -> tuple[Tokenizer, Tokenizer]:
-    """Source and target tokenizer. Raises: DataError: a subword model is missing or damaged."""
+    """Source and target tokenizer. Raises: DataError if a subword model is missing or damaged."""
     data = config.data
     return (
         load_tokenizer(config.tokenizer, data.src_language, "src", folder),

@@ -55,8 +55,9 @@ def load_translator(
 
     Raises:
         CheckpointError: a folder holds no run, or no readable checkpoint; or the vocabularies of an ensemble differ.
-        ConfigError, DataError: configuration, vocabularies or tokenizers of the run are missing or damaged.
-        ConfigError: an override is invalid or sets another section than decoding; or the beam is too narrow for `n_best`.
+        ConfigError: the configuration of a run is damaged; an override is invalid or sets another section than decoding; the beam
+            is too narrow for `n_best`; or decoding needs a lexicon that the run does not have.
+        DataError: vocabularies, tokenizers or lexicon of a run are missing or damaged.
     """
     paths: list[Path | None] = [folder] if folder is None or isinstance(folder, Path) else [*folder] or [None]
     return build_translator([find_run_and_checkpoint(path) for path in paths], device=device, overrides=overrides, n_best=n_best)
@@ -104,7 +105,7 @@ def _load_lexicon(run: Path, decoding: DecodingConfig) -> Lexicon | None:
 
 
 def _check_same_vocabularies(run: Path, other: Path) -> None:
-    """Raises: CheckpointError: tokenizers or vocabularies of the runs differ."""
+    """Raises: CheckpointError if tokenizers or vocabularies of the runs differ."""
     configs, folders = (load_run_config(run), load_run_config(other)), (run, other)
     tokenizers = [load_tokenizers(folder, config) for folder, config in zip(folders, configs, strict=True)]
     vocabularies = [load_vocabularies(folder) for folder in folders]

@@ -1,6 +1,6 @@
 """Text to tokens and back without loss: `join(split(text)) == normalize(text)` for every text.
 
-To add a tokenizer: a class with the methods of `Tokenizer`, its row in `TOKENIZERS`, and its name in `TokenizerKind`
+To add a tokenizer: a class with the members of `Tokenizer`, its row in `TOKENIZERS`, and its name in `TokenizerKind`
 (nmt/config/schema.py).
 """
 
@@ -8,7 +8,7 @@ import importlib.util
 import io
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Any, ClassVar, Literal, Protocol
@@ -152,7 +152,7 @@ class CharacterTokenizer(_Marking):
         return _one_line("".join(tokens).replace(SPACE, " "))
 
 
-TOKENIZERS: dict[str, type[WordTokenizer] | type[SubwordTokenizer] | type[CharacterTokenizer]] = {
+TOKENIZERS: dict[str, Callable[[TokenizerConfig, str, Path], Tokenizer]] = {
     "words": WordTokenizer,
     "bpe": SubwordTokenizer,
     "unigram": SubwordTokenizer,

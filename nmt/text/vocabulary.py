@@ -46,8 +46,8 @@ class Vocabulary:
             key=lambda token: (-counts[token], token),
         )
         kept = ranked if max_size is None else ranked[: max(0, max_size - len(SPECIALS))]
-        known = [counts[token] for token in kept]
-        return cls(kept, [sum(counts.values()) - sum(known), *known])
+        kept_counts = [counts[token] for token in kept]
+        return cls(kept, [sum(counts.values()) - sum(kept_counts), *kept_counts])
 
     def __len__(self) -> int:
         return len(self._tokens)
@@ -91,8 +91,8 @@ class Vocabulary:
         """Raises: DataError if the file is missing, or a line is damaged (the message names it)."""
         lines = read_lines(path, needs_final_line_feed=True, advice="`nmt prepare` writes it, and each run has a copy")
         entries = list(_parse(path, lines))
-        known = entries[len(SPECIALS) :]
-        return cls([token for token, _ in known], [entries[UNK][1], *(count for _, count in known)])
+        text_entries = entries[len(SPECIALS) :]
+        return cls([token for token, _ in text_entries], [entries[UNK][1], *(count for _, count in text_entries)])
 
 
 def _parse(path: Path, lines: Sequence[str]) -> Iterator[tuple[str, int]]:

@@ -62,4 +62,4 @@ def test_one_that_looks_nowhere_fails(nmt: Run, monkeypatch: pytest.MonkeyPatch)
 def test_an_attention_that_is_not_known_is_refused(nmt: Run) -> None:
     result = nmt("selftest", "--attention", "generall")
     assert (result.status, result.out) == (1, "")
-    assert result.err.startswith("nmt: --attention generall: not known; known are dot, general, concat,")
+    assert result.err.startswith("nmt: --attention generall: unknown; choose from dot, general, concat,")
