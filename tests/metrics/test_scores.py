@@ -172,7 +172,7 @@ def test_nothing_to_score() -> None:
 
 
 def test_table() -> None:
-    scores = [MetricScore("BLEU", 31.4159, "nrefs:1", (30.6, 32.2)), MetricScore("chrF", 5, "nrefs:1|case:mixed")]
+    scores = [MetricScore("BLEU", 31.4159, "nrefs:1", (30.6, 32.2)), MetricScore("chrF", 5.0, "nrefs:1|case:mixed")]
     assert format_table(scores).splitlines() == [
         "metric  score  95 % interval   signature",
         "BLEU    31.42  [30.60, 32.20]  nrefs:1",
