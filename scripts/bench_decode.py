@@ -256,21 +256,19 @@ def measure(options: Any, beams: Sequence[int]) -> Figures:
     check_same_data(run, prepared)
     step = step_of(find_checkpoint(run).name)  # an average has no progress file
     config = config.model_copy(update={"data": config.data.model_copy(update={"prepared": prepared})})
-    threads, number = (
-        options.threads or available_cores(),
-        min(options.sentences, len(read_sentences(prepared, options.split, "src"))),
-    )
+    threads = options.threads or available_cores()
+    n_sentences = min(options.sentences, len(read_sentences(prepared, options.split, "src")))
     bench = Bench(
-        run,
-        prepared,
-        config,
-        options.split,
-        number,
-        min(options.singles, number),
-        options.shortlist,
-        threads,
-        options.peer_updates,
-        dict(options.peer_python),
+        run=run,
+        prepared=prepared,
+        config=config,
+        split=options.split,
+        sentences=n_sentences,
+        singles=min(options.singles, n_sentences),
+        shortlist=options.shortlist,
+        threads=threads,
+        updates=options.peer_updates,
+        interpreters=dict(options.peer_python),
     )
     with tempfile.TemporaryDirectory(prefix="nmt-bench-") as folder:
         systems = list(bench.systems(beams, options.against, (options.peer_folder or Path(folder)).resolve()))
@@ -281,7 +279,7 @@ def measure(options: Any, beams: Sequence[int]) -> Figures:
         "run": str(run),
         "step": step,
         "split": options.split,
-        "sentences": number,
+        "sentences": n_sentences,
         "threads": threads,
         "systems": summaries,
     }

@@ -190,9 +190,9 @@ class Writer:
         if subject is None:
             determiners = "my my my my our our your his her Anna's Paul's"
         else:
-            own = POSSESSIVES.get(subject.pronoun, "our")
-            others = "your Maria's" if own in {"my", "our"} else "my our Anna's Tom's"
-            determiners = " ".join([own] * 6 + [other for other in others.split() if other[:-2] not in subject.english()])
+            possessive = POSSESSIVES.get(subject.pronoun, "our")
+            others = "your Maria's" if possessive in {"my", "our"} else "my our Anna's Tom's"
+            determiners = " ".join([possessive] * 6 + [other for other in others.split() if other[:-2] not in subject.english()])
         return self.phrase(noun, determiners, plural=noun in {"brother", "sister", "friend"} and self.chance(0.2))
 
     def person(self) -> NounPhrase:
@@ -242,7 +242,7 @@ class Writer:
         noun = self.choose(expand(fillers))
         if noun in GROUPS["kin"]:
             return self.kin(subject)
-        own, plural = POSSESSIVES.get(subject.pronoun, "the"), False
+        possessive, plural = POSSESSIVES.get(subject.pronoun, "the"), False
         if NOUNS[noun].mass:
             determiners = "- - - - the the" if noun in GROUPS["dish"] + GROUPS["drink"] else "-"
         elif noun in GROUPS["person"]:
@@ -253,11 +253,11 @@ class Writer:
             determiners = "a"
         elif "d" in uses:
             plural = "w" in uses and subject.pronoun in {"we", "they"}
-            determiners = f"the the {own} {own} this"
+            determiners = f"the the {possessive} {possessive} this"
         else:
             plural = "c" in uses and self.chance(0.25)
             many = "- - two three many" if noun in expand("food,text,flower") else "two three many"
-            determiners = many if plural else "a a a the the this" if "o" in uses else f"a a a the the {own} this"
+            determiners = many if plural else "a a a the the this" if "o" in uses else f"a a a the the {possessive} this"
         return self.phrase(noun, determiners, plural, 0 if "b" in uses else 0.3)
 
     def place(self, places: str, subject: Nominal, direction: bool = False) -> Words:
@@ -598,8 +598,8 @@ class Writer:
         if first.english() == second.english():
             return self.both()
         use = self.choose("nnp")
-        one, two = (replace(self.clause(person, use), time=NOTHING) for person in (first, second))
-        return finish(say(one) + Words(", and", ", und") + say(two))
+        clauses = [replace(self.clause(person, use), time=NOTHING) for person in (first, second)]
+        return finish(say(clauses[0]) + Words(", and", ", und") + say(clauses[1]))
 
     def that(self) -> Pair:
         """What a person knows, thinks, hopes or says."""
@@ -712,7 +712,7 @@ class Writer:
         noun = self.choose([thing for thing in things.split(",") if thing not in place.english])
         plural = self.chance(0.3) and noun not in GROUPS["place"]
         phrase = self.phrase(noun, "two three four many no" if plural else "a a a no", plural)
-        there = Words("there are" if plural else "there is", "")
+        opening = Words("there are" if plural else "there is", "")
         thing = Words(phrase.english(), phrase.german("accusative"))
         if phrase.determiner in {"a", "many"} and self.chance(0.3):
             return finish(
@@ -721,7 +721,7 @@ class Writer:
                 + Words(place.english, thing.german),
                 "?",
             )
-        return finish(there + Words(thing.english, place.german + " gibt es") + Words(place.english, thing.german))
+        return finish(opening + Words(thing.english, place.german + " gibt es") + Words(place.english, thing.german))
 
     def whereabouts(self) -> Pair:
         """A question about a thing, and an answer with "it"; the German pronoun has the noun's gender."""
@@ -754,8 +754,8 @@ class Writer:
         if {side.english.split()[-1] for side in sides} in [set(pair.split(",")) for pair in LISTS["opposites"].split()]:
             return self.contrast()
         thing = self.phrase(noun, "the this" if NOUNS[noun].mass or noun in GROUPS["place"] else "the the this my our", described=0)
-        one, two = Clause(thing, BE, complement=sides[0]), Clause(stand_in(thing), BE, complement=sides[1])
-        return finish(say(one) + Words(", but", ", aber") + say(two))
+        first, second = Clause(thing, BE, complement=sides[0]), Clause(stand_in(thing), BE, complement=sides[1])
+        return finish(say(first) + Words(", but", ", aber") + say(second))
 
     def possession(self) -> Pair:
         """ "My sister has a new bike, and it is very fast." """

@@ -13,14 +13,14 @@ from nmt.model.translation_model import StepOutput, TranslationModel
 
 
 @dataclass(frozen=True)
-class Parts:
-    """The states or the memories of the models, in the models' order."""
+class PerModel:
+    """One state, or one memory, for each model, in the models' order."""
 
-    parts: tuple[Any, ...]
+    values: tuple[Any, ...]
 
-    def select(self, rows: Tensor) -> "Parts":
-        """The rows [R] of each part, in that order."""
-        return Parts(tuple(part.select(rows) for part in self.parts))
+    def select(self, rows: Tensor) -> "PerModel":
+        """The rows [R] of each of them, in that order."""
+        return PerModel(tuple(value.select(rows) for value in self.values))
 
 
 class Ensemble(TranslationModel):
@@ -42,18 +42,18 @@ class Ensemble(TranslationModel):
     def restrict(self, ids: Tensor) -> "Ensemble":
         return Ensemble([model.restrict(ids) for model in self._members])
 
-    def encode(self, src: Tensor, src_lengths: Tensor) -> Parts:
-        return Parts(tuple(model.encode(src, src_lengths) for model in self._members))
+    def encode(self, src: Tensor, src_lengths: Tensor) -> PerModel:
+        return PerModel(tuple(model.encode(src, src_lengths) for model in self._members))
 
-    def start(self, memory: Parts) -> Parts:
-        return Parts(tuple(model.start(part) for model, part in zip(self._members, memory.parts, strict=True)))
+    def start(self, memory: PerModel) -> PerModel:
+        return PerModel(tuple(model.start(model_memory) for model, model_memory in zip(self._members, memory.values, strict=True)))
 
-    def step(self, ids: Tensor, state: Parts, memory: Parts) -> StepOutput:
+    def step(self, ids: Tensor, state: PerModel, memory: PerModel) -> StepOutput:
         """One step of every model; vectors [N, sum of R] side by side, and the mean of the attention weights [N, S]."""
-        members = zip(self._members, state.parts, memory.parts, strict=True)
+        members = zip(self._members, state.values, memory.values, strict=True)
         steps = [model.step(ids, model_state, model_memory) for model, model_state, model_memory in members]
         attention = torch.stack([step.attention for step in steps]).mean(0)
-        return StepOutput(torch.cat([step.vector for step in steps], 1), attention, Parts(tuple(step.state for step in steps)))
+        return StepOutput(torch.cat([step.vector for step in steps], 1), attention, PerModel(tuple(step.state for step in steps)))
 
     def compute_logits(self, vectors: Tensor) -> Tensor:
         """log sum_m p_m(y) for each word y, which is the log of the mean probability plus log M: [N, sum of R] -> [N, V]."""

@@ -65,14 +65,14 @@ class Lexicon:
         return cls({source: sorted(unsorted, key=lambda entry: -entry.probability) for source, unsorted in entries.items()})
 
 
-def _parse(where: str, line: str) -> tuple[str, Entry]:
+def _parse(location: str, line: str) -> tuple[str, Entry]:
     cells = line.split("\t")
     try:
         source, token, probability, count = cells
         return source, Entry(token, float(probability), int(count))
     except ValueError:
         expected = "source, target, probability and count with tabs between"
-        raise DataError(f"{where}: expected {expected}, found {line!r}; run `nmt lexicon` again") from None
+        raise DataError(f"{location}: expected {expected}, found {line!r}; run `nmt lexicon` again") from None
 
 
 class LinkCounts:

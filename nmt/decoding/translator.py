@@ -25,7 +25,7 @@ from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import Vocabulary
 
 MAX_SEARCH_TOKENS = 1 << 15  # of a batch: sentences x beam x source length; limits the memory of search
-MIN_LENGTH = 16  # what a shorter sentence counts as, which limits the hypotheses, and so the logits, of a step
+MIN_LENGTH = 16  # tokens; shorter sentences count as this long, which limits the hypotheses, and so the logits, of a step
 
 
 class Translator:

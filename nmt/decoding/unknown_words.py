@@ -25,7 +25,7 @@ class UnknownWords:
 
 @dataclass(frozen=True)
 class Replacement:
-    """What replaced an unknown word of the output.
+    """The replacement of an unknown word of the output.
 
     Attributes:
         position: of the unknown token in the output. src_position: of the most-attended source token; None without attention.
@@ -96,7 +96,7 @@ def surface_forms(text: str, tokens: Sequence[str], tokenizer: Tokenizer) -> lis
 
 
 def _letters(text: str, tokenizer: Tokenizer) -> tuple[list[str], str]:
-    """What the text has at each character of its normalized form, and that form."""
+    """The characters of the text at each character of its normalized form, and that form."""
     normalized = tokenizer.normalize(text)
     # A letter that becomes several stands at the first of them: "İ" is lower-cased to "i" and a dot above.
     letters = [part for letter in normalize(text) for part in (letter, *[""] * (len(letter.lower()) - 1))]

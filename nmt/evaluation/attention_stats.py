@@ -81,7 +81,7 @@ def exposure_bias(teacher_forced: Sequence[Floats], free_running: Sequence[Float
     """
     rows: list[tuple[TableCell, ...]] = []
     for name, low, high in position_classes():
-        pairs = [np.stack([one[low:high], two[low:high]]) for one, two in zip(teacher_forced, free_running, strict=True)]
+        pairs = [np.stack([forced[low:high], free[low:high]]) for forced, free in zip(teacher_forced, free_running, strict=True)]
         forced, free = np.concatenate(pairs, axis=1)
         if len(forced):
             rows.append((name, len(forced), _mean(forced), _mean(free), _mean(free) - _mean(forced)))

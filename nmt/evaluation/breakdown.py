@@ -13,7 +13,7 @@ from nmt.text.repetition import repeats
 LENGTHS = (5, 10, 15, 20, 30, 40)  # upper limits of the classes: words of the source
 FREQUENCIES = (0, 5, 50, 500, 5000)  # upper limits of the classes: occurrences in the training data
 UNKNOWN_NOTE = "0 includes words outside the vocabulary: the model has only seen <unk> in their place"
-MIN_REPEATS = 2  # times in a row; that few, since outputs whose references repeat words too are not reported
+MIN_REPEATS = 2  # times in a row; so low because outputs whose references repeat words too are not reported
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def _by_group(
     """BLEU, chrF and the relative length of the outputs for each group; `groups` has the group of each sentence."""
     rows = []
     for group, label in enumerate(names):
-        indices = [i for i, its_group in enumerate(groups) if its_group == group]
+        indices = [i for i, sentence_group in enumerate(groups) if sentence_group == group]
         if indices:
             outputs, *references = ([stream[i] for i in indices] for stream in (text.outputs, *text.references))
             bleu, chrf = score(outputs, references, ("BLEU", "chrF"))

@@ -17,7 +17,7 @@ from nmt.run.folder import CURVES_FILE, JOURNAL_FILE, load_run_config
 from nmt.run.journal import Journal
 
 FILE_NAME = "index.html"
-N_ACROSS_LENGTHS, N_EXTREMES = 6, 3  # sentences whose attention is shown: from short to long; best and worst ones
+N_ACROSS_LENGTHS, N_EXTREMES_SHOWN = 6, 3  # sentences whose attention is shown: from short to long; best and worst ones
 
 Sections = list[tuple[str, str]]  # (heading, HTML)
 
@@ -94,7 +94,7 @@ def _attention_section(evaluation: Evaluation, details: Details, translations: S
     """The attention of some sentences; empty for a model without attention."""
     across_lengths = pick_across_lengths(evaluation.text.sources or [], N_ACROSS_LENGTHS)
     figures = []
-    for i in dict.fromkeys([*across_lengths, *details.best[:N_EXTREMES], *details.worst[:N_EXTREMES]]):
+    for i in dict.fromkeys([*across_lengths, *details.best[:N_EXTREMES_SHOWN], *details.worst[:N_EXTREMES_SHOWN]]):
         translation = translations[i]
         if translation.has_attention:
             caption = f"Sentence {i + 1:,}: {translation.source}"

@@ -42,10 +42,10 @@ class Memory:
 
 @dataclass(frozen=True)
 class AttentionState:
-    """What attention remembers of the steps before.
+    """The state of attention between two steps.
 
     Attributes:
-        position: the number of these steps, the same for all sentences.
+        position: the number of steps so far, the same for all sentences.
         coverage: [B, S], the sum of their weights; only for kinds that need it.
         stride: from the position of one query to that of the next: 1 for successive steps, 0 for hypotheses at the same step.
     """

@@ -23,7 +23,7 @@ class DecoderState:
 
     Attributes:
         recurrent: s_t, all layers.
-        attention: what attention remembers of the steps before.
+        attention: the position, and the coverage for kinds that need it.
         fed: [B, R], the last attentional vector, with input feeding only.
     """
 

@@ -107,12 +107,13 @@ class Seq2Seq(TranslationModel):
         forced = forcing_mask[:, 1:].all(1)  # sentences that are always fed the reference need no loop over the steps
         if not forced.any():
             return self._sample(tgt_in, forcing_mask, state, memory)
-        mixed = (~forced).nonzero().squeeze(1)
-        rows, others = send(forced.nonzero().squeeze(1), src.device), send(mixed, src.device)
-        decoded = self._unroll(tgt_in[rows], state.select(rows), memory.select(rows))
-        if len(others):
-            sampled = self._sample(tgt_in[others], forcing_mask[mixed], state.select(others), memory.select(others))
-            decoded = decoded.interleave(rows, sampled, others)
+        forced_rows, sampled_rows = (send(rows.nonzero().squeeze(1), src.device) for rows in (forced, ~forced))
+        decoded = self._unroll(tgt_in[forced_rows], state.select(forced_rows), memory.select(forced_rows))
+        if len(sampled_rows):
+            sampled = self._sample(
+                tgt_in[sampled_rows], forcing_mask[~forced], state.select(sampled_rows), memory.select(sampled_rows)
+            )
+            decoded = decoded.interleave(forced_rows, sampled, sampled_rows)
         return decoded
 
     def _unroll(self, tgt_in: Tensor, state: DecoderState, memory: Memory) -> Decoded:
@@ -121,19 +122,19 @@ class Seq2Seq(TranslationModel):
 
     def _sample(self, tgt_in: Tensor, forcing_mask: Tensor, state: DecoderState, memory: Memory) -> Decoded:
         """Step by step, with the most probable word of the step before as input where `forcing_mask` is False."""
-        ids, new = tgt_in[:, 0], memory.values.new_empty
-        embedding_noise = self.tgt_embedding.dropout.noise(new(len(ids), self.tgt_embedding.embedding_dim))
-        vector_noise = self.dropout.noise(new(len(ids), self.decoder.readout.output_size))
+        ids, new_empty = tgt_in[:, 0], memory.values.new_empty
+        embedding_noise = self.tgt_embedding.dropout.noise(new_empty(len(ids), self.tgt_embedding.embedding_dim))
+        vector_noise = self.dropout.noise(new_empty(len(ids), self.decoder.readout.output_size))
         vectors: list[Tensor] = []
         attentions: list[Tensor] = []
         # At each position, the rows that are fed the decoder's own output.
-        chosen = [own_output.nonzero().squeeze(1) for own_output in (~forcing_mask).unbind(1)]
-        rows = send(torch.cat(chosen), tgt_in.device).split([len(part) for part in chosen])
-        for position, fed_own in enumerate(rows):
+        rows = [is_sampled.nonzero().squeeze(1) for is_sampled in (~forcing_mask).unbind(1)]
+        sampled_rows = send(torch.cat(rows), tgt_in.device).split([len(part) for part in rows])  # one copy for all positions
+        for position, sampled in enumerate(sampled_rows):
             if position > 0:
                 ids = tgt_in[:, position].clone()
                 with torch.no_grad():
-                    ids[fed_own] = self.output.best(vectors[-1][fed_own])
+                    ids[sampled] = self.output.best(vectors[-1][sampled])
             output = self.decoder.step(self.tgt_embedding(ids, embedding_noise), state, memory)
             state = output.state
             vectors.append(self.dropout(output.vector, vector_noise))

@@ -45,7 +45,7 @@ def log_norm(logits: Tensor) -> Tensor:
     if norm is None:
         norm = logits.logsumexp(1, keepdim=True)
     if not isfinite(float(norm.sum())):
-        raise NonFiniteError("the model's scores are not numbers: its weights are damaged, or its training has diverged")
+        raise NonFiniteError("the model's logits are not finite: its weights are damaged, or its training has diverged")
     return norm
 
 

@@ -14,9 +14,9 @@ class Loss:
     """Sums over the target tokens of a batch without padding, in nats.
 
     Attributes:
-        objective: what is minimized, label smoothing and coverage loss included.
+        objective: the sum to minimize, label smoothing and coverage loss included.
         likelihood: the plain negative log-likelihood, for perplexity.
-        n_tokens: number of these tokens.
+        n_tokens: the number of target tokens.
     """
 
     objective: Tensor

@@ -1,4 +1,4 @@
-"""What a training leaves in its run folder and on the screen: journal, curves, TensorBoard files, validations, checkpoints."""
+"""The records of a training in its run folder and on the screen: journal, curves, TensorBoard files, validations, checkpoints."""
 
 import time
 from collections.abc import Callable

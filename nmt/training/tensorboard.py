@@ -22,7 +22,7 @@ class TensorBoardWriter:
     """
 
     def __init__(self, folder: Path, step: int, warn: Callable[[str], None]) -> None:
-        """Open a new file in `folder`. TensorBoard then hides what earlier files hold for later steps than `step`.
+        """Open a new file in `folder`. TensorBoard then hides the values of later steps than `step` in earlier files.
 
         Args:
             warn: called with a line if writing fails.

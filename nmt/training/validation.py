@@ -61,7 +61,7 @@ class Validation:
         return {"loss": self.loss, "perplexity": self.perplexity, "bleu": self.bleu, "chrf": self.chrf}
 
 
-# What `training.metric` selects checkpoints by; higher is better.
+# The value of a validation by which `training.metric` ranks checkpoints; higher is better.
 VALIDATION_METRICS: dict[Metric, Callable[[Validation], float]] = {
     "bleu": lambda result: result.bleu,
     "chrf": lambda result: result.chrf,

@@ -143,15 +143,15 @@ def measure_costs(config: ModelConfig, vocabulary_size: int) -> Costs:
     """Run each part of the model at one position, and count."""
     model = Seq2Seq(config, len(SPECIALS), vocabulary_size).eval()
     decoder, attention = model.decoder, model.decoder.attention
-    one, two = torch.tensor([[EOS]]), torch.tensor([[EOS, EOS]])
-    memory, longer = model.encode(one, torch.tensor([1])), model.encode(two, torch.tensor([2]))
-    encoded = model.encoder(model.src_embedding(one), torch.tensor([1]))
-    state, embedded = model.start(memory), model.tgt_embedding(one)
+    short, long = torch.tensor([[EOS]]), torch.tensor([[EOS, EOS]])
+    memory, long_memory = model.encode(short, torch.tensor([1])), model.encode(long, torch.tensor([2]))
+    encoded = model.encoder(model.src_embedding(short), torch.tensor([1]))
+    state, embedded = model.start(memory), model.tgt_embedding(short)
     query, context = embedded.new_zeros(1, 1, config.decoder.hidden_size), embedded.new_zeros(1, 1, config.encoder.output_size)
     vector = embedded.new_zeros(1, decoder.readout.output_size)
 
-    look = count_products(lambda: attention(query, memory, attention.start(memory)))
-    pair = count_products(lambda: attention(query, longer, attention.start(longer))) - look
+    one_position = count_products(lambda: attention(query, memory, attention.start(memory)))
+    per_position = count_products(lambda: attention(query, long_memory, attention.start(long_memory))) - one_position
     readout = count_products(lambda: decoder.readout(query, embedded, context))
     unroll = count_products(lambda: decoder.unroll(embedded, state, memory))
 
@@ -161,12 +161,12 @@ def measure_costs(config: ModelConfig, vocabulary_size: int) -> Costs:
     output = count_output(0)
     cutoffs = model.output.softmax.cutoffs if isinstance(model.output, Adaptive) else []
     return Costs(
-        encoder=count_products(lambda: model.encoder(model.src_embedding(one), torch.tensor([1]))),
+        encoder=count_products(lambda: model.encoder(model.src_embedding(short), torch.tensor([1]))),
         bridge=count_products(lambda: model.bridge(encoded.summary)),
         keys=count_products(lambda: attention.build_memory(encoded.values, memory.mask, encoded.summary)),
-        query=look - pair,
-        attention=pair,
-        decoder=unroll - look - readout,
+        query=one_position - per_position,
+        attention=per_position,
+        decoder=unroll - one_position - readout,
         readout=readout,
         output=output,
         clusters=tuple((first, end, count_output(first) - output) for first, end in pairwise(cutoffs)),

@@ -1,6 +1,6 @@
 """Other toolkits: trains their models as in `peers.py`, then translates with their command lines.
 
-To add a toolkit: write a function for its training settings and one for its translation command, and add a row to `DECODERS`.
+To add a toolkit: write a function for its training settings and one for its translation command, and add a row to `TRANSLATORS`.
 """
 
 import os
@@ -20,10 +20,9 @@ from nmt.data.manifest import load_manifest
 from nmt.files import write_lines
 from nmt.text.vocabulary import Vocabulary
 from scripts.bench.memory import peak_memory
-from scripts.bench.peers import PEERS, PeerError, Values, write_data
+from scripts.bench.peers import PEERS, SPACE_MARK, PeerError, Values, write_data
 
 POLL_SECONDS = 0.05  # between two readings of a process's memory
-SPACE = "␣"  # replaces a space within a token
 
 
 @dataclass(frozen=True)
@@ -39,8 +38,8 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Decoder:
-    """The usage of a toolkit.
+class PeerTranslator:
+    """How a toolkit translates.
 
     Attributes:
         train: changes its training settings, so that it stops after a number of updates and saves its model.
@@ -81,7 +80,10 @@ def _joeynmt(job: Job, values: Values) -> list[str]:
     return ["-m", "joeynmt", "translate", str(file)]
 
 
-DECODERS = {"joeynmt": Decoder(_train_joeynmt, _joeynmt, pipes=True), "opennmt": Decoder(_train_opennmt, _opennmt, pipes=False)}
+TRANSLATORS = {
+    "joeynmt": PeerTranslator(_train_joeynmt, _joeynmt, pipes=True),
+    "opennmt": PeerTranslator(_train_opennmt, _opennmt, pipes=False),
+}
 
 
 @dataclass
@@ -100,7 +102,9 @@ class PeerModel:
     environment: Mapping[str, str]
 
     def __post_init__(self) -> None:
-        self.values = DECODERS[self.name].train(PEERS[self.name].settings(self.config, self.folder, self.config.seed), self.updates)
+        self.values = TRANSLATORS[self.name].train(
+            PEERS[self.name].settings(self.config, self.folder, self.config.seed), self.updates
+        )
 
     def prepare(self, split: str, sentences: int) -> None:
         """Write its data, and train its model unless the folder contains the same one. Raises: PeerError: it failed."""
@@ -127,19 +131,19 @@ class PeerModel:
             PeerError: it failed, or wrote another number of lines than the source has.
         """
         job = Job(self.folder, self.folder / f"{source}.src", self.folder / f"{source}.out", beam, batch, self.updates)
-        decoder = DECODERS[self.name]
-        words = decoder.command(job, self.values)
+        translator = TRANSLATORS[self.name]
+        words = translator.command(job, self.values)
         start = time.perf_counter()
-        memory = self._run(words, (job.source, job.output) if decoder.pipes else None)
+        memory = self._run(words, (job.source, job.output) if translator.pipes else None)
         seconds = time.perf_counter() - start
         outputs = job.output.read_text(encoding="utf-8").splitlines()
         expected = len(job.source.read_text(encoding="utf-8").splitlines())
         if len(outputs) != expected:
             raise PeerError(f"{PEERS[self.name].title} wrote {len(outputs)} lines for {expected}")
-        return seconds, memory, [[token.replace(SPACE, " ") for token in line.split()] for line in outputs]
+        return seconds, memory, [[token.replace(SPACE_MARK, " ") for token in line.split()] for line in outputs]
 
     def _tokens(self, side: str) -> Sequence[str]:
-        return [token.replace(" ", SPACE) for token in Vocabulary.load(self.config.prepared_folder / f"{side}.vocab.txt")]
+        return [token.replace(" ", SPACE_MARK) for token in Vocabulary.load(self.config.prepared_folder / f"{side}.vocab.txt")]
 
     def _run(self, words: Sequence[str], piped: tuple[Path, Path] | None = None) -> int | None:
         """Run a command: its peak memory. `piped`: files for standard input and output. Raises: PeerError: it failed."""

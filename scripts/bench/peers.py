@@ -41,6 +41,7 @@ MAX_PAIRS = 20_000  # of the training data: more than any toolkit trains on in a
 DEV_PAIRS = 10  # required, but not used
 REPORT_EVERY = 10  # updates
 START_UP_SECONDS = 300  # before the first report
+SPACE_MARK = "␣"  # replaces a space within a token
 ENDLESS = 10**8
 
 Values = dict[str, Any]
@@ -239,7 +240,7 @@ def write_data(config: Config, folder: Path) -> None:
     corpus = Corpus.load(prepared, "train")
     sample = np.random.default_rng(config.seed).permutation(len(corpus))[:MAX_PAIRS]
     for side, sequences in (("src", corpus.src), ("tgt", corpus.tgt)):
-        tokens = [token.replace(" ", "␣") for token in Vocabulary.load(prepared / f"{side}.vocab.txt")]
+        tokens = [token.replace(" ", SPACE_MARK) for token in Vocabulary.load(prepared / f"{side}.vocab.txt")]
         lines = [_line(sequences, index, tokens) for index in sample]
         write_lines(folder / f"train.{side}", lines)
         write_lines(folder / f"dev.{side}", lines[:DEV_PAIRS])

@@ -124,18 +124,18 @@ def run_nmt(config: Config, corpus: Corpus, meter: Meter, epoch: int) -> Work:
     work = Work()
     measured = islice(_updates(corpus, config, epoch), WARM_UP_UPDATES, WARM_UP_UPDATES + meter.updates)
     for step, indices in enumerate(measured, WARM_UP_UPDATES + 1):
-        for number, share in enumerate(shard(indices, config.training.accumulate)):
-            if len(share):
-                sampled, pads_encoder = _count_sampled(corpus, config, share, step, number), config.model.encoder.cell == "sru"
-                work = work.add(corpus, share, partial(computed, sampled=sampled, pads_encoder=pads_encoder))
+        for index, pairs in enumerate(shard(indices, config.training.accumulate)):
+            if len(pairs):
+                sampled, pads_encoder = _count_sampled(corpus, config, pairs, step, index), config.model.encoder.cell == "sru"
+                work = work.add(corpus, pairs, partial(computed, sampled=sampled, pads_encoder=pads_encoder))
     return work
 
 
-def _count_sampled(corpus: Corpus, config: Config, share: NDArray[np.int64], step: int, number: int) -> int:
-    """The target positions where the decoder was fed its own output."""
+def _count_sampled(corpus: Corpus, config: Config, pairs: NDArray[np.int64], step: int, index: int) -> int:
+    """The target positions of micro-batch `index` where the decoder was fed its own output."""
     forcing = config.training.teacher_forcing
-    (batch,) = read_batches(corpus, [share])
-    forcing_mask = draw_forcing_mask(batch, forcing_ratio(step, forcing), forcing.per, loop.reseed(config.seed, step, number))
+    (batch,) = read_batches(corpus, [pairs])
+    forcing_mask = draw_forcing_mask(batch, forcing_ratio(step, forcing), forcing.per, loop.reseed(config.seed, step, index))
     return 0 if forcing_mask is None else int((~forcing_mask[:, 1:]).sum())
 
 

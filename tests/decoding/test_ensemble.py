@@ -11,20 +11,22 @@ from tests.decoding.test_search import make_model, make_sources
 
 def test_the_same_model_twice_is_the_model() -> None:
     model, sources = make_model(), make_sources()
-    one = search(model, sources, DecodingConfig(beam=3), n_best=3)
-    two = search(Ensemble([model, model]).eval(), sources, DecodingConfig(beam=3), n_best=3)
-    for alone, together in zip(one, two, strict=True):
+    single = search(model, sources, DecodingConfig(beam=3), n_best=3)
+    double = search(Ensemble([model, model]).eval(), sources, DecodingConfig(beam=3), n_best=3)
+    for alone, together in zip(single, double, strict=True):
         assert [h.ids for h in alone] == [h.ids for h in together]
         np.testing.assert_allclose([h.log_prob for h in alone], [h.log_prob for h in together])
 
 
 def test_probabilities_and_attention_are_averaged() -> None:
     models = [make_model("global"), make_model("gru, bahdanau", 5), make_model("adaptive", 6)]
-    (found,) = search(Ensemble(models).eval(), [[4, 7, 5]], DecodingConfig(beam=1))[0]
+    (hypothesis,) = search(Ensemble(models).eval(), [[4, 7, 5]], DecodingConfig(beam=1))[0]
     src, lengths = torch.tensor([[4, 7, 5, 3]]), torch.tensor([4])
-    output = [*found.ids, 3][: len(found.token_log_probs)]
+    output = [*hypothesis.ids, 3][: len(hypothesis.token_log_probs)]
     with torch.inference_mode():
         decoded = [model(src, lengths, torch.tensor([[2, *output[:-1]]])) for model in models]
-        p = np.mean([model.output.log_probs(one.vectors).exp()[0].numpy() for model, one in zip(models, decoded, strict=True)], 0)
-    np.testing.assert_allclose(found.token_log_probs, np.log(p[range(len(output)), output]), atol=1e-9)
-    np.testing.assert_allclose(found.attention, np.mean([one.attention[0].numpy() for one in decoded], 0), atol=1e-6)
+        p = np.mean(
+            [model.output.log_probs(result.vectors).exp()[0].numpy() for model, result in zip(models, decoded, strict=True)], 0
+        )
+    np.testing.assert_allclose(hypothesis.token_log_probs, np.log(p[range(len(output)), output]), atol=1e-9)
+    np.testing.assert_allclose(hypothesis.attention, np.mean([result.attention[0].numpy() for result in decoded], 0), atol=1e-6)

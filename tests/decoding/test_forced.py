@@ -32,9 +32,9 @@ def translator() -> Translator:
 def test_the_same_probabilities_as_in_search(translator: Translator) -> None:
     texts = ["ab", "a b a b", "b", "abababab", "ba?"]
     src = [translator.src_vocabulary.ids(tokens) for tokens in translator.src_tokenizer.split_all(texts)]
-    found = translator.translate(texts)
-    tgt = [translator.tgt_vocabulary.ids(translation.tokens) for translation in found]
-    for (scored, _), translation in zip(score_batch(translator.model, src, tgt), found, strict=True):
+    translations = translator.translate(texts)
+    tgt = [translator.tgt_vocabulary.ids(translation.tokens) for translation in translations]
+    for (scored, _), translation in zip(score_batch(translator.model, src, tgt), translations, strict=True):
         n = len(translation.token_log_probs)  # one less, where search was cut off before <eos>
         assert n == len(translation.tokens) + translation.complete
         np.testing.assert_allclose(scored[:n], translation.token_log_probs, atol=1e-5)
@@ -111,30 +111,36 @@ def pairs() -> list[tuple[str, str]]:
 
 def test_the_output_of_greedy_search_has_the_same_numbers(trained: Translator) -> None:
     """With this output, free running feeds the same tokens as teacher forcing."""
-    found = [one for one in trained.translate(["The dog sees the tree.", "The man knows the king."]) if one.complete]
-    assert found
-    for one in found:
-        teacher, free = (score_pairs(trained, [(one.source, one.text)], free_running=free)[0] for free in (False, True))
-        assert (teacher.src_tokens, teacher.tokens) == (one.src_tokens, one.tokens)
-        np.testing.assert_allclose(teacher.token_log_probs, one.token_log_probs, atol=1e-4)
+    translations = [
+        translation
+        for translation in trained.translate(["The dog sees the tree.", "The man knows the king."])
+        if translation.complete
+    ]
+    assert translations
+    for translation in translations:
+        teacher, free = (
+            score_pairs(trained, [(translation.source, translation.text)], free_running=free)[0] for free in (False, True)
+        )
+        assert (teacher.src_tokens, teacher.tokens) == (translation.src_tokens, translation.tokens)
+        np.testing.assert_allclose(teacher.token_log_probs, translation.token_log_probs, atol=1e-4)
         np.testing.assert_allclose(teacher.token_log_probs, free.token_log_probs, atol=1e-5)
-        np.testing.assert_allclose(teacher.attention, one.attention, atol=1e-5)
+        np.testing.assert_allclose(teacher.attention, translation.attention, atol=1e-5)
 
 
 @pytest.mark.parametrize("free", [False, True])
 def test_pairs_in_a_batch_do_not_affect_each_other(trained: Translator, pairs: list[tuple[str, str]], free: bool) -> None:
-    for pair, one in zip(pairs, score_pairs(trained, pairs, free_running=free), strict=True):
+    for pair, scored in zip(pairs, score_pairs(trained, pairs, free_running=free), strict=True):
         (alone,) = score_pairs(trained, [pair], free_running=free)
-        assert one.attention.shape == (len(one.tokens) + 1, len(one.src_tokens) + 1)
-        np.testing.assert_allclose(one.attention.sum(1), 1, atol=1e-5)
-        np.testing.assert_allclose(one.attention, alone.attention, atol=1e-5)
-        np.testing.assert_allclose(one.token_log_probs, alone.token_log_probs, atol=1e-5)
+        assert scored.attention.shape == (len(scored.tokens) + 1, len(scored.src_tokens) + 1)
+        np.testing.assert_allclose(scored.attention.sum(1), 1, atol=1e-5)
+        np.testing.assert_allclose(scored.attention, alone.attention, atol=1e-5)
+        np.testing.assert_allclose(scored.token_log_probs, alone.token_log_probs, atol=1e-5)
 
 
 def test_only_the_first_token_is_the_same_with_free_running(trained: Translator, pairs: list[tuple[str, str]]) -> None:
     both = [
-        (np.array(one.token_log_probs), np.array(two.token_log_probs))
-        for one, two in zip(score_pairs(trained, pairs), score_pairs(trained, pairs, free_running=True), strict=True)
+        (np.array(scored.token_log_probs), np.array(two.token_log_probs))
+        for scored, free in zip(score_pairs(trained, pairs), score_pairs(trained, pairs, free_running=True), strict=True)
     ]
     assert all(teacher[0] == pytest.approx(free[0], abs=1e-5) for teacher, free in both)
     assert any(not np.allclose(teacher, free, atol=0.01) for teacher, free in both)
@@ -143,11 +149,11 @@ def test_only_the_first_token_is_the_same_with_free_running(trained: Translator,
 def test_an_ensemble_has_the_mean_probability_of_its_models(trained: Translator, pairs: list[tuple[str, str]]) -> None:
     other = with_model(trained, disturbed(trained.model))
     together = with_model(trained, Ensemble([seq2seq(trained.model), seq2seq(other.model)]).eval())
-    for one, *its in zip(*(score_pairs(each, pairs) for each in (together, trained, other)), strict=True):
+    for scored, *its in zip(*(score_pairs(each, pairs) for each in (together, trained, other)), strict=True):
         assert not np.allclose(its[0].token_log_probs, its[1].token_log_probs, atol=0.01)
         mean = np.log(np.mean(np.exp([each.token_log_probs for each in its]), 0))
-        np.testing.assert_allclose(one.token_log_probs, mean, atol=1e-5)
-        np.testing.assert_allclose(one.attention, np.mean([each.attention for each in its], 0), atol=1e-6)
+        np.testing.assert_allclose(scored.token_log_probs, mean, atol=1e-5)
+        np.testing.assert_allclose(scored.attention, np.mean([each.attention for each in its], 0), atol=1e-6)
 
 
 def with_model(translator: Translator, model: TranslationModel) -> Translator:

@@ -77,8 +77,8 @@ def test_attention_follows_the_back_pointers() -> None:
     """The weights encode the prefix at each step: B is 5, A is 4."""
     (found,) = scripted(garden_path, [3], DecodingConfig(beam=5, length_penalty=0), 5, looks=straight_on)
     for hypothesis in found:
-        said = [sum(token * 10**place for place, token in enumerate(hypothesis.ids[:t])) for t in range(len(hypothesis.ids) + 1)]
-        np.testing.assert_array_equal(hypothesis.attention, np.eye(len(said), 3) * (1.0 + np.array(said))[:, None])
+        numbers = [sum(token * 10**place for place, token in enumerate(hypothesis.ids[:t])) for t in range(len(hypothesis.ids) + 1)]
+        np.testing.assert_array_equal(hypothesis.attention, np.eye(len(numbers), 3) * (1.0 + np.array(numbers))[:, None])
 
 
 OPTIONS = st.fixed_dictionaries(
@@ -186,7 +186,7 @@ def test_the_maximum_length_leaves_room_after_a_long_prefix() -> None:
 def test_scores_that_are_no_numbers_are_refused() -> None:
     model = make_model()
     model.get_parameter("output.logits.weight").data.fill_(float("nan"))
-    with pytest.raises(NonFiniteError, match="the model's scores are not numbers: its weights are damaged"):
+    with pytest.raises(NonFiniteError, match="the model's logits are not finite: its weights are damaged"):
         search(model, [[4, 5]], DecodingConfig())
 
 

@@ -157,15 +157,17 @@ def test_the_number_of_threads_does_not_change_translations(method: str) -> None
     translator = make_translator(batch=3, method=method)
     texts = [f"{'ab ' * (1 + i % 7)}{chr(97 + i % 26)} b!" for i in range(40)] + [""]
     pairs = [(text, text[::-1]) for text in texts]
-    before, found = torch.get_num_threads(), []
+    before, results = torch.get_num_threads(), []
     try:
         for threads in (1, 2):
             torch.set_num_threads(threads)
-            found.append((outputs(translator.translate(texts)), [one.token_log_probs for one in score_pairs(translator, pairs)]))
+            results.append(
+                (outputs(translator.translate(texts)), [pair.token_log_probs for pair in score_pairs(translator, pairs)])
+            )
     finally:
         torch.set_num_threads(before)
-    assert found[0][0] == found[1][0]
-    for alone, beside in zip(found[0][1], found[1][1], strict=True):
+    assert results[0][0] == results[1][0]
+    for alone, beside in zip(results[0][1], results[1][1], strict=True):
         assert beside == pytest.approx(alone, abs=1e-5)
 
 

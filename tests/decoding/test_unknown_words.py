@@ -33,20 +33,20 @@ def attend_to(*positions: int) -> np.ndarray:
 
 
 def test_translated_by_the_lexicon_or_copied() -> None:
-    found = replace_unknown([UNKNOWN, "isst", UNKNOWN], SOURCE, SURFACES, attend_to(0, 1, 2, 3), LEXICON)
-    assert found == (Replacement(0, 0, "Smith", "copied"), Replacement(2, 2, "Quitte", "lexicon"))
-    assert with_replacements([UNKNOWN, "isst", UNKNOWN], found) == ["Smith", "isst", "Quitte"]
+    replaced = replace_unknown([UNKNOWN, "isst", UNKNOWN], SOURCE, SURFACES, attend_to(0, 1, 2, 3), LEXICON)
+    assert replaced == (Replacement(0, 0, "Smith", "copied"), Replacement(2, 2, "Quitte", "lexicon"))
+    assert with_replacements([UNKNOWN, "isst", UNKNOWN], replaced) == ["Smith", "isst", "Quitte"]
 
 
 def test_without_a_lexicon_words_are_copied() -> None:
-    found = replace_unknown([UNKNOWN, "isst", UNKNOWN], SOURCE, SURFACES, attend_to(0, 1, 2))
-    assert with_replacements([UNKNOWN, "isst", UNKNOWN], found) == ["Smith", "isst", "Quince"]
+    replaced = replace_unknown([UNKNOWN, "isst", UNKNOWN], SOURCE, SURFACES, attend_to(0, 1, 2))
+    assert with_replacements([UNKNOWN, "isst", UNKNOWN], replaced) == ["Smith", "isst", "Quince"]
 
 
 def test_left_out_without_attention() -> None:
-    found = replace_unknown([UNKNOWN, "x"], SOURCE, SURFACES, np.zeros((3, 4), np.float32))
-    assert found == (Replacement(0, None, "", "left out"),)
-    assert with_replacements([UNKNOWN, "x"], found) == ["x"]
+    replaced = replace_unknown([UNKNOWN, "x"], SOURCE, SURFACES, np.zeros((3, 4), np.float32))
+    assert replaced == (Replacement(0, None, "", "left out"),)
+    assert with_replacements([UNKNOWN, "x"], replaced) == ["x"]
 
 
 def test_known_words_stay() -> None:
@@ -167,12 +167,12 @@ def test_off_by_option(trained: Path, tmp_path: Path) -> None:
 
 def test_the_lexicon_is_learned_and_used(trained: Path, tmp_path: Path, nmt: Run) -> None:
     run = changed(trained, tmp_path)
-    said = nmt("lexicon", run, "--pairs", 400)
-    assert said.status == 0
+    result = nmt("lexicon", run, "--pairs", 400)
+    assert result.status == 0
     path = run / "lexicon.tsv"
     entries = Lexicon.load(path).entries
     number = sum(map(len, entries.values()))
-    assert re.fullmatch(rf"{path}: {number} translations of {len(entries)} source tokens, from 400 pairs in \d+ s\n", said.out)
+    assert re.fullmatch(rf"{path}: {number} translations of {len(entries)} source tokens, from 400 pairs in \d+ s\n", result.out)
     assert entries[UNKNOWN][0].token == UNKNOWN
     # A user adds a word by hand: it is translated now, not copied.
     path.write_text(path.read_text(encoding="utf-8") + "zaphod\tSafran\t1\t1\n", encoding="utf-8")

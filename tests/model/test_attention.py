@@ -115,8 +115,8 @@ def test_each_head_attends_in_its_own_projection(kind: str, score: str, heads: i
     for b, length in enumerate(LENGTHS):
         contexts, alphas = [], []
         for n in range(heads):
-            mine = slice(n * size, (n + 1) * size)
-            q, h = query[b].numpy() @ w["query.weight"][mine].T, values[b, :length].numpy() @ w["value.weight"][mine].T
+            part = slice(n * size, (n + 1) * size)
+            q, h = query[b].numpy() @ w["query.weight"][part].T, values[b, :length].numpy() @ w["value.weight"][part].T
             alphas.append(expected_weights(attention.head, kind, q, h))
             contexts.append(alphas[-1] @ h)
         np.testing.assert_allclose(weights[b, :, :length].detach(), np.mean(alphas, 0), atol=1e-10)
@@ -164,8 +164,8 @@ def test_selecting_sentences_is_attending_in_those(kind: str, score: str, heads:
     first = attention(query[:, :1], memory, attention.start(memory))
     rows = torch.tensor([2, 0, 0])
     whole = attention(query[:, 1:2], memory, first.state)
-    some = attention(query[rows, 1:2], memory.select(rows), first.state.select(rows))
-    torch.testing.assert_close(some.context, whole.context[rows], atol=1e-12, rtol=0)
+    selected = attention(query[rows, 1:2], memory.select(rows), first.state.select(rows))
+    torch.testing.assert_close(selected.context, whole.context[rows], atol=1e-12, rtol=0)
 
 
 def test_the_weights_of_linear_do_not_depend_on_the_query() -> None:

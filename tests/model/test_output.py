@@ -168,21 +168,21 @@ def test_cutoffs_fall_back_to_parts_of_the_vocabulary_and_must_fit_it() -> None:
 def test_topk_of_an_adaptive_layer_is_that_of_its_log_probs(seed: int, k: int, scale: float, cutoffs: list[int]) -> None:
     torch.manual_seed(seed)
     output, vectors = Adaptive(8, 30, cutoffs=cutoffs).double(), torch.randn(6, 8, dtype=torch.float64) * scale
-    expected, least = output.log_probs(vectors), torch.randn(6, dtype=torch.float64) - 4
-    asked: list[tuple[torch.Tensor, torch.Tensor]] = []
+    expected, minimum = output.log_probs(vectors), torch.randn(6, dtype=torch.float64) - 4
+    calls: list[tuple[torch.Tensor, torch.Tensor]] = []
 
     def threshold(ids: torch.Tensor, log_probs: torch.Tensor) -> torch.Tensor:
-        asked.append((ids, log_probs))
-        return least
+        calls.append((ids, log_probs))
+        return minimum
 
     ids, log_probs = output.topk_log_probs(vectors, k, threshold)
-    ((given_ids, given_log_probs),) = asked
-    torch.testing.assert_close(given_log_probs, expected.gather(1, given_ids))  # the threshold gets the true log-probabilities
+    ((best_ids, best_log_probs),) = calls
+    torch.testing.assert_close(best_log_probs, expected.gather(1, best_ids))  # the threshold gets the true log-probabilities
     for row in range(6):
-        found = log_probs[row].isfinite()
-        assert len(set(ids[row][found].tolist())) == found.sum()
-        torch.testing.assert_close(log_probs[row][found], expected[row][ids[row][found]])
-        useful = [log_prob for log_prob in expected[row].sort(descending=True).values[:k].tolist() if log_prob >= least[row]]
+        finite = log_probs[row].isfinite()
+        assert len(set(ids[row][finite].tolist())) == finite.sum()
+        torch.testing.assert_close(log_probs[row][finite], expected[row][ids[row][finite]])
+        useful = [log_prob for log_prob in expected[row].sort(descending=True).values[:k].tolist() if log_prob >= minimum[row]]
         assert log_probs[row][: len(useful)].tolist() == pytest.approx(useful)
 
 

@@ -156,8 +156,8 @@ def test_without_the_reference_the_model_reads_its_own_outputs(kind: str) -> Non
     src, tgt = make_batch()
     forcing_mask = torch.zeros_like(tgt, dtype=torch.bool)
     free = model(src, SRC_LENGTHS, tgt, forcing_mask)
-    own = model.output(free.vectors).argmax(-1)
-    fed = torch.cat([tgt[:, :1], own[:, :-1]], 1)
+    predictions = model.output(free.vectors).argmax(-1)
+    fed = torch.cat([tgt[:, :1], predictions[:, :-1]], 1)
     torch.testing.assert_close(free.vectors, model(src, SRC_LENGTHS, fed).vectors, atol=1e-10, rtol=0)
 
 
@@ -169,8 +169,8 @@ def test_each_sentence_follows_its_own_forcing_mask(kind: str) -> None:
     forcing_mask = torch.tensor([[False, True, True, True, True, True], [False] * 6, [True, False, True, True, False, True]])
     together = model(src, SRC_LENGTHS, tgt, forcing_mask)
     torch.testing.assert_close(together.vectors[:1], unroll(model, src, tgt).vectors[:1], atol=1e-12, rtol=0)
-    own = model.output(together.vectors).argmax(-1)
-    fed = torch.where(forcing_mask[:, 1:], tgt[:, 1:], own[:, :-1])
+    predictions = model.output(together.vectors).argmax(-1)
+    fed = torch.where(forcing_mask[:, 1:], tgt[:, 1:], predictions[:, :-1])
     fed = torch.cat([tgt[:, :1], fed], 1)
     torch.testing.assert_close(together.vectors, unroll(model, src, fed).vectors, atol=1e-10, rtol=0)
     torch.testing.assert_close(together.attention, unroll(model, src, fed).attention, atol=1e-10, rtol=0)
@@ -183,8 +183,8 @@ def test_selecting_rows_of_memory_and_state_is_translating_those_sentences() -> 
     state = model.step(tgt[:, 0], model.start(memory), memory).state
     whole = model.step(tgt[:, 1], state, memory)
     rows = torch.tensor([2, 0, 0])
-    some = model.step(tgt[rows, 1], state.select(rows), memory.select(rows))
-    torch.testing.assert_close(some.vector, whole.vector[rows])
+    selected = model.step(tgt[rows, 1], state.select(rows), memory.select(rows))
+    torch.testing.assert_close(selected.vector, whole.vector[rows])
 
 
 @pytest.mark.parametrize(

@@ -24,9 +24,9 @@ def make_scores(seed: int, rows: int, size: int, *, ties: bool = False) -> torch
 )
 def test_fast_topk_is_topk(seed: int, k: int, size: int, ties: bool) -> None:
     scores, k = make_scores(seed, 1 if size > MIN_FAST_SIZE else 3, size, ties=ties), min(k, size)
-    found, ids = fast_topk(scores, k)
-    assert torch.equal(found, scores.topk(k).values)
-    assert torch.equal(scores.gather(1, ids), found)
+    largest, ids = fast_topk(scores, k)
+    assert torch.equal(largest, scores.topk(k).values)
+    assert torch.equal(scores.gather(1, ids), largest)
     assert all(len(set(row)) == k for row in ids.tolist())
 
 
@@ -50,5 +50,5 @@ def test_the_log_probs_are_those_of_the_softmax(seed: int, k: int) -> None:
 
 @pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
 def test_logits_that_are_not_finite_are_an_error(wrong: float) -> None:
-    with pytest.raises(NonFiniteError, match="the model's scores are not numbers"):
+    with pytest.raises(NonFiniteError, match="the model's logits are not finite"):
         topk_log_probs(torch.tensor([[1.0, wrong, 2.0]]), 1)

@@ -160,12 +160,12 @@ def fake_peer(run: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, program:
     """A toolkit that is a few lines of Python: it gets `train`, or the source's and the output's paths."""
     script = folder / "fake.py"
     script.write_text(program, encoding="utf-8")
-    decoder = peer_decode.Decoder(
+    decoder = peer_decode.PeerTranslator(
         lambda values, updates: {**values, "updates": updates},
         lambda job, values: [str(script), str(job.source), str(job.output)],
         pipes=False,
     )
-    monkeypatch.setitem(peer_decode.DECODERS, "opennmt", decoder)
+    monkeypatch.setitem(peer_decode.TRANSLATORS, "opennmt", decoder)
     fake = peers.Peer("Fake", "json", (str(script), "train"), lambda *_: {}, re.compile(""), 0, {}, False)
     monkeypatch.setitem(peers.PEERS, "opennmt", fake)
     return PeerModel("opennmt", Path(sys.executable), load_run_config(run), folder, 3, {})
@@ -212,7 +212,7 @@ def test_a_peer_that_fails(run: Path, tmp_path: Path, monkeypatch: pytest.Monkey
 def test_a_peer_that_pipes(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = "import sys; print('said aside', file=sys.stderr); print(sys.stdin.read().upper(), end='')\n"
     peer = fake_peer(run, tmp_path, monkeypatch, program)
-    monkeypatch.setitem(peer_decode.DECODERS, "opennmt", replace(peer_decode.DECODERS["opennmt"], pipes=True))
+    monkeypatch.setitem(peer_decode.TRANSLATORS, "opennmt", replace(peer_decode.TRANSLATORS["opennmt"], pipes=True))
     (tmp_path / "test.src").write_text("a b\nc␣d\n", encoding="utf-8")
     assert peer.translate("test", beam=2, batch=8)[2] == [["A", "B"], ["C D"]]
 
@@ -220,7 +220,7 @@ def test_a_peer_that_pipes(run: Path, tmp_path: Path, monkeypatch: pytest.Monkey
 def test_commands_of_the_peers(tmp_path: Path) -> None:
     config = config_from_dict({"name": "x", "data": {"source": {"path": "none"}}})
     job = peer_decode.Job(tmp_path, tmp_path / "test.src", tmp_path / "test.out", 5, 8, 30)
-    for name, decoder in peer_decode.DECODERS.items():
+    for name, decoder in peer_decode.TRANSLATORS.items():
         values = decoder.train(peers.PEERS[name].settings(config, tmp_path, 1), 30)
         words = decoder.command(job, values)
         assert (str(job.source) in words) == (str(job.output) in words) != decoder.pipes

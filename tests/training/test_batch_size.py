@@ -38,12 +38,12 @@ def positions(batch: Batch) -> int:
     return batch.src.numel() + batch.tgt_in.numel()
 
 
-def limit_memory(monkeypatch: pytest.MonkeyPatch, most: int) -> list[Batch]:
-    """From now on a batch of more than `most` positions does not fit; returns those that did."""
+def limit_memory(monkeypatch: pytest.MonkeyPatch, max_positions: int) -> list[Batch]:
+    """From now on a batch of more than `max_positions` positions does not fit; returns those that did."""
     fitted: list[Batch] = []
 
     def limited(model: Seq2Seq, batch: Batch, **options: Any) -> Loss:
-        if positions(batch) > most:
+        if positions(batch) > max_positions:
             raise torch.OutOfMemoryError
         fitted.append(batch)
         return batch_loss(model, batch, **options)
@@ -53,8 +53,8 @@ def limit_memory(monkeypatch: pytest.MonkeyPatch, most: int) -> list[Batch]:
     return fitted
 
 
-def dearest(corpus: Corpus, config: Config, size: int) -> int:
-    """Positions of the largest batch of an epoch, by a look at all."""
+def largest_batch(corpus: Corpus, config: Config, size: int) -> int:
+    """The number of positions of the largest batch of an epoch."""
     plan = plan_batches(
         corpus.src.lengths, corpus.tgt.lengths, batch_size.with_batch_size(config, size).training.batch, seed=7, epoch=3
     )
@@ -67,26 +67,26 @@ def measure(n_pairs: int, config: Config) -> tuple[batch_size.BatchSizeResult, C
     return batch_size.find_batch_size(model, build_optimizer(model, config.training), corpus, config), corpus
 
 
-@pytest.mark.parametrize("most", [100, 777, 2500])
-def test_finds_the_largest_size_whose_batches_all_fit(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("max_positions", [100, 777, 2500])
+def test_finds_the_largest_size_whose_batches_all_fit(max_positions: int, monkeypatch: pytest.MonkeyPatch) -> None:
     config = make_config(training={"batch": AUTO})
-    fitted = limit_memory(monkeypatch, most)
-    found, corpus = measure(600, config)
-    assert dearest(corpus, config, found.fitting) <= most
-    larger = range(found.fitting + 1, found.fitting + found.fitting // batch_size.TOLERANCE_DIVISOR + 2)
-    assert any(dearest(corpus, config, size) > most for size in larger)
-    assert found.size == found.fitting - found.fitting // 10
-    assert max(pairs * (src + tgt) for pairs, src, tgt in found.tried) == dearest(corpus, config, found.fitting)
-    assert max(map(positions, fitted)) <= most
-    pairs, src, tgt = found.tried[0]
-    assert f"{found.fitting:,} fit into the memory, tried with {pairs:,} pairs of {src} and {tgt}" in str(found)
+    fitted = limit_memory(monkeypatch, max_positions)
+    result, corpus = measure(600, config)
+    assert largest_batch(corpus, config, result.fitting) <= max_positions
+    larger = range(result.fitting + 1, result.fitting + result.fitting // batch_size.TOLERANCE_DIVISOR + 2)
+    assert any(largest_batch(corpus, config, size) > max_positions for size in larger)
+    assert result.size == result.fitting - result.fitting // 10
+    assert max(pairs * (src + tgt) for pairs, src, tgt in result.tried) == largest_batch(corpus, config, result.fitting)
+    assert max(map(positions, fitted)) <= max_positions
+    pairs, src, tgt = result.tried[0]
+    assert f"{result.fitting:,} fit into the memory, tried with {pairs:,} pairs of {src} and {tgt}" in str(result)
 
 
 def test_stops_when_one_batch_holds_all_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
     fitted = limit_memory(monkeypatch, 10**9)
-    found, corpus = measure(40, make_config(training={"batch": AUTO}))
+    result, corpus = measure(40, make_config(training={"batch": AUTO}))
     assert max(map(len, fitted)) == len(corpus) == 40
-    assert found.fitting < 4 * 40 * 21
+    assert result.fitting < 4 * 40 * 21
 
 
 def test_memory_is_freed_after_the_handler(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,10 +144,10 @@ def test_the_search_leaves_no_tensors_behind(prepared: Config, tmp_path: Path, m
     measure, tensors = batch_size.find_batch_size, list[weakref.ref[torch.Tensor]]()
 
     def watched(model: Seq2Seq, optimizer: Optimizer, corpus: Corpus, config: Config) -> batch_size.BatchSizeResult:
-        found = measure(model, optimizer, corpus, config)
+        result = measure(model, optimizer, corpus, config)
         states = [state["exp_avg"] for state in optimizer.state.values()]
         tensors.extend(map(weakref.ref, [*model.parameters(), *states]))
-        return found
+        return result
 
     def counting(folder: Path, config: Config) -> Seq2Seq:
         alive.append(sum(tensor() is not None for tensor in tensors))

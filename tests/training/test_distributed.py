@@ -65,10 +65,10 @@ def test_two_processes_with_half_the_batch_equal_one_process(folder: Path) -> No
     train(folder, "one", "training.batch.size=16")
     done = train(folder, "two", "training.batch.size=8", processes=2)
     assert "in 2 processes" in done.stderr
-    one, two = weights(folder, "one"), weights(folder, "two")
-    assert one.keys() == two.keys()
-    for name, value in one.items():
-        torch.testing.assert_close(two[name], value, atol=1e-5, rtol=0)
+    single, parallel = weights(folder, "one"), weights(folder, "two")
+    assert single.keys() == parallel.keys()
+    for name, value in single.items():
+        torch.testing.assert_close(parallel[name], value, atol=1e-5, rtol=0)
     for alone, together in zip(without_clock(events(folder, "one")), without_clock(events(folder, "two")), strict=True):
         assert (alone["event"], alone["step"]) == (together["event"], together["step"])
         assert together["loss"] == pytest.approx(alone["loss"], rel=1e-4)

@@ -71,8 +71,8 @@ def test_learns_to_reverse(kind: dict[str, Any]) -> None:
     progress = fit(model, build_optimizer(model, config.training), corpus, config, Progress(), Hooks())
     assert progress.finished == "900 steps done"
     _, held_out = make_corpus(300, seed=2)
-    found = search(model.eval(), held_out, DecodingConfig(beam=1))
-    exact = np.mean([hypotheses[0].ids == source[::-1] for hypotheses, source in zip(found, held_out, strict=True)])
+    hypotheses = search(model.eval(), held_out, DecodingConfig(beam=1))
+    exact = np.mean([hypotheses[0].ids == source[::-1] for hypotheses, source in zip(hypotheses, held_out, strict=True)])
     assert exact >= 0.99
 
 

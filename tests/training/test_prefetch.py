@@ -18,23 +18,23 @@ CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
 
 @pytest.fixture
 def current(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, torch.device]]:
-    """Which thread was told to use which GPU."""
-    told: list[tuple[str, torch.device]] = []
-    monkeypatch.setattr(torch.cuda, "set_device", lambda device: told.append((threading.current_thread().name, device)))
-    return told
+    """The calls of `torch.cuda.set_device`: thread and GPU."""
+    calls: list[tuple[str, torch.device]] = []
+    monkeypatch.setattr(torch.cuda, "set_device", lambda device: calls.append((threading.current_thread().name, device)))
+    return calls
 
 
 def test_the_next_item_is_made_while_the_caller_uses_one(current: list[tuple[str, torch.device]]) -> None:
-    begun = [threading.Event() for _ in range(4)]
+    started = [threading.Event() for _ in range(4)]
 
     def make() -> Iterator[int]:
-        for number, event in enumerate(begun):
+        for number, event in enumerate(started):
             event.set()
             yield number
 
     for number in prefetch(make(), GPU):
-        assert all(event.wait(10) for event in begun[: number + 2])
-        assert not any(event.is_set() for event in begun[number + 2 :])
+        assert all(event.wait(10) for event in started[: number + 2])
+        assert not any(event.is_set() for event in started[number + 2 :])
     assert number == 3
     assert current == [("prefetch_0", GPU)]
 

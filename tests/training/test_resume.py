@@ -96,6 +96,8 @@ def test_a_killed_and_resumed_training_equals_an_uninterrupted_one(folder: Path)
         assert pointers[0] == pointers[1]
     checkpoint = f"step-{STEPS:08d}"
     for file in ("model", "raw", "optimizer"):
-        one, two = (load_file(folder / run / "checkpoints" / checkpoint / f"{file}.safetensors") for run in ("whole", "parts"))
-        assert one.keys() == two.keys()
-        assert all((one[key] == two[key]).all() for key in one), file
+        expected, resumed = (
+            load_file(folder / run / "checkpoints" / checkpoint / f"{file}.safetensors") for run in ("whole", "parts")
+        )
+        assert expected.keys() == resumed.keys()
+        assert all((expected[key] == resumed[key]).all() for key in expected), file

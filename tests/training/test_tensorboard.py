@@ -120,10 +120,10 @@ def test_repeated_steps_of_a_resumed_training_are_shown_once(
 def shown_steps(events: Any, tag: str) -> list[int]:
     """The steps of a curve, for either of TensorBoard's ways to read them."""
     try:
-        found = events.Tensors(tag)
+        values = events.Tensors(tag)
     except KeyError:
-        found = events.Scalars(tag)
-    return [event.step for event in found]
+        values = events.Scalars(tag)
+    return [event.step for event in values]
 
 
 def test_each_call_flushes_the_file(tmp_path: Path) -> None:
@@ -153,11 +153,11 @@ def test_an_interrupted_training_closes_its_file(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_made_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "tensorboard").write_text("not a folder")
-    said: list[str] = []
-    with TensorBoardWriter(tmp_path / "tensorboard", 0, said.append) as tensorboard:
+    warnings: list[str] = []
+    with TensorBoardWriter(tmp_path / "tensorboard", 0, warnings.append) as tensorboard:
         tensorboard.update(50, FIGURES)
         tensorboard.validation(50, validation())
-    assert said == [f"{tmp_path / 'tensorboard'}: cannot be written (File exists); the training continues without it"]
+    assert warnings == [f"{tmp_path / 'tensorboard'}: cannot be written (File exists); the training continues without it"]
 
 
 def test_a_full_disk_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -166,14 +166,14 @@ def test_a_full_disk_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    said: list[str] = []
-    with TensorBoardWriter(tmp_path, 0, said.append) as tensorboard:
+    warnings: list[str] = []
+    with TensorBoardWriter(tmp_path, 0, warnings.append) as tensorboard:
         tensorboard.update(50, FIGURES)
         monkeypatch.setattr(SummaryWriter, "add_scalar", fail)
         tensorboard.update(100, FIGURES)
         monkeypatch.undo()
         tensorboard.update(150, FIGURES)
-    assert said == [f"{tmp_path}: cannot be written (No space left on device); the training continues without it"]
+    assert warnings == [f"{tmp_path}: cannot be written (No space left on device); the training continues without it"]
     assert scalars(read(tmp_path), "train/loss") == [(50, 2.0)]
 
 

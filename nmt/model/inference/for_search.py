@@ -1,6 +1,6 @@
 """The fast form of a trained model, for search: packed weights, precomputed gates, and a smaller vocabulary.
 
-The classes of `nmt.model` know nothing of this; here their submodules are replaced.
+`for_search` copies a model and replaces submodules of the copy, so the classes of `nmt.model` stay plain.
 """
 
 import torch

@@ -132,7 +132,7 @@ class RestrictedEmbedding(nn.Module):
         self.embedding, self.ids = embedding, ids
 
     def forward(self, ids: Tensor) -> Tensor:
-        """[B] -> what the whole embedding gives."""
+        """[B] -> the rows of the whole embedding."""
         return self.embedding(self.ids[ids])  # type: ignore[no-any-return]
 
 

@@ -51,7 +51,7 @@ class FusedStep(nn.Module):
         self.hidden = pack(linear_of(hidden_weight, hidden_bias))
 
     def forward(self, inputs: Tensor, fed: Tensor | None, state: LayerState) -> LayerState:
-        """The next state, from the inputs [B, I] or [B, E + G * H], and those that follow them, `fed` [B, F]."""
+        """The next state, from the inputs [B, I] or [B, E + G * H], and further inputs `fed` [B, F]."""
         if not self.n_embedding:
             assert self.inputs is not None
             gates = self.inputs(_concatenate(inputs, fed))

@@ -14,9 +14,9 @@ from nmt.model.recurrent import CELLS, FusedLayer
 
 
 @pytest.mark.parametrize("cell", ["lstm", "gru", "elman"])
-@given(inputs=st.integers(1, 5), hidden=st.integers(1, 5), known=st.integers(0, 5), seed=st.integers(0, 99))
-def test_a_step_is_that_of_the_layer(cell: Cell, inputs: int, hidden: int, known: int, seed: int) -> None:
-    known = min(known, inputs)
+@given(inputs=st.integers(1, 5), hidden=st.integers(1, 5), n_embedding=st.integers(0, 5), seed=st.integers(0, 99))
+def test_a_step_is_that_of_the_layer(cell: Cell, inputs: int, hidden: int, n_embedding: int, seed: int) -> None:
+    n_embedding = min(n_embedding, inputs)
     torch.manual_seed(seed)
     layer = CELLS[cell](inputs, hidden).double()
     assert isinstance(layer, FusedLayer)
@@ -24,9 +24,9 @@ def test_a_step_is_that_of_the_layer(cell: Cell, inputs: int, hidden: int, known
         torch.nn.init.normal_(parameter)
     (w, u, b, d), gates = (part.detach() for part in layer.weights), len(layer.weights[0])
     x, h, c = (torch.randn(3, size, dtype=torch.double) for size in (inputs, hidden, hidden))
-    step = build_step(layer, PackedLinear.of, known)
-    words = GateTable(x[:, :known], layer)(torch.arange(3)) if known else x
-    fed = x[:, known:] if 0 < known < inputs else None
+    step = build_step(layer, PackedLinear.of, n_embedding)
+    words = GateTable(x[:, :n_embedding], layer)(torch.arange(3)) if n_embedding else x
+    fed = x[:, n_embedding:] if 0 < n_embedding < inputs else None
     with torch.inference_mode():
         following, after = step(words, fed, (h, c if cell == "lstm" else None))
     W, U, B, D, X, H, C = (part.numpy() for part in (w, u, b, d, x, h, c))
