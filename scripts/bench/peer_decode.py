@@ -18,9 +18,8 @@ from nmt.config.schema import Config
 from nmt.data.corpus import Corpus
 from nmt.data.manifest import load_manifest
 from nmt.files import write_lines
-from nmt.text.vocabulary import Vocabulary
 from scripts.bench.memory import peak_memory
-from scripts.bench.peers import PEERS, SPACE_MARK, PeerError, Values, write_data
+from scripts.bench.peers import PEERS, SPACE_MARK, PeerError, Values, read_tokens, to_line, write_data
 
 POLL_SECONDS = 0.05  # between two readings of a process's memory
 
@@ -108,8 +107,8 @@ class PeerModel:
 
     def prepare(self, split: str, sentences: int) -> None:
         """Write its data, and train its model unless the folder contains the same one. Raises: PeerError: it failed."""
-        sources, tokens = Corpus.load(self.config.prepared_folder, split).src, self._tokens("src")
-        lines = [" ".join(tokens[number] for number in sources[index]) for index in range(min(sentences, len(sources)))]
+        sources, tokens = Corpus.load(self.config.prepared_folder, split).src, read_tokens(self.config.prepared_folder, "src")
+        lines = [to_line(sources[index], tokens) for index in range(min(sentences, len(sources)))]
         self.folder.mkdir(parents=True, exist_ok=True)
         write_lines(self.folder / "test.src", lines)
         write_lines(self.folder / "one.src", lines[:1])
@@ -141,9 +140,6 @@ class PeerModel:
         if len(outputs) != expected:
             raise PeerError(f"{PEERS[self.name].title} wrote {len(outputs)} lines for {expected}")
         return seconds, memory, [[token.replace(SPACE_MARK, " ") for token in line.split()] for line in outputs]
-
-    def _tokens(self, side: str) -> Sequence[str]:
-        return [token.replace(" ", SPACE_MARK) for token in Vocabulary.load(self.config.prepared_folder / f"{side}.vocab.txt")]
 
     def _run(self, words: Sequence[str], piped: tuple[Path, Path] | None = None) -> int | None:
         """Run a command: its peak memory. `piped`: files for standard input and output. Raises: PeerError: it failed."""

@@ -23,7 +23,7 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -32,7 +32,7 @@ import numpy as np
 import yaml
 
 from nmt.config.schema import Config, ModelConfig
-from nmt.data.corpus import Corpus, Sequences
+from nmt.data.corpus import Corpus
 from nmt.files import write_lines
 from nmt.text.vocabulary import SPECIALS, Vocabulary
 from scripts.bench.memory import peak_memory
@@ -240,15 +240,21 @@ def write_data(config: Config, folder: Path) -> None:
     corpus = Corpus.load(prepared, "train")
     sample = np.random.default_rng(config.seed).permutation(len(corpus))[:MAX_PAIRS]
     for side, sequences in (("src", corpus.src), ("tgt", corpus.tgt)):
-        tokens = [token.replace(" ", SPACE_MARK) for token in Vocabulary.load(prepared / f"{side}.vocab.txt")]
-        lines = [_line(sequences, index, tokens) for index in sample]
+        tokens = read_tokens(prepared, side)
+        lines = [to_line(sequences[index], tokens) for index in sample]
         write_lines(folder / f"train.{side}", lines)
         write_lines(folder / f"dev.{side}", lines[:DEV_PAIRS])
         write_lines(folder / f"{side}.tokens", tokens[len(SPECIALS) :])
 
 
-def _line(sequences: Sequences, index: int, tokens: Sequence[str]) -> str:
-    return " ".join(tokens[number] for number in sequences[index])
+def read_tokens(prepared: Path, side: str) -> list[str]:
+    """The vocabulary of a prepared folder, without spaces within tokens."""
+    return [token.replace(" ", SPACE_MARK) for token in Vocabulary.load(prepared / f"{side}.vocab.txt")]
+
+
+def to_line(ids: Iterable[int], tokens: Sequence[str]) -> str:
+    """A sentence as tokens separated by spaces."""
+    return " ".join(tokens[index] for index in ids)
 
 
 def run(

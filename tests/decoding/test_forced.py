@@ -139,7 +139,7 @@ def test_pairs_in_a_batch_do_not_affect_each_other(trained: Translator, pairs: l
 
 def test_only_the_first_token_is_the_same_with_free_running(trained: Translator, pairs: list[tuple[str, str]]) -> None:
     both = [
-        (np.array(scored.token_log_probs), np.array(two.token_log_probs))
+        (np.array(scored.token_log_probs), np.array(free.token_log_probs))
         for scored, free in zip(score_pairs(trained, pairs), score_pairs(trained, pairs, free_running=True), strict=True)
     ]
     assert all(teacher[0] == pytest.approx(free[0], abs=1e-5) for teacher, free in both)
