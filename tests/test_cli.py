@@ -246,7 +246,7 @@ def test_train_refuses_a_folder_that_holds_a_run_and_resumes_it(nmt: Run, inside
     shutil.copytree(inside / "runs" / "small", run)
     refused = nmt("train", "-c", "small.yaml", "-o", run)
     assert refused.status == 1
-    assert "holds a run already; continue it with --resume, or train elsewhere with -o" in refused.err
+    assert "contains a run already; continue it with --resume, or train elsewhere with -o" in refused.err
     assert "already trained, to step 24" in nmt("train", "-c", "small.yaml", "-o", run, "--resume").err
     changed = nmt("train", "-c", "small.yaml", "-o", run, "--resume", "--set", "model.dropout=0.5", "--set", "seed=2")
     assert changed.status == 1
@@ -460,7 +460,7 @@ def test_translate_before_train(nmt: Run, tmp_path: Path, monkeypatch: pytest.Mo
         assert (result.status, result.out) == (1, "")
         assert result.err.count("\n") == 1
         assert "no run under runs/ yet: run `nmt train -c CONFIG` first" in result.err
-    assert "holds no run" in nmt("translate", "--run", "nowhere", "Hello.").err
+    assert "no run here" in nmt("translate", "--run", "nowhere", "Hello.").err
 
 
 def test_a_run_without_a_checkpoint(nmt: Run, inside: Path, tmp_path: Path) -> None:

@@ -36,7 +36,7 @@ def test_prepare_train_and_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert nmt.train(config, overrides=[*prepared, "seed=2"], folder="second", device="cpu", quiet=True) == Path("second")
     (translation,) = nmt.load(run, overrides=["decoding.max_length_ratio=1"]).translate(["The dog sees the man."])
     assert isinstance(translation.text, str)
-    with pytest.raises(ConfigError, match="holds a run already"):
+    with pytest.raises(ConfigError, match="contains a run already"):
         nmt.train(config, overrides=prepared, quiet=True)
     assert nmt.train(config, overrides=prepared, resume=True, quiet=True) == run
     with pytest.raises(ConfigError, match=r"^configuration with --set seed=x: seed: must be a whole number; got \"x\"$"):

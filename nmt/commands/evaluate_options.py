@@ -12,8 +12,6 @@ from nmt.config.names import EvaluationSplit
 if TYPE_CHECKING:
     from nmt.evaluation.gate import Gate
 
-INPUT_ADVICE = "give a run, or --hypotheses and --references, or a run with --sources and --references"
-
 
 @dataclass(frozen=True)
 class EvaluateOptions:
@@ -132,16 +130,22 @@ class EvaluateOptions:
         return bool(self.references) and not path.is_dir() and (self.hypotheses is not None or path.exists())
 
     def _check_file(self) -> None:
-        if not self.references or self.sources is not None or self.runs or self.ensemble or self.run_folders:
-            raise typer.BadParameter(INPUT_ADVICE)
+        if not self.references:
+            raise typer.BadParameter("--hypotheses needs --references: the file of reference translations")
+        if self.run_folders:
+            raise typer.BadParameter("give a run or --hypotheses, not both")
+        if self.sources is not None or self.runs or self.ensemble:
+            raise typer.BadParameter("--sources, --runs and --ensemble need a run, not a file of translations")
         if self.details or self.alignments is not None:
             raise typer.BadParameter("--details and --alignments need a run, not a file of translations")
         if self.overrides:
             raise typer.BadParameter("--set and --beam need a run, not a file of translations")
 
     def _check_runs(self) -> None:
-        if (self.sources is None) != (not self.references):
-            raise typer.BadParameter(INPUT_ADVICE)
+        if self.sources is not None and not self.references:
+            raise typer.BadParameter("--sources needs --references: the file of reference translations")
+        if self.sources is None and self.references:
+            raise typer.BadParameter("--references needs --sources, to translate with a run, or --hypotheses")
         if (len(self.run_folders) > 1) != (self.runs or self.ensemble) or (self.runs and self.ensemble):
             raise typer.BadParameter(
                 "give one run, or several with --ensemble (they translate together) or with --runs (mean and standard deviation)"

@@ -138,8 +138,13 @@ def summary(manifest: dict[str, Any]) -> str:
         rows.append((f"vocabulary {language}", f"{figures['size']:,}, {coverage}; {tokenizer}"))
     ceiling = manifest["ceiling"]
     caseless = f" ({ceiling['score_without_case']:.2f} without case)" if manifest["config"]["tokenizer"]["lowercase"] else ""
-    rows.append(("ceiling", f"BLEU {ceiling['score']:.2f}{caseless} of join(split(reference)) on dev; {ceiling['signature']}"))
-    memory = "" if manifest["peak_memory"] is None else f", at most {manifest['peak_memory'] / 1e6:,.0f} MB"
+    rows.append(
+        (
+            "best possible BLEU",
+            f"{ceiling['score']:.2f}{caseless} on dev: references split and joined again; {ceiling['signature']}",
+        )
+    )
+    memory = "" if manifest["peak_memory"] is None else f", peak memory {manifest['peak_memory'] / 1e6:,.0f} MB"
     rows.append(("took", f"{manifest['seconds']:.1f} s{memory}"))
     if "folder" in manifest:
         rows.append(("already prepared" if manifest.get("already_prepared") else "written to", manifest["folder"]))

@@ -72,7 +72,9 @@ class SelftestResult:
 
     def to_row(self) -> str:
         """A line of the table under `header`."""
-        figures = f"{self.longest:>8}{self.exact_match:>13.1%}{self.steps:>8,}{self.seconds:>10.1f}{self.tokens_per_second:>11,.0f}"
+        figures = (
+            f"{self.longest:>12}{self.exact_match:>13.1%}{self.steps:>8,}{self.seconds:>10.1f}{self.tokens_per_second:>11,.0f}"
+        )
         return f"{self.attention:<16}{figures}{'' if self.learned else '   has not learned'}"
 
     def to_dict(self) -> dict[str, Any]:
@@ -96,12 +98,12 @@ def run(device: DeviceName = "auto", attentions: Sequence[str] = ()) -> Iterator
 def header(device: DeviceName = "auto") -> str:
     """The versions, the device, and the columns of the table."""
     torch_device = pick_device(device)
-    where = f"{torch_device}, {torch.get_num_threads()} threads"
+    where = str(torch_device)  # without the number of threads: each model trains on one
     if torch_device.type == "cuda":
         where = torch.cuda.get_device_name(torch_device)
     return (
         f"nmt {__version__}, torch {torch.__version__}, on {where}\n"
-        f"{'attention':<16}{'longest':>8}{'exact match':>13}{'steps':>8}{'seconds':>10}{'tokens/s':>11}"
+        f"{'attention':<16}{'max length':>12}{'exact match':>13}{'steps':>8}{'seconds':>10}{'tokens/s':>11}"
     )
 
 

@@ -87,7 +87,7 @@ def _train(config: Config, folder: Path, device: torch.device, world: World, *, 
     console = Console(folder, config, quiet or not world.is_first)
     with lock_run(folder) if world.is_first else nullcontext():
         if world.is_first and holds_run(folder) and not resume:
-            raise ConfigError(f"{folder}: holds a run already; continue it with --resume, or train elsewhere with -o")
+            raise ConfigError(f"{folder}: contains a run already; continue it with --resume, or train elsewhere with -o")
         config, size_result = _settle_batch_size(config, folder, corpus, device, world)
         checkpoint, initial_weights = _open_folder(folder, config) if world.is_first else (None, None)
         model, optimizer, averaged = _build(config, device)

@@ -104,7 +104,7 @@ def _score(translator: Translator, inputs: InputTexts) -> Iterator[Scored]:
         if n_valid < len(fields):
             n_tabs = len(fields[n_valid]) - 1
             raise DataError(
-                f"{inputs.name}, {inputs.unit} {n_done + 1}: {n_tabs} tabs; write the sentence, one tab, and its translation"
+                f"{inputs.name}, {inputs.unit} {n_done + 1}: found {n_tabs} tabs; write the sentence, one tab, and its translation"
             )
 
 

@@ -9,7 +9,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any, TextIO
 
-from nmt.errors import ConfigError, DataError, NmtError
+from nmt.errors import DataError, NmtError
 from nmt.files import replacing, stream_lines
 from nmt.report.style import PICTURE_FORMATS
 
@@ -36,16 +36,13 @@ def open_input(sentences: Sequence[str], file: Path | None) -> InputTexts:
     """The given sentences, the lines of `file`, or those of stdin (`-`, or neither sentences nor file).
 
     Raises:
-        ConfigError: there are both sentences and a file.
         DataError: the file cannot be read, stdin is closed, or a sentence is not UTF-8.
     """
-    if sentences and file is not None:
-        raise ConfigError("give sentences or --file, not both")
     if sentences:
         for number, sentence in enumerate(sentences, 1):
             if not sentence.isprintable() and any("\ud800" <= character <= "\udfff" for character in sentence):
                 raise DataError(f"sentence {number}: not UTF-8")
-        return InputTexts([sentences], "sentences", "sentence")
+        return InputTexts([sentences], "command line", "sentence")
     if file is None or str(file) == "-":
         if sys.stdin is None:
             raise DataError("stdin is closed; give sentences or --file")
@@ -84,7 +81,7 @@ def check_output_files(output: Path | None, attention: Path | None) -> None:
     if output is not None and not output.parent.is_dir():
         raise DataError(f"{output.parent}: no such folder")
     if attention is not None and attention.suffix.lower() not in (PAGE_SUFFIX, *PICTURE_FORMATS):
-        raise NmtError(f"{attention}: use one of the suffixes {', '.join([PAGE_SUFFIX, *PICTURE_FORMATS])} for attention")
+        raise NmtError(f"{attention}: cannot draw attention in this format; use {', '.join(PICTURE_FORMATS)} or {PAGE_SUFFIX}")
     if attention is not None and not attention.parent.is_dir():
         raise DataError(f"{attention}: the folder {attention.parent} does not exist")
 

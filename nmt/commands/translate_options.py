@@ -68,6 +68,8 @@ class TranslateOptions:
 
     def check(self) -> None:
         """Raises: typer.BadParameter if options do not go together."""
+        if self.sentences and self.file is not None:
+            raise typer.BadParameter("give sentences or --file, not both")
         searches = self.n_best > 1 or self.prefix is not None or self.attention is not None
         if self.score and (searches or self.align or self.threshold is not None):
             raise typer.BadParameter("--score does not search; remove --n-best, --prefix, --align, --threshold and --attention")

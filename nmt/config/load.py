@@ -66,6 +66,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file; the configurations that come with nmt are in configs/") from None
+    except IsADirectoryError:
+        raise ConfigError(f"{path}: is a folder; name a YAML file") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: cannot be read as UTF-8 text ({error})") from None
     values = yaml_text.parse(text, str(path))

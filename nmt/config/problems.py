@@ -122,6 +122,8 @@ def _explain(errors: Sequence[Any]) -> str:
         return "must be given"
     value = json.dumps(first["input"], ensure_ascii=False)
     if first["type"] == "literal_error":
+        if len(location.choices) == 1:
+            return f"must be {location.choices[0]}; got {value}"
         near = get_close_matches(str(first["input"]), location.choices, n=1)
         return f"{value} is not one of {', '.join(location.choices)}" + (f"; did you mean {near[0]}?" if near else "")
     if first["type"] == "string_pattern_mismatch":

@@ -160,6 +160,8 @@ class Evaluation:
         gained = [change for change in comparison.changes if change.gain > 0]
         lost = [change for change in comparison.changes if change.gain < 0]
         lines = [f"compared with {comparison.subject}", *comparison.remarks, *(table.to_text() for table in comparison.tables())]
+        if comparison.changes:
+            lines.append("\nthe sentences that changed most, by chrF")
         for change in [*gained[:MAX_CHANGES_SHOWN], *lost[:MAX_CHANGES_SHOWN]]:
             lines += [f"chrF {change.gain:+.1f}", *_sentence_lines(self.changed_sentence(comparison, change))]
         return lines

@@ -85,17 +85,17 @@ def find_run(folder: Path | None) -> Path:
     """`folder`, or without one the most recently trained run under runs/.
 
     Raises:
-        CheckpointError: the folder holds no run, or there is no run under runs/.
+        CheckpointError: the folder contains no run, or there is no run under runs/.
     """
     if folder is not None:
         if folder.is_file():
             raise CheckpointError(f"{folder}: is a file; name the folder of a run")
         if not holds_run(folder):
-            raise CheckpointError(f"{folder}: holds no run; `nmt train -c CONFIG -o {folder}` makes one")
+            raise CheckpointError(f"{folder}: no run here; `nmt train -c CONFIG -o {folder}` creates one")
         return folder
     trained = [path.parent.parent for path in RUNS_FOLDER.glob("*/checkpoints/last.json")]
     if not trained:
-        raise CheckpointError(f"no run under {RUNS_FOLDER}/ yet: run `nmt train -c CONFIG` first, or name one with --run")
+        raise CheckpointError(f"no run under {RUNS_FOLDER}/ yet: run `nmt train -c CONFIG` first, or name the folder of a run")
     return max(trained, key=lambda run: (run / "checkpoints" / "last.json").stat().st_mtime)
 
 

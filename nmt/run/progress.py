@@ -81,11 +81,11 @@ class Progress:
     def reason_to_finish(self, config: TrainingConfig) -> str | None:
         """Which limit of the configuration is reached; None if training can continue."""
         if self.epoch >= config.epochs:
-            return f"{config.epochs} epochs done"
+            return f"training.epochs={config.epochs} is reached"
         if config.max_steps is not None and self.step >= config.max_steps:
-            return f"{config.max_steps} steps done"
+            return f"training.max_steps={config.max_steps} is reached"
         if config.max_minutes is not None and self.seconds >= 60 * config.max_minutes:
-            return f"{config.max_minutes:g} minutes over"
+            return f"training.max_minutes={config.max_minutes:g} is reached"
         if self.stale >= config.patience:
-            return "no better validation for a while"
+            return f"no improvement in training.patience={config.patience} validations"
         return None

@@ -56,7 +56,8 @@ class Console:
     def begin(self, model: nn.Module, device: torch.device, n_pairs: int, progress: Progress, processes: int = 1) -> None:
         """Print what is trained, on how much data and where."""
         n_parameters = sum(parameter.numel() for parameter in model.parameters())
-        where = f"{device}, {torch.get_num_threads()} threads" + (f", in {processes} processes" if processes > 1 else "")
+        n_threads = torch.get_num_threads()
+        where = f"{device}, {n_threads} thread{'s' * (n_threads > 1)}" + (f", in {processes} processes" if processes > 1 else "")
         self.info(f"{self.folder}: {n_parameters:,} parameters, {n_pairs:,} pairs, on {where}")
         if progress.step:
             self.info(f"resuming from step {progress.step}")

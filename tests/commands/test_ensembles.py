@@ -106,5 +106,5 @@ def test_only_decoding_can_be_overridden(folder: Path) -> None:
 
 
 def test_what_holds_no_run_is_said(folder: Path, tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="holds no run"):
+    with pytest.raises(CheckpointError, match="no run here"):
         nmt.load(folder / "a", tmp_path)

@@ -366,7 +366,15 @@ def test_files_after_the_first_reference_are_references_and_folders_are_runs(nmt
         assert value["run"] == str(run)
     mixed = nmt("evaluate", run, "--hypotheses", one, "--references", two)
     assert (mixed.status, mixed.out) == (2, "")
-    assert "give a run, or --hypotheses and --references" in mixed.err
+    assert "give a run or --hypotheses, not both" in mixed.err
+    for words, message in (
+        (["--hypotheses", one], "--hypotheses needs --references"),
+        ([run, "--sources", sources], "--sources needs --references"),
+        ([run, "--references", one], "--references needs --sources"),
+    ):
+        incomplete = nmt("evaluate", *words)
+        assert (incomplete.status, incomplete.out) == (2, "")
+        assert message in incomplete.err
     missing = nmt("evaluate", "--hypotheses", one, "--references", two, tmp_path / "c")
     assert missing.err == f"nmt: {tmp_path / 'c'}: no such file\n"
 
@@ -480,7 +488,7 @@ def test_leaks_are_reported(nmt: Run, run: Path, folder: Path, tmp_path: Path) -
     assert value["leaks"]["exact"] == 1
     assert [score["metric"] for score in value["leaks"]["scores_without"]] == list(METRICS)
     table = nmt("evaluate", run, "--sources", sources, "--references", references).out
-    assert "sentences in the training data: 1 exactly, 0 nearly; scores without them: BLEU " in table
+    assert "test sentences that are in the training data: 1 exactly, 0 nearly; scores without them: BLEU " in table
 
 
 def test_missing_training_data_is_reported(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> None:

@@ -39,7 +39,7 @@ def test_an_attention_that_works_learns(nmt: Run) -> None:
     assert result.status == 0
     header, columns, row = result.out.splitlines()
     assert f"torch {torch.__version__}, on cpu" in header
-    assert columns.split() == ["attention", "longest", "exact", "match", "steps", "seconds", "tokens/s"]
+    assert columns.split() == ["attention", "max", "length", "exact", "match", "steps", "seconds", "tokens/s"]
     assert row.split()[0] == "coverage"
     assert float(row.split()[2].rstrip("%")) >= 95
     assert torch.get_num_threads() == threads

@@ -88,7 +88,7 @@ def test_attention_of_many_sentences_on_a_page(nmt: Run, trained: Path, tmp_path
     assert f"<h2>1  {DOG}</h2>" in page
     assert "<h2>3  &lt;script&gt;alert(1)&lt;/script&gt;</h2>" in page
     refused = nmt("translate", "--run", trained, "--attention", tmp_path / "page.htm", DOG)
-    assert refused.err == f"nmt: {tmp_path / 'page.htm'}: use one of the suffixes .html, .png, .svg, .pdf for attention\n"
+    assert refused.err == f"nmt: {tmp_path / 'page.htm'}: cannot draw attention in this format; use .png, .svg, .pdf or .html\n"
     missing = nmt("translate", "--run", trained, "--attention", tmp_path / "none" / "a.html", DOG)
     assert "does not exist" in missing.err
 
@@ -113,7 +113,7 @@ def test_given_translations_have_the_probability_of_search(nmt: Run, trained: Pa
 def test_lines_that_are_not_pairs(nmt: Run, trained: Path) -> None:
     result = nmt("translate", "--run", trained, "--score", stdin=f"{DOG}\tDer Xyz.\na\tb\tc\n".encode())
     assert (result.status, result.out.count("\n")) == (1, 1)
-    assert "nmt: stdin, line 2: 2 tabs; write the sentence, one tab, and its translation\n" in result.err
+    assert "nmt: stdin, line 2: found 2 tabs; write the sentence, one tab, and its translation\n" in result.err
     warned = nmt("translate", "--run", trained, "--score", f"{DOG}\tDer Xyz.")
     assert "sentence 1: a word of the translation is not in the vocabulary" in warned.err
 

@@ -145,11 +145,11 @@ def test_a_sentence_that_does_not_fit_into_memory_is_named(
     advice = "lower decoding.beam or decoding.max_source_tokens"
     assert (result.status, result.out, result.err) == (1, first, f"nmt: stdin, line 2: {reason}; {advice}\n")
     drawn = nmt(*here, "--set", "decoding.method=sampling", "--n-best", 7, long)
-    assert drawn.err == f"nmt: sentences, sentence 1: {reason}; lower the number of samples or decoding.max_source_tokens\n"
+    assert drawn.err == f"nmt: command line, sentence 1: {reason}; lower the number of samples or decoding.max_source_tokens\n"
     limit(monkeypatch, scoring, "score_batch", most=9, longest=8)
     scored = nmt(*here, "--score", f"{DOG}\tDer Hund.", f"{long}\tDer Hund.")
     assert (scored.status, scored.out.count("\n")) == (1, 1)
-    assert scored.err.endswith(f"nmt: sentences, sentence 2: {reason}; split it into sentences\n")
+    assert scored.err.endswith(f"nmt: command line, sentence 2: {reason}; split it into sentences\n")
 
 
 def test_a_model_that_does_not_fit_into_memory(nmt: Run, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -41,7 +41,7 @@ def test_missing_file(tmp_path: Path) -> None:
 
 
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="cannot be read as UTF-8 text"):
+    with pytest.raises(ConfigError, match="is a folder; name a YAML file"):
         load(tmp_path)
 
 

@@ -59,6 +59,7 @@ from tests.config.examples import SECTIONS, Values, problems_of, values_with
             {"tokenizer": {"kind": "charcters"}},
             'tokenizer.kind: "charcters" is not one of words, bpe, unigram, characters; did you mean',
         ),
+        ({"model": {"encoder": {"kind": "transformer"}}}, 'model.encoder.kind: must be recurrent; got "transformer"'),
         ({"model": {"bridge": 7}}, "model.bridge: 7 is not one of copy, dense, backward, zero"),
         (
             {"name": "a b"},

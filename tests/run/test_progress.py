@@ -23,10 +23,10 @@ def test_skipped_updates_are_counted_and_those_in_a_row() -> None:
 @pytest.mark.parametrize(
     ("progress", "limits", "reason"),
     [
-        (Progress(epoch=2), {"epochs": 2}, "2 epochs done"),
-        (Progress(step=5), {"max_steps": 5}, "5 steps done"),
-        (Progress(seconds=90), {"max_minutes": 1.5}, "1.5 minutes over"),
-        (Progress(stale=3), {"patience": 3}, "no better validation for a while"),
+        (Progress(epoch=2), {"epochs": 2}, "training.epochs=2 is reached"),
+        (Progress(step=5), {"max_steps": 5}, "training.max_steps=5 is reached"),
+        (Progress(seconds=90), {"max_minutes": 1.5}, "training.max_minutes=1.5 is reached"),
+        (Progress(stale=3), {"patience": 3}, "no improvement in training.patience=3 validations"),
         (Progress(step=4, epoch=1, seconds=89, stale=2), {"epochs": 2, "max_steps": 5, "max_minutes": 1.5, "patience": 3}, None),
     ],
 )
@@ -36,7 +36,7 @@ def test_each_limit_ends_a_training(progress: Progress, limits: dict[str, Any], 
 
 def test_an_update_that_reaches_a_limit_finishes_the_training() -> None:
     assert after_update(Progress(step=1), max_steps=3).finished is None
-    assert after_update(Progress(step=2), max_steps=3).finished == "3 steps done"
+    assert after_update(Progress(step=2), max_steps=3).finished == "training.max_steps=3 is reached"
 
 
 def test_the_time_of_a_validation_does_not_finish_the_training() -> None:
@@ -51,4 +51,4 @@ def test_validations_without_improvement_lower_the_rate_and_end_the_training() -
         progress = progress.after_validation(score, 1.0, config)
         seen.append((progress.best, progress.stale, progress.reductions))
     assert seen == [(1.0, 0, 0), (3.0, 0, 0), (3.0, 1, 0), (3.0, 2, 1), (3.0, 3, 1)]
-    assert progress.finished == "no better validation for a while"
+    assert progress.finished == "no improvement in training.patience=3 validations"

@@ -261,7 +261,7 @@ def test_wrong_options(words: list[str], capsys: pytest.CaptureFixture[str]) -> 
 
 def test_no_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert bench_decode.main([str(tmp_path)]) == 1
-    assert "holds no run" in capsys.readouterr().err
+    assert "no run here" in capsys.readouterr().err
 
 
 def test_the_worker_counts_nothing_afterwards() -> None:

@@ -104,7 +104,7 @@ def test_counts_sentences_without_a_fault_apart_from_attention() -> None:
 
 def test_a_missing_run_is_said_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert checker.main([str(tmp_path / "none")]) == 1
-    assert "holds no run" in capsys.readouterr().err
+    assert "no run here" in capsys.readouterr().err
 
 
 # --- The model ------------------------------------------------------------------------------------------------------------

@@ -170,7 +170,7 @@ def test_a_folder_with_a_run_is_refused_before_the_search(
 ) -> None:
     fitted = limit_memory(monkeypatch, 1500)
     create_run(tmp_path / "run", prepared, prepared.prepared_folder)
-    with pytest.raises(ConfigError, match="run: holds a run already"):
+    with pytest.raises(ConfigError, match="run: contains a run already"):
         train.run(prepared, tmp_path / "run", device="cpu", quiet=True)
     assert fitted == []
 

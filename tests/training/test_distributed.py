@@ -98,7 +98,7 @@ def test_two_processes_resume_from_a_checkpoint(folder: Path) -> None:
 def test_a_failing_process_ends_all_with_its_message(folder: Path) -> None:
     train(folder, "taken", "training.max_steps=1")
     done = train(folder, "taken", "training.max_steps=1", processes=2, fails=True)
-    assert "taken: holds a run already; continue it with --resume, or train elsewhere with -o" in done.stderr
+    assert "taken: contains a run already; continue it with --resume, or train elsewhere with -o" in done.stderr
 
 
 def test_a_single_process_changes_nothing() -> None:

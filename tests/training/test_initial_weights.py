@@ -89,4 +89,4 @@ def test_vocabularies_of_another_tokenizer_are_refused(nmt: Run, parent: Path, t
 def test_no_run_to_start_from_is_refused(nmt: Run, parent: Path, tmp_path: Path) -> None:
     result = nmt("train", "-c", parent.parent / "parent.yaml", "-o", tmp_path / "x", "--set", "training.start_from=nowhere")
     assert result.status == 1
-    assert "nowhere: holds no run" in result.err
+    assert "nowhere: no run here" in result.err

@@ -49,4 +49,4 @@ def test_training_works_in_a_thread(tmp_path: Path) -> None:
     thread = threading.Thread(target=lambda: reasons.append(train.run(config, tmp_path / "run", device="cpu", quiet=True).finished))
     thread.start()
     thread.join()
-    assert reasons == ["1 steps done"]
+    assert reasons == ["training.max_steps=1 is reached"]

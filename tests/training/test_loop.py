@@ -69,7 +69,7 @@ def test_learns_to_reverse(kind: dict[str, Any]) -> None:
     model = make_model(config)
     corpus, _ = make_corpus(8000, seed=1)
     progress = fit(model, build_optimizer(model, config.training), corpus, config, Progress(), Hooks())
-    assert progress.finished == "900 steps done"
+    assert progress.finished == "training.max_steps=900 is reached"
     _, held_out = make_corpus(300, seed=2)
     hypotheses = search(model.eval(), held_out, DecodingConfig(beam=1))
     exact = np.mean([hypotheses[0].ids == source[::-1] for hypotheses, source in zip(hypotheses, held_out, strict=True)])
@@ -145,7 +145,7 @@ def test_early_stopping_counts_validations_without_improvement() -> None:
     corpus, _ = make_corpus(200, seed=1)
     end = fit(model, build_optimizer(model, config.training), corpus, config, Progress(), hooks)
     assert saved == [(2, 1.0), (4, 3.0), (6, 2.0), (8, 3.0), (10, 2.5)]
-    assert (end.best, end.stale, end.finished) == (3.0, 3, "no better validation for a while")
+    assert (end.best, end.stale, end.finished) == (3.0, 3, "no improvement in training.patience=3 validations")
 
 
 def weights_of(model: Seq2Seq) -> dict[str, torch.Tensor]:
