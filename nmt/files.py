@@ -45,15 +45,15 @@ def replacing(path: Path, temporary: Path | None = None) -> Iterator[Path]:
     path = path.resolve()
     if temporary is None:
         _delete_abandoned(path)
-    written = temporary or _temporary_sibling(path)
+    working_path = temporary or _temporary_sibling(path)
     try:
-        yield written
-        synchronize(written)
-        os.replace(written, path)
+        yield working_path
+        synchronize(working_path)
+        os.replace(working_path, path)
         synchronize(path.parent)
     finally:
-        if temporary is None or (written.is_file() and not written.stat().st_size):
-            written.unlink(missing_ok=True)
+        if temporary is None or (working_path.is_file() and not working_path.stat().st_size):
+            working_path.unlink(missing_ok=True)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -106,17 +106,17 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
             yield building
         (building / LOCK_FILE).unlink(missing_ok=True)
         _synchronize_all(building)
-        aside = folder.parent / f".{folder.name}.replaced-{secrets.token_hex(4)}"
+        old_folder = folder.parent / f".{folder.name}.replaced-{secrets.token_hex(4)}"
         if folder.exists():
-            folder.rename(aside)
+            folder.rename(old_folder)
         try:
             building.rename(folder)
         except BaseException:
-            if aside.exists():
-                aside.rename(folder)
+            if old_folder.exists():
+                old_folder.rename(folder)
             raise
         synchronize(folder.parent)
-        shutil.rmtree(aside, ignore_errors=True)
+        shutil.rmtree(old_folder, ignore_errors=True)
     finally:
         shutil.rmtree(building, ignore_errors=True)
 

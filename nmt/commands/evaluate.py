@@ -107,7 +107,7 @@ def _evaluate_runs(folders: Sequence[Path], options: EvaluateOptions) -> RunsSum
     """Two runs or more, which should differ only in the seed. Raises: DataError if one is named twice, or their data differ."""
     if len({folder.resolve() for folder in folders}) < len(folders):
         raise DataError("--runs: a run is named twice; name each run once")
-    for folder in folders:  # all errors before the first run is scored, which takes long
+    for folder in folders:  # report all errors before scoring, which takes long
         find_checkpoint(find_run(folder))
     evaluations = [_evaluate_system([folder], options) for folder in folders]
     if len({evaluation.text.digest for evaluation in evaluations}) > 1:

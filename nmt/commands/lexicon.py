@@ -36,7 +36,9 @@ def run(folder: Path | None = None, *, pairs: int | None = None, data: Path | No
     folder, start_time = find_run(folder), time.monotonic()
     config = load_run_config(folder)
     if config.model.attention.score == "none":
-        raise ConfigError(f"{folder}: the model has no attention (model.attention.score: none), from which a lexicon is learned")
+        raise ConfigError(
+            f"{folder}: the model has no attention (model.attention.score: none), but a lexicon is learned from attention"
+        )
     prepared = data or config.prepared_folder
     check_same_data(folder, prepared)
     corpus, model = Corpus.load(prepared, "train"), build_model(folder, config)

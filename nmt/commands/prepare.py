@@ -67,7 +67,11 @@ def run(config: Config, folder: Path | None = None, *, overwrite: bool = False, 
 
 
 def _existing_manifest(folder: Path, overwrite: bool) -> dict[str, Any] | None:
-    """The manifest of data in `folder` that must stay; None if the folder may be written. Raises: DataError if it may not."""
+    """The manifest of the prepared data in `folder`; None if the folder is missing, empty or to be overwritten.
+
+    Raises:
+        DataError: `folder` is a file, or holds files that `nmt prepare` has not written.
+    """
     if not folder.exists():
         return None
     if not folder.is_dir():
@@ -79,9 +83,9 @@ def _existing_manifest(folder: Path, overwrite: bool) -> dict[str, Any] | None:
         raise DataError(f"{folder}: is not empty and holds no prepared data; nothing was changed, name another folder with -o")
     if not overwrite:
         return load_manifest(folder)
-    if foreign := sorted(names - PREPARED_FILES):
+    if other_files := sorted(names - PREPARED_FILES):
         raise DataError(
-            f"{folder}: also holds {', '.join(foreign[:5])}, not written by `nmt prepare`; move these files away to --overwrite"
+            f"{folder}: also holds {', '.join(other_files[:5])}, not written by `nmt prepare`; move these files away to --overwrite"
         )
     return None
 
@@ -168,6 +172,6 @@ def _split_rows(splits: dict[str, Any]) -> Iterator[tuple[str, str]]:
 
 
 def _format_overlap(overlap: dict[str, dict[str, int]]) -> str:
-    total = sum(sum(both.values()) for both in overlap.values())
-    parts = [f"{name} {both['src']} source, {both['tgt']} target" for name, both in overlap.items()]
+    total = sum(sum(counts.values()) for counts in overlap.values())
+    parts = [f"{name} {counts['src']} source, {counts['tgt']} target" for name, counts in overlap.items()]
     return f"{total} between the splits" + (f": {'; '.join(parts)}" if total else "")

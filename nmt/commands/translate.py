@@ -5,8 +5,8 @@ from typing import TypeVar
 
 from nmt.commands.translate_format import (
     Answer,
-    Scored,
-    Translated,
+    ScoreAnswer,
+    TranslationAnswer,
     draw_attention,
     report_warnings,
     score_lines,
@@ -29,7 +29,7 @@ ResultT = TypeVar("ResultT")
 
 
 def load(options: TranslateOptions) -> tuple[Translator, InputTexts]:
-    """Open the input and load the model. What cannot work is an error here, before the first sentence.
+    """Open the input and load the model, and check both before the first sentence is translated.
 
     Raises:
         CheckpointError: a run or its checkpoint cannot be read, or the vocabularies of an ensemble differ.
@@ -52,7 +52,7 @@ def run(translator: Translator, inputs: InputTexts, options: TranslateOptions) -
         DataError: the input cannot be read any further, a sentence does not fit into memory, or an output cannot be written.
     """
 
-    def to_line(answer: Translated) -> str:
+    def to_line(answer: TranslationAnswer) -> str:
         if options.align:
             return to_alignment(answer, translator.tokenizers, options.threshold)
         if options.as_json:
@@ -69,7 +69,7 @@ def run(translator: Translator, inputs: InputTexts, options: TranslateOptions) -
     write_output(lines, options.output)
 
 
-def _translate(translator: Translator, inputs: InputTexts, n_best: int, prefix: str | None) -> Iterator[Translated]:
+def _translate(translator: Translator, inputs: InputTexts, n_best: int, prefix: str | None) -> Iterator[TranslationAnswer]:
     """The n best translations of each sentence, in order."""
     checker = WarningChecker(translator.tokenizers, translator.vocabularies)
 
@@ -83,7 +83,7 @@ def _translate(translator: Translator, inputs: InputTexts, n_best: int, prefix: 
         n_done += len(texts)
 
 
-def _score(translator: Translator, inputs: InputTexts) -> Iterator[Scored]:
+def _score(translator: Translator, inputs: InputTexts) -> Iterator[ScoreAnswer]:
     """The score of each pair, in order; each text of `inputs` is a sentence, a tab, and its translation.
 
     Raises:

@@ -38,18 +38,18 @@ class Answer(Generic[ResultT]):
     warnings: list[str]
 
 
-Translated = Answer[list[Translation]]
-Scored = Answer[ScoredPair]
+TranslationAnswer = Answer[list[Translation]]
+ScoreAnswer = Answer[ScoredPair]
 
 
-def to_text(answer: Translated, n_best: int) -> str:
+def to_text(answer: TranslationAnswer, n_best: int) -> str:
     """The best translation; or, of several, the lines that Moses prints: number from 0, translation, score."""
     if n_best == 1:
         return answer.result[0].text
     return "\n".join(f"{answer.number - 1} ||| {translation.text} ||| {translation.score:.4f}" for translation in answer.result)
 
 
-def to_alignment(answer: Translated, tokenizers: tuple[Tokenizer, Tokenizer], threshold: float | None) -> str:
+def to_alignment(answer: TranslationAnswer, tokenizers: tuple[Tokenizer, Tokenizer], threshold: float | None) -> str:
     """The word alignment of the best translation in Pharaoh format; `threshold` as in `align`.
 
     Raises:
@@ -61,7 +61,7 @@ def to_alignment(answer: Translated, tokenizers: tuple[Tokenizer, Tokenizer], th
     return to_pharaoh(align(translation, tokenizers, threshold))
 
 
-def to_json(answer: Translated, tokenizers: tuple[Tokenizer, Tokenizer], threshold: float | None, n_best: int) -> str:
+def to_json(answer: TranslationAnswer, tokenizers: tuple[Tokenizer, Tokenizer], threshold: float | None, n_best: int) -> str:
     """All about the translations of a sentence, in one line; `threshold` as in `align`."""
     best, *_ = answer.result
     hypotheses = [
@@ -84,12 +84,14 @@ def to_json(answer: Translated, tokenizers: tuple[Tokenizer, Tokenizer], thresho
     return json.dumps(values, ensure_ascii=False)
 
 
-def score_lines(answers: Iterable[Scored], inputs: InputTexts, *, as_json: bool) -> Iterator[str]:
+def score_lines(answers: Iterable[ScoreAnswer], inputs: InputTexts, *, as_json: bool) -> Iterator[str]:
     """Log-probability, tokens and perplexity of each pair. The totals are the last line of JSON; without JSON they go to stderr."""
     n_pairs, n_tokens, log_prob = 0, 0, 0.0
     for answer in answers:
         pair = answer.result
-        n_pairs, n_tokens, log_prob = n_pairs + 1, n_tokens + len(pair.token_log_probs), log_prob + pair.log_prob
+        n_pairs += 1
+        n_tokens += len(pair.token_log_probs)
+        log_prob += pair.log_prob
         yield _pair_to_json(answer) if as_json else f"{pair.log_prob:.4f}\t{len(pair.token_log_probs)}\t{pair.perplexity:.4f}"
     if not n_pairs:
         return
@@ -101,7 +103,7 @@ def score_lines(answers: Iterable[Scored], inputs: InputTexts, *, as_json: bool)
         print(f"{pairs}: log-probability {log_prob:.4f}, {n_tokens:,} tokens, perplexity {total:.4f}", file=sys.stderr)
 
 
-def _pair_to_json(answer: Scored) -> str:
+def _pair_to_json(answer: ScoreAnswer) -> str:
     pair = answer.result
     values: dict[str, Any] = {
         "source": pair.source,
@@ -136,11 +138,11 @@ def report_warnings(answers: Iterable[Answer[ResultT]], inputs: InputTexts) -> I
 
 
 def _print_warnings(numbers: dict[str, list[int]], unit: str) -> None:
-    for warning, warned in numbers.items():
-        print(f"nmt: {describe(warning, warned, unit)}", file=sys.stderr)
+    for warning, warned_numbers in numbers.items():
+        print(f"nmt: {describe(warning, warned_numbers, unit)}", file=sys.stderr)
 
 
-def draw_attention(answers: Iterable[Translated], path: Path) -> Iterator[Translated]:
+def draw_attention(answers: Iterable[TranslationAnswer], path: Path) -> Iterator[TranslationAnswer]:
     """Pass answers on, and draw the attention of the best translations: all on a page, or that of a single sentence as a picture.
 
     Raises:
@@ -150,7 +152,7 @@ def draw_attention(answers: Iterable[Translated], path: Path) -> Iterator[Transl
     return _draw_page(answers, path) if path.suffix.lower() == PAGE_SUFFIX else _draw_picture(answers, path)
 
 
-def _draw_page(answers: Iterable[Translated], path: Path) -> Iterator[Translated]:
+def _draw_page(answers: Iterable[TranslationAnswer], path: Path) -> Iterator[TranslationAnswer]:
     sections: list[tuple[str, str]] = []
     for answer in answers:
         yield answer
@@ -163,8 +165,8 @@ def _draw_page(answers: Iterable[Translated], path: Path) -> Iterator[Translated
         write_text(path, page("Attention", sections))
 
 
-def _draw_picture(answers: Iterable[Translated], path: Path) -> Iterator[Translated]:
-    first: Sequence[Translated] = [*islice(answers, 2)]
+def _draw_picture(answers: Iterable[TranslationAnswer], path: Path) -> Iterator[TranslationAnswer]:
+    first: Sequence[TranslationAnswer] = [*islice(answers, 2)]
     if len(first) != 1 or not first[0].result[0].src_tokens:
         raise ConfigError(f"--attention {path}: a picture shows one sentence; give exactly one, or name a page ({PAGE_SUFFIX})")
     yield first[0]

@@ -22,16 +22,16 @@ def load(source: Path | Config, overrides: Sequence[str] = ()) -> Config:
         ConfigError: the file cannot be read, or the result is not a valid configuration.
     """
     values, origin = (source.to_dict(), "configuration") if isinstance(source, Config) else (read_yaml(source), str(source))
-    changed = deepcopy(values)
+    overridden_values = deepcopy(values)
     for override in overrides:
-        _override(changed, override)
+        _override(overridden_values, override)
     try:
-        return config_from_dict(changed, origin)
+        return config_from_dict(overridden_values, origin)
     except ConfigError:
         if not overrides or not _is_valid(values):
             raise
     # It is valid without the overrides, so they cause the problem: name them too.
-    return config_from_dict(changed, f"{origin} with {' '.join(f'--set {override}' for override in overrides)}")
+    return config_from_dict(overridden_values, f"{origin} with {' '.join(f'--set {override}' for override in overrides)}")
 
 
 def config_from_dict(values: dict[str, Any], origin: str = "configuration") -> Config:
@@ -40,16 +40,16 @@ def config_from_dict(values: dict[str, Any], origin: str = "configuration") -> C
     Raises:
         ConfigError: names every problem at once, one per line: the key, the allowed values, and similar known keys.
     """
-    plain = json.loads(json.dumps(values, default=str))
+    plain_values = json.loads(json.dumps(values, default=str))
     try:
-        config, problems = _validate(plain), []
+        config, problems = _validate(plain_values), []
     except ValidationError as error:
         problems = explain(error)
-        config = _validate({"name": "unnamed", **without_wrong_keys(plain, error)})
-    # A rule says nothing about a key that is wrong itself: its default took its place.
-    wrong = [key for problem in problems for key in problem.keys]
+        config = _validate({"name": "unnamed", **without_wrong_keys(plain_values, error)})
+    # Skip rules about keys that are wrong themselves: the rules saw only their defaults.
+    wrong_keys = [key for problem in problems for key in problem.keys]
     for problem in check_rules(config):
-        if not any(key == other or key.startswith(f"{other}.") for key in problem.keys for other in wrong):
+        if not any(key == wrong or key.startswith(f"{wrong}.") for key in problem.keys for wrong in wrong_keys):
             problems.append(problem)
     if problems:
         raise ConfigError(message(origin, problems))

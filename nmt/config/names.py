@@ -1,4 +1,4 @@
-"""Names that options of the commands take. Without pydantic, whose import would slow down `nmt --help`."""
+"""Names that command-line options accept. This module does not import pydantic, which would slow down `nmt --help`."""
 
 from typing import Literal
 

@@ -97,13 +97,13 @@ def _locate(pydantic_location: Sequence[int | str]) -> _Location:
     """pydantic's location without the names of union members, which it adds to the keys."""
     path: list[str] = []
     section: type[BaseModel] = Config
-    below: type[BaseModel] | None = Config
+    subsection: type[BaseModel] | None = Config
     for part in map(str, pydantic_location):
-        if below is None:
+        if subsection is None:
             break
-        section = below
+        section = subsection
         path.append(part)
-        below = section_of(section, part)
+        subsection = section_of(section, part)
     location, rest = _Location(path, section, ""), pydantic_location[len(path) :]
     containers = [get_origin(each) for each in location.types]
     if rest and dict in containers:
@@ -124,8 +124,8 @@ def _explain(errors: Sequence[Any]) -> str:
     if first["type"] == "literal_error":
         if len(location.choices) == 1:
             return f"must be {location.choices[0]}; got {value}"
-        near = get_close_matches(str(first["input"]), location.choices, n=1)
-        return f"{value} is not one of {', '.join(location.choices)}" + (f"; did you mean {near[0]}?" if near else "")
+        similar = get_close_matches(str(first["input"]), location.choices, n=1)
+        return f"{value} is not one of {', '.join(location.choices)}" + (f"; did you mean {similar[0]}?" if similar else "")
     if first["type"] == "string_pattern_mismatch":
         return f"must be {PATTERN_TEXTS[first['ctx']['pattern']]}; got {value}"
     return f"must be {' or '.join(_requirement(each, location) for each in errors)}; got {value}"
@@ -142,16 +142,16 @@ def _requirement(error: Any, location: _Location) -> str:
 
 def _suggestion(location: _Location) -> str:
     """Known keys that may be meant: a similar key in the same section, or the same key in another section."""
-    known, unknown = list(location.section.model_fields), location.path[-1]
-    elsewhere = [key for key in _keys(Config) if key.endswith(f".{unknown}")]
-    near = get_close_matches(unknown, known, n=1, cutoff=0.6) or elsewhere[:3]
-    return f"did you mean {' or '.join(near)}?" if near else f"known keys: {', '.join(known)}"
+    known_keys, unknown_key = list(location.section.model_fields), location.path[-1]
+    in_other_sections = [key for key in _keys(Config) if key.endswith(f".{unknown_key}")]
+    suggestions = get_close_matches(unknown_key, known_keys, n=1, cutoff=0.6) or in_other_sections[:3]
+    return f"did you mean {' or '.join(suggestions)}?" if suggestions else f"known keys: {', '.join(known_keys)}"
 
 
 def _keys(section: type[BaseModel], prefix: str = "") -> Iterator[str]:
     """All dotted keys below `section`."""
     for key in section.model_fields:
         yield prefix + key
-        below = section_of(section, key)
-        if below is not None:
-            yield from _keys(below, f"{prefix}{key}.")
+        subsection = section_of(section, key)
+        if subsection is not None:
+            yield from _keys(subsection, f"{prefix}{key}.")

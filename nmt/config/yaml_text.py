@@ -71,9 +71,9 @@ def _descriptions(node: yaml.Node | None, section: type[BaseModel]) -> Iterator[
         # A quoted text may span several lines; a comment can only follow its last line.
         inside_text = isinstance(value, yaml.ScalarNode) and value.style not in ("|", ">")
         yield (value.end_mark if inside_text else key.end_mark).line, section.model_fields[key.value].description or ""
-        below = section_of(section, key.value)
-        if below is not None:
-            yield from _descriptions(value, below)
+        subsection = section_of(section, key.value)
+        if subsection is not None:
+            yield from _descriptions(value, subsection)
 
 
 class _Loader(yaml.SafeLoader):

@@ -72,10 +72,10 @@ class TokenTable:
         self._numbers: dict[str, int] = {}
         self.counts: Counter[str] = Counter()
 
-    def numbers(self, chunk: TokenizedChunk, counted: bool) -> Ids:
-        """The table's numbers of the tokens of a chunk, which are counted if `counted`."""
+    def numbers(self, chunk: TokenizedChunk, *, count: bool) -> Ids:
+        """The table's number of each token of `chunk`. count: add the tokens to `counts`, too."""
         table = np.array([self._numbers.setdefault(token, len(self._numbers)) for token in chunk.tokens], np.int32)
-        if counted:
+        if count:
             self.counts.update(dict(zip(chunk.tokens, chunk.counts, strict=True)))
         return table[chunk.numbers] if len(table) else chunk.numbers
 
@@ -100,20 +100,26 @@ def learn_subwords(config: TokenizerConfig, joint: bool, texts: Mapping[Side, Pa
 
 def tokenize(
     pairs: Iterable[Pair],
-    counted: bool,
     sides: Mapping[Side, TokenizedSide],
     tables: Mapping[Side, TokenTable],
     tokenizers: Mapping[Side, TokenizerPlan],
     workers: Workers,
     advance: Callable[[int], object],
+    *,
+    count: bool,
 ) -> None:
-    """Write the token numbers of `pairs` to the files of `sides`. Calls `advance` with the number of pairs after each chunk."""
+    """Write the token numbers of `pairs` to the files of `sides`.
+
+    Args:
+        advance: called with the number of pairs after each chunk.
+        count: add the tokens to the counts of `tables`.
+    """
     calls = ((tokenizers["src"], tokenizers["tgt"], chunk) for chunk in chunked(pairs, CHUNK_ROWS))
     files = {side: sides[side].path.open("wb") for side in SIDES}
     try:
         for chunks in workers.map(_tokenize_pairs, calls):
             for side, chunk in zip(SIDES, chunks, strict=True):
-                files[side].write(tables[side].numbers(chunk, counted).tobytes())
+                files[side].write(tables[side].numbers(chunk, count=count).tobytes())
                 sides[side].lengths.append(chunk.lengths)
             advance(len(chunks[0].lengths))
     finally:

@@ -216,7 +216,8 @@ def _encode(
     with job.bar("tokenize", sum(map(len, splits.values()))) as bar:
         for name in SPLITS:
             tokenized[name] = {side: TokenizedSide(job.scratch / f"{name}.{side}.numbers") for side in SIDES}
-            encoding.tokenize(splits[name].stream(), name == "train", tokenized[name], tables, tokenizers, job.workers, bar.update)
+            pairs, count = splits[name].stream(), name == "train"
+            encoding.tokenize(pairs, tokenized[name], tables, tokenizers, job.workers, bar.update, count=count)
     like = job.config.vocabulary.like
     if like is None:
         vocabularies = encoding.build_vocabularies(job.config, tables)

@@ -151,10 +151,10 @@ def _tsv(config: SourceConfig, path: Path, src_language: str, tgt_language: str)
 
 def _table(config: SourceConfig, path: Path, languages: tuple[str, str], english: int, other: int) -> PairSource:
     columns = config.columns or {language: english if language == "en" else other for language in languages}
-    chosen = [columns[language] for language in languages]
-    has_header = any(isinstance(column, str) for column in chosen)
+    column_pair = [columns[language] for language in languages]
+    has_header = any(isinstance(column, str) for column in column_pair)
     header = next(read_raw_lines(path, config.member), b"").decode("utf-8", "replace").split("\t") if has_header else []
-    src, tgt = (_column_index(path, column, [name.strip() for name in header]) for column in chosen)
+    src, tgt = (_column_index(path, column, [name.strip() for name in header]) for column in column_pair)
     return TableSource(path, config.member, src, tgt, has_header)
 
 
@@ -257,9 +257,9 @@ def _choose_member(path: Path, archive: zipfile.ZipFile, language: str) -> str:
     candidates = [name for name in names if PurePosixPath(name).name[0] not in "_." and not name.startswith("__MACOSX/")]
     of_language = [name for name in candidates if language and PurePosixPath(name).suffix == f".{language}"]
     tables = [name for name in candidates if PurePosixPath(name).suffix.lower() in (".txt", ".tsv", ".csv")]
-    for choice in (of_language, tables, candidates):
-        if len(choice) == 1:
-            return choice[0]
+    for group in (of_language, tables, candidates):
+        if len(group) == 1:
+            return group[0]
     if not candidates:
         raise DataError(f"{path}: has no text file; it holds: {_listing(archive)}")
     raise DataError(f"{path}: set `member` to one of its files: {', '.join(sorted(candidates)[:20])}")

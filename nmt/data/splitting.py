@@ -118,7 +118,7 @@ def _fill_split(splits: npt.NDArray[np.int8], order: npt.NDArray[Any], sizes: np
 
 
 def naive_leak(pairs: Fingerprints, src: Fingerprints, tgt: Fingerprints, config: SplitConfig) -> float:
-    """The share of test pairs with a sentence in train, had the pairs been split at random into the same sizes."""
+    """The share of test pairs with a sentence in train if the pairs were split at random into the same sizes."""
     order = np.argsort(random_keys(pairs, config.seed, "naive"), kind="stable")
     test, train = order[: config.test], order[config.test + config.dev :]
     return float(np.mean(np.isin(src[test], src[train]) | np.isin(tgt[test], tgt[train])))

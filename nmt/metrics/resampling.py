@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-BLOCK_SENTENCES = 500  # whose n-grams are in memory at once
-BLOCK_TRIALS = 64  # in memory at once; for any multiple of 32 NumPy draws the same bits as for all trials together
+BLOCK_SENTENCES = 500  # sentences with n-grams in memory at once
+BLOCK_TRIALS = 64  # in memory at once; with a multiple of 32, NumPy draws the same bits as for all trials together
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from nmt.metrics.scores import METRICS, SEED, build_metric, canonical_name, sent
 from nmt.metrics.table import Table
 
 N_TRIALS, N_RESAMPLES = 10_000, 1000  # the defaults of sacrebleu
-MAX_COUNTED = 16  # sentences that differ; from here on 1 / trials bounds p, not 2^-k
+MAX_COUNTED = 16  # sentences that differ; with more, `_min_p` would be below 1 / N_TRIALS
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class Difference:
         value, other: the scores of the system and of the other system.
         p_randomization: two-sided p-value of approximate randomization (Noreen 1989), which decides. Of equal systems, 5 % have a
             value below 0.05.
-        p_bootstrap: p-value of the paired bootstrap (Koehn 2004), as in sacrebleu and Moses. It calls twice as many equal systems
-            different.
+        p_bootstrap: p-value of the paired bootstrap (Koehn 2004), as in sacrebleu and Moses. It calls equal systems different twice
+            as often.
         signature: of the metric and the randomization.
     """
 

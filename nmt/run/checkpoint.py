@@ -129,7 +129,7 @@ class Checkpoints:
         return CheckpointError(f"{self.folder}: {what} cannot be written ({error}); earlier checkpoints are intact")
 
     def _insert_into_best(self, new: KeptCheckpoint) -> None:
-        """Rank it among earlier ones. Later ones come from a training that a crash cut short: they are not part of this one."""
+        """Insert `new` by its score. Entries with a later step come from a training that crashed after them: drop these."""
         earlier = [kept for kept in self.kept("best") if kept.step <= new.step and kept.checkpoint != new.checkpoint]
         ranked = sorted([*earlier, new], key=lambda kept: (-(kept.score or 0.0), kept.step))
         self._write_pointer("best", ranked[: self.keep_best])

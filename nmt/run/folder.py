@@ -93,10 +93,10 @@ def find_run(folder: Path | None) -> Path:
         if not holds_run(folder):
             raise CheckpointError(f"{folder}: no run here; `nmt train -c CONFIG -o {folder}` creates one")
         return folder
-    trained = [path.parent.parent for path in RUNS_FOLDER.glob("*/checkpoints/last.json")]
-    if not trained:
+    runs = [path.parent.parent for path in RUNS_FOLDER.glob("*/checkpoints/last.json")]
+    if not runs:
         raise CheckpointError(f"no run under {RUNS_FOLDER}/ yet: run `nmt train -c CONFIG` first, or name the folder of a run")
-    return max(trained, key=lambda run: (run / "checkpoints" / "last.json").stat().st_mtime)
+    return max(runs, key=lambda run: (run / "checkpoints" / "last.json").stat().st_mtime)
 
 
 def load_run_config(folder: Path, overrides: Sequence[str] = ()) -> Config:

@@ -90,8 +90,8 @@ class WordTokenizer(_Marking):
     def split_all(self, texts: Sequence[str]) -> list[list[str]]:
         with self._lock:
             words = [self._words(self.normalize(text)) for text in texts]
-            # spaCy stores every word. Its memory zones would free them, but its cache of words too: ten times slower with one zone
-            # for a few thousand sentences.
+            # spaCy stores every word. Its memory zones would free the words, but also clear its cache: with a zone for every few
+            # thousand sentences it was ten times slower.
             if len(self._pipeline.vocab.strings) > MAX_STRINGS:
                 import spacy
 

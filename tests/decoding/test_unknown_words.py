@@ -209,7 +209,7 @@ def test_missing_data_and_models_without_attention(trained: Path, tmp_path: Path
     refused = nmt("lexicon", run)
     assert (refused.status, refused.err) == (
         1,
-        f"nmt: {run}: the model has no attention (model.attention.score: none), from which a lexicon is learned\n",
+        f"nmt: {run}: the model has no attention (model.attention.score: none), but a lexicon is learned from attention\n",
     )
 
 
