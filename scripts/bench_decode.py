@@ -42,8 +42,8 @@ from nmt.run.folder import LEXICON_FILE, check_same_data, find_checkpoint, find_
 from scripts.bench import peers
 from scripts.bench.peer_decode import PeerModel
 from scripts.bench.rounds import (
+    BenchSystem,
     Figures,
-    System,
     available_cores,
     environment_of,
     interpreter,
@@ -104,7 +104,7 @@ class Bench:
     updates: int
     interpreters: Mapping[str, Path]
 
-    def systems(self, beams: Sequence[int], against: Sequence[str], folder: Path) -> Iterator[System]:
+    def systems(self, beams: Sequence[int], against: Sequence[str], folder: Path) -> Iterator[BenchSystem]:
         """All systems, nmt's exact search first; peers work in `folder`."""
         models = {name: self._build_peer(name, folder / name) for name in dict.fromkeys(against) if name in peers.PEERS}
         for beam in beams:
@@ -121,11 +121,11 @@ class Bench:
             variants |= {"shortlist": short, "shortlist int8": {**short, "precision": "int8"}}
         return variants
 
-    def _nmt(self, name: str, beam: int, changes: Mapping[str, object], *, plain: bool = False) -> System:
+    def _nmt(self, name: str, beam: int, changes: Mapping[str, object], *, plain: bool = False) -> BenchSystem:
         overrides = [f"decoding.{key}={value}" for key, value in {"beam": beam, **changes}.items()]
         job = {"run": str(self.run), "prepared": str(self.prepared), "split": self.split, "sentences": self.sentences}
         job |= {"singles": self.singles, "threads": self.threads, "plain": plain, "overrides": overrides, "system": name}
-        return System(f"{name}, beam {beam}", lambda _: work(job, environment_of(self.threads), "decode_worker.py"))
+        return BenchSystem(f"{name}, beam {beam}", lambda _: work(job, environment_of(self.threads), "decode_worker.py"))
 
     def _build_peer(self, name: str, folder: Path) -> PeerModel | str:
         """A peer with its trained model, or the reason why it cannot be measured."""
@@ -139,7 +139,7 @@ class Bench:
             return str(error)
         return model
 
-    def _peer(self, name: str, beam: int, model: PeerModel | str) -> System:
+    def _peer(self, name: str, beam: int, model: PeerModel | str) -> BenchSystem:
         def run(_: int) -> Figures:
             assert isinstance(model, PeerModel)
             start = model.translate("one", beam, self.config.decoding.batch)[0]
@@ -148,7 +148,7 @@ class Bench:
                 raise peers.PeerError("the translation took no longer than the start of the process; raise --sentences")
             return self._peer_figures(outputs, seconds - start, memory)
 
-        return System(f"{name}, beam {beam}", run, error=model if isinstance(model, str) else None)
+        return BenchSystem(f"{name}, beam {beam}", run, error=model if isinstance(model, str) else None)
 
     def _peer_figures(self, outputs: Sequence[Sequence[str]], seconds: float, memory: int | None) -> Figures:
         tokens = sum(len(output) + 1 for output in outputs)
@@ -166,7 +166,7 @@ class Bench:
         }
 
 
-def summary(system: System, exact: System) -> Figures:
+def summary(system: BenchSystem, exact: BenchSystem) -> Figures:
     """The medians over the rounds, and the speed relative to exact search in the same rounds."""
     result: Figures = {"system": system.name, "fault": system.error, "rounds": system.rounds}
     if not system.rounds:

@@ -40,8 +40,8 @@ from nmt.files import write_text
 from nmt.text.vocabulary import Vocabulary
 from scripts.bench import peers
 from scripts.bench.rounds import (
+    BenchSystem,
     Figures,
-    System,
     available_cores,
     environment_of,
     interpreter,
@@ -96,19 +96,19 @@ class Bench:
             "systems": [summary(system, systems[0]) for system in systems],
         }
 
-    def _build(self, name: str, config: Config, threads: int, folder: Path) -> System:
+    def _build(self, name: str, config: Config, threads: int, folder: Path) -> BenchSystem:
         environment = environment_of(threads)
         job = {"system": name, "threads": threads, "config": config.to_dict(), "seconds": self.seconds, "batch": 1}
         if name in peers.PEERS:
             return self._build_peer(name, config, folder, environment, threads)
         if name == "reference":
             job["batch"] = reference_batch(config)
-        system = System(name, lambda number: work({**job, "round": number}, environment))
+        system = BenchSystem(name, lambda number: work({**job, "round": number}, environment))
         if name in REFERENCES and (unsupported := unsupported_by_reference(config.model)):
             system.error = f"the plain loop does not support {', '.join(unsupported)}"
         return system
 
-    def _build_peer(self, name: str, config: Config, folder: Path, environment: Mapping[str, str], threads: int) -> System:
+    def _build_peer(self, name: str, config: Config, folder: Path, environment: Mapping[str, str], threads: int) -> BenchSystem:
         data = folder / name
         job = {"system": "matmul", "threads": threads}
 
@@ -120,7 +120,7 @@ class Bench:
             after = work(job, environment)["matmul"]
             return {**figures, "matmul": (before + after) / 2, "matmul_before_after": [before, after]}
 
-        system = System(name, run)
+        system = BenchSystem(name, run)
         if unsupported := peers.PEERS[name].unsupported_keys(config.model):
             system.error = f"{peers.PEERS[name].title} does not support this model: {', '.join(unsupported)}"
             return system
@@ -185,7 +185,7 @@ def unsupported_by_reference(config: ModelConfig) -> list[str]:
     return [key for key, is_unsupported in checks.items() if is_unsupported]
 
 
-def summary(system: System, nmt: System) -> Figures:
+def summary(system: BenchSystem, nmt: BenchSystem) -> Figures:
     """The medians over the rounds, and the speed-up of nmt in the same rounds."""
     if not system.rounds:
         return {"system": system.name, "fault": system.error, "rounds": []}

@@ -2,7 +2,7 @@
 
 An `AttentionScore` says how well a query and a source position fit; an `Attention` says which positions compete, and what it
 remembers from step to step. To add a kind: a class that overrides `weigh`, a row in `ATTENTIONS`, an entry of `AttentionKind` in
-the configuration.
+the configuration, and of `LOCAL_KINDS` if it has a window.
 """
 
 from abc import ABC, abstractmethod

@@ -1,7 +1,7 @@
 """Attention scores: how well a query q and an encoder state h_j fit. Equation numbers are the papers'.
 
 Every score is one class that overrides `forward`, and `project_keys` if part of it depends on the source alone. To add one: the
-class, a row in `ATTENTION_SCORES`, an entry of `ScoreName` in the configuration.
+class, a row in `ATTENTION_SCORES`, an entry of `ScoreName` in the configuration, and of `SIZED_SCORES` if it has an inner size.
 """
 
 from abc import ABC, abstractmethod

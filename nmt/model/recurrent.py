@@ -1,7 +1,8 @@
 """Recurrent layers, one class for each kind of cell, and the stacks of layers in decoders. Batch first everywhere.
 
 A layer runs over whole sequences in one call, as in training, or one step at a time, as in search. Both give the same states.
-To add a cell: a subclass of `RecurrentLayer`, a row in `CELLS`, an entry of `Cell` in the configuration.
+To add a cell: a subclass of `RecurrentLayer`, a row in `CELLS`, an entry of `Cell` in the configuration, and of
+`CELLS_WITH_CELL_STATE` if it has a cell state. A subclass of `FusedLayer` also needs a row in `UPDATES` of inference/steps.py.
 
 Shapes: I input size, H units of one direction, H_o = H or, for both directions, 2 H.
 """
@@ -221,7 +222,7 @@ def _concatenate_directions(state: Tensor) -> Tensor:
     return state.transpose(0, 1).flatten(1)  # [directions, B, H] -> [B, directions * H]
 
 
-CELLS: dict[Cell, type[LSTM] | type[GRU] | type[Elman] | type[SRU]] = {"lstm": LSTM, "gru": GRU, "elman": Elman, "sru": SRU}
+CELLS: dict[Cell, type[RecurrentLayer]] = {"lstm": LSTM, "gru": GRU, "elman": Elman, "sru": SRU}
 
 
 @dataclass(frozen=True)

@@ -275,14 +275,6 @@ def prefetch(items: Iterator[T], device: torch.device) -> Iterator[T]:
             yield item
 
 
-def describe_skipped(update: Update, outcome: Outcome) -> str:
-    """Why an update was skipped, and which pairs it had."""
-    pairs = ", ".join(str(pair) for pair in update.pairs[:5]) + (", ..." if len(update.pairs) > 5 else "")
-    where = f"epoch {update.epoch + 1}, batch {update.batch + 1}: {len(update.pairs)} pairs, {pairs}"
-    values = f"the loss ({outcome.objective:g}) or its gradient ({outcome.gradient_norm:g}) is not finite"
-    return f"step {update.step}: {values}; update skipped ({where})"
-
-
 def _split_in_half(micro_batches: Sequence[Batch]) -> list[Batch]:
     """Each micro-batch in two. Raises: TrainingError: all are single sentences."""
     if all(len(batch) == 1 for batch in micro_batches):

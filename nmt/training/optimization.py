@@ -77,7 +77,7 @@ FORCING_SCHEDULES: dict[ForcingSchedule, Callable[[float], float]] = {
     "constant": lambda _: 0.0,
     "linear": lambda x: x,
     "exponential": lambda x: 1 - exp(-log(100) * x) if x < 1 else 1.0,
-    "inverse_sigmoid": lambda x: _sigmoid(12 * (x - 0.5)) if x < 1 else 1.0,
+    "inverse_sigmoid": lambda x: 1 / (1 + exp(-12 * (x - 0.5))) if x < 1 else 1.0,
 }
 
 
@@ -85,7 +85,3 @@ def forcing_ratio(step: int, config: TeacherForcingConfig) -> float:
     """The probability of feeding the reference at update `step`, counted from 1."""
     passed = FORCING_SCHEDULES[config.schedule](min(1.0, (step - 1) / config.steps))
     return config.start + (config.end - config.start) * passed
-
-
-def _sigmoid(x: float) -> float:
-    return 1 / (1 + exp(-x))

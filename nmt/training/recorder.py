@@ -16,7 +16,7 @@ from nmt.run.folder import CURVES_FILE, JOURNAL_FILE, open_checkpoints
 from nmt.run.journal import Journal
 from nmt.run.progress import Interval, Progress
 from nmt.training.console import Console
-from nmt.training.loop import Hooks, Outcome, Update, describe_skipped
+from nmt.training.loop import Hooks, Outcome, Update
 from nmt.training.tensorboard import TensorBoardWriter
 from nmt.training.validation import VALIDATION_METRICS, Validator
 
@@ -85,3 +85,11 @@ class Recorder:
 
     def _save(self, progress: Progress, score: float | None) -> None:
         self.checkpoints.save(progress, self.model, self.optimizer, score=score, averaged=self.averaged)
+
+
+def describe_skipped(update: Update, outcome: Outcome) -> str:
+    """Why an update was skipped, and which pairs it had."""
+    pairs = ", ".join(str(pair) for pair in update.pairs[:5]) + (", ..." if len(update.pairs) > 5 else "")
+    where = f"epoch {update.epoch + 1}, batch {update.batch + 1}: {len(update.pairs)} pairs, {pairs}"
+    values = f"the loss ({outcome.objective:g}) or its gradient ({outcome.gradient_norm:g}) is not finite"
+    return f"step {update.step}: {values}; update skipped ({where})"

@@ -25,7 +25,7 @@ class BenchError(NmtError):
 
 
 @dataclass
-class System:
+class BenchSystem:
     """A measured system.
 
     Attributes:
@@ -40,7 +40,7 @@ class System:
     error: str | None = None
 
 
-def run_rounds(systems: Sequence[System], rounds: int, essential: str) -> None:
+def run_rounds(systems: Sequence[BenchSystem], rounds: int, essential: str) -> None:
     """Measure all systems in turn. A system that fails is not measured again.
 
     Raises:
@@ -52,7 +52,7 @@ def run_rounds(systems: Sequence[System], rounds: int, essential: str) -> None:
                 _run_round(system, number, rounds, essential)
 
 
-def _run_round(system: System, number: int, rounds: int, essential: str) -> None:
+def _run_round(system: BenchSystem, number: int, rounds: int, essential: str) -> None:
     load_average = os.getloadavg()[0] if hasattr(os, "getloadavg") else None
     try:
         figures = system.run(number)

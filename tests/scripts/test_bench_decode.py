@@ -24,7 +24,7 @@ from scripts.bench.decode_worker import counting, operations
 from scripts.bench.peer_decode import PeerModel
 from scripts.bench.peers import PeerError
 from scripts.bench.plain_search import translate_plainly
-from scripts.bench.rounds import System
+from scripts.bench.rounds import BenchSystem
 from tests.toy import configure, sentence_pairs, write_table
 
 TEXTS = ["The dog sees the tree.", "The king knows the river.", "A man."]
@@ -127,9 +127,9 @@ def figures(speed: float, **others: Any) -> dict[str, Any]:
 
 def test_table_has_medians_and_ratios_within_rounds() -> None:
     counted = {"latency": 0.02, "latency_99": 0.05, "computed": 50e9, "matmul": 100e9, "words_scored": 17_000.0}
-    exact = System("nmt exact, beam 5", figures, [figures(speed, **counted) for speed in (300.0, 100.0, 200.0)])
-    peer = System("opennmt, beam 5", figures, [figures(speed) for speed in (150.0, 50.0, 100.0)])
-    gone = System("joeynmt, beam 5", figures, [], "JoeyNMT not installed")
+    exact = BenchSystem("nmt exact, beam 5", figures, [figures(speed, **counted) for speed in (300.0, 100.0, 200.0)])
+    peer = BenchSystem("opennmt, beam 5", figures, [figures(speed) for speed in (150.0, 50.0, 100.0)])
+    gone = BenchSystem("joeynmt, beam 5", figures, [], "JoeyNMT not installed")
     table = bench_decode.to_table(
         {
             "run": "runs/x",

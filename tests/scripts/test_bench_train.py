@@ -33,7 +33,7 @@ from scripts.bench.counting import (
     training_operations,
 )
 from scripts.bench.reference import ReferenceModel
-from scripts.bench.rounds import System
+from scripts.bench.rounds import BenchSystem
 from tests.toy import configure, sentence_pairs, write_table
 
 SRC_LENGTHS, TGT_LENGTHS = np.array([5, 3, 4]), np.array([6, 2, 4])  # <eos> counted
@@ -183,10 +183,10 @@ def figures(speed: float, **others: Any) -> dict[str, Any]:
 def test_table_has_medians_and_ratios_within_rounds() -> None:
     shares = {"data": 0.01, "forward": 0.3, "backward": 0.5, "update": 0.19}
     counted = {"computed": 60e9, "needed": 50e9, "shares": shares}
-    ours = System("nmt", figures, [figures(speed, **counted) for speed in (3000.0, 1000.0, 2000.0)])
+    ours = BenchSystem("nmt", figures, [figures(speed, **counted) for speed in (3000.0, 1000.0, 2000.0)])
     # Twice as slow in each round, whatever the rounds were like.
-    peer = System("opennmt", figures, [figures(speed) for speed in (1500.0, 500.0, 1000.0)])
-    gone = System("joeynmt", figures, [], "JoeyNMT not installed")
+    peer = BenchSystem("opennmt", figures, [figures(speed) for speed in (1500.0, 500.0, 1000.0)])
+    gone = BenchSystem("joeynmt", figures, [], "JoeyNMT not installed")
     table = bench_train.to_table(
         {
             "name": "tiny",

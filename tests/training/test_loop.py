@@ -22,9 +22,10 @@ from nmt.model.seq2seq import Seq2Seq
 from nmt.run.checkpoint import Checkpoints, load_optimizer, load_weights, read_progress
 from nmt.run.progress import Interval, Progress
 from nmt.training import loop
-from nmt.training.loop import Hooks, Outcome, Update, describe_skipped, fit, forward_backward, train_step
+from nmt.training.loop import Hooks, Outcome, Update, fit, forward_backward, train_step
 from nmt.training.loss import Loss, batch_loss
 from nmt.training.optimization import OPTIMIZERS, build_optimizer
+from nmt.training.recorder import describe_skipped
 
 VOCABULARY = 14
 
