@@ -51,22 +51,22 @@ class PeerTranslator:
     pipes: bool
 
 
-def _train_opennmt(values: Values, updates: int) -> Values:
+def _opennmt_training(values: Values, updates: int) -> Values:
     return {**values, "train_steps": updates, "save_checkpoint_steps": updates}
 
 
-def _opennmt(job: Job, values: Values) -> list[str]:
+def _opennmt_command(job: Job, values: Values) -> list[str]:
     model = f"{values['save_model']}_step_{job.updates}.pt"
     words = ["-m", "onmt.bin.translate", "-model", model, "-src", job.source, "-output", job.output, "-beam_size", job.beam]
     return [*map(str, words), "-batch_size", str(job.batch), "-batch_type", "sents", "-max_length_ratio", "2"]
 
 
-def _train_joeynmt(values: Values, updates: int) -> Values:
+def _joeynmt_training(values: Values, updates: int) -> Values:
     training = {**values["training"], "updates": updates, "validation_freq": updates}
     return {**values, "training": training}
 
 
-def _joeynmt(job: Job, values: Values) -> list[str]:
+def _joeynmt_command(job: Job, values: Values) -> list[str]:
     testing = {
         "beam_size": job.beam,
         "batch_size": job.batch,
@@ -80,8 +80,8 @@ def _joeynmt(job: Job, values: Values) -> list[str]:
 
 
 TRANSLATORS = {
-    "joeynmt": PeerTranslator(_train_joeynmt, _joeynmt, pipes=True),
-    "opennmt": PeerTranslator(_train_opennmt, _opennmt, pipes=False),
+    "joeynmt": PeerTranslator(_joeynmt_training, _joeynmt_command, pipes=True),
+    "opennmt": PeerTranslator(_opennmt_training, _opennmt_command, pipes=False),
 }
 
 

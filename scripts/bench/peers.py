@@ -96,7 +96,7 @@ class Peer:
         return [key for key, is_unsupported in checks.items() if is_unsupported]
 
 
-def _joeynmt(config: Config, folder: Path, seed: int) -> Values:
+def _joeynmt_settings(config: Config, folder: Path, seed: int) -> Values:
     model, training = config.model, config.training
     embeddings = {"embedding_dim": model.embedding_size, "scale": False}
     shared = {"type": "recurrent", "rnn_type": model.encoder.cell, "embeddings": embeddings, "dropout": model.dropout}
@@ -155,7 +155,7 @@ def _joeynmt(config: Config, folder: Path, seed: int) -> Values:
     }
 
 
-def _opennmt(config: Config, folder: Path, seed: int) -> Values:
+def _opennmt_settings(config: Config, folder: Path, seed: int) -> Values:
     model, training = config.model, config.training
     return {
         "data": {"corpus": {"path_src": str(folder / "train.src"), "path_tgt": str(folder / "train.tgt")}},
@@ -197,7 +197,7 @@ PEERS = {
         title="JoeyNMT",
         module="joeynmt.training",
         command=("-m", "joeynmt", "train"),
-        settings=_joeynmt,
+        settings=_joeynmt_settings,
         speed=re.compile(r"Tokens per Sec:\s*([\d.]+)"),
         warm_up=2,
         scores={"general": "luong", "additive": "bahdanau"},
@@ -207,7 +207,7 @@ PEERS = {
         title="OpenNMT-py",
         module="onmt.bin.train",
         command=("-m", "onmt.bin.train", "-config"),
-        settings=_opennmt,
+        settings=_opennmt_settings,
         speed=re.compile(r"[\d.]+/\s*([\d.]+) tok/s"),
         warm_up=5,
         scores={"dot": "dot", "general": "general", "additive": "mlp"},
