@@ -93,7 +93,7 @@ def load(*runs: str | PathLike[str], overrides: Sequence[str] = ()) -> Translato
         overrides: `decoding.key=value`, which replace values of the run's configuration.
 
     Raises:
-        CheckpointError: a folder holds no run, or an unreadable one; or the vocabularies of an ensemble differ.
+        CheckpointError: a folder contains no run, or an unreadable one; or the vocabularies of an ensemble differ.
         ConfigError: an override is invalid, or its key is not in the section decoding.
     """
     from nmt.run.load import load_translator

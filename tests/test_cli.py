@@ -247,6 +247,10 @@ def test_train_refuses_a_folder_that_holds_a_run_and_resumes_it(nmt: Run, inside
     refused = nmt("train", "-c", "small.yaml", "-o", run)
     assert refused.status == 1
     assert "contains a run already; continue it with --resume, or train elsewhere with -o" in refused.err
+    assert nmt("train", "-c", "small.yaml", "-o", "small.yaml").err == "nmt: small.yaml: is a file; name a folder with -o\n"
+    both = nmt("translate", "--run", run, "--file", "small.yaml", "Hello.")
+    assert (both.status, both.out) == (2, "")
+    assert "give sentences or --file, not both" in both.err
     assert "already trained, to step 24" in nmt("train", "-c", "small.yaml", "-o", run, "--resume").err
     changed = nmt("train", "-c", "small.yaml", "-o", run, "--resume", "--set", "model.dropout=0.5", "--set", "seed=2")
     assert changed.status == 1

@@ -93,7 +93,7 @@ def _existing_manifest(folder: Path, overwrite: bool) -> dict[str, Any] | None:
 def _refuse_differences(folder: Path, differences: list[str]) -> None:
     if differences:
         reason = "; ".join(differences)
-        raise DataError(f"{folder}: holds another preparation ({reason}); --overwrite replaces it, -o names another folder")
+        raise DataError(f"{folder}: contains other prepared data ({reason}); --overwrite replaces it, -o names another folder")
 
 
 def _find_inputs(config: Config) -> list[Input]:

@@ -66,7 +66,7 @@ def run(
     """Train into `folder` (default `runs/<name>`); with `resume`, continue from its last checkpoint, or start if it has none.
 
     Raises:
-        ConfigError: the folder holds a run and `resume` is off, or the run to resume has another configuration.
+        ConfigError: the folder is a file, or contains a run and `resume` is off, or the run to resume has another configuration.
         DataError: the data is not prepared, or was prepared with another configuration; or word vectors are unusable.
         CheckpointError: the run to start from or to resume cannot be read.
         TrainingError: interrupted (after saving a checkpoint), too many losses were not finite, or another process failed.
@@ -74,10 +74,13 @@ def run(
     torch_device = local_gpu(set_up_device(device))
     if config.training.precision == "bfloat16" and torch_device.type != "cuda":
         raise ConfigError(f"training.precision: bfloat16 needs a GPU, but this training runs on {torch_device.type}; set float32")
+    folder = folder or config.run_folder
+    if folder.is_file():
+        raise ConfigError(f"{folder}: is a file; name a folder with -o")
     if config.training.threads:
         torch.set_num_threads(config.training.threads)
     with init_distributed(torch_device) as world:
-        return _train(config, folder or config.run_folder, torch_device, world, resume=resume, quiet=quiet)
+        return _train(config, folder, torch_device, world, resume=resume, quiet=quiet)
 
 
 def _train(config: Config, folder: Path, device: torch.device, world: World, *, resume: bool, quiet: bool) -> Progress:

@@ -85,7 +85,7 @@ def assign_splits(pairs: Fingerprints, src: Fingerprints, tgt: Fingerprints, con
     """
     if config.dev + config.test >= len(pairs):
         sizes_text = f"dev {config.dev:,} + test {config.test:,}"
-        raise DataError(f"data.split: {sizes_text} is too large, there are only {len(pairs):,} pairs and training needs some")
+        raise DataError(f"data.split: {sizes_text} leave no training data, there are only {len(pairs):,} pairs; lower both")
     _, component, sizes = np.unique(connected_components(src, tgt), return_inverse=True, return_counts=True)
     lowest = np.full(len(sizes), np.iinfo(np.uint64).max, np.uint64)
     np.minimum.at(lowest, component, pairs)

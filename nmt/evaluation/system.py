@@ -116,7 +116,7 @@ def load_system(folders: Sequence[Path] = (), *, device: DeviceName = "auto", ov
         overrides: `decoding.key=value`, in place of the run's configuration.
 
     Raises:
-        CheckpointError: a folder holds no run or a damaged one, or the vocabularies of an ensemble differ.
+        CheckpointError: a folder contains no run or a damaged one, or the vocabularies of an ensemble differ.
         ConfigError: a run's configuration is missing or damaged, or an override is invalid.
         DataError: a run's vocabularies or tokenizers are missing or damaged.
     """

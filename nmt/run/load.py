@@ -54,7 +54,7 @@ def load_translator(
         n_best: how many translations of each sentence the caller will ask for.
 
     Raises:
-        CheckpointError: a folder holds no run, or no readable checkpoint; or the vocabularies of an ensemble differ.
+        CheckpointError: a folder contains no run, or no readable checkpoint; or the vocabularies of an ensemble differ.
         ConfigError: the configuration of a run is damaged; an override is invalid or sets another section than decoding; the beam
             is too narrow for `n_best`; or decoding needs a lexicon that the run does not have.
         DataError: vocabularies, tokenizers or lexicon of a run are missing or damaged.

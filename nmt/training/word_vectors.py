@@ -153,7 +153,7 @@ def _lines(path: Path) -> Iterator[Line]:
             yield number, line.rstrip(b" \t\r")
     except DataError as error:
         after = f" after line {number}" if number else ""
-        raise DataError(f"{error}{after}; a whole text file of word vectors is needed, plain or .gz") from None
+        raise DataError(f"{error}{after}; name a complete text file of word vectors, plain or .gz") from None
 
 
 def _is_header(path: Path, line: bytes, dimension: int) -> bool:

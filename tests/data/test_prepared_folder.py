@@ -35,11 +35,11 @@ def test_another_preparation_is_refused_and_the_difference_named(tmp_path: Path,
     prepare.run(configure(table), folder)
     before = contents(folder)
     with pytest.raises(
-        DataError, match=r"toy: holds another preparation \(data\.split\.dev is 40 there and 41 here\); --overwrite"
+        DataError, match=r"toy: contains other prepared data \(data\.split\.dev is 40 there and 41 here\); --overwrite"
     ):
         prepare.run(configure(table, data={"split": {"dev": 41, "test": 60}}), folder)
     write_table(table, sentence_pairs()[:-1])
-    with pytest.raises(DataError, match=r"toy: holds another preparation \(.*deu\.txt has changed since\); --overwrite"):
+    with pytest.raises(DataError, match=r"toy: contains other prepared data \(.*deu\.txt has changed since\); --overwrite"):
         prepare.run(configure(table), folder)
     assert contents(folder) == before
     prepare.run(configure(table), folder, overwrite=True)
@@ -104,7 +104,7 @@ def test_a_preparation_of_another_version_is_refused(tmp_path: Path, table: Path
     manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
     manifest["config"]["data"]["abolished"] = 1
     (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
-    with pytest.raises(DataError, match=r"holds another preparation \(the configuration is of another version\)"):
+    with pytest.raises(DataError, match=r"contains other prepared data \(the configuration is of another version\)"):
         prepare.run(configure(table), folder)
 
 

@@ -125,7 +125,7 @@ def test_larger_components_are_taken_if_there_are_no_smaller_ones() -> None:
 @pytest.mark.parametrize(("dev", "test"), [(5, 5), (50, 1), (1, 50)])
 def test_sizes_that_leave_nothing_to_train_on_are_refused(dev: int, test: int) -> None:
     pairs = [(index, index) for index in range(10)]
-    with pytest.raises(DataError, match=rf"data\.split: dev {dev} \+ test {test} is too large, there are only 10 pairs"):
+    with pytest.raises(DataError, match=rf"data\.split: dev {dev} \+ test {test} leave no training data, there are only 10 pairs"):
         split(pairs, SplitConfig(dev=dev, test=test))
 
 

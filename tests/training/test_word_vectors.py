@@ -109,7 +109,7 @@ def test_reads_what_was_written(
     assert vectors.running_share == pytest.approx(len(vectors.ids) / len(table))
 
 
-WHOLE = "; a whole text file of word vectors is needed, plain or .gz"
+WHOLE = "; name a complete text file of word vectors, plain or .gz"
 LEAVE_OUT = "; fix the line or delete it"
 OTHER_SIZE = ", line 1: vectors of 3 numbers, but model.embedding_size is 2; set it to 3, or give another file"
 
