@@ -26,7 +26,7 @@ FOLDERS_CAN_BE_OPENED = os.name != "nt"
 
 # Limits of `stream_lines`.
 BLOCK_BYTES = 1 << 16  # read at once
-BATCH_LINES, BATCH_BYTES = 2048, 1 << 18  # about this much comes together: the memory of attention grows with it
+BATCH_LINES, BATCH_BYTES = 2048, 1 << 18  # a batch ends at about this size: the memory of attention grows with it
 MAX_LINE_BYTES = 1 << 20
 PIPE_WAIT = 0.02  # seconds for a pipe to fill again
 
@@ -270,7 +270,7 @@ def _age(path: Path) -> float:
 
 
 def _is_being_built(building: Path) -> bool:
-    """Whether a process holds the lock of the folder: the system frees it when the process ends, however it ends."""
+    """Whether a process holds the lock of the folder. The system frees the lock even if the process is killed."""
     if not (building / LOCK_FILE).exists():  # the process may be about to take it
         return _age(building) <= ABANDONED_SECONDS
     try:

@@ -68,11 +68,11 @@ def estimate_epoch(n_positions: NDArray[np.int64], time_batch: Callable[[int], f
         n_positions: of each batch, with padding. time_batch: trains on the batch with this index; returns the seconds.
     """
     order = np.argsort(n_positions)
-    timed = order[np.unique(np.linspace(0, len(order) - 1, N_TIMED_BATCHES).round().astype(int))].tolist()
-    for index in (timed[-1], timed[0]):  # warm-up
+    timed_batches = order[np.unique(np.linspace(0, len(order) - 1, N_TIMED_BATCHES).round().astype(int))].tolist()
+    for index in (timed_batches[-1], timed_batches[0]):  # warm-up
         time_batch(index)
-    seconds = [min(time_batch(index) for _ in range(2)) for index in timed]
-    return float(np.interp(n_positions, n_positions[timed], seconds).sum())
+    seconds = [min(time_batch(index) for _ in range(2)) for index in timed_batches]
+    return float(np.interp(n_positions, n_positions[timed_batches], seconds).sum())
 
 
 class _BatchTimer:

@@ -200,7 +200,7 @@ def _warn_if_tokenized(outputs: Sequence[str], options: EvaluateOptions) -> None
 
 
 def _score_words(system: System, outputs: Sequence[str], text: EvaluationSet, lowercase: bool) -> list[MetricScore]:
-    """Tokenized BLEU on spaCy's words, whatever the tokens of the model are."""
+    """Tokenized BLEU on spaCy's words, for a model with any tokenizer."""
     tokenizer = load_tokenizer(TokenizerConfig(kind="words"), system.config.data.tgt_language, "tgt", system.folders[0])
 
     def tokenize(lines: Sequence[str]) -> list[str]:

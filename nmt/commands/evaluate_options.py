@@ -85,7 +85,7 @@ class EvaluateOptions:
 
     @property
     def run_folders(self) -> list[Path]:
-        """The RUNs; none stands for the run trained last."""
+        """The RUNs; empty for the run trained last."""
         return [path for path in self.folders or [] if not self._is_reference(path)]
 
     @property

@@ -161,13 +161,13 @@ def _open_folder(folder: Path, config: Config) -> tuple[Path | None, InitialWeig
         initial_weights = InitialWeights.load(config)
         create_run(folder, config, config.prepared_folder)
         return None, initial_weights
-    changed = {
+    changes = {
         key: values
         for key, values in differences(load_run_config(folder), config).items()
         if not key.startswith(RESUMABLE_KEYS) and not is_location_key(key)
     }
-    if changed:
-        listing = "\n  ".join(f"{key}: was {old}, is {new}" for key, (old, new) in changed.items())
+    if changes:
+        listing = "\n  ".join(f"{key}: was {old}, is {new}" for key, (old, new) in changes.items())
         raise ConfigError(
             f"{folder}: cannot resume, the configuration differs; train elsewhere with -o, or change it back\n  {listing}"
         )

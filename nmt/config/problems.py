@@ -65,14 +65,14 @@ def explain(error: ValidationError) -> list[Problem]:
 
 def without_wrong_keys(values: dict[str, Any], error: ValidationError) -> dict[str, Any]:
     """A copy of `values` without the wrong keys of `error`: they fall back to their defaults."""
-    copied = deepcopy(values)
+    correct_values = deepcopy(values)
     for each in error.errors():
         *sections, last = _locate(each["loc"]).path
-        section = copied
+        section = correct_values
         for key in sections:
             section = section.get(key, {})
         section.pop(last, None)
-    return copied
+    return correct_values
 
 
 class _Location(NamedTuple):
@@ -141,7 +141,7 @@ def _requirement(error: Any, location: _Location) -> str:
 
 
 def _suggestion(location: _Location) -> str:
-    """Known keys that may be meant: a similar key in the same section, or the same key in another section."""
+    """Keys to suggest: a similar key in the same section, or the same key in another section."""
     known_keys, unknown_key = list(location.section.model_fields), location.path[-1]
     in_other_sections = [key for key in _keys(Config) if key.endswith(f".{unknown_key}")]
     suggestions = get_close_matches(unknown_key, known_keys, n=1, cutoff=0.6) or in_other_sections[:3]

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 from nmt.config.schema import Config, section_of
 from nmt.errors import ConfigError
 
-MAX_COMMENT_COLUMN = 40  # the comments of longer lines follow their values instead of standing in the common column
+MAX_COMMENT_COLUMN = 40  # on longer lines the comment follows the value directly, outside of the common column
 LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
 
@@ -53,7 +53,7 @@ def comment(text: str) -> str:
     descriptions: dict[int, str] = {}
     for line, description in _descriptions(yaml.compose(text, Loader=_Loader), Config):
         descriptions.setdefault(line, description)  # of several keys on a line, the first (outermost) is described
-    # A comment starts after the last token of its line: a "#" may also stand inside a text.
+    # A comment starts after the last token of its line: a "#" may also be part of a text.
     widths = {token.end_mark.line: token.end_mark.column for token in yaml.scan(text, Loader=_Loader) if token.end_mark.column}
     column = max((widths[line] for line in descriptions if widths[line] <= MAX_COMMENT_COLUMN), default=0)
     for line, description in descriptions.items():

@@ -48,7 +48,7 @@ class Batch:
         return len(self.src)
 
     def split_in_half(self) -> list["Batch"]:
-        """Two halves with the same padding; a batch of one pair comes back whole."""
+        """Two halves with the same padding; a batch of one pair is returned unchanged."""
         if len(self) == 1:
             return [self]
         middle = len(self) // 2
@@ -99,7 +99,7 @@ def plan_batches(
 
 
 def shard(batch: NDArray[np.int64], n_shards: int) -> list[NDArray[np.int64]]:
-    """Parts of a batch, whose sizes differ by at most one and whose sentences have similar lengths; some may be empty."""
+    """Parts of a batch with similar sentence lengths. Their sizes differ by at most one; some may be empty."""
     return [batch[first::n_shards] for first in range(n_shards)]
 
 

@@ -94,8 +94,8 @@ def learn_subwords(config: TokenizerConfig, joint: bool, texts: Mapping[Side, Pa
     if joint:
         model = workers.submit(_learn, config, list(texts.values())).result()
         return dict.fromkeys(texts, model)
-    running = {side: workers.submit(_learn, config, [path]) for side, path in texts.items()}
-    return {side: future.result() for side, future in running.items()}
+    futures = {side: workers.submit(_learn, config, [path]) for side, path in texts.items()}
+    return {side: future.result() for side, future in futures.items()}
 
 
 def tokenize(

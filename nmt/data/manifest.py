@@ -94,7 +94,7 @@ def config_differences(manifest: Mapping[str, Any], config: Config) -> Iterator[
 
 
 def input_differences(manifest: Mapping[str, Any], inputs: Iterable[Input]) -> list[str]:
-    """The inputs whose content is not the one that was prepared, in words."""
+    """A sentence about each input that has changed since the preparation."""
     hashes = {each["role"]: each["sha256"] for each in manifest["inputs"]}
     return [f"{each.path} has changed since" for each in inputs if hashes.get(each.role) != each.sha256]
 

@@ -67,7 +67,7 @@ class Split:
         return len(self.positions)
 
     def stream(self) -> Iterator[Pair]:
-        """The pairs in order. A split whose positions do not ascend is held in memory meanwhile."""
+        """The pairs in order. If the positions do not ascend, all pairs are read into memory first."""
         if np.all(np.diff(self.positions) > 0):
             yield from self.pairs.stream(self.positions)
         else:
@@ -134,9 +134,9 @@ def _read_sources(job: Job) -> tuple[Pairs, dict[str, Pairs]]:
     with job.bar("read") as bar:
 
         def read(role: str, source: SourceConfig) -> Pairs:
-            opened = open_pairs(source, job.paths.get(role), data.src_language, data.tgt_language)
+            pair_source = open_pairs(source, job.paths.get(role), data.src_language, data.tgt_language)
             cleaning = data.cleaning if role == "source" else None
-            return read_pairs(opened, cleaning, job.workers, job.scratch / f"{role}.tsv", bar.update)
+            return read_pairs(pair_source, cleaning, job.workers, job.scratch / f"{role}.tsv", bar.update)
 
         return read("source", data.source), {name: read(name, source) for name, source in held_out.items()}
 
@@ -158,10 +158,10 @@ def _split_pairs(pairs: Pairs, kept: Positions, config: Config) -> dict[str, Spl
     assigned = splitting.assign_splits(whole, src, tgt, config.data.split)
     splits = {"train": Split(pairs, kept[assigned == splitting.TRAIN])}
     for name, split in (("dev", splitting.DEV), ("test", splitting.TEST)):
-        chosen = kept[assigned == split]
+        positions = kept[assigned == split]
         # Files are often sorted by length; in random order the first N pairs are a fair sample.
-        order = np.argsort(splitting.random_keys(pairs.pair_fingerprints[chosen], config.data.split.seed, name), kind="stable")
-        splits[name] = Split(pairs, chosen[order])
+        order = np.argsort(splitting.random_keys(pairs.pair_fingerprints[positions], config.data.split.seed, name), kind="stable")
+        splits[name] = Split(pairs, positions[order])
     return splits
 
 
@@ -191,8 +191,8 @@ def _copy_subwords(job: Job, like: Path) -> None:
 def _learn_subwords(job: Job, train: Split) -> None:
     config = job.config
     fingerprints = train.pairs.pair_fingerprints[train.positions]
-    chosen = splitting.sample_pairs(fingerprints, MAX_SUBWORD_PAIRS, config.data.split.seed, "subwords")
-    sample = Split(train.pairs, train.positions[chosen])
+    sample_indices = splitting.sample_pairs(fingerprints, MAX_SUBWORD_PAIRS, config.data.split.seed, "subwords")
+    sample = Split(train.pairs, train.positions[sample_indices])
     texts: dict[Side, Path] = {side: job.scratch / f"subwords.{side}.txt" for side in SIDES}
     for index, side in enumerate(SIDES):
         write_lines(texts[side], (pair[index] for pair in sample.stream()))
@@ -259,10 +259,10 @@ def _tokenizer_ceiling(job: Job, dev: Split, tokenizers: dict[Side, TokenizerPla
     """The signatures of the tokenizers, and the BLEU of `join(split(reference))`: the best score a model can reach on dev."""
     references = [tgt for _, tgt in dev.stream()]
     texts: dict[Side, list[str]] = {"src": [], "tgt": references}
-    running = {side: job.workers.submit(encoding.detokenize, tokenizers[side], texts[side]) for side in SIDES}
-    finished = {side: future.result() for side, future in running.items()}
-    outputs = finished["tgt"][1]
+    futures = {side: job.workers.submit(encoding.detokenize, tokenizers[side], texts[side]) for side in SIDES}
+    results = {side: future.result() for side, future in futures.items()}
+    outputs = results["tgt"][1]
     (cased,) = score(outputs, [references], ["BLEU"])
     (caseless,) = score(outputs, [references], ["BLEU"], lowercase=True)
     ceiling = {"score": round(cased.value, 2), "signature": cased.signature, "score_without_case": round(caseless.value, 2)}
-    return {side: signature for side, (signature, _) in finished.items()}, ceiling
+    return {side: signature for side, (signature, _) in results.items()}, ceiling

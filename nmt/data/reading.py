@@ -16,7 +16,7 @@ from nmt.data.workers import Workers, chunked
 from nmt.errors import DataError
 from nmt.text.normalization import normalize_and_report
 
-CHUNK_ROWS = 4096  # for a worker at once
+CHUNK_ROWS = 4096  # rows per task of a worker
 MAX_LISTED = 10  # line numbers in the report, for each kind of unreadable row
 
 Pair = tuple[str, str]

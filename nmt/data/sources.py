@@ -185,7 +185,7 @@ def read_raw_lines(path: Path, member: str | None = None, language: str = "") ->
     """The undecoded lines of a plain, .gz or .zip file, without line feeds and byte order mark.
 
     Args:
-        member: the file in a .zip; not needed if only one file can be meant.
+        member: the file in a .zip; not needed if there is only one candidate.
         language: prefer the file whose name ends with it (".de").
 
     Raises:
@@ -252,7 +252,7 @@ def _open_member(path: Path, archive: zipfile.ZipFile, member: str) -> Iterator[
 
 
 def _choose_member(path: Path, archive: zipfile.ZipFile, language: str) -> str:
-    """The only member that can be meant, ignoring notes (`_about.txt`, `README`, `LICENSE`) and system files."""
+    """The only candidate among the members, not counting notes (`_about.txt`, `README`, `LICENSE`) and system files."""
     names = [info.filename for info in archive.infolist() if not info.is_dir()]
     candidates = [name for name in names if PurePosixPath(name).name[0] not in "_." and not name.startswith("__MACOSX/")]
     of_language = [name for name in candidates if language and PurePosixPath(name).suffix == f".{language}"]

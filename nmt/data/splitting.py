@@ -1,4 +1,4 @@
-"""Splits that share no sentence: pairs linked by a common source or target stay together, whatever the order of the input.
+"""Splits that share no sentence: pairs linked by a common source or target stay together. The order of the input has no effect.
 
 Sentences are known only by 64-bit fingerprints, so millions of them fit into memory as arrays.
 """

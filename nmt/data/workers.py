@@ -43,13 +43,13 @@ class Workers:
     def map(self, function: Callable[..., ResultT], calls: Iterable[tuple[Any, ...]]) -> Iterator[ResultT]:
         """Yields `function(*call)` for each call, in order. Takes calls only as fast as the caller takes results."""
         remaining = iter(calls)
-        running: deque[Future[ResultT]] = deque()
+        futures: deque[Future[ResultT]] = deque()
         while True:
-            free = self._count * CHUNKS_PER_WORKER - len(running)
-            running.extend(self.submit(function, *call) for call in islice(remaining, free))
-            if not running:
+            free = self._count * CHUNKS_PER_WORKER - len(futures)
+            futures.extend(self.submit(function, *call) for call in islice(remaining, free))
+            if not futures:
                 return
-            yield running.popleft().result()
+            yield futures.popleft().result()
 
 
 @contextmanager

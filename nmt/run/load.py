@@ -28,7 +28,10 @@ from nmt.text.tokenizers import SIDES, model_path
 
 
 def find_run_and_checkpoint(path: Path | None) -> tuple[Path, Path]:
-    """The run and the checkpoint to translate with. `path` is a run, which stands for its best checkpoint, or one checkpoint.
+    """The run and the checkpoint to translate with.
+
+    Args:
+        path: a run (its best checkpoint is used), or one of its checkpoints; default: the run trained last.
 
     Raises:
         CheckpointError: `path` is neither.
