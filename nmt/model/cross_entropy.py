@@ -42,7 +42,7 @@ class _LinearCrossEntropy(torch.autograd.Function):
         wanted, even = learning and any(ctx.needs_input_grad), smoothing / len(weight)
         gradients = [torch.zeros_like(tensor) for tensor in (vectors, weight, bias)] if wanted else None
         normalizers, references = _log_normalizers(vectors, weight, bias, gradients), weight[targets]
-        likelihood = (normalizers - (vectors * references).sum(1) - bias[targets]).sum()
+        nll = (normalizers - (vectors * references).sum(1) - bias[targets]).sum()
         uniform = (normalizers - vectors @ weight.mean(0) - bias.mean()).sum()
         if gradients is not None:  # subtract the target distribution: the reference word, and the even part of all words
             gradients[0].add_(references, alpha=smoothing - 1)
@@ -53,8 +53,8 @@ class _LinearCrossEntropy(torch.autograd.Function):
                 gradients[1].sub_(even * vectors.sum(0))
                 gradients[2].sub_(even * len(vectors))
             ctx.save_for_backward(*gradients)
-        ctx.mark_non_differentiable(likelihood)
-        return (1 - smoothing) * likelihood + smoothing * uniform, likelihood
+        ctx.mark_non_differentiable(nll)
+        return (1 - smoothing) * nll + smoothing * uniform, nll
 
     @staticmethod
     def backward(ctx: Any, outer: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:

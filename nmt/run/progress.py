@@ -7,15 +7,19 @@ from nmt.config.schema import TrainingConfig
 
 @dataclass(frozen=True)
 class Interval:
-    """Sums since the last training line of the journal: objective and likelihood in nats, over `n_tokens` target tokens."""
+    """Sums since the last training line of the journal, over `n_tokens` target tokens, in nats.
+
+    Attributes:
+        objective: the sum that training minimizes. likelihood: the negative log-likelihood; checkpoints use this name.
+    """
 
     objective: float = 0.0
     likelihood: float = 0.0
     n_tokens: int = 0
 
-    def plus(self, objective: float, likelihood: float, n_tokens: int) -> "Interval":
+    def plus(self, objective: float, nll: float, n_tokens: int) -> "Interval":
         """With one more update."""
-        return Interval(self.objective + objective, self.likelihood + likelihood, self.n_tokens + n_tokens)
+        return Interval(self.objective + objective, self.likelihood + nll, self.n_tokens + n_tokens)
 
 
 @dataclass(frozen=True)

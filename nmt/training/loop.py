@@ -56,14 +56,14 @@ class Outcome:
     """The result of an update, over all processes.
 
     Attributes:
-        objective: sum over the target tokens, in nats. likelihood: the same for the plain negative log-likelihood.
+        objective: sum over the target tokens, in nats. nll: the same for the plain negative log-likelihood.
         n_tokens: number of target tokens.
         gradient_norm: of the mean gradient per token, before clipping.
         learning_rate, forcing_ratio: of this update.
     """
 
     objective: float
-    likelihood: float
+    nll: float
     n_tokens: int
     gradient_norm: float
     learning_rate: float
@@ -124,7 +124,7 @@ def fit(
         outcome = train_step(model, optimizer, update.micro_batches, update.step, config, rate, world)
         interval = progress.interval
         if outcome.is_finite:
-            interval = interval.plus(outcome.objective, outcome.likelihood, outcome.n_tokens)
+            interval = interval.plus(outcome.objective, outcome.nll, outcome.n_tokens)
             if averaged is not None:
                 averaged.update_parameters(model)
 
@@ -193,9 +193,9 @@ def train_step(
     gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
     norm = torch.nn.utils.get_total_norm(gradients)
     # The only time that an update waits for the GPU.
-    objective, likelihood, n_tokens, total_norm = torch.cat([sums, norm.to(sums).view(1)]).tolist()
+    objective, nll, n_tokens, total_norm = torch.cat([sums, norm.to(sums).view(1)]).tolist()
     ratio = forcing_ratio(step, config.training.teacher_forcing)
-    outcome = Outcome(objective, likelihood, int(n_tokens), total_norm / n_tokens, rate, ratio)
+    outcome = Outcome(objective, nll, int(n_tokens), total_norm / n_tokens, rate, ratio)
     if outcome.is_finite:
         scale = min(1.0, config.training.clip_norm / (outcome.gradient_norm + 1e-6)) / n_tokens
         for gradient in gradients:
@@ -212,7 +212,7 @@ def forward_backward(
     """The gradient of the objective, summed over the tokens of the micro-batches of process `rank`.
 
     Returns:
-        [3], on the model's device: objective, likelihood, number of target tokens.
+        [3], on the model's device: objective, nll, number of target tokens.
     """
     training = config.training
     optimizer.zero_grad()
@@ -232,7 +232,7 @@ def forward_backward(
                 forcing_mask=forcing_mask,
             )
         loss.objective.backward()
-        sums += torch.stack([loss.objective.detach(), loss.likelihood, loss.likelihood.new_full((), loss.n_tokens)])
+        sums += torch.stack([loss.objective.detach(), loss.nll, loss.nll.new_full((), loss.n_tokens)])
     return sums
 
 

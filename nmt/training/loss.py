@@ -15,12 +15,12 @@ class Loss:
 
     Attributes:
         objective: the sum to minimize, label smoothing and coverage loss included.
-        likelihood: the plain negative log-likelihood, for perplexity.
+        nll: the plain negative log-likelihood, for perplexity.
         n_tokens: the number of target tokens.
     """
 
     objective: Tensor
-    likelihood: Tensor
+    nll: Tensor
     n_tokens: int
 
 
@@ -35,10 +35,10 @@ def batch_loss(
     """
     decoded = model(batch.src, batch.src_lengths, batch.tgt_in, forcing_mask)
     vectors, targets = decoded.vectors.flatten(0, 1)[batch.token_positions], batch.tgt_out.flatten()[batch.token_positions]
-    objective, likelihood = model.output.loss(vectors, targets, label_smoothing)
+    objective, nll = model.output.loss(vectors, targets, label_smoothing)
     if coverage_weight:
         objective = objective + coverage_weight * coverage_loss(decoded.attention, batch.tgt_mask)
-    return Loss(objective, likelihood.detach(), batch.n_tokens)
+    return Loss(objective, nll.detach(), batch.n_tokens)
 
 
 def coverage_loss(attention: Tensor, tgt_mask: Tensor) -> Tensor:

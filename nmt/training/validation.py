@@ -104,7 +104,7 @@ class Validator:
         batch_config, seed = self.config.training.batch, self.config.seed
         plan = plan_batches(self.corpus.src.lengths, self.corpus.tgt.lengths, batch_config, seed=seed, epoch=0)
         losses = [batch_loss(self.model, batch.to(self.model.device)) for batch in read_batches(self.corpus, plan)]
-        return sum(loss.likelihood.item() for loss in losses) / sum(loss.n_tokens for loss in losses)
+        return sum(loss.nll.item() for loss in losses) / sum(loss.n_tokens for loss in losses)
 
 
 def _draw_attention(translation: Translation) -> bytes | None:

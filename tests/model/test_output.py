@@ -34,11 +34,11 @@ def test_loss_is_cross_entropy_with_smoothing(n: int, smoothing: float) -> None:
     torch.manual_seed(1)
     output, vectors, targets = Softmax(R, V).double(), torch.randn(n, R, dtype=torch.float64), torch.randint(V, (n,))
     log_probs = log_probs_of(output, vectors)
-    likelihood = -log_probs[np.arange(n), targets.numpy()].sum()
-    smooth = (1 - smoothing) * likelihood - smoothing * log_probs.mean(-1).sum()
+    expected_nll = -log_probs[np.arange(n), targets.numpy()].sum()
+    smooth = (1 - smoothing) * expected_nll - smoothing * log_probs.mean(-1).sum()
     objective, nll = output.loss(vectors, targets, smoothing)
     np.testing.assert_allclose(objective.item(), smooth, atol=1e-10)
-    np.testing.assert_allclose(nll.item(), likelihood, atol=1e-10)
+    np.testing.assert_allclose(nll.item(), expected_nll, atol=1e-10)
     assert not nll.requires_grad
     np.testing.assert_allclose(output.log_probs(vectors).detach(), log_probs, atol=1e-10)
     assert torch.equal(output.best(vectors), torch.from_numpy(log_probs.argmax(-1)))
@@ -102,11 +102,11 @@ def test_no_gradient_is_computed_without_grad_mode(mode: Callable[[], AbstractCo
     torch.manual_seed(1)
     output, vectors, targets = Softmax(R, V), torch.randn(5, R), torch.arange(5)
     with mode(), torch.profiler.profile() as profile:
-        objective, likelihood = output.loss(vectors, targets, 0.1)
+        objective, nll = output.loss(vectors, targets, 0.1)
     names = {event.name for event in profile.events() or []}
     assert "aten::addmm" in names
     assert "aten::addmm_" not in names
-    assert [objective.item(), likelihood.item()] == pytest.approx([loss.item() for loss in output.loss(vectors, targets, 0.1)])
+    assert [objective.item(), nll.item()] == pytest.approx([loss.item() for loss in output.loss(vectors, targets, 0.1)])
 
 
 def test_a_tied_matrix_gets_the_gradients_of_both_uses() -> None:
@@ -129,9 +129,9 @@ def test_adaptive_is_a_distribution_whose_loss_is_that_of_its_log_probs() -> Non
     )
     log_probs = output.log_probs(vectors)
     torch.testing.assert_close(log_probs.exp().sum(-1), torch.ones(6, dtype=torch.float64))
-    objective, likelihood = output.loss(vectors, targets)
-    torch.testing.assert_close(likelihood, -log_probs[torch.arange(6), targets].sum())
-    assert objective.item() == likelihood.item()
+    objective, nll = output.loss(vectors, targets)
+    torch.testing.assert_close(nll, -log_probs[torch.arange(6), targets].sum())
+    assert objective.item() == nll.item()
     assert torch.equal(output.best(vectors), log_probs.argmax(-1))
     assert output.log_probs(vectors.view(2, 3, 8)).shape == (2, 3, 30)
     assert torch.autograd.gradcheck(lambda x: output.loss(x, targets)[0], vectors.requires_grad_())

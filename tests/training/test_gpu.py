@@ -112,10 +112,10 @@ def test_the_loss_is_in_float32_under_bfloat16_autocast(name: OutputName) -> Non
     targets = torch.from_numpy(np.random.default_rng(1).integers(4, 60, size=200))
     with torch.autocast("cpu", torch.bfloat16):
         assert torch.nn.functional.linear(vectors, torch.ones(3, 16)).dtype == torch.bfloat16
-        objective, likelihood = output.loss(vectors.requires_grad_(), targets)
+        objective, nll = output.loss(vectors.requires_grad_(), targets)
     objective.backward()
     expected, _ = output.loss(vectors.detach().float(), targets)
-    assert objective.dtype == likelihood.dtype == torch.float32
+    assert objective.dtype == nll.dtype == torch.float32
     assert objective.item() == pytest.approx(expected.item(), rel=1e-6)
     assert vectors.grad is not None
     assert vectors.grad.dtype == torch.bfloat16

@@ -73,7 +73,7 @@ def test_learns_to_reverse(kind: dict[str, Any]) -> None:
     assert progress.finished == "training.max_steps=900 is reached"
     _, held_out = make_corpus(300, seed=2)
     hypotheses = search(model.eval(), held_out, DecodingConfig(beam=1))
-    exact = np.mean([hypotheses[0].ids == source[::-1] for hypotheses, source in zip(hypotheses, held_out, strict=True)])
+    exact = np.mean([n_best[0].ids == source[::-1] for n_best, source in zip(hypotheses, held_out, strict=True)])
     assert exact >= 0.99
 
 

@@ -50,7 +50,7 @@ def test_the_objective_adds_the_weighted_coverage_loss() -> None:
     model, batch = make()
     plain, covered = batch_loss(model, batch), batch_loss(model, batch, coverage_weight=0.5)
     attention = model(batch.src, batch.src_lengths, batch.tgt_in).attention
-    assert covered.likelihood.item() == plain.likelihood.item()
+    assert covered.nll.item() == plain.nll.item()
     difference = (covered.objective - plain.objective).item()
     assert difference == pytest.approx(0.5 * coverage_loss(attention, batch.tgt_mask).item(), abs=1e-10)
     assert difference > 0
