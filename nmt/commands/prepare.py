@@ -111,6 +111,9 @@ def _find_inputs(config: Config) -> list[Input]:
 
 
 def _read_input(role: str, path: Path) -> Input:
+    if not path.exists():
+        section = role.partition(".")[0]
+        raise DataError(f"{path}: no such file; check the path under data.{section} (relative paths start in the current folder)")
     with explain_read_errors(path):
         return Input(role, path, path.stat().st_size, sha256_of(path))
 

@@ -43,7 +43,7 @@ def by_rarest_word(text: TranslatedText, counts: Mapping[str, int]) -> Table:
     groups = [_class_index(count, FREQUENCIES) for count in rarest]
     heading = "By frequency of the rarest source word in the training data"
     names = _class_names(FREQUENCIES, first=0)
-    return _by_group("by_rarest_source_word", heading, "occurrences", text, groups, names, UNKNOWN_NOTE)
+    return _by_group("by_rarest_source_word", heading, "occurrences", text, groups, names, UNKNOWN_NOTE if 0 in groups else "")
 
 
 def by_overlap(text: TranslatedText, overlap: TrainingOverlap) -> Table:

@@ -114,7 +114,9 @@ def test_a_file_with_another_hash_is_refused(tmp_path: Path, table: Path) -> Non
         prepare.run(configure(table, data={"source": source}), tmp_path / "toy")
 
 
-@pytest.mark.parametrize(("name", "message"), [("absent.txt", "no such file"), ("", "is a folder, not a file")])
+@pytest.mark.parametrize(
+    ("name", "message"), [("absent.txt", "no such file; check the path under data.source"), ("", "is a folder, not a file")]
+)
 def test_a_missing_source_file_is_refused(tmp_path: Path, name: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
         prepare.run(configure(tmp_path / name), tmp_path / "toy")
