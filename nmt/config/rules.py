@@ -9,6 +9,7 @@ from nmt.config.schema import (
     LOCAL_KINDS,
     LUONG_READOUTS,
     SIZED_SCORES,
+    SUBWORD_KINDS,
     AttentionConfig,
     Config,
     DecodingConfig,
@@ -36,7 +37,7 @@ def _data_problems(config: Config) -> Iterator[Problem]:
         yield Problem(("data.direction",), f"the source and target languages of {data.direction} are the same")
     if (data.dev is None) != (data.test is None):
         yield Problem(("data.dev", "data.test"), "give both or neither; without them, both sets are split from data.source")
-    if config.vocabulary.max_size is not None and kind in ("bpe", "unigram"):
+    if config.vocabulary.max_size is not None and kind in SUBWORD_KINDS:
         text = f"tokenizer.size sets the vocabulary size of {kind}; remove vocabulary.max_size"
         yield Problem(("vocabulary.max_size", "tokenizer.kind"), text)
     languages = {data.src_language, data.tgt_language}

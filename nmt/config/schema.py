@@ -29,6 +29,7 @@ DecodingMethod = Literal["beam", "sampling"]
 LengthFormula = Literal["power", "wu"]
 Precision = Literal["float32", "int8"]
 
+SUBWORD_KINDS: tuple[TokenizerKind, ...] = ("bpe", "unigram")
 CELLS_WITH_CELL_STATE: tuple[Cell, ...] = ("lstm", "sru")
 SIZED_SCORES: tuple[ScoreName, ...] = ("concat", "additive", "concat_shared")
 LOCAL_KINDS: tuple[AttentionKind, ...] = ("local_m", "local_p")

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from tqdm import tqdm
 
-from nmt.config.schema import Config, SourceConfig
+from nmt.config.schema import SUBWORD_KINDS, Config, SourceConfig
 from nmt.data import encoding, filtering, splitting
 from nmt.data.corpus import SPLITS
 from nmt.data.encoding import TokenizedSide, TokenizerPlan, TokenTable
@@ -24,7 +24,7 @@ from nmt.errors import DataError
 from nmt.files import write_lines
 from nmt.metrics.scores import score
 from nmt.text.normalization import REPAIRS
-from nmt.text.tokenizers import SIDES, SUBWORD_KINDS, Side, model_path
+from nmt.text.tokenizers import SIDES, Side, model_path
 from nmt.text.vocabulary import Vocabulary
 
 MAX_SUBWORD_PAIRS = 200_000  # to learn subwords from, which bounds time and memory

@@ -1,7 +1,7 @@
 """Text to tokens and back without loss: `join(split(text)) == normalize(text)` for every text.
 
 To add a tokenizer: a class with the members of `Tokenizer`, its row in `TOKENIZERS`, and its name in `TokenizerKind`
-(nmt/config/schema.py).
+(nmt/config/schema.py); also in `SUBWORD_KINDS` there if sentencepiece learns it from the training data.
 """
 
 import importlib.util
@@ -23,7 +23,6 @@ SIDES: tuple[Side, Side] = ("src", "tgt")
 JOINER = "￭"  # U+FFED before a word: no space in front of it
 SPACE = "▁"  # U+2581 in subwords and characters: a space
 MAX_STRINGS = 300_000  # kept by spaCy: about 120 MB
-SUBWORD_KINDS = ("bpe", "unigram")
 
 
 class Tokenizer(Protocol):

@@ -10,13 +10,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nmt.config.schema import TokenizerConfig, TokenizerKind
+from nmt.config.schema import SUBWORD_KINDS, TokenizerConfig, TokenizerKind
 from nmt.errors import DataError
 from nmt.text.normalization import normalize
 from nmt.text.tokenizers import (
     JOINER,
     SPACE,
-    SUBWORD_KINDS,
     TOKENIZERS,
     Side,
     Tokenizer,
