@@ -21,6 +21,7 @@ from nmt.evaluation.results import Evaluation, RunsSummary
 from nmt.evaluation.system import System, load_system
 from nmt.files import write_text
 from nmt.metrics.alignment_error import read_reference_alignments
+from nmt.metrics.moses import check_language, score_moses
 from nmt.metrics.scores import METRICS, MetricScore, canonical_name, score, score_tokenized
 from nmt.run.folder import check_same_data, find_checkpoint, find_run, load_run_config
 from nmt.run.journal import Journal
@@ -56,6 +57,10 @@ def _evaluate_system(folders: Sequence[Path], options: EvaluateOptions) -> Evalu
     """A run, or an ensemble of several; an ensemble is scored on the data of the first run, and its results are kept there."""
     metrics = _metric_names(options)
     system = load_system(folders, device=options.device, overrides=options.overrides)
+    if options.moses is not None:
+        check_language(options.moses)
+        if options.moses != system.config.data.tgt_language:
+            raise DataError(f"{system.folders[0]} translates {system.direction}: use --moses {system.config.data.tgt_language}")
     text = _read_text(system, options)
     other = None if options.other is None else _load_other(options.other, text, system, options)
     alignments = None if options.alignments is None else read_reference_alignments(options.alignments, len(text))
@@ -66,6 +71,7 @@ def _evaluate_system(folders: Sequence[Path], options: EvaluateOptions) -> Evalu
     scores = score(outputs, text.references, metrics, bootstrap=N_RESAMPLES)
     lowercase_scores = score(outputs, text.references, metrics, lowercase=True, bootstrap=N_RESAMPLES) if lowercase else []
     tokenized_scores = _score_words(system, outputs, text, lowercase) if options.tokenized else []
+    tokenized_scores += _score_moses(outputs, text.references, options)
     _warn_if_tokenized(outputs, options)
 
     overlap = _find_overlap(text, system, options.data)
@@ -123,6 +129,7 @@ def _evaluate_file(hypotheses: Path, options: EvaluateOptions) -> Evaluation:
     scores = score(outputs, references, metrics, bootstrap=N_RESAMPLES)
     lowercase_scores = score(outputs, references, metrics, lowercase=True, bootstrap=N_RESAMPLES) if options.lowercase else []
     tokenized_scores = _score_tokenized(outputs, references, "as they stand", options.lowercase) if options.tokenized else []
+    tokenized_scores += _score_moses(outputs, references, options)
     _warn_if_tokenized(outputs, options)
     comparison = None
     if options.other is not None:
@@ -214,6 +221,10 @@ def _score_tokenized(
 ) -> list[MetricScore]:
     cases = (False, True) if lowercase else (False,)
     return [score_tokenized(outputs, references, tokenizer, lowercase=case, bootstrap=N_RESAMPLES) for case in cases]
+
+
+def _score_moses(outputs: Sequence[str], references: Sequence[Sequence[str]], options: EvaluateOptions) -> list[MetricScore]:
+    return [] if options.moses is None else [score_moses(outputs, references, options.moses, bootstrap=N_RESAMPLES)]
 
 
 def _load_other(path: Path, text: EvaluationSet, system: System, options: EvaluateOptions) -> System | OtherSystem:

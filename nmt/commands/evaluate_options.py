@@ -43,6 +43,14 @@ class EvaluateOptions:
             "--tokenized", help="Add tokenized BLEU, to compare with old papers; a file of translations must be tokenized already."
         ),
     ] = False
+    moses: Annotated[
+        str | None,
+        typer.Option(
+            "--moses",
+            help="Add BLEU of lower-cased text in the words of the Moses tokenizer, for the target language LANG (en, de ...).",
+            metavar="LANG",
+        ),
+    ] = None
     compare: Annotated[
         Path | None,
         typer.Option("--compare", help="Compare with this run or file of translations, with significance tests.", metavar="OTHER"),

@@ -46,7 +46,8 @@ class Evaluation:
         facts: run, step, split, hashes and so on, for JSON.
         scores: of the detokenized text, case-sensitive.
         lowercase_scores: the same, ignoring case; empty if not requested.
-        tokenized_scores: tokenized BLEU, also ignoring case if `lowercase_scores` does; empty if not requested.
+        tokenized_scores: tokenized BLEU, also ignoring case if `lowercase_scores` does, and BLEU as papers count it with Moses;
+            empty if not requested.
         loss: teacher-forced, in nats per token of the references; None for a file of translations.
         comparison: with another system, if requested.
         leaks: None if the training data is not known.
@@ -185,7 +186,11 @@ class RunsSummary:
             table.append([f"run {number}", *(f"{score.value:.2f}" for score in _all_scores(evaluation))])
         table.append(["mean", *(f"{mean:.2f}" for _, mean, _ in self._rows())])
         table.append(["standard deviation", *(f"{deviation:.2f}" for *_, deviation in self._rows())])
-        rows = ["  ".join([f"{name:<18}", *(f"{cell:>7}" for cell in cells)]).rstrip() for name, *cells in table]
+        widths = [max(7, len(name)) for name, *_ in self._rows()]
+        rows = [
+            "  ".join([f"{name:<18}", *(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))]).rstrip()
+            for name, *cells in table
+        ]
         return "\n".join([*(f"run {number}: {run.subject}" for number, run in enumerate(self.evaluations, 1)), *rows])
 
     def failures(self, gate: Gate) -> list[str]:
@@ -200,7 +205,8 @@ class RunsSummary:
 
 
 def _all_scores(evaluation: Evaluation) -> list[MetricScore]:
-    return [*evaluation.scores, *(replace(score, name=f"{score.name} (lower-case)") for score in evaluation.lowercase_scores)]
+    lowercase = (replace(score, name=f"{score.name} (lower-case)") for score in evaluation.lowercase_scores)
+    return [*evaluation.scores, *lowercase, *evaluation.tokenized_scores]
 
 
 def _sentence_lines(sentence: dict[str, Any]) -> list[str]:

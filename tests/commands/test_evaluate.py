@@ -325,6 +325,27 @@ def test_tokenized_scores_stand_apart_and_are_marked(nmt: Run, run: Path, tmp_pa
     assert cased["score"] < uncased["score"]
 
 
+def test_bleu_in_the_words_of_moses(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> None:
+    value = read(nmt("evaluate", run, "--moses", "de", "--metric", "BLEU", "--json"))
+    (moses,) = value["tokenized_scores"]
+    assert moses["metric"] == "Moses BLEU"
+    assert "Moses tokenizer de" in moses["signature"]
+    assert moses["interval"][0] <= moses["score"] <= moses["interval"][1]
+    result = nmt("evaluate", run, "--moses", "en")
+    assert (result.status, result.err) == (1, f"nmt: {run} translates en-de: use --moses de\n")
+
+    several = read(nmt("evaluate", "--runs", run, folder / "other", "--moses", "de", "--metric", "BLEU", "--json"))
+    assert [row["metric"] for row in several["scores"]] == ["BLEU", "Moses BLEU"]
+    assert several["runs"][0]["tokenized_scores"] == [moses]
+
+    hypotheses = write(tmp_path / "h", "„Der Hund“ sieht ein T-Shirt.")
+    references = write(tmp_path / "r", '"der Hund" sieht ein T-Shirt .')
+    (same,) = read(nmt("evaluate", "--hypotheses", hypotheses, "--references", references, "--moses", "de", "--json"))[
+        "tokenized_scores"
+    ]
+    assert same["score"] == pytest.approx(100)
+
+
 def test_tokenized_bleu_separates_punctuation(nmt: Run, run: Path, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The outputs lack only the full stop, so that all tokens are right. Without tokenizing, every last word would be wrong."""
     references = [line.removesuffix(".") for line in read_sentences(folder / "prepared", "test", "tgt")]
