@@ -35,6 +35,9 @@ def _data_problems(config: Config) -> Iterator[Problem]:
     data, kind = config.data, config.tokenizer.kind
     if data.src_language == data.tgt_language:
         yield Problem(("data.direction",), f"the source and target languages of {data.direction} are the same")
+    if data.split.direction not in (None, data.direction, data.opposite_direction):
+        text = f"the split has no direction {data.split.direction}; set it to {data.direction} or {data.opposite_direction}"
+        yield Problem(("data.split.direction", "data.direction"), text)
     if (data.dev is None) != (data.test is None):
         yield Problem(("data.dev", "data.test"), "give both or neither; without them, both sets are split from data.source")
     if config.vocabulary.max_size is not None and kind in SUBWORD_KINDS:

@@ -75,6 +75,12 @@ class SplitConfig(Section):
     dev: int = Field(2000, ge=1, description="pairs in the dev set")
     test: int = Field(2000, ge=1, description="pairs in the test set")
     seed: int = Field(1, description="random seed of the split")
+    direction: str | None = Field(
+        None,
+        pattern=DIRECTION_PATTERN,
+        description="split as for this direction, so that models of both directions have the same dev and test sets; "
+        "default: data.direction",
+    )
 
 
 class CleaningConfig(Section):
@@ -108,6 +114,15 @@ class DataConfig(Section):
     @property
     def tgt_language(self) -> str:
         return self.direction.split("-")[1]
+
+    @property
+    def opposite_direction(self) -> str:
+        return f"{self.tgt_language}-{self.src_language}"
+
+    @property
+    def splits_as_opposite(self) -> bool:
+        """Whether the split is that of the opposite direction."""
+        return self.split.direction == self.opposite_direction
 
 
 class TokenizerConfig(Section):

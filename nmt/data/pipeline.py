@@ -29,7 +29,7 @@ from nmt.text.vocabulary import Vocabulary
 
 MAX_SUBWORD_PAIRS = 200_000  # to learn subwords from, which bounds time and memory
 
-# Settings that must be those of `vocabulary.like`, or its vocabularies do not fit.
+# Settings that must be those of `vocabulary.like`, or its vocabularies do not fit. The direction may also be the opposite one.
 LIKE_SETTINGS = ("data.direction", "tokenizer.kind", "tokenizer.lowercase", "vocabulary.joint")
 
 Positions = npt.NDArray[np.int64]
@@ -82,9 +82,9 @@ def run_pipeline(job: Job) -> dict[str, Any]:
     Raises:
         DataError: the input cannot be used.
     """
-    config, like = job.config, job.config.vocabulary.like
-    if like is not None:
-        _check_like(config, like)
+    config = job.config
+    if config.vocabulary.like is not None:
+        _check_like(config, config.vocabulary.like)
     job.scratch.mkdir()
     pairs, held_out = _read_sources(job)
     dropped = pairs.tally.dropped.copy()
@@ -100,10 +100,10 @@ def run_pipeline(job: Job) -> dict[str, Any]:
         for index, side in enumerate(SIDES):
             write_lines(job.folder / f"{name}.{side}.txt", (pair[index] for pair in splits[name].stream()))
     if config.tokenizer.kind in SUBWORD_KINDS:
-        if like is None:
+        if config.vocabulary.like is None:
             _learn_subwords(job, splits["train"])
         else:
-            _copy_subwords(job, like)
+            _copy_subwords(job, config.vocabulary.like)
     tokenizers = encoding.plan_tokenizers(config, job.folder)
     token_counts, vocabulary = _encode(job, splits, tokenizers)
     signatures, ceiling = _tokenizer_ceiling(job, splits["dev"], tokenizers)
@@ -135,8 +135,8 @@ def _read_sources(job: Job) -> tuple[Pairs, dict[str, Pairs]]:
 
         def read(role: str, source: SourceConfig) -> Pairs:
             pair_source = open_pairs(source, job.paths.get(role), data.src_language, data.tgt_language)
-            cleaning = data.cleaning if role == "source" else None
-            return read_pairs(pair_source, cleaning, job.workers, job.scratch / f"{role}.tsv", bar.update)
+            cleaning, path = data.cleaning if role == "source" else None, job.scratch / f"{role}.tsv"
+            return read_pairs(pair_source, cleaning, job.workers, path, bar.update, target_first=data.splits_as_opposite)
 
         return read("source", data.source), {name: read(name, source) for name, source in held_out.items()}
 
@@ -170,21 +170,28 @@ def _check_like(config: Config, like: Path) -> None:
     like_config, this_config = load_manifest(like)["config"], config.to_dict()
     for section, key in (name.split(".") for name in LIKE_SETTINGS):
         expected, actual = like_config[section].get(key), this_config[section][key]
-        if actual != expected:
+        is_opposite = key == "direction" and expected == config.data.opposite_direction
+        if actual != expected and not is_opposite:
             raise DataError(
                 f"vocabulary.like: {like} was prepared with {section}.{key} {expected}, but this configuration has {actual}; "
                 f"set it to {expected}"
             )
 
 
+def _sides_of_like(config: Config, like: Path) -> dict[Side, Side]:
+    """The side of `like` that has the language of each side."""
+    has_same_direction = load_manifest(like)["config"]["data"]["direction"] == config.data.direction
+    return {"src": "src", "tgt": "tgt"} if has_same_direction else {"src": "tgt", "tgt": "src"}
+
+
 def _copy_subwords(job: Job, like: Path) -> None:
     """Raises: DataError if a subword model is missing."""
-    for side in SIDES:
+    for side, like_side in _sides_of_like(job.config, like).items():
         try:
-            shutil.copyfile(model_path(like, side), model_path(job.folder, side))
+            shutil.copyfile(model_path(like, like_side), model_path(job.folder, side))
         except FileNotFoundError:
             raise DataError(
-                f"{model_path(like, side)}: no such file; set vocabulary.like to a complete run or prepared folder"
+                f"{model_path(like, like_side)}: no such file; set vocabulary.like to a complete run or prepared folder"
             ) from None
 
 
@@ -222,7 +229,8 @@ def _encode(
     if like is None:
         vocabularies = encoding.build_vocabularies(job.config, tables)
     else:
-        vocabularies = {side: Vocabulary.load(like / f"{side}.vocab.txt") for side in SIDES}
+        sides = _sides_of_like(job.config, like)
+        vocabularies = {side: Vocabulary.load(like / f"{sides[side]}.vocab.txt") for side in SIDES}
     figures: dict[str, dict[str, Any]] = {}
     for side in SIDES:
         vocabularies[side].save(job.folder / f"{side}.vocab.txt")

@@ -65,7 +65,10 @@ class CleanedChunk:
 
 @dataclass(frozen=True)
 class Pairs:
-    """The cleaned pairs of a source, on disk. fingerprints: [N, 3], of the whole pair, the source key and the target key."""
+    """The cleaned pairs of a source, on disk. fingerprints: [N, 3], of the whole pair, the source key and the target key.
+
+    Samples and splits depend on the fingerprints of whole pairs.
+    """
 
     path: Path
     fingerprints: npt.NDArray[np.uint64]
@@ -90,19 +93,26 @@ class Pairs:
 
 
 def read_pairs(
-    source: PairSource, config: CleaningConfig | None, workers: Workers, path: Path, advance: Callable[[int], object]
+    source: PairSource,
+    config: CleaningConfig | None,
+    workers: Workers,
+    path: Path,
+    advance: Callable[[int], object],
+    *,
+    target_first: bool = False,
 ) -> Pairs:
     """Read and clean `source` into the file `path`.
 
     Args:
         config: which pairs to drop; None for a dev or test set from its own files, which is used whole.
         advance: called with the number of rows after each chunk.
+        target_first: fingerprint whole pairs as the opposite direction does.
 
     Raises:
         DataError: no row can be used, or a row of a dev or test set cannot be read.
     """
     calls = (
-        (source, config, rows, source.first_line + index * CHUNK_ROWS)
+        (source, config, rows, source.first_line + index * CHUNK_ROWS, target_first)
         for index, rows in enumerate(chunked(source.rows(), CHUNK_ROWS))
     )
     tally, fingerprints = Tally(), [b""]
@@ -118,8 +128,10 @@ def read_pairs(
     return pairs
 
 
-def clean_rows(source: PairSource, config: CleaningConfig | None, rows: list[RawRow], first_line: int) -> CleanedChunk:
-    """Runs in a worker: decode and clean `rows`, which begin on line `first_line`."""
+def clean_rows(
+    source: PairSource, config: CleaningConfig | None, rows: list[RawRow], first_line: int, target_first: bool = False
+) -> CleanedChunk:
+    """Runs in a worker: decode and clean `rows`, which begin on line `first_line`. target_first: see `read_pairs`."""
     tally = Tally(read=len(rows))
     lines: list[str] = []
     fingerprints: list[bytes] = []
@@ -134,8 +146,8 @@ def clean_rows(source: PairSource, config: CleaningConfig | None, rows: list[Raw
             continue
         tally.repaired.update(src_repairs)
         tally.repaired.update(tgt_repairs)
-        whole = f"{src}\t{tgt}"
-        lines.append(f"{whole}\n")
+        whole = f"{tgt}\t{src}" if target_first else f"{src}\t{tgt}"
+        lines.append(f"{src}\t{tgt}\n")
         fingerprints += (fingerprint(whole), fingerprint(sentence_key(src)), fingerprint(sentence_key(tgt)))
     return CleanedChunk("".join(lines), b"".join(fingerprints), tally)
 

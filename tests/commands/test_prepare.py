@@ -3,6 +3,7 @@
 import json
 import os
 import random
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -135,6 +136,22 @@ def test_lower_casing_keeps_the_references_and_lowers_the_ceiling(tmp_path: Path
 def test_the_direction_can_be_reversed(tmp_path: Path, table: Path) -> None:
     prepare.run(configure(table, data={"direction": "de-en"}), tmp_path / "toy")
     assert all(line.startswith("The") for line in read_sentences(tmp_path / "toy", "dev", "tgt"))
+
+
+@pytest.mark.parametrize("joint", [False, True])
+def test_both_directions_can_have_the_same_split_and_vocabularies(tmp_path: Path, table: Path, joint: bool) -> None:
+    sections = {"tokenizer": {"kind": "bpe", "size": 60}, "vocabulary": {"joint": joint}}
+    prepare.run(configure(table, data={"max_pairs": 400}, **sections), tmp_path / "en-de")
+    data = {"direction": "de-en", "max_pairs": 400, "split": {"dev": 40, "test": 60, "direction": "en-de"}}
+    like = {"vocabulary": {"joint": joint, "like": str(tmp_path / "en-de")}}
+    prepare.run(configure(table, data=data, **sections | like), tmp_path / "de-en")
+    forward, backward = contents(tmp_path / "en-de"), contents(tmp_path / "de-en")
+    opposite = {"src": "tgt", "tgt": "src"}
+    assert {re.sub("src|tgt", lambda side: opposite[side[0]], name): text for name, text in backward.items()} == forward
+    assert joint == (forward["src.vocab.txt"] == forward["tgt.vocab.txt"])
+    data["split"] = {"dev": 40, "test": 60}
+    prepare.run(configure(table, data=data, **sections), tmp_path / "other")
+    assert read_sentences(tmp_path / "other", "dev", "tgt") != read_sentences(tmp_path / "en-de", "dev", "src")
 
 
 @pytest.fixture

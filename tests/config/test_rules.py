@@ -10,6 +10,10 @@ from tests.config.examples import Values, problems_of, values_with
     [
         ({"direction": "en-en", "source": {"path": "a"}}, "data.direction: the source and target languages of en-en are the same"),
         (
+            {"direction": "de-en", "source": {"path": "a"}, "split": {"direction": "en-fr"}},
+            "data.split.direction, data.direction: the split has no direction en-fr; set it to de-en or en-de",
+        ),
+        (
             {"source": {"path": "a"}, "dev": {"path": "b"}},
             "data.dev, data.test: give both or neither; without them, both sets are split from data.source",
         ),
