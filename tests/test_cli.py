@@ -19,6 +19,7 @@ from filelock import FileLock
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from nmt.config.load import load
+from nmt.config.yaml_text import dump
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.checkpoint import load_weights
 from nmt.run.folder import find_checkpoint, load_vocabularies
@@ -263,6 +264,17 @@ def test_train_refuses_a_folder_that_holds_a_run_and_resumes_it(nmt: Run, inside
     shown = EventAccumulator(str(run / "tensorboard")).Reload()
     assert [point.step for point in shown.Scalars("train/loss")] == [6, 12, 18, 24, 30]
     assert [point.step for point in shown.Scalars("validation/bleu")] == [12, 24, 30]
+
+
+def test_a_training_whose_rate_follows_its_limits_keeps_them(nmt: Run, inside: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(inside / "runs" / "small", run)
+    keys = ["training.learning_rate.schedule=linear", "training.learning_rate.steps=null"]
+    (run / "config.yaml").write_text(dump(load(run / "config.yaml", keys)), encoding="utf-8")
+    words = [word for key in (*keys, "training.max_steps=30") for word in ("--set", key)]
+    refused = nmt("train", "-c", "small.yaml", "-o", run, "--resume", *words)
+    assert refused.status == 1
+    assert refused.err.endswith("train elsewhere with -o, or change it back\n  training.max_steps: was 24, is 30\n")
 
 
 def test_progress_is_printed_unless_quiet(nmt: Run, inside: Path, tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from nmt.model.seq2seq import Seq2Seq
 from nmt.run.folder import build_model, check_prepared
 from nmt.training import batch_size
 from nmt.training.loop import train_step
-from nmt.training.optimization import build_optimizer, forcing_ratio, learning_rate
+from nmt.training.optimization import Moment, build_optimizer, forcing_ratio, learning_rate
 from nmt.training.word_vectors import load_configured_vectors
 
 N_TIMED_BATCHES = 16
@@ -54,7 +54,7 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
             *_count_parameters(model),
             *batch_size_lines,
             *(f"{side} vectors: {vectors.coverage}" for side, vectors in load_configured_vectors(config).items()),
-            *_draw_schedules(config, len(plan)),
+            *_draw_schedules(config, len(plan), seconds / len(plan)),
             f"{len(corpus):,} pairs, {len(plan):,} batches per epoch; the run folder would be {folder or config.run_folder}",
             f"an epoch takes about {_duration(seconds)} on this machine, without validation{memory}",
         ]
@@ -110,14 +110,21 @@ def _count_parameters(model: Seq2Seq) -> list[str]:
     return [*lines, f"{'total':<16}{total:>12,} parameters{tied}"]
 
 
-def _draw_schedules(config: Config, n_batches: int) -> list[str]:
-    """Sparklines of learning rate and teacher forcing over the whole training."""
-    training = config.training
-    last = min(training.epochs * n_batches, training.max_steps or training.epochs * n_batches)
+def _draw_schedules(config: Config, n_batches: int, seconds: float) -> list[str]:
+    """Sparklines of learning rate and teacher forcing over the whole training, whose updates take `seconds` each."""
+    training, last = config.training, config.training.epochs * n_batches
+    if training.max_steps is not None:
+        last = min(last, training.max_steps)
+    if training.max_minutes is not None:
+        last = max(1, min(last, round(60 * training.max_minutes / seconds)))
+
+    def rate(step: int) -> float:
+        return learning_rate(Moment(step, fraction=(step - 1) / last), training.learning_rate)
+
     steps = np.unique(np.linspace(1, last, SPARKLINE_WIDTH).round().astype(int)).tolist()
-    rates = [learning_rate(step, training.learning_rate) for step in steps]
+    rates = [rate(step) for step in steps]
     ratios = [forcing_ratio(step, training.teacher_forcing) for step in steps]
-    peak = learning_rate(min(last, max(1, training.learning_rate.warmup_steps)), training.learning_rate)
+    peak = rate(min(last, max(1, training.learning_rate.warmup_steps)))
     plateau = ", lowered at plateaus of validation" if training.learning_rate.schedule == "plateau" else ""
     return [
         f"learning rate   {sparkline(rates)}  {max(*rates, peak):.2g} at most, {rates[-1]:.2g} at step {last}{plateau}",

@@ -44,11 +44,9 @@ from nmt.training.optimization import build_optimizer
 from nmt.training.recorder import Recorder
 from nmt.training.tensorboard import TensorBoardWriter
 
-# Keys that may change when a training is resumed: none of them affects an update.
+# Keys that may change when a training is resumed: none of them affects an update, unless the learning rate follows the limits.
+LIMIT_KEYS = ("training.epochs", "training.max_steps", "training.max_minutes")
 RESUMABLE_KEYS = (
-    "training.epochs",
-    "training.max_steps",
-    "training.max_minutes",
     "training.patience",
     "training.log_every",
     "training.threads",
@@ -161,10 +159,11 @@ def _open_folder(folder: Path, config: Config) -> tuple[Path | None, InitialWeig
         initial_weights = InitialWeights.load(config)
         create_run(folder, config, config.prepared_folder)
         return None, initial_weights
+    resumable = RESUMABLE_KEYS if config.training.learning_rate.lasts_for_training else (*RESUMABLE_KEYS, *LIMIT_KEYS)
     changes = {
         key: values
         for key, values in differences(load_run_config(folder), config).items()
-        if not key.startswith(RESUMABLE_KEYS) and not is_location_key(key)
+        if not key.startswith(resumable) and not is_location_key(key)
     }
     if changes:
         listing = "\n  ".join(f"{key}: was {old}, is {new}" for key, (old, new) in changes.items())

@@ -161,6 +161,9 @@ def _training_problems(config: Config) -> Iterator[Problem]:
     if rate.floor > rate.peak:
         keys = "training.learning_rate.floor", "training.learning_rate.peak"
         yield Problem(keys, f"the floor {rate.floor:g} is above the peak {rate.peak:g}")
+    if rate.schedule == "step" and rate.steps is None:
+        keys = "training.learning_rate.steps", "training.learning_rate.schedule"
+        yield Problem(keys, "step needs the number of steps between reductions")
     if training.batch.size == "auto" and training.batch.unit != "tokens":
         yield Problem(("training.batch.size", "training.batch.unit"), "auto counts tokens; set unit to tokens")
     for kept, count in (("best", training.keep_best), ("last", training.keep_last)):

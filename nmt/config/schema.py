@@ -243,12 +243,20 @@ class LearningRateConfig(Section):
     peak: float = Field(1.0e-3, gt=0, description="highest learning rate")
     schedule: LearningRateSchedule = Field("constant", description=f"after warm-up: {choices(LearningRateSchedule)}")
     warmup_steps: int = Field(0, ge=0, description="steps of linear warm-up to `peak`")
-    steps: int = Field(
-        10_000, ge=1, description="linear, cosine: steps until `floor`, warm-up included; step: steps between reductions"
+    steps: int | None = Field(
+        10_000,
+        ge=1,
+        description="linear, cosine: steps until `floor`, warm-up included (null: as long as the training); "
+        "step: steps between reductions",
     )
     factor: float = Field(0.5, gt=0, lt=1, description="step, plateau: multiply the learning rate by this at each reduction")
     patience: int = Field(2, ge=1, description="plateau: reduce after this many validations without improvement")
     floor: float = Field(0.0, ge=0, description="linear, cosine, step, plateau: lowest learning rate")
+
+    @property
+    def lasts_for_training(self) -> bool:
+        """Whether the schedule spans the whole training, so that the limits of the training change its rates."""
+        return self.steps is None and self.schedule in ("linear", "cosine")
 
 
 class TrainingConfig(Section):
@@ -258,7 +266,7 @@ class TrainingConfig(Section):
     epochs: int = Field(20, ge=1, description="maximum number of passes over the training data")
     max_steps: int | None = Field(None, ge=1, description="maximum number of updates; default: no limit")
     max_minutes: float | None = Field(
-        None, gt=0, description="maximum training time in minutes, including validation; default: no limit"
+        None, gt=0, description="maximum training time in minutes, including all validations; default: no limit"
     )
     batch: BatchConfig = Field(BatchConfig(), description="mini-batches; sentences of similar length are grouped")
     accumulate: int = Field(1, ge=1, description="batches per update (gradient accumulation, to save memory)")

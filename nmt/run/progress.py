@@ -35,7 +35,7 @@ class Progress:
         reductions: how often the plateau schedule has lowered the learning rate.
         skipped: updates skipped because loss or gradient was not finite. skipped_in_row: those since the last applied update.
         interval: sums for the next training line of the journal.
-        seconds: training time, over all resumptions.
+        seconds: training time, over all resumptions. validation_seconds: duration of the last validation.
         finished: why training ended; None if it has not.
     """
 
@@ -49,6 +49,7 @@ class Progress:
     skipped_in_row: int = 0
     interval: Interval = Interval()
     seconds: float = 0.0
+    validation_seconds: float = 0.0
     finished: str | None = None
 
     def after_update(
@@ -73,14 +74,30 @@ class Progress:
         return replace(progress, finished=progress.reason_to_finish(config))
 
     def after_validation(self, score: float, seconds: float, config: TrainingConfig) -> "Progress":
-        """After a validation with this score, higher is better. Its duration counts for `max_minutes` from the next update on."""
+        """After a validation with this score, higher is better, which ended at `seconds`."""
         if self.best is None or score > self.best:
             progress = replace(self, best=score, stale=0)
         else:
             rate, stale = config.learning_rate, self.stale + 1
             lowered = rate.schedule == "plateau" and stale % rate.patience == 0
             progress = replace(self, stale=stale, reductions=self.reductions + lowered)
-        return replace(progress, finished=progress.reason_to_finish(config), seconds=seconds)
+        progress = replace(progress, seconds=seconds, validation_seconds=seconds - self.seconds)
+        return replace(progress, finished=progress.reason_to_finish(config))
+
+    def fraction(self, config: TrainingConfig, n_batches: int) -> float:
+        """The finished part of the training, from 0 to 1: the largest of step / max_steps, passes / epochs, minutes / max_minutes.
+
+        It is 1 if and only if one of these limits is reached. Early stopping cannot be foreseen.
+
+        Args:
+            n_batches: in this epoch.
+        """
+        fractions = [(self.epoch + self.batch / n_batches) / config.epochs]
+        if config.max_steps is not None:
+            fractions.append(self.step / config.max_steps)
+        if config.max_minutes is not None:
+            fractions.append(self._seconds_to_end() / (60 * config.max_minutes))
+        return min(1.0, max(fractions))
 
     def reason_to_finish(self, config: TrainingConfig) -> str | None:
         """Which limit of the configuration is reached; None if training can continue."""
@@ -88,8 +105,12 @@ class Progress:
             return f"training.epochs={config.epochs} is reached"
         if config.max_steps is not None and self.step >= config.max_steps:
             return f"training.max_steps={config.max_steps} is reached"
-        if config.max_minutes is not None and self.seconds >= 60 * config.max_minutes:
+        if config.max_minutes is not None and self._seconds_to_end() >= 60 * config.max_minutes:
             return f"training.max_minutes={config.max_minutes:g} is reached"
         if self.stale >= config.patience:
             return f"no improvement in training.patience={config.patience} validations"
         return None
+
+    def _seconds_to_end(self) -> float:
+        """The time of the training if it ended now, with a last validation that takes as long as the previous one."""
+        return self.seconds + self.validation_seconds

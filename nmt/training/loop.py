@@ -21,7 +21,7 @@ from nmt.model.seq2seq import Seq2Seq
 from nmt.run.progress import Interval, Progress
 from nmt.training.distributed import SINGLE_PROCESS, World
 from nmt.training.loss import batch_loss, draw_forcing_mask
-from nmt.training.optimization import forcing_ratio, learning_rate
+from nmt.training.optimization import Moment, forcing_ratio, learning_rate
 
 T = TypeVar("T")
 
@@ -105,7 +105,9 @@ def fit(
 ) -> Progress:
     """Train from `progress` until a limit of the configuration is reached, or `hooks.stop` returns True.
 
-    All random numbers follow from (seed, step) and (seed, epoch), so a resumed training equals an uninterrupted one.
+    All random numbers follow from (seed, step) and (seed, epoch), and the learning rate from the progress, so a resumed training
+    equals an uninterrupted one. But a learning rate that follows `max_minutes` depends on the clock: a resumed training continues
+    from the recorded seconds, and two trainings are equal only if their updates and validations take equal times.
 
     Args:
         averaged: a moving average of the model; the loop updates it, and validates it in place of the model.
@@ -120,7 +122,8 @@ def fit(
     start_time = time.monotonic() - progress.seconds
     model.train()
     for update in prefetch(planned_updates(corpus, config, progress, world, model.device), model.device):
-        rate = learning_rate(update.step, training.learning_rate, progress.reductions)
+        moment = Moment(update.step, progress.reductions, progress.fraction(training, update.n_batches))
+        rate = learning_rate(moment, training.learning_rate)
         outcome = train_step(model, optimizer, update.micro_batches, update.step, config, rate, world)
         interval = progress.interval
         if outcome.is_finite:

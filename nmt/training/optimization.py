@@ -1,9 +1,10 @@
 """The optimizers, and the schedules of the learning rate and of teacher forcing.
 
-Schedules are pure functions of the step, so that resuming needs no state of a scheduler.
+Schedules are pure functions of the progress of the training, so that resuming needs no state of a scheduler.
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from math import cos, exp, log, pi, sqrt
 
 from torch.nn import Parameter
@@ -37,26 +38,41 @@ def build_optimizer(model: Seq2Seq, config: TrainingConfig) -> Optimizer:
     return OPTIMIZERS[config.optimizer](model.parameters(), config)
 
 
-# The rate after warm-up, from the step (at least 1), the number of reductions at plateaus, and the configuration.
-LEARNING_RATE_SCHEDULES: dict[LearningRateSchedule, Callable[[int, int, LearningRateConfig], float]] = {
-    "constant": lambda _step, _reductions, config: config.peak,
-    "inverse_sqrt": lambda step, _reductions, config: config.peak * sqrt(max(1, config.warmup_steps) / step),
-    "linear": lambda step, _reductions, config: _between(1 - _fraction(step, config), config),
-    "cosine": lambda step, _reductions, config: _between((1 + cos(pi * _fraction(step, config))) / 2, config),
-    "step": lambda step, _reductions, config: _reduced((step - config.warmup_steps - 1) // config.steps, config),
-    "plateau": lambda _step, reductions, config: _reduced(reductions, config),
+@dataclass(frozen=True)
+class Moment:
+    """The progress of a training before an update, as far as schedules depend on it.
+
+    Attributes:
+        step: of the update, counted from 1.
+        reductions: how often validations without improvement have lowered the learning rate.
+        fraction: the finished part of the training, from 0 to 1 (`Progress.fraction`).
+    """
+
+    step: int
+    reductions: int = 0
+    fraction: float = 0.0
+
+
+# The rate after warm-up.
+LEARNING_RATE_SCHEDULES: dict[LearningRateSchedule, Callable[[Moment, LearningRateConfig], float]] = {
+    "constant": lambda _, config: config.peak,
+    "inverse_sqrt": lambda moment, config: config.peak * sqrt(max(1, config.warmup_steps) / moment.step),
+    "linear": lambda moment, config: _between(1 - _decay_fraction(moment, config), config),
+    "cosine": lambda moment, config: _between((1 + cos(pi * _decay_fraction(moment, config))) / 2, config),
+    "step": lambda moment, config: _reduced((moment.step - config.warmup_steps - 1) // (config.steps or 1), config),
+    "plateau": lambda moment, config: _reduced(moment.reductions, config),
 }
 
 
-def learning_rate(step: int, config: LearningRateConfig, reductions: int = 0) -> float:
-    """The rate of update `step`, counted from 1: a linear rise to the peak over the warm-up, then the schedule.
+def learning_rate(moment: Moment, config: LearningRateConfig) -> float:
+    """The rate of an update: a linear rise to the peak over the warm-up, then the schedule.
 
-    Args:
-        reductions: how often validations without improvement have lowered it; only for plateau.
+    A schedule that lasts for the whole training also lowers the rate during the warm-up, so that it reaches the floor in any case.
     """
-    if step <= config.warmup_steps:
-        return config.peak * step / config.warmup_steps
-    return LEARNING_RATE_SCHEDULES[config.schedule](step, reductions, config)
+    if moment.step > config.warmup_steps:
+        return LEARNING_RATE_SCHEDULES[config.schedule](moment, config)
+    rate = config.peak * moment.step / config.warmup_steps
+    return min(rate, LEARNING_RATE_SCHEDULES[config.schedule](moment, config)) if config.lasts_for_training else rate
 
 
 def _between(share: float, config: LearningRateConfig) -> float:
@@ -67,9 +83,11 @@ def _reduced(times: int, config: LearningRateConfig) -> float:
     return max(config.floor, config.peak * config.factor**times)
 
 
-def _fraction(step: int, config: LearningRateConfig) -> float:
-    """How far `step` is between the end of warm-up (0) and `steps` (1)."""
-    return min(1.0, max(0, step - config.warmup_steps) / max(1, config.steps - config.warmup_steps))
+def _decay_fraction(moment: Moment, config: LearningRateConfig) -> float:
+    """How far the step is between the end of warm-up (0) and `steps` (1). Without `steps`, the finished part of the training."""
+    if config.steps is None:
+        return moment.fraction
+    return min(1.0, max(0, moment.step - config.warmup_steps) / max(1, config.steps - config.warmup_steps))
 
 
 # How far from `start` (0) to `end` (1) the ratio has come, from x = step / steps in [0, 1] (Bengio 2015, 2.4).

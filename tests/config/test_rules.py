@@ -230,6 +230,10 @@ def test_combinations_of_the_model_with_other_sections() -> None:
             {"learning_rate": {"peak": 0.1, "floor": 0.2}},
             "training.learning_rate.floor, training.learning_rate.peak: the floor 0.2 is above the peak 0.1",
         ),
+        (
+            {"learning_rate": {"schedule": "step", "steps": None}},
+            "training.learning_rate.steps, training.learning_rate.schedule: step needs the number of steps between reductions",
+        ),
         ({"momentum": 0.9}, "training.momentum, training.optimizer: only sgd uses momentum, not adamw"),
     ],
     ids=str,

@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from nmt.config.schema import TrainingConfig
 from nmt.run.progress import Interval, Progress
@@ -39,9 +41,44 @@ def test_an_update_that_reaches_a_limit_finishes_the_training() -> None:
     assert after_update(Progress(step=2), max_steps=3).finished == "training.max_steps=3 is reached"
 
 
-def test_the_time_of_a_validation_does_not_finish_the_training() -> None:
-    progress = after_update(Progress(), seconds=59, max_minutes=1).after_validation(1.0, 61, TrainingConfig(max_minutes=1))
-    assert (progress.finished, progress.seconds) == (None, 61)
+def test_max_minutes_leaves_time_for_the_last_validation() -> None:
+    progress = after_update(Progress(), seconds=20, max_minutes=1).after_validation(1.0, 30, TrainingConfig(max_minutes=1))
+    assert (progress.seconds, progress.validation_seconds, progress.finished) == (30, 10, None)
+    assert after_update(progress, seconds=49, max_minutes=1).finished is None
+    assert after_update(progress, seconds=50, max_minutes=1).finished == "training.max_minutes=1 is reached"
+    # No further update and validation where there is no time for both.
+    progress = after_update(progress, seconds=45, max_minutes=1).after_validation(2.0, 54, TrainingConfig(max_minutes=1))
+    assert progress.finished == "training.max_minutes=1 is reached"
+
+
+def test_the_fraction_is_that_of_the_nearest_limit() -> None:
+    progress = Progress(step=30, epoch=1, batch=5, seconds=100, validation_seconds=20)
+    assert progress.fraction(TrainingConfig(epochs=5), 20) == 1.25 / 5
+    assert progress.fraction(TrainingConfig(epochs=5, max_steps=90), 20) == 30 / 90
+    assert progress.fraction(TrainingConfig(epochs=5, max_steps=90, max_minutes=4), 20) == 120 / 240
+    assert progress.fraction(TrainingConfig(max_minutes=1), 20) == 1
+
+
+@given(
+    progress=st.builds(
+        Progress,
+        step=st.integers(0, 6),
+        epoch=st.integers(0, 3),
+        batch=st.integers(0, 4),
+        seconds=st.floats(0, 90),
+        validation_seconds=st.floats(0, 30),
+    ),
+    epochs=st.integers(1, 3),
+    max_steps=st.none() | st.integers(1, 5),
+    max_minutes=st.none() | st.floats(0.1, 1.5),
+)
+def test_the_fraction_is_1_exactly_where_the_training_ends(
+    progress: Progress, epochs: int, max_steps: int | None, max_minutes: float | None
+) -> None:
+    config = TrainingConfig(epochs=epochs, max_steps=max_steps, max_minutes=max_minutes)
+    fraction = progress.fraction(config, 5)
+    assert 0 <= fraction <= 1
+    assert (fraction == 1) == (progress.reason_to_finish(config) is not None)
 
 
 def test_validations_without_improvement_lower_the_rate_and_end_the_training() -> None:

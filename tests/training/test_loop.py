@@ -1,7 +1,7 @@
 """The training loop: it learns, and a resumed training equals an uninterrupted one."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
@@ -22,6 +22,7 @@ from nmt.model.seq2seq import Seq2Seq
 from nmt.run.checkpoint import Checkpoints, load_optimizer, load_weights, read_progress
 from nmt.run.progress import Interval, Progress
 from nmt.training import loop
+from nmt.training.distributed import World
 from nmt.training.loop import Hooks, Outcome, Update, fit, forward_backward, train_step
 from nmt.training.loss import Loss, batch_loss
 from nmt.training.optimization import OPTIMIZERS, build_optimizer
@@ -132,7 +133,7 @@ def test_a_resumed_training_equals_an_uninterrupted_one(cell: str, options: dict
     assert read_progress(last) == stopped
     parts, resumed_end, second = train(stopped, last, None, tmp_path / "parts")
     assert first + second == losses
-    assert replace(resumed_end, seconds=0) == replace(end, seconds=0)
+    assert replace(resumed_end, seconds=0, validation_seconds=0) == replace(end, seconds=0, validation_seconds=0)
     for name, value in whole.state_dict().items():
         assert torch.equal(value, parts.state_dict()[name]), name
 
@@ -293,6 +294,123 @@ def test_only_a_plateau_lowers_the_rate() -> None:
     hooks = Hooks(validate=lambda _: next(scores), log=lambda _, outcome, __: rates.append(outcome.learning_rate))
     fit(model, build_optimizer(model, config.training), corpus, config, Progress(), hooks)
     assert rates == pytest.approx([0.01, 0.01, 0.01, 0.001, 0.001, 0.001, 0.001])
+
+
+class Clock:
+    """A clock for the training loop: each update takes `update_seconds`; nothing else takes time unless the test says so."""
+
+    def __init__(
+        self,
+        monkeypatch: pytest.MonkeyPatch,
+        update_seconds: float,
+        now: float = 0.0,
+        update: Callable[..., Outcome] = train_step,
+    ) -> None:
+        self.now, self.update_seconds, self.update = now, update_seconds, update
+        monkeypatch.setattr(loop, "time", self)
+        monkeypatch.setattr(loop, "train_step", self.train_step)
+
+    def monotonic(self) -> float:
+        return self.now
+
+    def train_step(self, *arguments: Any) -> Outcome:
+        self.now += self.update_seconds
+        return self.update(*arguments)
+
+
+def counted_update(*arguments: Any) -> Outcome:
+    """In place of `train_step`: changes nothing."""
+    return Outcome(1.0, 1.0, 1, 1.0, learning_rate=arguments[5], forcing_ratio=1.0)
+
+
+@pytest.mark.parametrize(("update_seconds", "n_updates", "seconds"), [(0.25, 200, 58), (0.5, 104, 60), (4.0, 15, 64)])
+@pytest.mark.parametrize("schedule", ["linear", "cosine"])
+def test_the_rate_falls_to_0_within_max_minutes_on_any_machine(
+    schedule: str, update_seconds: float, n_updates: int, seconds: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The minute includes the last validation. Only where it is the first one, its time is not known before."""
+    rate = {"peak": 0.01, "schedule": schedule, "steps": None}
+    training = {"epochs": 1000, "max_minutes": 1, "validate_every": 100, "learning_rate": rate}
+    config = make_config(training=training)
+    corpus, _ = make_corpus(10, seed=1)
+    clock, rates, model = Clock(monkeypatch, update_seconds, update=counted_update), list[float](), make_model(config)
+
+    def validate(_: int) -> float:
+        clock.now += 4
+        return 1.0
+
+    hooks = Hooks(validate=validate, log=lambda _, outcome, __: rates.append(outcome.learning_rate))
+    end = fit(model, build_optimizer(model, config.training), corpus, config, Progress(), hooks)
+    assert (end.step, end.seconds, end.finished) == (n_updates, seconds, "training.max_minutes=1 is reached")
+    assert rates[0] == 0.01
+    assert rates == sorted(rates, reverse=True)
+    assert rates[-1] <= 0.01 * 4 / 60
+
+
+def test_a_resumed_training_with_max_minutes_continues_from_the_recorded_seconds(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With a clock that gives each update and each validation the same time, rates and weights are the same to the bit."""
+    rate = {"peak": 0.01, "schedule": "linear", "steps": None, "warmup_steps": 4}
+    training = {"epochs": 100, "max_minutes": 1, "validate_every": 7, "batch": {"size": 16}, "patience": 100, "learning_rate": rate}
+    config = make_config(training=training)
+    corpus, _ = make_corpus(100, seed=1)
+
+    def train(progress: Progress, checkpoint: Path | None, stop: int | None, now: float) -> tuple[Seq2Seq, Progress, list[float]]:
+        model, clock, rates = make_model(config), Clock(monkeypatch, 2.0, now), list[float]()
+        optimizer = build_optimizer(model, config.training)
+        if checkpoint is not None:
+            load_weights(checkpoint, model)
+            load_optimizer(checkpoint, model, optimizer)
+
+        def validate(_: int) -> float:
+            clock.now += 3
+            return 1.0
+
+        def save(progress: Progress, score: float | None) -> None:
+            Checkpoints(tmp_path).save(progress, model, optimizer, score=score)
+
+        n_updates = count(1)
+        hooks = Hooks(
+            log=lambda _, outcome, __: rates.append(outcome.learning_rate),
+            validate=validate,
+            save=save,
+            stop=lambda: next(n_updates) == stop,
+        )
+        return model, fit(model, optimizer, corpus, config, progress, hooks), rates
+
+    whole, end, rates = train(Progress(), None, None, now=0.0)
+    assert (end.step, end.seconds) == (24, 60)
+    _, stopped, first = train(Progress(), None, 10, now=100.0)
+    checkpoint = tmp_path / "checkpoints" / "step-00000010"
+    assert read_progress(checkpoint) == stopped
+    parts, resumed_end, second = train(stopped, checkpoint, None, now=1000.0)
+    assert (first + second, resumed_end) == (rates, end)
+    for name, value in weights_of(whole).items():
+        assert torch.equal(value, weights_of(parts)[name]), name
+
+
+def test_all_processes_follow_the_clock_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    received = iter([(15.0, False), (30.0, False), (55.0, False), 1.0, 60.0])
+
+    class Second(World):
+        def broadcast(self, value: Any) -> Any:
+            return next(received)
+
+    rate = {"peak": 1.0, "schedule": "linear", "steps": None}
+    config = make_config(training={"max_minutes": 1, "validate_every": 3, "learning_rate": rate})
+    corpus, _ = make_corpus(100, seed=1)
+    rates: list[float] = []
+
+    def update(*arguments: Any) -> Outcome:
+        rates.append(arguments[5])
+        return counted_update(*arguments)
+
+    Clock(monkeypatch, 7.0, now=3.0, update=update)
+    model, world = make_model(config), Second(rank=1, size=2)
+    end = fit(model, build_optimizer(model, config.training), corpus, config, Progress(), Hooks(), world=world)
+    assert (end.seconds, end.validation_seconds) == (60, 5)
+    assert rates == [1.0, 0.75, 0.5]
 
 
 def test_the_moving_average_follows_the_weights() -> None:
