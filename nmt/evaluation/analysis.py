@@ -11,9 +11,12 @@ from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.evaluation import attention_stats, breakdown
 from nmt.evaluation.leaks import TrainingOverlap
+from nmt.evaluation.output_warnings import output_warnings
 from nmt.evaluation.results import Details
+from nmt.evaluation.skipped_words import skipped_words
 from nmt.metrics.alignment_error import AlignmentErrorRate, Links, ReferenceAlignment, alignment_error_rate, check_links
 from nmt.metrics.table import Table
+from nmt.text.tokenizers import Tokenizer
 
 N_EXTREMES = 10  # sentences with the highest, and with the lowest chrF
 
@@ -23,6 +26,7 @@ def analyze(
     translations: Sequence[Translation],
     teacher_forced: Sequence[ScoredPair],
     free_running: Sequence[ScoredPair],
+    src_tokenizer: Tokenizer,
     overlap: TrainingOverlap | None,
     error: AlignmentErrorRate | None = None,
 ) -> Details:
@@ -35,7 +39,11 @@ def analyze(
     """
     outputs = [translation.text for translation in translations]
     translated = breakdown.TranslatedText(
-        text.sources or [], outputs, text.references, [translation.complete for translation in translations]
+        text.sources or [],
+        outputs,
+        text.references,
+        complete=[translation.complete for translation in translations],
+        skipped=[bool(skipped_words(translation, src_tokenizer)) for translation in translations],
     )
     tables = [breakdown.by_length(translated)]
     if overlap is not None:
@@ -48,7 +56,7 @@ def analyze(
     losses = ([-np.array(pair.token_log_probs) for pair in pairs] for pairs in (teacher_forced, free_running))
     tables.append(attention_stats.exposure_bias(*losses))
     best, worst = breakdown.extremes(translated, N_EXTREMES)
-    return Details(tables, breakdown.output_warnings(translated), best, worst, error)
+    return Details(tables, output_warnings(translated), best, worst, error)
 
 
 def reference_alignment_error(

@@ -1,19 +1,16 @@
 """Scores by group of sentences, and the sentences to look at first."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from nmt.data.splitting import sentence_key
 from nmt.evaluation.leaks import TrainingOverlap, words
 from nmt.metrics.scores import score, sentence_chrf
 from nmt.metrics.table import Table
-from nmt.text.repetition import repeats
 
 LENGTHS = (5, 10, 15, 20, 30, 40)  # upper limits of the classes: words of the source
 FREQUENCIES = (0, 5, 50, 500, 5000)  # upper limits of the classes: occurrences in the training data
 UNKNOWN_NOTE = "0 includes words outside the vocabulary: the model has only seen <unk> in their place"
-MIN_REPEATS = 2  # times in a row; so low because outputs whose references repeat words too are not reported
 
 
 @dataclass(frozen=True)
@@ -23,12 +20,14 @@ class TranslatedText:
     Attributes:
         sources, outputs: N texts each. references: streams of N texts.
         complete: [N], False for outputs that were cut at the maximum length.
+        skipped: [N], True for outputs that skip a word of the source (see `skipped_words`).
     """
 
     sources: Sequence[str]
     outputs: Sequence[str]
     references: Sequence[Sequence[str]]
     complete: Sequence[bool]
+    skipped: Sequence[bool]
 
 
 def by_length(text: TranslatedText) -> Table:
@@ -77,27 +76,6 @@ def extremes(text: TranslatedText, n: int) -> tuple[list[int], list[int]]:
     order = sorted(range(len(chrf)), key=lambda i: (-chrf[i], -len(text.references[0][i])))
     n = min(n, len(order) // 2)
     return order[:n], order[::-1][:n]
-
-
-def output_warnings(text: TranslatedText) -> dict[str, list[int]]:
-    """Outputs that look wrong: kind -> indices of the sentences."""
-    references = [*zip(*text.references, strict=True)]  # [N] tuples
-    kinds: dict[str, Callable[[int], bool]] = {
-        "empty": lambda i: not text.outputs[i].strip(),
-        "cut": lambda i: not text.complete[i],
-        "repeating": lambda i: _repeats(text.outputs[i]) and not any(map(_repeats, references[i])),
-        "copied": lambda i: _is_copy(text.outputs[i], text.sources[i], references[i]),
-    }
-    return {kind: [i for i in range(len(text.outputs)) if applies(i)] for kind, applies in kinds.items()}
-
-
-def _repeats(text: str) -> bool:
-    return repeats(words(text), MIN_REPEATS)
-
-
-def _is_copy(output: str, source: str, references: Sequence[str]) -> bool:
-    key = sentence_key(output)
-    return bool(key) and key == sentence_key(source) and key not in map(sentence_key, references)
 
 
 def _by_group(

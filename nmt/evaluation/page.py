@@ -9,6 +9,7 @@ from nmt.data.evaluation_set import pick_across_lengths
 from nmt.decoding.translation import Translation
 from nmt.errors import DataError
 from nmt.evaluation.comparison import Comparison
+from nmt.evaluation.output_warnings import DESCRIPTIONS
 from nmt.evaluation.results import Details, Evaluation
 from nmt.files import write_text
 from nmt.metrics.table import Table
@@ -82,7 +83,8 @@ def _curves_section(run: Path, heading: str) -> Sections:
 
 def _detail_sections(evaluation: Evaluation, details: Details) -> Sections:
     sections = [(table.heading, html.table(table)) for table in details.tables]
-    counts = Table("outputs", "", ("outputs", "sentences"), [(kind, len(indices)) for kind, indices in details.warnings.items()])
+    rows = [(kind, len(indices), DESCRIPTIONS[kind]) for kind, indices in details.warnings.items()]
+    counts = Table("outputs", "", ("outputs", "sentences", "meaning"), rows)
     examples = [evaluation.sentence(i) for i in sorted({indices[0] for indices in details.warnings.values() if indices})]
     sections.append(("Outputs that look wrong", html.table(counts) + html.sentence_list(examples)))
     for heading, indices in (("Best sentences, by chrF", details.best), ("Worst sentences, by chrF", details.worst)):

@@ -9,6 +9,7 @@ from nmt.data.evaluation_set import EvaluationSet
 from nmt.evaluation.comparison import Comparison
 from nmt.evaluation.gate import Gate
 from nmt.evaluation.leaks import Leaks
+from nmt.evaluation.output_warnings import DESCRIPTIONS
 from nmt.metrics.alignment_error import AlignmentErrorRate
 from nmt.metrics.scores import MetricScore, format_table, perplexity
 from nmt.metrics.significance import Change
@@ -151,7 +152,7 @@ class Evaluation:
         lines = [f"{table.to_text()}\n" for table in details.tables]
         for kind, indices in details.warnings.items():
             numbers = ", ".join(str(i + 1) for i in indices[:MAX_LISTED]) + (" ..." if len(indices) > MAX_LISTED else "")
-            lines.append(f"{f'{kind} outputs':<20}{len(indices):>5,}" + (f": {numbers}" if indices else ""))
+            lines.append(f"{f'{kind} outputs':<20}{len(indices):>5,}  {DESCRIPTIONS[kind]}" + (f": {numbers}" if indices else ""))
         for heading, indices in (("best", details.best), ("worst", details.worst)):
             lines.append(f"\nthe {len(indices)} {heading} sentences, by chrF")
             lines += [line for i in indices for line in _sentence_lines(self.sentence(i))]

@@ -14,6 +14,7 @@ import nmt as package
 from nmt.data.corpus import read_sentences
 from nmt.decoding.translation import Translation
 from nmt.evaluation import system
+from nmt.evaluation.output_warnings import DESCRIPTIONS
 from nmt.metrics.scores import METRICS
 from tests import toy
 from tests.conftest import Result, Run
@@ -488,10 +489,16 @@ def test_details(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> None:
     assert value["aligned_sentences"] == 40
     assert len(value["best"]) == len(value["worst"]) == 10
     assert all(row["source"] == sources[row["sentence"] - 1] for row in [*value["best"], *value["worst"]])
-    assert value["outputs"].keys() == {"empty", "cut", "repeating", "copied"}
+    assert [*value["outputs"]] == [*DESCRIPTIONS]
     assert "alignment error rate " in nmt("evaluate", run, "--alignments", alignments).out
     text = nmt("evaluate", run, "--details").out
-    for part in ("By source length", "Exposure bias: loss by position", "the 10 worst sentences, by chrF", "repeating outputs"):
+    for part in (
+        "By source length",
+        "Exposure bias: loss by position",
+        "the 10 worst sentences, by chrF",
+        "repeating outputs",
+        *DESCRIPTIONS.values(),
+    ):
         assert part in text
     assert "By source length" not in nmt("evaluate", run).out
 

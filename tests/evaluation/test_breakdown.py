@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from nmt.evaluation.breakdown import TranslatedText, by_frequency, by_length, by_overlap, by_rarest_word, extremes, output_warnings
+from nmt.evaluation.breakdown import TranslatedText, by_frequency, by_length, by_overlap, by_rarest_word, extremes
 from nmt.evaluation.leaks import TrainingOverlap
 from nmt.metrics.scores import score
 
@@ -15,7 +15,7 @@ OUTPUTS = ["Eins zwei drei vier.", "Hier sind fünf Wörter.", "Dies hat sechs W
 
 
 def make(outputs: Sequence[str] = OUTPUTS) -> TranslatedText:
-    return TranslatedText(SOURCES, outputs, [REFERENCES], [True] * len(SOURCES))
+    return TranslatedText(SOURCES, outputs, [REFERENCES], [True] * len(SOURCES), [False] * len(SOURCES))
 
 
 def test_by_length_each_group_is_scored_alone() -> None:
@@ -34,7 +34,7 @@ def test_by_the_rarest_word_of_the_source() -> None:
 
 
 def test_by_frequency_counts_a_word_as_often_as_it_is_right() -> None:
-    text = TranslatedText(["x"], ["der der Hund"], [["der Hund bellt der der"]], [True])
+    text = TranslatedText(["x"], ["der der Hund"], [["der Hund bellt der der"]], [True], [False])
     table = by_frequency(text, {"der": 100, "hund": 3})
     assert table.rows == [("0", 1, 0.0, 0.0), ("1-5", 1, 100.0, 100.0), ("51-500", 3, pytest.approx(200 / 3), 100.0)]
 
@@ -49,11 +49,3 @@ def test_a_sentence_is_never_both_best_and_worst() -> None:
     assert best == [3, 0]  # both are right: the longer one first
     assert set(worst) == {1, 2}
     assert extremes(make(), 1) == ([3], [worst[0]])
-
-
-def test_output_warnings() -> None:
-    sources = ["Berlin.", "One two.", "Three.", "Paris!", "Four."]
-    references = ["Berlin.", "Eins zwei.", "Drei.", "In Paris.", "nein nein nein"]
-    outputs = ["berlin", " ", "Ja, ja ja.", "Paris", "nein nein nein"]
-    warnings = output_warnings(TranslatedText(sources, outputs, [references], [True, True, False, True, True]))
-    assert warnings == {"empty": [1], "cut": [2], "repeating": [2], "copied": [3]}

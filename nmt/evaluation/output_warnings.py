@@ -1,0 +1,46 @@
+"""Outputs that look wrong: the kinds of warning, and the sentences that have them."""
+
+from collections.abc import Callable, Mapping, Sequence
+
+from nmt.data.splitting import sentence_key
+from nmt.evaluation.breakdown import TranslatedText
+from nmt.evaluation.doubled_words import doubles
+from nmt.evaluation.leaks import words
+from nmt.text.repetition import repeats
+
+MIN_REPEATS = 2  # times in a row; so low because outputs whose references repeat words too are not reported
+MIN_LENGTH = 0.8  # of the shortest reference, in characters
+
+DESCRIPTIONS: Mapping[str, str] = {
+    "empty": "no text",
+    "cut": "truncated at the maximum length",
+    "repeating": "the same words twice in a row, unlike the references",
+    "copied": "the source, unchanged",
+    "doubling": "a word or its stem more often than in the source and in the references",
+    "skipping": "a source word received little attention",
+    "short": f"shorter than {100 * MIN_LENGTH:.0f} % of the shortest reference",
+}
+
+
+def output_warnings(text: TranslatedText) -> dict[str, list[int]]:
+    """The indices of the outputs that look wrong, for each kind in `DESCRIPTIONS`."""
+    references = [*zip(*text.references, strict=True)]  # [N] tuples
+    kinds: dict[str, Callable[[int], bool]] = {
+        "empty": lambda i: not text.outputs[i].strip(),
+        "cut": lambda i: not text.complete[i],
+        "repeating": lambda i: _repeats(text.outputs[i]) and not any(map(_repeats, references[i])),
+        "copied": lambda i: _is_copy(text.outputs[i], text.sources[i], references[i]),
+        "doubling": lambda i: doubles(text.outputs[i], text.sources[i], references[i]),
+        "skipping": lambda i: text.skipped[i],
+        "short": lambda i: len(text.outputs[i]) < MIN_LENGTH * min(map(len, references[i])),
+    }
+    return {kind: [i for i in range(len(text.outputs)) if applies(i)] for kind, applies in kinds.items()}
+
+
+def _repeats(text: str) -> bool:
+    return repeats(words(text), MIN_REPEATS)
+
+
+def _is_copy(output: str, source: str, references: Sequence[str]) -> bool:
+    key = sentence_key(output)
+    return bool(key) and key == sentence_key(source) and key not in map(sentence_key, references)
