@@ -47,6 +47,7 @@ def list_systems() -> dict[str, dict[str, Any]]:
             "decoder": {"kind": "bahdanau", "readout": "state", "hidden_size": 64},
             "attention": {"score": "additive"},
         },
+        "gnmt": {"decoder": {"kind": "gnmt", "layers": 2, "hidden_size": 64}},
     }
 
 

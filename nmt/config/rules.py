@@ -4,14 +4,14 @@ from collections.abc import Iterator
 
 from nmt.config.problems import Problem
 from nmt.config.schema import (
-    BAHDANAU_READOUTS,
     CELLS_WITH_CELL_STATE,
     LOCAL_KINDS,
-    LUONG_READOUTS,
+    READOUTS_BY_DECODER,
     SIZED_SCORES,
     SUBWORD_KINDS,
     AttentionConfig,
     Config,
+    DecoderConfig,
     DecodingConfig,
     ModelConfig,
     SourceConfig,
@@ -89,12 +89,18 @@ def _model_problems(model: ModelConfig) -> Iterator[Problem]:
         if part.residual and part.layers == 1:
             text = "residual connections start at the second layer, but there is only one"
             yield Problem((f"model.{name}.residual", f"model.{name}.layers"), text)
+    yield from _decoder_problems(decoder)
+
+
+def _decoder_problems(decoder: DecoderConfig) -> Iterator[Problem]:
+    if decoder.kind == "gnmt" and decoder.layers == 1:
+        text = "gnmt attends between the first layer and those above it; set layers to 2 or more, or use luong"
+        yield Problem(("model.decoder.layers", "model.decoder.kind"), text)
     if decoder.readout_size is not None and decoder.readout in ("concat", "state"):
         text = f"the other sizes determine the size of {decoder.readout}; remove readout_size"
         yield Problem(("model.decoder.readout_size", "model.decoder.readout"), text)
-    readouts = LUONG_READOUTS if decoder.kind == "luong" else BAHDANAU_READOUTS
-    if decoder.readout not in readouts:
-        text = f"{decoder.kind} needs {choices(readouts)}, not {decoder.readout}"
+    if decoder.readout not in READOUTS_BY_DECODER[decoder.kind]:
+        text = f"{decoder.kind} needs {choices(READOUTS_BY_DECODER[decoder.kind])}, not {decoder.readout}"
         yield Problem(("model.decoder.readout", "model.decoder.kind"), text)
     if decoder.input_feeding and (decoder.kind != "luong" or decoder.readout != "attentional"):
         text = "input feeding needs kind luong and readout attentional"

@@ -16,7 +16,7 @@ EncoderKind = Literal["recurrent"]
 Cell = Literal["lstm", "gru", "elman", "sru"]
 ScoreName = Literal["dot", "general", "concat", "additive", "concat_shared", "linear", "none"]
 AttentionKind = Literal["global", "local_m", "local_p", "coverage"]
-DecoderKind = Literal["luong", "bahdanau"]
+DecoderKind = Literal["luong", "bahdanau", "gnmt"]
 ReadoutName = Literal["attentional", "concat", "state", "deep", "maxout"]
 BridgeName = Literal["copy", "dense", "backward", "zero"]
 Tying = Literal["none", "target", "all"]
@@ -33,8 +33,11 @@ SUBWORD_KINDS: tuple[TokenizerKind, ...] = ("bpe", "unigram")
 CELLS_WITH_CELL_STATE: tuple[Cell, ...] = ("lstm", "sru")
 SIZED_SCORES: tuple[ScoreName, ...] = ("concat", "additive", "concat_shared")
 LOCAL_KINDS: tuple[AttentionKind, ...] = ("local_m", "local_p")
-LUONG_READOUTS: tuple[ReadoutName, ...] = ("attentional", "concat")
-BAHDANAU_READOUTS: tuple[ReadoutName, ...] = ("state", "deep", "maxout")
+READOUTS_BY_DECODER: dict[DecoderKind, tuple[ReadoutName, ...]] = {
+    "luong": ("attentional", "concat"),
+    "bahdanau": ("state", "deep", "maxout"),
+    "gnmt": get_args(ReadoutName),
+}
 
 NAME_PATTERN = r"^\w[\w.-]*$"
 DIRECTION_PATTERN = r"^[a-z]{2,3}-[a-z]{2,3}$"
@@ -169,7 +172,9 @@ class AttentionConfig(Section):
 
 
 class DecoderConfig(Section):
-    kind: DecoderKind = Field("luong", description="luong (attend after the recurrent step) or bahdanau (attend before it)")
+    kind: DecoderKind = Field(
+        "luong", description="luong (attend after the recurrent step), bahdanau (before it) or gnmt (after the first layer)"
+    )
     cell: Cell = Field("lstm", description=choices(Cell))
     hidden_size: int = Field(256, ge=1, description="number of units")
     layers: int = Field(1, ge=1, description="number of stacked layers")
@@ -178,7 +183,8 @@ class DecoderConfig(Section):
     input_feeding: bool = Field(False, description="luong: feed the attentional vector into the next step")
     readout: ReadoutName = Field(
         "attentional",
-        description=f"layer before the output: {choices(LUONG_READOUTS)} for luong; {choices(BAHDANAU_READOUTS)} for bahdanau",
+        description=f"layer before the output: {choices(READOUTS_BY_DECODER['luong'])} for luong; "
+        f"{choices(READOUTS_BY_DECODER['bahdanau'])} for bahdanau; all for gnmt",
     )
     readout_size: int | None = Field(
         None, ge=1, description="attentional, deep, maxout: size of the vector; default: decoder.hidden_size"

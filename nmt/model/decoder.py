@@ -1,9 +1,11 @@
-"""The decoders: Luong attends after the recurrent step, Bahdanau before it.
+"""The decoders: Luong attends after the recurrent step, Bahdanau before it, GNMT between the first layer and those above.
 
 `unroll` runs over a given prefix, as in training, and `step` one token at a time, as in search. Both give the same vectors.
+To add one: a subclass of `Decoder`, a row in `DECODERS`, an entry of `DecoderKind` in the configuration, and its readouts.
 """
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
@@ -38,13 +40,18 @@ class DecoderState:
 
 
 class Decoder(nn.Module, ABC):
-    """The base class of both decoders. `input_size` is the width of the first recurrent layer's input."""
+    """The base class of all decoders.
 
-    def __init__(self, config: ModelConfig, input_size: int, dropout: Dropout) -> None:
+    Args:
+        input_size: the width of the first recurrent layer's input.
+        context_above: whether the layers above the first read the context.
+    """
+
+    def __init__(self, config: ModelConfig, input_size: int, dropout: Dropout, *, context_above: bool = False) -> None:
         super().__init__()
         decoder, context_size = config.decoder, config.encoder.output_size
         self.attention = build_attention(config.attention, decoder.hidden_size, context_size)
-        self.recurrent = RecurrentStack(decoder, input_size, dropout)
+        self.recurrent = RecurrentStack(decoder, input_size, dropout, context_size if context_above else 0)
         self.readout = build_readout(decoder, config.embedding_size, context_size)
 
     def start(self, state: RecurrentState, memory: Memory) -> DecoderState:
@@ -58,6 +65,17 @@ class Decoder(nn.Module, ABC):
     @abstractmethod
     def unroll(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Tensor, Tensor]:
         """All steps from the embedded prefix [B, T, E]: vectors [B, T, R], attention weights [B, T, S]."""
+
+    def _attend(self, queries: Tensor, memory: Memory, attention: AttentionState) -> tuple[Tensor, Tensor]:
+        """Context [B, T, H_e] and weights [B, T, S] of all steps, in one call if the kind of attention allows it."""
+        if not self.attention.sequential:
+            attended = self.attention(queries, memory, attention)
+            return attended.context, attended.weights
+        steps = []
+        for query in queries.split(1, 1):
+            steps.append(self.attention(query, memory, attention))
+            attention = steps[-1].state
+        return torch.cat([step.context for step in steps], 1), torch.cat([step.weights for step in steps], 1)
 
 
 class LuongDecoder(Decoder):
@@ -98,17 +116,6 @@ class LuongDecoder(Decoder):
             attentions.append(output.attention)
         return torch.stack(vectors, 1), torch.stack(attentions, 1)
 
-    def _attend(self, states: Tensor, memory: Memory, attention: AttentionState) -> tuple[Tensor, Tensor]:
-        """Context [B, T, H_e] and weights [B, T, S] of all steps, in one call if the kind of attention allows it."""
-        if not self.attention.sequential:
-            attended = self.attention(states, memory, attention)
-            return attended.context, attended.weights
-        steps = []
-        for query in states.split(1, 1):
-            steps.append(self.attention(query, memory, attention))
-            attention = steps[-1].state
-        return torch.cat([step.context for step in steps], 1), torch.cat([step.weights for step in steps], 1)
-
 
 class BahdanauDecoder(Decoder):
     """alpha_t from s_{t-1}, s_t = RNN([E y_{t-1}; c_t], s_{t-1}) (Bahdanau 2015, 3.1); the query is the top layer's state."""
@@ -136,4 +143,35 @@ class BahdanauDecoder(Decoder):
         return top, attended, DecoderState(recurrent, attended.state)
 
 
-DECODERS: dict[DecoderKind, type[LuongDecoder] | type[BahdanauDecoder]] = {"luong": LuongDecoder, "bahdanau": BahdanauDecoder}
+class GnmtDecoder(Decoder):
+    """h^1_t = RNN_1(E y_{t-1}, h^1_{t-1}), alpha_t from h^1_t, h^l_t = RNN_l([h^{l-1}_t; c_t], h^l_{t-1}) for l > 1, s_t = h^L_t.
+
+    After Wu 2016 (3, fig. 1), with the context of the current step, as in the GNMT of github.com/NVIDIA/DeepLearningExamples; in
+    the paper alpha_t comes from h^1_{t-1} (eq. 4). The states of the upper layers contain all contexts so far, but the first layer
+    depends on none of them. So each layer makes all its steps in one call, and attention too, as in `LuongDecoder`.
+    """
+
+    BOTTOM, ABOVE = slice(1), slice(1, None)
+
+    def __init__(self, config: ModelConfig, dropout: Dropout) -> None:
+        super().__init__(config, config.embedding_size, dropout, context_above=True)
+
+    def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> StepOutput:
+        bottom, recurrent = self.recurrent.step(embedded, None, state.recurrent, layers=self.BOTTOM)
+        attended = self.attention.step(bottom, memory, state.attention)
+        top, recurrent = self.recurrent.step(bottom, None, recurrent, attended.context, self.ABOVE)
+        vector = self.readout(top, embedded, attended.context)
+        return StepOutput(vector, attended.weights, DecoderState(recurrent, attended.state))
+
+    def unroll(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Tensor, Tensor]:
+        bottom = self.recurrent(embedded, state.recurrent, layers=self.BOTTOM)  # [B, T, H_d]
+        context, weights = self._attend(bottom, memory, state.attention)
+        top = self.recurrent(bottom, state.recurrent, context, self.ABOVE)
+        return self.readout(top, embedded, context), weights
+
+
+DECODERS: dict[DecoderKind, Callable[[ModelConfig, Dropout], Decoder]] = {
+    "luong": LuongDecoder,
+    "bahdanau": BahdanauDecoder,
+    "gnmt": GnmtDecoder,
+}

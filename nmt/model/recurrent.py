@@ -19,6 +19,7 @@ from nmt.config.schema import Cell, DecoderConfig
 from nmt.model.layers import Dropout, send
 
 LayerState = tuple[Tensor, Tensor | None]  # the hidden state and the cell state (None for cells that have none), each [B, H_o]
+ALL_LAYERS = slice(None)
 
 
 class RecurrentLayer(nn.Module, ABC):
@@ -254,6 +255,10 @@ class RecurrentState:
         """The hidden and the cell state [B, H] of one layer."""
         return self.hidden[:, index], None if self.cell is None else self.cell[:, index]
 
+    def layers(self) -> list[LayerState]:
+        """The states of all layers, the lowest first."""
+        return [self.layer(index) for index in range(self.hidden.shape[1])]
+
     def noise_below(self, layer: int, *, sequence: bool = False) -> Tensor | None:
         """The dropout mask for the input of `layer`: [B, H], or for a whole sequence [B, 1, H]."""
         if self.noise is None:
@@ -271,11 +276,15 @@ class RecurrentStack(nn.Module):
 
     The outputs of a layer may be normalized (Ba 2016; between layers, not in the gates, so that a layer can run fused), and from
     the second layer on its inputs may be added to them (He 2016). Neither changes the state for the layer's own next step.
+
+    Args:
+        input_size: I, of the first layer.
+        context_size: of the context that all layers above the first read beside the outputs of the layer below; 0: none.
     """
 
-    def __init__(self, config: DecoderConfig, input_size: int, dropout: Dropout) -> None:
+    def __init__(self, config: DecoderConfig, input_size: int, dropout: Dropout, context_size: int = 0) -> None:
         super().__init__()
-        sizes = [input_size] + [config.hidden_size] * (config.layers - 1)
+        sizes = [input_size] + [config.hidden_size + context_size] * (config.layers - 1)
         self.layers = nn.ModuleList(CELLS[config.cell](size, config.hidden_size) for size in sizes)
         self.norms = build_norms(config.layer_norm, config.layers, config.hidden_size)
         self.residual, self.dropout = config.residual, dropout
@@ -284,29 +293,63 @@ class RecurrentStack(nn.Module):
         """The state before the first step, with the dropout masks that all steps share."""
         return replace(state, noise=self.dropout.noise(state.hidden[:, 1:]))
 
-    def forward(self, inputs: Tensor, state: RecurrentState) -> Tensor:
-        """All steps at once: inputs [B, T, I] and the state before the first step; the top layer's outputs [B, T, H]."""
+    def forward(self, inputs: Tensor, state: RecurrentState, context: Tensor | None = None, layers: slice = ALL_LAYERS) -> Tensor:
+        """All steps of some layers at once.
+
+        Args:
+            inputs: of the lowest of these layers: [B, T, I], or the outputs [B, T, H] of the layer below.
+            state: of all layers, before the first step.
+            context: [B, T, context_size].
+
+        Returns:
+            the outputs [B, T, H] of the highest of these layers.
+        """
         outputs = inputs
-        for index, layer in enumerate(self.layers):
+        for index in range(len(self.layers))[layers]:
+            layer, below = self.layers[index], outputs
             assert isinstance(layer, RecurrentLayer)
-            below = self.dropout(outputs, state.noise_below(index, sequence=True)) if index else outputs
+            if index:
+                below = concatenate(self.dropout(below, state.noise_below(index, sequence=True)), context)
             above, _ = layer.run(below, state=state.layer(index))
             outputs = self._join(index, outputs, above)
         return outputs
 
-    def step(self, embedded: Tensor, fed: Tensor | None, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
-        """One step: the embedded word [B, E] and another input `fed` [B, F]; the top layer's output [B, H] and the next state."""
-        outputs, states = embedded if fed is None else torch.cat([embedded, fed], -1), []
-        for index, layer in enumerate(self.layers):
+    def step(
+        self,
+        inputs: Tensor,
+        fed: Tensor | None,
+        state: RecurrentState,
+        context: Tensor | None = None,
+        layers: slice = ALL_LAYERS,
+    ) -> tuple[Tensor, RecurrentState]:
+        """One step of some layers.
+
+        Args:
+            inputs: of the lowest of these layers: the embedded word [B, E], or the output [B, H] of the layer below.
+            fed: another input [B, F] of the first layer.
+            state: of all layers.
+            context: [B, context_size].
+
+        Returns:
+            the output [B, H] of the highest of these layers, and the state of all layers after the step.
+        """
+        outputs, states = inputs, state.layers()
+        for index in range(len(self.layers))[layers]:
+            layer, below = self.layers[index], outputs
             assert isinstance(layer, RecurrentLayer)
-            below = self.dropout(outputs, state.noise_below(index)) if index else outputs
-            states.append(layer.step(below, state.layer(index)))
-            outputs = self._join(index, outputs, states[-1][0])
+            below = concatenate(self.dropout(below, state.noise_below(index)), context) if index else concatenate(below, fed)
+            states[index] = layer.step(below, states[index])
+            outputs = self._join(index, outputs, states[index][0])
         return outputs, RecurrentState.of_layers(states, state.noise)
 
     def _join(self, index: int, below: Tensor, above: Tensor) -> Tensor:
         above = self.norms[index](above)
         return below + above if self.residual and index else above
+
+
+def concatenate(inputs: Tensor, others: Tensor | None) -> Tensor:
+    """[..., I] and, if not None, [..., F], side by side."""
+    return inputs if others is None else torch.cat([inputs, others], -1)
 
 
 def build_norms(layer_norm: bool, layers: int, size: int) -> nn.ModuleList:

@@ -23,7 +23,7 @@ def test_every_score_and_kind_is_checked() -> None:
 
 
 def test_the_names_of_the_systems() -> None:
-    names = "dot general concat additive concat_shared linear none local_m local_p coverage heads input_feeding bahdanau"
+    names = "dot general concat additive concat_shared linear none local_m local_p coverage heads input_feeding bahdanau gnmt"
     assert list(selftest.list_systems()) == names.split()
 
 

@@ -120,6 +120,15 @@ def test_the_tokenizer_sets_the_size_of_a_subword_vocabulary(kind: str) -> None:
             "model.decoder.readout, model.decoder.kind: bahdanau needs state, deep or maxout, not attentional",
         ),
         (
+            {"decoder": {"kind": "gnmt"}},
+            "model.decoder.layers, model.decoder.kind: gnmt attends between the first layer and those above it; "
+            "set layers to 2 or more, or use luong",
+        ),
+        (
+            {"decoder": {"kind": "gnmt", "layers": 2, "input_feeding": True}},
+            "model.decoder.input_feeding, model.decoder.readout: input feeding needs kind luong and readout attentional",
+        ),
+        (
             {"decoder": {"readout": "concat", "input_feeding": True}},
             "model.decoder.input_feeding, model.decoder.readout: input feeding needs kind luong and readout attentional",
         ),

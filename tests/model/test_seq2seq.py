@@ -39,13 +39,28 @@ KINDS: dict[str, dict[str, Any]] = {
         "attention": {"kind": "coverage", "score": "additive"},
         "decoder": {"kind": "bahdanau", "readout": "maxout", "hidden_size": 7},
     },
+    "gnmt": {"decoder": {"kind": "gnmt", "readout": "deep", "hidden_size": 7, "layers": 2}},
+    "gnmt normalized and residual": {
+        "decoder": {"kind": "gnmt", "hidden_size": 7, "layers": 3, "layer_norm": True, "residual": True},
+    },
+    "gnmt coverage": {
+        "attention": {"kind": "coverage", "score": "additive"},
+        "decoder": {"kind": "gnmt", "readout": "state", "hidden_size": 7, "layers": 2},
+    },
+    "gnmt heads": {
+        "attention": {"kind": "local_m", "window": 1, "heads": 2},
+        "decoder": {"kind": "gnmt", "hidden_size": 6, "layers": 2},
+    },
     "luong heads": {"attention": {"heads": 2}, "decoder": {"hidden_size": 6}},
     "bahdanau heads": {
         "attention": {"kind": "local_p", "heads": 2, "score": "additive"},
         "decoder": {"kind": "bahdanau", "readout": "state", "hidden_size": 6},
     },
 }
-EXTREMES = [*product(KINDS, ["lstm"], [True]), *product(["luong", "bahdanau", "stacked"], ["gru", "elman", "sru"], [True, False])]
+EXTREMES = [
+    *product(KINDS, ["lstm"], [True]),
+    *product(["luong", "bahdanau", "gnmt", "stacked"], ["gru", "elman", "sru"], [True, False]),
+]
 
 
 def make(kind: str, cell: str, *, bidirectional: bool = True, **options: Any) -> Seq2Seq:
@@ -227,7 +242,7 @@ def test_embeddings_have_the_common_dropout_rate_by_default(rate: float) -> None
     assert torch.equal(*vectors)
 
 
-@pytest.mark.parametrize("kind", ["stacked", "bahdanau coverage", "luong input feeding"])
+@pytest.mark.parametrize("kind", ["stacked", "bahdanau coverage", "luong input feeding", "gnmt normalized and residual"])
 def test_variational_dropout_drops_the_same_units_in_the_loop_as_in_the_fast_path(kind: str) -> None:
     model = make(kind, "lstm", dropout=0.5, variational_dropout=True)
     src, tgt = make_batch()

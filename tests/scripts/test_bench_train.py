@@ -74,6 +74,7 @@ MODELS = {
     "bahdanau": model_config(attention={"score": "additive"}, decoder={"kind": "bahdanau", "readout": "maxout", "readout_size": 7}),
     "bahdanau deep": model_config(decoder={"kind": "bahdanau", "readout": "deep"}),
     "bahdanau state": model_config(decoder={"kind": "bahdanau", "readout": "state"}),
+    "gnmt": model_config(decoder={"kind": "gnmt", "layers": 3, "readout": "deep"}),
     "tied": model_config(tie_embeddings="target"),
     "adaptive": model_config(output="adaptive", cutoffs=[4, 12]),
     "adaptive by default": model_config(output="adaptive"),

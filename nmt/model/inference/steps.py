@@ -10,7 +10,18 @@ import torch
 from torch import Tensor, nn
 
 from nmt.model.inference.pack import PackFn, linear_of, pack_linears
-from nmt.model.recurrent import GRU, LSTM, Elman, FusedLayer, LayerState, RecurrentLayer, RecurrentStack, RecurrentState
+from nmt.model.recurrent import (
+    ALL_LAYERS,
+    GRU,
+    LSTM,
+    Elman,
+    FusedLayer,
+    LayerState,
+    RecurrentLayer,
+    RecurrentStack,
+    RecurrentState,
+    concatenate,
+)
 
 
 class InferenceStack(RecurrentStack):
@@ -26,11 +37,18 @@ class InferenceStack(RecurrentStack):
         layers = [layer for layer in stack.layers if isinstance(layer, RecurrentLayer)]
         self.steps = nn.ModuleList(build_step(layer, pack, 0 if index else n_embedding) for index, layer in enumerate(layers))
 
-    def step(self, embedded: Tensor, fed: Tensor | None, state: RecurrentState) -> tuple[Tensor, RecurrentState]:
-        outputs, states = embedded, []
-        for index, step in enumerate(self.steps):
-            states.append(step(outputs, None if index else fed, state.layer(index)))
-            outputs = self._join(index, outputs, states[-1][0])
+    def step(
+        self,
+        inputs: Tensor,
+        fed: Tensor | None,
+        state: RecurrentState,
+        context: Tensor | None = None,
+        layers: slice = ALL_LAYERS,
+    ) -> tuple[Tensor, RecurrentState]:
+        outputs, states = inputs, state.layers()
+        for index in range(len(self.steps))[layers]:
+            states[index] = self.steps[index](outputs, context if index else fed, states[index])
+            outputs = self._join(index, outputs, states[index][0])
         return outputs, RecurrentState.of_layers(states)
 
 
@@ -54,7 +72,7 @@ class FusedStep(nn.Module):
         """The next state, from the inputs [B, I] or [B, E + G * H], and further inputs `fed` [B, F]."""
         if not self.n_embedding:
             assert self.inputs is not None
-            gates = self.inputs(_concatenate(inputs, fed))
+            gates = self.inputs(concatenate(inputs, fed))
         else:
             gates = inputs[:, self.n_embedding :]
             if self.inputs is not None:
@@ -70,7 +88,7 @@ class GenericStep(nn.Module):
         self.layer = pack_linears(layer, pack)
 
     def forward(self, inputs: Tensor, fed: Tensor | None, state: LayerState) -> LayerState:
-        return self.layer.step(_concatenate(inputs, fed), state)
+        return self.layer.step(concatenate(inputs, fed), state)
 
 
 def build_step(layer: RecurrentLayer, pack: PackFn, n_embedding: int = 0) -> FusedStep | GenericStep:
@@ -130,7 +148,3 @@ UPDATES: dict[type[RecurrentLayer], Callable[[Tensor, Tensor, LayerState], Layer
 def _tanh(x: Tensor) -> Tensor:
     """2 sigma(2x) - 1, equal within rounding: torch's own tanh takes twice as long as these four operations."""
     return (x * 2).sigmoid_().mul_(2).sub_(1)
-
-
-def _concatenate(inputs: Tensor, fed: Tensor | None) -> Tensor:
-    return inputs if fed is None else torch.cat([inputs, fed], -1)

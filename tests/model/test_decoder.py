@@ -1,0 +1,95 @@
+"""Decoders against their equations in NumPy, step by step; and what their states depend on."""
+
+from typing import Any, get_args
+
+import numpy as np
+import pytest
+import torch
+from numpy.typing import NDArray
+
+from nmt.config.schema import READOUTS_BY_DECODER, DecoderKind, ModelConfig
+from nmt.model.decoder import DECODERS, DecoderState
+from nmt.model.seq2seq import Seq2Seq
+
+Array = NDArray[np.float64]
+B, S, T, V = 2, 4, 3, 9
+
+
+def test_literal_and_classes_agree() -> None:
+    assert set(get_args(DecoderKind)) == set(DECODERS) == set(READOUTS_BY_DECODER)
+
+
+def make(**decoder: Any) -> Seq2Seq:
+    torch.manual_seed(1)
+    sections = {"encoder": {"hidden_size": 4}, "decoder": {"hidden_size": 6, **decoder}}
+    model = Seq2Seq(ModelConfig.model_validate({"embedding_size": 5, "dropout": 0.0, **sections}), V, V).double()
+    for parameter in model.parameters():
+        parameter.data.normal_(std=0.7)
+    return model
+
+
+def sigma(x: Array) -> Array:
+    result: Array = 1 / (1 + np.exp(-x))
+    return result
+
+
+def lstm(w: dict[str, Array], layer: int, x: Array, h: Array, c: Array) -> tuple[Array, Array]:
+    parts = (w[f"recurrent.layers.{layer}.{name}_l0"] for name in ("weight_ih", "bias_ih", "weight_hh", "bias_hh"))
+    weight_ih, bias_ih, weight_hh, bias_hh = parts
+    i, f, g, o = np.split(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh, 4, -1)
+    cell = sigma(f) * c + sigma(i) * np.tanh(g)
+    return sigma(o) * np.tanh(cell), cell
+
+
+def normalize(w: dict[str, Array], layer: int, x: Array) -> Array:
+    normal: Array = (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)
+    return normal * w[f"recurrent.norms.{layer}.weight"] + w[f"recurrent.norms.{layer}.bias"]
+
+
+@pytest.mark.parametrize("layers", [2, 3])
+@pytest.mark.parametrize("stacked", [{}, {"residual": True, "layer_norm": True}], ids=["plain", "normalized and residual"])
+@torch.no_grad()
+def test_gnmt_follows_its_equations(layers: int, stacked: dict[str, bool]) -> None:
+    model = make(kind="gnmt", layers=layers, **stacked)
+    src, tgt = torch.randint(4, V, (B, S)), torch.randint(4, V, (B, T))
+    memory = model.encode(src, torch.tensor([S, S - 2]))
+    state, embedded = model.start(memory), model.tgt_embedding(tgt)
+    vectors, attention = model.decoder.unroll(embedded, state, memory)
+
+    w = {name: parameter.numpy() for name, parameter in model.decoder.named_parameters()}
+    values, mask = memory.values.numpy(), memory.mask.numpy()
+    assert state.recurrent.cell is not None
+    for row in range(B):
+        h, c = (list(part[row].numpy()) for part in (state.recurrent.hidden, state.recurrent.cell))
+        context = np.zeros(0)
+        for t in range(T):
+            below = embedded[row, t].numpy()
+            for layer in range(layers):
+                h[layer], c[layer] = lstm(w, layer, np.concatenate([below, context]) if layer else below, h[layer], c[layer])
+                above = normalize(w, layer, h[layer]) if stacked else h[layer]
+                below = below + above if stacked and layer else above
+                if layer == 0:
+                    scores = np.array([value @ w["attention.score.weight.weight"].T @ below for value in values[row]])
+                    exponentials = np.exp(scores) * mask[row]
+                    alpha = exponentials / exponentials.sum()
+                    context = alpha @ values[row]
+            np.testing.assert_allclose(attention[row, t], alpha, atol=1e-10)
+            expected = np.tanh(w["readout.weight.weight"] @ np.concatenate([context, below]))
+            np.testing.assert_allclose(vectors[row, t], expected, atol=1e-10)
+
+
+@pytest.mark.parametrize(("decoder", "sees"), [({"kind": "luong"}, False), ({"kind": "gnmt"}, True)], ids=["luong", "gnmt"])
+def test_what_the_next_state_knows_of_the_source(decoder: dict[str, Any], sees: bool) -> None:
+    """After one step, the state of the top layer depends on the encoder's outputs, and that of the first layer does not."""
+    model = make(layers=2, **decoder)
+    memory = model.encode(torch.randint(4, V, (1, S)), torch.tensor([S]))
+    start = model.start(memory)
+    values = memory.values.detach().requires_grad_()
+    changed = model.decoder.attention.build_memory(values, memory.mask, memory.summary)
+    state: DecoderState = model.step(torch.tensor([4]), start, changed).state
+    first, top = (
+        torch.autograd.grad(state.recurrent.hidden[:, layer].sum(), values, retain_graph=True, materialize_grads=True)[0]
+        for layer in (0, 1)
+    )
+    assert not first.any()
+    assert bool(top.any()) == sees
