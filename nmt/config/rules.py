@@ -156,6 +156,9 @@ def _embedding_and_output_problems(config: Config) -> Iterator[Problem]:
     if adaptive and config.training.label_smoothing:
         text = "label smoothing computes all words, which adaptive avoids; set it to 0"
         yield Problem(("model.output", "training.label_smoothing"), text)
+    if adaptive and config.training.r_drop:
+        text = "R-Drop compares the probabilities of all words, which adaptive avoids computing; set it to 0, or use softmax"
+        yield Problem(("model.output", "training.r_drop"), text)
     if model.cutoffs is not None and not adaptive:
         yield Problem(("model.cutoffs", "model.output"), f"{model.output} has no cutoffs; remove them or use adaptive")
     if model.cutoffs is not None and (not model.cutoffs or sorted({*model.cutoffs, 0})[1:] != model.cutoffs):
@@ -178,6 +181,9 @@ def _training_problems(config: Config) -> Iterator[Problem]:
             yield Problem(("training.average", f"training.keep_{kept}"), text)
     if training.momentum and training.optimizer != "sgd":
         yield Problem(("training.momentum", "training.optimizer"), f"only sgd uses momentum, not {training.optimizer}")
+    dropout_rates = [value for key, value in config.model if key.endswith("dropout") and isinstance(value, float)]
+    if training.r_drop and not any(dropout_rates):
+        yield Problem(("training.r_drop", "model.dropout"), "R-Drop needs dropout; without it, both passes are the same")
     if training.coverage_loss and config.model.attention.score == "none":
         text = "the coverage loss needs attention, but the score is none"
         yield Problem(("training.coverage_loss", "model.attention.score"), text)

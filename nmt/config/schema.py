@@ -291,6 +291,11 @@ class TrainingConfig(Section):
     coverage_loss: float = Field(
         0.0, ge=0, description="weight of the coverage loss, which penalizes repeated attention (See 2017)"
     )
+    r_drop: float = Field(
+        0.0,
+        ge=0,
+        description="R-Drop (Liang 2021): two passes with different dropout; weight of their divergence, such as 5; 0: one pass",
+    )
     teacher_forcing: TeacherForcingConfig = Field(
         TeacherForcingConfig(), description="when to feed the decoder the reference in training"
     )

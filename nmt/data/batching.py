@@ -61,6 +61,14 @@ class Batch:
             parts.append(Batch(src, src_lengths, tgt_in, tgt_out, tgt_mask, token_positions, len(token_positions)))
         return parts
 
+    def repeat(self) -> "Batch":
+        """Each pair twice: row i again in row B + i, and its tokens again in the second half of `token_positions`."""
+        src, src_lengths, tgt_in, tgt_out, tgt_mask = (
+            torch.cat([tensor, tensor]) for tensor in (self.src, self.src_lengths, self.tgt_in, self.tgt_out, self.tgt_mask)
+        )
+        token_positions = torch.cat([self.token_positions, self.token_positions + self.tgt_out.numel()])
+        return Batch(src, src_lengths, tgt_in, tgt_out, tgt_mask, token_positions, 2 * self.n_tokens)
+
     def to(self, device: torch.device) -> "Batch":
         """The batch on another device, without waiting for a GPU; `src_lengths` stays on the CPU."""
         if device.type == self.src.device.type:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from math import ceil, e, log, log2
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -15,9 +15,12 @@ LOG2_E = log2(e)  # exp(x) = exp2(x log2 e); exp2 takes a processor little more 
 
 
 def linear_cross_entropy(
-    vectors: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, label_smoothing: float = 0.0
+    vectors: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, label_smoothing: float = 0.0, divergence_weight: float = 0.0
 ) -> tuple[Tensor, Tensor]:
     """Cross-entropy of softmax(W x + b), summed over N positions, in nats.
+
+    With a `divergence_weight` w, rows i and N/2 + i are the same position in two passes with different dropout, which give the
+    distributions P and Q. The objective then includes w (KL(P || Q) + KL(Q || P)) for each such pair.
 
     Args:
         vectors: [N, R]. weight: [V, R]. bias: [V]. targets: [N].
@@ -27,7 +30,7 @@ def linear_cross_entropy(
         the objective with smoothing, and the plain negative log-likelihood, which has no gradient.
     """
     with torch.autocast(vectors.device.type, enabled=False):  # the loss keeps the precision of the weights
-        inputs = vectors.to(weight.dtype), weight, bias, targets, label_smoothing, torch.is_grad_enabled()
+        inputs = vectors.to(weight.dtype), weight, bias, targets, label_smoothing, divergence_weight, torch.is_grad_enabled()
         result: tuple[Tensor, Tensor] = _LinearCrossEntropy.apply(*inputs)  # type: ignore[no-untyped-call]
     return result
 
@@ -37,11 +40,22 @@ class _LinearCrossEntropy(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, vectors: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float, learning: bool
+        ctx: Any,
+        vectors: Tensor,
+        weight: Tensor,
+        bias: Tensor,
+        targets: Tensor,
+        smoothing: float,
+        divergence_weight: float,
+        learning: bool,
     ) -> tuple[Tensor, Tensor]:
         wanted, even = learning and any(ctx.needs_input_grad), smoothing / len(weight)
         gradients = [torch.zeros_like(tensor) for tensor in (vectors, weight, bias)] if wanted else None
-        normalizers, references = _log_normalizers(vectors, weight, bias, gradients), weight[targets]
+        references, divergence = weight[targets], None
+        if divergence_weight:
+            normalizers, divergence = _pair_log_normalizers(vectors, weight, bias, divergence_weight, gradients)
+        else:
+            normalizers = _log_normalizers(vectors, weight, bias, gradients)
         nll = (normalizers - (vectors * references).sum(1) - bias[targets]).sum()
         uniform = (normalizers - vectors @ weight.mean(0) - bias.mean()).sum()
         if gradients is not None:  # subtract the target distribution: the reference word, and the even part of all words
@@ -54,14 +68,15 @@ class _LinearCrossEntropy(torch.autograd.Function):
                 gradients[2].sub_(even * len(vectors))
             ctx.save_for_backward(*gradients)
         ctx.mark_non_differentiable(nll)
-        return (1 - smoothing) * nll + smoothing * uniform, nll
+        objective = (1 - smoothing) * nll + smoothing * uniform
+        return (objective if divergence is None else objective + divergence_weight * divergence), nll
 
     @staticmethod
     def backward(ctx: Any, outer: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         gradients = ctx.saved_tensors
         if outer.device.type != "cpu" or outer.item() != 1:  # no comparison on a GPU, which would wait for it
             gradients = [gradient * outer for gradient in gradients]
-        return (*gradients, None, None, None)
+        return (*gradients, None, None, None, None)
 
 
 def _log_normalizers(vectors: Tensor, weight: Tensor, bias: Tensor, gradients: Sequence[Tensor] | None) -> Tensor:
@@ -70,17 +85,14 @@ def _log_normalizers(vectors: Tensor, weight: Tensor, bias: Tensor, gradients: S
     On a CPU the logits are exponentiated as they are, while a block of words is in the cache. Subtracting the maxima first takes
     two more passes over all of them, so it happens only if a sum leaves the range in which it is exact.
     """
-    normalizers, on_cpu = [], vectors.device.type == "cpu"
-    block = MAX_WORDS if on_cpu else len(weight)
-    n_parts = max(1, ceil(len(vectors) / MAX_ROWS))  # of similar size: a small part takes nearly as long as a large one
+    normalizers, n_parts = [], _n_parts(vectors)
     parts = vectors.tensor_split(n_parts), (vectors if gradients is None else gradients[0]).tensor_split(n_parts)
     for part, vector_gradient in zip(*parts, strict=True):
-        exponentials, total, top = _exponentials(part, weight, bias, block, shifted=not on_cpu)
-        if on_cpu and not bool(((total > MIN_SUM) & (total < MAX_SUM)).all()):
-            exponentials, total, top = _exponentials(part, weight, bias, block, shifted=True)
+        exponentials, total, top, _ = _exponentials(part, weight, bias)
         normalizers.append(total.log() + log(2) * top)
         if gradients is not None:  # dividing the vectors by the totals is cheaper than dividing the exponentials
-            scaled, by_block = part / total.unsqueeze(1), (tensor.split(block) for tensor in (weight, *gradients[1:]))
+            scaled, block = part / total.unsqueeze(1), len(exponentials[0])
+            by_block = (tensor.split(block) for tensor in (weight, *gradients[1:]))
             for exponential, words, weight_gradient, bias_gradient in zip(exponentials, *by_block, strict=True):
                 vector_gradient.addmm_(exponential.t(), words)
                 weight_gradient.addmm_(exponential, scaled)
@@ -89,16 +101,82 @@ def _log_normalizers(vectors: Tensor, weight: Tensor, bias: Tensor, gradients: S
     return torch.cat(normalizers)
 
 
-def _exponentials(
-    vectors: Tensor, weight: Tensor, bias: Tensor, block: int, *, shifted: bool
-) -> tuple[list[Tensor], Tensor, Tensor]:
-    """exp(W x + b) / 2 ** top, [w, n] for each block of w words; their sums [n]; and top [n], the maxima if `shifted`, or 0."""
-    top, blocks, sums = vectors.new_zeros(len(vectors)), [], []
+def _pair_log_normalizers(
+    vectors: Tensor, weight: Tensor, bias: Tensor, divergence_weight: float, gradients: Sequence[Tensor] | None
+) -> tuple[Tensor, Tensor]:
+    """As `_log_normalizers`, for the pairs of `linear_cross_entropy`; and their divergence, whose gradient is added too, weighted.
+
+    With the logits a_v and a'_v of word v in the two passes, and d = a - a', the normalizers cancel:
+    KL(P || Q) + KL(Q || P) = sum_v (P_v - Q_v) (log P_v - log Q_v) = E_P[d] - E_Q[d]. Its derivatives are
+    P_v (1 + d_v - E_P[d]) - Q_v for a_v and Q_v (1 - d_v + E_Q[d]) - P_v for a'_v; those of the normalizers are P_v and Q_v.
+    The sum of both derivatives goes through the same products as that of the normalizers alone.
+    """
+    n_parts, passes = _n_parts(vectors), vectors.unflatten(0, (2, -1))  # [2, N/2, R]
+    pass_gradients = passes if gradients is None else gradients[0].view_as(passes)
+    normalizers, divergence, ratio = [], vectors.new_zeros(()), 1 + 1 / divergence_weight
+    for part, vector_gradient in zip(passes.tensor_split(n_parts, 1), pass_gradients.tensor_split(n_parts, 1), strict=True):
+        rows = part.flatten(0, 1)  # [2n, R]
+        exponentials, total, top, differences = _exponentials(rows, weight, bias, paired=True)
+        normalizers.append((total.log() + log(2) * top).view(2, -1))
+        sums = [(block.unflatten(1, (2, -1)) * d.unsqueeze(1)).sum(0) for block, d in zip(exponentials, differences, strict=True)]
+        first_mean, second_mean = torch.stack(sums).sum(0) / total.view(2, -1)  # [n]: E_P[d], E_Q[d]
+        divergence += (first_mean - second_mean).sum()
+        if gradients is not None:
+            shifts, row_gradient = (ratio - first_mean, ratio + second_mean), torch.zeros_like(rows)
+            by_block = (tensor.split(len(exponentials[0])) for tensor in (weight, *gradients[1:]))
+            for block, d, words, weight_gradient, bias_gradient in zip(exponentials, differences, *by_block, strict=True):
+                p, q = block.div_(total).chunk(2, 1)
+                # The derivative of all logits, divided by -divergence_weight.
+                descent = torch.cat([torch.addcmul(q, p, d + shifts[0], value=-1), torch.addcmul(p, q, shifts[1] - d, value=-1)], 1)
+                row_gradient.addmm_(descent.t(), words, alpha=-divergence_weight)
+                weight_gradient.addmm_(descent, rows, alpha=-divergence_weight)
+                bias_gradient.sub_(descent.sum(1), alpha=divergence_weight)
+            vector_gradient.copy_(row_gradient.view_as(vector_gradient))
+    return torch.cat(normalizers, 1).flatten(), divergence
+
+
+def _n_parts(vectors: Tensor) -> int:
+    """The number of parts to process one after another, of similar size: a small part takes nearly as long as a large one."""
+    return max(1, ceil(len(vectors) / MAX_ROWS))
+
+
+class _Exponentials(NamedTuple):
+    """exp(W x + b) for n vectors.
+
+    Attributes:
+        blocks: the exponentials over 2 ** top, [w, n] for each block of w words.
+        total: [n], their sums over all words.
+        top: [n], the maxima of the logits over log 2; or 0 if no total leaves the range in which it is exact.
+        differences: the logits of the first half of the vectors minus those of the second, [w, n/2] for each block, if wanted.
+    """
+
+    blocks: list[Tensor]
+    total: Tensor
+    top: Tensor
+    differences: list[Tensor]
+
+
+def _exponentials(vectors: Tensor, weight: Tensor, bias: Tensor, *, paired: bool = False) -> _Exponentials:
+    """The exponentials of all logits of `vectors` [n, R]; with their differences if `paired`."""
+    on_cpu = vectors.device.type == "cpu"
+    result = _exponentials_of_blocks(vectors, weight, bias, MAX_WORDS if on_cpu else len(weight), shifted=not on_cpu, paired=paired)
+    if on_cpu and not bool(((result.total > MIN_SUM) & (result.total < MAX_SUM)).all()):
+        result = _exponentials_of_blocks(vectors, weight, bias, MAX_WORDS, shifted=True, paired=paired)
+    return result
+
+
+def _exponentials_of_blocks(
+    vectors: Tensor, weight: Tensor, bias: Tensor, block: int, *, shifted: bool, paired: bool
+) -> _Exponentials:
+    """With `top` if `shifted`, in blocks of `block` words."""
+    top, blocks, sums, differences = vectors.new_zeros(len(vectors)), [], [], []
     for words, shift in zip(weight.split(block), bias.split(block), strict=True):
         blocks.append(torch.addmm(shift.unsqueeze(1), words, vectors.t(), beta=LOG2_E, alpha=LOG2_E))
+        if paired:
+            differences.append(torch.sub(*blocks[-1].chunk(2, 1)).mul_(log(2)))
         if not shifted:
             sums.append(blocks[-1].exp2_().sum(0))
     if shifted:
         top = torch.stack([logits.amax(0) for logits in blocks]).amax(0)
         sums = [logits.sub_(top).exp2_().sum(0) for logits in blocks]
-    return blocks, torch.stack(sums).sum(0), top
+    return _Exponentials(blocks, torch.stack(sums).sum(0), top, differences)

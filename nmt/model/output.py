@@ -60,12 +60,16 @@ class Output(nn.Module, ABC):
         )
 
     @abstractmethod
-    def loss(self, vectors: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
+    def loss(
+        self, vectors: Tensor, targets: Tensor, label_smoothing: float = 0.0, divergence_weight: float = 0.0
+    ) -> tuple[Tensor, Tensor]:
         """Sums over N positions, in nats.
 
         Args:
             vectors: [N, R]. targets: [N].
             label_smoothing: the probability mass that is spread evenly over the vocabulary (Szegedy 2016, 7).
+            divergence_weight: if not 0, rows i and N/2 + i are the same position in two passes with different dropout, and the
+                objective includes the divergence of their distributions; see `linear_cross_entropy`.
 
         Returns:
             the objective with smoothing, and the plain negative log-likelihood, which has no gradient.
@@ -105,8 +109,11 @@ class Softmax(Output):
     def restrict(self, ids: Tensor) -> Output:
         return replace_submodules(self, logits=select_outputs(self.logits, ids))
 
-    def loss(self, vectors: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
-        return linear_cross_entropy(self.project(vectors), self.logits.weight, self.logits.bias, targets, label_smoothing)
+    def loss(
+        self, vectors: Tensor, targets: Tensor, label_smoothing: float = 0.0, divergence_weight: float = 0.0
+    ) -> tuple[Tensor, Tensor]:
+        projected, weight, bias = self.project(vectors), self.logits.weight, self.logits.bias
+        return linear_cross_entropy(projected, weight, bias, targets, label_smoothing, divergence_weight)
 
 
 class Adaptive(Output):
@@ -156,8 +163,10 @@ class Adaptive(Output):
     def best(self, vectors: Tensor) -> Tensor:
         return self.softmax.predict(vectors.flatten(0, -2)).view(vectors.shape[:-1])
 
-    def loss(self, vectors: Tensor, targets: Tensor, label_smoothing: float = 0.0) -> tuple[Tensor, Tensor]:
-        assert label_smoothing == 0, "refused when the configuration is read"
+    def loss(
+        self, vectors: Tensor, targets: Tensor, label_smoothing: float = 0.0, divergence_weight: float = 0.0
+    ) -> tuple[Tensor, Tensor]:
+        assert label_smoothing == divergence_weight == 0, "refused when the configuration is read"
         with torch.autocast(vectors.device.type, enabled=False):  # the loss keeps the precision of the weights
             objective = -self.softmax(vectors.to(self.softmax.head.weight.dtype), targets).output.sum()
         return objective, objective.detach()

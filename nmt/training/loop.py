@@ -232,6 +232,7 @@ def forward_backward(
                 batch.to(model.device),
                 label_smoothing=training.label_smoothing,
                 coverage_weight=training.coverage_loss,
+                r_drop=training.r_drop,
                 forcing_mask=forcing_mask,
             )
         loss.objective.backward()

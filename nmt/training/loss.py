@@ -14,7 +14,7 @@ class Loss:
     """Sums over the target tokens of a batch without padding, in nats.
 
     Attributes:
-        objective: the sum to minimize, label smoothing and coverage loss included.
+        objective: the sum to minimize, with label smoothing, coverage loss and R-Drop.
         nll: the plain negative log-likelihood, for perplexity.
         n_tokens: the number of target tokens.
     """
@@ -25,20 +25,35 @@ class Loss:
 
 
 def batch_loss(
-    model: Seq2Seq, batch: Batch, *, label_smoothing: float = 0.0, coverage_weight: float = 0.0, forcing_mask: Tensor | None = None
+    model: Seq2Seq,
+    batch: Batch,
+    *,
+    label_smoothing: float = 0.0,
+    coverage_weight: float = 0.0,
+    r_drop: float = 0.0,
+    forcing_mask: Tensor | None = None,
 ) -> Loss:
     """Cross-entropy of the reference. Logits are computed at its tokens only, not at padding.
 
+    With R-Drop, the model reads the batch twice, with different dropout, and learns to give the same distribution both times. For
+    the distributions P and Q of a token y, the objective is half of eq. 4 of Liang 2021, so that its scale does not change:
+    (-log P(y) - log Q(y)) / 2 + alpha / 4 (KL(P || Q) + KL(Q || P)). `nll` is the mean of both passes.
+
     Args:
         coverage_weight: lambda of See 2017, eq. 13.
+        r_drop: alpha of R-Drop; 0 is a single pass.
         forcing_mask: [B, T], on the CPU, False where the decoder reads its own output; see `Seq2Seq.forward`.
     """
+    n_tokens, n_passes = batch.n_tokens, 1
+    if r_drop:
+        batch, n_passes = batch.repeat(), 2
+        forcing_mask = None if forcing_mask is None else torch.cat([forcing_mask, forcing_mask])
     decoded = model(batch.src, batch.src_lengths, batch.tgt_in, forcing_mask)
     vectors, targets = decoded.vectors.flatten(0, 1)[batch.token_positions], batch.tgt_out.flatten()[batch.token_positions]
-    objective, nll = model.output.loss(vectors, targets, label_smoothing)
+    objective, nll = model.output.loss(vectors, targets, label_smoothing, r_drop / 2)
     if coverage_weight:
         objective = objective + coverage_weight * coverage_loss(decoded.attention, batch.tgt_mask)
-    return Loss(objective, nll.detach(), batch.n_tokens)
+    return Loss(objective / n_passes, nll.detach() / n_passes, n_tokens)
 
 
 def coverage_loss(attention: Tensor, tgt_mask: Tensor) -> Tensor:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from nmt.config.load import config_from_dict
 from tests.config.examples import Values, problems_of, values_with
 
 
@@ -225,6 +226,17 @@ def test_combinations_of_the_model_with_other_sections() -> None:
     assert problems_of(values_with(model={"output": "adaptive"}, training={"label_smoothing": 0.1})) == [
         "model.output, training.label_smoothing: label smoothing computes all words, which adaptive avoids; set it to 0"
     ]
+
+
+def test_r_drop_needs_all_probabilities_and_dropout() -> None:
+    assert problems_of(values_with(model={"output": "adaptive"}, training={"r_drop": 5})) == [
+        "model.output, training.r_drop: R-Drop compares the probabilities of all words, which adaptive avoids computing; "
+        "set it to 0, or use softmax"
+    ]
+    assert problems_of(values_with(model={"dropout": 0, "variational_dropout": True}, training={"r_drop": 5})) == [
+        "training.r_drop, model.dropout: R-Drop needs dropout; without it, both passes are the same"
+    ]
+    assert config_from_dict(values_with(model={"dropout": 0, "word_dropout": 0.1}, training={"r_drop": 5})).training.r_drop == 5
     assert problems_of(values_with(model={"attention": {"score": "none"}}, training={"coverage_loss": 1.0})) == [
         "training.coverage_loss, model.attention.score: the coverage loss needs attention, but the score is none"
     ]

@@ -87,3 +87,13 @@ def test_an_empty_sentence_is_its_end() -> None:
     src, src_lengths = pad_sources([[]])
     assert src.tolist() == [[EOS]]
     assert src_lengths.tolist() == [1]
+
+
+def test_a_repeated_batch_holds_each_pair_twice_in_the_same_order() -> None:
+    batch = build_batch([[5, 6], [7]], [[8], [9, 10]])
+    twice = batch.repeat()
+    assert len(twice) == 4
+    assert twice.n_tokens == 10
+    for name in ("src", "src_lengths", "tgt_in", "tgt_out", "tgt_mask"):
+        assert torch.equal(getattr(twice, name), torch.cat([getattr(batch, name)] * 2)), name
+    assert torch.equal(twice.tgt_out.flatten()[twice.token_positions], batch.tgt_out.flatten()[batch.token_positions].repeat(2))

@@ -56,6 +56,44 @@ def test_the_objective_adds_the_weighted_coverage_loss() -> None:
     assert difference > 0
 
 
+@pytest.mark.parametrize("forced", [True, False])
+def test_r_drop_is_half_of_equation_4_of_two_passes(forced: bool) -> None:
+    model, batch = make(dropout=0.4, word_dropout=0.2)
+    mask = None if forced else torch.tensor([[True, True, False, False, True], [True] * 5])
+    options = {"label_smoothing": 0.1, "coverage_weight": 0.5}
+    torch.manual_seed(7)
+    loss = batch_loss(model, batch, r_drop=3.0, forcing_mask=mask, **options)
+    torch.manual_seed(7)
+    twice = batch.repeat()
+    decoded = model(twice.src, twice.src_lengths, twice.tgt_in, None if mask is None else mask.repeat(2, 1))
+    log_probs = model.output.log_probs(decoded.vectors).detach().numpy()
+    nll, smoothed, divergence = np.zeros(2), 0.0, 0.0
+    for row, position in batch.tgt_mask.nonzero().tolist():
+        p, q = log_probs[row, position], log_probs[len(batch) + row, position]
+        target = batch.tgt_out[row, position]
+        nll -= p[target], q[target]
+        smoothed -= (0.9 * (p[target] + q[target]) + 0.1 * (p.mean() + q.mean())) / 2
+        divergence += (np.exp(p) * (p - q)).sum() / 2 + (np.exp(q) * (q - p)).sum() / 2  # eq. 2
+    coverage = [coverage_loss(part, batch.tgt_mask).item() for part in decoded.attention.chunk(2)]
+    assert abs(nll[0] - nll[1]) > 0.01
+    assert divergence > 0.01
+    assert loss.objective.item() == pytest.approx(smoothed + 3.0 / 2 * divergence + 0.5 * np.mean(coverage), rel=1e-10)
+    assert loss.nll.item() == pytest.approx(nll.mean(), rel=1e-10)
+    assert loss.n_tokens == batch.n_tokens
+
+
+def test_without_dropout_r_drop_changes_nothing() -> None:
+    model, batch = make()
+    gradients = []
+    for r_drop in (0.0, 5.0):
+        model.zero_grad()
+        loss = batch_loss(model, batch, label_smoothing=0.1, coverage_weight=0.5, r_drop=r_drop)
+        loss.objective.backward()
+        gradients.append({"objective": loss.objective, "nll": loss.nll, **{name: p.grad for name, p in model.named_parameters()}})
+    for name, value in gradients[0].items():
+        torch.testing.assert_close(gradients[1][name], value, atol=1e-10, rtol=0)
+
+
 @pytest.mark.parametrize("kind", [{}, {"attention": {"kind": "local_p"}}, {"attention": {"score": "dot", "heads": 2}}], ids=str)
 def test_padding_changes_neither_loss_nor_gradient(kind: dict[str, Any]) -> None:
     sizes = {"encoder": {"hidden_size": 4}, "decoder": {"hidden_size": 8}}

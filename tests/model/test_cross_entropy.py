@@ -1,0 +1,98 @@
+"""The divergence of two passes in the loss of a softmax, against the equations in NumPy. The loss itself: see test_output.py."""
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import Tensor
+
+from nmt.model import cross_entropy
+from nmt.model.cross_entropy import linear_cross_entropy
+
+R, V = 7, 11
+
+
+def make(n_pairs: int, dtype: torch.dtype = torch.float64) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Vectors of 2 n rows, weight, bias, targets."""
+    torch.manual_seed(n_pairs)
+    tensors = (torch.randn(2 * n_pairs, R, dtype=dtype), torch.randn(V, R, dtype=dtype), torch.randn(V, dtype=dtype))
+    vectors, weight, bias = (tensor.requires_grad_() for tensor in tensors)
+    return vectors, weight, bias, torch.randint(V, (n_pairs,)).repeat(2)
+
+
+def literal(vectors: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, smoothing: float, divergence_weight: float) -> Tensor:
+    log_probs = (vectors @ weight.t() + bias).log_softmax(1)
+    p, q = log_probs.chunk(2)
+    divergence = (p.exp() * (p - q)).sum() + (q.exp() * (q - p)).sum()
+    loss = torch.nn.functional.cross_entropy(log_probs, targets, label_smoothing=smoothing, reduction="sum")
+    return loss + divergence_weight * divergence
+
+
+def test_the_divergence_is_the_sum_of_both_kl_divergences() -> None:
+    vectors, weight, bias, targets = make(4)
+    logits = vectors.detach().numpy() @ weight.detach().numpy().T + bias.detach().numpy()
+    probabilities = np.exp(logits) / np.exp(logits).sum(1, keepdims=True)
+    expected = 0.0
+    for p, q in zip(probabilities[:4], probabilities[4:], strict=True):
+        expected += (p * np.log(p / q)).sum() + (q * np.log(q / p)).sum()
+    with_divergence, nll = linear_cross_entropy(vectors, weight, bias, targets, 0.1, 0.7)
+    without, plain_nll = linear_cross_entropy(vectors, weight, bias, targets, 0.1)
+    assert (with_divergence - without).item() == pytest.approx(0.7 * expected, rel=1e-10)
+    assert nll.item() == pytest.approx(plain_nll.item(), rel=1e-12)
+    assert not nll.requires_grad
+
+
+def test_gradients_in_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cross_entropy, "MAX_ROWS", 4)  # several chunks, the last one smaller
+    monkeypatch.setattr(cross_entropy, "MAX_WORDS", 3)
+    vectors, weight, bias, targets = make(5)
+
+    def loss(vectors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
+        return linear_cross_entropy(vectors, weight, bias, targets, 0.1, 0.7)[0] * 0.5
+
+    assert torch.autograd.gradcheck(loss, (vectors, weight, bias))
+
+
+@given(st.integers(0, 9), st.integers(1, 9), st.integers(1, 12), st.floats(0.01, 10))
+def test_loss_and_gradients_do_not_depend_on_the_block_size(n_pairs: int, rows: int, words: int, divergence_weight: float) -> None:
+    vectors, weight, bias, targets = make(n_pairs)
+    expected = literal(vectors, weight, bias, targets, 0.1, divergence_weight)
+    gradients = torch.autograd.grad(expected, (vectors, weight, bias))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cross_entropy, "MAX_ROWS", rows)
+        patch.setattr(cross_entropy, "MAX_WORDS", words)
+        loss, _ = linear_cross_entropy(vectors, weight, bias, targets, 0.1, divergence_weight)
+    torch.testing.assert_close(loss, expected)
+    torch.testing.assert_close(torch.autograd.grad(loss, (vectors, weight, bias)), gradients)
+
+
+@pytest.mark.parametrize("offset", [-300, -75, 0, 75, 300])
+def test_the_loss_is_exact_for_logits_of_any_size(offset: float) -> None:
+    vectors, weight, _, targets = make(3, torch.float32)
+    bias = torch.full((V,), float(offset), requires_grad=True)
+    doubles = x, w, b = tuple(part.detach().double().requires_grad_() for part in (vectors, weight, bias))
+    expected = literal(x, w, b, targets, 0.1, 2.0)
+    loss, _ = linear_cross_entropy(vectors, weight, bias, targets, 0.1, 2.0)
+    assert loss.item() == pytest.approx(expected.item(), rel=1e-4)
+    gradients = zip(torch.autograd.grad(loss, (vectors, weight, bias)), torch.autograd.grad(expected, doubles), strict=True)
+    for ours, theirs in gradients:
+        torch.testing.assert_close(ours.double(), theirs, atol=2e-4, rtol=2e-4)
+
+
+def test_equal_passes_have_no_divergence() -> None:
+    vectors, weight, bias, targets = make(4)
+    same = vectors.detach()[:4].repeat(2, 1).requires_grad_()
+    loss, _ = linear_cross_entropy(same, weight, bias, targets, 0.1, 5.0)
+    plain, _ = linear_cross_entropy(same, weight, bias, targets, 0.1)
+    torch.testing.assert_close(loss, plain)
+    torch.testing.assert_close(torch.autograd.grad(loss, (same, weight, bias)), torch.autograd.grad(plain, (same, weight, bias)))
+
+
+def test_no_gradient_is_computed_without_grad_mode() -> None:
+    vectors, weight, bias, targets = make(4)
+    expected = linear_cross_entropy(vectors, weight, bias, targets, 0.1, 0.7)
+    with torch.no_grad(), torch.profiler.profile() as profile:
+        loss = linear_cross_entropy(vectors, weight, bias, targets, 0.1, 0.7)
+    assert "aten::addmm_" not in {event.name for event in profile.events() or []}
+    torch.testing.assert_close(loss, expected)
