@@ -13,6 +13,7 @@ from nmt.config.schema import (
     Config,
     DecoderConfig,
     DecodingConfig,
+    MbrConfig,
     ModelConfig,
     SourceConfig,
     choices,
@@ -198,9 +199,18 @@ def _decoding_problems(config: Config) -> Iterator[Problem]:
     if decoding.coverage_penalty and config.model.attention.score == "none":
         text = "the coverage penalty needs attention, but the score is none"
         yield Problem(("decoding.coverage_penalty", "model.attention.score"), text)
-    for key in ("temperature", "top_k", "top_p"):
-        if decoding.method == "beam" and getattr(decoding, key) != DecodingConfig.model_fields[key].default:
-            yield Problem((f"decoding.{key}", "decoding.method"), f"only sampling uses {key}, not beam")
+    method_key = "decoding.mbr.candidates" if decoding.method == "mbr" else "decoding.method"
+    for key in ("temperature", "top_k", "top_p", "epsilon"):
+        is_set = getattr(decoding, key) != DecodingConfig.model_fields[key].default
+        if is_set and decoding.search == "beam" and not (key == "temperature" and decoding.method == "mbr"):
+            yield Problem((f"decoding.{key}", method_key), f"only sampling uses {key}, not beam")
+    for key, field in MbrConfig.model_fields.items():
+        is_set = getattr(decoding.mbr, key) != field.default
+        if is_set and decoding.method != "mbr":
+            yield Problem((f"decoding.mbr.{key}", "decoding.method"), f"only mbr uses {key}, not {decoding.method}")
+        elif is_set and key == "samples" and decoding.mbr.candidates == "beam":
+            text = "candidates beam are as many as decoding.beam; set that, or candidates to sampling"
+            yield Problem(("decoding.mbr.samples", "decoding.mbr.candidates"), text)
     if decoding.shortlist and config.model.output == "adaptive":
         text = "adaptive already computes only the words that it needs; set shortlist to 0"
         yield Problem(("decoding.shortlist", "model.output"), text)

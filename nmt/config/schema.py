@@ -25,7 +25,9 @@ ForcingSchedule = Literal["constant", "linear", "exponential", "inverse_sigmoid"
 LearningRateSchedule = Literal["constant", "inverse_sqrt", "linear", "cosine", "step", "plateau"]
 OptimizerName = Literal["adamw", "adam", "sgd", "adafactor"]
 Metric = Literal["bleu", "chrf", "loss"]
-DecodingMethod = Literal["beam", "sampling"]
+SearchName = Literal["beam", "sampling"]
+DecodingMethod = Literal["beam", "sampling", "mbr"]
+Utility = Literal["chrf", "bleu"]
 LengthFormula = Literal["power", "wu"]
 Precision = Literal["float32", "int8"]
 
@@ -315,8 +317,17 @@ class TrainingConfig(Section):
     threads: int | None = Field(None, ge=1, description="CPU threads; default: all cores")
 
 
+class MbrConfig(Section):
+    candidates: SearchName = Field("beam", description="where they come from: beam (all hypotheses of the beam) or sampling")
+    samples: int = Field(32, ge=2, le=10_000, description="candidates per sentence from sampling")
+    utility: Utility = Field("chrf", description=f"similarity of two candidates: {choices(Utility)}")
+
+
 class DecodingConfig(Section):
-    method: DecodingMethod = Field("beam", description="beam (beam search) or sampling (random)")
+    method: DecodingMethod = Field(
+        "beam", description="beam (beam search), sampling (random) or mbr (the candidate that is most similar to the others)"
+    )
+    mbr: MbrConfig = Field(MbrConfig(), description="minimum Bayes risk decoding, for method mbr")
     beam: int = Field(5, ge=1, le=10_000, description="beam size; 1: greedy search")
     length_formula: LengthFormula = Field(
         "power",
@@ -332,9 +343,15 @@ class DecodingConfig(Section):
     )
     no_repeat_ngram: int | None = Field(None, ge=1, description="never repeat a sequence of this many tokens; default: no limit")
     forbid_unknown: bool = Field(False, description="never produce <unk>")
-    temperature: float = Field(1.0, ge=0.001, le=1000, description="sampling: divide the logits by this; below 1 is less random")
+    temperature: float = Field(
+        1.0,
+        ge=0.001,
+        le=1000,
+        description="sampling: divide the logits by this; below 1 is less random; mbr with beam: flatter weights above 1",
+    )
     top_k: int | None = Field(None, ge=1, description="sampling: choose among the k most probable tokens; default: all")
     top_p: float = Field(1.0, gt=0, le=1, description="sampling: choose among the most probable tokens with this total probability")
+    epsilon: float = Field(0.0, ge=0, lt=1, description="sampling: choose among tokens of at least this probability, or the best")
     seed: int = Field(1, ge=0, description="sampling: random seed; the result depends only on it and the sentence")
     batch: int = Field(64, ge=1, description="maximum batch size in sentences; smaller for long sentences and wide beams")
     max_source_tokens: int = Field(1000, ge=1, description="cut source sentences after this many tokens")
@@ -351,6 +368,11 @@ class DecodingConfig(Section):
     precision: Precision = Field(
         "float32", description="float32 or int8 (8-bit matrix products, CPU only; results depend slightly on the batch)"
     )
+
+    @property
+    def search(self) -> SearchName:
+        """The search that makes the hypotheses, or the candidates of mbr."""
+        return self.mbr.candidates if self.method == "mbr" else self.method
 
 
 class Config(Section):

@@ -69,7 +69,7 @@ def sample(logits: Tensor, norm: Tensor, banned: Tensor, uniform: Tensor, option
 
 
 def sampling_probabilities(logits: Tensor, options: DecodingConfig) -> Tensor:
-    """[R, V], at decoding.temperature; 0 for ids outside of the top k, and outside of those that make up p (Holtzman 2020, 3.1).
+    """[R, V], at decoding.temperature; 0 for ids that top-k, top-p (Holtzman 2020, 3.1) or epsilon (Hewitt 2022, 4.2) excludes.
 
     A row may sum to less than 1.
     """
@@ -81,6 +81,9 @@ def sampling_probabilities(logits: Tensor, options: DecodingConfig) -> Tensor:
         descending = probabilities.sort(1, descending=True).values
         needed = descending.cumsum(1) - descending < options.top_p  # the more probable ids do not make up p
         smallest = descending.masked_fill(~needed, 1).amin(1, keepdim=True)
+        probabilities = probabilities.masked_fill(probabilities < smallest, 0)
+    if options.epsilon:
+        smallest = probabilities.amax(1, keepdim=True).clamp(max=options.epsilon)
         probabilities = probabilities.masked_fill(probabilities < smallest, 0)
     return probabilities
 

@@ -104,7 +104,7 @@ class _Beams:
     def __init__(
         self, sources: Sequence[Sequence[int]], prefixes: Sequence[Sequence[int]], options: DecodingConfig, n_best: int
     ) -> None:
-        self.options, self.samples = options, options.method == "sampling"
+        self.options, self.samples = options, options.search == "sampling"
         self.size, n_sentences = n_best if self.samples else options.beam, len(sources)
         self.forbidden = (*FORBIDDEN, UNK) if options.forbid_unknown else FORBIDDEN
         self.src_lengths = [len(source) + 1 for source in sources]  # <eos> counted

@@ -8,6 +8,7 @@ from nmt.config.schema import DecodingConfig
 from nmt.data.batching import cut_batches
 from nmt.decoding.batch_runner import run_batches
 from nmt.decoding.hypothesis import Hypothesis
+from nmt.decoding.mbr import rank_by_expected_utility
 from nmt.decoding.search import search
 from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translation import Translation
@@ -75,11 +76,10 @@ class Translator:
     def translate_n_best(self, texts: Sequence[str], n: int, prefixes: Sequence[str] | None = None) -> list[list[Translation]]:
         """The n best translations of each text, best first, or n samples; an empty text has one empty translation.
 
-        Of translations with the same text only the best is kept, so there may be fewer than n. All samples are kept, in the
-        order in which they were drawn.
+        Of translations with the same text only the best is kept, so there may be fewer than n. With method sampling all are kept.
 
         Raises:
-            ConfigError: the beam is narrower than `n`.
+            ConfigError: there are fewer than `n` hypotheses or candidates.
             DataError: a prefix has a word that is not in the vocabulary.
             TooLargeError: a text does not fit into memory, even alone.
         """
@@ -94,9 +94,9 @@ class Translator:
             return self._translate_batch([(texts[i], sources[i], prefix_ids[i]) for i in indices], n)
 
         results = [[Translation(text)] for text in texts]  # empty texts are in no batch
-        is_sampling = self.options.method == "sampling"
-        advice = f"lower {'the number of samples' if is_sampling else 'decoding.beam'} or decoding.max_source_tokens"
-        batches = self._plan(list(map(len, sources)), n if is_sampling else self.options.beam)
+        n_hypotheses, key = _n_hypotheses(self.options, n)
+        advice = f"lower {key} or decoding.max_source_tokens"
+        batches = self._plan(list(map(len, sources)), n_hypotheses)
         for i, translations in run_batches(translate_batch, batches, advice, self.model.device):
             is_cut = len(all_tokens[i]) > len(sources[i])
             results[i] = [replace(translation, src_cut=True) for translation in translations] if is_cut else translations
@@ -112,23 +112,26 @@ class Translator:
                 raise DataError(f"prefix {prefix!r}: {word!r} is not in the target vocabulary")
         return [self.tgt_vocabulary.ids(tokens) for tokens in all_tokens]
 
-    def _plan(self, lengths: Sequence[int], beam: int) -> list[list[int]]:
+    def _plan(self, lengths: Sequence[int], n_hypotheses: int) -> list[list[int]]:
         """Batches of indices, by length, so that there is little padding. Empty sentences are left out."""
         order = sorted((i for i, length in enumerate(lengths) if length), key=lambda i: lengths[i])
-        costs = [beam * max(lengths[i], MIN_LENGTH) for i in order]
+        costs = [n_hypotheses * max(lengths[i], MIN_LENGTH) for i in order]
         return [order[part] for part in cut_batches(costs, max_items=self.options.batch, max_padded=MAX_SEARCH_TOKENS)]
 
     def _translate_batch(self, batch: Sequence[tuple[str, list[str], list[int]]], n: int) -> list[list[Translation]]:
         """The n best translations of each (text, its tokens, ids of its prefix)."""
         sources, prefixes = [self.src_vocabulary.ids(tokens) for _, tokens, _ in batch], [prefix for _, _, prefix in batch]
         words = None if self.shortlist is None else self.shortlist.choose(sources, chain.from_iterable(prefixes))
-        all_hypotheses = search(self.model, sources, self.options, n_best=n, prefixes=prefixes, words=words)
+        n_best = _n_hypotheses(self.options, n)[0] if self.options.method == "mbr" else n
+        all_hypotheses = search(self.model, sources, self.options, n_best=n_best, prefixes=prefixes, words=words)
         results = [
             [self._to_translation(text, tokens, hypothesis) for hypothesis in hypotheses]
             for (text, tokens, _), hypotheses in zip(batch, all_hypotheses, strict=True)
         ]
         if self.options.method == "sampling":
             return results
+        if self.options.method == "mbr":
+            return [rank_by_expected_utility(candidates, self.options)[:n] for candidates in results]
         # Different tokens may be joined to the same text. If a sentence then has too few texts, take them from the whole beam.
         results = [_without_duplicates(translations) for translations in results]
         too_few = [i for i, best in enumerate(results) if len(best) < n < self.options.beam]
@@ -170,5 +173,14 @@ def check_n_best(n: int, options: DecodingConfig) -> None:
     """Raises: ConfigError if search cannot return `n` translations of a sentence."""
     if n < 1:
         raise ConfigError(f"{n} translations per sentence: ask for at least one")
-    if options.method != "sampling" and n > options.beam:
-        raise ConfigError(f"{n} translations per sentence: the beam is {options.beam}; set decoding.beam to {n} or more")
+    available, key = _n_hypotheses(options, n)
+    if n > available:
+        limit = f"the beam is {available}" if options.search == "beam" else f"there are {available} samples"
+        raise ConfigError(f"{n} translations per sentence: {limit}; set {key} to {n} or more")
+
+
+def _n_hypotheses(options: DecodingConfig, n: int) -> tuple[int, str]:
+    """How many hypotheses search follows in each sentence, to return the n best; and the key that sets their number."""
+    if options.search == "beam":
+        return options.beam, "decoding.beam"
+    return (options.mbr.samples, "decoding.mbr.samples") if options.method == "mbr" else (n, "the number of samples")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from nmt.config.load import differences
 from nmt.config.names import DeviceName
 from nmt.config.schema import Config
 from nmt.data.evaluation_set import EvaluationSet
@@ -123,6 +124,6 @@ def load_system(folders: Sequence[Path] = (), *, device: DeviceName = "auto", ov
     members = [find_run_and_checkpoint(path) for path in folders] or [find_run_and_checkpoint(None)]
     translator = build_translator(members, device=device, overrides=overrides)
     config = load_run_config(members[0][0])
-    configured, used = (options.model_dump(mode="json") for options in (config.decoding, translator.options))
-    changed = {f"decoding.{key}": value for key, value in used.items() if value != configured[key]}
+    used = config.model_copy(update={"decoding": translator.options})
+    changed = {key: value for key, (_, value) in differences(config, used).items()}
     return System(members, config, changed, translator)

@@ -230,6 +230,9 @@ def test_results_with_other_decoding_options_are_kept_apart(nmt: Run, run: Path)
     assert [len(line["overrides"]) for line in lines] == [0, 2, 1, 2]
     table = nmt("evaluate", run, "--metric", "BLEU", *penalty).out
     assert ", beam 5, decoding.length_penalty=0.3\n" in table
+    risk = ["--set", "decoding.method=mbr", "--set", "decoding.mbr.utility=bleu"]
+    table = nmt("evaluate", run, "--metric", "BLEU", *risk).out
+    assert ", beam 5, decoding.method=mbr, decoding.mbr.utility=bleu\n" in table
     failed = nmt("evaluate", run, "--set", "model.dropout=0.5")
     expected = "nmt: --set model.dropout=0.5: for a trained run only decoding.KEY=VALUE can be set\n"
     assert (failed.status, failed.err) == (1, expected)

@@ -68,6 +68,24 @@ def test_n_best_in_the_format_of_moses(nmt: Run, trained: Path) -> None:
     assert float(rows[0][2]) >= float(rows[1][2])
 
 
+@pytest.mark.parametrize(
+    "options", [["--beam", 8], ["--set", "decoding.mbr.candidates=sampling", "--set", "decoding.mbr.utility=bleu"]], ids=str
+)
+def test_minimum_bayes_risk(nmt: Run, trained: Path, tmp_path: Path, options: list[Any]) -> None:
+    words = ["translate", "--run", trained, "--set", "decoding.method=mbr", *options]
+    lines = nmt(*words, DOG, "", KING).out.split("\n")
+    assert lines[1:] == ["", lines[2], ""]
+    assert nmt(*words, "--file", write(tmp_path / "in.txt", DOG, "", KING)).out.split("\n") == lines
+    assert nmt(*words, stdin=f"{KING}\n".encode()).out == f"{lines[2]}\n"
+    first = json.loads(nmt(*words, "--json", "--n-best", 3, DOG).out)
+    assert first["text"] == lines[0] == first["n_best"][0]["text"]
+    scores = [candidate["score"] for candidate in first["n_best"]]
+    assert 100 >= scores[0] == max(scores) > 0
+    assert nmt(*words, "--align", DOG).out == f"{' '.join(f'{a}-{b}' for a, b in first['alignment'])}\n"
+    int8 = nmt(*words, "--run", trained, "--set", "decoding.precision=int8", "--json", DOG)  # an ensemble
+    assert json.loads(int8.out)["score"] == pytest.approx(scores[0], abs=10)
+
+
 def test_word_alignment(nmt: Run, trained: Path) -> None:
     lines = nmt("translate", "--run", trained, "--align", DOG, "", KING).out.split("\n")
     values = [json.loads(line) for line in nmt("translate", "--run", trained, "--json", DOG, "", KING).out.splitlines()]

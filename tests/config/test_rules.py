@@ -273,11 +273,31 @@ def test_combination_of_the_training(training: Values, problem: str) -> None:
         ({"temperature": 0.5}, "decoding.temperature, decoding.method: only sampling uses temperature, not beam"),
         ({"top_k": 5}, "decoding.top_k, decoding.method: only sampling uses top_k, not beam"),
         ({"top_p": 0.9}, "decoding.top_p, decoding.method: only sampling uses top_p, not beam"),
+        ({"epsilon": 0.1}, "decoding.epsilon, decoding.method: only sampling uses epsilon, not beam"),
+        ({"method": "mbr", "top_p": 0.9}, "decoding.top_p, decoding.mbr.candidates: only sampling uses top_p, not beam"),
+        ({"mbr": {"utility": "bleu"}}, "decoding.mbr.utility, decoding.method: only mbr uses utility, not beam"),
+        (
+            {"method": "mbr", "mbr": {"samples": 64}},
+            "decoding.mbr.samples, decoding.mbr.candidates: candidates beam are as many as decoding.beam; set that, or candidates "
+            "to sampling",
+        ),
     ],
     ids=str,
 )
 def test_combination_of_decoding(decoding: Values, problem: str) -> None:
     assert problems_of(values_with(decoding=decoding)) == [problem]
+
+
+@pytest.mark.parametrize(
+    "decoding",
+    [
+        {"method": "mbr", "temperature": 2},
+        {"method": "mbr", "temperature": 2, "top_k": 9, "epsilon": 0.02, "mbr": {"candidates": "sampling", "samples": 64}},
+    ],
+    ids=str,
+)
+def test_combination_of_decoding_that_is_allowed(decoding: Values) -> None:
+    config_from_dict(values_with(decoding=decoding))
 
 
 def test_combinations_of_decoding_with_the_model() -> None:
