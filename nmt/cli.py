@@ -189,9 +189,10 @@ def average(
     print(command.run(run, kept=kept, device=set_up_device(device)))
 
 
-@app.command(help="Learn a lexicon from a run's attention. It translates unknown words and makes decoding.shortlist possible.")
+@app.command(help="Learn a lexicon from a run's data. It translates unknown words and makes decoding.shortlist possible.")
 def lexicon(
     run: RunArgument = None,
+    aligner: Annotated[bool, typer.Option("--aligner", help="Align the words statistically, not by the run's attention.")] = False,
     pairs: Annotated[
         int | None, typer.Option("--pairs", min=1, help="Use this many random training pairs. Default: all.", metavar="N")
     ] = None,
@@ -200,7 +201,7 @@ def lexicon(
 ) -> None:
     from nmt.commands import lexicon as command
 
-    print(command.run(run, pairs=pairs, data=data, device=device))
+    print(command.run(run, aligner=aligner, pairs=pairs, data=data, device=device))
 
 
 @app.command(help="Test this installation. Trains a tiny model with each kind of attention. Exit status 1 if one does not learn.")

@@ -48,6 +48,10 @@ class Sequences:
         start, end = self._offsets[index % len(self)], self._offsets[index % len(self) + 1]
         return self._ids[start:end]
 
+    def rows(self, indices: npt.NDArray[np.int64]) -> Ids:
+        """The ids of N sentences of equal length T: [N, T]."""
+        return np.asarray(self._ids[self._offsets[indices][:, np.newaxis] + np.arange(self.lengths[indices[0]])])
+
 
 class Corpus:
     """The sentence pairs of one split."""

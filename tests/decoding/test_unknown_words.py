@@ -209,8 +209,11 @@ def test_missing_data_and_models_without_attention(trained: Path, tmp_path: Path
     refused = nmt("lexicon", run)
     assert (refused.status, refused.err) == (
         1,
-        f"nmt: {run}: the model has no attention (model.attention.score: none), but a lexicon is learned from attention\n",
+        f"nmt: {run}: the model has no attention (model.attention.score: none) to learn a lexicon from; add --aligner\n",
     )
+    assert nmt("lexicon", run, "--aligner").status == 0
+    entries = Lexicon.load(run / "lexicon.tsv")
+    assert [entries.best(word) for word in ("dog", "sees", "tree")] == ["hund", "sieht", "baum"]
 
 
 # --- The shortlist ----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,197 @@
+"""Word alignment of sentence pairs: IBM model 1 with a preference for the diagonal (Dyer 2013), in both directions.
+
+A target word t_i comes from a source word s_j, or from the empty word:
+
+    p(t_i, a_i = j | s) = delta(j | i) p(t_i | s_j),  delta(0 | i) = p_0,  delta(j | i) ~ (1 - p_0) exp(-lambda |i / m - j / n|)
+
+for i = 1..m and j = 1..n (Dyer 2013, section 2). The expectation-maximization algorithm learns p(t | s), with a sparse Dirichlet
+prior, and the tension lambda. The other direction is the same model with source and target exchanged. The product of the posteriors
+of both directions is high for links on which they agree (Liang 2006, section 3.3).
+
+Sentence pairs of equal lengths form one array. Shapes: N pairs of sentences, m target words, n source words, P pairs of words.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt.data.corpus import Corpus
+from nmt.text.vocabulary import PAD
+
+EMPTY_WORD = PAD  # no sentence contains this id
+P_EMPTY = 0.08  # p_0
+CONCENTRATION = 0.01  # of the Dirichlet prior of p(. | s): a small value favors few translations
+FIRST_TENSION, MIN_TENSION, MAX_TENSION = 4.0, 0.1, 14.0
+TENSION_STEPS, TENSION_RATE = 8, 20.0  # gradient ascent on lambda after each iteration but the first
+MIN_AGREEMENT = 0.25  # of a link: the product of two posteriors of 1/2
+MAX_CELLS = 1 << 20  # of a block
+
+Indices = NDArray[np.int64]
+Floats = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True)
+class Block:
+    """Sentence pairs of equal lengths.
+
+    Attributes:
+        pairs: [N], their indices in the corpus.
+        cells: [N, m + 1, n + 1], the index of the pair of words (target word i, source word j); row 0 and column 0 are for the
+            empty word.
+    """
+
+    pairs: Indices
+    cells: NDArray[np.int32]
+
+
+@dataclass(frozen=True)
+class Links:
+    """L links between words.
+
+    Attributes:
+        pairs: [L], indices of sentence pairs.
+        src_positions, tgt_positions: [L], of the words in their sentences, from 0.
+        src, tgt: [L], the ids of the words.
+    """
+
+    pairs: Indices
+    src_positions: Indices
+    tgt_positions: Indices
+    src: Indices
+    tgt: Indices
+
+
+class WordAligner:
+    """Aligns the words of a corpus.
+
+    Args:
+        src_size, tgt_size: of the vocabularies.
+        pairs: indices of the sentence pairs to align; default: all.
+
+    Attributes:
+        src, tgt: [P], the ids of all pairs of words that occur in the same sentence pair, sorted by source id, then by target id.
+    """
+
+    def __init__(self, corpus: Corpus, src_size: int, tgt_size: int, pairs: Indices | None = None) -> None:
+        keys, self._blocks = _number_cells(corpus, np.arange(len(corpus)) if pairs is None else pairs, tgt_size)
+        self.src, self.tgt = np.divmod(keys, tgt_size)
+        self._directions = _Direction(self.src, tgt_size), _Direction(self.tgt, src_size)
+
+    def fit(self, iterations: int = 5) -> None:
+        """Make `iterations` of expectation-maximization in each direction."""
+        for direction, cells in zip(self._directions, self._cells(), strict=True):
+            for iteration in range(iterations if cells else 0):
+                direction.update(cells, fit_tension=iteration > 0)
+
+    def counts(self) -> Floats:
+        """The expected number of links of each pair of words on which both directions agree, [P]."""
+        counts = np.zeros(len(self.src))
+        for block, agreement in self._agreements():
+            np.add.at(counts, block.cells[:, 1:, 1:].ravel(), agreement.ravel())
+        return counts
+
+    def links(self) -> Iterator[Links]:
+        """The links on which both directions agree with at least even odds, in blocks."""
+        for block, agreement in self._agreements():
+            rows, tgt_positions, src_positions = np.nonzero(agreement > MIN_AGREEMENT)
+            words = block.cells[rows, tgt_positions + 1, src_positions + 1]
+            yield Links(block.pairs[rows], src_positions, tgt_positions, self.src[words], self.tgt[words])
+
+    def _cells(self) -> tuple[list[NDArray[np.int32]], list[NDArray[np.int32]]]:
+        """The cells of each direction, the generated words in dimension 1."""
+        cells = [block.cells for block in self._blocks]
+        return cells, [array.transpose(0, 2, 1) for array in cells]
+
+    def _agreements(self) -> Iterator[tuple[Block, Floats]]:
+        """For each block the product of the posteriors of both directions, [N, m, n]."""
+        forward, backward = self._directions
+        for block, *cells in zip(self._blocks, *self._cells(), strict=True):
+            sources, targets = forward.posteriors(cells[0]), backward.posteriors(cells[1])
+            yield block, sources[:, :, 1:] * targets[:, :, 1:].transpose(0, 2, 1)
+
+
+class _Direction:
+    """One direction of the model.
+
+    Args:
+        given: [P], the word of each pair that the other one comes from.
+        size: of the vocabulary of the other one.
+    """
+
+    def __init__(self, given: Indices, size: int) -> None:
+        self._given, self._size, self._tension = given, size, FIRST_TENSION
+        self._table = np.full(len(given), 1 / size)  # p(generated | given), [P]
+
+    def posteriors(self, cells: NDArray[np.int32]) -> Floats:
+        """p(a_i = j | s, t) of cells [N, m + 1, n + 1]: [N, m, n + 1]."""
+        attraction = np.exp(-self._tension * _distances(cells))
+        prior = np.full((len(attraction), cells.shape[2]), P_EMPTY)
+        prior[:, 1:] = (1 - P_EMPTY) * attraction / attraction.sum(1, keepdims=True)
+        joint: Floats = self._table[cells[:, 1:]] * prior
+        joint /= joint.sum(2, keepdims=True)
+        return joint
+
+    def update(self, blocks: Sequence[NDArray[np.int32]], *, fit_tension: bool) -> None:
+        """One iteration of expectation-maximization over blocks of cells."""
+        counts, linked = np.zeros(len(self._given)), []
+        for cells in blocks:
+            posteriors = self.posteriors(cells)
+            np.add.at(counts, cells[:, 1:].ravel(), posteriors.ravel())
+            linked.append(posteriors[:, :, 1:].sum(0))
+        if fit_tension:
+            self._fit_tension([_distances(cells) for cells in blocks], linked)
+        # Variational Bayes: exp(digamma(c + alpha)) in place of c (Riley & Gildea 2012).
+        totals: Floats = np.bincount(self._given, counts) + CONCENTRATION * self._size
+        self._table = np.exp(_digamma(counts + CONCENTRATION) - _digamma(totals)[self._given])
+
+    def _fit_tension(self, distances: Sequence[Floats], linked: Sequence[Floats]) -> None:
+        """Gradient ascent on the expected log-likelihood per link, given distances and expected links [m, n] of each block."""
+        n_links = sum(float(links.sum()) for links in linked)
+        observed = sum(float((links * distance).sum()) for links, distance in zip(linked, distances, strict=True))
+        for _ in range(TENSION_STEPS):
+            expected = 0.0
+            for links, distance in zip(linked, distances, strict=True):
+                attraction = np.exp(-self._tension * distance)
+                expected += float(links.sum(1) @ ((attraction * distance).sum(1) / attraction.sum(1)))
+            step = TENSION_RATE * (expected - observed) / n_links
+            self._tension = min(max(self._tension + step, MIN_TENSION), MAX_TENSION)
+
+
+def _number_cells(corpus: Corpus, chosen: Indices, tgt_size: int) -> tuple[Indices, list[Block]]:
+    """The keys src * tgt_size + tgt of all pairs of words, ascending, and the blocks; pairs with an empty sentence are left out."""
+    found: list[tuple[Indices, Indices, Indices]] = []  # pairs of sentences; the keys in their cells; the key of each cell
+    for pairs in _equal_lengths(corpus, chosen):
+        src, tgt = (np.pad(side.rows(pairs), ((0, 0), (1, 0)), constant_values=EMPTY_WORD) for side in (corpus.src, corpus.tgt))
+        keys = src[:, np.newaxis, :].astype(np.int64) * tgt_size + tgt[:, :, np.newaxis]
+        unique, cells = np.unique(keys, return_inverse=True)
+        found.append((pairs, unique, cells.reshape(keys.shape).astype(np.int32)))
+    keys = np.unique(np.concatenate([np.zeros(0, np.int64), *(unique for _, unique, _ in found)]))
+    return keys, [Block(pairs, np.searchsorted(keys, unique).astype(np.int32)[cells]) for pairs, unique, cells in found]
+
+
+def _equal_lengths(corpus: Corpus, chosen: Indices) -> Iterator[Indices]:
+    """The chosen sentence pairs, in groups of equal lengths of at most `MAX_CELLS` cells (or of one pair)."""
+    lengths = np.stack([corpus.tgt.lengths, corpus.src.lengths])
+    order = chosen[np.lexsort(lengths[:, chosen])]
+    order = order[lengths[:, order].all(0)]
+    for group in np.split(order, np.flatnonzero(np.diff(lengths[:, order]).any(0)) + 1):
+        if len(group):
+            n_cells = int((lengths[:, group[0]] + 1).prod())
+            yield from np.split(group, range(step := max(1, MAX_CELLS // n_cells), len(group), step))
+
+
+def _distances(cells: NDArray[np.int32]) -> Floats:
+    """|i / m - j / n| for the words of cells [N, m + 1, n + 1]: [m, n]."""
+    m, n = cells.shape[1] - 1, cells.shape[2] - 1
+    return np.asarray(np.abs(np.arange(1, m + 1)[:, np.newaxis] / m - np.arange(1, n + 1) / n))
+
+
+def _digamma(x: Floats) -> Floats:
+    """d/dx log Gamma(x) for x > 0, to 1e-9: the asymptotic series at x + 6 (Abramowitz 1964, 6.3.18) and 6 steps back (6.3.5)."""
+    steps = sum(1 / (x + step) for step in range(6))
+    x = x + 6
+    square = 1 / (x * x)
+    return np.asarray(np.log(x) - 0.5 / x - square * (1 / 12 - square * (1 / 120 - square * (1 / 252 - square / 240))) - steps)
