@@ -2,6 +2,7 @@
 
 import json
 import sys
+import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -65,7 +66,9 @@ def _evaluate_system(folders: Sequence[Path], options: EvaluateOptions) -> Evalu
     other = None if options.other is None else _load_other(options.other, text, system, options)
     alignments = None if options.alignments is None else read_reference_alignments(options.alignments, len(text))
 
+    start_time = time.perf_counter()
     translations = system.translate(text)
+    translation_seconds = round(time.perf_counter() - start_time, 2)
     outputs = [translation.text for translation in translations]
     lowercase = options.lowercase or system.lowercase
     scores = score(outputs, text.references, metrics, bootstrap=N_RESAMPLES)
@@ -93,7 +96,12 @@ def _evaluate_system(folders: Sequence[Path], options: EvaluateOptions) -> Evalu
         subject=system.describe(text),
         text=text,
         outputs=outputs,
-        facts={**system.facts(), "split": options.split if options.sources is None else None, **_text_facts(text)},
+        facts={
+            **system.facts(),
+            "split": options.split if options.sources is None else None,
+            **_text_facts(text),
+            "translation_seconds": translation_seconds,
+        },
         scores=scores,
         lowercase_scores=lowercase_scores,
         tokenized_scores=tokenized_scores,

@@ -1,0 +1,81 @@
+"""scripts/recipes.py: the table of runs."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from nmt.run.checkpoint import Checkpoints, read_progress
+from nmt.run.journal import Journal
+from scripts import recipes
+from tests import toy
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return toy.train(tmp_path_factory.mktemp("recipes"), training={"max_steps": 2})
+
+
+def copy(trained: Path, folder: Path, *, seed: int, bleu: float | None = None, needs: Path | None = None) -> Path:
+    """A copy of the run with another seed. bleu: of its evaluations. needs: the run that translated its training data."""
+    shutil.copytree(trained, folder)
+    config = folder / "config.yaml"
+    config.write_text(config.read_text("utf-8").replace("\nseed: 1 ", f"\nseed: {seed} "), "utf-8")
+    if needs is not None:
+        manifest = json.loads((folder / "manifest.json").read_bytes())
+        parts = [{"origin": "original"}, {"origin": "forward", "runs": [{"run": str(needs)}]}]
+        (folder / "manifest.json").write_text(json.dumps({**manifest, "augmentation": {"parts": parts}}), "utf-8")
+    if bleu is not None:
+        (folder / "evaluation").mkdir()
+        journal = Journal(folder / "evaluation" / "history.jsonl")
+        for split, values in (("dev", [bleu]), ("test", [0.0]), ("test", [bleu + 1, bleu + 2])):  # the last one counts
+            scores = [{"metric": metric, "score": value} for metric, value in zip(("BLEU", "chrF"), values, strict=False)]
+            facts = {"split": split, "sentences": 40, "translation_seconds": 0.5}
+            journal.write("evaluation", 2, scores=scores, tokenized_scores=[{"metric": "Moses BLEU", "score": 9.0}], **facts)
+    return folder
+
+
+def cells(table: str) -> list[list[str]]:
+    heading, _, *rows = (line.strip("| ").split(" | ") for line in table.splitlines())
+    assert tuple(heading) == recipes.COLUMNS
+    return rows
+
+
+def minutes(run: Path) -> float:
+    checkpoint = Checkpoints(run).find("last")
+    assert checkpoint is not None
+    return read_progress(checkpoint).seconds / 60
+
+
+def test_runs_that_differ_in_the_seed_share_a_row(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    runs = [copy(trained, tmp_path / str(seed), seed=seed, bleu=30.0 + seed) for seed in (1, 2)]
+    assert recipes.main([*map(str, runs)]) == 0
+    (row,) = cells(capsys.readouterr().out)
+    assert row == ["toy", "1, 2", "0.0 M", "0", "0", "31.5 ± 0.7", "32.5 ± 0.7", "33.5 ± 0.7", "9.0 ± 0.0", "80"]
+
+
+def test_the_total_counts_each_run_that_was_needed_once(trained: Path, tmp_path: Path) -> None:
+    teacher = copy(trained, tmp_path / "teacher", seed=2)
+    middle = copy(trained, tmp_path / "middle", seed=3, needs=teacher)
+    student = copy(trained, tmp_path / "student", seed=4, needs=middle)
+    start = copy(trained, tmp_path / "start", seed=5, needs=teacher)
+    config = student / "config.yaml"
+    config.write_text(config.read_text("utf-8").replace("start_from: null", f"start_from: {start}"), "utf-8")
+    figures = recipes.measure(student)
+    assert figures.minutes == pytest.approx(minutes(trained))
+    assert figures.total == pytest.approx(4 * minutes(trained))
+    assert recipes.needed_runs(student) == {run.resolve() for run in (teacher, middle, student, start)}
+
+
+def test_a_run_without_evaluations_has_empty_cells(trained: Path, tmp_path: Path) -> None:
+    (row,) = cells(recipes.to_table([recipes.measure(copy(trained, tmp_path / "run", seed=1))]))
+    assert row[5:] == ["-"] * 5
+
+
+def test_errors(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert recipes.main([str(tmp_path / "nowhere")]) == 1
+    assert "no run here" in capsys.readouterr().err
+    run = copy(trained, tmp_path / "run", seed=1, needs=tmp_path / "gone")
+    assert recipes.main([str(run)]) == 1
+    assert capsys.readouterr().err == f"{tmp_path / 'gone'}: missing; its training time is part of the total\n"
