@@ -182,8 +182,8 @@ def _training_problems(config: Config) -> Iterator[Problem]:
             yield Problem(("training.average", f"training.keep_{kept}"), text)
     if training.momentum and training.optimizer != "sgd":
         yield Problem(("training.momentum", "training.optimizer"), f"only sgd uses momentum, not {training.optimizer}")
-    dropout_rates = [value for key, value in config.model if key.endswith("dropout") and isinstance(value, float)]
-    if training.r_drop and not any(dropout_rates):
+    noise = [value for key, value in config.model if key.endswith("dropout") and isinstance(value, float)]
+    if training.r_drop and not any([*noise, training.src_word_replacement, training.tgt_word_replacement]):
         yield Problem(("training.r_drop", "model.dropout"), "R-Drop needs dropout; without it, both passes are the same")
     if training.coverage_loss and config.model.attention.score == "none":
         text = "the coverage loss needs attention, but the score is none"

@@ -298,6 +298,12 @@ class TrainingConfig(Section):
         ge=0,
         description="R-Drop (Liang 2021): two passes with different dropout; weight of their divergence, such as 5; 0: one pass",
     )
+    src_word_replacement: float = Field(
+        0.0, ge=0, lt=1, description="probability of replacing a source word by a random word (after SwitchOut, Wang 2018)"
+    )
+    tgt_word_replacement: float = Field(
+        0.0, ge=0, lt=1, description="the same for a word that the decoder reads; the words to predict stay"
+    )
     teacher_forcing: TeacherForcingConfig = Field(
         TeacherForcingConfig(), description="when to feed the decoder the reference in training"
     )

@@ -233,6 +233,8 @@ def forward_backward(
                 label_smoothing=training.label_smoothing,
                 coverage_weight=training.coverage_loss,
                 r_drop=training.r_drop,
+                src_replacement=training.src_word_replacement,
+                tgt_replacement=training.tgt_word_replacement,
                 forcing_mask=forcing_mask,
             )
         loss.objective.backward()

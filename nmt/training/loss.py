@@ -7,6 +7,7 @@ from torch import Tensor
 
 from nmt.data.batching import Batch
 from nmt.model.seq2seq import Seq2Seq
+from nmt.text.vocabulary import SPECIALS
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ def batch_loss(
     label_smoothing: float = 0.0,
     coverage_weight: float = 0.0,
     r_drop: float = 0.0,
+    src_replacement: float = 0.0,
+    tgt_replacement: float = 0.0,
     forcing_mask: Tensor | None = None,
 ) -> Loss:
     """Cross-entropy of the reference. Logits are computed at its tokens only, not at padding.
@@ -42,18 +45,33 @@ def batch_loss(
     Args:
         coverage_weight: lambda of See 2017, eq. 13.
         r_drop: alpha of R-Drop; 0 is a single pass.
+        src_replacement, tgt_replacement: the rates of `replace_words` for the words that encoder and decoder read. The words to
+            predict stay. In R-Drop, each pass has its own replacements.
         forcing_mask: [B, T], on the CPU, False where the decoder reads its own output; see `Seq2Seq.forward`.
     """
     n_tokens, n_passes = batch.n_tokens, 1
     if r_drop:
         batch, n_passes = batch.repeat(), 2
         forcing_mask = None if forcing_mask is None else torch.cat([forcing_mask, forcing_mask])
-    decoded = model(batch.src, batch.src_lengths, batch.tgt_in, forcing_mask)
+    src = replace_words(batch.src, src_replacement, model.src_embedding.num_embeddings)
+    tgt_in = replace_words(batch.tgt_in, tgt_replacement, model.tgt_embedding.num_embeddings)
+    decoded = model(src, batch.src_lengths, tgt_in, forcing_mask)
     vectors, targets = decoded.vectors.flatten(0, 1)[batch.token_positions], batch.tgt_out.flatten()[batch.token_positions]
     objective, nll = model.output.loss(vectors, targets, label_smoothing, r_drop / 2)
     if coverage_weight:
         objective = objective + coverage_weight * coverage_loss(decoded.attention, batch.tgt_mask)
     return Loss(objective / n_passes, nll.detach() / n_passes, n_tokens)
+
+
+def replace_words(ids: Tensor, rate: float, vocabulary_size: int) -> Tensor:
+    """Each word of `ids`, with probability `rate`, replaced by a random word of the vocabulary; special tokens stay.
+
+    After SwitchOut (Wang 2018), which draws the number of replaced words of a sentence first.
+    """
+    if not rate:
+        return ids
+    is_replaced = (torch.rand(ids.shape, device=ids.device) < rate) & (ids >= len(SPECIALS))
+    return torch.where(is_replaced, torch.randint_like(ids, len(SPECIALS), vocabulary_size), ids)
 
 
 def coverage_loss(attention: Tensor, tgt_mask: Tensor) -> Tensor:

@@ -236,7 +236,8 @@ def test_r_drop_needs_all_probabilities_and_dropout() -> None:
     assert problems_of(values_with(model={"dropout": 0, "variational_dropout": True}, training={"r_drop": 5})) == [
         "training.r_drop, model.dropout: R-Drop needs dropout; without it, both passes are the same"
     ]
-    assert config_from_dict(values_with(model={"dropout": 0, "word_dropout": 0.1}, training={"r_drop": 5})).training.r_drop == 5
+    config_from_dict(values_with(model={"dropout": 0, "word_dropout": 0.1}, training={"r_drop": 5}))
+    config_from_dict(values_with(model={"dropout": 0}, training={"r_drop": 5, "src_word_replacement": 0.1}))
     assert problems_of(values_with(model={"attention": {"score": "none"}}, training={"coverage_loss": 1.0})) == [
         "training.coverage_loss, model.attention.score: the coverage loss needs attention, but the score is none"
     ]

@@ -97,7 +97,7 @@ VARIATIONAL = {"variational_dropout": True, "word_dropout": 0.1, "attention": {"
 def test_a_resumed_training_equals_an_uninterrupted_one(cell: str, options: dict[str, Any], stop_at: int, tmp_path: Path) -> None:
     """Dropout on, own outputs fed, in the middle of an epoch, and after a validation: the weights are the same to the bit.
 
-    With `options`, R-Drop too.
+    With `options`, R-Drop and word replacement too.
     """
     sizes = {"encoder": {"hidden_size": 8, "cell": cell, "layers": 2}, "decoder": {"hidden_size": 16, "cell": cell, "layers": 2}}
     training = {
@@ -108,6 +108,8 @@ def test_a_resumed_training_equals_an_uninterrupted_one(cell: str, options: dict
         "learning_rate": {"warmup_steps": 5, "schedule": "inverse_sqrt"},
         "epochs": 10,
         "r_drop": 2.0 if options else 0.0,
+        "src_word_replacement": 0.1 if options else 0.0,
+        "tgt_word_replacement": 0.1 if options else 0.0,
     }
     config = make_config(model={"embedding_size": 8, "dropout": 0.3, **sizes, **options}, training=training)
     corpus, _ = make_corpus(150, seed=3)

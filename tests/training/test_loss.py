@@ -9,8 +9,9 @@ import torch
 from nmt.config.schema import ForcingSchedule, ModelConfig, TeacherForcingConfig
 from nmt.data.batching import Batch, build_batch
 from nmt.model.seq2seq import Seq2Seq
+from nmt.text.vocabulary import SPECIALS
 from nmt.training.loop import reseed
-from nmt.training.loss import batch_loss, coverage_loss, draw_forcing_mask
+from nmt.training.loss import batch_loss, coverage_loss, draw_forcing_mask, replace_words
 from nmt.training.optimization import FORCING_SCHEDULES, forcing_ratio
 
 COVERAGE = {"embedding_size": 6, "dropout": 0.0, "attention": {"kind": "coverage", "score": "additive"}}
@@ -92,6 +93,37 @@ def test_without_dropout_r_drop_changes_nothing() -> None:
         gradients.append({"objective": loss.objective, "nll": loss.nll, **{name: p.grad for name, p in model.named_parameters()}})
     for name, value in gradients[0].items():
         torch.testing.assert_close(gradients[1][name], value, atol=1e-10, rtol=0)
+
+
+def test_words_but_no_special_tokens_are_replaced_at_the_rate() -> None:
+    ids = torch.arange(10).repeat(5000, 1)
+    assert replace_words(ids, 0.0, 10) is ids
+    torch.manual_seed(1)
+    replaced = replace_words(ids, 0.3, 10)
+    torch.manual_seed(1)
+    assert torch.equal(replace_words(ids, 0.3, 10), replaced)
+    n_special = len(SPECIALS)
+    assert torch.equal(replaced[:, :n_special], ids[:, :n_special])
+    words = replaced[:, n_special:]
+    changed = (words != ids[:, n_special:]).double().mean(0)  # a word may be replaced by itself
+    assert changed.tolist() == pytest.approx([0.3 * 5 / 6] * 6, abs=0.03)
+    counts = words.flatten().bincount(minlength=10)
+    assert counts[:n_special].sum() == 0
+    assert counts[n_special:].tolist() == pytest.approx([5000] * 6, rel=0.05)
+
+
+def test_replacements_are_read_and_not_predicted_and_differ_between_passes() -> None:
+    model, batch = make()
+    calls: list[tuple[torch.Tensor, ...]] = []
+    model.register_forward_pre_hook(lambda _, inputs: calls.append(inputs))
+    torch.manual_seed(1)
+    loss = batch_loss(model, batch, src_replacement=0.9, tgt_replacement=0.9, r_drop=1.0)
+    src, src_lengths, tgt_in, _ = calls[0]
+    assert not torch.equal(src[:2], src[2:])
+    assert not torch.equal(tgt_in[:2], tgt_in[2:])
+    decoded = model(src, src_lengths, tgt_in)
+    log_probs = model.output.log_probs(decoded.vectors).gather(2, batch.tgt_out.repeat(2, 1).unsqueeze(2)).squeeze(2)
+    assert loss.nll.item() == pytest.approx(-(log_probs * batch.tgt_mask.repeat(2, 1)).sum().item() / 2, rel=1e-10)
 
 
 @pytest.mark.parametrize("kind", [{}, {"attention": {"kind": "local_p"}}, {"attention": {"score": "dot", "heads": 2}}], ids=str)

@@ -38,7 +38,8 @@ def test_an_update_does_not_wait_for_the_gpu(
     kind: dict[str, Any], forcing: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())  # which knows no such device
-    training = {"teacher_forcing": forcing, "label_smoothing": 0.1, "coverage_loss": 0.5, "r_drop": 2.0 if forcing else 0.0}
+    noise = {"r_drop": 2.0, "src_word_replacement": 0.1, "tgt_word_replacement": 0.1} if forcing else {}
+    training = {"teacher_forcing": forcing, "label_smoothing": 0.1, "coverage_loss": 0.5, **noise}
     config = make_config(model={"embedding_size": 32, "encoder": {"hidden_size": 32}, "dropout": 0.1, **kind}, training=training)
     corpus, sources = make_corpus(60, seed=4)
     alike = np.array([index for index, source in enumerate(sources) if len(source) == 5])
