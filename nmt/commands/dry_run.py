@@ -112,7 +112,8 @@ def _count_parameters(model: Seq2Seq) -> list[str]:
 
 def _draw_schedules(config: Config, n_batches: int, seconds: float) -> list[str]:
     """Sparklines of learning rate and teacher forcing over the whole training, whose updates take `seconds` each."""
-    training, last = config.training, config.training.epochs * n_batches
+    training, sizes = config.training, [config.training.batch.size_in(epoch) for epoch in range(config.training.epochs)]
+    last = round(sum(n_batches * sizes[0] / size for size in sizes))
     if training.max_steps is not None:
         last = min(last, training.max_steps)
     if training.max_minutes is not None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 from torch.optim import Optimizer
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch.optim.swa_utils import AveragedModel
 
 from nmt.commands import average
 from nmt.config.load import differences
@@ -40,7 +40,7 @@ from nmt.training.distributed import World, init_distributed, local_gpu
 from nmt.training.initial_weights import InitialWeights
 from nmt.training.interrupt import stop_on_signal
 from nmt.training.loop import Hooks, fit
-from nmt.training.optimization import build_optimizer
+from nmt.training.optimization import averaging_function, build_optimizer
 from nmt.training.recorder import Recorder
 from nmt.training.tensorboard import TensorBoardWriter
 
@@ -184,5 +184,5 @@ def _build(config: Config, device: torch.device) -> tuple[Seq2Seq, Optimizer, Av
     torch.manual_seed(config.seed)
     model, averaged = build_model(config.prepared_folder, config).to(device), None
     if config.training.moving_average:
-        averaged = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(config.training.moving_average))
+        averaged = AveragedModel(model, multi_avg_fn=averaging_function(config.training))
     return model, build_optimizer(model, config.training), averaged

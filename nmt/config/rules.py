@@ -16,6 +16,7 @@ from nmt.config.schema import (
     MbrConfig,
     ModelConfig,
     SourceConfig,
+    TrainingConfig,
     choices,
 )
 
@@ -27,7 +28,8 @@ def check_rules(config: Config) -> list[Problem]:
         *_model_problems(config.model),
         *_attention_problems(config.model),
         *_embedding_and_output_problems(config),
-        *_training_problems(config),
+        *_training_problems(config.training),
+        *_objective_problems(config),
         *_decoding_problems(config),
     ]
 
@@ -166,8 +168,8 @@ def _embedding_and_output_problems(config: Config) -> Iterator[Problem]:
         yield Problem(("model.cutoffs",), "must be positive numbers in increasing order")
 
 
-def _training_problems(config: Config) -> Iterator[Problem]:
-    training, rate = config.training, config.training.learning_rate
+def _training_problems(training: TrainingConfig) -> Iterator[Problem]:
+    rate = training.learning_rate
     if rate.floor > rate.peak:
         keys = "training.learning_rate.floor", "training.learning_rate.peak"
         yield Problem(keys, f"the floor {rate.floor:g} is above the peak {rate.peak:g}")
@@ -176,12 +178,22 @@ def _training_problems(config: Config) -> Iterator[Problem]:
         yield Problem(keys, "step needs the number of steps between reductions")
     if training.batch.size == "auto" and training.batch.unit != "tokens":
         yield Problem(("training.batch.size", "training.batch.unit"), "auto counts tokens; set unit to tokens")
+    if training.batch.size == "auto" and training.batch.final_size is not None:
+        text = "auto already fills the memory, so it cannot grow; set a number or remove final_size"
+        yield Problem(("training.batch.size", "training.batch.final_size"), text)
     for kept, count in (("best", training.keep_best), ("last", training.keep_last)):
         if training.average == kept and count == 1:
             text = "averaging needs at least two checkpoints; keep more"
             yield Problem(("training.average", f"training.keep_{kept}"), text)
+    if training.moving_average_warmup and not training.moving_average:
+        text = "there is no moving average; set its decay"
+        yield Problem(("training.moving_average_warmup", "training.moving_average"), text)
     if training.momentum and training.optimizer != "sgd":
         yield Problem(("training.momentum", "training.optimizer"), f"only sgd uses momentum, not {training.optimizer}")
+
+
+def _objective_problems(config: Config) -> Iterator[Problem]:
+    training = config.training
     noise = [value for key, value in config.model if key.endswith("dropout") and isinstance(value, float)]
     if training.r_drop and not any([*noise, training.src_word_replacement, training.tgt_word_replacement]):
         yield Problem(("training.r_drop", "model.dropout"), "R-Drop needs dropout; without it, both passes are the same")

@@ -228,13 +228,22 @@ class BatchConfig(Section):
         64, description="batch size in `unit`s, or auto (as many tokens as fit into GPU memory)"
     )
     unit: Literal["sentences", "tokens"] = Field("sentences", description="sentences or tokens (target tokens, including padding)")
+    final_size: int | None = Field(
+        None, ge=1, description="the size grows linearly from epoch to epoch, from `size` to this; default: it does not grow"
+    )
+    growth_epochs: int = Field(4, ge=1, description="epochs before `final_size`")
 
     @property
     def fixed_size(self) -> int:
-        """The size, in `unit`s. Raises: ConfigError if it is auto."""
+        """The size at first, in `unit`s. Raises: ConfigError if it is auto."""
         if self.size == "auto":
             raise ConfigError("training.batch.size: only `nmt train` can find the size for auto; set a number")
         return self.size
+
+    def size_in(self, epoch: int) -> int:
+        """The size in an epoch, counted from 0, in `unit`s. Raises: ConfigError if it is auto."""
+        growth = 0 if self.final_size is None else self.final_size - self.fixed_size
+        return self.fixed_size + round(growth * min(1.0, epoch / self.growth_epochs))
 
 
 class TeacherForcingConfig(Section):
@@ -267,6 +276,15 @@ class LearningRateConfig(Section):
         return self.steps is None and self.schedule in ("linear", "cosine")
 
 
+class CurriculumConfig(Section):
+    steps: int = Field(
+        0,
+        ge=0,
+        description="steps in which training goes from the shortest sentences to all (Platanios 2019, square root); 0: none",
+    )
+    start: float = Field(0.01, gt=0, le=1, description="part of the batches, those with the shortest sentences, to start with")
+
+
 class TrainingConfig(Section):
     start_from: Path | None = Field(
         None, description="initialize from the best checkpoint of this run (prepare the data with vocabulary.like)"
@@ -277,6 +295,7 @@ class TrainingConfig(Section):
         None, gt=0, description="maximum training time in minutes, including all validations; default: no limit"
     )
     batch: BatchConfig = Field(BatchConfig(), description="mini-batches; sentences of similar length are grouped")
+    curriculum: CurriculumConfig = Field(CurriculumConfig(), description="short sentences first")
     accumulate: int = Field(1, ge=1, description="batches per update (gradient accumulation, to save memory)")
     optimizer: OptimizerName = Field("adamw", description=choices(OptimizerName))
     learning_rate: LearningRateConfig = Field(LearningRateConfig(), description="learning rate and its schedule")
@@ -288,6 +307,9 @@ class TrainingConfig(Section):
     )
     moving_average: float = Field(
         0.0, ge=0, lt=1, description="decay of a moving average of the weights, used to translate, for example 0.999; 0: none"
+    )
+    moving_average_warmup: bool = Field(
+        False, description="smaller decays at first, at most (1 + n) / (10 + n) after n updates, so that the first weights fade"
     )
     label_smoothing: float = Field(0.0, ge=0, lt=1, description="probability mass spread over the vocabulary; 0: none")
     coverage_loss: float = Field(

@@ -1,7 +1,7 @@
 """Batches: which sentences are trained on together, and their tensors.
 
-The order is a pure function of (seed, epoch), so a resumed training needs no sampler state. For several processes, or for gradient
-accumulation, each batch is split into shards.
+The order is a pure function of (seed, epoch), during a curriculum also of the step, so a resumed training needs no sampler state.
+For several processes, or for gradient accumulation, each batch is split into shards.
 """
 
 from collections.abc import Iterator, Sequence
@@ -13,9 +13,11 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nmt.config.schema import BatchConfig
+from nmt.config.schema import BatchConfig, CurriculumConfig
 from nmt.data.corpus import Corpus
 from nmt.text.vocabulary import EOS, PAD, SOS
+
+NO_CURRICULUM = CurriculumConfig()
 
 SentenceIds = NDArray[np.int32] | Sequence[int]
 
@@ -88,8 +90,10 @@ def plan_batches(
     seed: int,
     epoch: int,
     n_shards: int = 1,
+    curriculum: CurriculumConfig = NO_CURRICULUM,
+    first_step: int = 0,
 ) -> list[NDArray[np.int64]]:
-    """The batches of one epoch, as indices into the corpus; each pair is in exactly one batch.
+    """The batches of one epoch, as indices into the corpus; without a curriculum, each pair is in exactly one batch.
 
     Pairs are sorted by source length, then by target length, ties at random. The batches are cut from this order and shuffled. So
     nearly all batches have a single source length: the encoder needs no padding and uses the fused kernel.
@@ -97,13 +101,23 @@ def plan_batches(
     Args:
         src_lengths, tgt_lengths: [N], in tokens.
         n_shards: a batch has this many times the configured size, to be split by `shard`.
+        curriculum: until it ends, the batches are drawn from those with the shortest sentences; some occur more than once.
+        first_step: updates before this epoch; only for the curriculum.
     """
     random = np.random.default_rng([seed, epoch])
     order = np.lexsort((random.random(len(src_lengths)), tgt_lengths, src_lengths))
-    lengths, size = (tgt_lengths[order] + 1).tolist(), config.fixed_size * n_shards
+    lengths, size = (tgt_lengths[order] + 1).tolist(), config.size_in(epoch) * n_shards
     slices = cut_batches(lengths, max_items=size) if config.unit == "sentences" else cut_batches(lengths, max_padded=size)
     batches = [order[part] for part in slices]
-    return [batches[index] for index in random.permutation(len(batches))]
+    ranks = random.permutation(len(batches))
+    if curriculum.steps:
+        ranks = (ranks * competence(first_step + np.arange(len(batches)), curriculum)).astype(np.int64)
+    return [batches[rank] for rank in ranks]
+
+
+def competence(step: NDArray[np.int64], config: CurriculumConfig) -> NDArray[np.float64]:
+    """c(t) = min(1, sqrt(t (1 - c0^2) / T + c0^2)): the part of the data to draw from after t updates (Platanios 2019, eq. 7)."""
+    return np.minimum(1.0, np.sqrt(step * (1 - config.start**2) / config.steps + config.start**2))
 
 
 def shard(batch: NDArray[np.int64], n_shards: int) -> list[NDArray[np.int64]]:

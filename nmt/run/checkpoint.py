@@ -198,7 +198,7 @@ def load_training(folder: Path, model: nn.Module, optimizer: Optimizer, averaged
     load_optimizer(folder, model, optimizer)
     if averaged is not None:
         load_weights(folder, averaged.module)
-        averaged.n_averaged.fill_(1)  # any number but 0: that would restart the average
+        averaged.n_averaged.fill_(progress.step - progress.skipped)
     return progress
 
 

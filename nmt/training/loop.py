@@ -256,7 +256,15 @@ def planned_updates(corpus: Corpus, config: Config, progress: Progress, world: W
     n_shards, first_shard = world.size * training.accumulate, world.rank * training.accumulate
     lengths = corpus.src.lengths, corpus.tgt.lengths
     for epoch in range(progress.epoch, training.epochs):
-        plan = plan_batches(*lengths, training.batch, seed=config.seed, epoch=epoch, n_shards=n_shards)
+        plan = plan_batches(
+            *lengths,
+            training.batch,
+            seed=config.seed,
+            epoch=epoch,
+            n_shards=n_shards,
+            curriculum=training.curriculum,
+            first_step=step - first_batch,
+        )
         for batch in range(first_batch, len(plan)):
             step += 1
             own_shards = shard(plan[batch], n_shards)[first_shard : first_shard + training.accumulate]

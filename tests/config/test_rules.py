@@ -253,6 +253,15 @@ def test_r_drop_needs_all_probabilities_and_dropout() -> None:
             "training.learning_rate.floor, training.learning_rate.peak: the floor 0.2 is above the peak 0.1",
         ),
         (
+            {"batch": {"size": "auto", "unit": "tokens", "final_size": 4000}},
+            "training.batch.size, training.batch.final_size: auto already fills the memory, so it cannot grow; "
+            "set a number or remove final_size",
+        ),
+        (
+            {"moving_average_warmup": True},
+            "training.moving_average_warmup, training.moving_average: there is no moving average; set its decay",
+        ),
+        (
             {"learning_rate": {"schedule": "step", "steps": None}},
             "training.learning_rate.steps, training.learning_rate.schedule: step needs the number of steps between reductions",
         ),

@@ -1,20 +1,23 @@
 """nmt.data.batching: each pair once, similar lengths together, the same order for the same seed and epoch."""
 
 from itertools import pairwise
+from math import sqrt
+from typing import Any
 
 import numpy as np
+import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.config.schema import BatchConfig
+from nmt.config.schema import BatchConfig, CurriculumConfig
 from nmt.data.batching import build_batch, cut_batches, pad_sources, plan_batches, shard
 from nmt.text.vocabulary import EOS, PAD, SOS
 
 lengths = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1, max_size=200)
 
 
-def plan(pairs: list[tuple[int, int]], config: BatchConfig, **options: int) -> list[list[int]]:
+def plan(pairs: list[tuple[int, int]], config: BatchConfig, **options: Any) -> list[list[int]]:
     src, tgt = np.array(pairs, dtype=np.int32).T
     return [batch.tolist() for batch in plan_batches(src, tgt, config, **{"seed": 1, "epoch": 0, **options})]
 
@@ -70,6 +73,67 @@ def test_nearly_all_batches_hold_one_source_length() -> None:
     pairs = list(zip(random.integers(1, 20, 5000).tolist(), random.integers(1, 20, 5000).tolist(), strict=True))
     mixed = [batch for batch in plan(pairs, BatchConfig(size=16)) if len({pairs[index][0] for index in batch}) > 1]
     assert len(mixed) < 20
+
+
+def test_the_batch_size_grows_from_epoch_to_epoch() -> None:
+    config = BatchConfig(size=48, final_size=128, growth_epochs=4)
+    assert [config.size_in(epoch) for epoch in range(7)] == [48, 68, 88, 108, 128, 128, 128]
+    assert [BatchConfig(size=48).size_in(epoch) for epoch in (0, 9)] == [48, 48]
+    assert [BatchConfig(size=8, final_size=4, growth_epochs=1).size_in(epoch) for epoch in (0, 1)] == [8, 4]
+
+
+@given(lengths, st.integers(1, 16), st.integers(1, 16), st.sampled_from(["sentences", "tokens"]), st.integers(0, 5))
+def test_a_plan_of_a_growing_batch_is_that_of_the_size_in_its_epoch(
+    pairs: list[tuple[int, int]], size: int, final_size: int, unit: str, epoch: int
+) -> None:
+    growing = BatchConfig.model_validate({"size": size, "unit": unit, "final_size": final_size, "growth_epochs": 3})
+    constant = BatchConfig.model_validate({"size": growing.size_in(epoch), "unit": unit})
+    assert plan(pairs, growing, epoch=epoch) == plan(pairs, constant, epoch=epoch)
+
+
+@given(lengths, st.integers(1, 40), st.floats(0.01, 1), st.integers(0, 50))
+def test_a_curriculum_draws_from_the_shortest_batches(
+    pairs: list[tuple[int, int]], steps: int, start: float, first_step: int
+) -> None:
+    """The batch at each position is drawn from the part c(t) of the batches in order of length; after the curriculum, from all."""
+    config = BatchConfig(size=4)
+    drawn = plan(pairs, config, curriculum=CurriculumConfig(steps=steps, start=start), first_step=first_step)
+    whole = plan(pairs, config)
+    by_length = sorted(whole, key=lambda batch: [(pairs[index][0], pairs[index][1]) for index in batch])
+    keys = [[pairs[index] for index in batch] for batch in by_length]
+    assert len(drawn) == len(whole)
+    for position, batch in enumerate(drawn):
+        t = first_step + position
+        c = min(1.0, sqrt(t * (1 - start**2) / steps + start**2))
+        assert keys.index([pairs[index] for index in batch]) <= c * len(whole)
+        if t >= steps:
+            assert batch == whole[position]
+
+
+def test_a_curriculum_is_uniform_over_the_part_that_it_may_draw() -> None:
+    pairs = [(1 + i // 4, 1) for i in range(4000)]  # 1,000 batches of 4, each with its own length
+    start, counts = 0.3, np.zeros(1000)
+    for epoch in range(80):
+        config = CurriculumConfig(steps=10**9, start=start)  # competence stays at its start
+        for batch in plan(pairs, BatchConfig(size=4), epoch=epoch, curriculum=config):
+            counts[pairs[batch[0]][0] - 1] += 1
+    assert not counts[300:].any()
+    assert counts[:300].min() > 0.85 * counts[:300].mean()
+    assert counts[:300].max() < 1.25 * counts[:300].mean()
+
+
+@pytest.mark.parametrize("stop", [1, 7, 9, 20])
+def test_a_plan_made_in_the_middle_of_a_curriculum_is_the_same(stop: int) -> None:
+    """What a resumed training needs: the plan of the epoch follows from the updates before the epoch."""
+    pairs = [(1 + i % 9, 1 + i % 7) for i in range(40)]  # 10 updates in an epoch
+    options = {"curriculum": CurriculumConfig(steps=17, start=0.1)}
+    whole = [
+        batch for epoch in range(3) for batch in plan(pairs, BatchConfig(size=4), epoch=epoch, first_step=10 * epoch, **options)
+    ]
+    epoch, batch = divmod(stop, 10)
+    assert (
+        plan(pairs, BatchConfig(size=4), epoch=epoch, first_step=stop - batch, **options)[batch:] == whole[stop : 10 * (epoch + 1)]
+    )
 
 
 def test_tensors() -> None:

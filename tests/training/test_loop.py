@@ -10,7 +10,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 import torch
-from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
+from torch.optim.swa_utils import AveragedModel
 
 from nmt.config.load import config_from_dict
 from nmt.config.schema import Config, DecodingConfig, OptimizerName
@@ -25,7 +25,7 @@ from nmt.training import loop
 from nmt.training.distributed import World
 from nmt.training.loop import Hooks, Outcome, Update, fit, forward_backward, train_step
 from nmt.training.loss import Loss, batch_loss
-from nmt.training.optimization import OPTIMIZERS, build_optimizer
+from nmt.training.optimization import OPTIMIZERS, averaging_function, build_optimizer
 from nmt.training.recorder import describe_skipped
 
 VOCABULARY = 14
@@ -419,17 +419,20 @@ def test_all_processes_follow_the_clock_of_the_first(monkeypatch: pytest.MonkeyP
     assert rates == [1.0, 0.75, 0.5]
 
 
-def test_the_moving_average_follows_the_weights() -> None:
-    config = make_config(training={"max_steps": 6, "validate_every": 3, "batch": {"size": 16}})
+@pytest.mark.parametrize("warmup", [False, True])
+def test_the_moving_average_follows_the_weights(warmup: bool) -> None:
+    averaging = {"moving_average": 0.5 if warmup else 0.9, "moving_average_warmup": warmup}
+    config = make_config(training={"max_steps": 12, "validate_every": 3, "batch": {"size": 16}, **averaging})
     model = make_model(config)
-    averaged = AveragedModel(model, multi_avg_fn=get_ema_multi_avg_fn(0.9))
+    averaged = AveragedModel(model, multi_avg_fn=averaging_function(config.training))
     corpus, _ = make_corpus(200, seed=1)
     trail: list[dict[str, torch.Tensor]] = []
     hooks = Hooks(log=lambda *_: trail.append(weights_of(model)))
     fit(model, build_optimizer(model, config.training), corpus, config, Progress(), hooks, averaged=averaged)
     expected = trail[0]
-    for weights in trail[1:]:
-        expected = {name: 0.9 * expected[name] + 0.1 * value for name, value in weights.items()}
+    for n, weights in enumerate(trail[1:], start=1):
+        decay = min(0.5, (1 + n) / (10 + n)) if warmup else 0.9
+        expected = {name: decay * expected[name] + (1 - decay) * value for name, value in weights.items()}
     for name, value in averaged.module.state_dict().items():
         torch.testing.assert_close(value, expected[name])
 
