@@ -15,7 +15,9 @@ each_config = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.relat
 
 
 def test_the_documented_ones_are_there() -> None:
-    assert {"sample", "tatoeba", "luong-tutorial", "bahdanau-tutorial"} <= {path.stem for path in PATHS}
+    assert {"sample", "tatoeba", "tatoeba-large", "multi30k", "luong-tutorial", "bahdanau-tutorial"} <= {
+        path.stem for path in PATHS
+    }
 
 
 @each_config
@@ -40,3 +42,13 @@ def test_every_key_has_its_description_beside_it(path: Path) -> None:
         unified_diff(text.splitlines(), wanted.splitlines(), "as it is", "as nmt/config/schema.py has it", lineterm="", n=0)
     )
     assert text == wanted, f"{path.name}: run scripts/comment_configs.py\n{difference}"
+
+
+def test_models_of_both_directions_have_the_same_data() -> None:
+    forward, backward = (load(ROOT / "configs" / f"tatoeba{name}.yaml") for name in ("", "-de-en"))
+    assert backward.data.direction == forward.data.opposite_direction
+    assert backward.data.splits_as_opposite
+    sections = ("source", "cleaning", "max_pairs")
+    assert all(getattr(forward.data, section) == getattr(backward.data, section) for section in sections)
+    assert (forward.data.split.seed, forward.data.split.test) == (backward.data.split.seed, backward.data.split.test)
+    assert (forward.model, forward.training, forward.tokenizer) == (backward.model, backward.training, backward.tokenizer)
