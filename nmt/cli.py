@@ -13,6 +13,7 @@ from typing import Annotated, Any, NoReturn
 import typer
 import typer.core
 
+from nmt.commands.augment_options import AugmentOptions
 from nmt.commands.evaluate_options import EvaluateOptions
 from nmt.commands.options import (
     ConfigOption,
@@ -116,6 +117,19 @@ def prepare(
     if as_json:
         _print_json(manifest)
     elif not quiet:
+        print(command.summary(manifest))
+
+
+@app.command(help="Write a prepared folder with synthetic training pairs, which trained runs translate, beside the original pairs.")
+@options_from(AugmentOptions)
+def augment(options: AugmentOptions) -> None:
+    options.check()
+    from nmt.commands import augment as command
+
+    manifest = command.run(options, progress=False if options.quiet else None)
+    if options.as_json:
+        _print_json(manifest)
+    elif not options.quiet:
         print(command.summary(manifest))
 
 

@@ -44,9 +44,10 @@ def run(config: Config, folder: Path | None = None, *, overwrite: bool = False, 
     folder = folder or config.prepared_folder
     with suppress(OSError):
         recover_folder(folder)
-    existing = _existing_manifest(folder, overwrite)
+    existing = existing_manifest(folder, overwrite)
     if existing is not None:
-        _refuse_differences(folder, list(config_differences(existing, config)))
+        augmented = ["its training data is augmented"] if "augmentation" in existing else []
+        _refuse_differences(folder, [*augmented, *config_differences(existing, config)])
     inputs = _find_inputs(config)
     if existing is not None:
         _refuse_differences(folder, input_differences(existing, inputs))
@@ -66,11 +67,11 @@ def run(config: Config, folder: Path | None = None, *, overwrite: bool = False, 
     return {**manifest, "folder": str(folder), "already_prepared": False}
 
 
-def _existing_manifest(folder: Path, overwrite: bool) -> dict[str, Any] | None:
+def existing_manifest(folder: Path, overwrite: bool) -> dict[str, Any] | None:
     """The manifest of the prepared data in `folder`; None if the folder is missing, empty or to be overwritten.
 
     Raises:
-        DataError: `folder` is a file, or holds files that `nmt prepare` has not written.
+        DataError: `folder` is a file, or holds files that are not prepared data.
     """
     if not folder.exists():
         return None

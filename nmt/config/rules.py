@@ -46,6 +46,9 @@ def _data_problems(config: Config) -> Iterator[Problem]:
     if config.vocabulary.max_size is not None and kind in SUBWORD_KINDS:
         text = f"tokenizer.size sets the vocabulary size of {kind}; remove vocabulary.max_size"
         yield Problem(("vocabulary.max_size", "tokenizer.kind"), text)
+    tags = config.vocabulary.tags or []
+    if len({"<pad>", "<unk>", "<sos>", "<eos>", *tags}) < 4 + len(tags):
+        yield Problem(("vocabulary.tags",), "each tag must be new: no special token, and not named twice")
     languages = {data.src_language, data.tgt_language}
     for key, source in {"data.source": data.source, "data.dev": data.dev, "data.test": data.test}.items():
         if source is not None:

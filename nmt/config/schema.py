@@ -42,9 +42,11 @@ READOUTS_BY_DECODER: dict[DecoderKind, tuple[ReadoutName, ...]] = {
 }
 
 NAME_PATTERN = r"^\w[\w.-]*$"
+TAG_PATTERN = r"^<[a-z0-9_-]+>$"
 DIRECTION_PATTERN = r"^[a-z]{2,3}-[a-z]{2,3}$"
 PATTERN_TEXTS = {
     NAME_PATTERN: "a name of letters, digits, '_', '.' and '-' that does not begin with '.' or '-'",
+    TAG_PATTERN: "a tag such as <bt>",
     DIRECTION_PATTERN: "two language codes, for example en-de",
 }
 
@@ -142,6 +144,9 @@ class VocabularyConfig(Section):
         None, ge=5, description="largest vocabulary per language, including 4 special tokens; default: no limit"
     )
     joint: bool = Field(False, description="share one vocabulary (and subword model) between both languages")
+    tags: list[Annotated[str, Field(pattern=TAG_PATTERN)]] | None = Field(
+        None, description="more source tokens, which no text contains, for `nmt augment --tag`, for example [<bt>]"
+    )
     like: Path | None = Field(None, description="reuse the vocabularies and subword models of this run or prepared folder")
 
 

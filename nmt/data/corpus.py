@@ -4,6 +4,7 @@ For each split (train, dev, test) and side (src, tgt), `<split>.<side>.npy` hold
 (int32), and `<split>.<side>.offsets.npy` the start of each sentence and the end of the last one (int64).
 """
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Self
 
@@ -12,6 +13,8 @@ import numpy.typing as npt
 
 from nmt.errors import DataError
 from nmt.files import read_lines
+from nmt.text.tokenizers import Tokenizer
+from nmt.text.vocabulary import Vocabulary
 
 SPLITS = ("train", "dev", "test")
 MIN_MAPPED_BYTES = 4096  # smaller files are read
@@ -40,6 +43,11 @@ class Sequences:
 
     def __len__(self) -> int:
         return len(self.lengths)
+
+    @property
+    def ids(self) -> Ids:
+        """The ids of all sentences, one after the other."""
+        return self._ids
 
     def __getitem__(self, index: int) -> Ids:
         """The ids of a sentence, without <sos> and <eos>. Raises: IndexError."""
@@ -93,6 +101,12 @@ class SequencesWriter:
         offsets = np.concatenate([np.zeros(1, np.int64), *self._lengths]).cumsum(dtype=np.int64)
         assert offsets[-1] == self._total
         np.save(self._stem.with_name(f"{self._stem.name}.offsets.npy"), offsets, allow_pickle=False)
+
+
+def restore_texts(sentences: Sequences, tokenizer: Tokenizer, vocabulary: Vocabulary) -> Iterator[str]:
+    """Encoded sentences as text, with <unk> for unknown words: the training data is stored only as ids."""
+    for i in range(len(sentences)):
+        yield tokenizer.join(vocabulary.tokens(sentences[i].tolist()))
 
 
 def read_sentences(folder: Path, split: str, side: str) -> list[str]:

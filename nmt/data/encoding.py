@@ -132,7 +132,8 @@ def build_vocabularies(config: Config, tables: Mapping[Side, TokenTable]) -> dic
     counts = {side: table.counts for side, table in tables.items()}
     if settings.joint:
         counts = dict.fromkeys(SIDES, counts["src"] + counts["tgt"])
-    return {side: Vocabulary.build(counts[side], settings.min_frequency, settings.max_size) for side in SIDES}
+    tags = {"src": settings.tags or [], "tgt": settings.tags or [] if settings.joint else []}
+    return {side: Vocabulary.build(counts[side], settings.min_frequency, settings.max_size, tags[side]) for side in SIDES}
 
 
 def write_ids(side: TokenizedSide, ids_of_numbers: Ids, stem: Path) -> int:

@@ -2,14 +2,14 @@
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import ceil
 from pathlib import Path
 from typing import Any
 
-from nmt.data.corpus import Corpus, Sequences
+from nmt.data.corpus import Corpus, restore_texts
 from nmt.data.evaluation_set import EvaluationSet
 from nmt.data.splitting import sentence_key
 from nmt.decoding.translator import Translator
@@ -97,12 +97,6 @@ def score_leaks(overlap: TrainingOverlap, text: EvaluationSet, outputs: Sequence
     if 0 < len(clean) < len(text):
         scores = score([outputs[i] for i in clean], [[stream[i] for i in clean] for stream in text.references], metrics)
     return Leaks(sum(overlap.exact), sum(overlap.near), scores)
-
-
-def restore_texts(sentences: Sequences, tokenizer: Tokenizer, vocabulary: Vocabulary) -> Iterator[str]:
-    """Encoded sentences as text, with <unk> for unknown words: the training data is stored only as ids."""
-    for i in range(len(sentences)):
-        yield tokenizer.join(vocabulary.tokens(sentences[i].tolist()))
 
 
 def text_variants(texts: Sequence[str], tokenizer: Tokenizer, vocabulary: Vocabulary) -> list[tuple[str, ...]]:

@@ -83,6 +83,13 @@ def test_the_tokenizer_sets_the_size_of_a_subword_vocabulary(kind: str) -> None:
     ]
 
 
+@pytest.mark.parametrize("tags", [["<bt>", "<bt>"], ["<unk>"]])
+def test_tags_are_new_tokens(tags: list[str]) -> None:
+    assert problems_of(values_with(vocabulary={"tags": tags})) == [
+        "vocabulary.tags: each tag must be new: no special token, and not named twice"
+    ]
+
+
 @pytest.mark.parametrize(
     ("model", "problem"),
     [

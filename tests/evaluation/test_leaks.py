@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from nmt.commands import prepare
 from nmt.config.schema import TokenizerConfig
-from nmt.data.corpus import Sequences, read_sentences
+from nmt.data.corpus import Sequences, read_sentences, restore_texts
 from nmt.data.evaluation_set import EvaluationSet
-from nmt.evaluation.leaks import MIN_SHARED_NGRAMS, NGRAM_SIZE, find_overlap, restore_texts, scan, text_variants, words
+from nmt.evaluation.leaks import MIN_SHARED_NGRAMS, NGRAM_SIZE, find_overlap, scan, text_variants, words
 from nmt.evaluation.system import load_system
 from nmt.text.tokenizers import load_tokenizer
 from nmt.text.vocabulary import Vocabulary

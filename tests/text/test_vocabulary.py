@@ -25,6 +25,13 @@ def test_minimum_frequency_and_maximum_size_limit_it() -> None:
     assert list(Vocabulary.build(counts, min_frequency=2))[4:] == ["a", "b", "c"]
     assert list(Vocabulary.build(counts, max_size=6))[4:] == ["a", "b"]
     assert len(Vocabulary.build(counts, min_frequency=2, max_size=100)) == 7
+    tagged = Vocabulary.build(counts, max_size=6, tags=["<bt>"])
+    assert [*tagged, *tagged.counts] == [
+        *Vocabulary.build(counts, max_size=6),
+        "<bt>",
+        *Vocabulary.build(counts, max_size=6).counts,
+        0,
+    ]
 
 
 def test_unknown_tokens_become_unk_and_ids_become_tokens_again() -> None:

@@ -1,0 +1,168 @@
+"""Augmented training data: synthetic pairs, with one side translated by a model, beside the original pairs.
+
+- Translations of the training sentences by several models in both directions: data diversification (Nguyen et al. 2020,
+  arXiv 1911.01986, algorithm 1); of the training sources alone: sequence-level distillation (Kim and Rush 2016, arXiv 1606.07947).
+- Translations of other text in the target language: back-translation (Sennrich et al. 2016, arXiv 1511.06709), with an optional
+  tag before the source (Caswell et al. 2019, arXiv 1906.06442); in the source language: self-training.
+- All pairs in both directions: bidirectional training (Ding et al. 2021, arXiv 2109.07780).
+
+No sentence of dev or test enters, on either side: the rule of the split, with the same keys (see `nmt.data.splitting`).
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence, Set
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+
+import numpy as np
+
+from nmt.config.schema import CleaningConfig
+from nmt.data import filtering
+from nmt.data.corpus import Corpus, Ids, Sequences, SequencesWriter, read_sentences
+from nmt.data.reading import CHUNK_ROWS, Pair
+from nmt.data.splitting import fingerprint, sentence_key
+from nmt.data.workers import chunked
+from nmt.text.tokenizers import SIDES, Tokenizer
+from nmt.text.vocabulary import SPECIALS, UNK, Vocabulary
+
+# Why a sentence is not translated.
+EMPTY_SENTENCE = "empty sentence"
+SAME_SENTENCE = "repeated sentence"
+UNKNOWN_WORDS = "unknown words"
+# Why a pair is dropped, in addition to the reasons of `filtering`.
+TRUNCATED = "truncated"
+REPEATING = "repeats itself"
+HELD_OUT = "in dev or test"
+ORIGINAL_PAIR = "copy of an original pair"
+SYNTHETIC_PAIR = "copy of a synthetic pair"
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """The keys of the sentences of dev and test, by side."""
+
+    src: Set[str]
+    tgt: Set[str]
+
+    @classmethod
+    def load(cls, folder: Path) -> "HeldOut":
+        """Raises: DataError if dev or test of the prepared folder is missing or damaged."""
+        return cls(
+            *(
+                {sentence_key(text) for split in ("dev", "test") for text in read_sentences(folder, split, side)} - {""}
+                for side in SIDES
+            )
+        )
+
+    @property
+    def reversed(self) -> "HeldOut":
+        return HeldOut(self.tgt, self.src)
+
+    def shared_with(self, pairs: Iterable[Pair]) -> "HeldOut":
+        """The keys that are also keys of `pairs`."""
+        src: set[str] = set()
+        tgt: set[str] = set()
+        for pair in pairs:
+            src.add(sentence_key(pair[0]))
+            tgt.add(sentence_key(pair[1]))
+        return HeldOut(self.src & src, self.tgt & tgt)
+
+
+@dataclass(frozen=True)
+class Sentences:
+    """Different sentences to translate. n_read: sentences before the selection. dropped: why others were left out."""
+
+    texts: list[str]
+    n_read: int
+    dropped: Counter[str]
+
+
+def select_sentences(texts: Iterable[str], held_out: Set[str], config: CleaningConfig) -> Sentences:
+    """Each different text once, in order, without those that cannot make a pair.
+
+    Args:
+        held_out: keys of the dev and test sentences in this language.
+    """
+    selected: dict[str, None] = {}
+    dropped: Counter[str] = Counter()
+    n_read = 0
+    for text in texts:
+        n_read += 1
+        if not text:
+            dropped[EMPTY_SENTENCE] += 1
+        elif text in selected:
+            dropped[SAME_SENTENCE] += 1
+        elif SPECIALS[UNK] in text:
+            dropped[UNKNOWN_WORDS] += 1
+        elif len(text) > config.max_characters:
+            dropped[filtering.TOO_LONG] += 1
+        elif sentence_key(text) in held_out:
+            dropped[HELD_OUT] += 1
+        else:
+            selected[text] = None
+    return Sentences([*selected], n_read, dropped)
+
+
+@dataclass
+class PairFilter:
+    """Drops synthetic pairs that are empty, too long, in dev or test, or copies of an earlier pair.
+
+    original: the original pairs as text.
+    """
+
+    original: Iterable[Pair]
+    held_out: HeldOut
+    config: CleaningConfig
+    _known: dict[bytes, str] = field(init=False)  # fingerprint of a pair -> why to drop its copies
+
+    def __post_init__(self) -> None:
+        self._known = {_pair_fingerprint(pair): ORIGINAL_PAIR for pair in self.original}
+
+    def drop_reason(self, pair: Pair) -> str | None:
+        """Why to drop a pair of normalized sentences, or None to keep it."""
+        reason = filtering.drop_reason(*pair, self.config)
+        if reason is not None:
+            return reason
+        if sentence_key(pair[0]) in self.held_out.src or sentence_key(pair[1]) in self.held_out.tgt:
+            return HELD_OUT
+        key = _pair_fingerprint(pair)
+        if key in self._known:
+            return self._known[key]
+        self._known[key] = SYNTHETIC_PAIR
+        return None
+
+
+def encode_pairs(
+    pairs: Iterable[Pair], tokenizers: tuple[Tokenizer, Tokenizer], vocabularies: tuple[Vocabulary, Vocabulary], tag: int | None
+) -> Corpus:
+    """The pairs as ids, in memory. tag: the id of a token to put before each source."""
+    prefixes: tuple[list[int], list[int]] = ([] if tag is None else [tag], [])
+    blocks: tuple[list[Ids], list[Ids]] = ([np.zeros(0, np.int32)], [np.zeros(0, np.int32)])
+    lengths: tuple[list[int], list[int]] = ([0], [0])
+    for chunk in chunked(pairs, CHUNK_ROWS):
+        for side, texts in enumerate(zip(*chunk, strict=True)):
+            sentences = [prefixes[side] + vocabularies[side].ids(tokens) for tokens in tokenizers[side].split_all(texts)]
+            blocks[side].append(np.fromiter(chain.from_iterable(sentences), np.int32))
+            lengths[side].extend(map(len, sentences))
+    src, tgt = (Sequences(np.concatenate(blocks[side]), np.cumsum(lengths[side], dtype=np.int64)) for side in (0, 1))
+    return Corpus(src, tgt)
+
+
+def write_training_data(folder: Path, parts: Sequence[tuple[Corpus, int]], *, both_directions: bool) -> None:
+    """Write `train.src` and `train.tgt`: each corpus as many times as its number says, one after the other.
+
+    Args:
+        both_directions: then all of them again, with source and target swapped.
+    """
+    for side, opposite in (SIDES, SIDES[::-1]):
+        sides = (side, opposite) if both_directions else (side,)
+        streams: list[Sequences] = [getattr(corpus, each) for each in sides for corpus, count in parts for _ in range(count)]
+        writer = SequencesWriter(folder / f"train.{side}", sum(len(stream.ids) for stream in streams))
+        for stream in streams:
+            writer.write(stream.ids, stream.lengths)
+        writer.close()
+
+
+def _pair_fingerprint(pair: Pair) -> bytes:
+    return fingerprint("\t".join(pair))

@@ -1,0 +1,98 @@
+"""Runs as teachers: they translate training data for other models, so they must fit it, and not know its dev and test sets."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nmt.config.load import config_from_dict
+from nmt.config.schema import Config
+from nmt.data.augmentation import HeldOut
+from nmt.data.corpus import Corpus, restore_texts
+from nmt.data.manifest import check_files, load_manifest
+from nmt.data.reading import Pair
+from nmt.errors import ConfigError, DataError
+from nmt.run.folder import check_same_data, holds_run, load_run_config, load_tokenizers, load_vocabularies
+from nmt.text.tokenizers import Tokenizer
+from nmt.text.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class PreparedData:
+    """A prepared folder. tokenizers, vocabularies: (source, target). corpus: the training data. held_out: dev and test."""
+
+    folder: Path
+    manifest: dict[str, Any]
+    config: Config
+    tokenizers: tuple[Tokenizer, Tokenizer]
+    vocabularies: tuple[Vocabulary, Vocabulary]
+    corpus: Corpus
+    held_out: HeldOut
+
+    @classmethod
+    def load(cls, folder: Path) -> "PreparedData":
+        """Raises: DataError if the folder is not prepared, or damaged."""
+        manifest = load_manifest(folder)
+        check_files(folder, manifest)
+        try:
+            config = config_from_dict({"name": "prepared", **manifest["config"]})
+        except ConfigError:
+            raise DataError(f"{folder}: prepared by another version of nmt; run `nmt prepare -c ... --overwrite`") from None
+        tools = load_tokenizers(folder, config), load_vocabularies(folder)
+        return cls(folder, manifest, config, *tools, Corpus.load(folder, "train"), HeldOut.load(folder))
+
+    def pairs(self) -> Iterator[Pair]:
+        """The training pairs as text, with <unk> for unknown words."""
+        return _restore_pairs(self.corpus, self.tokenizers, self.vocabularies)
+
+
+def check_teacher(run: Path, data: PreparedData, direction: str, known: HeldOut) -> None:
+    """Check a run that translates the training data of `data` in `direction`.
+
+    Args:
+        known: the keys of dev and test that the training data of `data` itself contains.
+
+    Raises:
+        DataError: the run translates in another direction or another case; its training data, or that of a run that it starts
+            from, is missing, or has dev or test sentences that are not in `known`.
+    """
+    config = load_run_config(run)
+    if config.data.direction != direction:
+        raise DataError(f"{run}: translates {config.data.direction}; a run for {direction} is needed here")
+    if config.tokenizer.lowercase != data.config.tokenizer.lowercase:
+        run_case, data_case = (f"tokenizer.lowercase={json.dumps(each.tokenizer.lowercase)}" for each in (config, data.config))
+        raise DataError(f"{run}: trained with {run_case}, but {data.folder} has {data_case}; use a run of the same case")
+    _check_training_data(run, data, known)
+
+
+def _check_training_data(run: Path, data: PreparedData, known: HeldOut) -> None:
+    """Look for dev and test sentences in the training data of `run`, and of the run that it starts from."""
+    config = load_run_config(run)
+    if load_manifest(run)["content"] != data.manifest["content"]:
+        try:
+            check_same_data(run, config.prepared_folder)
+            corpus = Corpus.load(config.prepared_folder, "train")
+        except DataError as error:
+            raise DataError(f"{run}: its training data is needed, to look for dev and test sentences ({error})") from None
+        is_opposite = config.data.direction == data.config.data.opposite_direction
+        held_out, known_there = (each.reversed if is_opposite else each for each in (data.held_out, known))
+        shared = held_out.shared_with(_restore_pairs(corpus, load_tokenizers(run, config), load_vocabularies(run)))
+        n_leaked = len(shared.src - known_there.src) + len(shared.tgt - known_there.tgt)
+        if n_leaked:
+            setting = f"data.split.direction={data.config.data.direction}"
+            remedy = f"{setting} gives both directions the same split" if is_opposite else "use a run on the same split"
+            raise DataError(f"{run}: its training data has {n_leaked:,} dev and test sentences of {data.folder}; {remedy}")
+    parent = config.training.start_from
+    if parent is not None:
+        if not holds_run(parent):
+            raise DataError(f"{run}: starts from {parent}, which is missing; its training data may have dev and test sentences")
+        _check_training_data(parent, data, known)
+
+
+def _restore_pairs(
+    corpus: Corpus, tokenizers: tuple[Tokenizer, Tokenizer], vocabularies: tuple[Vocabulary, Vocabulary]
+) -> Iterator[Pair]:
+    (src_tokenizer, tgt_tokenizer), (src_vocabulary, tgt_vocabulary) = tokenizers, vocabularies
+    sources = restore_texts(corpus.src, src_tokenizer, src_vocabulary)
+    return zip(sources, restore_texts(corpus.tgt, tgt_tokenizer, tgt_vocabulary), strict=True)
