@@ -214,7 +214,9 @@ def _write_files(
         if not name.startswith("train."):
             shutil.copyfile(original.folder / name, folder / name)
     parts = [(original.corpus, counts[ORIGINAL])]
-    figures = [{"origin": ORIGINAL, "pairs": len(original.corpus), "repeat": counts[ORIGINAL]}]
+    earlier_parts = original.manifest.get("augmentation", {}).get("parts", [])
+    earlier_runs = [member for part in earlier_parts for member in part["runs"]]
+    figures = [{"origin": ORIGINAL, "pairs": len(original.corpus), "repeat": counts[ORIGINAL], "runs": earlier_runs}]
     pair_filter = PairFilter(original.pairs() if keeps_original else (), original.held_out, original.config.data.cleaning)
     for task in tasks:
         dropped = task.sentences.dropped.copy()

@@ -12,8 +12,9 @@ from nmt import __version__
 from nmt.commands.evaluate_options import EvaluateOptions
 from nmt.config.schema import TokenizerConfig
 from nmt.data.evaluation_set import EvaluationSet, read_files, read_split, read_texts
+from nmt.data.manifest import load_manifest
 from nmt.decoding.forced import score_pairs
-from nmt.errors import DataError
+from nmt.errors import DataError, NmtError
 from nmt.evaluation import page, provenance
 from nmt.evaluation.analysis import analyze, reference_alignment_error
 from nmt.evaluation.comparison import OtherSystem, compare_systems
@@ -24,7 +25,7 @@ from nmt.files import write_text
 from nmt.metrics.alignment_error import read_reference_alignments
 from nmt.metrics.moses import check_language, score_moses
 from nmt.metrics.scores import METRICS, MetricScore, canonical_name, score, score_tokenized
-from nmt.run.folder import check_same_data, find_checkpoint, find_run, load_run_config
+from nmt.run.folder import ancestors, check_same_data, find_checkpoint, find_run, load_run_config
 from nmt.run.journal import Journal
 from nmt.text.tokenizers import JOINER, load_tokenizer
 
@@ -196,12 +197,24 @@ def _find_overlap(text: EvaluationSet, system: System, prepared: Path | None, *,
 
 
 def _training_folders(system: System, prepared: Path | None) -> list[Path]:
-    """The prepared folders of the members, each content once. Raises: DataError if one is missing or has changed."""
+    """The prepared folders of the members and of the runs that they start from, each content once.
+
+    Raises:
+        DataError: the folder of a member is missing or has changed. If another one is missing, there is only a warning.
+    """
     folders: dict[str, Path] = {}  # by content hash
     for folder, data_hash in zip(system.folders, system.data_hashes, strict=True):
         if data_hash not in folders:
             folders[data_hash] = prepared if prepared and not folders else load_run_config(folder).prepared_folder
             check_same_data(folder, folders[data_hash])
+    for member in system.folders:
+        try:
+            for run in ancestors(member):
+                folder = load_run_config(run).prepared_folder
+                check_same_data(run, folder)
+                folders.setdefault(load_manifest(run)["content"], folder)
+        except NmtError as error:
+            print(f"nmt: cannot look for the test sentences in the training data of an earlier run ({error})", file=sys.stderr)
     return [*folders.values()]
 
 

@@ -113,6 +113,21 @@ def load_run_config(folder: Path, overrides: Sequence[str] = ()) -> Config:
     return load(folder / CONFIG_FILE, overrides)
 
 
+def ancestors(folder: Path) -> Iterator[Path]:
+    """The run that a run starts from (training.start_from), the run that this one starts from, and so on.
+
+    Raises:
+        CheckpointError: one of them is missing.
+    """
+    earlier = {folder}
+    while (parent := load_run_config(folder).training.start_from) is not None and parent not in earlier:
+        if not holds_run(parent):
+            raise CheckpointError(f"{folder}: starts from {parent}, which is missing")
+        earlier.add(parent)
+        yield parent
+        folder = parent
+
+
 def _check_format(folder: Path) -> None:
     """Raises: CheckpointError if a newer version of nmt made the run. A missing or damaged manifest is reported elsewhere."""
     try:

@@ -12,8 +12,8 @@ from nmt.data.augmentation import HeldOut
 from nmt.data.corpus import Corpus, restore_texts
 from nmt.data.manifest import check_files, load_manifest
 from nmt.data.reading import Pair
-from nmt.errors import ConfigError, DataError
-from nmt.run.folder import check_same_data, holds_run, load_run_config, load_tokenizers, load_vocabularies
+from nmt.errors import CheckpointError, ConfigError, DataError
+from nmt.run.folder import ancestors, check_same_data, load_run_config, load_tokenizers, load_vocabularies
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import Vocabulary
 
@@ -63,31 +63,38 @@ def check_teacher(run: Path, data: PreparedData, direction: str, known: HeldOut)
     if config.tokenizer.lowercase != data.config.tokenizer.lowercase:
         run_case, data_case = (f"tokenizer.lowercase={json.dumps(each.tokenizer.lowercase)}" for each in (config, data.config))
         raise DataError(f"{run}: trained with {run_case}, but {data.folder} has {data_case}; use a run of the same case")
-    _check_training_data(run, data, known)
+    try:
+        for each in (run, *ancestors(run)):
+            n_leaked = _count_leaked(each, data, known)
+            if n_leaked:
+                raise DataError(_leak_message(each, n_leaked, data))
+    except CheckpointError as error:
+        raise DataError(f"{error}; its training data may have dev and test sentences") from None
 
 
-def _check_training_data(run: Path, data: PreparedData, known: HeldOut) -> None:
-    """Look for dev and test sentences in the training data of `run`, and of the run that it starts from."""
+def _count_leaked(run: Path, data: PreparedData, known: HeldOut) -> int:
+    """How many dev and test sentences of `data`, without those in `known`, are in the training data of a run."""
+    if load_manifest(run)["content"] == data.manifest["content"]:
+        return 0
     config = load_run_config(run)
-    if load_manifest(run)["content"] != data.manifest["content"]:
-        try:
-            check_same_data(run, config.prepared_folder)
-            corpus = Corpus.load(config.prepared_folder, "train")
-        except DataError as error:
-            raise DataError(f"{run}: its training data is needed, to look for dev and test sentences ({error})") from None
-        is_opposite = config.data.direction == data.config.data.opposite_direction
-        held_out, known_there = (each.reversed if is_opposite else each for each in (data.held_out, known))
-        shared = held_out.shared_with(_restore_pairs(corpus, load_tokenizers(run, config), load_vocabularies(run)))
-        n_leaked = len(shared.src - known_there.src) + len(shared.tgt - known_there.tgt)
-        if n_leaked:
-            setting = f"data.split.direction={data.config.data.direction}"
-            remedy = f"{setting} gives both directions the same split" if is_opposite else "use a run on the same split"
-            raise DataError(f"{run}: its training data has {n_leaked:,} dev and test sentences of {data.folder}; {remedy}")
-    parent = config.training.start_from
-    if parent is not None:
-        if not holds_run(parent):
-            raise DataError(f"{run}: starts from {parent}, which is missing; its training data may have dev and test sentences")
-        _check_training_data(parent, data, known)
+    try:
+        check_same_data(run, config.prepared_folder)
+        corpus = Corpus.load(config.prepared_folder, "train")
+    except DataError as error:
+        raise DataError(f"{run}: its training data is needed, to look for dev and test sentences ({error})") from None
+    if config.data.direction == data.config.data.opposite_direction:
+        known, held_out = known.reversed, data.held_out.reversed
+    else:
+        held_out = data.held_out
+    shared = held_out.shared_with(_restore_pairs(corpus, load_tokenizers(run, config), load_vocabularies(run)))
+    return len(shared.src - known.src) + len(shared.tgt - known.tgt)
+
+
+def _leak_message(run: Path, n_leaked: int, data: PreparedData) -> str:
+    directions = load_run_config(run).data.direction, data.config.data.direction
+    setting = f"data.split.direction={directions[1]} gives both directions the same split"
+    remedy = "use a run on the same split" if directions[0] == directions[1] else setting
+    return f"{run}: its training data has {n_leaked:,} dev and test sentences of {data.folder}; {remedy}"
 
 
 def _restore_pairs(

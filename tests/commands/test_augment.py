@@ -196,7 +196,7 @@ def test_other_text_is_translated_and_tagged(setting: Setting, tmp_path: Path) -
 def test_an_ensemble_translates_together(setting: Setting, tmp_path: Path) -> None:
     other = shutil.copytree(setting.forward, tmp_path / "copy")
     manifest = setting.augment(tmp_path / "more", forward=[setting.forward, other], backward=None, ensemble=True)
-    assert [len(part.get("runs", ())) for part in manifest["augmentation"]["parts"]] == [0, 2]
+    assert [len(part["runs"]) for part in manifest["augmentation"]["parts"]] == [0, 2]
     assert f"{setting.forward} + {other}: 170 sentences" in augment.summary(manifest)
     with pytest.raises(DataError, match="run-en-de: is named twice; name each run once"):
         setting.augment(tmp_path / "new", forward=[setting.forward, setting.forward])

@@ -522,6 +522,22 @@ def test_leaks_are_reported(nmt: Run, run: Path, folder: Path, tmp_path: Path) -
     assert "test sentences that are in the training data: 1 exactly, 0 nearly; scores without them: BLEU " in table
 
 
+def test_leaks_into_an_earlier_run_are_reported(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "first").mkdir()
+    data = {"split": {"dev": 20, "test": 40, "seed": 5}, "prepared": str(tmp_path / "first" / "prepared")}
+    first = toy.train(tmp_path / "first", data=data, vocabulary={"like": str(folder / "run")}, training={"max_steps": 1})
+    text = (run / "config.yaml").read_text(encoding="utf-8")
+    (run / "config.yaml").write_text(text.replace("start_from: null", f"start_from: {first}"), encoding="utf-8")
+    held = {text for split in ("dev", "test") for text in read_sentences(tmp_path / "first" / "prepared", split, "src")}
+    sources = read_sentences(folder / "prepared", "test", "src")
+    words = ["evaluate", run, "--metric", "BLEU"]
+    assert read(nmt(*words, "--json"))["leaks"]["exact"] == sum(source not in held for source in sources) > 0
+    shutil.rmtree(first)
+    result = nmt(*words)
+    assert "test sentences that are in the training data: 0 exactly" in result.out
+    assert result.err.endswith(f"training data of an earlier run ({run}: starts from {first}, which is missing)\n")
+
+
 def test_missing_training_data_is_reported(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> None:
     sources, references = write(tmp_path / "s", "The dog sees."), write(tmp_path / "r", "Der Hund sieht.")
     words = ["evaluate", run, "--sources", sources, "--references", references, "--data", tmp_path / "nowhere"]
