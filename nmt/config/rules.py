@@ -95,6 +95,9 @@ def _model_problems(model: ModelConfig) -> Iterator[Problem]:
         if part.residual and part.layers == 1:
             text = "residual connections start at the second layer, but there is only one"
             yield Problem((f"model.{name}.residual", f"model.{name}.layers"), text)
+        if part.weight_dropout and part.cell == "sru":
+            text = "sru has no recurrent weight matrix; set it to 0 or use another cell"
+            yield Problem((f"model.{name}.weight_dropout", f"model.{name}.cell"), text)
     yield from _decoder_problems(decoder)
 
 
@@ -154,9 +157,10 @@ def _embedding_and_output_problems(config: Config) -> Iterator[Problem]:
     if model.tie_embeddings == "all" and model.src_vectors is not None:
         text = "tie_embeddings all has only one embedding; give model.tgt_vectors instead"
         yield Problem(("model.src_vectors", "model.tie_embeddings"), text)
-    if model.tie_embeddings == "all" and model.src_embedding_dropout is not None:
-        text = "tie_embeddings all has only one embedding; give model.tgt_embedding_dropout instead"
-        yield Problem(("model.src_embedding_dropout", "model.tie_embeddings"), text)
+    for name in ("embedding_dropout", "word_dropout"):
+        if model.tie_embeddings == "all" and getattr(model, f"src_{name}") is not None:
+            text = f"tie_embeddings all has only one embedding; give model.tgt_{name} instead"
+            yield Problem((f"model.src_{name}", "model.tie_embeddings"), text)
     if adaptive and model.tie_embeddings != "none":
         yield Problem(("model.output", "model.tie_embeddings"), "adaptive has no output matrix to share; use softmax or tie none")
     if adaptive and config.training.label_smoothing:

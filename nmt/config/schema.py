@@ -158,6 +158,9 @@ class EncoderConfig(Section):
     bidirectional: bool = Field(True, description="read in both directions and concatenate the two states")
     residual: bool = Field(False, description="add each layer's input to its output, from the second layer on")
     layer_norm: bool = Field(False, description="layer normalization of each layer's output")
+    weight_dropout: float = Field(
+        0.0, ge=0, lt=1, description="dropout rate on recurrent weights, with one mask for all steps of a batch (Merity 2018)"
+    )
 
     @property
     def output_size(self) -> int:
@@ -187,6 +190,9 @@ class DecoderConfig(Section):
     layers: int = Field(1, ge=1, description="number of stacked layers")
     residual: bool = Field(False, description="add each layer's input to its output, from the second layer on")
     layer_norm: bool = Field(False, description="layer normalization of each layer's output")
+    weight_dropout: float = Field(
+        0.0, ge=0, lt=1, description="dropout rate on recurrent weights, with one mask for all steps of a batch (Merity 2018)"
+    )
     input_feeding: bool = Field(False, description="luong: feed the attentional vector into the next step")
     readout: ReadoutName = Field(
         "attentional",
@@ -226,6 +232,12 @@ class ModelConfig(Section):
     encoder_output_dropout: float = Field(0.0, ge=0, lt=1, description="dropout rate on the encoder states that attention reads")
     variational_dropout: bool = Field(False, description="use one dropout mask for all positions of a sentence")
     word_dropout: float = Field(0.0, ge=0, lt=1, description="probability of dropping the whole embedding of a word")
+    src_word_dropout: float | None = Field(
+        None, ge=0, lt=1, description="probability of dropping a source word; default: `word_dropout`"
+    )
+    tgt_word_dropout: float | None = Field(
+        None, ge=0, lt=1, description="probability of dropping a target word; default: `word_dropout`"
+    )
 
 
 class BatchConfig(Section):

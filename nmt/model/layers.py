@@ -4,8 +4,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from nmt.config.schema import ModelConfig
-
 # Large, so that words and not biases dominate the first encoder states: attention finds the right positions several times sooner.
 EMBEDDING_DEVIATION = 0.5
 
@@ -13,7 +11,7 @@ EMBEDDING_DEVIATION = 0.5
 class Dropout(nn.Module):
     """Inverted dropout (Srivastava 2014); `variational`: the same units at all positions of a sentence (Gal & Ghahramani 2016).
 
-    There is no dropout on recurrent connections: a mask there would rule out the fused kernels.
+    It is not for recurrent connections, where a mask of the states would rule out the fused kernels: see `drop_weights`.
     """
 
     def __init__(self, p: float, variational: bool = False) -> None:
@@ -51,16 +49,17 @@ class Embedding(nn.Embedding):
     """Ids to vectors, with dropout of units and words.
 
     Args:
+        word_dropout: the probability of dropping a word.
         is_output: the output layer uses the same matrix. Then it starts small, so that the first logits are small, and is scaled up
             where it embeds words (Vaswani 2017, 3.4).
     """
 
-    def __init__(self, vocabulary_size: int, config: ModelConfig, dropout: Dropout, *, is_output: bool = False) -> None:
-        super().__init__(vocabulary_size, config.embedding_size)
-        deviation = config.embedding_size**-0.5 if is_output else EMBEDDING_DEVIATION
+    def __init__(self, vocabulary_size: int, size: int, dropout: Dropout, word_dropout: float, *, is_output: bool = False) -> None:
+        super().__init__(vocabulary_size, size)
+        deviation = size**-0.5 if is_output else EMBEDDING_DEVIATION
         nn.init.normal_(self.weight, std=deviation)
         self.scale = EMBEDDING_DEVIATION / deviation
-        self.word_dropout, self.dropout = WordDropout(config.word_dropout), dropout
+        self.word_dropout, self.dropout = WordDropout(word_dropout), dropout
 
     def forward(self, ids: Tensor, noise: Tensor | None = None) -> Tensor:
         """Ids [B, T], or of one step [B] with the dropout mask `noise` [B, E] of its sentences, to vectors [..., E]."""

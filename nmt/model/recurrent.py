@@ -7,12 +7,16 @@ To add a cell: a subclass of `RecurrentLayer`, a row in `CELLS`, an entry of `Ce
 Shapes: I input size, H units of one direction, H_o = H or, for both directions, 2 H.
 """
 
+import warnings
 from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from math import sqrt
 
 import torch
 from torch import Tensor, nn
+from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from nmt.config.schema import Cell, DecoderConfig
@@ -70,7 +74,9 @@ class FusedLayer(RecurrentLayer):
     def weights(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """Of the first direction, gate above gate: input [G H, I], recurrent [G H, H], and the bias [G H] of each."""
         assert isinstance(self, nn.RNNBase)
-        input_weight, hidden_weight, input_bias, hidden_bias = self.all_weights[0]
+        input_weight, _, input_bias, hidden_bias = self.all_weights[0]
+        hidden_weight = self._flat_weights[1]  # with dropout inside `drop_weights`
+        assert hidden_weight is not None
         return input_weight, hidden_weight, input_bias, hidden_bias
 
     def _initialize(self) -> None:
@@ -90,6 +96,29 @@ class FusedLayer(RecurrentLayer):
         hidden, cell = (None if part is None else part.unsqueeze(0).contiguous() for part in state)
         assert hidden is not None
         return hidden if cell is None else (hidden, cell)
+
+
+@contextmanager
+def drop_weights(module: nn.Module, p: float) -> Iterator[None]:
+    """DropConnect (Wan 2013) on the recurrent weights of the layers of torch in `module`, in training only.
+
+    Each weight is 0 with probability p; the others are scaled up. All steps inside the context have the same mask, so that layers
+    run fused (Merity 2018, 2).
+    """
+    layers = [layer for layer in module.modules() if isinstance(layer, nn.RNNBase)] if module.training and p else []
+    originals = [layer._flat_weights for layer in layers]
+    for layer, weights in zip(layers, originals, strict=True):
+        layer._flat_weights = [
+            functional.dropout(weight, p) if weight is not None and name.startswith("weight_hh") else weight
+            for name, weight in zip(layer._flat_weights_names, weights, strict=True)
+        ]
+    try:
+        with warnings.catch_warnings():  # on a GPU, torch warns that it copies these weights for each call
+            warnings.filterwarnings("ignore", message="RNN module weights")
+            yield
+    finally:
+        for layer, weights in zip(layers, originals, strict=True):
+            layer._flat_weights = weights
 
 
 class LSTM(FusedLayer, nn.LSTM):

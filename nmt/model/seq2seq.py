@@ -18,6 +18,7 @@ from nmt.model.encoder import build_encoder
 from nmt.model.inference.pack import RestrictedEmbedding, replace_submodules
 from nmt.model.layers import Dropout, Embedding, send
 from nmt.model.output import build_output
+from nmt.model.recurrent import drop_weights
 from nmt.model.topk import ThresholdFn
 from nmt.model.translation_model import StepOutput, TranslationModel
 
@@ -51,19 +52,25 @@ class Seq2Seq(TranslationModel):
     def __init__(self, config: ModelConfig, src_vocabulary_size: int, tgt_vocabulary_size: int) -> None:
         super().__init__()
 
-        def dropout(rate: float | None) -> Dropout:
-            return Dropout(config.dropout if rate is None else rate, config.variational_dropout)
+        def dropout(rate: float) -> Dropout:
+            return Dropout(rate, config.variational_dropout)
+
+        def embedding(vocabulary_size: int, rate: float | None, word_rate: float | None, *, is_output: bool = False) -> Embedding:
+            units = dropout(config.dropout if rate is None else rate)
+            words = config.word_dropout if word_rate is None else word_rate
+            return Embedding(vocabulary_size, config.embedding_size, units, words, is_output=is_output)
 
         self.dropout, self.encoder_output_dropout = dropout(config.dropout), dropout(config.encoder_output_dropout)
         tied, shared = config.tie_embeddings != "none", config.tie_embeddings == "all"
-        self.tgt_embedding = Embedding(tgt_vocabulary_size, config, dropout(config.tgt_embedding_dropout), is_output=tied)
+        self.tgt_embedding = embedding(tgt_vocabulary_size, config.tgt_embedding_dropout, config.tgt_word_dropout, is_output=tied)
         self.src_embedding = (
-            self.tgt_embedding if shared else Embedding(src_vocabulary_size, config, dropout(config.src_embedding_dropout))
+            self.tgt_embedding if shared else embedding(src_vocabulary_size, config.src_embedding_dropout, config.src_word_dropout)
         )
         self.encoder = build_encoder(config.encoder, config.embedding_size, self.dropout)
         self.bridge = build_bridge(config)
         self.decoder = DECODERS[config.decoder.kind](config, self.dropout)
         vectors = self.decoder.readout.output_size
+        self.encoder_weight_dropout, self.decoder_weight_dropout = config.encoder.weight_dropout, config.decoder.weight_dropout
         self.output = build_output(config, vectors, tgt_vocabulary_size, self.tgt_embedding if tied else None)
 
     @property
@@ -100,14 +107,17 @@ class Seq2Seq(TranslationModel):
             forcing_mask: [B, T], on the CPU, False where the decoder is fed its own last output instead of `tgt_in`
                 (scheduled sampling, Bengio 2015); None if it is always fed `tgt_in`.
         """
-        memory = self.encode(src, src_lengths)
-        state = self.start(memory)
+        with drop_weights(self.encoder, self.encoder_weight_dropout), drop_weights(self.decoder, self.decoder_weight_dropout):
+            memory = self.encode(src, src_lengths)
+            return self._decode(tgt_in, forcing_mask, self.start(memory), memory)
+
+    def _decode(self, tgt_in: Tensor, forcing_mask: Tensor | None, state: DecoderState, memory: Memory) -> Decoded:
         if forcing_mask is None:
             return self._unroll(tgt_in, state, memory)
         forced = forcing_mask[:, 1:].all(1)  # sentences that are always fed the reference need no loop over the steps
         if not forced.any():
             return self._sample(tgt_in, forcing_mask, state, memory)
-        forced_rows, sampled_rows = (send(rows.nonzero().squeeze(1), src.device) for rows in (forced, ~forced))
+        forced_rows, sampled_rows = (send(rows.nonzero().squeeze(1), tgt_in.device) for rows in (forced, ~forced))
         decoded = self._unroll(tgt_in[forced_rows], state.select(forced_rows), memory.select(forced_rows))
         if len(sampled_rows):
             sampled = self._sample(

@@ -128,6 +128,10 @@ def test_tags_are_new_tokens(tags: list[str]) -> None:
             "model.decoder.readout, model.decoder.kind: bahdanau needs state, deep or maxout, not attentional",
         ),
         (
+            {"encoder": {"cell": "sru", "weight_dropout": 0.1}},
+            "model.encoder.weight_dropout, model.encoder.cell: sru has no recurrent weight matrix; set it to 0 or use another cell",
+        ),
+        (
             {"decoder": {"kind": "gnmt"}},
             "model.decoder.layers, model.decoder.kind: gnmt attends between the first layer and those above it; "
             "set layers to 2 or more, or use luong",
@@ -229,6 +233,11 @@ def test_combinations_of_the_model_with_other_sections() -> None:
     assert problems_of(values_with(model=shared, vocabulary={"joint": True})) == [
         "model.src_embedding_dropout, model.tie_embeddings: "
         "tie_embeddings all has only one embedding; give model.tgt_embedding_dropout instead"
+    ]
+    shared = {"tie_embeddings": "all", "src_word_dropout": 0.1}
+    assert problems_of(values_with(model=shared, vocabulary={"joint": True})) == [
+        "model.src_word_dropout, model.tie_embeddings: "
+        "tie_embeddings all has only one embedding; give model.tgt_word_dropout instead"
     ]
     assert problems_of(values_with(model={"output": "adaptive"}, training={"label_smoothing": 0.1})) == [
         "model.output, training.label_smoothing: label smoothing computes all words, which adaptive avoids; set it to 0"

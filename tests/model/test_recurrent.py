@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from nmt.config.schema import CELLS_WITH_CELL_STATE, Cell
-from nmt.model.recurrent import CELLS, RecurrentLayer
+from nmt.model.recurrent import CELLS, RecurrentLayer, drop_weights
 
 B, T, H = 3, 5, 4
 LENGTHS = torch.tensor([3, 5, 1])
@@ -123,6 +123,50 @@ def test_the_forget_gate_of_an_lstm_starts_open() -> None:
     for name, parameter in layer.named_parameters():
         if name.startswith("bias"):
             assert parameter.tolist() == [float(name.startswith("bias_ih") and H <= unit < 2 * H) for unit in range(4 * H)]
+
+
+@pytest.mark.parametrize("lengths", [None, LENGTHS])
+@pytest.mark.parametrize("name", ["lstm", "gru", "elman"])
+def test_dropout_of_recurrent_weights_is_a_layer_with_other_weights(name: Cell, lengths: torch.Tensor | None) -> None:
+    """The same zeros and the same scale at all steps, whether the layer runs fused or step by step; and in the gradients."""
+    layer, other, inputs = make(name, bidirectional=True), make(name, bidirectional=True), draw(B, T, 6)
+    before = {key: value.clone() for key, value in layer.state_dict().items()}
+    torch.manual_seed(3)
+    with drop_weights(layer, 0.25):
+        outputs, _ = layer.run(inputs, lengths)
+        state = (draw(B, H), draw(B, H) if layer.has_cell_state else None)
+        step, _ = layer.step(inputs[:, 0], state)
+    torch.manual_seed(3)
+    masks = {}
+    for key, value in other.named_parameters():
+        if key.startswith("weight_hh"):
+            masks[key] = torch.nn.functional.dropout(torch.ones_like(value), 0.25)
+            assert set(masks[key].unique().tolist()) == {0.0, 4 / 3}
+            value.data *= masks[key]
+    assert set(masks) == {"weight_hh_l0", "weight_hh_l0_reverse"}
+    expected, _ = other.run(inputs, lengths)
+    torch.testing.assert_close(outputs, expected)
+    torch.testing.assert_close(step, other.step(inputs[:, 0], state)[0])
+    outputs.sum().backward()
+    expected.sum().backward()
+    for (key, value), reference in zip(layer.named_parameters(), other.parameters(), strict=True):
+        assert value.grad is not None
+        assert reference.grad is not None
+        torch.testing.assert_close(value.grad, reference.grad * masks.get(key, torch.ones(())))
+    assert all(torch.equal(value, before[key]) for key, value in layer.state_dict().items())
+    assert torch.equal(
+        layer.run(inputs, lengths)[0], make(name, bidirectional=True).run(inputs, lengths)[0]
+    )  # only inside the context
+    with drop_weights(layer.eval(), 0.25):
+        assert torch.equal(layer.run(inputs, lengths)[0], make(name, bidirectional=True).run(inputs, lengths)[0])
+
+
+def test_an_error_restores_the_weights() -> None:
+    layer, inputs = make("lstm"), draw(B, T, 6)
+    before, _ = layer.run(inputs)
+    with pytest.raises(ValueError, match="stop"), drop_weights(layer, 0.5):
+        raise ValueError("stop")
+    assert torch.equal(layer.run(inputs)[0], before)
 
 
 @pytest.mark.parametrize("name", NAMES)

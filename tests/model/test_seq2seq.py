@@ -63,11 +63,13 @@ EXTREMES = [
 ]
 
 
-def make(kind: str, cell: str, *, bidirectional: bool = True, **options: Any) -> Seq2Seq:
+def make(kind: str, cell: str, *, bidirectional: bool = True, weight_dropout: str = "", **options: Any) -> Seq2Seq:
     torch.manual_seed(2)
     values: dict[str, Any] = {"embedding_size": 6, "encoder": {"hidden_size": 4}, "dropout": 0.0, **options, **KINDS[kind]}
     values["encoder"] = {**values["encoder"], "cell": cell, "bidirectional": bidirectional}
     values["decoder"] = {**values["decoder"], "cell": cell}
+    if weight_dropout:
+        values[weight_dropout]["weight_dropout"] = 0.5
     return Seq2Seq(ModelConfig.model_validate(values), SRC_V, TGT_V).double()
 
 
@@ -203,7 +205,9 @@ def test_selecting_rows_of_memory_and_state_is_translating_those_sentences() -> 
 
 
 @pytest.mark.parametrize(
-    "options", [{"dropout": 0.5}, {"dropout": 0.5, "variational_dropout": True}, {"word_dropout": 0.5}], ids=str
+    "options",
+    [{"dropout": 0.5}, {"dropout": 0.5, "variational_dropout": True}, {"word_dropout": 0.5}, {"tgt_word_dropout": 0.5}],
+    ids=str,
 )
 def test_dropout_acts_only_in_training(options: dict[str, Any]) -> None:
     model = make("stacked", "gru", **options)
@@ -227,6 +231,36 @@ def test_each_place_has_its_own_dropout_rate() -> None:
     assert (memory.values == 0).float().mean() == pytest.approx(0.75, abs=0.03)
     assert (memory.summary.vector == 0).sum() == 0  # the bridge reads the whole state
     assert (model.eval().encode(ids, torch.full((200,), 10)).values == 0).sum() == 0
+
+
+def test_each_side_has_its_own_rate_of_word_dropout() -> None:
+    ids = torch.full((200, 10), 5)
+    for other in ("word_dropout", "src_word_dropout"):
+        rates: dict[str, Any] = {other: 0.25, "tgt_word_dropout": 0.5}
+        model = make("luong", "lstm", **rates)
+        for embedding, rate in ((model.src_embedding, 0.25), (model.tgt_embedding, 0.5)):
+            vectors = embedding(ids)
+            dropped = (vectors == 0).all(-1)
+            assert dropped.float().mean() == pytest.approx(rate, abs=0.04)
+            kept = embedding.weight[5].expand_as(vectors) / (1 - rate)
+            torch.testing.assert_close(vectors, torch.where(dropped.unsqueeze(-1), 0, kept))
+
+
+@pytest.mark.parametrize("kind", ["stacked", "bahdanau coverage", "gnmt"])
+@pytest.mark.parametrize("part", ["encoder", "decoder"])
+def test_dropout_of_weights_is_the_same_in_the_loop_as_in_the_fast_path(kind: str, part: str) -> None:
+    model = make(kind, "lstm", weight_dropout=part)
+    src, tgt = make_batch()
+    torch.manual_seed(1)
+    free = model(src, SRC_LENGTHS, tgt, torch.zeros_like(tgt, dtype=torch.bool))
+    predictions = model.output(free.vectors).argmax(-1)
+    fed = torch.cat([tgt[:, :1], predictions[:, :-1]], 1)
+    other = model(src, SRC_LENGTHS, fed).vectors
+    torch.manual_seed(1)
+    torch.testing.assert_close(model(src, SRC_LENGTHS, fed).vectors, free.vectors, atol=1e-10, rtol=0)
+    assert not torch.allclose(other, free.vectors)
+    model.eval()
+    assert torch.equal(model(src, SRC_LENGTHS, fed).vectors, model(src, SRC_LENGTHS, fed).vectors)
 
 
 @pytest.mark.parametrize("rate", [0.0, 0.5])

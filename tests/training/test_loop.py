@@ -97,9 +97,10 @@ VARIATIONAL = {"variational_dropout": True, "word_dropout": 0.1, "attention": {"
 def test_a_resumed_training_equals_an_uninterrupted_one(cell: str, options: dict[str, Any], stop_at: int, tmp_path: Path) -> None:
     """Dropout on, own outputs fed, in the middle of an epoch, and after a validation: the weights are the same to the bit.
 
-    With `options`, R-Drop and word replacement too.
+    With `options`, R-Drop, word replacement and dropout of recurrent weights too.
     """
-    sizes = {"encoder": {"hidden_size": 8, "cell": cell, "layers": 2}, "decoder": {"hidden_size": 16, "cell": cell, "layers": 2}}
+    common = {"cell": cell, "layers": 2, "weight_dropout": 0.2 if options else 0.0}
+    sizes = {"encoder": {"hidden_size": 8, **common}, "decoder": {"hidden_size": 16, **common}}
     training = {
         "max_steps": 30,
         "validate_every": 7,
