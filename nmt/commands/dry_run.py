@@ -12,6 +12,7 @@ from nmt.config.names import DeviceName
 from nmt.config.schema import Config
 from nmt.data.batching import plan_batches, read_batches, shard
 from nmt.data.corpus import Corpus
+from nmt.data.sampled_corpus import load_training_corpus
 from nmt.data.workers import peak_memory
 from nmt.model.device import set_up_device
 from nmt.model.seq2seq import Seq2Seq
@@ -32,7 +33,7 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
     Raises: as `nmt.commands.train.run`.
     """
     check_prepared(config)
-    corpus, training = Corpus.load(config.prepared_folder, "train"), config.training
+    corpus, training = load_training_corpus(config).in_epoch(0), config.training
     if training.threads:
         torch.set_num_threads(training.threads)
     torch_device = set_up_device(device)

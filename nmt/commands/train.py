@@ -14,6 +14,7 @@ from nmt.config.names import DeviceName
 from nmt.config.schema import Config
 from nmt.data.corpus import Corpus
 from nmt.data.manifest import is_location_key
+from nmt.data.sampled_corpus import load_training_corpus
 from nmt.errors import ConfigError, TrainingError
 from nmt.model.device import set_up_device
 from nmt.model.seq2seq import Seq2Seq
@@ -84,7 +85,7 @@ def run(
 def _train(config: Config, folder: Path, device: torch.device, world: World, *, resume: bool, quiet: bool) -> Progress:
     """The training of one process. Only the first process reads and writes the run folder."""
     check_prepared(config)
-    corpus = Corpus.load(config.prepared_folder, "train")
+    corpus = load_training_corpus(config)
     console = Console(folder, config, quiet or not world.is_first)
     with lock_run(folder) if world.is_first else nullcontext():
         if world.is_first and holds_run(folder) and not resume:
@@ -143,7 +144,7 @@ def _settle_batch_size(
         return batch_size.with_batch_size(config, run_size), None
     batch_size.check_device(device)
     model, optimizer, _averaged = _build(config, device)  # the average takes memory, too
-    result = batch_size.find_batch_size(model, optimizer, corpus, config)
+    result = batch_size.find_batch_size(model, optimizer, corpus.in_epoch(0), config)
     result = replace(result, size=world.min_over_ranks(result.size))
     return batch_size.with_batch_size(config, result.size), result
 

@@ -49,6 +49,10 @@ def _data_problems(config: Config) -> Iterator[Problem]:
     tags = config.vocabulary.tags or []
     if len({"<pad>", "<unk>", "<sos>", "<eos>", *tags}) < 4 + len(tags):
         yield Problem(("vocabulary.tags",), "each tag must be new: no special token, and not named twice")
+    for side in ("src", "tgt"):
+        if getattr(config.training.subword_sampling, side) and kind not in SUBWORD_KINDS:
+            text = f"{kind} have no subwords to sample; set it to 0, or use {choices(SUBWORD_KINDS)}"
+            yield Problem((f"training.subword_sampling.{side}", "tokenizer.kind"), text)
     languages = {data.src_language, data.tgt_language}
     for key, source in {"data.source": data.source, "data.dev": data.dev, "data.test": data.test}.items():
         if source is not None:

@@ -273,6 +273,17 @@ class TeacherForcingConfig(Section):
     per: Literal["sentence", "token"] = Field("token", description="make the random choice once per sentence or token")
 
 
+class SubwordSamplingConfig(Section):
+    src: float = Field(
+        0.0,
+        ge=0,
+        le=1,
+        description="source: bpe: probability of dropping a merge, for example 0.1; unigram: exponent of the probabilities, for "
+        "example 0.2 (lower is more random); 0: none",
+    )
+    tgt: float = Field(0.0, ge=0, le=1, description="target: the same; 0: none")
+
+
 class LearningRateConfig(Section):
     peak: float = Field(1.0e-3, gt=0, description="highest learning rate")
     schedule: LearningRateSchedule = Field("constant", description=f"after warm-up: {choices(LearningRateSchedule)}")
@@ -345,6 +356,10 @@ class TrainingConfig(Section):
     )
     teacher_forcing: TeacherForcingConfig = Field(
         TeacherForcingConfig(), description="when to feed the decoder the reference in training"
+    )
+    subword_sampling: SubwordSamplingConfig = Field(
+        SubwordSamplingConfig(),
+        description="bpe, unigram: segment the training data at random in each epoch (Provilkov 2020, Kudo 2018)",
     )
     validate_every: int | None = Field(None, ge=1, description="steps between validations; default: once per epoch")
     validation_pairs: int = Field(

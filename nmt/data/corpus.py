@@ -4,7 +4,7 @@ For each split (train, dev, test) and side (src, tgt), `<split>.<side>.npy` hold
 (int32), and `<split>.<side>.offsets.npy` the start of each sentence and the end of the last one (int64).
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -21,6 +21,7 @@ MIN_MAPPED_BYTES = 4096  # smaller files are read
 PREPARE_AGAIN = "run `nmt prepare -c ... --overwrite`"
 
 Ids = npt.NDArray[np.int32]
+Block = tuple[Ids, Ids]  # the ids of some sentences, one after the other, and the number of ids of each
 
 
 class Sequences:
@@ -40,6 +41,16 @@ class Sequences:
         if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(ids) or np.any(np.diff(offsets) < 0):
             raise DataError(f"{path}: damaged, its offsets do not fit its {len(ids)} ids; {PREPARE_AGAIN}")
         return cls(ids, offsets)
+
+    @classmethod
+    def of_blocks(cls, blocks: Sequence[Block]) -> Self:
+        """The sentences of all blocks, in memory."""
+        return cls(np.concatenate([ids for ids, _ in blocks]), _offsets([lengths for _, lengths in blocks]))
+
+    def block(self, start: int, end: int) -> Block:
+        """The sentences from `start` to `end`."""
+        offsets = self._offsets[start : end + 1]
+        return self._ids[offsets[0] : offsets[-1]], self.lengths[start:end]
 
     def __len__(self) -> int:
         return len(self.lengths)
@@ -76,6 +87,15 @@ class Corpus:
             raise DataError(f"{folder}: damaged, {split} has {len(src)} source and {len(tgt)} target sentences; {PREPARE_AGAIN}")
         return cls(src, tgt)
 
+    def in_epoch(self, epoch: int) -> "Corpus":
+        """The sentences that epoch `epoch` of a training sees: these, unless a subclass draws others."""
+        return self
+
+    def in_epochs(self, epochs: Iterable[int]) -> Iterator[tuple[int, "Corpus"]]:
+        """Each epoch with its sentences."""
+        for epoch in epochs:
+            yield epoch, self.in_epoch(epoch)
+
     def __len__(self) -> int:
         return len(self.src)
 
@@ -98,7 +118,7 @@ class SequencesWriter:
 
     def close(self) -> None:
         self._file.close()
-        offsets = np.concatenate([np.zeros(1, np.int64), *self._lengths]).cumsum(dtype=np.int64)
+        offsets = _offsets(self._lengths)
         assert offsets[-1] == self._total
         np.save(self._stem.with_name(f"{self._stem.name}.offsets.npy"), offsets, allow_pickle=False)
 
@@ -112,6 +132,11 @@ def restore_texts(sentences: Sequences, tokenizer: Tokenizer, vocabulary: Vocabu
 def read_sentences(folder: Path, split: str, side: str) -> list[str]:
     """The sentences of dev or test as text, neither tokenized nor lower-cased. Raises: DataError if they are missing or damaged."""
     return read_lines(folder / f"{split}.{side}.txt", needs_final_line_feed=True)
+
+
+def _offsets(lengths: Sequence[Ids]) -> npt.NDArray[np.int64]:
+    """The start of each sentence, and the end of the last one."""
+    return np.concatenate([np.zeros(1, np.int64), *lengths]).cumsum(dtype=np.int64)
 
 
 def _load_array(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[Any]:

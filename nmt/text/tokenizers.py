@@ -120,13 +120,7 @@ class SubwordTokenizer(_Marking):
         import sentencepiece
 
         super().__init__(config, f"sentencepiece:{sentencepiece.__version__}|lang:{language}|size:{config.size}")
-        if not model.is_file():
-            raise DataError(f"{model}: no such file; `nmt prepare` writes this subword model, and each run has a copy")
-        self._model: Any = sentencepiece.SentencePieceProcessor()
-        try:
-            self._model.LoadFromSerializedProto(model.read_bytes())
-        except (OSError, RuntimeError) as error:
-            raise DataError(f"{model}: not a readable subword model ({_first_line(error)})") from None
+        self._model = _load_model(model)
 
     def split_all(self, texts: Sequence[str]) -> list[list[str]]:
         pieces: list[list[str]] = self._model.encode([self.normalize(text) for text in texts], out_type=str, num_threads=1)
@@ -173,6 +167,16 @@ def load_tokenizer(config: TokenizerConfig, language: str, side: Side, folder: P
     return TOKENIZERS[config.kind](config, language, model_path(folder, side))
 
 
+def load_pieces(folder: Path, side: Side) -> dict[str, float]:
+    """The pieces of a subword model and their scores, highest first: log probabilities for unigram, the order of merges for bpe.
+
+    Raises:
+        DataError: the subword model is missing or damaged.
+    """
+    model = _load_model(model_path(folder, side))
+    return {model.id_to_piece(index): model.get_score(index) for index in range(len(model)) if not model.is_unknown(index)}
+
+
 def train_subwords(texts: Iterable[str], config: TokenizerConfig) -> bytes:
     """Learn a sentencepiece model of `config.size` pieces, or of fewer if there is little text. The same texts give the same bytes.
 
@@ -213,6 +217,19 @@ def _train(texts: Iterable[str], config: TokenizerConfig, size: int) -> bytes:
         minloglevel=4,
     )
     return model.getvalue()
+
+
+def _load_model(path: Path) -> Any:
+    import sentencepiece
+
+    if not path.is_file():
+        raise DataError(f"{path}: no such file; `nmt prepare` writes this subword model, and each run has a copy")
+    model = sentencepiece.SentencePieceProcessor()
+    try:
+        model.LoadFromSerializedProto(path.read_bytes())
+    except (OSError, RuntimeError) as error:
+        raise DataError(f"{path}: not a readable subword model ({_first_line(error)})") from None
+    return model
 
 
 def _normalize(text: str, lowercase: bool) -> str:

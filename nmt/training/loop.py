@@ -254,8 +254,8 @@ def planned_updates(corpus: Corpus, config: Config, progress: Progress, world: W
     """The updates from `progress` on, until the last epoch, with the micro-batches of this process."""
     training, step, first_batch = config.training, progress.step, progress.batch
     n_shards, first_shard = world.size * training.accumulate, world.rank * training.accumulate
-    lengths = corpus.src.lengths, corpus.tgt.lengths
-    for epoch in range(progress.epoch, training.epochs):
+    for epoch, sentences in corpus.in_epochs(range(progress.epoch, training.epochs)):
+        lengths = sentences.src.lengths, sentences.tgt.lengths
         plan = plan_batches(
             *lengths,
             training.batch,
@@ -269,7 +269,7 @@ def planned_updates(corpus: Corpus, config: Config, progress: Progress, world: W
             step += 1
             own_shards = shard(plan[batch], n_shards)[first_shard : first_shard + training.accumulate]
             shards = [pairs for pairs in own_shards if len(pairs)]  # a small batch leaves some empty
-            micro_batches = [micro_batch.to(device) for micro_batch in read_batches(corpus, shards)]
+            micro_batches = [micro_batch.to(device) for micro_batch in read_batches(sentences, shards)]
             yield Update(step, epoch, batch, len(plan), plan[batch], micro_batches)
         first_batch = 0
 

@@ -7,8 +7,12 @@ import pytest
 
 from nmt.commands import prepare
 from nmt.config.load import load
+from nmt.config.schema import Config
 from nmt.data.corpus import Corpus, read_sentences
-from nmt.text.tokenizers import load_tokenizer
+from nmt.data.manifest import load_manifest
+from nmt.data.sampled_corpus import SampledCorpus
+from nmt.data.subword_sampling import BpeDropout
+from nmt.text.tokenizers import SIDES, load_pieces, load_tokenizer
 from nmt.text.vocabulary import Vocabulary
 
 pytestmark = pytest.mark.slow
@@ -18,16 +22,25 @@ def letters(text: str) -> str:
     return "".join(character for character in text.casefold() if character.isalnum())
 
 
-def test_tatoeba_shares_no_sentence_between_its_splits(root: Path, shared_data: Path, tmp_path: Path) -> None:
-    config = load(root / "configs" / "tatoeba.yaml", [f"data.source.path={shared_data / 'tatoeba' / 'deu-eng.zip'}"])
-    manifest = prepare.run(config, tmp_path / "prepared", progress=False)
+@pytest.fixture(scope="module")
+def tatoeba(root: Path, shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Config:
+    """The configuration, prepared."""
+    folder = tmp_path_factory.mktemp("tatoeba")
+    sets = [f"data.source.path={shared_data / 'tatoeba' / 'deu-eng.zip'}", f"data.prepared={folder}"]
+    config = load(root / "configs" / "tatoeba.yaml", sets)
+    prepare.run(config, progress=False)
+    return config
+
+
+def test_tatoeba_shares_no_sentence_between_its_splits(tatoeba: Config) -> None:
+    config, folder = tatoeba, tatoeba.prepared_folder
+    manifest = load_manifest(folder)
     counts = manifest["counts"]
     assert counts["read"] == 166_813 == counts["kept"] + sum(counts["dropped"].values())
     assert [split["pairs"] for split in manifest["splits"].values()] == [counts["kept"] - 4000, 2000, 2000]
     assert all(shared == 0 for both in manifest["overlap"].values() for shared in both.values())
     assert manifest["naive_leak"] > 0.3
     assert manifest["ceiling"]["score"] > 99.99
-    folder = tmp_path / "prepared"
     corpus = Corpus.load(folder, "train")
     for side, language, sequences in (("src", "en", corpus.src), ("tgt", "de", corpus.tgt)):
         vocabulary = Vocabulary.load(folder / f"{side}.vocab.txt")
@@ -38,6 +51,24 @@ def test_tatoeba_shares_no_sentence_between_its_splits(root: Path, shared_data: 
         assert not train & dev
         assert not train & test
         assert not dev & test
+
+
+def test_tatoeba_sampled_has_the_text_of_every_sentence_and_without_dropout_its_segmentation(tatoeba: Config) -> None:
+    folder = tatoeba.prepared_folder
+    fixed = Corpus.load(folder, "train")
+    for side in SIDES:
+        pieces, vocabulary = load_pieces(folder, side), Vocabulary.load(folder / f"{side}.vocab.txt")
+        sequences = [
+            getattr(SampledCorpus(fixed, {side: BpeDropout(pieces, vocabulary, rate)}, seed=1).in_epoch(0), side)
+            for rate in (0.0, 0.1)
+        ]
+        expected = getattr(fixed, side)
+        n_changed = 0
+        for before, same, after in zip(expected, *sequences, strict=True):
+            assert same.tolist() == before.tolist()
+            assert "".join(vocabulary.tokens(after)) == "".join(vocabulary.tokens(before))
+            n_changed += after.tolist() != before.tolist()
+        assert 0.3 < n_changed / len(fixed) < 0.6
 
 
 def test_multi30k_keeps_its_own_splits(root: Path, shared_data: Path, tmp_path: Path) -> None:

@@ -282,6 +282,10 @@ def test_r_drop_needs_all_probabilities_and_dropout() -> None:
             "training.learning_rate.steps, training.learning_rate.schedule: step needs the number of steps between reductions",
         ),
         ({"momentum": 0.9}, "training.momentum, training.optimizer: only sgd uses momentum, not adamw"),
+        (
+            {"subword_sampling": {"tgt": 0.1}},
+            "training.subword_sampling.tgt, tokenizer.kind: words have no subwords to sample; set it to 0, or use bpe or unigram",
+        ),
     ],
     ids=str,
 )
