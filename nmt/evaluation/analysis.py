@@ -56,7 +56,7 @@ def analyze(
     losses = ([-np.array(pair.token_log_probs) for pair in pairs] for pairs in (teacher_forced, free_running))
     tables.append(attention_stats.exposure_bias(*losses))
     best, worst = breakdown.extremes(translated, N_EXTREMES)
-    return Details(tables, output_warnings(translated), best, worst, error)
+    return Details(tables, output_warnings(translated, None if overlap is None else overlap.tgt_counts), best, worst, error)
 
 
 def reference_alignment_error(

@@ -18,12 +18,17 @@ DESCRIPTIONS: Mapping[str, str] = {
     "copied": "the source, unchanged",
     "doubling": "a word or its stem more often than in the source and in the references",
     "skipping": "a source word received little attention",
+    "inventing": "a word that is neither in the training data, nor in the source or a reference",
     "short": f"shorter than {100 * MIN_LENGTH:.0f} % of the shortest reference",
 }
 
 
-def output_warnings(text: TranslatedText) -> dict[str, list[int]]:
-    """The indices of the outputs that look wrong, for each kind in `DESCRIPTIONS`."""
+def output_warnings(text: TranslatedText, tgt_counts: Mapping[str, int] | None) -> dict[str, list[int]]:
+    """The indices of the outputs that look wrong, for each kind in `DESCRIPTIONS`.
+
+    Args:
+        tgt_counts: the words of the training data. None: not known, and no output counts as inventing.
+    """
     references = [*zip(*text.references, strict=True)]  # [N] tuples
     kinds: dict[str, Callable[[int], bool]] = {
         "empty": lambda i: not text.outputs[i].strip(),
@@ -32,6 +37,7 @@ def output_warnings(text: TranslatedText) -> dict[str, list[int]]:
         "copied": lambda i: _is_copy(text.outputs[i], text.sources[i], references[i]),
         "doubling": lambda i: doubles(text.outputs[i], text.sources[i], references[i]),
         "skipping": lambda i: text.skipped[i],
+        "inventing": lambda i: tgt_counts is not None and _invents(text.outputs[i], [text.sources[i], *references[i]], tgt_counts),
         "short": lambda i: len(text.outputs[i]) < MIN_LENGTH * min(map(len, references[i])),
     }
     return {kind: [i for i in range(len(text.outputs)) if applies(i)] for kind, applies in kinds.items()}
@@ -39,6 +45,11 @@ def output_warnings(text: TranslatedText) -> dict[str, list[int]]:
 
 def _repeats(text: str) -> bool:
     return repeats(words(text), MIN_REPEATS)
+
+
+def _invents(output: str, others: Sequence[str], counts: Mapping[str, int]) -> bool:
+    known = {word for other in others for word in words(other)}
+    return any(word.isalpha() and word not in counts and word not in known for word in words(output))
 
 
 def _is_copy(output: str, source: str, references: Sequence[str]) -> bool:
