@@ -23,8 +23,8 @@ from nmt.commands.augment_options import (
     AugmentOptions,
 )
 from nmt.commands.prepare import existing_manifest
-from nmt.data.augmentation import PairFilter, Sentences, encode_pairs, select_sentences, write_training_data
-from nmt.data.corpus import Corpus, Sequences
+from nmt.data.augmentation import PairFilter, Sentences, encode_pairs, select_sentences, swap_sides, write_training_data
+from nmt.data.corpus import Corpus, Sequences, restore_pairs
 from nmt.data.manifest import Input, check_files, load_manifest, write_manifest
 from nmt.data.reading import Pair
 from nmt.data.sources import read_raw_lines
@@ -227,7 +227,8 @@ def _write_files(
         figures.append({**part, "repeat": counts[task.origin], **task.facts})
     if not any(len(corpus) * count for corpus, count in parts):
         raise DataError(f"{original.folder}: no pair is left; {json.dumps([part.get('dropped') for part in figures[1:]])}")
-    write_training_data(folder, parts, both_directions=options.both_directions)
+    swapped = [(_swap_sides(corpus, original), count) for corpus, count in parts] if options.both_directions else []
+    write_training_data(folder, parts + swapped)
     train = Corpus.load(folder, "train")
     manifest = {key: original.manifest[key] for key in ("counts", "naive_leak", "vocabulary", "tokenizers", "ceiling")}
     overlap = original.manifest["overlap"]
@@ -240,8 +241,12 @@ def _write_files(
         **manifest,
         "splits": {**original.manifest["splits"], "train": {"pairs": len(train), **token_counts}},
         "overlap": overlap,
-        "augmentation": {"parts": figures},
+        "augmentation": {"parts": figures, "swapped_pairs": sum(len(corpus) * count for corpus, count in swapped)},
     }
+
+
+def _swap_sides(corpus: Corpus, original: PreparedData) -> Corpus:
+    return swap_sides(corpus, restore_pairs(corpus, original.tokenizers, original.vocabularies), original.held_out)
 
 
 def _synthetic_pairs(task: Task, original: PreparedData, pair_filter: PairFilter, dropped: Counter[str]) -> Iterator[Pair]:
@@ -287,9 +292,10 @@ def summary(manifest: Mapping[str, Any]) -> str:
         rows.append((part["origin"], f"{runs}: {part['sentences']:,} sentences, {part['pairs']:,} pairs{times}"))
         rows.append(("  dropped", f"{sum(part['dropped'].values()):,}{': ' if dropped else ''}{dropped}"))
     train = manifest["splits"]["train"]
-    both = " in both directions" if manifest["augmentation"]["request"]["both_directions"] else ""
+    n_swapped = manifest["augmentation"]["swapped_pairs"]
+    swapped = f", {n_swapped:,} of them swapped" if n_swapped else ""
     rows.append(
-        ("train", f"{train['pairs']:,} pairs{both}; {train['src']['tokens']:,} source, {train['tgt']['tokens']:,} target tokens")
+        ("train", f"{train['pairs']:,} pairs{swapped}; {train['src']['tokens']:,} source, {train['tgt']['tokens']:,} target tokens")
     )
     rows.append(("took", f"{manifest['seconds']:.1f} s"))
     rows.append(("already written" if manifest["already_prepared"] else "written to", manifest["folder"]))

@@ -105,5 +105,7 @@ class AugmentOptions:
             raise typer.BadParameter("--tgt-text needs --backward: a run that translates it")
         if self.tag is not None and self.tgt_text is None:
             raise typer.BadParameter("--tag marks the translations of --tgt-text; add it or remove --tag")
+        if self.tag is not None and self.both_directions:
+            raise typer.BadParameter("--both-directions swaps source and target, but --tag is a source token; remove one of them")
         if not any(self.counts.values()):
             raise typer.BadParameter("--repeat leaves out all pairs")

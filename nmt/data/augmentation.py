@@ -16,6 +16,7 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 
 from nmt.config.schema import CleaningConfig
 from nmt.data import filtering
@@ -149,15 +150,25 @@ def encode_pairs(
     return Corpus(src, tgt)
 
 
-def write_training_data(folder: Path, parts: Sequence[tuple[Corpus, int]], *, both_directions: bool) -> None:
-    """Write `train.src` and `train.tgt`: each corpus as many times as its number says, one after the other.
+def swap_sides(corpus: Corpus, pairs: Iterable[Pair], held_out: HeldOut) -> Corpus:
+    """The corpus of the opposite direction, without sentences that are equal to a dev or test sentence of the other language.
 
     Args:
-        both_directions: then all of them again, with source and target swapped.
+        pairs: of the corpus, as text.
     """
-    for side, opposite in (SIDES, SIDES[::-1]):
-        sides = (side, opposite) if both_directions else (side,)
-        streams: list[Sequences] = [getattr(corpus, each) for each in sides for corpus, count in parts for _ in range(count)]
+    keep = [sentence_key(tgt) not in held_out.src and sentence_key(src) not in held_out.tgt for src, tgt in pairs]
+    return Corpus(_select(corpus.tgt, np.array(keep, np.bool_)), _select(corpus.src, np.array(keep, np.bool_)))
+
+
+def _select(sentences: Sequences, keep: npt.NDArray[np.bool_]) -> Sequences:
+    offsets = np.cumsum([0, *sentences.lengths[keep]], dtype=np.int64)
+    return Sequences(sentences.ids[np.repeat(keep, sentences.lengths)], offsets)
+
+
+def write_training_data(folder: Path, parts: Sequence[tuple[Corpus, int]]) -> None:
+    """Write `train.src` and `train.tgt`: each corpus as many times as its number says, one after the other."""
+    for side in SIDES:
+        streams: list[Sequences] = [getattr(corpus, side) for corpus, count in parts for _ in range(count)]
         writer = SequencesWriter(folder / f"train.{side}", sum(len(stream.ids) for stream in streams))
         for stream in streams:
             writer.write(stream.ids, stream.lengths)

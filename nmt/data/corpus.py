@@ -129,6 +129,14 @@ def restore_texts(sentences: Sequences, tokenizer: Tokenizer, vocabulary: Vocabu
         yield tokenizer.join(vocabulary.tokens(sentences[i].tolist()))
 
 
+def restore_pairs(
+    corpus: Corpus, tokenizers: tuple[Tokenizer, Tokenizer], vocabularies: tuple[Vocabulary, Vocabulary]
+) -> Iterator[tuple[str, str]]:
+    """The pairs of a corpus as text; see `restore_texts`. tokenizers, vocabularies: (source, target)."""
+    src, tgt = zip(tokenizers, vocabularies, strict=True)
+    return zip(restore_texts(corpus.src, *src), restore_texts(corpus.tgt, *tgt), strict=True)
+
+
 def read_sentences(folder: Path, split: str, side: str) -> list[str]:
     """The sentences of dev or test as text, neither tokenized nor lower-cased. Raises: DataError if they are missing or damaged."""
     return read_lines(folder / f"{split}.{side}.txt", needs_final_line_feed=True)

@@ -9,7 +9,7 @@ from typing import Any
 from nmt.config.load import config_from_dict
 from nmt.config.schema import Config
 from nmt.data.augmentation import HeldOut
-from nmt.data.corpus import Corpus, restore_texts
+from nmt.data.corpus import Corpus, restore_pairs
 from nmt.data.manifest import check_files, load_manifest
 from nmt.data.reading import Pair
 from nmt.errors import CheckpointError, ConfigError, DataError
@@ -44,7 +44,7 @@ class PreparedData:
 
     def pairs(self) -> Iterator[Pair]:
         """The training pairs as text, with <unk> for unknown words."""
-        return _restore_pairs(self.corpus, self.tokenizers, self.vocabularies)
+        return restore_pairs(self.corpus, self.tokenizers, self.vocabularies)
 
 
 def check_teacher(run: Path, data: PreparedData, direction: str, known: HeldOut) -> None:
@@ -86,7 +86,7 @@ def _count_leaked(run: Path, data: PreparedData, known: HeldOut) -> int:
         known, held_out = known.reversed, data.held_out.reversed
     else:
         held_out = data.held_out
-    shared = held_out.shared_with(_restore_pairs(corpus, load_tokenizers(run, config), load_vocabularies(run)))
+    shared = held_out.shared_with(restore_pairs(corpus, load_tokenizers(run, config), load_vocabularies(run)))
     return len(shared.src - known.src) + len(shared.tgt - known.tgt)
 
 
@@ -95,11 +95,3 @@ def _leak_message(run: Path, n_leaked: int, data: PreparedData) -> str:
     setting = f"data.split.direction={directions[1]} gives both directions the same split"
     remedy = "use a run on the same split" if directions[0] == directions[1] else setting
     return f"{run}: its training data has {n_leaked:,} dev and test sentences of {data.folder}; {remedy}"
-
-
-def _restore_pairs(
-    corpus: Corpus, tokenizers: tuple[Tokenizer, Tokenizer], vocabularies: tuple[Vocabulary, Vocabulary]
-) -> Iterator[Pair]:
-    (src_tokenizer, tgt_tokenizer), (src_vocabulary, tgt_vocabulary) = tokenizers, vocabularies
-    sources = restore_texts(corpus.src, src_tokenizer, src_vocabulary)
-    return zip(sources, restore_texts(corpus.tgt, tgt_tokenizer, tgt_vocabulary), strict=True)

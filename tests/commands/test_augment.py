@@ -214,7 +214,7 @@ def test_both_directions(setting: Setting, tmp_path: Path) -> None:
     corpus, original = (Corpus.load(folder, "train") for folder in (tmp_path / "both", setting.en_de))
     assert manifest["splits"]["train"]["pairs"] == len(corpus) == 2 * len(original)
     assert corpus.src[len(original)].tolist() == original.tgt[0].tolist()
-    assert "340 pairs in both directions" in augment.summary(manifest)
+    assert "340 pairs, 170 of them swapped" in augment.summary(manifest)
     prepare.run(setting.config("apart", {}, vocabulary={"joint": False}), progress=False)
     with pytest.raises(DataError, match=r"apart: --both-directions needs one vocabulary .*vocabulary\.joint=true$"):
         augment.run(AugmentOptions(setting.folder / "apart", tmp_path / "x", both_directions=True))
@@ -267,6 +267,7 @@ def test_wrong_runs_are_refused_in_one_line(setting: Setting, tmp_path: Path) ->
         (["--forward", "a", "--tgt-text", "b"], "--tgt-text needs --backward"),
         (["--backward", "a", "--src-text", "b"], "--src-text needs --forward"),
         (["--backward", "a", "--tag", "<bt>"], "--tag marks the translations of --tgt-text"),
+        (["--backward", "a", "--tgt-text", "b", "--tag", "<bt>", "--both-directions"], "--tag is a source token"),
         (["--forward", "a", "--repeat", "mine=2"], "--repeat mine=2: write ORIGIN=N"),
         (["--forward", "a", "--repeat", "forward=-1"], "--repeat forward=-1: write ORIGIN=N"),
     ],

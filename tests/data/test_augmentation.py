@@ -3,12 +3,11 @@
 from collections import Counter
 from pathlib import Path
 
-import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.config.schema import CleaningConfig, TokenizerConfig
-from nmt.data.augmentation import HeldOut, PairFilter, encode_pairs, select_sentences, write_training_data
+from nmt.data.augmentation import HeldOut, PairFilter, encode_pairs, select_sentences, swap_sides, write_training_data
 from nmt.data.corpus import Corpus, restore_texts
 from nmt.data.splitting import sentence_key
 from nmt.text.tokenizers import CharacterTokenizer
@@ -81,17 +80,27 @@ def test_encoded_pairs_can_be_restored(pairs: list[tuple[str, str]], is_tagged: 
     assert [*texts] == [((tag + src), tgt) for src, tgt in pairs]
 
 
-def test_corpora_are_repeated_and_swapped(tmp_path: Path) -> None:
+def test_corpora_are_repeated(tmp_path: Path) -> None:
     first, second = (encode_pairs(pairs, TOKENIZERS, VOCABULARIES, None) for pairs in ([("a", "b"), ("c.", "")], [("b c", "a")]))
 
     def rows(corpus: Corpus) -> list[tuple[list[int], list[int]]]:
         return [(corpus.src[i].tolist(), corpus.tgt[i].tolist()) for i in range(len(corpus))]
 
-    for both_directions in (False, True):
-        write_training_data(tmp_path, [(first, 2), (second, 1), (first, 0)], both_directions=both_directions)
-        expected = rows(first) * 2 + rows(second)
-        expected += [(tgt, src) for src, tgt in expected] if both_directions else []
-        assert rows(Corpus.load(tmp_path, "train")) == expected
-    write_training_data(tmp_path, [(first, 0)], both_directions=False)
+    write_training_data(tmp_path, [(first, 2), (second, 1), (first, 0)])
+    assert rows(Corpus.load(tmp_path, "train")) == rows(first) * 2 + rows(second)
+    write_training_data(tmp_path, [(first, 0)])
     assert len(Corpus.load(tmp_path, "train")) == 0
-    assert np.array_equal(Corpus.load(tmp_path, "train").src.ids, [])
+
+
+@given(PAIRS, st.sets(TEXTS.map(sentence_key)), st.sets(TEXTS.map(sentence_key)))
+def test_swapped_pairs_have_no_held_out_sentence(pairs: list[tuple[str, str]], src: set[str], tgt: set[str]) -> None:
+    corpus = encode_pairs(pairs, TOKENIZERS, VOCABULARIES, None)
+    swapped = swap_sides(corpus, pairs, HeldOut(src, tgt))
+    texts = [
+        *zip(
+            restore_texts(swapped.src, TOKENIZERS[1], VOCABULARIES[1]),
+            restore_texts(swapped.tgt, TOKENIZERS[0], VOCABULARIES[0]),
+            strict=True,
+        )
+    ]
+    assert texts == [pair[::-1] for pair in pairs if sentence_key(pair[1]) not in src and sentence_key(pair[0]) not in tgt]
