@@ -313,6 +313,13 @@ class CurriculumConfig(Section):
     start: float = Field(0.01, gt=0, le=1, description="part of the batches, those with the shortest sentences, to start with")
 
 
+class RiskConfig(Section):
+    weight: float = Field(0.0, ge=0, le=1, description="weight of the risk; that of the cross-entropy is 1 - weight; 0: no risk")
+    candidates: Literal["sampling", "beam"] = Field("sampling", description="find candidates by sampling or beam search")
+    size: int = Field(8, ge=2, description="candidates per sentence; equal ones count once")
+    sharpness: float = Field(1.0, gt=0, description="exponent of the candidates' probabilities, before their sum is made 1")
+
+
 class TrainingConfig(Section):
     start_from: Path | None = Field(
         None, description="initialize from the best checkpoint of this run (prepare the data with vocabulary.like)"
@@ -353,6 +360,9 @@ class TrainingConfig(Section):
     )
     tgt_word_replacement: float = Field(
         0.0, ge=0, lt=1, description="the same for a word that the decoder reads; the words to predict stay"
+    )
+    risk: RiskConfig = Field(
+        RiskConfig(), description="minimum risk training (Shen 2016): expected error of candidates, to fine-tune with start_from"
     )
     teacher_forcing: TeacherForcingConfig = Field(
         TeacherForcingConfig(), description="when to feed the decoder the reference in training"

@@ -36,14 +36,19 @@ def pairwise_chrf(texts: Sequence[str]) -> NDArray[np.float64]:
 
 
 def pairwise_bleu(texts: Sequence[str]) -> NDArray[np.float64]:
-    """The sentence BLEU of each text with each text as its reference, in 0..100: [C hypotheses, C references].
-
-    Words are those of tokenizer 13a. An n of 1..4 that is longer than the hypothesis does not count (`effective_order`). The i-th n
-    without a match has 1 / 2^i matches (`smooth_method="exp"`: Chen & Cherry 2014, method 3).
-    """
+    """The sentence BLEU of each text with each text as its reference, in the words of tokenizer 13a: see `pairwise_bleu_of_ids`."""
     tokenizer, indices = _tokenizer_13a(), dict[str, int]()
     sentences = [tokenizer(text.rstrip()).split() for text in texts]
-    symbols = [np.array([indices.setdefault(word, len(indices)) for word in words], np.int64) for words in sentences]
+    return pairwise_bleu_of_ids([[indices.setdefault(word, len(indices)) for word in words] for words in sentences])
+
+
+def pairwise_bleu_of_ids(sentences: Sequence[Sequence[int]]) -> NDArray[np.float64]:
+    """The sentence BLEU of each sentence with each sentence as its reference, in 0..100: [C hypotheses, C references].
+
+    An n of 1..4 that is longer than the hypothesis does not count (`effective_order`). The i-th n without a match has 1 / 2^i
+    matches (`smooth_method="exp"`: Chen & Cherry 2014, method 3).
+    """
+    symbols = [np.array(ids, np.int64) for ids in sentences]
     totals, matches = _ngram_matches(symbols, BLEU_ORDER)
     is_counted = (totals > 0)[:, :, None]
     n_without_match = (is_counted & (matches == 0)).cumsum(0)

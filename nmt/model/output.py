@@ -49,6 +49,10 @@ class Output(nn.Module, ABC):
         """
         return topk_log_probs(self.compute_logits(vectors), k)
 
+    def token_log_probs(self, vectors: Tensor, targets: Tensor) -> Tensor:
+        """The log-probabilities [N] of `targets` [N] for the vectors [N, R]."""
+        return self.log_probs(vectors).gather(1, targets.unsqueeze(1)).squeeze(1)
+
     @abstractmethod
     def best(self, vectors: Tensor) -> Tensor:
         """[..., R] -> the most probable ids [...]."""
@@ -159,6 +163,9 @@ class Adaptive(Output):
         ids, log_probs = torch.cat(all_ids, 1), torch.cat(all_log_probs, 1)
         best, columns = log_probs.topk(min(k, log_probs.shape[1]))
         return ids.gather(1, columns), best
+
+    def token_log_probs(self, vectors: Tensor, targets: Tensor) -> Tensor:
+        return self.softmax(vectors, targets).output  # type: ignore[no-any-return]
 
     def best(self, vectors: Tensor) -> Tensor:
         return self.softmax.predict(vectors.flatten(0, -2)).view(vectors.shape[:-1])

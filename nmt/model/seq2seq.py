@@ -98,7 +98,14 @@ class Seq2Seq(TranslationModel):
     def topk_log_probs(self, vectors: Tensor, k: int, threshold: ThresholdFn) -> tuple[Tensor, Tensor]:
         return self.output.topk_log_probs(vectors, k, threshold)
 
-    def forward(self, src: Tensor, src_lengths: Tensor, tgt_in: Tensor, forcing_mask: Tensor | None = None) -> Decoded:
+    def forward(
+        self,
+        src: Tensor,
+        src_lengths: Tensor,
+        tgt_in: Tensor,
+        forcing_mask: Tensor | None = None,
+        sentences: Tensor | None = None,
+    ) -> Decoded:
         """Decode a batch with teacher forcing.
 
         Args:
@@ -106,10 +113,14 @@ class Seq2Seq(TranslationModel):
             tgt_in: [B, T] ids, <sos> first.
             forcing_mask: [B, T], on the CPU, False where the decoder is fed its own last output instead of `tgt_in`
                 (scheduled sampling, Bengio 2015); None if it is always fed `tgt_in`.
+            sentences: [B'], the row of `src` for each row of `tgt_in`, for several targets of a sentence; None: they correspond.
         """
         with drop_weights(self.encoder, self.encoder_weight_dropout), drop_weights(self.decoder, self.decoder_weight_dropout):
             memory = self.encode(src, src_lengths)
-            return self._decode(tgt_in, forcing_mask, self.start(memory), memory)
+            state = self.start(memory)
+            if sentences is not None:
+                memory, state = memory.select(sentences), state.select(sentences)
+            return self._decode(tgt_in, forcing_mask, state, memory)
 
     def _decode(self, tgt_in: Tensor, forcing_mask: Tensor | None, state: DecoderState, memory: Memory) -> Decoded:
         if forcing_mask is None:

@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
 import numpy as np
@@ -22,6 +22,7 @@ from nmt.run.progress import Interval, Progress
 from nmt.training.distributed import SINGLE_PROCESS, World
 from nmt.training.loss import batch_loss, draw_forcing_mask
 from nmt.training.optimization import Moment, forcing_ratio, learning_rate
+from nmt.training.risk import batch_risk
 
 T = TypeVar("T")
 
@@ -237,6 +238,9 @@ def forward_backward(
                 tgt_replacement=training.tgt_word_replacement,
                 forcing_mask=forcing_mask,
             )
+            if (weight := training.risk.weight) > 0:
+                risk = batch_risk(model, batch.to(model.device), training.risk, seed=generator.initial_seed())
+                loss = replace(loss, objective=(1 - weight) * loss.objective + weight * risk)
         loss.objective.backward()
         sums += torch.stack([loss.objective.detach(), loss.nll, loss.nll.new_full((), loss.n_tokens)])
     return sums
