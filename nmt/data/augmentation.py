@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from nmt.config.schema import CleaningConfig
 from nmt.data import filtering
-from nmt.data.corpus import Corpus, Ids, Sequences, SequencesWriter, read_sentences
+from nmt.data.corpus import Block, Corpus, Sequences, SequencesWriter, read_sentences
 from nmt.data.reading import CHUNK_ROWS, Pair
 from nmt.data.splitting import fingerprint, sentence_key
 from nmt.data.workers import chunked
@@ -139,15 +139,14 @@ def encode_pairs(
 ) -> Corpus:
     """The pairs as ids, in memory. tag: the id of a token to put before each source."""
     prefixes: tuple[list[int], list[int]] = ([] if tag is None else [tag], [])
-    blocks: tuple[list[Ids], list[Ids]] = ([np.zeros(0, np.int32)], [np.zeros(0, np.int32)])
-    lengths: tuple[list[int], list[int]] = ([0], [0])
+    nothing: Block = np.zeros(0, np.int32), np.zeros(0, np.int32)
+    blocks: tuple[list[Block], list[Block]] = ([nothing], [nothing])
     for chunk in chunked(pairs, CHUNK_ROWS):
         for side, texts in enumerate(zip(*chunk, strict=True)):
             sentences = [prefixes[side] + vocabularies[side].ids(tokens) for tokens in tokenizers[side].split_all(texts)]
-            blocks[side].append(np.fromiter(chain.from_iterable(sentences), np.int32))
-            lengths[side].extend(map(len, sentences))
-    src, tgt = (Sequences(np.concatenate(blocks[side]), np.cumsum(lengths[side], dtype=np.int64)) for side in (0, 1))
-    return Corpus(src, tgt)
+            lengths = np.array([len(sentence) for sentence in sentences], np.int32)
+            blocks[side].append((np.fromiter(chain.from_iterable(sentences), np.int32), lengths))
+    return Corpus(*map(Sequences.of_blocks, blocks))
 
 
 def swap_sides(corpus: Corpus, pairs: Iterable[Pair], held_out: HeldOut) -> Corpus:
@@ -161,8 +160,7 @@ def swap_sides(corpus: Corpus, pairs: Iterable[Pair], held_out: HeldOut) -> Corp
 
 
 def _select(sentences: Sequences, keep: npt.NDArray[np.bool_]) -> Sequences:
-    offsets = np.cumsum([0, *sentences.lengths[keep]], dtype=np.int64)
-    return Sequences(sentences.ids[np.repeat(keep, sentences.lengths)], offsets)
+    return Sequences.of_blocks([(sentences.ids[np.repeat(keep, sentences.lengths)], sentences.lengths[keep])])
 
 
 def write_training_data(folder: Path, parts: Sequence[tuple[Corpus, int]]) -> None:

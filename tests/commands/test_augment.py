@@ -215,6 +215,15 @@ def test_both_directions(setting: Setting, tmp_path: Path) -> None:
     assert manifest["splits"]["train"]["pairs"] == len(corpus) == 2 * len(original)
     assert corpus.src[len(original)].tolist() == original.tgt[0].tolist()
     assert "340 pairs, 170 of them swapped" in augment.summary(manifest)
+    # A model of both directions can be tuned in each of them: the vocabularies are the same.
+    like = setting.config(
+        "opposite",
+        {"direction": "de-en"},
+        vocabulary={"joint": True, "like": str(setting.en_de)},
+        training={**SECTIONS["training"], "max_steps": 1, "start_from": str(setting.forward)},
+    )
+    prepare.run(like, progress=False)
+    assert train_command.run(like, tmp_path / "tuned", quiet=True).step == 1
     prepare.run(setting.config("apart", {}, vocabulary={"joint": False}), progress=False)
     with pytest.raises(DataError, match=r"apart: --both-directions needs one vocabulary .*vocabulary\.joint=true$"):
         augment.run(AugmentOptions(setting.folder / "apart", tmp_path / "x", both_directions=True))
