@@ -50,8 +50,10 @@ class Output(nn.Module, ABC):
         return topk_log_probs(self.compute_logits(vectors), k)
 
     def token_log_probs(self, vectors: Tensor, targets: Tensor) -> Tensor:
-        """The log-probabilities [N] of `targets` [N] for the vectors [N, R]."""
-        return self.log_probs(vectors).gather(1, targets.unsqueeze(1)).squeeze(1)
+        """The log-probabilities [N] of `targets` [N] for the vectors [N, R], in the precision of the weights."""
+        with torch.autocast(vectors.device.type, enabled=False):
+            log_probs = self.log_probs(vectors.to(next(self.parameters()).dtype))
+        return log_probs.gather(1, targets.unsqueeze(1)).squeeze(1)
 
     @abstractmethod
     def best(self, vectors: Tensor) -> Tensor:
@@ -165,7 +167,8 @@ class Adaptive(Output):
         return ids.gather(1, columns), best
 
     def token_log_probs(self, vectors: Tensor, targets: Tensor) -> Tensor:
-        return self.softmax(vectors, targets).output  # type: ignore[no-any-return]
+        with torch.autocast(vectors.device.type, enabled=False):
+            return self.softmax(vectors.to(self.softmax.head.weight.dtype), targets).output  # type: ignore[no-any-return]
 
     def best(self, vectors: Tensor) -> Tensor:
         return self.softmax.predict(vectors.flatten(0, -2)).view(vectors.shape[:-1])
@@ -174,8 +177,7 @@ class Adaptive(Output):
         self, vectors: Tensor, targets: Tensor, label_smoothing: float = 0.0, divergence_weight: float = 0.0
     ) -> tuple[Tensor, Tensor]:
         assert label_smoothing == divergence_weight == 0, "refused when the configuration is read"
-        with torch.autocast(vectors.device.type, enabled=False):  # the loss keeps the precision of the weights
-            objective = -self.softmax(vectors.to(self.softmax.head.weight.dtype), targets).output.sum()
+        objective = -self.token_log_probs(vectors, targets).sum()
         return objective, objective.detach()
 
 

@@ -36,8 +36,10 @@ def find_candidates(model: Seq2Seq, batch: Batch, config: RiskConfig, seed: int)
     sources = [row[: length - 1] for row, length in zip(batch.src.tolist(), batch.src_lengths.tolist(), strict=True)]
     options = DecodingConfig(method=config.candidates, beam=config.size, seed=seed)
     model.eval()
-    hypotheses = search(model, sources, options, n_best=config.size)
-    model.train()
+    try:
+        hypotheses = search(model, sources, options, n_best=config.size)
+    finally:
+        model.train()  # also where memory does not hold the search: then the training continues with smaller micro-batches
     return [[list(ids) for ids in dict.fromkeys(tuple(each.ids) for each in n_best)] for n_best in hypotheses]
 
 

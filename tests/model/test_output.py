@@ -137,6 +137,18 @@ def test_adaptive_is_a_distribution_whose_loss_is_that_of_its_log_probs() -> Non
     assert torch.autograd.gradcheck(lambda x: output.loss(x, targets)[0], vectors.requires_grad_())
 
 
+@pytest.mark.parametrize("output", [Softmax(8, 30), Adaptive(8, 30, cutoffs=[5, 12])], ids=["softmax", "adaptive"])
+def test_log_probs_of_given_words(output: Softmax | Adaptive) -> None:
+    torch.manual_seed(1)
+    vectors, targets = torch.randn(6, 8), torch.arange(0, 30, 5)
+    expected = output.log_probs(vectors)[torch.arange(6), targets]
+    torch.testing.assert_close(output.token_log_probs(vectors, targets), expected)
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed = output.token_log_probs(vectors.bfloat16(), targets)
+    assert mixed.dtype == torch.float32
+    torch.testing.assert_close(mixed, expected, atol=0.1, rtol=0)
+
+
 def test_the_equation_of_a_word_in_a_cluster() -> None:
     """P(w) = P(its cluster | x) P(w | its cluster, x), the latter of the projected vector (Grave 2017, 3)."""
     torch.manual_seed(1)

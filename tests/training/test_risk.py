@@ -108,6 +108,17 @@ def test_candidates_differ_and_depend_on_the_seed_alone(kind: str) -> None:
     assert (find_candidates(model, BATCH, config, seed=2) == candidates) == (kind == "beam")
 
 
+def test_a_failed_search_leaves_the_model_in_training_mode(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_memory(*_: object, **__: object) -> None:
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(risk, "search", no_memory)
+    model = make().train()
+    with pytest.raises(torch.OutOfMemoryError):
+        find_candidates(model, BATCH, RiskConfig(), seed=1)
+    assert model.training
+
+
 def test_the_objective_mixes_cross_entropy_and_risk_and_is_repeatable() -> None:
     corpus, _ = make_corpus(5, seed=1)
     batch = build_batch([corpus.src[i] for i in range(5)], [corpus.tgt[i] for i in range(5)])
