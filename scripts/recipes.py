@@ -4,7 +4,7 @@
     python scripts/recipes.py RUN...
 
 Runs whose configurations differ only in the seed share a row, with mean and standard deviation. The total time adds, once each, the
-runs that the training started from, and those that translated its training data (`nmt augment`).
+runs that the training started from, those that translated its training data, and the time of `nmt augment`.
 """
 
 import argparse
@@ -53,13 +53,14 @@ def measure(folder: Path) -> RunFigures:
     """Raises: CheckpointError if there is no run, DataError if a run that it needed is missing."""
     config = load_run_config(find_run(folder))
     dev, test = (_last_evaluation(folder, split) for split in ("dev", "test"))
+    needed = sorted(needed_runs(folder))
     n_parameters = sum(parameter.numel() for parameter in build_model(folder, config).parameters())
     seconds = test.get("translation_seconds")
     return RunFigures(
         config,
         n_parameters / 1e6,
         _minutes(folder),
-        sum(_minutes(needed) for needed in sorted(needed_runs(folder))),
+        sum(map(_minutes, needed)) + _minutes_of_augmentation(needed),
         dev.get("BLEU"),
         test.get("BLEU"),
         test.get("chrF"),
@@ -81,6 +82,12 @@ def needed_runs(folder: Path) -> set[Path]:
 def _minutes(folder: Path) -> float:
     checkpoint = Checkpoints(folder).find("last")
     return 0.0 if checkpoint is None else read_progress(checkpoint).seconds / 60
+
+
+def _minutes_of_augmentation(folders: Sequence[Path]) -> float:
+    """Of making each augmented data set that the runs were trained on."""
+    manifests = {manifest["content"]: manifest for manifest in map(load_manifest, folders)}
+    return float(sum(manifest["seconds"] for manifest in manifests.values() if "augmentation" in manifest)) / 60
 
 
 def _last_evaluation(folder: Path, split: str) -> dict[str, Any]:
