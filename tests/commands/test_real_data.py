@@ -68,7 +68,7 @@ def test_tatoeba_sampled_has_the_text_of_every_sentence_and_without_dropout_its_
             assert same.tolist() == before.tolist()
             assert "".join(vocabulary.tokens(after)) == "".join(vocabulary.tokens(before))
             n_changed += after.tolist() != before.tolist()
-        assert 0.3 < n_changed / len(fixed) < 0.6
+        assert 0.5 < n_changed / len(fixed) < 0.9
 
 
 def test_multi30k_keeps_its_own_splits(root: Path, shared_data: Path, tmp_path: Path) -> None:
