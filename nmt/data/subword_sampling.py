@@ -71,8 +71,9 @@ class BpeDropout(SubwordSampler):
     """Byte-pair encoding that drops merges at random (Provilkov 2020, algorithm 1).
 
     A word starts as characters. Each step drops each possible merge with probability `rate`, and applies the best of the others;
-    the word is finished if none is left. So rate 0 is BPE, and rate 1 gives characters. A word whose sample has a piece that the
-    vocabulary lacks keeps its own segmentation, as do tokens that are not pieces of the model.
+    the word is finished if none is left. So rate 0 is BPE, and rate 1 gives characters; a rate of 0.1 makes sentences about 20 %
+    longer. (In sentencepiece's own dropout, a dropped merge never returns.) A word whose sample has a piece that the vocabulary
+    lacks keeps its own segmentation, as do tokens that are not pieces of the model.
     """
 
     def __init__(self, pieces: Mapping[str, float], vocabulary: Vocabulary, rate: float) -> None:
