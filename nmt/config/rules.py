@@ -131,6 +131,11 @@ def _attention_problems(model: ModelConfig) -> Iterator[Problem]:
         text = f"{score} has no hidden size; remove it or use {choices(SIZED_SCORES)}"
         yield Problem(("model.attention.size", "model.attention.score"), text)
     yield from _attention_kind_problems(attention)
+    if model.lexical_bias and score == "none":
+        yield Problem(("model.lexical_bias", "model.attention.score"), "a lexical bias needs attention, but the score is none")
+    if model.lexical_bias and model.output == "adaptive":
+        text = "a lexical bias needs the logits of all words, which adaptive avoids; use softmax"
+        yield Problem(("model.lexical_bias", "model.output"), text)
     sizes = {"model.encoder.hidden_size": model.encoder.output_size, "model.decoder.hidden_size": model.decoder.hidden_size}
     for key, size in sizes.items():
         if size % attention.heads:

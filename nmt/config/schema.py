@@ -220,6 +220,9 @@ class ModelConfig(Section):
     cutoffs: list[int] | None = Field(
         None, description="adaptive: first word id of each cluster of rare words; default: 1/10 and 1/3 of the vocabulary"
     )
+    lexical_bias: int = Field(
+        0, ge=0, description="make this many translations of each source token, found by word alignment, more probable; 0: none"
+    )
     src_vectors: Path | None = Field(None, description="file of pretrained source embeddings: text or .vec, also .gz")
     tgt_vectors: Path | None = Field(None, description="file of pretrained target embeddings: text or .vec, also .gz")
     dropout: float = Field(0.2, ge=0, lt=1, description="dropout rate on embeddings, between layers and before the output layer")

@@ -26,6 +26,7 @@ P_EMPTY = 0.08  # p_0
 CONCENTRATION = 0.01  # of the Dirichlet prior of p(. | s): a small value favors few translations
 FIRST_TENSION, MIN_TENSION, MAX_TENSION = 4.0, 0.1, 14.0
 TENSION_STEPS, TENSION_RATE = 8, 20.0  # gradient ascent on lambda after each iteration but the first
+MIN_PROBABILITY = 0.001  # of a translation
 MIN_AGREEMENT = 0.25  # of a link: the product of two posteriors of 1/2
 MAX_CELLS = 1 << 20  # of a block
 
@@ -78,6 +79,7 @@ class WordAligner:
     def __init__(self, corpus: Corpus, src_size: int, tgt_size: int, pairs: Indices | None = None) -> None:
         keys, self._blocks = _number_cells(corpus, np.arange(len(corpus)) if pairs is None else pairs, tgt_size)
         self.src, self.tgt = np.divmod(keys, tgt_size)
+        self._src_size = src_size
         self._directions = _Direction(self.src, tgt_size), _Direction(self.tgt, src_size)
 
     def fit(self, iterations: int = 5) -> None:
@@ -92,6 +94,24 @@ class WordAligner:
         for block, agreement in self._agreements():
             np.add.at(counts, block.cells[:, 1:, 1:].ravel(), agreement.ravel())
         return counts
+
+    def translations(self, size: int) -> tuple[Indices, Floats]:
+        """The most probable translations of each source id and p(translation | source), most probable first, from `counts`.
+
+        Returns:
+            ids and probabilities [number of source ids, `size`]; both are 0 where a word has fewer.
+        """
+        counts = self.counts()
+        totals = np.bincount(self.src, counts, minlength=self._src_size)
+        probabilities = counts / np.maximum(totals[self.src], np.finfo(float).tiny)
+        order = np.lexsort((-probabilities, self.src))
+        rank = np.arange(len(order)) - np.searchsorted(self.src, self.src)  # ids are sorted: rank within the source id
+        is_kept = (rank < size) & (probabilities[order] >= MIN_PROBABILITY)
+        kept, rank = order[is_kept], rank[is_kept]
+        table = np.zeros((self._src_size, size), np.int64), np.zeros((self._src_size, size))
+        for part, values in zip(table, (self.tgt, probabilities), strict=True):
+            part[self.src[kept], rank] = values[kept]
+        return table
 
     def links(self) -> Iterator[Links]:
         """The links on which both directions agree with at least even odds, in blocks."""

@@ -29,7 +29,7 @@ class Ensemble(TranslationModel):
     def __init__(self, models: Sequence[Seq2Seq]) -> None:
         super().__init__()
         self.models = nn.ModuleList(models)
-        self.sizes = [model.decoder.readout.output_size for model in models]
+        self.sizes = [model.vector_size for model in models]
 
     @property
     def device(self) -> torch.device:

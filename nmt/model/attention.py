@@ -15,6 +15,7 @@ from torch.nn import functional
 from nmt.config.schema import AttentionConfig, AttentionKind
 from nmt.model.attention_scores import ATTENTION_SCORES, AttentionScore
 from nmt.model.encoder import Summary
+from nmt.model.lexical_bias import Translations
 
 DEFAULT_WINDOW = 10  # D of Luong 2015, 3.2, if the configuration does not set it
 
@@ -28,16 +29,19 @@ class Memory:
         keys: [B, S, K], the part of the attention score that depends on h_j alone; with several heads [B, N, S, K].
         mask: [B, S], True on real tokens.
         summary: of each sentence.
+        translations: of its words, with a lexical bias only.
     """
 
     values: Tensor
     keys: Tensor
     mask: Tensor
     summary: Summary
+    translations: Translations | None = None
 
     def select(self, rows: Tensor) -> "Memory":
         """The memory of the sentences `rows` [R], in that order."""
-        return Memory(self.values[rows], self.keys[rows], self.mask[rows], self.summary.select(rows))
+        translations = None if self.translations is None else self.translations.select(rows)
+        return Memory(self.values[rows], self.keys[rows], self.mask[rows], self.summary.select(rows), translations)
 
 
 @dataclass(frozen=True)

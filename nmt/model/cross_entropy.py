@@ -14,10 +14,32 @@ MIN_SUM, MAX_SUM = 1.0e-30, 1.0e30  # sums of exponentials between these are exa
 LOG2_E = log2(e)  # exp(x) = exp2(x log2 e); exp2 takes a processor little more than half the time of exp
 
 
+class Additions(NamedTuple):
+    """Numbers that are added to some logits, of U words at each of N positions.
+
+    Attributes:
+        ids: [N, U]. The ids of a position differ, except those of additions of 0.
+        values: [N, U].
+    """
+
+    ids: Tensor
+    values: Tensor
+
+    def dense(self, vocabulary_size: int) -> Tensor:
+        """The number for each word, [N, V]."""
+        return self.values.new_zeros(len(self.ids), vocabulary_size).scatter_add(1, self.ids, self.values)
+
+
 def linear_cross_entropy(
-    vectors: Tensor, weight: Tensor, bias: Tensor, targets: Tensor, label_smoothing: float = 0.0, divergence_weight: float = 0.0
+    vectors: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    targets: Tensor,
+    label_smoothing: float = 0.0,
+    divergence_weight: float = 0.0,
+    additions: Additions | None = None,
 ) -> tuple[Tensor, Tensor]:
-    """Cross-entropy of softmax(W x + b), summed over N positions, in nats.
+    """Cross-entropy of softmax(W x + b + additions), summed over N positions, in nats.
 
     With a `divergence_weight` w, rows i and N/2 + i are the same position in two passes with different dropout, which give the
     distributions P and Q. The objective then includes w (KL(P || Q) + KL(Q || P)) for each such pair.
@@ -30,7 +52,9 @@ def linear_cross_entropy(
         the objective with smoothing, and the plain negative log-likelihood, which has no gradient.
     """
     with torch.autocast(vectors.device.type, enabled=False):  # the loss keeps the precision of the weights
-        inputs = vectors.to(weight.dtype), weight, bias, targets, label_smoothing, divergence_weight, torch.is_grad_enabled()
+        ids, values = (None, None) if additions is None else (additions.ids, additions.values.to(weight.dtype))
+        options = label_smoothing, divergence_weight, torch.is_grad_enabled()
+        inputs = vectors.to(weight.dtype), weight, bias, values, ids, targets, options
         result: tuple[Tensor, Tensor] = _LinearCrossEntropy.apply(*inputs)  # type: ignore[no-untyped-call]
     return result
 
@@ -44,20 +68,29 @@ class _LinearCrossEntropy(torch.autograd.Function):
         vectors: Tensor,
         weight: Tensor,
         bias: Tensor,
+        values: Tensor | None,
+        ids: Tensor | None,
         targets: Tensor,
-        smoothing: float,
-        divergence_weight: float,
-        learning: bool,
+        options: tuple[float, float, bool],
     ) -> tuple[Tensor, Tensor]:
+        smoothing, divergence_weight, learning = options
+        additions = None if ids is None or values is None else Additions(ids, values)
         wanted, even = learning and any(ctx.needs_input_grad), smoothing / len(weight)
-        gradients = [torch.zeros_like(tensor) for tensor in (vectors, weight, bias)] if wanted else None
+        inputs = (vectors, weight, bias) if values is None else (vectors, weight, bias, values)
+        gradients = [torch.zeros_like(tensor) for tensor in inputs] if wanted else None
         references, divergence = weight[targets], None
         if divergence_weight:
-            normalizers, divergence = _pair_log_normalizers(vectors, weight, bias, divergence_weight, gradients)
+            normalizers, divergence = _pair_log_normalizers(vectors, weight, bias, additions, divergence_weight, gradients)
         else:
-            normalizers = _log_normalizers(vectors, weight, bias, gradients)
+            normalizers = _log_normalizers(vectors, weight, bias, additions, gradients)
         nll = (normalizers - (vectors * references).sum(1) - bias[targets]).sum()
         uniform = (normalizers - vectors @ weight.mean(0) - bias.mean()).sum()
+        if additions is not None:
+            is_reference = additions.ids == targets.unsqueeze(1)
+            nll, uniform = (
+                nll - torch.where(is_reference, additions.values, 0).sum(),
+                uniform - additions.values.sum() / len(weight),
+            )
         if gradients is not None:  # subtract the target distribution: the reference word, and the even part of all words
             gradients[0].add_(references, alpha=smoothing - 1)
             gradients[1].index_add_(0, targets, vectors, alpha=smoothing - 1)
@@ -66,6 +99,8 @@ class _LinearCrossEntropy(torch.autograd.Function):
                 gradients[0].sub_(even * weight.sum(0))
                 gradients[1].sub_(even * vectors.sum(0))
                 gradients[2].sub_(even * len(vectors))
+            if additions is not None:
+                gradients[3].add_(is_reference.to(weight.dtype), alpha=smoothing - 1).sub_(even)
             ctx.save_for_backward(*gradients)
         ctx.mark_non_differentiable(nll)
         objective = (1 - smoothing) * nll + smoothing * uniform
@@ -76,10 +111,12 @@ class _LinearCrossEntropy(torch.autograd.Function):
         gradients = ctx.saved_tensors
         if outer.device.type != "cpu" or outer.item() != 1:  # no comparison on a GPU, which would wait for it
             gradients = [gradient * outer for gradient in gradients]
-        return (*gradients, None, None, None, None)
+        return (*gradients, *[None] * (7 - len(gradients)))
 
 
-def _log_normalizers(vectors: Tensor, weight: Tensor, bias: Tensor, gradients: Sequence[Tensor] | None) -> Tensor:
+def _log_normalizers(
+    vectors: Tensor, weight: Tensor, bias: Tensor, additions: Additions | None, gradients: Sequence[Tensor] | None
+) -> Tensor:
     """log sum_v exp(W_v x + b_v) of each position [N]; adds the gradient of their sum to `gradients` unless that is None.
 
     On a CPU the logits are exponentiated as they are, while a block of words is in the cache. Subtracting the maxima first takes
@@ -87,22 +124,33 @@ def _log_normalizers(vectors: Tensor, weight: Tensor, bias: Tensor, gradients: S
     """
     normalizers, n_parts = [], _n_parts(vectors)
     parts = vectors.tensor_split(n_parts), (vectors if gradients is None else gradients[0]).tensor_split(n_parts)
-    for part, vector_gradient in zip(*parts, strict=True):
-        exponentials, total, top, _ = _exponentials(part, weight, bias)
+    entries, added = _split_entries(additions, n_parts), []
+    for part, vector_gradient, entry in zip(*parts, entries, strict=True):
+        exponentials, total, top, _ = _exponentials(part, weight, bias, entry)
         normalizers.append(total.log() + log(2) * top)
         if gradients is not None:  # dividing the vectors by the totals is cheaper than dividing the exponentials
             scaled, block = part / total.unsqueeze(1), len(exponentials[0])
-            by_block = (tensor.split(block) for tensor in (weight, *gradients[1:]))
+            by_block = (tensor.split(block) for tensor in (weight, *gradients[1:3]))
             for exponential, words, weight_gradient, bias_gradient in zip(exponentials, *by_block, strict=True):
                 vector_gradient.addmm_(exponential.t(), words)
                 weight_gradient.addmm_(exponential, scaled)
                 bias_gradient.addmv_(exponential, 1 / total)
             vector_gradient.div_(total.unsqueeze(1))
+            if entry is not None:
+                added.append(entry.gather(exponentials).div_(total))
+    if added:
+        assert gradients is not None
+        gradients[3].copy_(torch.cat(added, 1).t())
     return torch.cat(normalizers)
 
 
 def _pair_log_normalizers(
-    vectors: Tensor, weight: Tensor, bias: Tensor, divergence_weight: float, gradients: Sequence[Tensor] | None
+    vectors: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    additions: Additions | None,
+    divergence_weight: float,
+    gradients: Sequence[Tensor] | None,
 ) -> tuple[Tensor, Tensor]:
     """As `_log_normalizers`, for the pairs of `linear_cross_entropy`; and their divergence, whose gradient is added too, weighted.
 
@@ -114,16 +162,18 @@ def _pair_log_normalizers(
     n_parts, passes = _n_parts(vectors), vectors.unflatten(0, (2, -1))  # [2, N/2, R]
     pass_gradients = passes if gradients is None else gradients[0].view_as(passes)
     normalizers, divergence, ratio = [], vectors.new_zeros(()), 1 + 1 / divergence_weight
-    for part, vector_gradient in zip(passes.tensor_split(n_parts, 1), pass_gradients.tensor_split(n_parts, 1), strict=True):
+    parts = passes.tensor_split(n_parts, 1), pass_gradients.tensor_split(n_parts, 1), _split_entries(additions, n_parts, 2)
+    added = []
+    for part, vector_gradient, entry in zip(*parts, strict=True):
         rows = part.flatten(0, 1)  # [2n, R]
-        exponentials, total, top, differences = _exponentials(rows, weight, bias, paired=True)
+        exponentials, total, top, differences = _exponentials(rows, weight, bias, entry, paired=True)
         normalizers.append((total.log() + log(2) * top).view(2, -1))
         sums = [(block.unflatten(1, (2, -1)) * d.unsqueeze(1)).sum(0) for block, d in zip(exponentials, differences, strict=True)]
         first_mean, second_mean = torch.stack(sums).sum(0) / total.view(2, -1)  # [n]: E_P[d], E_Q[d]
         divergence += (first_mean - second_mean).sum()
         if gradients is not None:
-            shifts, row_gradient = (ratio - first_mean, ratio + second_mean), torch.zeros_like(rows)
-            by_block = (tensor.split(len(exponentials[0])) for tensor in (weight, *gradients[1:]))
+            shifts, row_gradient, descents = (ratio - first_mean, ratio + second_mean), torch.zeros_like(rows), []
+            by_block = (tensor.split(len(exponentials[0])) for tensor in (weight, *gradients[1:3]))
             for block, d, words, weight_gradient, bias_gradient in zip(exponentials, differences, *by_block, strict=True):
                 p, q = block.div_(total).chunk(2, 1)
                 # The derivative of all logits, divided by -divergence_weight.
@@ -131,7 +181,14 @@ def _pair_log_normalizers(
                 row_gradient.addmm_(descent.t(), words, alpha=-divergence_weight)
                 weight_gradient.addmm_(descent, rows, alpha=-divergence_weight)
                 bias_gradient.sub_(descent.sum(1), alpha=divergence_weight)
+                if entry is not None:
+                    descents.append(descent)
             vector_gradient.copy_(row_gradient.view_as(vector_gradient))
+            if entry is not None:
+                added.append(entry.gather(descents).mul_(-divergence_weight).unflatten(1, (2, -1)))
+    if added:
+        assert gradients is not None
+        gradients[3].copy_(torch.cat(added, 2).flatten(1).t())
     return torch.cat(normalizers, 1).flatten(), divergence
 
 
@@ -156,22 +213,61 @@ class _Exponentials(NamedTuple):
     differences: list[Tensor]
 
 
-def _exponentials(vectors: Tensor, weight: Tensor, bias: Tensor, *, paired: bool = False) -> _Exponentials:
+class _Entries(NamedTuple):
+    """The additions to the logits of n vectors: words and numbers, [U, n]."""
+
+    ids: Tensor
+    values: Tensor
+
+    def add_to(self, block: Tensor, first: int) -> None:
+        """Add to the logits [w, n] of the words from `first` on, which are multiples of log 2."""
+        rows, inside = self._rows(block, first)
+        block.scatter_add_(0, rows, torch.where(inside, self.values * LOG2_E, 0))
+
+    def gather(self, blocks: Sequence[Tensor]) -> Tensor:
+        """The numbers [U, n] of the words in the blocks [w, n], one block after the other."""
+        result, first = torch.zeros_like(self.values), 0
+        for block in blocks:
+            rows, inside = self._rows(block, first)
+            result += torch.where(inside, block.gather(0, rows), 0)
+            first += len(block)
+        return result
+
+    def _rows(self, block: Tensor, first: int) -> tuple[Tensor, Tensor]:
+        """The row of each word in a block, and whether it is inside."""
+        rows = self.ids - first
+        inside = (rows >= 0) & (rows < len(block))
+        return torch.where(inside, rows, 0), inside
+
+
+def _split_entries(additions: Additions | None, n_parts: int, n_passes: int = 1) -> Sequence[_Entries | None]:
+    """The entries of each part; a part has the same positions of all passes."""
+    if additions is None:
+        return [None] * n_parts
+    by_pass = (tensor.t().unflatten(1, (n_passes, -1)).tensor_split(n_parts, 2) for tensor in additions)
+    return [_Entries(*(tensor.flatten(1) for tensor in part)) for part in zip(*by_pass, strict=True)]
+
+
+def _exponentials(
+    vectors: Tensor, weight: Tensor, bias: Tensor, entries: _Entries | None, *, paired: bool = False
+) -> _Exponentials:
     """The exponentials of all logits of `vectors` [n, R]; with their differences if `paired`."""
-    on_cpu = vectors.device.type == "cpu"
-    result = _exponentials_of_blocks(vectors, weight, bias, MAX_WORDS if on_cpu else len(weight), shifted=not on_cpu, paired=paired)
+    on_cpu, inputs = vectors.device.type == "cpu", (vectors, weight, bias, entries)
+    result = _exponentials_of_blocks(*inputs, MAX_WORDS if on_cpu else len(weight), shifted=not on_cpu, paired=paired)
     if on_cpu and not bool(((result.total > MIN_SUM) & (result.total < MAX_SUM)).all()):
-        result = _exponentials_of_blocks(vectors, weight, bias, MAX_WORDS, shifted=True, paired=paired)
+        result = _exponentials_of_blocks(*inputs, MAX_WORDS, shifted=True, paired=paired)
     return result
 
 
 def _exponentials_of_blocks(
-    vectors: Tensor, weight: Tensor, bias: Tensor, block: int, *, shifted: bool, paired: bool
+    vectors: Tensor, weight: Tensor, bias: Tensor, entries: _Entries | None, block: int, *, shifted: bool, paired: bool
 ) -> _Exponentials:
     """With `top` if `shifted`, in blocks of `block` words."""
     top, blocks, sums, differences = vectors.new_zeros(len(vectors)), [], [], []
     for words, shift in zip(weight.split(block), bias.split(block), strict=True):
         blocks.append(torch.addmm(shift.unsqueeze(1), words, vectors.t(), beta=LOG2_E, alpha=LOG2_E))
+        if entries is not None:
+            entries.add_to(blocks[-1], block * (len(blocks) - 1))
         if paired:
             differences.append(torch.sub(*blocks[-1].chunk(2, 1)).mul_(log(2)))
         if not shifted:

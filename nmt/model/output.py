@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from nmt.config.schema import ModelConfig, OutputName
 from nmt.errors import ConfigError
-from nmt.model.cross_entropy import linear_cross_entropy
+from nmt.model.cross_entropy import Additions, linear_cross_entropy
 from nmt.model.inference.pack import replace_submodules, select_outputs
 from nmt.model.topk import ThresholdFn, fast_topk, log_norm, to_log_probs, topk_log_probs
 
@@ -67,7 +67,12 @@ class Output(nn.Module, ABC):
 
     @abstractmethod
     def loss(
-        self, vectors: Tensor, targets: Tensor, label_smoothing: float = 0.0, divergence_weight: float = 0.0
+        self,
+        vectors: Tensor,
+        targets: Tensor,
+        label_smoothing: float = 0.0,
+        divergence_weight: float = 0.0,
+        additions: Additions | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Sums over N positions, in nats.
 
@@ -76,6 +81,7 @@ class Output(nn.Module, ABC):
             label_smoothing: the probability mass that is spread evenly over the vocabulary (Szegedy 2016, 7).
             divergence_weight: if not 0, rows i and N/2 + i are the same position in two passes with different dropout, and the
                 objective includes the divergence of their distributions; see `linear_cross_entropy`.
+            additions: to the logits; for layers that can.
 
         Returns:
             the objective with smoothing, and the plain negative log-likelihood, which has no gradient.
@@ -85,14 +91,15 @@ class Output(nn.Module, ABC):
 class Softmax(Output):
     """The full softmax over the vocabulary: logits = W_s x + b (Luong 2015, eq. 6).
 
-    With `tied`, W_s is the target embedding; if R differs from E, x is projected to E first.
+    With `tied`, W_s is the target embedding; if R differs from E, x is projected to E first. Vectors of R + V numbers end with
+    numbers to add to the logits.
     """
 
     def __init__(
         self, size: int, vocabulary_size: int, tied: nn.Embedding | None = None, cutoffs: Sequence[int] | None = None
     ) -> None:
         super().__init__(size, vocabulary_size, tied, cutoffs)
-        embedding_size = tied.embedding_dim if tied is not None else size
+        self.size, embedding_size = size, tied.embedding_dim if tied is not None else size
         self.project = nn.Identity() if embedding_size == size else nn.Linear(size, embedding_size, bias=False)
         self.logits = nn.Linear(embedding_size, vocabulary_size)
         nn.init.zeros_(self.logits.bias)
@@ -100,8 +107,9 @@ class Softmax(Output):
             self.logits.weight = tied.weight
 
     def forward(self, vectors: Tensor) -> Tensor:
-        """[..., R] -> logits [..., V]."""
-        return self.logits(self.project(vectors))  # type: ignore[no-any-return]
+        """[..., R] or [..., R + V] -> logits [..., V]."""
+        logits: Tensor = self.logits(self.project(vectors[..., : self.size]))
+        return logits if vectors.shape[-1] == self.size else logits + vectors[..., self.size :]
 
     def compute_logits(self, vectors: Tensor) -> Tensor:
         return self(vectors)  # type: ignore[no-any-return]
@@ -116,10 +124,15 @@ class Softmax(Output):
         return replace_submodules(self, logits=select_outputs(self.logits, ids))
 
     def loss(
-        self, vectors: Tensor, targets: Tensor, label_smoothing: float = 0.0, divergence_weight: float = 0.0
+        self,
+        vectors: Tensor,
+        targets: Tensor,
+        label_smoothing: float = 0.0,
+        divergence_weight: float = 0.0,
+        additions: Additions | None = None,
     ) -> tuple[Tensor, Tensor]:
         projected, weight, bias = self.project(vectors), self.logits.weight, self.logits.bias
-        return linear_cross_entropy(projected, weight, bias, targets, label_smoothing, divergence_weight)
+        return linear_cross_entropy(projected, weight, bias, targets, label_smoothing, divergence_weight, additions)
 
 
 class Adaptive(Output):
@@ -174,7 +187,12 @@ class Adaptive(Output):
         return self.softmax.predict(vectors.flatten(0, -2)).view(vectors.shape[:-1])
 
     def loss(
-        self, vectors: Tensor, targets: Tensor, label_smoothing: float = 0.0, divergence_weight: float = 0.0
+        self,
+        vectors: Tensor,
+        targets: Tensor,
+        label_smoothing: float = 0.0,
+        divergence_weight: float = 0.0,
+        additions: Additions | None = None,
     ) -> tuple[Tensor, Tensor]:
         assert label_smoothing == divergence_weight == 0, "refused when the configuration is read"
         objective = -self.token_log_probs(vectors, targets).sum()

@@ -5,7 +5,7 @@ H_e encoder state size (both directions), H_d decoder state size, R readout size
 Masks are True on real tokens.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
@@ -13,10 +13,12 @@ from torch import Tensor
 from nmt.config.schema import ModelConfig
 from nmt.model.attention import Memory
 from nmt.model.bridge import build_bridge
+from nmt.model.cross_entropy import Additions
 from nmt.model.decoder import DECODERS, DecoderState
 from nmt.model.encoder import build_encoder
 from nmt.model.inference.pack import RestrictedEmbedding, replace_submodules
 from nmt.model.layers import Dropout, Embedding, send
+from nmt.model.lexical_bias import LexicalBias
 from nmt.model.output import build_output
 from nmt.model.recurrent import drop_weights
 from nmt.model.topk import ThresholdFn
@@ -30,10 +32,22 @@ class Decoded:
     Attributes:
         vectors: [B, T, R], for the output layer.
         attention: [B, T, S].
+        translation_ids: [B, U], the words with a lexical bias; None if the model has none.
+        lexical_bias: [B, T, U].
     """
 
     vectors: Tensor
     attention: Tensor
+    translation_ids: Tensor | None = None
+    lexical_bias: Tensor | None = None
+
+    def at(self, positions: Tensor) -> tuple[Tensor, Additions | None]:
+        """The vectors [N, R] at N positions of the flattened [B, T], and the lexical bias there."""
+        vectors = self.vectors.flatten(0, 1)[positions]
+        if self.translation_ids is None or self.lexical_bias is None:
+            return vectors, None
+        ids = self.translation_ids[positions // self.vectors.shape[1]]
+        return vectors, Additions(ids, self.lexical_bias.flatten(0, 1)[positions])
 
     def interleave(self, rows: Tensor, other: "Decoded", other_rows: Tensor) -> "Decoded":
         """Join two batches: the sentences of this one go to `rows`, those of the other to `other_rows`."""
@@ -69,28 +83,46 @@ class Seq2Seq(TranslationModel):
         self.encoder = build_encoder(config.encoder, config.embedding_size, self.dropout)
         self.bridge = build_bridge(config)
         self.decoder = DECODERS[config.decoder.kind](config, self.dropout)
+        self.lexical_bias: LexicalBias | None = None
+        if config.lexical_bias:
+            self.lexical_bias = LexicalBias(src_vocabulary_size, tgt_vocabulary_size, config.lexical_bias)
         vectors = self.decoder.readout.output_size
         self.encoder_weight_dropout, self.decoder_weight_dropout = config.encoder.weight_dropout, config.decoder.weight_dropout
         self.output = build_output(config, vectors, tgt_vocabulary_size, self.tgt_embedding if tied else None)
+
+    @property
+    def vector_size(self) -> int:
+        """The width of the vectors of a step: R, and the size of the target vocabulary with a lexical bias."""
+        return self.decoder.readout.output_size + (0 if self.lexical_bias is None else self.lexical_bias.output_size)
 
     @property
     def device(self) -> torch.device:
         return self.src_embedding.weight.device
 
     def restrict(self, ids: Tensor) -> "Seq2Seq":
-        embedding = RestrictedEmbedding(self.tgt_embedding, ids)
-        return replace_submodules(self, tgt_embedding=embedding, output=self.output.restrict(ids))
+        submodules = {"tgt_embedding": RestrictedEmbedding(self.tgt_embedding, ids), "output": self.output.restrict(ids)}
+        if self.lexical_bias is not None:
+            submodules["lexical_bias"] = self.lexical_bias.restrict(ids)
+        return replace_submodules(self, **submodules)
 
     def encode(self, src: Tensor, src_lengths: Tensor) -> Memory:
         encoded = self.encoder(self.src_embedding(src), src_lengths)
         mask = torch.arange(src.shape[1], device=src.device) < send(src_lengths, src.device).unsqueeze(1)  # [B, S]
-        return self.decoder.attention.build_memory(self.encoder_output_dropout(encoded.values), mask, encoded.summary)
+        memory = self.decoder.attention.build_memory(self.encoder_output_dropout(encoded.values), mask, encoded.summary)
+        return memory if self.lexical_bias is None else replace(memory, translations=self.lexical_bias.look_up(src))
 
     def start(self, memory: Memory) -> DecoderState:
         return self.decoder.start(self.bridge(memory.summary), memory)
 
     def step(self, ids: Tensor, state: DecoderState, memory: Memory) -> StepOutput:
-        return self.decoder.step(self.tgt_embedding(ids), state, memory)
+        output = self.decoder.step(self.tgt_embedding(ids), state, memory)
+        return replace(output, vector=self._with_lexical_bias(output.vector, output.attention, memory))
+
+    def _with_lexical_bias(self, vectors: Tensor, attention: Tensor, memory: Memory) -> Tensor:
+        """The input of the output layer in a step: vectors [N, R], and beside them the bias of each word, if the model has one."""
+        if self.lexical_bias is None or memory.translations is None:
+            return vectors
+        return torch.cat([vectors, self.lexical_bias.dense(attention, memory.translations)], 1)
 
     def compute_logits(self, vectors: Tensor) -> Tensor:
         return self.output.compute_logits(vectors)
@@ -120,7 +152,11 @@ class Seq2Seq(TranslationModel):
             state = self.start(memory)
             if sentences is not None:
                 memory, state = memory.select(sentences), state.select(sentences)
-            return self._decode(tgt_in, forcing_mask, state, memory)
+            decoded = self._decode(tgt_in, forcing_mask, state, memory)
+        if self.lexical_bias is None or memory.translations is None:
+            return decoded
+        bias = self.lexical_bias(decoded.attention, memory.translations)
+        return replace(decoded, translation_ids=memory.translations.ids, lexical_bias=bias)
 
     def _decode(self, tgt_in: Tensor, forcing_mask: Tensor | None, state: DecoderState, memory: Memory) -> Decoded:
         if forcing_mask is None:
@@ -155,7 +191,8 @@ class Seq2Seq(TranslationModel):
             if position > 0:
                 ids = tgt_in[:, position].clone()
                 with torch.no_grad():
-                    ids[sampled] = self.output.best(vectors[-1][sampled])
+                    last = self._with_lexical_bias(vectors[-1], attentions[-1], memory)
+                    ids[sampled] = self.output.best(last[sampled])
             output = self.decoder.step(self.tgt_embedding(ids, embedding_noise), state, memory)
             state = output.state
             vectors.append(self.dropout(output.vector, vector_noise))

@@ -95,10 +95,10 @@ class World:
         if self.size == 1:
             return
         with torch.no_grad():
-            for parameter in model.parameters():
+            for tensor in (*model.parameters(), *model.buffers()):
                 if not self.is_first:
-                    parameter.zero_()
-                self.sum([parameter])
+                    tensor.zero_()
+                self.sum([tensor])
 
 
 SINGLE_PROCESS = World()

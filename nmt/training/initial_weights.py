@@ -1,4 +1,4 @@
-"""Initial weights that are not random: pretrained word vectors, and the weights of another run (fine-tuning)."""
+"""Initial weights that are not random: word vectors, the weights of another run (fine-tuning), and a lexicon."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -8,6 +8,8 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 
 from nmt.config.schema import Config
+from nmt.data.corpus import Corpus
+from nmt.data.word_alignment import WordAligner
 from nmt.errors import CheckpointError, DataError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.checkpoint import MODEL_FILE
@@ -39,10 +41,12 @@ class InitialWeights:
     Attributes:
         vectors: word vectors for the embeddings of each side. They replace those of the parent.
         parent: None without `training.start_from`.
+        lexicon: ids and probabilities [V_s, k] of translations; None without `model.lexical_bias`.
     """
 
     vectors: dict[Side, WordVectors]
     parent: ParentWeights | None
+    lexicon: tuple[torch.Tensor, torch.Tensor] | None = None
 
     @classmethod
     def load(cls, config: Config) -> "InitialWeights":
@@ -52,7 +56,7 @@ class InitialWeights:
             CheckpointError: the parent is not a run, or has no readable checkpoint.
             DataError: the vocabularies of the parent differ from those of the prepared data, or a file of vectors is unusable.
         """
-        return cls(load_configured_vectors(config), _load_parent(config))
+        return cls(load_configured_vectors(config), _load_parent(config), _learn_lexicon(config))
 
     def apply(self, model: Seq2Seq, journal: Journal, console: Console) -> None:
         """Copy them into the model; print what was copied, and write it as the first lines of the journal.
@@ -74,6 +78,12 @@ class InitialWeights:
             figures = {"found": len(vectors.ids), "tokens": vectors.n_tokens, "running_share": vectors.running_share}
             journal.write("vectors", 0, side=side, path=str(vectors.path), **figures)
             console.info(f"{side} vectors: {vectors.coverage}")
+        if self.lexicon is not None and model.lexical_bias is not None:
+            model.lexical_bias.fill(*self.lexicon)
+            n_translations = self.lexicon[1].gt(0).sum(1)
+            figures = {"translations": int(n_translations.sum()), "tokens": int(n_translations.gt(0).sum())}
+            journal.write("lexicon", 0, **figures)
+            console.info(f"lexicon: {figures['translations']:,} translations of {figures['tokens']:,} source tokens")
 
 
 def _load_parent(config: Config) -> ParentWeights | None:
@@ -90,6 +100,17 @@ def _load_parent(config: Config) -> ParentWeights | None:
         return ParentWeights(run, checkpoint.name, load_file(checkpoint / MODEL_FILE))
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"{checkpoint / MODEL_FILE}: cannot be loaded ({error})") from None
+
+
+def _learn_lexicon(config: Config) -> tuple[torch.Tensor, torch.Tensor] | None:
+    """Align the words of the training data."""
+    if not config.model.lexical_bias:
+        return None
+    src, tgt = load_vocabularies(config.prepared_folder)
+    aligner = WordAligner(Corpus.load(config.prepared_folder, "train"), len(src), len(tgt))
+    aligner.fit()
+    ids, probabilities = aligner.translations(config.model.lexical_bias)
+    return torch.from_numpy(ids), torch.from_numpy(probabilities)
 
 
 @torch.no_grad()

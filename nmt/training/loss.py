@@ -56,8 +56,9 @@ def batch_loss(
     src = replace_words(batch.src, src_replacement, model.src_embedding.num_embeddings)
     tgt_in = replace_words(batch.tgt_in, tgt_replacement, model.tgt_embedding.num_embeddings)
     decoded = model(src, batch.src_lengths, tgt_in, forcing_mask)
-    vectors, targets = decoded.vectors.flatten(0, 1)[batch.token_positions], batch.tgt_out.flatten()[batch.token_positions]
-    objective, nll = model.output.loss(vectors, targets, label_smoothing, r_drop / 2)
+    vectors, additions = decoded.at(batch.token_positions)
+    targets = batch.tgt_out.flatten()[batch.token_positions]
+    objective, nll = model.output.loss(vectors, targets, label_smoothing, r_drop / 2, additions)
     if coverage_weight:
         objective = objective + coverage_weight * coverage_loss(decoded.attention, batch.tgt_mask)
     return Loss(objective / n_passes, nll.detach() / n_passes, n_tokens)

@@ -177,6 +177,10 @@ def test_tags_are_new_tokens(tags: list[str]) -> None:
             "model.attention.window, model.attention.kind: global has no window; remove it or use local_m or local_p",
         ),
         (
+            {"attention": {"score": "none"}, "lexical_bias": 5},
+            "model.lexical_bias, model.attention.score: a lexical bias needs attention, but the score is none",
+        ),
+        (
             {"attention": {"score": "none", "heads": 2}},
             "model.attention.heads, model.attention.score: heads need attention, but the score is none",
         ),

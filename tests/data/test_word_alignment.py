@@ -141,6 +141,25 @@ def test_finds_a_known_lexicon_whatever_the_order_of_words(order: int) -> None:
     ]
 
 
+def test_translations_are_the_most_probable_ones() -> None:
+    pairs = [([4, 5], [7, 8])] * 8 + [([4, 6], [6, 8])] * 4 + [([4], [7])] * 8 + [([5], [8])] * 8
+    aligner = fitted(pairs)
+    counts = np.zeros((SIZE, SIZE))
+    counts[aligner.src, aligner.tgt] = aligner.counts()
+    expected = counts / np.maximum(counts.sum(1, keepdims=True), 1e-300)
+    for size in (1, 2, 5):
+        ids, probabilities = aligner.translations(size)
+        assert ids.shape == probabilities.shape == (SIZE, size)
+        for word in range(SIZE):
+            best = [(p, t) for p, t in zip(expected[word], range(SIZE), strict=True) if p >= 0.001]
+            best = sorted(best, reverse=True)[:size]
+            best += [(0.0, 0)] * (size - len(best))
+            assert ids[word].tolist() == [t for _, t in best]
+            np.testing.assert_allclose(probabilities[word], [p for p, _ in best])
+    ids, _ = aligner.translations(1)
+    assert (ids[4, 0], ids[5, 0], ids[7, 0]) == (7, 8, 0)
+
+
 def test_links_name_the_words_and_only_chosen_pairs() -> None:
     pairs = [([4, 5], [7, 8]), ([5, 6, 4], [8, 6, 7]), ([6], [6])] * 5
     aligner = WordAligner(corpus(pairs), SIZE, SIZE, np.array([1, 5, 6, 10]))

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from nmt.model import cross_entropy
-from nmt.model.cross_entropy import linear_cross_entropy
+from nmt.model.cross_entropy import Additions, linear_cross_entropy
 
 R, V = 7, 11
 
@@ -96,3 +96,27 @@ def test_no_gradient_is_computed_without_grad_mode() -> None:
         loss = linear_cross_entropy(vectors, weight, bias, targets, 0.1, 0.7)
     assert "aten::addmm_" not in {event.name for event in profile.events() or []}
     torch.testing.assert_close(loss, expected)
+
+
+@given(st.integers(1, 6), st.integers(1, 9), st.integers(1, 12), st.sampled_from([0.0, 0.7]), st.sampled_from([0.0, 0.1]))
+def test_additions_are_those_of_dense_logits(
+    n_pairs: int, rows: int, words: int, divergence_weight: float, smoothing: float
+) -> None:
+    vectors, weight, bias, targets = make(n_pairs)
+    ids = torch.stack([torch.randperm(V)[:5] for _ in range(2 * n_pairs)])
+    ids[:, 0] = targets
+    ids[:, 1:][ids[:, 1:] == targets.unsqueeze(1)] = 0
+    values = (4 * torch.rand(ids.shape, dtype=torch.double)).masked_fill(ids == 0, 0.0).requires_grad_()
+    dense = torch.zeros(2 * n_pairs, V, dtype=torch.double).scatter_add(1, ids, values)
+    rest = torch.eye(V, dtype=torch.double)  # logits = [x; dense] [W, I]^T + b
+    both = torch.cat([vectors, dense], 1), torch.cat([weight, rest], 1)
+    expected = literal(*both, bias, targets, smoothing, divergence_weight)
+    gradients = torch.autograd.grad(expected, (vectors, weight, bias, values))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cross_entropy, "MAX_ROWS", rows)
+        patch.setattr(cross_entropy, "MAX_WORDS", words)
+        loss, _ = linear_cross_entropy(vectors, weight, bias, targets, smoothing, divergence_weight, Additions(ids, values))
+    torch.testing.assert_close(loss, expected)
+    ours = torch.autograd.grad(loss, (vectors, weight, bias, values))
+    torch.testing.assert_close(ours[:3], gradients[:3])
+    torch.testing.assert_close(ours[3][ids != 0], gradients[3][ids != 0])

@@ -1,6 +1,7 @@
 """Fine-tuning: a training that starts with the weights of another run."""
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,8 @@ from safetensors.torch import load_file
 from nmt.commands import prepare, train
 from nmt.config.load import load
 from nmt.config.schema import Config
+from nmt.run.checkpoint import load_weights
+from nmt.run.folder import build_model, find_checkpoint, load_vocabularies
 from tests import toy
 from tests.conftest import Run
 
@@ -90,3 +93,34 @@ def test_no_run_to_start_from_is_refused(nmt: Run, parent: Path, tmp_path: Path)
     result = nmt("train", "-c", parent.parent / "parent.yaml", "-o", tmp_path / "x", "--set", "training.start_from=nowhere")
     assert result.status == 1
     assert "nowhere: no run here" in result.err
+
+
+# --- The lexicon --------------------------------------------------------------------------------------------------------------
+
+
+def test_the_lexicon_is_learned_first_and_training_does_not_change_it(nmt: Run, tmp_path: Path) -> None:
+    run = toy.train(tmp_path, model={**SIZES, "lexical_bias": 2, "dropout": 0.0})
+    model, (src, tgt) = build_model(run, load(run / "config.yaml")), load_vocabularies(run)
+    load_weights(find_checkpoint(run), model)
+    assert model.lexical_bias is not None
+    best = model.lexical_bias.ids[:, 0].tolist()
+    words = {"dog": "Hund", "tree": "Baum", "sees": "sieht", "finds": "findet"}
+    assert {word: tgt.tokens([best[src.ids([word])[0]]])[0] for word in words} == words
+    assert model.lexical_bias.probabilities.max() == 1
+    entries = [json.loads(line) for line in (run / "journal.jsonl").read_text(encoding="utf-8").splitlines()]
+    (entry,) = [entry for entry in entries if entry["event"] == "lexicon"]
+    assert entry["translations"] == int(model.lexical_bias.probabilities.gt(0).sum()) - 1  # <eos> translates into itself
+    expected = nmt("translate", "--run", run, "The dog sees the tree.", "The king loves the river.")
+    assert expected.out.splitlines() == ["Der Hund sieht den Baum.", "Der König liebt den Fluss."]
+    assert nmt("lexicon", run).status == 0
+    for change in ("decoding.shortlist=5", "decoding.precision=int8"):
+        result = nmt("translate", "--run", run, "--set", change, "The dog sees the tree.", "The king loves the river.")
+        assert (result.out, result.err) == (expected.out, ""), change
+    together = nmt("translate", "--run", run, "--run", run, "The dog sees the tree.", "The king loves the river.")
+    assert together.out == expected.out
+
+
+def test_the_lexicon_is_announced(nmt: Run, parent: Path, tmp_path: Path) -> None:
+    result = nmt("train", "-c", parent.parent / "parent.yaml", "-o", tmp_path / "x", "--set", "model.lexical_bias=4")
+    assert result.status == 0
+    assert re.search(r"^lexicon: \d+ translations of \d+ source tokens$", result.err, re.MULTILINE)

@@ -34,6 +34,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "encoder": {"hidden_size": 16},
             "decoder": {"hidden_size": 16},
             "dropout": 0.3,
+            "lexical_bias": 3,
         },
         training={
             "max_steps": STEPS,

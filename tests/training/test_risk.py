@@ -30,7 +30,10 @@ ADAPTIVE = {"output": "adaptive", "cutoffs": [3, 5]}
 def make(**values: Any) -> Seq2Seq:
     torch.manual_seed(1)
     sizes = {"embedding_size": 6, "dropout": 0.0, "encoder": {"hidden_size": 4}, "decoder": {"hidden_size": 7}}
-    return Seq2Seq(ModelConfig.model_validate({**sizes, **values}), 11, 6).double()
+    model = Seq2Seq(ModelConfig.model_validate({**sizes, **values}), 11, 6).double()
+    if model.lexical_bias is not None:
+        model.lexical_bias.fill(torch.tensor([[4, 5]]).expand(11, 2), torch.linspace(0, 0.5, 22).view(11, 2))
+    return model
 
 
 def log_prob(model: Seq2Seq, batch: Batch, sentence: int, ids: list[int]) -> torch.Tensor:
@@ -50,7 +53,7 @@ def bleu(ids: list[int], reference: list[int]) -> float:
     return float(BLEU(effective_order=True).sentence_score(words, [reference_words]).score) / 100
 
 
-@pytest.mark.parametrize("kind", [{}, GNMT, ADAPTIVE], ids=["luong", "gnmt", "adaptive"])
+@pytest.mark.parametrize("kind", [{}, GNMT, ADAPTIVE, {"lexical_bias": 2}], ids=["luong", "gnmt", "adaptive", "lexical bias"])
 def test_risk_and_gradient_equal_those_by_enumeration(kind: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     model, sharpness = make(**kind), 0.6
     monkeypatch.setattr(risk, "find_candidates", lambda *_: [ALL, ALL[3:8]])

@@ -1,0 +1,151 @@
+"""The lexicon in the output layer: against the equation in NumPy, in training and in search."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt.config.schema import DecodingConfig, ModelConfig
+from nmt.data.batching import build_batch
+from nmt.decoding.ensemble import Ensemble
+from nmt.decoding.forced import score_batch
+from nmt.decoding.search import search
+from nmt.model.inference.for_search import for_search
+from nmt.model.lexical_bias import LexicalBias
+from nmt.model.seq2seq import Seq2Seq
+from nmt.text.vocabulary import EOS
+from nmt.training.loss import batch_loss
+
+SRC_V, TGT_V, SIZE = 12, 15, 3
+SRC, TGT = [[4, 5, 4, 6], [7, 11], [8, 9, 10]], [[5, 6], [7, 8, 9, 10], [11]]
+
+
+def random_table(seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
+    """Up to k different translations of each word, most probable first; the empty places hold 0."""
+    random = np.random.default_rng(seed)
+    ids, probabilities = np.zeros((SRC_V, SIZE), np.int64), np.zeros((SRC_V, SIZE))
+    for word in range(4, SRC_V):
+        n = int(random.integers(0, SIZE + 1))
+        ids[word, :n] = random.choice(np.arange(1, TGT_V), n, replace=False)
+        probabilities[word, :n] = np.sort(random.dirichlet(np.ones(n + 1))[:n])[::-1]
+    return torch.from_numpy(ids), torch.from_numpy(probabilities)
+
+
+def expected_bias(module: LexicalBias, src: torch.Tensor, attention: torch.Tensor) -> torch.Tensor:
+    """log(sum_j alpha_j p(. | x_j) + epsilon) - log(epsilon), [B, T, V], word by word."""
+    lexicon = torch.zeros(*attention.shape[:2], TGT_V, dtype=torch.double)
+    for b, sentence in enumerate(src.tolist()):
+        for j, word in enumerate(sentence):
+            for target, probability in zip(module.ids[word].tolist(), module.probabilities[word].tolist(), strict=True):
+                lexicon[b, :, target] += attention[b, :, j] * probability
+    return torch.log(lexicon / 0.001 + 1)
+
+
+def make(seed: int = 0, **sections: Any) -> Seq2Seq:
+    torch.manual_seed(seed + 3)
+    sizes = {
+        "embedding_size": 8,
+        "encoder": {"hidden_size": 6},
+        "decoder": {"hidden_size": 12},
+        "dropout": 0.0,
+        "lexical_bias": SIZE,
+    }
+    model = Seq2Seq(ModelConfig.model_validate({**sizes, **sections}), SRC_V, TGT_V).double()
+    assert model.lexical_bias is not None
+    model.lexical_bias.fill(*random_table(seed))
+    return model
+
+
+def log_probs(model: Seq2Seq) -> torch.Tensor:
+    """Of a batch with teacher forcing [B, T, V], from the equation."""
+    batch = build_batch(SRC, TGT)
+    decoded = model(batch.src, batch.src_lengths, batch.tgt_in)
+    assert model.lexical_bias is not None
+    logits = model.output.compute_logits(decoded.vectors) + expected_bias(model.lexical_bias, batch.src, decoded.attention)
+    return logits.log_softmax(-1)
+
+
+@given(st.lists(st.lists(st.integers(0, SRC_V - 1), min_size=4, max_size=4), min_size=1, max_size=4), st.integers(0, 50))
+def test_the_bias_is_that_of_the_equation(sentences: list[list[int]], seed: int) -> None:
+    module = LexicalBias(SRC_V, TGT_V, SIZE).double()
+    module.fill(*random_table(seed))
+    src = torch.tensor(sentences)
+    attention = torch.rand(len(src), 5, 4, dtype=torch.double)
+    translations = module.look_up(src)
+    bias = expected_bias(module, src, attention)
+    torch.testing.assert_close(module.dense(attention.flatten(0, 1), translations), bias.flatten(0, 1))
+    values = module(attention, translations)
+    for b, ids in enumerate(translations.ids.tolist()):
+        words = [word for word in ids if word]
+        assert len(words) == len(set(words))
+        torch.testing.assert_close(values[b], bias[b][:, ids])
+    ids = torch.tensor([0, 3, 7, 9])
+    for short in (module.restrict(ids), module.restrict(torch.arange(12)).restrict(ids)):
+        torch.testing.assert_close(short.dense(attention.flatten(0, 1), translations), bias.flatten(0, 1)[:, ids])
+
+
+def test_a_module_that_is_not_filled_changes_nothing() -> None:
+    module = LexicalBias(SRC_V, TGT_V, SIZE)
+    assert module.dense(torch.rand(2, 4), module.look_up(torch.tensor([[4, 5, 6, EOS]]))).count_nonzero() == 0
+    module.fill(*random_table())
+    assert module.dense(torch.ones(1, 1), module.look_up(torch.tensor([[EOS]]))).argmax() == EOS
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_training_minimizes_the_negative_log_likelihood(smoothing: float) -> None:
+    model, batch = make(), build_batch(SRC, TGT)
+    expected = torch.nn.functional.cross_entropy(
+        log_probs(model)[batch.tgt_mask], batch.tgt_out[batch.tgt_mask], reduction="sum", label_smoothing=smoothing
+    )
+    parameters = [*model.parameters()]
+    gradients = torch.autograd.grad(expected, parameters)
+    loss = batch_loss(model, batch, label_smoothing=smoothing)
+    torch.testing.assert_close(loss.objective, expected)
+    torch.testing.assert_close(torch.autograd.grad(loss.objective, parameters), gradients)
+
+
+@pytest.mark.parametrize("sections", [{}, {"attention": {"heads": 2}}, {"decoder": {"hidden_size": 12, "input_feeding": True}}])
+def test_search_and_forced_decoding_have_the_probabilities_of_training(sections: dict[str, Any]) -> None:
+    model = make(**sections).eval()
+    with torch.inference_mode():
+        expected = log_probs(model)
+    for scored, row, target in zip(score_batch(model, SRC, TGT), expected, TGT, strict=True):
+        np.testing.assert_allclose(scored[0], row[range(len(target) + 1), [*target, EOS]].numpy(), atol=1e-9)
+    best = search(model, SRC, DecodingConfig(beam=3), n_best=2)
+    for scored, sentence in zip(score_batch(model, SRC, [h[0].ids for h in best]), best, strict=True):
+        np.testing.assert_allclose(scored[0][: len(sentence[0].token_log_probs)], sentence[0].token_log_probs, atol=1e-9)
+
+
+@torch.inference_mode()
+def test_the_fast_form_a_restricted_vocabulary_and_an_ensemble_give_the_same() -> None:
+    model, options = make().eval(), DecodingConfig(beam=3)
+    expected = [best[0].ids for best in search(model, SRC, options)]
+    single = model.float()
+    assert [best[0].ids for best in search(for_search(single), SRC, options)] == expected
+    assert [best[0].ids for best in search(for_search(single), SRC, options, words=torch.arange(TGT_V))] == expected
+    assert [best[0].ids for best in search(Ensemble([single, for_search(single)]).eval(), SRC, options)] == expected
+    two = Ensemble([make(0).eval(), make(1).eval()])
+    restricted = search(two, SRC, options, words=torch.arange(TGT_V))
+    assert [best[0].ids for best in restricted] == [best[0].ids for best in search(two, SRC, options)]
+
+
+def test_scheduled_sampling_reads_the_word_that_is_most_probable_with_the_bias() -> None:
+    model, batch = make(), build_batch(SRC, TGT)
+    forcing_mask = torch.zeros_like(batch.tgt_in, dtype=torch.bool)
+    sampled = model(batch.src, batch.src_lengths, batch.tgt_in, forcing_mask)
+    own = batch.tgt_in.clone()
+    for position in range(1, own.shape[1]):
+        decoded = model(batch.src, batch.src_lengths, own)
+        assert model.lexical_bias is not None
+        bias = expected_bias(model.lexical_bias, batch.src, decoded.attention)
+        own[:, position] = (model.output.compute_logits(decoded.vectors) + bias).argmax(-1)[:, position - 1]
+    decoded = model(batch.src, batch.src_lengths, own)
+    torch.testing.assert_close(sampled.vectors, decoded.vectors)
+    torch.testing.assert_close(sampled.lexical_bias, decoded.lexical_bias)
+    mixed = forcing_mask.clone()
+    mixed[1] = True
+    rows = model(batch.src, batch.src_lengths, batch.tgt_in, mixed)
+    torch.testing.assert_close(rows.lexical_bias[[0, 2]], decoded.lexical_bias[[0, 2]])
