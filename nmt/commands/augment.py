@@ -30,7 +30,7 @@ from nmt.data.reading import Pair
 from nmt.data.sources import read_raw_lines
 from nmt.data.workers import peak_memory
 from nmt.decoding.batch_runner import TooLargeError
-from nmt.decoding.shards import plan_shards, read_shards, write_shard
+from nmt.decoding.shards import plan_shards, read_shards, seconds_of_shards, write_shard
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
 from nmt.files import replacing_folder, sha256_of
@@ -99,12 +99,15 @@ def run(options: AugmentOptions, progress: bool | None = None) -> dict[str, Any]
             raise DataError(f"{options.output}: contains other prepared data; --overwrite replaces it, -o names another folder")
         check_files(options.output, existing)
         return {**existing, "folder": str(options.output), "already_prepared": True}
+    planned_time = time.perf_counter()
     _translate(tasks, options, show_bar=sys.stderr.isatty() if progress is None else progress)
+    start_time += time.perf_counter() - planned_time  # the time of translation is in the figures, with that of earlier calls
     try:
         with replacing_folder(options.output) as building:
             figures = _write_files(building, original, tasks, options, tag)
             figures["augmentation"] = {"request": request, "folder": str(original.folder), **figures["augmentation"]}
-            figures |= {"seconds": round(time.perf_counter() - start_time, 2), "peak_memory": peak_memory()}
+            seconds = time.perf_counter() - start_time + sum(map(seconds_of_shards, {task.folder for task in tasks}))
+            figures |= {"seconds": round(seconds, 2), "peak_memory": peak_memory()}
             inputs = [Input(**{**each, "path": Path(each["path"])}) for each in original.manifest["inputs"]]
             manifest = write_manifest(building, original.config, inputs, figures)
     except OSError as error:

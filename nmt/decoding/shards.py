@@ -1,5 +1,6 @@
 """Translate many sentences into a folder of shards. A shard is written whole or not at all, so a stopped job loses at most one."""
 
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from nmt.files import read_lines, write_text
 from nmt.text.repetition import repeats
 
 SHARD_SENTENCES = 2048  # enough for batches of similar lengths; some of the keys of `decoding` make a translation depend on it
+SECONDS_FILE = "seconds.txt"  # a line for each shard
 
 
 def plan_shards(folder: Path, texts: Sequence[str]) -> list[tuple[Path, Sequence[str]]]:
@@ -27,12 +29,21 @@ def write_shard(path: Path, texts: Sequence[str], translator: Translator) -> Non
         OSError: the file cannot be written.
         TooLargeError: a text does not fit into memory, even alone.
     """
+    start_time = time.perf_counter()
     path.parent.mkdir(parents=True, exist_ok=True)
     translations = translator.translate(texts)
     lines = [
         f"{translation.text}\t{problem}" if (problem := _problem(translation)) else translation.text for translation in translations
     ]
     write_text(path, "".join(f"{line}\n" for line in lines))
+    with (path.parent / SECONDS_FILE).open("a", encoding="utf-8") as file:
+        file.write(f"{time.perf_counter() - start_time:.2f}\n")
+
+
+def seconds_of_shards(folder: Path) -> float:
+    """The time to write the shards of a folder, by all calls together."""
+    path = folder / SECONDS_FILE
+    return sum(map(float, read_lines(path))) if path.exists() else 0.0
 
 
 def read_shards(folder: Path, texts: Sequence[str]) -> Iterator[tuple[str, str, str]]:

@@ -157,6 +157,9 @@ def test_a_stopped_job_continues_with_the_next_shard(setting: Setting, tmp_path:
     assert {*written}.isdisjoint(later)
     assert len(written + later) == len([*(tmp_path / "kept").glob("*/[0-9]*.txt")])
     assert again["content"] == whole["content"]
+    times = [float(line) for path in (tmp_path / "kept").glob("*/seconds.txt") for line in path.read_text().splitlines()]
+    assert len(times) == len(written + later)
+    assert again["seconds"] > sum(times)
     # A damaged shard is named.
     written[0].write_text("one line\n")
     with pytest.raises(DataError, match=r"000000\.txt: has 1 lines instead of 30; delete it to translate it again$"):
