@@ -23,6 +23,7 @@ TEXTS = [
     "Mir geht's gut, weil die Welt schön ist.",
     "Ich weiß nicht, was soll es bedeuten, dass ich so traurig bin.",
 ]
+OTHER_TOKENS = ["日", "日語", "☃", "<tag>"]  # of the vocabulary, but not of the subword model
 Segmentation = tuple[str, ...]
 
 
@@ -53,7 +54,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Train:
         tokenizer = load_tokenizer(config, "de", "tgt", folder)
         pieces = load_pieces(folder, "tgt")
         counts = Counter(token for text in TEXTS for token in tokenizer.split(text))
-        return Trained(kind, tokenizer, pieces, Vocabulary.build({**dict.fromkeys(pieces, 0), **counts}, min_frequency=0))
+        return Trained(
+            kind, tokenizer, pieces, Vocabulary.build({**dict.fromkeys([*pieces, *OTHER_TOKENS], 0), **counts}, min_frequency=0)
+        )
 
     models = {kind: train(kind) for kind in SUBWORD_KINDS}
     return models.__getitem__
@@ -110,6 +113,18 @@ def test_bpe_that_drops_everything_gives_characters(trained: Train) -> None:
     model = trained("bpe")
     (ids,) = sample(model.sampler(1.0), [model.ids(TEXTS[0])], [7])
     assert model.vocabulary.tokens(ids) == list("▁Hallo▁Welt,▁wie▁geht▁es▁dir?")
+
+
+@pytest.mark.parametrize("kind", SUBWORD_KINDS)
+def test_tokens_that_are_not_pieces_stay(trained: Train, kind: TokenizerKind) -> None:
+    model = trained(kind)
+    fixed = model.vocabulary.ids(["<tag>", *model.tokenizer.split("Welt 日語 es☃ Welt")])
+    assert UNK not in fixed
+    (ids,) = sample(model.sampler(0.9 if kind == "bpe" else 0.05), [fixed], [1])
+    tokens = model.vocabulary.tokens(ids)
+    assert [token for token in tokens if token in OTHER_TOKENS] == ["<tag>", "日語", "☃"]
+    assert tokens[0] == "<tag>"
+    assert len(ids) > len(fixed)
 
 
 @given(texts=texts, rate=rates, kind=st.sampled_from(SUBWORD_KINDS))
