@@ -1,4 +1,12 @@
-"""Minimum risk training (Shen 2016; Edunov 2018): the model learns from its own translations and from their errors."""
+"""Minimum risk training (Shen 2016; Edunov 2018): the model learns from its own translations and from their errors.
+
+For each source x, the model itself finds candidates y, without dropout; the reference is not added. The objective is
+
+    (1 - w) * cross-entropy + w * sum_x T_x sum_y Q(y | x) Delta(y)
+
+with w = training.risk.weight, the number of tokens T_x of the reference, and Delta(y) = 1 - sentence BLEU of y in tokens. Q, the
+distribution of the model over the candidates, is computed with dropout, as is the cross-entropy.
+"""
 
 import numpy as np
 import torch
