@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from nmt.config.names import DeviceName
 from nmt.config.schema import Config
-from nmt.data.batching import plan_batches, read_batches, shard
+from nmt.data.batching import plan_batches, read_batches, shard, update_sizes
 from nmt.data.corpus import Corpus
 from nmt.data.sampled_corpus import load_training_corpus
 from nmt.data.workers import peak_memory
@@ -113,8 +113,8 @@ def _count_parameters(model: Seq2Seq) -> list[str]:
 
 def _draw_schedules(config: Config, n_batches: int, seconds: float) -> list[str]:
     """Sparklines of learning rate and teacher forcing over the whole training, whose updates take `seconds` each."""
-    training, sizes = config.training, [config.training.batch.size_in(epoch) for epoch in range(config.training.epochs)]
-    last = round(sum(n_batches * sizes[0] / size for size in sizes))
+    training, batch = config.training, config.training.batch
+    last = len(update_sizes(training.epochs * n_batches * batch.fixed_size, batch, first_step=0))
     if training.max_steps is not None:
         last = min(last, training.max_steps)
     if training.max_minutes is not None:

@@ -197,6 +197,9 @@ def _training_problems(training: TrainingConfig) -> Iterator[Problem]:
     if training.batch.size == "auto" and training.batch.final_size is not None:
         text = "auto already fills the memory, so it cannot grow; set a number or remove final_size"
         yield Problem(("training.batch.size", "training.batch.final_size"), text)
+    if training.curriculum.steps and training.batch.final_size is not None:
+        text = "during a curriculum the batches cannot grow; set steps to 0 or remove final_size"
+        yield Problem(("training.curriculum.steps", "training.batch.final_size"), text)
     for kept, count in (("best", training.keep_best), ("last", training.keep_last)):
         if training.average == kept and count == 1:
             text = "averaging needs at least two checkpoints; keep more"

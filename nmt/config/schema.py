@@ -248,22 +248,15 @@ class BatchConfig(Section):
         64, description="batch size in `unit`s, or auto (as many tokens as fit into GPU memory)"
     )
     unit: Literal["sentences", "tokens"] = Field("sentences", description="sentences or tokens (target tokens, including padding)")
-    final_size: int | None = Field(
-        None, ge=1, description="the size grows linearly from epoch to epoch, from `size` to this; default: it does not grow"
-    )
-    growth_epochs: int = Field(4, ge=1, description="epochs before `final_size`")
+    final_size: int | None = Field(None, ge=1, description="the size grows linearly from `size` to this; default: it does not grow")
+    growth_steps: int = Field(1000, ge=1, description="steps of this growth")
 
     @property
     def fixed_size(self) -> int:
-        """The size at first, in `unit`s. Raises: ConfigError if it is auto."""
+        """The first size, in `unit`s. Raises: ConfigError if it is auto."""
         if self.size == "auto":
             raise ConfigError("training.batch.size: only `nmt train` can find the size for auto; set a number")
         return self.size
-
-    def size_in(self, epoch: int) -> int:
-        """The size in an epoch, counted from 0, in `unit`s. Raises: ConfigError if it is auto."""
-        growth = 0 if self.final_size is None else self.final_size - self.fixed_size
-        return self.fixed_size + round(growth * min(1.0, epoch / self.growth_epochs))
 
 
 class TeacherForcingConfig(Section):

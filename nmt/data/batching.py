@@ -1,11 +1,12 @@
 """Batches: which sentences are trained on together, and their tensors.
 
-The order is a pure function of (seed, epoch), during a curriculum also of the step, so a resumed training needs no sampler state.
-For several processes, or for gradient accumulation, each batch is split into shards.
+The order is a pure function of (seed, epoch), and of the step where batches grow or follow a curriculum, so a resumed training
+needs no sampler state. For several processes, or for gradient accumulation, each batch is split into shards.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import cycle
 from math import inf
 
 import numpy as np
@@ -102,17 +103,38 @@ def plan_batches(
         src_lengths, tgt_lengths: [N], in tokens.
         n_shards: a batch has this many times the configured size, to be split by `shard`.
         curriculum: until it ends, the batches are drawn from those with the shortest sentences; some occur more than once.
-        first_step: updates before this epoch; only for the curriculum.
+        first_step: updates before this epoch; only for the curriculum and for a size that grows.
     """
     random = np.random.default_rng([seed, epoch])
     order = np.lexsort((random.random(len(src_lengths)), tgt_lengths, src_lengths))
-    lengths, size = (tgt_lengths[order] + 1).tolist(), config.size_in(epoch) * n_shards
-    slices = cut_batches(lengths, max_items=size) if config.unit == "sentences" else cut_batches(lengths, max_padded=size)
+    lengths, sizes = (tgt_lengths[order] + 1).tolist(), np.array([config.fixed_size * n_shards])
+    if config.final_size is not None:  # the sizes of all updates of the epoch, given to batches of any length
+        n_units = len(order) if config.unit == "sentences" else sum(lengths)
+        sizes = random.permutation(n_shards * update_sizes(n_units / n_shards, config, first_step))
+    limits = sizes.tolist()
+    slices = cut_batches(lengths, max_items=limits) if config.unit == "sentences" else cut_batches(lengths, max_padded=limits)
     batches = [order[part] for part in slices]
     ranks = random.permutation(len(batches))
+    if config.final_size is not None:  # back into the order of the sizes
+        sizes_in_order = np.resize(sizes, len(batches))[ranks]
+        ranks = ranks[np.argsort(sizes_in_order if config.final_size > config.fixed_size else -sizes_in_order, kind="stable")]
     if curriculum.steps:
         ranks = (ranks * competence(first_step + np.arange(len(batches)), curriculum)).astype(np.int64)
     return [batches[rank] for rank in ranks]
+
+
+def batch_sizes(steps: NDArray[np.int64], config: BatchConfig) -> NDArray[np.int64]:
+    """The size of a batch after `steps` updates, in `unit`s."""
+    growth = 0 if config.final_size is None else config.final_size - config.fixed_size
+    sizes: NDArray[np.int64] = config.fixed_size + np.rint(growth * np.minimum(1.0, steps / config.growth_steps)).astype(np.int64)
+    return sizes
+
+
+def update_sizes(n_units: float, config: BatchConfig, first_step: int) -> NDArray[np.int64]:
+    """The sizes of as many updates as it takes to process `n_units`. With padding of `tokens` it takes a few more."""
+    n_updates = int(n_units / min(config.fixed_size, config.final_size or config.fixed_size)) + 1
+    sizes = batch_sizes(first_step + np.arange(n_updates), config)
+    return sizes[: int(np.searchsorted(np.cumsum(sizes), n_units)) + 1]
 
 
 def competence(step: NDArray[np.int64], config: CurriculumConfig) -> NDArray[np.float64]:
@@ -125,21 +147,24 @@ def shard(batch: NDArray[np.int64], n_shards: int) -> list[NDArray[np.int64]]:
     return [batch[first::n_shards] for first in range(n_shards)]
 
 
-def cut_batches(lengths: Sequence[int], *, max_items: float = inf, max_padded: float = inf) -> list[slice]:
+def cut_batches(
+    lengths: Sequence[int], *, max_items: float | Sequence[float] = inf, max_padded: float | Sequence[float] = inf
+) -> list[slice]:
     """Cut a sequence of items into batches of neighbors, as slices; sort the items by length first to keep padding small.
 
     Args:
         lengths: the cost of each item, for example its tokens.
-        max_items: limit on the items of a batch.
-        max_padded: limit on items * longest, the size with padding. An item that is longer is a batch of its own.
+        max_items: limit on the items of a batch, or limits that the batches take in turn.
+        max_padded: the same for items * longest, the size with padding. An item that is longer is a batch of its own.
     """
-    slices, start, longest = [], 0, 0
+    items_limits, padded_limits = (cycle([limit] if isinstance(limit, int | float) else limit) for limit in (max_items, max_padded))
+    slices, start, longest, items_limit, padded_limit = list[slice](), 0, 0, next(items_limits), next(padded_limits)
     for index, length in enumerate(lengths):
         longest = max(longest, length)
         n_items = index + 1 - start
-        if n_items > 1 and (n_items > max_items or n_items * longest > max_padded):
+        if n_items > 1 and (n_items > items_limit or n_items * longest > padded_limit):
             slices.append(slice(start, index))
-            start, longest = index, length
+            start, longest, items_limit, padded_limit = index, length, next(items_limits), next(padded_limits)
     return [*slices, slice(start, len(lengths))] if lengths else []
 
 

@@ -278,6 +278,11 @@ def test_r_drop_needs_all_probabilities_and_dropout() -> None:
             "set a number or remove final_size",
         ),
         (
+            {"batch": {"final_size": 128}, "curriculum": {"steps": 100}},
+            "training.curriculum.steps, training.batch.final_size: during a curriculum the batches cannot grow; "
+            "set steps to 0 or remove final_size",
+        ),
+        (
             {"moving_average_warmup": True},
             "training.moving_average_warmup, training.moving_average: there is no moving average; set its decay",
         ),

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.config.schema import BatchConfig, CurriculumConfig
-from nmt.data.batching import build_batch, cut_batches, pad_sources, plan_batches, shard
+from nmt.data.batching import batch_sizes, build_batch, cut_batches, pad_sources, plan_batches, shard, update_sizes
 from nmt.text.vocabulary import EOS, PAD, SOS
 
 lengths = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1, max_size=200)
@@ -75,20 +75,60 @@ def test_nearly_all_batches_hold_one_source_length() -> None:
     assert len(mixed) < 20
 
 
-def test_the_batch_size_grows_from_epoch_to_epoch() -> None:
-    config = BatchConfig(size=48, final_size=128, growth_epochs=4)
-    assert [config.size_in(epoch) for epoch in range(7)] == [48, 68, 88, 108, 128, 128, 128]
-    assert [BatchConfig(size=48).size_in(epoch) for epoch in (0, 9)] == [48, 48]
-    assert [BatchConfig(size=8, final_size=4, growth_epochs=1).size_in(epoch) for epoch in (0, 1)] == [8, 4]
+def test_the_batch_size_grows_linearly() -> None:
+    steps = np.array([0, 1, 2, 3, 4, 5, 100])
+    assert batch_sizes(steps, BatchConfig(size=48, final_size=128, growth_steps=4)).tolist() == [48, 68, 88, 108, 128, 128, 128]
+    assert batch_sizes(steps, BatchConfig(size=8, final_size=4, growth_steps=1)).tolist() == [8, 4, 4, 4, 4, 4, 4]
+    assert batch_sizes(steps, BatchConfig(size=48)).tolist() == [48] * 7
+    assert update_sizes(30, BatchConfig(size=4, final_size=8, growth_steps=4), first_step=2).tolist() == [6, 7, 8, 8, 8]
+    assert update_sizes(30, BatchConfig(size=10), first_step=9).tolist() == [10, 10, 10]
 
 
-@given(lengths, st.integers(1, 16), st.integers(1, 16), st.sampled_from(["sentences", "tokens"]), st.integers(0, 5))
-def test_a_plan_of_a_growing_batch_is_that_of_the_size_in_its_epoch(
-    pairs: list[tuple[int, int]], size: int, final_size: int, unit: str, epoch: int
+growing = st.builds(
+    lambda **keys: BatchConfig.model_validate(keys),
+    size=st.integers(1, 12),
+    final_size=st.integers(1, 12),
+    growth_steps=st.integers(1, 60),
+    unit=st.just("sentences"),
+)
+
+
+@given(lengths, growing, st.integers(0, 80), st.integers(1, 3))
+def test_each_update_has_the_size_of_its_step(
+    pairs: list[tuple[int, int]], config: BatchConfig, first_step: int, n_shards: int
 ) -> None:
-    growing = BatchConfig.model_validate({"size": size, "unit": unit, "final_size": final_size, "growth_epochs": 3})
-    constant = BatchConfig.model_validate({"size": growing.size_in(epoch), "unit": unit})
-    assert plan(pairs, growing, epoch=epoch) == plan(pairs, constant, epoch=epoch)
+    """Except for the batch with the longest sentences, which holds the rest."""
+    drawn = plan(pairs, config, first_step=first_step, n_shards=n_shards)
+    assert sorted(index for batch in drawn for index in batch) == list(range(len(pairs)))
+    sizes = n_shards * batch_sizes(first_step + np.arange(len(drawn) + 1), config)
+    change = np.abs(np.diff(sizes)).max()  # where the last batches would be empty, later ones come a step earlier
+    differences = [abs(len(batch) - size) for batch, size in zip(drawn, sizes, strict=False)]
+    assert sum(difference > change for difference in differences) <= 1
+    assert max(map(len, drawn)) <= sizes.max()
+
+
+@pytest.mark.parametrize("unit", ["sentences", "tokens"])
+@pytest.mark.parametrize(("size", "final_size"), [(100, 300), (300, 100)])
+def test_growing_batches_have_sentences_of_all_lengths_at_any_time(unit: str, size: int, final_size: int) -> None:
+    random = np.random.default_rng(0)
+    pairs = list(zip(*random.integers(1, 9, (2, 20_000)).tolist(), strict=True))
+    config = BatchConfig.model_validate({"size": size, "unit": unit, "final_size": final_size, "growth_steps": 100})
+    drawn = plan(pairs, config)
+    sizes = batch_sizes(np.arange(len(drawn)), config)
+    costs = np.array([len(batch) * (1 if unit == "sentences" else max(pairs[i][1] + 1 for i in batch)) for batch in drawn])
+    full = costs >= 0.9 * sizes
+    assert full.mean() > 0.9
+    assert (costs <= 1.05 * sizes).mean() > 0.95
+    assert len([batch for batch in drawn if len({pairs[index][0] for index in batch}) > 1]) <= 9
+    for part in (drawn[: len(drawn) // 2], drawn[len(drawn) // 2 :]):
+        assert np.mean([pairs[batch[0]][0] for batch in part]) == pytest.approx(4.5, abs=1)
+
+
+@pytest.mark.parametrize("unit", ["sentences", "tokens"])
+def test_a_final_size_equal_to_the_size_changes_no_size(unit: str) -> None:
+    pairs = [(1 + i % 9, 1 + i % 7) for i in range(300)]
+    one, other = (BatchConfig.model_validate({"size": 20, "unit": unit, "final_size": final_size}) for final_size in (None, 20))
+    assert sorted(map(len, plan(pairs, one))) == sorted(map(len, plan(pairs, other)))
 
 
 @given(lengths, st.integers(1, 40), st.floats(0.01, 1), st.integers(0, 50))
@@ -124,7 +164,7 @@ def test_a_curriculum_is_uniform_over_the_part_that_it_may_draw() -> None:
 
 @pytest.mark.parametrize("stop", [1, 7, 9, 20])
 def test_a_plan_made_in_the_middle_of_a_curriculum_is_the_same(stop: int) -> None:
-    """What a resumed training needs: the plan of the epoch follows from the updates before the epoch."""
+    """A resumed training needs this: the plan of an epoch follows from the number of updates before the epoch."""
     pairs = [(1 + i % 9, 1 + i % 7) for i in range(40)]  # 10 updates in an epoch
     options = {"curriculum": CurriculumConfig(steps=17, start=0.1)}
     whole = [

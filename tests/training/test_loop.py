@@ -107,6 +107,7 @@ def test_a_resumed_training_equals_an_uninterrupted_one(cell: str, options: dict
         "batch": {"size": 16},
         "teacher_forcing": {"start": 0.7},
         "learning_rate": {"warmup_steps": 5, "schedule": "inverse_sqrt"},
+        "curriculum": {"steps": 18, "start": 0.1},
         "epochs": 10,
         "r_drop": 2.0 if options else 0.0,
         "src_word_replacement": 0.1 if options else 0.0,
