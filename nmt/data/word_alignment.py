@@ -6,7 +6,7 @@ A target word t_i comes from a source word s_j, or from the empty word:
 
 for i = 1..m and j = 1..n (Dyer 2013, section 2). The expectation-maximization algorithm learns p(t | s), with a sparse Dirichlet
 prior, and the tension lambda. The other direction is the same model with source and target exchanged. The product of the posteriors
-of both directions is high for links on which they agree (Liang 2006, section 3.3).
+of both directions is high for links on which they agree (after Liang 2006).
 
 Sentence pairs of equal lengths form one array. Shapes: N pairs of sentences, m target words, n source words, P pairs of words.
 """

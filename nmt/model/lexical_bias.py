@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from nmt.model.cross_entropy import Additions
 from nmt.text.vocabulary import EOS
 
-EPSILON = 0.001  # the paper's
+EPSILON = 0.001  # the probability of words that are no translation, which keeps the logarithm finite
 
 
 @dataclass(frozen=True)
@@ -30,7 +30,7 @@ class Translations:
 
 
 class LexicalBias(nn.Module):
-    """b_t = log(sum_j alpha_tj p_lex(. | x_j) + epsilon) (Arthur 2016, eq. 7 and 8), which is added to the logits.
+    """b_t = log(sum_j alpha_tj p_lex(. | x_j) + epsilon) (Arthur 2016, the bias form), which is added to the logits.
 
     Here it is less by log epsilon, so that it is 0 for words that are no translation; the softmax is the same.
 
