@@ -108,7 +108,7 @@ def _evaluate_system(folders: Sequence[Path], options: EvaluateOptions) -> Evalu
         tokenized_scores=tokenized_scores,
         loss=-sum(pair.log_prob for pair in teacher_forced) / sum(len(pair.token_log_probs) for pair in teacher_forced),
         comparison=comparison,
-        leaks=None if overlap is None else score_leaks(overlap, text, outputs, metrics),
+        leaks=None if overlap is None else score_leaks(overlap, text, outputs, metrics, lowercase=system.lowercase),
         details=details,
     )
     source = options.split if options.sources is None else f"{options.sources.stem}-{text.digest[:8]}"

@@ -138,7 +138,7 @@ def update_sizes(n_units: float, config: BatchConfig, first_step: int) -> NDArra
 
 
 def competence(step: NDArray[np.int64], config: CurriculumConfig) -> NDArray[np.float64]:
-    """c(t) = min(1, sqrt(t (1 - c0^2) / T + c0^2)): the part of the data to draw from after t updates (Platanios 2019, eq. 7)."""
+    """c(t) = min(1, sqrt(t (1 - c0^2) / T + c0^2)): the part of the data to draw from after t updates (Platanios 2019)."""
     return np.minimum(1.0, np.sqrt(step * (1 - config.start**2) / config.steps + config.start**2))
 
 

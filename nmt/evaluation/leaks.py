@@ -51,19 +51,21 @@ class TrainingOverlap:
 class Leaks:
     """How many test sentences are exactly, and nearly, in the training data; and the scores of the others.
 
-    scores_without: empty if there are no leaks, or no other sentences.
+    scores_without: empty if there are no leaks, or no other sentences. lowercase: whether they ignore case.
     """
 
     exact: int
     near: int
     scores_without: list[MetricScore]
+    lowercase: bool = False
 
     def __str__(self) -> str:
         counts = f"test sentences that are in the training data: {self.exact:,} exactly, {self.near:,} nearly"
         if not self.exact and not self.near:
             return counts
         scores = ", ".join(f"{score.name} {score.value:.2f}" for score in self.scores_without)
-        return f"{counts}; scores without them: {scores or 'none, no sentence is left'}"
+        without = "scores without them, ignoring case" if self.lowercase else "scores without them"
+        return f"{counts}; {without}: {scores or 'none, no sentence is left'}"
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -90,13 +92,16 @@ def find_overlap(text: EvaluationSet, translator: Translator, prepared: Sequence
     return overlap
 
 
-def score_leaks(overlap: TrainingOverlap, text: EvaluationSet, outputs: Sequence[str], metrics: Sequence[str]) -> Leaks:
-    """Count the leaks, and score the outputs of the other sentences."""
+def score_leaks(
+    overlap: TrainingOverlap, text: EvaluationSet, outputs: Sequence[str], metrics: Sequence[str], *, lowercase: bool = False
+) -> Leaks:
+    """Count the leaks, and score the outputs of the other sentences; `lowercase`: ignoring case."""
     clean = overlap.clean
     scores: list[MetricScore] = []
     if 0 < len(clean) < len(text):
-        scores = score([outputs[i] for i in clean], [[stream[i] for i in clean] for stream in text.references], metrics)
-    return Leaks(sum(overlap.exact), sum(overlap.near), scores)
+        references = [[stream[i] for i in clean] for stream in text.references]
+        scores = score([outputs[i] for i in clean], references, metrics, lowercase=lowercase)
+    return Leaks(sum(overlap.exact), sum(overlap.near), scores, lowercase)
 
 
 def text_variants(texts: Sequence[str], tokenizer: Tokenizer, vocabulary: Vocabulary) -> list[tuple[str, ...]]:

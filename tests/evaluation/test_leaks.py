@@ -11,7 +11,7 @@ from nmt.commands import prepare
 from nmt.config.schema import TokenizerConfig
 from nmt.data.corpus import Sequences, read_sentences, restore_texts
 from nmt.data.evaluation_set import EvaluationSet
-from nmt.evaluation.leaks import MIN_SHARED_NGRAMS, NGRAM_SIZE, find_overlap, scan, text_variants, words
+from nmt.evaluation.leaks import MIN_SHARED_NGRAMS, NGRAM_SIZE, find_overlap, scan, score_leaks, text_variants, words
 from nmt.evaluation.system import load_system
 from nmt.text.tokenizers import load_tokenizer
 from nmt.text.vocabulary import Vocabulary
@@ -34,6 +34,20 @@ def test_the_same_but_for_case_and_punctuation() -> None:
     assert find("GOOD MORNING", "Servus.") == (True, False)
     assert find("Hello.", "guten morgen...") == (True, False)
     assert find("Good evening!", "Guten Abend!") == (False, False)
+
+
+def test_the_scores_of_the_other_sentences_ignore_case_for_a_model_that_writes_lower_case() -> None:
+    sources, references = ["Good morning!", "The Small Cat Sleeps."], ["Guten Morgen!", "Die Kleine Katze Schläft."]
+    text = EvaluationSet("two", sources, [references])
+    overlap = scan(TRAINING, [[source] for source in sources], [[reference] for reference in references])
+    outputs = [reference.lower() for reference in references]
+    with_case = score_leaks(overlap, text, outputs, ["BLEU"])
+    without_case = score_leaks(overlap, text, outputs, ["BLEU"], lowercase=True)
+    assert (without_case.exact, without_case.near) == (1, 0)
+    assert with_case.scores_without[0].value < 50
+    assert without_case.scores_without[0].value > 99.9
+    assert "scores without them, ignoring case: BLEU 100.00" in str(without_case)
+    assert "ignoring case" not in str(with_case)
 
 
 def test_nearly_the_same_on_either_side() -> None:
