@@ -51,7 +51,7 @@ demo: $(STAMP) ## prepare, train, evaluate and translate with the built-in sampl
 	@echo "next             $(BIN)/nmt translate --run $(RUN) \"How are you?\""
 
 .PHONY: test
-test: $(STAMP) ## run the fast tests (two minutes)
+test: $(STAMP) ## run the fast tests (two to three minutes)
 	@$(BIN)/pytest -n 2 -m "not slow"
 
 .PHONY: test-slow
