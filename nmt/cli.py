@@ -191,6 +191,31 @@ def evaluate(options: EvaluateOptions) -> None:
         raise NmtError("; ".join(failures))
 
 
+@app.command(help="Show what a run is: configuration, data, model, curve, scores, size, and the commands to go on with.")
+def inspect(run: RunArgument = None, as_json: JsonOption = False) -> None:
+    from nmt.commands import inspect as command
+
+    facts = command.run(run)
+    if as_json:
+        _print_json(facts)
+    else:
+        print(command.describe(facts))
+
+
+@app.command(help="List runs as a table: model, steps, scores, size, date.")
+def runs(
+    folder: Annotated[Path | None, typer.Argument(help="Folder that holds runs. Default: runs.", metavar="DIR")] = None,
+    as_json: JsonOption = False,
+) -> None:
+    from nmt.commands import runs as command
+
+    rows = command.run(folder)
+    if as_json:
+        _print_json(rows)
+    else:
+        print(command.to_table(rows))
+
+
 @app.command(help="Average the weights of kept checkpoints. The average is used if it is better on the dev set.")
 def average(
     run: RunArgument = None,

@@ -90,7 +90,7 @@ def test_a_run_folder_explains_itself(trained: Path) -> None:
     run = trained / "runs" / "small"
     names = {path.name for path in run.iterdir()}
     vocabularies, shown = {"src.vocab.txt", "tgt.vocab.txt"}, {"journal.jsonl", "curves.png", "tensorboard"}
-    assert names == {"config.yaml", "manifest.json", "checkpoints"} | vocabularies | shown
+    assert names == {"config.yaml", "manifest.json", "provenance.json", "checkpoints"} | vocabularies | shown
     assert {path.name for path in (run / "checkpoints").iterdir()} >= {"last.json", "best.json", "step-00000024"}
     events = [json.loads(line) for line in (run / "journal.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [(event["event"], event["step"]) for event in events] == [

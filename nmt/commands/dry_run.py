@@ -15,7 +15,8 @@ from nmt.data.corpus import Corpus
 from nmt.data.sampled_corpus import load_training_corpus
 from nmt.data.workers import peak_memory
 from nmt.model.device import set_up_device
-from nmt.model.seq2seq import Seq2Seq
+from nmt.model.seq2seq import Seq2Seq, parameters_by_part
+from nmt.report.sparkline import sparkline
 from nmt.run.folder import build_model, check_prepared
 from nmt.training import batch_size
 from nmt.training.loop import train_step
@@ -23,7 +24,6 @@ from nmt.training.optimization import Moment, build_optimizer, forcing_ratio, le
 from nmt.training.word_vectors import load_configured_vectors
 
 N_TIMED_BATCHES = 16
-BARS = "▁▂▃▄▅▆▇█"
 SPARKLINE_WIDTH = 48  # characters
 
 
@@ -52,7 +52,7 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
     memory = "" if peak is None else f"; peak memory about {peak / 1e6:,.0f} MB"
     return "\n".join(
         [
-            *_count_parameters(model),
+            *_list_parameters(model),
             *batch_size_lines,
             *(f"{side} vectors: {vectors.coverage}" for side, vectors in load_configured_vectors(config).items()),
             *_draw_schedules(config, len(plan), seconds / len(plan)),
@@ -103,11 +103,10 @@ def _find_batch_size(config: Config, corpus: Corpus, device: torch.device) -> ba
     return result
 
 
-def _count_parameters(model: Seq2Seq) -> list[str]:
-    counts = {name: sum(parameter.numel() for parameter in part.parameters()) for name, part in model.named_children()}
-    total = sum(parameter.numel() for parameter in model.parameters())
+def _list_parameters(model: Seq2Seq) -> list[str]:
+    counts, total = parameters_by_part(model)
     tied = " (tied ones counted once)" if total < sum(counts.values()) else ""
-    lines = [f"{name:<16}{count:>12,} parameters" for name, count in counts.items() if count]
+    lines = [f"{name:<16}{count:>12,} parameters" for name, count in counts.items()]
     return [*lines, f"{'total':<16}{total:>12,} parameters{tied}"]
 
 
@@ -132,12 +131,6 @@ def _draw_schedules(config: Config, n_batches: int, seconds: float) -> list[str]
         f"learning rate   {sparkline(rates)}  {max(*rates, peak):.2g} at most, {rates[-1]:.2g} at step {last}{plateau}",
         f"forcing ratio   {sparkline(ratios)}  {ratios[0]:.2g} at step 1, {ratios[-1]:.2g} at step {last}",
     ]
-
-
-def sparkline(values: Sequence[float]) -> str:
-    """A bar for each value, from 0 to the largest."""
-    top = max(values) or 1.0
-    return "".join(BARS[round(value / top * (len(BARS) - 1))] for value in values)
 
 
 def _duration(seconds: float) -> str:

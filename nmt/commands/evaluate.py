@@ -15,7 +15,7 @@ from nmt.data.evaluation_set import EvaluationSet, read_files, read_split, read_
 from nmt.data.manifest import load_manifest
 from nmt.decoding.forced import score_pairs
 from nmt.errors import DataError, NmtError
-from nmt.evaluation import page, provenance
+from nmt.evaluation import page
 from nmt.evaluation.analysis import analyze, reference_alignment_error
 from nmt.evaluation.comparison import OtherSystem, compare_systems
 from nmt.evaluation.leaks import TrainingOverlap, find_overlap, score_leaks
@@ -25,12 +25,12 @@ from nmt.files import write_text
 from nmt.metrics.alignment_error import read_reference_alignments
 from nmt.metrics.moses import check_language, score_moses
 from nmt.metrics.scores import METRICS, MetricScore, canonical_name, score, score_tokenized
-from nmt.run.folder import ancestors, check_same_data, find_checkpoint, find_run, load_run_config
+from nmt.run import provenance
+from nmt.run.folder import EVALUATION_FOLDER, HISTORY_FILE, ancestors, check_same_data, find_checkpoint, find_run, load_run_config
 from nmt.run.journal import Journal
 from nmt.text.tokenizers import JOINER, load_tokenizer
 
 N_RESAMPLES = 1000  # of the bootstrap, for the confidence intervals
-HISTORY_FILE = "history.jsonl"
 HISTORY_KEYS = ("scores", "lowercase_scores", "tokenized_scores", "loss", "perplexity", "comparison")
 MIN_TOKENIZED = 100  # outputs that look tokenized before there is a warning; sacrebleu's own limit
 
@@ -112,7 +112,7 @@ def _evaluate_system(folders: Sequence[Path], options: EvaluateOptions) -> Evalu
         details=details,
     )
     source = options.split if options.sources is None else f"{options.sources.stem}-{text.digest[:8]}"
-    _store_results(system.folders[0] / "evaluation" / f"{source}-{system.file_name}", evaluation)
+    _store_results(system.folders[0] / EVALUATION_FOLDER / f"{source}-{system.file_name}", evaluation)
     if options.report is not None:
         page.write(evaluation, options.report, system.folders, translations)
     return evaluation

@@ -18,6 +18,7 @@ from nmt.data.sampled_corpus import load_training_corpus
 from nmt.errors import ConfigError, TrainingError
 from nmt.model.device import set_up_device
 from nmt.model.seq2seq import Seq2Seq
+from nmt.run import provenance
 from nmt.run.checkpoint import load_training
 from nmt.run.folder import (
     JOURNAL_FILE,
@@ -107,6 +108,8 @@ def _train(config: Config, folder: Path, device: torch.device, world: World, *, 
             console.info(str(size_result))
         if initial_weights is not None:
             initial_weights.apply(model, Journal(folder / JOURNAL_FILE), console)
+        if world.is_first:
+            provenance.record_training(folder, progress.step, device, world.size)
         world.copy_weights(model)
 
         with stop_on_signal() as stop, console, ExitStack() as stack:

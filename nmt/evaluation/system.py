@@ -14,8 +14,8 @@ from nmt.data.evaluation_set import EvaluationSet
 from nmt.data.manifest import load_manifest
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
-from nmt.evaluation import provenance
 from nmt.files import sha256_of
+from nmt.run import provenance
 from nmt.run.checkpoint import MODEL_FILE, is_average, step_of
 from nmt.run.folder import load_run_config
 from nmt.run.load import build_translator, find_run_and_checkpoint

@@ -8,7 +8,7 @@ Masks are True on real tokens.
 from dataclasses import dataclass, replace
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig
 from nmt.model.attention import Memory
@@ -198,3 +198,9 @@ class Seq2Seq(TranslationModel):
             vectors.append(self.dropout(output.vector, vector_noise))
             attentions.append(output.attention)
         return Decoded(torch.stack(vectors, 1), torch.stack(attentions, 1))
+
+
+def parameters_by_part(model: nn.Module) -> tuple[dict[str, int], int]:
+    """How many parameters each part of the model has, and their total, in which tied parameters count once."""
+    counts = {name: sum(parameter.numel() for parameter in part.parameters()) for name, part in model.named_children()}
+    return {name: count for name, count in counts.items() if count}, sum(parameter.numel() for parameter in model.parameters())

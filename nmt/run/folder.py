@@ -1,7 +1,7 @@
 """The run folder: training writes it, translation and evaluation read it. It is complete in itself and can be moved.
 
 config.yaml   manifest.json (of the prepared data)  src.vocab.txt  tgt.vocab.txt  [src.spm.model  tgt.spm.model]
-checkpoints/  journal.jsonl  curves.png  tensorboard/  evaluation/  [lexicon.tsv]
+checkpoints/  provenance.json  journal.jsonl  curves.png  tensorboard/  evaluation/  [lexicon.tsv]
 """
 
 import json
@@ -25,7 +25,8 @@ from nmt.text.vocabulary import Vocabulary
 
 RUNS_FOLDER = Path("runs")
 CONFIG_FILE, JOURNAL_FILE, CURVES_FILE, LEXICON_FILE = "config.yaml", "journal.jsonl", "curves.png", "lexicon.tsv"
-TENSORBOARD_FOLDER = "tensorboard"
+PROVENANCE_FILE, TENSORBOARD_FOLDER, EVALUATION_FOLDER = "provenance.json", "tensorboard", "evaluation"
+HISTORY_FILE = "history.jsonl"  # in the evaluation folder
 
 
 def holds_run(folder: Path) -> bool:
@@ -50,13 +51,32 @@ def write_run_config(folder: Path, config: Config) -> None:
 @contextmanager
 def lock_run(folder: Path) -> Iterator[None]:
     """Lock `folder`: no other process can train into it inside the block. Raises: TrainingError if one already does."""
-    resolved = folder.resolve()  # one lock, however the caller spells the path
-    resolved.parent.mkdir(parents=True, exist_ok=True)
+    path = _lock_file(folder)
+    path.parent.mkdir(parents=True, exist_ok=True)
     try:
-        with FileLock(resolved.parent / f".{resolved.name}.lock", blocking=False):
+        with FileLock(path, blocking=False):
             yield
     except Timeout:
         raise TrainingError(f"{folder}: another training is running in it") from None
+
+
+def is_training(folder: Path) -> bool:
+    """Whether a process trains into `folder` now."""
+    path = _lock_file(folder)
+    try:
+        if path.exists():
+            with FileLock(path, blocking=False):
+                pass
+    except Timeout:
+        return True
+    except OSError:  # a lock that this user cannot take
+        return False
+    return False
+
+
+def _lock_file(folder: Path) -> Path:
+    resolved = folder.resolve()  # one lock, however the caller spells the path
+    return resolved.parent / f".{resolved.name}.lock"
 
 
 def check_prepared(config: Config) -> None:

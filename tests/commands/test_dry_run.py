@@ -63,8 +63,3 @@ def test_a_dry_run_does_not_change_a_later_training(config: Path, tmp_path: Path
     train.run(loaded, tmp_path / "two", device="cpu", quiet=True)
     one, two = ((tmp_path / run / "checkpoints/step-00000003/model.safetensors").read_bytes() for run in ("one", "two"))
     assert one == two
-
-
-def test_sparkline() -> None:
-    assert dry_run.sparkline([0, 1, 2]) == "▁▅█"
-    assert dry_run.sparkline([0, 0]) == "▁▁"

@@ -1,16 +1,19 @@
-"""Provenance of a score: hashes of the model, of its training data, and of the code that computed it."""
+"""Provenance of a score or a run: hashes of the model, of its training data and of the code, and where it was computed."""
 
 import hashlib
+import json
 from collections.abc import Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from nmt import __version__
 from nmt.data.manifest import load_manifest
-from nmt.files import sha256_of
+from nmt.files import sha256_of, write_text
 from nmt.run.checkpoint import MODEL_FILE
-from nmt.run.folder import CONFIG_FILE, LEXICON_FILE
+from nmt.run.folder import CONFIG_FILE, LEXICON_FILE, PROVENANCE_FILE
 
 LIBRARIES = ("torch", "numpy", "sacrebleu", "spacy", "sentencepiece")  # the results depend on their versions
 
@@ -18,6 +21,33 @@ LIBRARIES = ("torch", "numpy", "sacrebleu", "spacy", "sentencepiece")  # the res
 def of_code() -> dict[str, Any]:
     """The version of nmt, the SHA-256 of its installed source, and the versions of the libraries."""
     return {"version": __version__, "sha256": _source_digest(), "libraries": {name: version(name) for name in LIBRARIES}}
+
+
+def record_training(run: Path, step: int, device: torch.device, processes: int) -> None:
+    """Write into the run what computes its weights from `step` on: code, versions, device and threads.
+
+    A resumed training adds an entry only if something has changed.
+    """
+    environment = {
+        **of_code(),
+        "device": torch.cuda.get_device_name(device) if device.type == "cuda" else device.type,
+        "cpu": torch.backends.cpu.get_cpu_capability(),  # such as AVX2: each has its own kernels
+        "threads": torch.get_num_threads(),
+        "processes": processes,
+    }
+    earlier = [session for session in read_training(run) if session["step"] < step]
+    if not earlier or {**earlier[-1], "step": step} != {"step": step, **environment}:
+        write_text(run / PROVENANCE_FILE, json.dumps([*earlier, {"step": step, **environment}], indent=2) + "\n")
+
+
+def read_training(run: Path) -> list[dict[str, Any]]:
+    """What `record_training` wrote, in the order of the steps; empty if there is nothing, or nothing readable."""
+    try:
+        sessions = json.loads((run / PROVENANCE_FILE).read_bytes())
+    except (OSError, ValueError):
+        return []
+    is_readable = isinstance(sessions, list) and all(isinstance(session, dict) and "step" in session for session in sessions)
+    return sessions if is_readable else []
 
 
 def of_members(members: Sequence[tuple[Path, Path]]) -> dict[str, Any]:

@@ -1,0 +1,213 @@
+"""`nmt inspect`: what a run is, from its folder: configuration, data, model, curve, scores, and the commands to go on with."""
+
+import json
+import shlex
+from collections.abc import Iterator
+from math import log
+from pathlib import Path
+from typing import Any
+
+from nmt.config.load import differences
+from nmt.config.schema import Config
+from nmt.errors import NmtError
+from nmt.model.seq2seq import parameters_by_part
+from nmt.report.sparkline import sparkline
+from nmt.run.checkpoint import KeptCheckpoint
+from nmt.run.folder import CONFIG_FILE, build_model, check_same_data, find_run
+from nmt.run.provenance import read_training
+from nmt.run.summary import RunSummary
+from nmt.text.tokenizers import SIDES
+
+HASH_LENGTH = 12  # characters of a SHA-256 on the screen
+MAX_SCORES_SHOWN = 6
+MAX_CURVE_WIDTH = 48
+LABEL_WIDTH = 14
+
+Rows = Iterator[tuple[str, str]]
+
+
+def run(folder: Path | None = None) -> dict[str, Any]:
+    """All facts of a run (default: the most recently trained one), ready for JSON.
+
+    Raises:
+        CheckpointError: there is no run.
+        ConfigError: the configuration of the run is damaged.
+    """
+    folder = find_run(folder)
+    summary = RunSummary.load(folder)
+    config, manifest, progress = summary.config, summary.manifest or {}, summary.progress
+    problems = list(summary.problems)
+    return {
+        "run": str(folder),
+        "name": config.name,
+        "direction": config.data.direction,
+        "state": summary.state,
+        "finished": progress.finished if progress else None,
+        "changed": summary.changed.isoformat(timespec="seconds"),
+        "not_default": _not_default(config),
+        "data": _data(folder, config, manifest),
+        "vocabulary": {
+            side: {**manifest["vocabulary"][side], "tokenizer": manifest["tokenizers"][side]} for side in SIDES if manifest
+        },
+        "parameters": _parameters(folder, config, problems),
+        "progress": progress
+        and {"step": progress.step, "epoch": progress.epoch, "seconds": progress.seconds, "skipped": progress.skipped},
+        "best": _checkpoint(summary.best),
+        "last": _checkpoint(summary.last),
+        "training": [{key: event.get(key) for key in ("step", "perplexity")} for event in summary.journal if _is_update(event)],
+        "validations": [{key: event.get(key) for key in ("step", "loss", "bleu", "chrf")} for event in summary.validations],
+        "evaluations": summary.evaluations,
+        "sessions": read_training(folder),
+        "bytes": {"total": summary.bytes, "checkpoints": summary.checkpoint_bytes},
+        "problems": problems,
+        "next": _next_commands(summary),
+    }
+
+
+def _is_update(event: dict[str, Any]) -> bool:
+    return event.get("event") == "train" and isinstance(event.get("perplexity"), float)
+
+
+def _not_default(config: Config) -> dict[str, dict[str, Any]]:
+    changes = differences(Config(name=config.name), config)
+    return {key: {"value": value, "default": default} for key, (default, value) in changes.items()}
+
+
+def _data(folder: Path, config: Config, manifest: dict[str, Any]) -> dict[str, Any]:
+    try:
+        check_same_data(folder, config.prepared_folder)
+        problem = None
+    except NmtError as error:
+        problem = str(error)
+    return {
+        "prepared": str(config.prepared_folder),
+        "problem": problem,
+        "content": manifest.get("content"),
+        "nmt_version": manifest.get("nmt_version"),
+        "pairs": {name: split["pairs"] for name, split in manifest.get("splits", {}).items()},
+        "inputs": manifest.get("inputs", []),
+        "augmented": "augmentation" in manifest,
+    }
+
+
+def _parameters(folder: Path, config: Config, problems: list[str]) -> dict[str, Any] | None:
+    try:
+        parts, total = parameters_by_part(build_model(folder, config))
+    except NmtError as error:
+        problems.append(str(error))
+        return None
+    return {"total": total, "parts": parts}
+
+
+def _checkpoint(kept: KeptCheckpoint | None) -> dict[str, Any] | None:
+    return None if kept is None else {"checkpoint": kept.checkpoint, "step": kept.step, "score": kept.score}
+
+
+def _next_commands(summary: RunSummary) -> list[str]:
+    folder = shlex.quote(str(summary.folder))
+    commands = []
+    if summary.state in ("unfinished", "not started"):
+        commands.append(f"nmt train -c {shlex.quote(str(summary.folder / CONFIG_FILE))} -o {folder} --resume")
+    if summary.best is None and summary.last is None:
+        return commands
+    if summary.state == "finished" and not any(event.get("split") == "test" for event in summary.evaluations):
+        commands.append(f"nmt evaluate {folder}")
+    commands.append(f'nmt translate --run {folder} "..."')
+    if summary.state == "finished":
+        commands.append(f"nmt reproduce {folder}")
+    return commands
+
+
+def describe(facts: dict[str, Any]) -> str:
+    """The facts for the screen."""
+    rows = [
+        *_state_rows(facts),
+        *_config_rows(facts),
+        *_data_rows(facts),
+        *_model_rows(facts),
+        *_curve_rows(facts),
+        *_score_rows(facts),
+        *[("problem" if i == 0 else "", problem) for i, problem in enumerate(facts["problems"])],
+        *[("next" if i == 0 else "", command) for i, command in enumerate(facts["next"])],
+    ]
+    return "\n".join(f"{label:<{LABEL_WIDTH}}{text}".rstrip() for label, text in rows)
+
+
+def _state_rows(facts: dict[str, Any]) -> Rows:
+    yield "run", f"{facts['run']}: {facts['name']}, {facts['direction']}"
+    progress, state = facts["progress"], facts["state"]
+    reason = f": {facts['finished']}" if state == "finished" else ", in progress now" if state == "training" else f" ({state})"
+    if progress is None:
+        yield "training", state
+    else:
+        steps = f"{progress['step']:,} steps, {progress['epoch']} epochs, {progress['seconds'] / 60:.1f} minutes"
+        yield "training", steps + (f", {progress['skipped']} updates skipped" if progress["skipped"] else "") + reason
+    for name in ("best", "last"):
+        if (kept := facts[name]) is not None:
+            score = "" if kept["score"] is None else f", {kept['score']:.4g} in validation"
+            yield f"{name} step", f"{kept['step']:,}, checkpoints/{kept['checkpoint']}{score}"
+    for i, session in enumerate(facts["sessions"]):
+        libraries = f"nmt {session['version']}, torch {session['libraries']['torch']}"
+        count = f", {session['processes']} processes" if session["processes"] > 1 else ""
+        where = f"{session['device']}, {session['cpu']}, threads: {session['threads']}{count}"
+        yield ("trained with" if i == 0 else ""), f"{libraries}, {where}" + (f", from step {session['step']}" if i else "")
+
+
+def _config_rows(facts: dict[str, Any]) -> Rows:
+    width = max(map(len, facts["not_default"]), default=0)
+    for i, (key, values) in enumerate(facts["not_default"].items()):
+        value, default = (json.dumps(values[name], ensure_ascii=False) for name in ("value", "default"))
+        yield (
+            ("not default" if i == 0 else ""),
+            f"{key:<{width}}  {value}" + ("" if default == "null" else f"  (default {default})"),
+        )
+
+
+def _data_rows(facts: dict[str, Any]) -> Rows:
+    data = facts["data"]
+    if not data["content"]:
+        return
+    pairs = ", ".join(f"{count:,} {name}" for name, count in data["pairs"].items())
+    yield "data", f"{data['prepared']}, content {data['content'][:HASH_LENGTH]}: {pairs} pairs{', augmented' * data['augmented']}"
+    if data["problem"]:
+        yield "", data["problem"]
+    for each in data["inputs"]:
+        yield "", f"{each['role']}: {each['path']}, {_size(each['bytes'])}, SHA-256 {each['sha256'][:HASH_LENGTH]}"
+    for i, (side, language) in enumerate(zip(SIDES, facts["direction"].split("-"), strict=True)):
+        figures = facts["vocabulary"][side]
+        yield ("vocabulary" if i == 0 else ""), f"{language} {figures['size']:,}, {figures['tokenizer']}"
+
+
+def _model_rows(facts: dict[str, Any]) -> Rows:
+    if (parameters := facts["parameters"]) is not None:
+        parts = ", ".join(f"{name} {count:,}" for name, count in parameters["parts"].items())
+        yield "parameters", f"{parameters['total']:,}: {parts}"
+    sizes = facts["bytes"]
+    yield "size on disk", f"{_size(sizes['total'])}, checkpoints {_size(sizes['checkpoints'])}"
+
+
+def _curve_rows(facts: dict[str, Any]) -> Rows:
+    validations = facts["validations"]
+    curves = {
+        "train loss": ([log(event["perplexity"]) for event in facts["training"]], ".3f"),
+        "dev loss": ([event["loss"] for event in validations], ".3f"),
+        "dev BLEU": ([event["bleu"] for event in validations], ".2f"),
+        "dev chrF": ([event["chrf"] for event in validations], ".2f"),
+    }
+    for name, (values, digits) in curves.items():
+        points = [value for value in values if isinstance(value, float)]
+        if points:
+            shown = points[:: -(-len(points) // MAX_CURVE_WIDTH)]
+            yield name, f"{sparkline(shown, low=min(shown))}  {points[0]:{digits}} to {points[-1]:{digits}}"
+
+
+def _score_rows(facts: dict[str, Any]) -> Rows:
+    evaluations = facts["evaluations"][-MAX_SCORES_SHOWN:]
+    for i, event in enumerate(evaluations):
+        scores = "  ".join(f"{score['metric']} {score['score']:.2f}" for score in event.get("scores", []))
+        what = event.get("split") or "other sentences"
+        yield ("scores" if i == 0 else ""), f"{what}, step {event['step']:,}, beam {event.get('beam')}: {scores}"
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB" if count >= 1e5 else f"{count / 1e3:,.1f} kB"

@@ -1,0 +1,95 @@
+"""`nmt inspect`: what it says of a run, whole or damaged."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from filelock import FileLock
+
+from tests import toy
+from tests.conftest import Run
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return toy.train(tmp_path_factory.mktemp("inspect"))
+
+
+def test_the_facts_of_a_finished_run(nmt: Run, trained: Path) -> None:
+    facts = json.loads(nmt("inspect", trained, "--json").out)
+    assert (facts["name"], facts["direction"], facts["state"]) == ("toy", "en-de", "finished")
+    assert facts["not_default"]["model.dropout"] == {"value": 0.0, "default": 0.2}
+    assert "seed" not in facts["not_default"]
+    assert facts["data"]["problem"] is None
+    assert facts["data"]["inputs"][0]["sha256"]
+    assert facts["vocabulary"]["src"]["size"] > 10
+    assert sum(facts["parameters"]["parts"].values()) == facts["parameters"]["total"]
+    assert facts["progress"]["step"] == facts["last"]["step"] == facts["best"]["step"] == 60
+    assert [event["step"] for event in facts["validations"]] == [60]
+    assert 0 < facts["bytes"]["checkpoints"] < facts["bytes"]["total"]
+    (session,) = facts["sessions"]
+    assert (session["step"], session["device"], session["processes"]) == (0, "cpu", 1)
+    assert facts["problems"] == []
+    assert facts["next"][0] == f"nmt evaluate {trained}"
+
+
+def test_the_screen_shows_them(nmt: Run, trained: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(trained, run)
+    assert nmt("evaluate", run, "--metric", "chrF").status == 0
+    lines = nmt("inspect", run).out.splitlines()
+    for start, part in {
+        "run ": "toy, en-de",
+        "training ": "60 steps, 1 epochs",
+        "best step ": "60, checkpoints/step-00000060",
+        "trained with ": "cpu",
+        "not default ": "data.prepared",
+        "data ": "40 test pairs",
+        "vocabulary ": "spacy",
+        "parameters ": "encoder",
+        "size on disk ": "checkpoints",
+        "train loss ": " to ",
+        "dev BLEU ": " to ",
+        "scores ": "test, step 60, beam 5: chrF",
+        "next ": f"nmt translate --run {run}",
+    }.items():
+        assert any(line.startswith(start) and part in line for line in lines), start
+
+
+def test_an_unfinished_run_continues_with_resume(nmt: Run, trained: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(trained, run)
+    progress = run / "checkpoints" / "step-00000060" / "progress.json"
+    progress.write_text(json.dumps({**json.loads(progress.read_text()), "finished": None}))
+    assert nmt("inspect", run).out.rstrip().endswith(f'nmt translate --run {run} "..."')
+    facts = json.loads(nmt("inspect", run, "--json").out)
+    assert facts["state"] == "unfinished"
+    assert facts["next"][0] == f"nmt train -c {run / 'config.yaml'} -o {run} --resume"
+    with FileLock(run.parent / ".run.lock"):
+        assert "in progress now" in nmt("inspect", run).out
+    shutil.rmtree(run / "checkpoints")
+    facts = json.loads(nmt("inspect", run, "--json").out)
+    assert (facts["state"], len(facts["next"])) == ("not started", 1)
+
+
+def test_damaged_parts_are_problems_and_the_rest_is_shown(nmt: Run, trained: Path, tmp_path: Path) -> None:
+    run = tmp_path / "run"
+    shutil.copytree(trained, run)
+    (run / "checkpoints" / "best.json").write_text("{")
+    (run / "checkpoints" / "step-00000060" / "progress.json").unlink()
+    (run / "manifest.json").write_text("[]")
+    (run / "src.vocab.txt").unlink()
+    (run / "provenance.json").write_text("?")
+    result = nmt("inspect", run)
+    assert (result.status, result.err) == (0, "")
+    for text in ("best.json: damaged", "progress.json: cannot be read", "manifest.json: not written by", "src.vocab.txt"):
+        assert text in result.out
+    assert "dev loss" in result.out
+
+
+def test_no_run(nmt: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert nmt("inspect").err == ("nmt: no run under runs/ yet: run `nmt train -c CONFIG` first, or name the folder of a run\n")
+    result = nmt("inspect", "elsewhere")
+    assert (result.status, result.err) == (1, "nmt: elsewhere: no run here; `nmt train -c CONFIG -o elsewhere` creates one\n")
