@@ -63,7 +63,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
         ConfigError: the file cannot be read, is not valid YAML, or is not a mapping.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        with path.open(encoding="utf-8") as file:
+            text = file.read(yaml_text.MAX_CHARACTERS + 1)  # whatever the file is, this much is read at most
     except FileNotFoundError:
         raise ConfigError(f"{path}: no such file; the configurations that come with nmt are in configs/") from None
     except IsADirectoryError:
@@ -102,6 +103,8 @@ def _override(values: dict[str, Any], override: str) -> None:
         raise ConfigError(f"--set {override}: write key=value, for example --set training.epochs=3")
     section = values
     *parents, last = key.strip().split(".")
+    if len(parents) > yaml_text.MAX_DEPTH:
+        raise ConfigError(f"--set {'.'.join(parents[:3])}...: nested more than {yaml_text.MAX_DEPTH} deep; there is no such key")
     for parent in parents:
         if not isinstance(section.get(parent), dict):
             section[parent] = {}

@@ -28,6 +28,8 @@ REQUIREMENTS = {
     "less_than_equal": "at most {le:g}",
 }
 
+MAX_SHOWN = 100  # characters of a value
+
 
 class Problem(NamedTuple):
     """A problem in a configuration.
@@ -49,6 +51,11 @@ def message(origin: str, problems: Sequence[Problem]) -> str:
     if len(problems) == 1:
         return f"{origin}: {problems[0]}"
     return "\n  ".join([f"{origin}: {len(problems)} problems", *map(str, problems)])
+
+
+def _shorten(text: str) -> str:
+    """The beginning of a text that is too long for a message."""
+    return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 
 
 def explain(error: ValidationError) -> list[Problem]:
@@ -120,7 +127,7 @@ def _explain(errors: Sequence[Any]) -> str:
         return f"unknown key; {_suggestion(location)}"
     if first["type"] == "missing":
         return "must be given"
-    value = json.dumps(first["input"], ensure_ascii=False)
+    value = _shorten(json.dumps(first["input"], ensure_ascii=False))
     if first["type"] == "literal_error":
         if len(location.choices) == 1:
             return f"must be {location.choices[0]}; got {value}"

@@ -11,6 +11,8 @@ from pydantic import BaseModel
 from nmt.config.schema import Config, section_of
 from nmt.errors import ConfigError
 
+MAX_CHARACTERS, MAX_VALUES, MAX_DEPTH = 1 << 18, 10_000, 50  # of a text; a configuration with all its comments has 16,000, 180, 4
+MAX_DIGITS = 100  # of a whole number
 MAX_COMMENT_COLUMN = 40  # on longer lines the comment follows the value directly, outside of the common column
 LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
@@ -22,8 +24,10 @@ def parse(text: str, origin: str) -> Any:
         origin: where the text comes from, for the error message.
 
     Raises:
-        ConfigError: the text is not valid YAML.
+        ConfigError: the text is not valid YAML, or too large for a configuration.
     """
+    if len(text) > MAX_CHARACTERS:
+        raise ConfigError(f"{origin}: longer than {MAX_CHARACTERS:,} characters; this is no configuration")
     try:
         return yaml.load(text, Loader=_Loader)
     except yaml.YAMLError as error:
@@ -77,7 +81,40 @@ def _descriptions(node: yaml.Node | None, section: type[BaseModel]) -> Iterator[
 
 
 class _Loader(yaml.SafeLoader):
-    """Safe YAML, but 1e-4 is a number and `no` is text (as in YAML 1.2), a date is text, and a repeated key is an error."""
+    """Safe YAML, but 1e-4 is a number and `no` is text (as in YAML 1.2), a date is text, and a repeated key is an error.
+
+    Its size is limited before anything is built: aliases of aliases make a short text enormous.
+    """
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        self.depth = self.n_values = 0
+        self.sizes: dict[yaml.Node | None, int] = {}  # values in each complete node
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        event: Any = self.peek_event()  # type: ignore[no-untyped-call]
+        before, is_alias = self.n_values, isinstance(event, yaml.AliasEvent)
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise yaml.composer.ComposerError(None, None, f"nested more than {MAX_DEPTH} deep", event.start_mark)
+        node = super().compose_node(parent, index)
+        self.depth -= 1
+        if is_alias and node not in self.sizes:
+            raise yaml.composer.ComposerError(None, None, f"the anchor {event.anchor} contains itself", event.start_mark)
+        self.n_values += self.sizes[node] if is_alias else 1
+        self.sizes[node] = self.n_values - before
+        if self.n_values > MAX_VALUES:
+            raise yaml.composer.ComposerError(None, None, f"more than {MAX_VALUES:,} values, with its aliases", event.start_mark)
+        return node
+
+    def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
+        try:
+            if node.tag == "tag:yaml.org,2002:int" and len(node.value) > MAX_DIGITS:
+                raise ValueError
+            return super().construct_object(node, deep)
+        except (LookupError, ValueError):
+            kind = node.tag.rpartition(":")[2]
+            raise yaml.constructor.ConstructorError(None, None, f"not a valid {kind}", node.start_mark) from None
 
     def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
         value = super().construct_scalar(node)
@@ -106,6 +143,8 @@ _FLOAT = re.compile(
     r"^[-+]?(\d[\d_]*\.[\d_]*([eE][-+]?\d+)?|\.\d[\d_]*([eE][-+]?\d+)?|\d[\d_]*[eE][-+]?\d+|\.(inf|Inf|INF)|\.(nan|NaN|NAN))$"
 )
 _BOOL = re.compile(r"^(true|True|TRUE|false|False|FALSE)$")
+_KINDS = {f"tag:yaml.org,2002:{kind}" for kind in ("bool", "float", "int", "map", "null", "seq", "str")}
+_Loader.yaml_constructors = {tag: build for tag, build in yaml.SafeLoader.yaml_constructors.items() if tag is None or tag in _KINDS}
 _REPLACED = {f"tag:yaml.org,2002:{kind}" for kind in ("bool", "float", "timestamp")}
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag not in _REPLACED]

@@ -50,11 +50,19 @@ def write_run_config(folder: Path, config: Config) -> None:
 
 @contextmanager
 def lock_run(folder: Path) -> Iterator[None]:
-    """Lock `folder`: no other process can train into it inside the block. Raises: TrainingError if one already does."""
-    path = _lock_file(folder)
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Lock `folder`: no other process can train into it inside the block.
+
+    Raises:
+        TrainingError: another process trains into it, or the file system refuses the lock file beside it.
+    """
+    lock = _lock_file(folder)
     try:
-        with FileLock(path, blocking=False):
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        lock.open("ab").close()  # FileLock would report some of these errors as a lock of another process
+    except OSError as error:
+        raise TrainingError(f"{folder}: cannot be written ({error.strerror}: {error.filename}); choose another folder") from None
+    try:
+        with FileLock(lock, blocking=False):
             yield
     except Timeout:
         raise TrainingError(f"{folder}: another training is running in it") from None

@@ -77,7 +77,24 @@ def test_not_a_configuration(tmp_path: Path, text: str, message: str) -> None:
     assert str(caught.value).startswith(f"{tmp_path}/{message}")
 
 
+def test_an_endless_file_is_not_read_whole() -> None:
+    with pytest.raises(ConfigError, match=r"^/dev/zero: longer than 262,144 characters; this is no configuration$"):
+        read_yaml(Path("/dev/zero"))
+
+
+def test_a_message_shows_only_the_beginning_of_a_long_value(tmp_path: Path) -> None:
+    path = write(tmp_path, f"name: x\ndata: {{source: {{path: a}}}}\nseed: [{'abcdefgh, ' * 1000}]\n")
+    with pytest.raises(ConfigError, match=r"seed: must be a whole number; got \[\"abcdefgh\", .+\.\.\.$") as caught:
+        load(path)
+    assert len(str(caught.value)) < 300
+
+
 # Overrides
+
+
+def test_an_override_of_a_key_nested_too_deep() -> None:
+    with pytest.raises(ConfigError, match=r"^--set a\.a\.a\.\.\.: nested more than 50 deep; there is no such key$"):
+        load(MINIMAL, [f"{'a.' * 20_000}a=1"])
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Writing configurations as YAML, with comments."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,7 @@ from hypothesis import strategies as st
 
 from nmt.config.load import config_from_dict, load
 from nmt.config.schema import SourceConfig
-from nmt.config.yaml_text import comment, dump
+from nmt.config.yaml_text import comment, dump, parse
 from nmt.errors import ConfigError
 from tests.config.examples import MINIMAL, Values, values_with, write
 
@@ -130,3 +131,39 @@ def test_an_unknown_key_keeps_its_comment() -> None:
 def test_comments_need_valid_yaml() -> None:
     with pytest.raises(ConfigError, match="not valid YAML"):
         comment("name: [")
+
+
+# Limits: a configuration may come from a stranger
+
+ALIASES = "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9) if i else 'x'}]\n" for i in range(20))
+ENORMOUS = [
+    pytest.param(ALIASES, "line 5, column 35: not valid YAML: more than 10,000 values, with its aliases", id="aliases"),
+    pytest.param("a: &a [*a]", "line 1, column 8: not valid YAML: the anchor a contains itself", id="recursive alias"),
+    pytest.param("a: " + "[" * 20_000, "line 1, column 53: not valid YAML: nested more than 50 deep", id="deep lists"),
+    pytest.param("- " * 20_000 + "x", "line 1, column 101: not valid YAML: nested more than 50 deep", id="deep items"),
+    pytest.param("{a: " * 10_000, "not valid YAML: nested more than 50 deep", id="deep mappings"),
+    pytest.param("- x\n" * 10_001, "line 10001, column 3: not valid YAML: more than 10,000 values", id="many values"),
+    pytest.param("a: " + "1:" * 100_000 + "1", "line 1, column 4: not valid YAML: not a valid int", id="long sexagesimal number"),
+    pytest.param("#" * 300_000, "config: longer than 262,144 characters; this is no configuration", id="long text"),
+    pytest.param("a: " + "1" * 5000, "line 1, column 4: not valid YAML: not a valid int", id="long number"),
+]
+
+
+@pytest.mark.parametrize(("text", "message"), ENORMOUS)
+def test_an_enormous_text_is_refused_at_once(text: str, message: str) -> None:
+    start = time.process_time()
+    with pytest.raises(ConfigError) as error:
+        parse(text, "config")
+    assert message in str(error.value)
+    assert "\n" not in str(error.value)
+    assert time.process_time() - start < 5
+
+
+@pytest.mark.parametrize("text", ["0b_", "0x_", "!!int x", "!!float x", "!!bool x", "!!timestamp x", "!!binary x", "!!set {x}"])
+def test_a_value_that_yaml_cannot_build_is_refused(text: str) -> None:
+    with pytest.raises(ConfigError, match=r"config, line 1, column 4: not valid YAML: .+$"):
+        parse(f"a: {text}", "config")
+
+
+def test_aliases_repeat_a_value() -> None:
+    assert parse("a: &a {x: [1, 2]}\nb: *a\nc: [*a, *a]", "config")["c"] == [{"x": [1, 2]}] * 2

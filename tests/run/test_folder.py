@@ -47,6 +47,16 @@ def test_a_run_has_one_lock_however_its_path_is_spelled(tmp_path: Path, monkeypa
         pass
 
 
+@pytest.mark.parametrize("parent", ["/proc", "{tmp_path}/file"])
+def test_a_folder_that_cannot_be_made_is_not_in_use(nmt: Run, made: Path, tmp_path: Path, parent: str) -> None:
+    (tmp_path / "file").touch()
+    folder = Path(parent.format(tmp_path=tmp_path)) / "run"
+    result = nmt("train", "-c", made / "run" / "config.yaml", "-o", folder)
+    assert result.status == 1
+    assert result.err.startswith(f"nmt: {folder}: cannot be written (")
+    assert result.err.endswith("; choose another folder\n")
+
+
 @pytest.mark.parametrize("name", ["src.vocab.txt", "tgt.vocab.txt"])
 def test_a_run_without_a_vocabulary_says_so(nmt: Run, run: Path, name: str) -> None:
     (run / name).unlink()
