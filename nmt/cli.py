@@ -216,6 +216,28 @@ def runs(
         print(command.to_table(rows))
 
 
+@app.command(help="Train a finished run again and compare the weights. Exit status 1 if they differ. Repeat it to continue.")
+def reproduce(
+    run: RunArgument = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Run folder to write. Default: RUN-reproduced.", metavar="DIR")
+    ] = None,
+    data: DataOption = None,
+    device: DeviceOption = "auto",
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    from nmt.commands import reproduce as command
+
+    result = command.run(run, output, data=data, device=device, quiet=quiet)
+    if as_json:
+        _print_json(result.to_dict())
+    else:
+        print(result.to_text())
+    if not result.is_equal:
+        raise NmtError(result.failure())
+
+
 @app.command(help="Average the weights of kept checkpoints. The average is used if it is better on the dev set.")
 def average(
     run: RunArgument = None,
