@@ -6,6 +6,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+DOCS_STAMP := $(VENV)/.installed-docs
 CONFIG := configs/sample.yaml
 RUN := runs/sample
 SENTENCE := Lena is calling her brother because she wants to go to the park.
@@ -74,6 +75,15 @@ types: $(STAMP) ## check the types
 format: $(STAMP) ## format the code and fix what the linter can fix
 	@$(BIN)/ruff format
 	@$(BIN)/ruff check --fix
+
+.PHONY: docs
+docs: $(DOCS_STAMP) ## build the documentation into build/docs
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet -f .mkdocs.yml
+	@echo "open build/docs/index.html"
+
+$(DOCS_STAMP): $(STAMP)
+	@$(BIN)/pip install --disable-pip-version-check --quiet -c .ci/constraints.txt --config-settings editable_mode=compat -e '.[dev,docs]'
+	@touch $@
 
 .PHONY: clean
 clean: ## remove the sample's data and run, and all caches; keeps .venv and other runs
