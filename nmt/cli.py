@@ -5,16 +5,16 @@ import io
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
-import typer.core
 
 from nmt.commands.augment_options import AugmentOptions
 from nmt.commands.evaluate_options import EvaluateOptions
+from nmt.commands.help import HelpfulCommand, HelpfulGroup
 from nmt.commands.options import (
     ConfigOption,
     DataOption,
@@ -32,7 +32,11 @@ from nmt.errors import NmtError, lacks_memory
 BROKEN_PIPE_STATUS = 141  # 128 + SIGPIPE, as a shell reports it
 
 
-class Commands(typer.core.TyperGroup):
+# The groups of `nmt --help`.
+DATA, TRAIN, TRANSLATE, RESULTS, SETUP = "Data", "Training", "Translation", "Results", "Set-up"
+
+
+class Commands(HelpfulGroup):
     """The commands. An error that the user can fix is one line on stderr and exit status 1, without a traceback."""
 
     def invoke(self, ctx: Any) -> Any:
@@ -76,7 +80,6 @@ def _flush_stdout() -> None:
 app = typer.Typer(
     cls=Commands,
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="Neural machine translation with recurrent networks and attention.",
@@ -85,19 +88,24 @@ app = typer.Typer(
 )
 
 
+def subcommand(group: str, help_text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """A command in one of the groups of `nmt --help`, which shows the first sentence of its help."""
+    return app.command(help=help_text, rich_help_panel=group, cls=HelpfulCommand)
+
+
 @app.callback(invoke_without_command=True)
 def start(
-    version: Annotated[bool, typer.Option("--version", is_eager=True, help="Print the version and exit.")] = False,
+    version: Annotated[bool, typer.Option("--version", is_eager=True, help="Print versions and device, and exit.")] = False,
 ) -> None:
     """Options before the command."""
     if version:
-        from nmt import __version__
+        from nmt.commands import version as version_command
 
-        print(f"nmt {__version__}")
+        print(version_command.describe())
         raise typer.Exit
 
 
-@app.command(help="Read sentence pairs; clean, split, tokenize and encode them.")
+@subcommand(DATA, "Read sentence pairs; clean, split, tokenize and encode them.")
 def prepare(
     config: ConfigOption,
     output: Annotated[
@@ -120,7 +128,9 @@ def prepare(
         print(command.summary(manifest))
 
 
-@app.command(help="Write a prepared folder with synthetic training pairs, which trained runs translate, beside the original pairs.")
+@subcommand(
+    DATA, "Add synthetic pairs to prepared training data. Trained runs translate them; the result is a new prepared folder."
+)
 @options_from(AugmentOptions)
 def augment(options: AugmentOptions) -> None:
     options.check()
@@ -133,7 +143,7 @@ def augment(options: AugmentOptions) -> None:
         print(command.summary(manifest))
 
 
-@app.command(help="Train a model on prepared data.")
+@subcommand(TRAIN, "Train a model on prepared data.")
 def train(
     config: ConfigOption,
     output: Annotated[
@@ -161,8 +171,9 @@ def train(
         command.run(checked_config, output, resume=resume, device=device, quiet=quiet)
 
 
-@app.command(
-    help="Translate sentences, a file or stdin. Prints one line for each line of input. With --score, scores given translations."
+@subcommand(
+    TRANSLATE,
+    "Translate sentences, a file or stdin. Prints one line for each line of input. With --score, scores given translations.",
 )
 @options_from(TranslateOptions)
 def translate(options: TranslateOptions) -> None:
@@ -176,7 +187,7 @@ def translate(options: TranslateOptions) -> None:
     command.run(translator, inputs, options)
 
 
-@app.command(help="Score a run or a file of translations. Exit status 1 if a required score is not reached.")
+@subcommand(RESULTS, "Score a run or a file of translations. Exit status 1 if a required score is not reached.")
 @options_from(EvaluateOptions)
 def evaluate(options: EvaluateOptions) -> None:
     options.check()
@@ -191,7 +202,7 @@ def evaluate(options: EvaluateOptions) -> None:
         raise NmtError("; ".join(failures))
 
 
-@app.command(help="Show what a run is: configuration, data, model, curve, scores, size, and the commands to go on with.")
+@subcommand(RESULTS, "Show what a run is. Configuration, data, model, curves, scores, size, and the commands to go on with.")
 def inspect(run: RunArgument = None, as_json: JsonOption = False) -> None:
     from nmt.commands import inspect as command
 
@@ -202,7 +213,7 @@ def inspect(run: RunArgument = None, as_json: JsonOption = False) -> None:
         print(command.describe(facts))
 
 
-@app.command(help="List runs as a table: model, steps, scores, size, date.")
+@subcommand(RESULTS, "List runs as a table. Model, steps, scores, size and date of each.")
 def runs(
     folder: Annotated[Path | None, typer.Argument(help="Folder that holds runs. Default: runs.", metavar="DIR")] = None,
     as_json: JsonOption = False,
@@ -216,7 +227,7 @@ def runs(
         print(command.to_table(rows))
 
 
-@app.command(help="Train a finished run again and compare the weights. Exit status 1 if they differ. Repeat it to continue.")
+@subcommand(TRAIN, "Train a finished run again and compare the weights. Exit status 1 if they differ. Repeat it to continue.")
 def reproduce(
     run: RunArgument = None,
     output: Annotated[
@@ -238,7 +249,7 @@ def reproduce(
         raise NmtError(result.failure())
 
 
-@app.command(help="Average the weights of kept checkpoints. The average is used if it is better on the dev set.")
+@subcommand(TRAIN, "Average the weights of a run's kept checkpoints. The average is used if it is better on the dev set.")
 def average(
     run: RunArgument = None,
     kept: Annotated[PointerName, typer.Option("--kept", help="Average the best or the last kept checkpoints.")] = "best",
@@ -250,7 +261,7 @@ def average(
     print(command.run(run, kept=kept, device=set_up_device(device)))
 
 
-@app.command(help="Learn a lexicon from a run's data. It translates unknown words and makes decoding.shortlist possible.")
+@subcommand(TRANSLATE, "Learn a lexicon from a run's data. It translates unknown words and makes decoding.shortlist possible.")
 def lexicon(
     run: RunArgument = None,
     aligner: Annotated[bool, typer.Option("--aligner", help="Align the words statistically, not by the run's attention.")] = False,
@@ -265,7 +276,7 @@ def lexicon(
     print(command.run(run, aligner=aligner, pairs=pairs, data=data, device=device))
 
 
-@app.command(help="Test this installation. Trains a tiny model with each kind of attention. Exit status 1 if one does not learn.")
+@subcommand(SETUP, "Test this installation. Trains a tiny model with each kind of attention. Exit status 1 if one does not learn.")
 def selftest(
     device: DeviceOption = "auto",
     attentions: Annotated[
@@ -287,6 +298,13 @@ def selftest(
         _print_json([result.to_dict() for result in results])
     if failed := [result.attention for result in results if not result.learned]:
         raise NmtError(f"has not learned to copy and reverse: {', '.join(failed)}")
+
+
+@subcommand(SETUP, "Print the JSON schema of configurations. With it, editors complete, explain and check the keys.")
+def schema() -> None:
+    from nmt.commands import schema as command
+
+    _print_json(command.run())
 
 
 @contextmanager

@@ -2,18 +2,22 @@
 
     python scripts/comment_configs.py [FILE...]
 
-The descriptions are those in `nmt/config/schema.py`. Keys, their order, values and comment-only lines stay unchanged.
+The descriptions are those in `nmt/config/schema.py`. Keys, their order, values and comment-only lines stay unchanged. Without
+arguments, also writes configs/schema.json, which editors read.
 """
 
+import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from nmt.commands import schema
 from nmt.config.load import load
 from nmt.config.yaml_text import comment
 from nmt.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parent.parent
+SCHEMA = ROOT / "configs" / "schema.json"
 CONFIGS = sorted(path for folder in ("configs", "scripts") for path in (ROOT / folder).rglob("*.yaml"))
 
 
@@ -30,6 +34,8 @@ def main(arguments: Sequence[str]) -> int:
         if after != before:
             path.write_text(after, encoding="utf-8", newline="\n")
             print(f"{path}: comments written")
+    if not arguments:
+        SCHEMA.write_text(f"{json.dumps(schema.run(), indent=2, ensure_ascii=False)}\n", encoding="utf-8", newline="\n")
     return 0
 
 

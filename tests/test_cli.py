@@ -18,6 +18,7 @@ import yaml
 from filelock import FileLock
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from nmt import __version__
 from nmt.config.load import load
 from nmt.config.yaml_text import dump
 from nmt.model.seq2seq import Seq2Seq
@@ -70,13 +71,43 @@ def inside(trained: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_help_names_the_commands_and_imports_nothing_heavy(nmt: Run) -> None:
     result = nmt("--help")
     assert result.status == 0
-    assert all(command in result.out for command in ("prepare", "train", "translate", "evaluate", "average", "lexicon", "selftest"))
-    code = "import sys, nmt.cli; sys.exit(bool({'torch', 'numpy', 'spacy', 'pydantic', 'sacrebleu'} & set(sys.modules)))"
+    assert all(command in result.out for command in ("prepare", "train", "translate", "evaluate", "inspect", "runs", "selftest"))
+    code = "import sys, nmt.cli; sys.exit(bool({'torch', 'numpy', 'spacy', 'pydantic', 'sacrebleu', 'rich'} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
+def test_help_groups_the_commands_and_shows_whole_sentences(nmt: Run) -> None:
+    lines = nmt("--help").out.splitlines()
+    headings = [line for line in lines if line.endswith(":") and not line.startswith(" ")]
+    assert headings == ["Options:", "Data:", "Training:", "Translation:", "Results:", "Set-up:"]
+    assert not [line for line in lines[1:] if line.endswith("...")]
+    assert {len(line) - len(line.lstrip()) for line in lines if line.lstrip().startswith(("prepare ", "selftest "))} == {2}
+
+
+def test_help_names_arguments_without_their_types(nmt: Run) -> None:
+    assert "  SENTENCE  Sentences, each in quotes.\n" in nmt("translate", "--help").out
+    assert "  RUN  Run folder. Default: the run trained last.\n" in nmt("inspect", "--help").out
+
+
 def test_version(nmt: Run) -> None:
-    assert nmt("--version").out.startswith("nmt 0.")
+    lines = nmt("--version").out.splitlines()
+    assert [line.split()[0] for line in lines] == ["nmt", "Python", "torch", "device"]
+    assert lines[0] == f"nmt {__version__}"
+    assert f"{torch.get_num_threads()} thread" in lines[3]
+
+
+def test_shells_complete_commands_and_options(root: Path) -> None:
+    for words, completions in {"nmt tr": ["train", "translate"], "nmt train --dr": ["--dry-run"]}.items():
+        shell = {"_NMT_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+        code = "import sys; sys.argv = ['nmt']; from nmt.cli import main; main()"
+        done = subprocess.run(
+            [sys.executable, "-c", code], env={**os.environ, **shell}, capture_output=True, text=True, check=False
+        )
+        assert done.stdout.split() == completions
+
+
+def test_the_schema_is_printed(nmt: Run) -> None:
+    assert json.loads(nmt("schema").out)["properties"]["name"]["description"]
 
 
 def load_model_of(run: Path) -> Seq2Seq:
@@ -520,7 +551,7 @@ def test_output_that_cannot_be_written(nmt: Run, inside: Path, tmp_path: Path) -
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 @pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize("words", ["translate Hello.", "--help", "--version"])
+@pytest.mark.parametrize("words", ["translate Hello.", "--help", "schema"])
 def test_a_full_disk(trained: Path, words: str, unbuffered: str) -> None:
     command = f"{sys.executable} -m nmt {words} > /dev/full"
     environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}

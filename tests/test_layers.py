@@ -22,7 +22,7 @@ WITHOUT_TORCH = [
     for path in ([PACKAGE / f"{part}.py"] if (PACKAGE / f"{part}.py").is_file() else sorted((PACKAGE / part).rglob("*.py")))
     if path.name != "batching.py"
 ]
-WITHOUT_TORCH += [PACKAGE / "commands" / name for name in ("options.py", "augment_options.py", "evaluate_options.py")]
+WITHOUT_TORCH += [PACKAGE / "commands" / name for name in ("options.py", "help.py", "augment_options.py", "evaluate_options.py")]
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 

@@ -1,14 +1,20 @@
 """The configurations that come with nmt."""
 
+import json
+import re
 from difflib import unified_diff
 from pathlib import Path
 
 import pytest
+from jsonschema import Draft202012Validator
 
+from nmt.commands import schema
+from nmt.config import yaml_text
 from nmt.config.load import config_from_dict, load
 from nmt.config.yaml_text import comment, dump
 
 ROOT = Path(__file__).resolve().parents[2]
+SCHEMA = ROOT / "configs" / "schema.json"
 PATHS = sorted((ROOT / "configs").rglob("*.yaml"))
 
 each_config = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.relative_to(ROOT / "configs").as_posix())
@@ -42,6 +48,34 @@ def test_every_key_has_its_description_beside_it(path: Path) -> None:
         unified_diff(text.splitlines(), wanted.splitlines(), "as it is", "as nmt/config/schema.py has it", lineterm="", n=0)
     )
     assert text == wanted, f"{path.name}: run scripts/comment_configs.py\n{difference}"
+
+
+def test_the_schema_for_editors_is_up_to_date() -> None:
+    assert json.loads(SCHEMA.read_text(encoding="utf-8")) == schema.run(), "run scripts/comment_configs.py"
+
+
+@each_config
+def test_editors_find_the_schema_and_accept_the_configuration(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    match = re.match(r"# yaml-language-server: \$schema=(\S+)\n", text)
+    assert match
+    assert (path.parent / match[1]).resolve() == SCHEMA
+    Draft202012Validator(schema.run()).validate(yaml_text.parse(text, path.name))
+
+
+@pytest.mark.parametrize(
+    "text", ["{}", "{name: x, sed: 1}", "{name: x, data: {direction: english}}", "{name: x, decoding: {beam: 0}}"]
+)
+def test_editors_refuse_a_wrong_configuration(text: str) -> None:
+    assert not Draft202012Validator(schema.run()).is_valid(yaml_text.parse(text, "text"))
+
+
+def test_the_schema_explains_and_constrains_each_key() -> None:
+    value = schema.run()
+    Draft202012Validator.check_schema(value)
+    sections = [value, *value["$defs"].values()]
+    assert all("description" in key and "title" not in key for section in sections for key in section["properties"].values())
+    assert value["$defs"]["AttentionConfig"]["properties"]["score"]["enum"][:2] == ["dot", "general"]
 
 
 def test_models_of_both_directions_have_the_same_data() -> None:

@@ -1,0 +1,28 @@
+"""`nmt schema`: the JSON schema of a configuration, with which editors complete, explain and check its keys."""
+
+from typing import Any
+
+from nmt.config.schema import Config
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def run() -> dict[str, Any]:
+    """The schema. Rules between keys (nmt/config/rules.py) are not part of it."""
+    schema = Config.model_json_schema()
+    _tidy(schema)
+    return {"$schema": DIALECT, "title": "Configuration of nmt", **schema}
+
+
+def _tidy(node: Any) -> None:
+    """Remove what pydantic derives from the names: titles, and the defaults of sections, which their keys repeat."""
+    if isinstance(node, list):
+        for each in node:
+            _tidy(each)
+    elif isinstance(node, dict):
+        if isinstance(node.get("title"), str):
+            del node["title"]
+        if isinstance(node.get("default"), dict):
+            del node["default"]
+        for each in node.values():
+            _tidy(each)
