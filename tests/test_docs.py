@@ -1,0 +1,177 @@
+"""README and docs/: every block is valid, every command has the options it is called with, and every name and link exists."""
+
+import re
+import tomllib
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import yaml
+
+from nmt.cli import app
+from nmt.commands.augment_options import AugmentOptions
+from nmt.commands.evaluate_options import EvaluateOptions
+from nmt.commands.translate_options import TranslateOptions
+from nmt.config.load import config_from_dict, load
+from nmt.config.schema import Config, section_of
+from nmt.errors import ConfigError
+from scripts.reference_pages import PAGES as REFERENCE_PAGES
+from tests.documentation import ALL_BLOCKS, COMMANDS, PAGES, ROOT, SHELL, Block, anchors_of, command_lines, name_of, prose_of
+
+GROUP: Any = typer.main.get_command(app)
+OPTIONS: dict[str, Any] = {"augment": AugmentOptions, "evaluate": EvaluateOptions, "translate": TranslateOptions}
+USAGE_ERROR: Any = typer.BadParameter.__base__
+KNOWN_LANGUAGES = {*SHELL, "text", "yaml", "python"}
+TYPES = {
+    name
+    for path in (ROOT / "nmt").rglob("*.py")
+    for name in re.findall(r"^(?:class )?(\w+)(?:\(|:| = Literal)", path.read_text("utf-8"), re.M)
+}
+SECTION = r"(?:data|tokenizer|vocabulary|model|training|decoding)"
+NEW_PARTS = ("cosine",)  # that the page "Add your own attention" adds; tests/test_docs_run.py runs its commands
+
+each_page = pytest.mark.parametrize("page", PAGES, ids=name_of)
+
+
+def check(words: Sequence[str]) -> None:
+    """Raise an error if the command line cannot work: an unknown program, option, key or value, or a missing file."""
+    program, *arguments = words
+    if program == "nmt":
+        check_nmt(arguments)
+    elif program in ("torchrun", "srun"):
+        check(arguments[arguments.index("torchrun") :] if "torchrun" in arguments else arguments[arguments.index("-m") + 1 :])
+    elif program in ("python", "python3"):
+        check_script(arguments)
+    elif program == "make":
+        targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
+        assert set(arguments) <= set(targets)
+    elif program == "pip":
+        extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+        assert arguments[0] == "install"
+        assert set(re.findall(r"\w+", " ".join(re.findall(r"\[(.*?)\]", " ".join(arguments))))) <= set(extras)
+    else:
+        assert program in (".", "tensorboard"), f"{program}: tell the test how to check this program"
+
+
+def check_nmt(arguments: Sequence[str]) -> None:
+    name, *rest = arguments
+    assert name in GROUP.commands, f"no command nmt {name}"
+    context = GROUP.commands[name].make_context(f"nmt {name}", list(rest), parent=typer.Context(GROUP))
+    values = context.params
+    if name in OPTIONS:
+        OPTIONS[name](**values).check()
+    path = values.get("config")
+    if path is not None and len(path.parts) > 1:
+        assert (ROOT / path).is_file(), f"{path}: no such file"
+    settings = values.get("set_") or ()
+    if not any(part in setting for part in NEW_PARTS for setting in settings):
+        known = path is not None and (ROOT / path).is_file()
+        load(ROOT / (path if known else "configs/sample.yaml"), settings)
+
+
+def check_script(arguments: Sequence[str]) -> None:
+    if arguments[0] == "-m":
+        assert arguments[1] == "venv"
+        return
+    source = (ROOT / arguments[0]).read_text(encoding="utf-8")
+    for word in arguments[1:]:
+        assert not word.startswith("-") or f'"{word}"' in source, f"{arguments[0]}: no option {word}"
+    settings = [value for option, value in pairwise(arguments) if option == "--set"]
+    load(ROOT / "configs/sample.yaml", settings)
+
+
+@pytest.mark.parametrize(("page", "words"), COMMANDS, ids=lambda each: each if isinstance(each, str) else " ".join(each))
+def test_command_is_valid(page: str, words: list[str]) -> None:
+    check(words)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "nmt trian -c configs/sample.yaml",
+        "nmt train --config configs/missing.yaml",
+        "nmt train -c configs/sample.yaml --fast",
+        "nmt train -c configs/sample.yaml --set training.steps=3",
+        "nmt train -c configs/sample.yaml --set training.epochs=many",
+        "nmt translate --beam 0 hello",
+        "nmt translate --align --n-best 3 hello",
+        "torchrun --nproc-per-node 2 -m nmt train -c configs/missing.yaml",
+        "python scripts/bench_train.py --rate 3",
+        "python scripts/missing.py",
+        "make coffee",
+        "pip install -e .[missing]",
+        "rm -rf runs",
+    ],
+)
+def test_a_wrong_command_is_found(line: str) -> None:
+    with pytest.raises((AssertionError, ConfigError, OSError, USAGE_ERROR)):
+        check(line.split())
+
+
+@pytest.mark.parametrize("block", ALL_BLOCKS, ids=lambda block: f"{name_of(block.page)}: {block.text.splitlines()[0][:40]}")
+def test_block_is_valid(block: Block) -> None:
+    assert block.language in KNOWN_LANGUAGES
+    if block.language == "yaml":
+        value = yaml.safe_load(block.text)
+        if isinstance(value, dict):
+            config_from_dict(value)
+        else:
+            for step in value:
+                for words in command_lines(Block(block.page, "", step.get("run", ""))):
+                    check(words)
+    elif block.language == "python" and not block.text.startswith(" "):
+        compile(block.text, name_of(block.page), "exec")
+
+
+@each_page
+def test_links_lead_somewhere(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    generated = {ROOT / "docs" / "reference" / f"{name}.md": make for name, make in REFERENCE_PAGES.items()}
+    targets = re.findall(r"\]\(([^)]+)\)", prose_of(page)) + re.findall(r'src="([^"]+)"', text)
+    for target in targets:
+        if re.match(r"https?:", target):
+            continue
+        name, _, anchor = target.partition("#")
+        path = (page.parent / name).resolve() if name else page
+        assert path.is_file() or path in generated, target
+        if anchor:
+            content = generated[path]() if path in generated else path.read_text(encoding="utf-8")
+            assert anchor in anchors_of(content), target
+
+
+@each_page
+def test_names_exist(page: Path) -> None:
+    """Classes, files of the project, configuration keys and options that the text names in code style."""
+    for code in re.findall(r"`([^`\n]+)`", prose_of(page)):
+        if re.fullmatch(r"[A-Z][a-z]+(?:[A-Z][a-z]+)+", code):
+            assert code in TYPES
+        if re.fullmatch(r"(?:nmt|configs|scripts|tests)/[\w/.-]+\.\w+", code):
+            assert (ROOT / code).exists(), code
+        if match := re.match(rf"{SECTION}(?:\.\w+)+", code):
+            assert has_key(match[0]), code
+        for option in re.findall(r"(?<!\S)--[a-z][a-z-]+", code):
+            assert option in ALL_OPTIONS, code
+
+
+def has_key(dotted: str) -> bool:
+    section: Any = Config
+    for key in dotted.split("."):
+        if section is None or key not in section.model_fields:
+            return False
+        section = section_of(section, key)
+    return True
+
+
+ALL_OPTIONS = {
+    *re.findall(r'"(--[a-z-]+)"', "".join(path.read_text("utf-8") for path in (ROOT / "scripts").glob("*.py"))),
+    *(name for command in GROUP.commands.values() for parameter in command.params for name in parameter.opts),
+    "--help",
+    "--requeue",  # of Slurm
+}
+
+
+def test_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 100

@@ -1,0 +1,110 @@
+"""README and docs/: the commands and the Python blocks run, with a small model in place of the trained ones."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nmt.commands import prepare
+from nmt.config.load import config_from_dict
+from nmt.config.yaml_text import dump
+from tests import toy
+from tests.conftest import Run
+from tests.documentation import COMMANDS, ROOT, blocks_of
+
+pytestmark = pytest.mark.slow
+
+RUNS = ("tatoeba", "a", "b", "s1", "s2", "s3", "new", "m", "none", "attention")
+# The tests run these for real, but for the commands that read a configuration: those train or download.
+RUNNABLE = ("translate", "evaluate", "lexicon", "average", "inspect", "runs")
+PAIRS = [(src, tgt.replace("Ja", "Wo")) for src, tgt in toy.sentence_pairs()]  # the Python page has a prefix "Wo"
+
+
+@pytest.fixture(scope="module")
+def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with everything that the commands name: runs, prepared data and texts."""
+    folder = tmp_path_factory.mktemp("docs")
+    run = toy.train(folder, training={"max_steps": 60, "validate_every": 30, "batch": {"size": 16}, "keep_best": 2})
+    for name in RUNS:
+        shutil.copytree(run, folder / "runs" / name)
+    shutil.copytree(folder / "prepared", folder / "elsewhere" / "prepared")
+    src, tgt = zip(*toy.sentence_pairs()[:20], strict=True)
+    for names, lines in ((("letters.txt", "news.en"), src), (("news.de", "out.txt", "r1", "r2", "baseline/test.txt"), tgt)):
+        for name in names:
+            (folder / name).parent.mkdir(exist_ok=True)
+            (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    toy.write_table(folder / "pairs.tsv", PAIRS)
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("page", "words"),
+    [(page, words) for page, words in COMMANDS if words[0] == "nmt" and words[1] in RUNNABLE],
+    ids=lambda each: each if isinstance(each, str) else " ".join(each),
+)
+def test_command_runs(page: str, words: list[str], workplace: Path, nmt: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(workplace)
+    if "decoding.shortlist=50" in words:
+        assert nmt("lexicon", "runs/tatoeba").status == 0
+    result = nmt(*words[1:])
+    if words[1:3] == ["evaluate", "runs/new"]:  # a gate, which a small model does not pass
+        assert "is below 30" in result.err
+    else:
+        assert (result.status, result.out != "" or "-o" in words) == (0, True), result.err
+
+
+def test_your_own_data(tmp_path: Path, nmt: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The page's pairs.yaml, with more pairs than the page shows and a small model."""
+    monkeypatch.chdir(tmp_path)
+    table, config, *_ = (block.text for block in blocks_of(ROOT / "docs" / "data.md") if block.language in ("text", "yaml"))
+    assert all(line.count("\t") == 1 for line in table.splitlines())
+    toy.write_table(Path("pairs.tsv"), PAIRS)
+    Path("pairs.yaml").write_text(config, encoding="utf-8")
+    small = ["data.split.dev=20", "data.split.test=20", "tokenizer.size=60", "training.max_steps=2", "model.decoder.hidden_size=8"]
+    settings = [word for setting in small for word in ("--set", setting)]
+    for words in (["prepare"], ["train", "--dry-run"], ["train"]):
+        assert nmt(*words, "-c", "pairs.yaml", *settings).status == 0
+    assert nmt("evaluate").status == 0
+    assert nmt("translate", "Where is the dog?").status == 0
+
+
+def test_python_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    sizes = {"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 8}}
+    config = toy.configure(toy.write_table(Path("pairs.tsv"), PAIRS), model=sizes, training={"max_steps": 2})
+    Path("configs").mkdir()
+    Path("configs/tatoeba.yaml").write_text(dump(config), encoding="utf-8")
+    blocks = [block for block in blocks_of(ROOT / "docs" / "reference" / "python.md") if block.language == "python"]
+    assert blocks
+    for block in blocks:
+        exec(compile(block.text, "python.md", "exec"), {})
+    assert re.search(r"\(\d+, \d+\)$", capsys.readouterr().out.strip().splitlines()[-1])
+
+
+def test_add_your_own_attention(tmp_path: Path) -> None:
+    """The page's three steps in a copy of the package, then a training."""
+    shutil.copytree(ROOT / "nmt", tmp_path / "nmt", ignore=shutil.ignore_patterns("__pycache__"))
+    new_class, row, names = (block.text for block in blocks_of(ROOT / "docs" / "extend.md") if block.language == "python")
+    scores, schema = tmp_path / "nmt/model/attention_scores.py", tmp_path / "nmt/config/schema.py"
+    head, table = scores.read_text(encoding="utf-8").split("ATTENTION_SCORES: ")
+    first, rows = table.split("\n", 1)
+    scores.write_text(f"{head}{new_class}\n\nATTENTION_SCORES: {first}\n{row}{rows}", encoding="utf-8")
+    text, count = re.subn(r"^ScoreName = .*\n", names, schema.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    schema.write_text(text, encoding="utf-8")
+    assert count == 1
+
+    toy.write_table(tmp_path / "pairs.tsv", toy.sentence_pairs())
+    sizes = {"embedding_size": 24, "encoder": {"hidden_size": 24}, "decoder": {"hidden_size": 24}, "dropout": 0.0}
+    training = {"max_steps": 60, "validate_every": 60, "log_every": 10, "batch": {"size": 16}, "learning_rate": {"peak": 0.01}}
+    data = {"source": {"path": str(tmp_path / "pairs.tsv")}, "split": {"dev": 20, "test": 40}, "workers": 1}
+    config = config_from_dict({"name": "cosine", "data": data, "model": sizes, "training": training})
+    prepare.run(config, tmp_path / "data/prepared/cosine", progress=False)
+    (tmp_path / "toy.yaml").write_text(dump(config), encoding="utf-8")
+    command = [sys.executable, "-m", "nmt", "train", "-c", "toy.yaml", "--set", "model.attention.score=cosine"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    losses = [float(loss) for loss in re.findall(r"loss (\d+\.\d+)", done.stderr + done.stdout)]
+    assert losses[-1] < 0.7 * losses[0]
