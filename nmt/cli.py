@@ -5,6 +5,7 @@ import io
 import json
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -27,7 +28,7 @@ from nmt.commands.options import (
 )
 from nmt.commands.translate_options import TranslateOptions
 from nmt.config.names import PointerName
-from nmt.errors import NmtError, lacks_memory
+from nmt.errors import NmtError, NmtWarning, lacks_memory
 
 BROKEN_PIPE_STATUS = 141  # 128 + SIGPIPE, as a shell reports it
 
@@ -330,11 +331,19 @@ def main() -> None:
             stream.reconfigure(encoding="utf-8", errors="replace")
     try:
         try:
-            app()
+            with warnings.catch_warnings():
+                warnings.simplefilter("default", NmtWarning)
+                warnings.showwarning = _show_warning
+                app()
         finally:
             _flush_stdout()  # here, where an error can still be reported
     except OSError as error:
         fail_on_system_error(error)
+
+
+def _show_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any, **__: Any) -> None:
+    text = f"nmt: warning: {message}\n" if category is NmtWarning else warnings.formatwarning(message, category, filename, lineno)
+    print(text, end="", file=sys.stderr)
 
 
 def _print_json(value: Any) -> None:

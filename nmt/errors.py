@@ -1,10 +1,14 @@
-"""Errors that a user can cause and fix. The command line prints their text without a traceback and exits with status 1."""
+"""Errors (and warnings) that a user can cause and fix. The command line prints an error's text without a traceback; status 1."""
 
 import sys
 
 
 class NmtError(Exception):
     """Base of all these errors. The text says what is wrong, where, and what to do."""
+
+
+class NmtWarning(UserWarning):
+    """Something that the user should look at, but that stops nothing. The command line prints its text as one line."""
 
 
 class ConfigError(NmtError):

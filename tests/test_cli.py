@@ -121,7 +121,7 @@ def test_a_run_folder_explains_itself(trained: Path) -> None:
     run = trained / "runs" / "small"
     names = {path.name for path in run.iterdir()}
     vocabularies, shown = {"src.vocab.txt", "tgt.vocab.txt"}, {"journal.jsonl", "curves.png", "tensorboard"}
-    assert names == {"config.yaml", "manifest.json", "provenance.json", "checkpoints"} | vocabularies | shown
+    assert names == {"config.yaml", "manifest.json", "checksums.json", "provenance.json", "checkpoints"} | vocabularies | shown
     assert {path.name for path in (run / "checkpoints").iterdir()} >= {"last.json", "best.json", "step-00000024"}
     events = [json.loads(line) for line in (run / "journal.jsonl").read_text(encoding="utf-8").splitlines()]
     assert [(event["event"], event["step"]) for event in events] == [
@@ -523,7 +523,7 @@ def test_a_run_without_a_checkpoint(nmt: Run, inside: Path, tmp_path: Path) -> N
         (lambda run: (run / "config.yaml").write_text("name: [", encoding="utf-8"), "config.yaml, line 1, column"),
         (
             lambda run: (run / "tgt.vocab.txt").write_bytes(b"".join((run / "tgt.vocab.txt").read_bytes().splitlines(True)[:-1])),
-            "does not fit",
+            "tgt.vocab.txt: damaged, its content has changed since nmt wrote it; ",
         ),
         (lambda run: (run / "checkpoints" / "best.json").write_text("{}"), "best.json: damaged"),
     ],

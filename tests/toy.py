@@ -7,6 +7,8 @@ from nmt.commands import prepare
 from nmt.commands import train as train_command
 from nmt.config.load import config_from_dict
 from nmt.config.schema import Config
+from nmt.data.manifest import MANIFEST
+from nmt.files import CHECKSUMS_FILE
 
 NOUNS = [
     ("dog", "Hund"),
@@ -47,7 +49,7 @@ def configure(table: Path, **sections: Any) -> Config:
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name != "manifest.json"}
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name not in (MANIFEST, CHECKSUMS_FILE)}
 
 
 def train(folder: Path, **sections: Any) -> Path:

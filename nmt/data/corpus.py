@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.errors import DataError
-from nmt.files import read_lines
+from nmt.files import check_content, read_lines
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import Vocabulary
 
@@ -139,7 +139,10 @@ def restore_pairs(
 
 def read_sentences(folder: Path, split: str, side: str) -> list[str]:
     """The sentences of dev or test as text, neither tokenized nor lower-cased. Raises: DataError if they are missing or damaged."""
-    return read_lines(folder / f"{split}.{side}.txt", needs_final_line_feed=True)
+    path = folder / f"{split}.{side}.txt"
+    lines = read_lines(path, needs_final_line_feed=True)
+    check_content(path, PREPARE_AGAIN)
+    return lines
 
 
 def _offsets(lengths: Sequence[Ids]) -> npt.NDArray[np.int64]:
@@ -158,4 +161,5 @@ def _load_array(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         raise DataError(f"{path}: damaged ({error}); {PREPARE_AGAIN}") from None
     if array.ndim != 1 or array.dtype != dtype:
         raise DataError(f"{path}: damaged, holds {array.dtype} of {array.ndim} dimensions, expected {dtype} of 1; {PREPARE_AGAIN}")
+    check_content(path, PREPARE_AGAIN)
     return array

@@ -12,7 +12,7 @@ from nmt.config.load import config_from_dict, differences
 from nmt.config.schema import Config
 from nmt.data.corpus import SPLITS
 from nmt.errors import ConfigError, DataError
-from nmt.files import sha256_of, write_text
+from nmt.files import CHECKSUMS_FILE, check_content, read_json, record_checksums, sha256_of, write_json
 from nmt.text.tokenizers import SIDES
 
 MANIFEST = "manifest.json"
@@ -23,6 +23,7 @@ SECTIONS = ("data", "tokenizer", "vocabulary")  # of the configuration: prepared
 # All files that a prepared folder can hold. `nmt prepare` never replaces a folder that holds another one.
 PREPARED_FILES = {
     MANIFEST,
+    CHECKSUMS_FILE,
     *(f"{side}.{ending}" for side in SIDES for ending in ("vocab.txt", "spm.model")),
     *(f"{split}.{side}.{ending}" for split in SPLITS for side in SIDES for ending in ("npy", "offsets.npy", "txt")),
 }
@@ -42,12 +43,12 @@ def load_manifest(folder: Path) -> dict[str, Any]:
     """Raises: DataError if `folder` holds no prepared data, or data that this version cannot read."""
     path = folder / MANIFEST
     try:
-        manifest = json.loads(path.read_bytes().decode("utf-8"))
+        manifest = read_json(path)
     except (FileNotFoundError, NotADirectoryError):
         raise DataError(f"{folder}: no prepared data here; run `nmt prepare -c ...` first") from None
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: damaged ({error}); run `nmt prepare -c ... --overwrite`") from None
-    if not isinstance(manifest, dict) or manifest.get("format") != FORMAT:
+    if manifest.get("format") != FORMAT:
         raise DataError(f"{path}: not written by `nmt prepare`; run `nmt prepare -c ...` with another folder")
     if manifest.get("format_version") != FORMAT_VERSION:
         version = manifest.get("format_version")
@@ -57,7 +58,9 @@ def load_manifest(folder: Path) -> dict[str, Any]:
 
 def write_manifest(folder: Path, config: Config, inputs: Iterable[Input], figures: Mapping[str, Any]) -> dict[str, Any]:
     """Write the manifest beside the prepared files in `folder`, and return it."""
-    paths = sorted(path for path in folder.iterdir() if path.name in PREPARED_FILES)
+    paths = sorted(path for path in folder.iterdir() if path.name in PREPARED_FILES - {CHECKSUMS_FILE})
+    digests = {path.name: sha256_of(path) for path in paths}
+    record_checksums(folder, digests)
     manifest: dict[str, Any] = {
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
@@ -66,15 +69,15 @@ def write_manifest(folder: Path, config: Config, inputs: Iterable[Input], figure
         "config": {key: value for key, value in config.to_dict().items() if key in SECTIONS},
         **figures,
         "files": {path.name: path.stat().st_size for path in paths},
-        "content": content_hash(paths),
+        "content": content_hash(digests),
     }
-    write_text(folder / MANIFEST, json.dumps(manifest, ensure_ascii=False, indent=2) + "\n")
+    write_json(folder / MANIFEST, manifest, indent=2)
     return manifest
 
 
-def content_hash(paths: Iterable[Path]) -> str:
+def content_hash(digests: Mapping[str, str]) -> str:
     """The SHA-256 of the names and contents of all prepared files: a run identifies its training data by it."""
-    listing = "".join(f"{sha256_of(path)}  {path.name}\n" for path in paths)
+    listing = "".join(f"{digest}  {name}\n" for name, digest in digests.items())
     return hashlib.sha256(listing.encode()).hexdigest()
 
 
@@ -106,9 +109,10 @@ def is_location_key(key: str) -> bool:
 
 
 def check_files(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Raises: DataError if a prepared file is missing or has another size."""
+    """Raises: DataError if a prepared file is missing or damaged. Without recorded checksums, only the sizes are checked."""
     for name, size in manifest["files"].items():
         actual = (folder / name).stat().st_size if (folder / name).exists() else None
         if actual != size:
             state = "is missing" if actual is None else f"has {actual:,} bytes instead of {size:,}"
             raise DataError(f"{folder}: damaged, {name} {state}; --overwrite prepares it again")
+        check_content(folder / name, "--overwrite prepares it again")

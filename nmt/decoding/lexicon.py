@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from nmt.data.batching import Batch
 from nmt.errors import DataError
-from nmt.files import read_lines, write_text
+from nmt.files import read_lines, warn_if_changed, write_recorded
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import EOS, Vocabulary
 
@@ -49,7 +49,7 @@ class Lexicon:
             for source, entries in self.entries.items()
             for entry in entries
         ]
-        write_text(path, "".join(f"{row}\n" for row in (HEADER, *rows)))
+        write_recorded(path, "".join(f"{row}\n" for row in (HEADER, *rows)))
 
     @classmethod
     def load(cls, path: Path) -> Self:
@@ -62,6 +62,7 @@ class Lexicon:
             if line.strip():
                 source, entry = _parse(f"{path}, line {number}", line)
                 entries.setdefault(source, []).append(entry)
+        warn_if_changed(path)
         return cls({source: sorted(unsorted, key=lambda entry: -entry.probability) for source, unsorted in entries.items()})
 
 

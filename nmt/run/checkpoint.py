@@ -5,7 +5,6 @@ moving average, `model.safetensors` holds the averaged weights and `raw.safetens
 `average-00012000/` holds the mean of several checkpoints. `last.json` and `best.json` beside them name the checkpoints to keep.
 """
 
-import json
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -21,10 +20,11 @@ from torch.optim.swa_utils import AveragedModel
 
 from nmt.config.names import PointerName
 from nmt.errors import CheckpointError
-from nmt.files import new_folder, replacing, write_text
+from nmt.files import is_intact, new_folder, read_json, record_checksums, replacing, sha256_of, write_json
 from nmt.run.progress import Interval, Progress
 
 MODEL_FILE, RAW_MODEL_FILE = "model.safetensors", "raw.safetensors"
+OPTIMIZER_FILE, PROGRESS_FILE = "optimizer.safetensors", "progress.json"
 STEP_PREFIX, AVERAGE_PREFIX = "step-", "average-"
 
 
@@ -80,14 +80,15 @@ class Checkpoints:
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
             if (self.folder / name).exists():  # same step, same weights: only the progress can differ
-                _write_json(self.folder / name / "progress.json", asdict(progress))
+                write_json(self.folder / name / PROGRESS_FILE, asdict(progress))
             else:
                 with new_folder(self.folder / name) as folder:
                     save_model(model if averaged is None else averaged, str(folder / MODEL_FILE))
                     if averaged is not None:
                         save_model(model, str(folder / RAW_MODEL_FILE))
-                    save_file(_optimizer_tensors(model, optimizer), folder / "optimizer.safetensors")
-                    _write_json(folder / "progress.json", asdict(progress))
+                    save_file(_optimizer_tensors(model, optimizer), folder / OPTIMIZER_FILE)
+                    record_checksums(folder, {path.name: sha256_of(path) for path in folder.iterdir()})
+                    write_json(folder / PROGRESS_FILE, asdict(progress))
             checkpoint = KeptCheckpoint(name, progress.step, score)
             if score is not None:
                 self._insert_into_best(checkpoint)
@@ -116,9 +117,11 @@ class Checkpoints:
             if (self.folder / name).exists():
                 with replacing(self.folder / name / MODEL_FILE) as path:
                     save_model(model, str(path))
+                    record_checksums(self.folder / name, {MODEL_FILE: sha256_of(path)})
             else:
                 with new_folder(self.folder / name) as folder:
                     save_model(model, str(folder / MODEL_FILE))
+                    record_checksums(folder, {MODEL_FILE: sha256_of(folder / MODEL_FILE)})
             self._insert_into_best(KeptCheckpoint(name, step, score))
         except (OSError, SafetensorError) as error:
             raise self._write_error("the average", error) from None
@@ -137,7 +140,7 @@ class Checkpoints:
     def _write_pointer(self, pointer: PointerName, kept: Sequence[KeptCheckpoint]) -> None:
         first = kept[0]
         value = {"checkpoint": first.checkpoint, "step": first.step, "kept": [asdict(checkpoint) for checkpoint in kept]}
-        _write_json(self.folder / f"{pointer}.json", value)
+        write_json(self.folder / f"{pointer}.json", value)
 
     def kept(self, pointer: PointerName) -> list[KeptCheckpoint]:
         """The checkpoints that `last.json` or `best.json` names, the last or the best first; empty before the first checkpoint.
@@ -149,7 +152,7 @@ class Checkpoints:
         if not path.exists():
             return []
         try:
-            value = json.loads(path.read_text(encoding="utf-8"))
+            value = read_json(path)
             entries = value.get("kept", [{"checkpoint": value["checkpoint"], "step": value["step"]}])
             return [KeptCheckpoint(**entry) for entry in entries]
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -162,6 +165,10 @@ class Checkpoints:
             CheckpointError: the pointer file is damaged, or names a missing checkpoint.
         """
         if not (kept := self.kept(pointer)):
+            if pointer == "best" and any(checkpoint.score is not None for checkpoint in self.kept("last")):
+                raise CheckpointError(
+                    f"{self.folder / 'best.json'}: missing; copy the run again, or name a checkpoint in {self.folder}"
+                )
             return None
         folder = self.folder / kept[0].checkpoint
         if not folder.is_dir():
@@ -181,10 +188,10 @@ class Checkpoints:
 def read_progress(folder: Path) -> Progress:
     """The progress in a checkpoint folder. Raises: CheckpointError if the file is missing or damaged."""
     try:
-        values = json.loads((folder / "progress.json").read_text(encoding="utf-8"))
+        values = read_json(folder / PROGRESS_FILE)
         return Progress(**{**values, "interval": Interval(**values["interval"])})
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise CheckpointError(f"{folder / 'progress.json'}: cannot be read ({error})") from None
+        raise CheckpointError(f"{folder / PROGRESS_FILE}: cannot be read ({error})") from None
 
 
 def load_training(folder: Path, model: nn.Module, optimizer: Optimizer, averaged: AveragedModel | None) -> Progress:
@@ -220,6 +227,7 @@ def load_weights(folder: Path, model: nn.Module, *, raw: bool = False) -> None:
         raise CheckpointError(f"{path}: cannot be loaded ({error})") from None
     if missing or unexpected:
         raise CheckpointError(f"{path}: does not fit the configuration and the vocabularies of the run; was one of them changed?")
+    _check_content(path)
 
 
 def mean_weights(folders: Sequence[Path], model: nn.Module) -> None:
@@ -245,11 +253,12 @@ def load_optimizer(folder: Path, model: nn.Module, optimizer: Optimizer) -> None
     Raises:
         CheckpointError: the state is missing or damaged, or belongs to another model.
     """
-    path = folder / "optimizer.safetensors"
+    path = folder / OPTIMIZER_FILE
     try:
         tensors = load_file(path)
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"{path}: cannot be loaded ({error})") from None
+    _check_content(path)
     states: dict[str, dict[str, torch.Tensor]] = {}
     for key, tensor in tensors.items():
         parameter, _, entry = key.rpartition(".")
@@ -261,6 +270,14 @@ def load_optimizer(folder: Path, model: nn.Module, optimizer: Optimizer) -> None
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
 
 
+def _check_content(path: Path) -> None:
+    """Raises: CheckpointError if a file of weights is not as it was written."""
+    if not is_intact(path):
+        raise CheckpointError(
+            f"{path}: damaged, its content has changed since nmt wrote it; copy it again, or use another checkpoint"
+        )
+
+
 def _optimizer_tensors(model: nn.Module, optimizer: Optimizer) -> dict[str, torch.Tensor]:
     """`<parameter>.exp_avg` and so on. The optimizer was built from `model.parameters()`, so its indices follow this order."""
     names = [name for name, _ in model.named_parameters()]
@@ -268,7 +285,3 @@ def _optimizer_tensors(model: nn.Module, optimizer: Optimizer) -> dict[str, torc
     return {
         f"{names[index]}.{entry}": torch.as_tensor(value) for index, entries in state.items() for entry, value in entries.items()
     }
-
-
-def _write_json(path: Path, value: Any) -> None:
-    write_text(path, json.dumps(value))

@@ -1,7 +1,7 @@
 """The run folder: training writes it, translation and evaluation read it. It is complete in itself and can be moved.
 
 config.yaml   manifest.json (of the prepared data)  src.vocab.txt  tgt.vocab.txt  [src.spm.model  tgt.spm.model]
-checkpoints/  provenance.json  journal.jsonl  curves.png  tensorboard/  evaluation/  [lexicon.tsv]
+checksums.json  checkpoints/  provenance.json  journal.jsonl  curves.png  tensorboard/  evaluation/  [lexicon.tsv]
 """
 
 import json
@@ -15,9 +15,10 @@ from filelock import FileLock, Timeout
 from nmt.config.load import load
 from nmt.config.schema import Config
 from nmt.config.yaml_text import dump
+from nmt.data.corpus import PREPARE_AGAIN
 from nmt.data.manifest import FORMAT_VERSION, MANIFEST, config_differences, load_manifest
 from nmt.errors import CheckpointError, ConfigError, DataError, TrainingError
-from nmt.files import replacing, write_text
+from nmt.files import check_content, read_json, record_checksums, replacing, sha256_of, warn_if_changed, write_recorded
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.checkpoint import Checkpoints
 from nmt.text.tokenizers import Tokenizer, load_tokenizer
@@ -35,9 +36,17 @@ def holds_run(folder: Path) -> bool:
 
 
 def create_run(folder: Path, config: Config, prepared: Path) -> None:
-    """Make `folder` a run: write its configuration, and copy vocabularies, tokenizers and manifest of the prepared data."""
+    """Make `folder` a run: write its configuration, and copy vocabularies, tokenizers and manifest of the prepared data.
+
+    Raises:
+        DataError: one of these files is damaged.
+    """
     folder.mkdir(parents=True, exist_ok=True)
-    for path in [*prepared.glob("*.vocab.txt"), *prepared.glob("*.spm.model"), prepared / MANIFEST]:
+    tools = [*prepared.glob("*.vocab.txt"), *prepared.glob("*.spm.model")]
+    for path in tools:
+        check_content(path, PREPARE_AGAIN)
+    record_checksums(folder, {path.name: sha256_of(path) for path in tools})
+    for path in [*tools, prepared / MANIFEST]:
         with replacing(folder / path.name) as temporary:
             shutil.copyfile(path, temporary)
     write_run_config(folder, config)
@@ -45,7 +54,7 @@ def create_run(folder: Path, config: Config, prepared: Path) -> None:
 
 def write_run_config(folder: Path, config: Config) -> None:
     """Write or replace the run's configuration."""
-    write_text(folder / CONFIG_FILE, dump(config))
+    write_recorded(folder / CONFIG_FILE, dump(config))
 
 
 @contextmanager
@@ -99,7 +108,7 @@ def check_same_data(folder: Path, prepared: Path) -> None:
     """Raises: DataError if `prepared` is missing, or is not the data that the run in `folder` was trained on."""
     content = load_manifest(prepared).get("content")
     try:
-        run_content = json.loads((folder / MANIFEST).read_bytes())["content"]
+        run_content = read_json(folder / MANIFEST)["content"]
     except (OSError, ValueError, KeyError, TypeError):
         raise DataError(
             f"{folder / MANIFEST}: missing or damaged; it identifies the training data of the run; "
@@ -138,7 +147,9 @@ def load_run_config(folder: Path, overrides: Sequence[str] = ()) -> Config:
         if not override.strip().startswith("decoding.") or "=" not in override:
             raise ConfigError(f"--set {override}: for a trained run only decoding.KEY=VALUE can be set")
     _check_format(folder)
-    return load(folder / CONFIG_FILE, overrides)
+    config = load(folder / CONFIG_FILE, overrides)
+    warn_if_changed(folder / CONFIG_FILE)
+    return config
 
 
 def ancestors(folder: Path) -> Iterator[Path]:

@@ -15,6 +15,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from nmt.config.schema import TokenizerConfig
 from nmt.errors import DataError
+from nmt.files import check_content
 from nmt.text.normalization import normalize
 
 Side = Literal["src", "tgt"]
@@ -229,6 +230,7 @@ def _load_model(path: Path) -> Any:
         model.LoadFromSerializedProto(path.read_bytes())
     except (OSError, RuntimeError) as error:
         raise DataError(f"{path}: not a readable subword model ({_first_line(error)})") from None
+    check_content(path, "`nmt prepare` writes it, and each run has a copy")
     return model
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Self
 
 from nmt.errors import DataError
-from nmt.files import read_lines
+from nmt.files import check_content, read_lines
 
 PAD, UNK, SOS, EOS = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<unk>", "<sos>", "<eos>")
@@ -94,8 +94,10 @@ class Vocabulary:
     @classmethod
     def load(cls, path: Path) -> Self:
         """Raises: DataError if the file is missing, or a line is damaged (the message names it)."""
-        lines = read_lines(path, needs_final_line_feed=True, advice="`nmt prepare` writes it, and each run has a copy")
+        advice = "`nmt prepare` writes it, and each run has a copy"
+        lines = read_lines(path, needs_final_line_feed=True, advice=advice)
         entries = list(_parse(path, lines))
+        check_content(path, advice)
         text_entries = entries[len(SPECIALS) :]
         return cls([token for token, _ in text_entries], [entries[UNK][1], *(count for _, count in text_entries)])
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from filelock import FileLock
 
+from nmt.files import read_json, write_json
 from tests import toy
 from tests.conftest import Run
 
@@ -61,7 +62,7 @@ def test_an_unfinished_run_continues_with_resume(nmt: Run, trained: Path, tmp_pa
     run = tmp_path / "run"
     shutil.copytree(trained, run)
     progress = run / "checkpoints" / "step-00000060" / "progress.json"
-    progress.write_text(json.dumps({**json.loads(progress.read_text()), "finished": None}))
+    write_json(progress, {**read_json(progress), "finished": None})
     assert nmt("inspect", run).out.rstrip().endswith(f'nmt translate --run {run} "..."')
     facts = json.loads(nmt("inspect", run, "--json").out)
     assert facts["state"] == "unfinished"
@@ -83,7 +84,7 @@ def test_damaged_parts_are_problems_and_the_rest_is_shown(nmt: Run, trained: Pat
     (run / "provenance.json").write_text("?")
     result = nmt("inspect", run)
     assert (result.status, result.err) == (0, "")
-    for text in ("best.json: damaged", "progress.json: cannot be read", "manifest.json: not written by", "src.vocab.txt"):
+    for text in ("best.json: damaged", "progress.json: cannot be read", "manifest.json: damaged", "src.vocab.txt"):
         assert text in result.out
     assert "dev loss" in result.out
 

@@ -19,7 +19,7 @@ def test_a_missing_manifest_names_the_command_that_writes_it(tmp_path: Path) -> 
     ("content", "message"),
     [
         ('{"format": ', "damaged .*--overwrite"),
-        ("[]", "not written by `nmt prepare`"),
+        ("[]", r"damaged \(no JSON object\)"),
         ('{"format": "of another tool"}', "not written by `nmt prepare`"),
         (json.dumps({"format": FORMAT, "format_version": 99}), "format 99, but this nmt reads 1"),
     ],
@@ -30,11 +30,7 @@ def test_a_manifest_that_cannot_be_used_is_refused(tmp_path: Path, content: str,
         load_manifest(tmp_path)
 
 
-def test_the_content_hash_depends_on_names_and_contents(tmp_path: Path) -> None:
-    (tmp_path / "a").write_text("x")
-    (tmp_path / "b").write_text("x")
-    first = content_hash([tmp_path / "a"])
-    assert first == content_hash([tmp_path / "a"])
-    assert first != content_hash([tmp_path / "b"])
-    (tmp_path / "a").write_text("y")
-    assert first != content_hash([tmp_path / "a"])
+def test_the_content_hash_depends_on_names_and_contents() -> None:
+    assert content_hash({"a": "12"}) == content_hash({"a": "12"})
+    assert content_hash({"a": "12"}) != content_hash({"b": "12"})
+    assert content_hash({"a": "12"}) != content_hash({"a": "13"})

@@ -13,6 +13,7 @@ import pytest
 from nmt.commands import prepare
 from nmt.data.manifest import load_manifest
 from nmt.errors import DataError
+from nmt.files import read_json, write_json
 from tests.toy import configure, contents, sentence_pairs, write_table
 
 
@@ -101,9 +102,9 @@ def test_a_damaged_preparation_is_noticed_and_can_be_replaced(tmp_path: Path, ta
 def test_a_preparation_of_another_version_is_refused(tmp_path: Path, table: Path) -> None:
     folder = tmp_path / "toy"
     prepare.run(configure(table), folder)
-    manifest = json.loads((folder / "manifest.json").read_text(encoding="utf-8"))
+    manifest = read_json(folder / "manifest.json")
     manifest["config"]["data"]["abolished"] = 1
-    (folder / "manifest.json").write_text(json.dumps(manifest), encoding="utf-8")
+    write_json(folder / "manifest.json", manifest)
     with pytest.raises(DataError, match=r"contains other prepared data \(the configuration is of another version\)"):
         prepare.run(configure(table), folder)
 

@@ -12,6 +12,7 @@ from torch.optim import AdamW
 from nmt.config.names import PointerName
 from nmt.config.schema import ModelConfig
 from nmt.errors import CheckpointError
+from nmt.files import write_json
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run import checkpoint
 from nmt.run.checkpoint import Checkpoints, load_optimizer, load_weights, mean_weights, read_progress
@@ -191,7 +192,7 @@ def test_the_same_step_again_only_changes_the_progress(tmp_path: Path) -> None:
     assert read_progress(tmp_path / "checkpoints" / "step-00000005").finished == "enough"
 
 
-@pytest.mark.parametrize("broken", ["save_model", "save_file", "_write_json"])
+@pytest.mark.parametrize("broken", ["save_model", "save_file", "write_json"])
 def test_an_interrupted_write_leaves_the_previous_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
     save(tmp_path, 1, 1.0)
 
@@ -214,15 +215,14 @@ def test_an_interrupted_write_leaves_the_previous_checkpoint(tmp_path: Path, mon
 
 def test_a_crash_between_the_pointers_does_not_lose_the_best(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     save(tmp_path, 1, 1.0)
-    replace_json = checkpoint._write_json
 
-    def fail_at_last(path: Path, value: object) -> None:
+    def fail_at_last(path: Path, value: dict[str, Any]) -> None:
         if path.name == "last.json":
             raise OSError("power cut")
-        replace_json(path, value)
+        write_json(path, value)
 
     with monkeypatch.context() as patch:
-        patch.setattr(checkpoint, "_write_json", fail_at_last)
+        patch.setattr(checkpoint, "write_json", fail_at_last)
         with pytest.raises(CheckpointError, match="power cut"):
             save(tmp_path, 2, 2.0)
     Checkpoints(tmp_path).delete_unreferenced()

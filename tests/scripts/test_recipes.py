@@ -1,11 +1,11 @@
 """scripts/recipes.py: the table of runs."""
 
-import json
 import shutil
 from pathlib import Path
 
 import pytest
 
+from nmt.files import read_json, write_json
 from nmt.run.checkpoint import Checkpoints, read_progress
 from nmt.run.journal import Journal
 from scripts import recipes
@@ -23,10 +23,10 @@ def copy(trained: Path, folder: Path, *, seed: int, bleu: float | None = None, n
     config = folder / "config.yaml"
     config.write_text(config.read_text("utf-8").replace("\nseed: 1 ", f"\nseed: {seed} "), "utf-8")
     if needs is not None:
-        manifest = json.loads((folder / "manifest.json").read_bytes())
+        manifest = read_json(folder / "manifest.json")
         parts = [{"origin": "original"}, {"origin": "forward", "runs": [{"run": str(needs)}]}]
         manifest |= {"augmentation": {"parts": parts}, "content": str(needs), "seconds": 60.0}
-        (folder / "manifest.json").write_text(json.dumps(manifest), "utf-8")
+        write_json(folder / "manifest.json", manifest)
     if bleu is not None:
         (folder / "evaluation").mkdir()
         journal = Journal(folder / "evaluation" / "history.jsonl")
