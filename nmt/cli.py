@@ -8,6 +8,7 @@ import sys
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
@@ -299,6 +300,24 @@ def selftest(
         _print_json([result.to_dict() for result in results])
     if failed := [result.attention for result in results if not result.learned]:
         raise NmtError(f"has not learned to copy and reverse: {', '.join(failed)}")
+
+
+@subcommand(SETUP, "Check all files of a run or of prepared data, and say what to do. Exit status 1 if one is damaged.")
+def doctor(
+    folder: Annotated[
+        Path | None, typer.Argument(help="Run or prepared folder. Default: the run trained last.", metavar="RUN|DATA")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    from nmt.commands import doctor as command
+
+    findings = command.run(folder)
+    if as_json:
+        _print_json([asdict(finding) for finding in findings])
+    else:
+        print("\n".join(finding.to_row() for finding in findings))
+    if text := command.failure(findings):
+        raise NmtError(text)
 
 
 @subcommand(SETUP, "Print the JSON schema of configurations. With it, editors complete, explain and check the keys.")

@@ -81,6 +81,12 @@ def content_hash(digests: Mapping[str, str]) -> str:
     return hashlib.sha256(listing.encode()).hexdigest()
 
 
+def check_content_hash(folder: Path, manifest: Mapping[str, Any]) -> None:
+    """Raises: DataError if the files are not those that the manifest was written for."""
+    if content_hash({name: sha256_of(folder / name) for name in sorted(manifest["files"])}) != manifest["content"]:
+        raise DataError(f"{folder}: damaged, the content of a file has changed; --overwrite prepares it again")
+
+
 def config_differences(manifest: Mapping[str, Any], config: Config) -> Iterator[str]:
     """The settings of `config` that differ from those of the prepared data and would change the result, in words.
 

@@ -247,18 +247,24 @@ def mean_weights(folders: Sequence[Path], model: nn.Module) -> None:
             parameter.copy_(total[name] / len(folders))
 
 
-def load_optimizer(folder: Path, model: nn.Module, optimizer: Optimizer) -> None:
-    """Fill the state of `optimizer` from a checkpoint.
-
-    Raises:
-        CheckpointError: the state is missing or damaged, or belongs to another model.
-    """
+def read_optimizer(folder: Path) -> dict[str, torch.Tensor]:
+    """The state of the optimizer in a checkpoint, as saved. Raises: CheckpointError if it is missing or damaged."""
     path = folder / OPTIMIZER_FILE
     try:
         tensors = load_file(path)
     except (OSError, SafetensorError) as error:
         raise CheckpointError(f"{path}: cannot be loaded ({error})") from None
     _check_content(path)
+    return tensors
+
+
+def load_optimizer(folder: Path, model: nn.Module, optimizer: Optimizer) -> None:
+    """Fill the state of `optimizer` from a checkpoint.
+
+    Raises:
+        CheckpointError: the state is missing or damaged, or belongs to another model.
+    """
+    path, tensors = folder / OPTIMIZER_FILE, read_optimizer(folder)
     states: dict[str, dict[str, torch.Tensor]] = {}
     for key, tensor in tensors.items():
         parameter, _, entry = key.rpartition(".")

@@ -1,0 +1,98 @@
+"""`nmt doctor`: what it says of runs and prepared data, whole or damaged."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from nmt.files import CHECKSUMS_FILE
+from tests import toy
+from tests.conftest import Run
+
+BEST = "step-00000004"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with pairs.tsv, prepared/ and run/ with two checkpoints; tests read it."""
+    folder = tmp_path_factory.mktemp("made")
+    toy.train(folder, training={"max_steps": 4, "validate_every": 2, "batch": {"size": 16}, "metric": "loss", "keep_last": 2})
+    return folder
+
+
+@pytest.fixture
+def run(made: Path, tmp_path: Path) -> Path:
+    """A copy of the run."""
+    return Path(shutil.copytree(made / "run", tmp_path / "run"))
+
+
+def states(nmt: Run, *words: object) -> tuple[int, dict[str, str]]:
+    result = nmt("doctor", *words, "--json")
+    return result.status, {finding["part"]: finding["state"] for finding in json.loads(result.out)}
+
+
+@pytest.mark.parametrize("name", ["run", "prepared"])
+def test_all_is_well(nmt: Run, made: Path, name: str) -> None:
+    result = nmt("doctor", made / name)
+    assert (result.status, result.err) == (0, "")
+    assert {line.split()[0] for line in result.out.splitlines()} == {"ok"}
+
+
+def test_every_damage_of_a_run_is_listed_with_its_remedy(nmt: Run, run: Path) -> None:
+    weights = run / "checkpoints" / BEST / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-5] ^= 1
+    weights.write_bytes(content)
+    (run / "checkpoints" / "best.json").unlink()
+    (run / "checkpoints" / ".step-00000009.abc.tmp").mkdir()
+    with (run / "config.yaml").open("a") as config:
+        config.write("# mine\n")
+    result = nmt("doctor", run)
+    assert (result.status, result.err) == (1, f"nmt: damaged: best.json, checkpoint {BEST}\n")
+    rows = [line.split(maxsplit=1) for line in result.out.splitlines()]
+    assert [text for state, text in rows if state == "damaged"] == [
+        f"{run / 'checkpoints' / 'best.json'}: missing; copy the run again, or name one of its checkpoints",
+        f"{weights}: damaged, its content has changed since nmt wrote it; copy it again, or use another checkpoint",
+    ]
+    intact, checksums = run / "checkpoints" / "step-00000002", CHECKSUMS_FILE
+    assert [text for state, text in rows if state == "warning"] == [
+        f"{run / 'config.yaml'}: edited or damaged since nmt wrote it; if you edited it, delete its entry in {checksums} beside it",
+        f"intact checkpoints: step-00000002; `nmt translate --run {intact}` uses one of them",
+        f"{run / 'checkpoints'}: .step-00000009.abc.tmp is left of a killed process; the next training deletes it",
+    ]
+    assert nmt("translate", "--run", intact, "The dog sees the tree.").status == 0
+
+
+def test_a_damaged_optimizer_and_progress_are_found(nmt: Run, run: Path) -> None:
+    (run / "checkpoints" / BEST / "progress.json").write_text("{}")
+    (run / "checkpoints" / "step-00000002" / "optimizer.safetensors").write_bytes(b"")
+    status, found = states(nmt, run)
+    assert status == 1
+    assert [part for part, state in found.items() if state == "damaged"] == ["checkpoint step-00000002", f"checkpoint {BEST}"]
+
+
+@pytest.mark.parametrize("with_checksums", [True, False])
+def test_a_damaged_file_of_prepared_data_is_found(nmt: Run, made: Path, tmp_path: Path, with_checksums: bool) -> None:
+    prepared = Path(shutil.copytree(made / "prepared", tmp_path / "prepared"))
+    text = prepared / "test.tgt.txt"
+    text.write_bytes(text.read_bytes().replace(b"Hund", b"Hand", 1))
+    if not with_checksums:
+        (prepared / CHECKSUMS_FILE).unlink()
+    (made / "pairs.tsv").rename(tmp_path / "pairs.tsv")
+    status, found = states(nmt, prepared)
+    (tmp_path / "pairs.tsv").rename(made / "pairs.tsv")
+    assert (status, found["sizes and contents"], found["source"]) == (1, "damaged", "warning")
+    assert (found["test data"] == "damaged") == with_checksums
+
+
+def test_a_run_of_an_earlier_version_is_fine_but_unchecked(nmt: Run, run: Path) -> None:
+    for path in run.rglob(CHECKSUMS_FILE):
+        path.unlink()
+    status, found = states(nmt, run)
+    assert (status, found[CHECKSUMS_FILE]) == (0, "warning")
+
+
+def test_neither_a_run_nor_data(nmt: Run, tmp_path: Path) -> None:
+    result = nmt("doctor", tmp_path)
+    assert (result.status, result.err) == (1, f"nmt: {tmp_path}: no run here; `nmt train -c CONFIG -o {tmp_path}` creates one\n")
