@@ -119,11 +119,9 @@ def _command(name: str, command: Any, parent: Any) -> str:
     context = typer.Context(command, info_name=name, parent=parent)
     usage = " ".join(command.collect_usage_pieces(context))
     lines = [f"## `nmt {name}` {{ #nmt-{name} }}\n", f"{_cell(command.help)}\n", f"```\nnmt {name} {usage}\n```\n"]
-    lines += ["| option | meaning |", "|---|---|"]
-    for parameter in command.params:
-        if record := parameter.get_help_record(context):
-            lines.append(f"| `{_escaped(record[0])}` | {_cell(record[1])} |")
-    return "\n".join([*lines, ""])
+    records = [record for parameter in command.params if (record := parameter.get_help_record(context))]
+    rows = [f"| `{_escaped(names)}` | {_cell(meaning)} |" for names, meaning in records]
+    return "\n".join([*lines, *(["| option | meaning |", "|---|---|", *rows, ""] if rows else [])])
 
 
 def error_messages() -> str:

@@ -35,13 +35,13 @@ def prose_of(page: Path) -> str:
 
 
 def command_lines(block: Block) -> Iterator[list[str]]:
-    """The words of each command in a shell block; in a console block, of the lines that begin with a prompt."""
+    """The words of each command in a shell block, without `> FILE`; in a console block, of the lines that begin with a prompt."""
     lines = re.sub(r"\\\n", " ", block.text).splitlines()
     if block.language == "console":
         lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
     for line in lines:
         if words := shlex.split(line, comments=True):
-            yield words
+            yield words[: words.index(">")] if ">" in words else words
 
 
 ALL_BLOCKS = [block for page in PAGES for block in blocks_of(page)]

@@ -167,7 +167,7 @@ def has_key(dotted: str) -> bool:
 
 ALL_OPTIONS = {
     *re.findall(r'"(--[a-z-]+)"', "".join(path.read_text("utf-8") for path in (ROOT / "scripts").glob("*.py"))),
-    *(name for command in GROUP.commands.values() for parameter in command.params for name in parameter.opts),
+    *(name for command in (GROUP, *GROUP.commands.values()) for parameter in command.params for name in parameter.opts),
     "--help",
     "--requeue",  # of Slurm
 }

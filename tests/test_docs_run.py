@@ -1,5 +1,6 @@
 """README and docs/: the commands and the Python blocks run, with a small model in place of the trained ones."""
 
+import os
 import re
 import shutil
 import subprocess
@@ -17,9 +18,9 @@ from tests.documentation import COMMANDS, ROOT, blocks_of
 
 pytestmark = pytest.mark.slow
 
-RUNS = ("tatoeba", "a", "b", "s1", "s2", "s3", "new", "m", "none", "attention")
+RUNS = ("tatoeba", "sample", "a", "b", "s1", "s2", "s3", "new", "m", "none", "attention")
 # The tests run these for real, but for the commands that read a configuration: those train or download.
-RUNNABLE = ("translate", "evaluate", "lexicon", "average", "inspect", "runs")
+RUNNABLE = ("translate", "evaluate", "lexicon", "average", "inspect", "runs", "schema")
 PAIRS = [(src, tgt.replace("Ja", "Wo")) for src, tgt in toy.sentence_pairs()]  # the Python page has a prefix "Wo"
 
 
@@ -84,17 +85,38 @@ def test_python_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: py
     assert re.search(r"\(\d+, \d+\)$", capsys.readouterr().out.strip().splitlines()[-1])
 
 
+def insert_before(path: Path, pattern: str, text: str) -> None:
+    """Insert `text` before the only line that matches `pattern`."""
+    changed, count = re.subn(rf"^(?={pattern})", lambda _: text, path.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    assert count == 1, pattern
+    path.write_text(changed, encoding="utf-8")
+
+
 def test_add_your_own_attention(tmp_path: Path) -> None:
-    """The page's three steps in a copy of the package, then a training."""
-    shutil.copytree(ROOT / "nmt", tmp_path / "nmt", ignore=shutil.ignore_patterns("__pycache__"))
-    new_class, row, names = (block.text for block in blocks_of(ROOT / "docs" / "extend.md") if block.language == "python")
+    """The page's steps in a copy of the project, then its tests and a training."""
+    for part in ("nmt", "tests", "configs", "scripts", "pyproject.toml"):
+        source, target = ROOT / part, tmp_path / part
+        if source.is_file():
+            shutil.copyfile(source, target)
+        else:
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__"))
+    blocks = [block.text for block in blocks_of(ROOT / "docs" / "extend.md") if block.language == "python"]
+    new_class, row, names, case = blocks
     scores, schema = tmp_path / "nmt/model/attention_scores.py", tmp_path / "nmt/config/schema.py"
-    head, table = scores.read_text(encoding="utf-8").split("ATTENTION_SCORES: ")
-    first, rows = table.split("\n", 1)
-    scores.write_text(f"{head}{new_class}\n\nATTENTION_SCORES: {first}\n{row}{rows}", encoding="utf-8")
-    text, count = re.subn(r"^ScoreName = .*\n", names, schema.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    schema.write_text(text, encoding="utf-8")
-    assert count == 1
+    insert_before(scores, "ATTENTION_SCORES: ", f"{new_class}\n\n")
+    insert_before(scores, '    "linear": LinearScore', row)
+    insert_before(schema, "ScoreName = ", names)
+    schema.write_text(re.sub(rf"({re.escape(names)})ScoreName = .*\n", r"\1", schema.read_text(encoding="utf-8")), encoding="utf-8")
+    insert_before(tmp_path / "tests/model/test_attention_scores.py", "        case _:", case)
+
+    def run(*words: str) -> str:
+        done = subprocess.run([sys.executable, *words], cwd=tmp_path, capture_output=True, text=True, check=False, env=environment)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    assert "comments written" in run("scripts/comment_configs.py")
+    assert " passed" in run("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/model/test_attention_scores.py", "-k", "cosine")
 
     toy.write_table(tmp_path / "pairs.tsv", toy.sentence_pairs())
     sizes = {"embedding_size": 24, "encoder": {"hidden_size": 24}, "decoder": {"hidden_size": 24}, "dropout": 0.0}
@@ -103,8 +125,6 @@ def test_add_your_own_attention(tmp_path: Path) -> None:
     config = config_from_dict({"name": "cosine", "data": data, "model": sizes, "training": training})
     prepare.run(config, tmp_path / "data/prepared/cosine", progress=False)
     (tmp_path / "toy.yaml").write_text(dump(config), encoding="utf-8")
-    command = [sys.executable, "-m", "nmt", "train", "-c", "toy.yaml", "--set", "model.attention.score=cosine"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    losses = [float(loss) for loss in re.findall(r"loss (\d+\.\d+)", done.stderr + done.stdout)]
+    output = run("-m", "nmt", "train", "-c", "toy.yaml", "--set", "model.attention.score=cosine")
+    losses = [float(loss) for loss in re.findall(r"loss (\d+\.\d+)", output)]
     assert losses[-1] < 0.7 * losses[0]
