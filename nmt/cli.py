@@ -27,6 +27,7 @@ from nmt.commands.options import (
     SetOption,
     options_from,
 )
+from nmt.commands.serve_options import ServeOptions
 from nmt.commands.translate_options import TranslateOptions
 from nmt.config.names import PointerName
 from nmt.errors import NmtError, NmtWarning, lacks_memory
@@ -187,6 +188,15 @@ def translate(options: TranslateOptions) -> None:
 
         translator, inputs = command.load(options)
     command.run(translator, inputs, options)
+
+
+@subcommand(TRANSLATE, "Serve a web page that translates as one types, and a JSON API.")
+@options_from(ServeOptions)
+def serve(options: ServeOptions) -> None:
+    options.check()
+    from nmt.commands import serve as command
+
+    command.run(options)
 
 
 @subcommand(RESULTS, "Score a run or a file of translations. Exit status 1 if a required score is not reached.")

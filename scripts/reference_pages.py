@@ -38,6 +38,7 @@ PARTS = {
     "Runs and checkpoints": ("run",),
     "Translating": ("decoding",),
     "Evaluating": ("metrics", "evaluation", "report"),
+    "The web page and the API": ("serve",),
     "Commands and their options": ("commands", "cli.py"),
 }
 

@@ -14,6 +14,7 @@ import yaml
 from nmt.cli import app
 from nmt.commands.augment_options import AugmentOptions
 from nmt.commands.evaluate_options import EvaluateOptions
+from nmt.commands.serve_options import ServeOptions
 from nmt.commands.translate_options import TranslateOptions
 from nmt.config.load import config_from_dict, load
 from nmt.config.schema import Config, section_of
@@ -22,7 +23,12 @@ from scripts.reference_pages import PAGES as REFERENCE_PAGES
 from tests.documentation import ALL_BLOCKS, COMMANDS, PAGES, ROOT, SHELL, Block, anchors_of, command_lines, name_of, prose_of
 
 GROUP: Any = typer.main.get_command(app)
-OPTIONS: dict[str, Any] = {"augment": AugmentOptions, "evaluate": EvaluateOptions, "translate": TranslateOptions}
+OPTIONS: dict[str, Any] = {
+    "augment": AugmentOptions,
+    "evaluate": EvaluateOptions,
+    "serve": ServeOptions,
+    "translate": TranslateOptions,
+}
 USAGE_ERROR: Any = typer.BadParameter.__base__
 KNOWN_LANGUAGES = {*SHELL, "text", "yaml", "python"}
 TYPES = {
@@ -53,7 +59,7 @@ def check(words: Sequence[str]) -> None:
         assert arguments[0] == "install"
         assert set(re.findall(r"\w+", " ".join(re.findall(r"\[(.*?)\]", " ".join(arguments))))) <= set(extras)
     else:
-        assert program in (".", "tensorboard"), f"{program}: tell the test how to check this program"
+        assert program in (".", "curl", "tensorboard"), f"{program}: tell the test how to check this program"
 
 
 def check_nmt(arguments: Sequence[str]) -> None:

@@ -11,7 +11,8 @@ PACKAGE = ROOT / "nmt"
 
 # Imports go left only, and freely within a folder.
 LAYERS = (
-    "errors < files < config < text < metrics < data < model < decoding < report < run < training < evaluation < commands < cli"
+    "errors < files < config < text < metrics < data < model < decoding < report < run < training < evaluation < serve < commands "
+    "< cli"
 )
 LEVEL = {part: level for level, part in enumerate([*LAYERS.split(" < "), "__main__"])}
 
@@ -22,7 +23,10 @@ WITHOUT_TORCH = [
     for path in ([PACKAGE / f"{part}.py"] if (PACKAGE / f"{part}.py").is_file() else sorted((PACKAGE / part).rglob("*.py")))
     if path.name != "batching.py"
 ]
-WITHOUT_TORCH += [PACKAGE / "commands" / name for name in ("options.py", "help.py", "augment_options.py", "evaluate_options.py")]
+WITHOUT_TORCH += [
+    PACKAGE / "commands" / name
+    for name in ("options.py", "help.py", "augment_options.py", "evaluate_options.py", "serve_options.py")
+]
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
 

@@ -3,13 +3,13 @@
 import json
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from nmt.commands.translate_io import PAGE_SUFFIX, InputTexts, as_data_error
-from nmt.decoding.alignment import align, to_pharaoh
+from nmt.decoding.alignment import align, to_pharaoh, translation_to_dict
 from nmt.decoding.forced import ScoredPair
 from nmt.decoding.quality_warnings import describe
 from nmt.decoding.translation import Translation
@@ -64,19 +64,7 @@ def to_alignment(answer: TranslationAnswer, tokenizers: tuple[Tokenizer, Tokeniz
 def to_json(answer: TranslationAnswer, tokenizers: tuple[Tokenizer, Tokenizer], threshold: float | None, n_best: int) -> str:
     """All about the translations of a sentence, in one line; `threshold` as in `align`."""
     best, *_ = answer.result
-    hypotheses = [
-        {
-            "text": translation.text,
-            "tokens": translation.tokens,
-            "score": translation.score,
-            "log_prob": translation.log_prob,
-            "token_log_probs": translation.token_log_probs,
-            "alignment": align(translation, tokenizers, threshold),
-            "replaced": [asdict(replacement) for replacement in translation.replaced],
-            "complete": translation.complete,
-        }
-        for translation in answer.result
-    ]
+    hypotheses = [translation_to_dict(translation, tokenizers, threshold) for translation in answer.result]
     values = {"source": best.source, "src_tokens": best.src_tokens, **hypotheses[0], "src_cut": best.src_cut}
     values["warnings"] = answer.warnings
     if n_best > 1:

@@ -5,7 +5,9 @@ Attention is not alignment: it shows what the decoder read before it wrote a wor
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,6 +43,22 @@ def align(
 def to_pharaoh(pairs: Sequence[tuple[int, int]]) -> str:
     """One line."""
     return " ".join(f"{source}-{output}" for source, output in pairs)
+
+
+def translation_to_dict(
+    translation: Translation, tokenizers: tuple[Tokenizer, Tokenizer], threshold: float | None = None
+) -> dict[str, Any]:
+    """All about a translation but its source, for JSON; arguments as in `align`."""
+    return {
+        "text": translation.text,
+        "tokens": translation.tokens,
+        "score": translation.score,
+        "log_prob": translation.log_prob,
+        "token_log_probs": translation.token_log_probs,
+        "alignment": align(translation, tokenizers, threshold),
+        "replaced": [asdict(replacement) for replacement in translation.replaced],
+        "complete": translation.complete,
+    }
 
 
 def token_to_word(tokens: Sequence[str], join: Callable[[Sequence[str]], str]) -> list[int]:

@@ -84,9 +84,12 @@ class Translator:
             TooLargeError: a text does not fit into memory, even alone.
         """
         check_n_best(n, self.options)
-        prefix_ids = [[] for _ in texts] if prefixes is None else self.prefix_ids(prefixes)
-        if len(prefix_ids) != len(texts):
-            raise DataError(f"{len(prefix_ids)} prefixes for {len(texts)} texts: give one prefix per text; it may be empty")
+        if prefixes is not None and len(prefixes) != len(texts):
+            raise DataError(f"{len(prefixes)} prefixes for {len(texts)} texts: give one prefix per text; it may be empty")
+        return self.continue_prefixes(texts, [[] for _ in texts] if prefixes is None else self.prefix_ids(prefixes), n)
+
+    def continue_prefixes(self, texts: Sequence[str], prefix_ids: Sequence[list[int]], n: int) -> list[list[Translation]]:
+        """As `translate_n_best`, from the target ids of the prefixes, one list per text."""
         all_tokens = self.src_tokenizer.split_all(texts)
         sources = [tokens[: self.options.max_source_tokens] for tokens in all_tokens]
 

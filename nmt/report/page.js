@@ -16,7 +16,7 @@ function addAttention(figure) {
       word.className = "";
       delete word.dataset.percent;
     }
-    status.textContent = HINT;
+    status.textContent = figure.dataset.hint ?? HINT;
   }
 
   function show(side, index) {
