@@ -136,7 +136,8 @@ def _read_sources(job: Job) -> tuple[Pairs, dict[str, Pairs]]:
         def read(role: str, source: SourceConfig) -> Pairs:
             pair_source = open_pairs(source, job.paths.get(role), data.src_language, data.tgt_language)
             cleaning, path = data.cleaning if role == "source" else None, job.scratch / f"{role}.tsv"
-            return read_pairs(pair_source, cleaning, job.workers, path, bar.update, target_first=data.splits_as_opposite)
+            languages, target_first = (data.src_language, data.tgt_language), data.splits_as_opposite
+            return read_pairs(pair_source, cleaning, job.workers, path, bar.update, languages=languages, target_first=target_first)
 
         return read("source", data.source), {name: read(name, source) for name, source in held_out.items()}
 

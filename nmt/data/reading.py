@@ -1,7 +1,7 @@
 """Read a source: decode and clean the pairs, count the drops, and write the rest to one file of lines `source<TAB>target`."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,9 +14,12 @@ from nmt.data.sources import PairSource, RawRow, TooFewColumnsError
 from nmt.data.splitting import Fingerprints, fingerprint, sentence_key
 from nmt.data.workers import Workers, chunked
 from nmt.errors import DataError
+from nmt.text.function_words import count_words
 from nmt.text.normalization import normalize_and_report
 
 CHUNK_ROWS = 4096  # rows per task of a worker
+SAMPLE_ROWS = 256  # of each chunk, in which the languages are checked
+MIN_WORDS, SWAPPED_PART = 20, 0.8  # swapped: this many known words in the sample, and this part of them on the other side
 MAX_LISTED = 10  # line numbers in the report, for each kind of unreadable row
 
 Pair = tuple[str, str]
@@ -30,6 +33,7 @@ class Tally:
         read: rows. dropped: pairs, by reason. repaired: sentences, by repair.
         lines: the first line numbers of unreadable rows, by reason.
         columns: the number of columns of the first row that has too few.
+        swapped: ranges of lines (first, last) whose sides are in each other's language.
     """
 
     read: int = 0
@@ -37,6 +41,7 @@ class Tally:
     repaired: Counter[str] = field(default_factory=Counter)
     lines: dict[str, list[int]] = field(default_factory=dict)
     columns: int | None = None
+    swapped: list[tuple[int, int]] = field(default_factory=list)
 
     def drop(self, reason: str, line: int | None = None) -> None:
         self.dropped[reason] += 1
@@ -52,6 +57,9 @@ class Tally:
             self.lines[reason] = [*self.lines.get(reason, []), *lines][:MAX_LISTED]
         if self.columns is None:
             self.columns = other.columns
+        for first, last in other.swapped:
+            start = self.swapped.pop()[0] if self.swapped and self.swapped[-1][1] + 1 == first else first
+            self.swapped.append((start, last))
 
 
 @dataclass(frozen=True)
@@ -99,6 +107,7 @@ def read_pairs(
     path: Path,
     advance: Callable[[int], object],
     *,
+    languages: tuple[str, str] = ("", ""),
     target_first: bool = False,
 ) -> Pairs:
     """Read and clean `source` into the file `path`.
@@ -106,13 +115,14 @@ def read_pairs(
     Args:
         config: which pairs to drop; None for a dev or test set from its own files, which is used whole.
         advance: called with the number of rows after each chunk.
+        languages: codes of source and target, to notice that they are swapped; unknown codes are not checked.
         target_first: fingerprint whole pairs as the opposite direction does.
 
     Raises:
-        DataError: no row can be used, or a row of a dev or test set cannot be read.
+        DataError: no row can be used, a row of a dev or test set cannot be read, or the languages are swapped.
     """
     calls = (
-        (source, config, rows, source.first_line + index * CHUNK_ROWS, target_first)
+        (source, config, rows, source.first_line + index * CHUNK_ROWS, languages, target_first)
         for index, rows in enumerate(chunked(source.rows(), CHUNK_ROWS))
     )
     tally, fingerprints = Tally(), [b""]
@@ -125,13 +135,20 @@ def read_pairs(
     pairs = Pairs(path, np.frombuffer(b"".join(fingerprints), "<u8").reshape(-1, 3), tally)
     if len(pairs) == 0:
         raise DataError(_nothing_usable(source, tally))
+    if tally.swapped:
+        raise DataError(_swapped(source, tally, languages))
     return pairs
 
 
 def clean_rows(
-    source: PairSource, config: CleaningConfig | None, rows: list[RawRow], first_line: int, target_first: bool = False
+    source: PairSource,
+    config: CleaningConfig | None,
+    rows: list[RawRow],
+    first_line: int,
+    languages: tuple[str, str] = ("", ""),
+    target_first: bool = False,
 ) -> CleanedChunk:
-    """Runs in a worker: decode and clean `rows`, which begin on line `first_line`. target_first: see `read_pairs`."""
+    """Runs in a worker: decode and clean `rows`, which begin on line `first_line`. languages, target_first: see `read_pairs`."""
     tally = Tally(read=len(rows))
     lines: list[str] = []
     fingerprints: list[bytes] = []
@@ -149,7 +166,19 @@ def clean_rows(
         whole = f"{tgt}\t{src}" if target_first else f"{src}\t{tgt}"
         lines.append(f"{src}\t{tgt}\n")
         fingerprints += (fingerprint(whole), fingerprint(sentence_key(src)), fingerprint(sentence_key(tgt)))
+    if _are_swapped(lines[:: -(-len(lines) // SAMPLE_ROWS) or 1], languages):
+        tally.swapped.append((first_line, first_line + len(rows) - 1))
     return CleanedChunk("".join(lines), b"".join(fingerprints), tally)
+
+
+def _are_swapped(lines: Sequence[str], languages: tuple[str, str]) -> bool:
+    """Whether most of the words that belong to one of the languages are on the side of the other one."""
+    right = wrong = 0
+    for line in lines:
+        src, _, tgt = line.partition("\t")
+        (src_right, src_wrong), (tgt_wrong, tgt_right) = (count_words(text, languages) for text in (src, tgt))
+        right, wrong = right + src_right + tgt_right, wrong + src_wrong + tgt_wrong
+    return right + wrong >= MIN_WORDS and wrong >= SWAPPED_PART * (right + wrong)
 
 
 def _decode(source: PairSource, row: RawRow, line: int, tally: Tally, strict: bool) -> Pair | None:
@@ -177,6 +206,16 @@ def _nothing_usable(source: PairSource, tally: Tally) -> str:
         return f"{source.name}: holds no pairs"
     dropped = ", ".join(f"{count:,} {reason}" for reason, count in tally.dropped.items())
     return f"{source.name}: all {tally.read:,} pairs were dropped: {dropped}"
+
+
+def _swapped(source: PairSource, tally: Tally, languages: tuple[str, str]) -> str:
+    src, tgt = languages
+    lines = ", ".join(f"{first:,} to {last:,}" for first, last in tally.swapped[:MAX_LISTED])
+    where = f"lines {lines}{' ...' if len(tally.swapped) > MAX_LISTED else ''}"
+    return (
+        f"{source.name}: the languages are swapped: the {src} sentences are {tgt}, and the {tgt} sentences are {src} ({where}); "
+        "swap `columns` or `files` of this source in the configuration, or correct the file"
+    )
 
 
 def _columns(count: int) -> str:

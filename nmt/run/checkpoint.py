@@ -166,9 +166,7 @@ class Checkpoints:
         """
         if not (kept := self.kept(pointer)):
             if pointer == "best" and any(checkpoint.score is not None for checkpoint in self.kept("last")):
-                raise CheckpointError(
-                    f"{self.folder / 'best.json'}: missing; copy the run again, or name a checkpoint in {self.folder}"
-                )
+                raise CheckpointError(f"{self.folder / 'best.json'}: missing; copy the run again, or name one of its checkpoints")
             return None
         folder = self.folder / kept[0].checkpoint
         if not folder.is_dir():
