@@ -78,7 +78,7 @@ format: $(STAMP) ## format the code and fix what the linter can fix
 
 .PHONY: docs
 docs: $(DOCS_STAMP) ## build the documentation into build/docs
-	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet -f .mkdocs.yml
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet -f .mkdocs.yml
 	@echo "open build/docs/index.html"
 
 $(DOCS_STAMP): $(STAMP)

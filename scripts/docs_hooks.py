@@ -15,6 +15,7 @@ from mkdocs.structure.files import File, Files
 
 from scripts.reference_pages import PAGES
 
+OPTION = re.compile(r"<code>(-[\w-]+)</code>")
 EQUATION = re.compile(r'<(span|div) class="arithmatex">\\([(\[])(.*?)\\[)\]]</\1>', re.DOTALL)
 
 
@@ -40,11 +41,11 @@ def on_page_markdown(markdown: str, **_: Any) -> str:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Replace the LaTeX of each equation."""
+    """Replace the LaTeX of each equation, and keep options such as --resume on one line."""
 
     def to_mathml(match: re.Match[str]) -> str:
         _, bracket, latex = match.groups()
         mathml = convert(unescape(latex), display="block" if bracket == "[" else "inline")
         return f'<div class="equation">{mathml}</div>' if bracket == "[" else mathml
 
-    return EQUATION.sub(to_mathml, html)
+    return OPTION.sub(r'<code class="option">\1</code>', EQUATION.sub(to_mathml, html))

@@ -158,6 +158,8 @@ def test_names_exist(page: Path) -> None:
             assert (ROOT / code).exists(), code
         if match := re.match(rf"{SECTION}(?:\.\w+)+", code):
             assert has_key(match[0]), code
+        if match := re.match(r"nmt ([a-z]+)", code):
+            assert match[1] in GROUP.commands, code
         for option in re.findall(r"(?<!\S)--[a-z][a-z-]+", code):
             assert option in ALL_OPTIONS, code
 

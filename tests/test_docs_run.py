@@ -1,5 +1,6 @@
 """README and docs/: the commands and the Python blocks run, with a small model in place of the trained ones."""
 
+import json
 import os
 import re
 import shutil
@@ -20,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 RUNS = ("tatoeba", "sample", "a", "b", "s1", "s2", "s3", "new", "m", "none", "attention")
 # The tests run these for real, but for the commands that read a configuration: those train or download.
-RUNNABLE = ("translate", "evaluate", "lexicon", "average", "inspect", "runs", "schema")
+RUNNABLE = ("translate", "evaluate", "lexicon", "average", "inspect", "runs", "schema", "doctor")
 PAIRS = [(src, tgt.replace("Ja", "Wo")) for src, tgt in toy.sentence_pairs()]  # the Python page has a prefix "Wo"
 
 
@@ -55,6 +56,15 @@ def test_command_runs(page: str, words: list[str], workplace: Path, nmt: Run, mo
         assert "is below 30" in result.err
     else:
         assert (result.status, result.out != "" or "-o" in words) == (0, True), result.err
+
+
+def test_json_keys(workplace: Path, nmt: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The table on the page about translating has each key of the output, and no other."""
+    monkeypatch.chdir(workplace)
+    section = (ROOT / "docs" / "translate.md").read_text(encoding="utf-8").partition("## JSON")[2].partition("\n## ")[0]
+    keys = re.findall(r"`(\w+)`", "".join(row.split("|")[1] for row in section.splitlines() if row.startswith("| `")))
+    output = nmt("translate", "--run", "runs/a", "--json", "--n-best", "2", "The dog sees the man.").out
+    assert sorted(keys) == sorted(json.loads(output))
 
 
 def test_your_own_data(tmp_path: Path, nmt: Run, monkeypatch: pytest.MonkeyPatch) -> None:
