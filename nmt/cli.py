@@ -86,7 +86,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="Neural machine translation with recurrent networks and attention.",
-    epilog="First steps: nmt prepare -c configs/sample.yaml; nmt train -c configs/sample.yaml; nmt evaluate; "
+    epilog="First steps: nmt init first; cd first; nmt prepare -c sample.yaml; nmt train -c sample.yaml; nmt evaluate; "
     'nmt translate "The dog sleeps."',
 )
 
@@ -106,6 +106,34 @@ def start(
 
         print(version_command.describe())
         raise typer.Exit
+
+
+@subcommand(DATA, "Write a starter project. With --data, a configuration for your own sentence pairs; without, the sample of nmt.")
+def init(
+    folder: Annotated[Path, typer.Argument(help="Folder to write; . is the current one.", metavar="DIR")],
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--data",
+            help="Table with a pair per line (tabs, commas; also .gz, .zip); or, given twice, two files with a sentence per line.",
+            metavar="FILE",
+        ),
+    ] = None,
+    direction: Annotated[
+        str | None,
+        typer.Option(
+            "--direction", help="Source and target language, for example en-de. Default: as the data looks.", metavar="A-B"
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    from nmt.commands import init as command
+
+    project = command.run(folder, data or (), direction)
+    if as_json:
+        _print_json(project.to_dict())
+    else:
+        print(project.to_text())
 
 
 @subcommand(DATA, "Read sentence pairs; clean, split, tokenize and encode them.")

@@ -1,0 +1,273 @@
+"""`nmt init`: writes a starter project, with the sample that comes with nmt or with a configuration for the user's own data."""
+
+import json
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+import nmt
+from nmt.commands import schema
+from nmt.config.load import config_from_dict
+from nmt.config.schema import DIRECTION_PATTERN
+from nmt.config.yaml_text import comment, parse
+from nmt.data.inspection import SEPARATORS, PairFiles, inspect_files, inspect_table, read_rows
+from nmt.errors import ConfigError, DataError
+from nmt.files import write_text
+from nmt.text.language_guess import language_of_name
+
+SCHEMA_FILE = "schema.json"
+MODELINE = f"# yaml-language-server: $schema={SCHEMA_FILE}\n"
+MIN_PAIRS = 200
+UNSPACED = ("zh", "ja", "th", "lo", "my", "km")  # languages without spaces between words
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """A model and a training that suit a number of pairs, up to `max_pairs`."""
+
+    max_pairs: float
+    embedding: int
+    encoder: int
+    decoder: int
+    subwords: int
+    batch: int
+    steps: int
+    peak: float
+    dropout: float
+
+
+SIZES = (
+    Sizes(10_000, embedding=128, encoder=128, decoder=256, subwords=1000, batch=32, steps=3000, peak=0.003, dropout=0.3),
+    Sizes(50_000, embedding=192, encoder=192, decoder=384, subwords=3000, batch=64, steps=5000, peak=0.005, dropout=0.3),
+    Sizes(300_000, embedding=256, encoder=256, decoder=512, subwords=5000, batch=96, steps=6000, peak=0.006, dropout=0.2),
+    Sizes(float("inf"), embedding=384, encoder=384, decoder=768, subwords=10000, batch=128, steps=20000, peak=0.004, dropout=0.1),
+)
+
+
+@dataclass(frozen=True)
+class Project:
+    """What `nmt init` has written.
+
+    Attributes:
+        files: the paths, the configuration first.
+        found: facts about the data and the proposed settings, by label.
+        example: a sentence to translate.
+    """
+
+    folder: Path
+    files: list[Path]
+    found: dict[str, str]
+    example: str
+
+    @property
+    def next_commands(self) -> list[str]:
+        """The commands to go on with."""
+        config = shlex.quote(self.files[0].name)
+        enter = [] if self.folder.resolve() == Path.cwd() else [f"cd {shlex.quote(str(self.folder))}"]
+        work = [f"nmt prepare -c {config}", f"nmt train -c {config}", "nmt evaluate"]
+        return [*enter, *work, f"nmt translate {shlex.quote(self.example)}"]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        return {"files": [str(path) for path in self.files], "found": self.found, "next": self.next_commands}
+
+    def to_text(self) -> str:
+        """For the screen."""
+        rows = [*self.found.items(), *_rows("written", map(str, self.files)), *_rows("next", self.next_commands)]
+        return "\n".join(f"{label:<12}{text}" for label, text in rows)
+
+
+def _rows(label: str, texts: Any) -> list[tuple[str, str]]:
+    return [(label if i == 0 else "", text) for i, text in enumerate(texts)]
+
+
+def run(folder: Path, data: Sequence[Path] = (), direction: str | None = None) -> Project:
+    """Write a project into `folder`; no file there is replaced.
+
+    Args:
+        data: a table of pairs, or two files with a sentence per line; without any, the sample that comes with nmt is written.
+        direction: source and target language; default: as the data looks.
+
+    Raises:
+        ConfigError: there are more than two files, or the direction is not one.
+        DataError: the data cannot be used, its languages are not clear, or the folder holds a file of the same name.
+    """
+    if direction is not None and not re.match(DIRECTION_PATTERN, direction):
+        raise ConfigError(f"--direction {direction}: must be source and target language codes, for example en-de")
+    if len(data) > 2:
+        raise ConfigError("--data: give one table, or two files with a sentence per line")
+    if folder.exists() and not folder.is_dir():
+        raise DataError(f"{folder}: is a file; name a folder")
+    return _start_with_data(folder, data, direction) if data else _start_with_sample(folder, direction)
+
+
+def _start_with_sample(folder: Path, direction: str | None) -> Project:
+    text = shipped_file("sample.yaml").read_text(encoding="utf-8").replace("data/sample/sample.tsv", "sample.tsv")
+    if direction is not None:
+        if {*direction.split("-")} != {"en", "de"}:
+            raise ConfigError(f"--direction {direction}: the sample has English and German; name your own pairs with --data")
+        text = text.replace("direction: en-de", f"direction: {direction}")
+    config = parse(text, "sample.yaml")
+    pairs = shipped_file("sample.tsv").read_text(encoding="utf-8")
+    contents = {f"{config['name']}.yaml": comment(text), "sample.tsv": pairs}
+    german, english = direction == "de-en", pairs.partition("\t")[0]
+    found = {"data": f"the sample that comes with nmt: {len(pairs.splitlines()):,} English-German pairs, two minutes of training"}
+    return Project(folder, _write(folder, contents), found, "Der Hund schläft." if german else english)
+
+
+def _start_with_data(folder: Path, data: Sequence[Path], direction: str | None) -> Project:
+    files = inspect_table(data[0]) if len(data) == 1 else inspect_files(*data)
+    if files.n_pairs < MIN_PAIRS:
+        raise DataError(f"{data[0]}: has {files.n_pairs} pairs; training needs at least {MIN_PAIRS}, and better some thousands")
+    languages = _languages(files, direction)
+    direction = direction or "-".join(languages)
+    name = re.sub(r"[^\w.-]+", "-", folder.resolve().name).lstrip(".-") or "project"
+    contents: dict[str, str] = {}
+    source = _source(files, languages, folder)
+    if files.separator not in ("", "\t"):  # nmt reads tabs
+        source["path"] = f"{name}.tsv"
+        contents[f"{name}.tsv"] = _as_tabs(files)
+    sizes = next(sizes for sizes in SIZES if files.n_pairs <= sizes.max_pairs)
+    values = _propose(name, direction, source, files, sizes)
+    config_from_dict(values)
+    heading = f"# Written by `nmt init` for {files.n_pairs:,} pairs. Every value is a proposal; `nmt schema` lists all keys.\n"
+    text = MODELINE + heading + comment(yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=10_000))
+    found = _found(files, languages, values)
+    example = files.columns[0 if languages[0] == direction.split("-")[0] else 1].example
+    return Project(folder, _write(folder, {f"{name}.yaml": text, **contents}), found, example)
+
+
+def _languages(files: PairFiles, direction: str | None) -> tuple[str, str]:
+    """The language of each of the two columns or files.
+
+    Raises:
+        DataError: a language is not clear, and there is no direction.
+    """
+    guesses = [
+        (language_of_name(path.name.removesuffix(".gz").rpartition(".")[2]) if len(files.paths) == 2 else None) or column.language
+        for path, column in zip(files.paths * (3 - len(files.paths)), files.columns, strict=True)
+    ]
+    one, two = guesses
+    if direction is None:
+        if one is None or two is None or one == two:
+            names = " and ".join(guess or "unknown" for guess in guesses)
+            raise DataError(
+                f"{files.paths[0]}: the languages are not clear ({names}); name them with --direction, for example en-de"
+            )
+        return one, two
+    src, tgt = direction.split("-")
+    return (tgt, src) if one == tgt or two == src else (src, tgt)
+
+
+def _source(files: PairFiles, languages: tuple[str, str], folder: Path) -> dict[str, Any]:
+    """The section data.source."""
+
+    def written(path: Path) -> str:
+        inside = path.resolve().is_relative_to(folder.resolve())
+        return (path.resolve().relative_to(folder.resolve()) if inside else path.resolve()).as_posix()
+
+    if len(files.paths) == 2:
+        paths = zip(languages, files.paths, strict=True)
+        return {"format": "lines", "files": {language: written(path) for language, path in paths}}
+    columns = {
+        language: column.number if column.name is None else column.name
+        for language, column in zip(languages, files.columns, strict=True)
+    }
+    return {"format": "tsv", "path": written(files.paths[0]), "columns": columns}
+
+
+def _propose(name: str, direction: str, source: dict[str, Any], files: PairFiles, sizes: Sizes) -> dict[str, Any]:
+    """The keys and values of a configuration for this data."""
+    n_held_out = min(2000, max(50, files.n_pairs // 15))
+    n_characters = max(column.n_characters for column in files.columns)
+    unspaced = any(language in UNSPACED for language in direction.split("-"))
+    return {
+        "name": name,
+        "data": {"direction": direction, "source": source, "split": {"dev": n_held_out, "test": n_held_out}},
+        "tokenizer": {"kind": "unigram" if unspaced else "bpe", "size": max(sizes.subwords, 2 * n_characters)},
+        "model": {
+            "embedding_size": sizes.embedding,
+            "encoder": {"cell": "lstm", "hidden_size": sizes.encoder, "layers": 1, "bidirectional": True},
+            "attention": {"score": "general", "scaled": True},
+            "decoder": {"kind": "luong", "cell": "lstm", "hidden_size": sizes.decoder, "layers": 1},
+            "lexical_bias": 20,
+            "dropout": sizes.dropout,
+            "src_embedding_dropout": 0.0,
+            "tgt_embedding_dropout": 0.0,
+        },
+        "training": {
+            "epochs": 100,
+            "max_steps": sizes.steps,
+            "batch": {"size": sizes.batch},
+            "learning_rate": {"peak": sizes.peak, "schedule": "linear", "warmup_steps": 200, "steps": None},
+            "label_smoothing": 0.1,
+            "validate_every": sizes.steps // 6,
+            "validation_pairs": min(1000, n_held_out),
+        },
+        "decoding": {"beam": 5},
+    }
+
+
+def _found(files: PairFiles, languages: tuple[str, str], values: dict[str, Any]) -> dict[str, str]:
+    """What the data looks like, and what the configuration proposes for it."""
+    paths = " and ".join(map(str, files.paths))
+    separator = ""
+    held_out, model, training = values["data"]["split"]["dev"], values["model"], values["training"]
+    if files.separator:
+        separator = f", separated by {SEPARATORS[files.separator]}, {'with' if files.has_header else 'no'} header"
+        columns = [
+            f"{column.number} {language} {json.dumps(_shorten(column.example), ensure_ascii=False)}"
+            for column, language in zip(files.columns, languages, strict=True)
+        ]
+        unused = [str(i) for i in range(1, files.n_columns + 1) if i not in {column.number for column in files.columns}]
+        sides = {"columns": ", ".join(columns) + (f"; not used: {', '.join(unused)}" if unused else "")}
+    else:
+        sides = {"languages": ", ".join(languages)}
+    return {
+        "data": f"{paths}: {files.n_pairs:,} pairs{separator}",
+        **sides,
+        "direction": values["data"]["direction"],
+        "split": f"{held_out:,} pairs for dev, {held_out:,} for test, the others for training",
+        "tokenizer": f"{values['tokenizer']['kind']}, {values['tokenizer']['size']:,} subwords per language",
+        "model": f"embeddings {model['embedding_size']}, encoder 2 x {model['encoder']['hidden_size']}, "
+        f"decoder {model['decoder']['hidden_size']}",
+        "training": f"{training['max_steps']:,} updates with {training['batch']['size']} sentences each",
+    }
+
+
+def _shorten(text: str, length: int = 30) -> str:
+    return text if len(text) <= length else f"{text[: length - 3]}..."
+
+
+def _as_tabs(files: PairFiles) -> str:
+    """The table with tabs in place of its separator; a tab or a line break inside of a cell becomes a space."""
+    rows = read_rows(files.paths[0], files.separator)
+    return "".join("\t".join(" ".join(cell.split()) for cell in row) + "\n" for row in rows)
+
+
+def _write(folder: Path, contents: dict[str, str]) -> list[Path]:
+    """Raises: DataError if a file exists, or cannot be written."""
+    contents = {**contents, SCHEMA_FILE: f"{json.dumps(schema.run(), indent=2, ensure_ascii=False)}\n"}
+    paths = [folder / name for name in contents]
+    if existing := [path for path in paths if path.exists() and path.name != SCHEMA_FILE]:
+        raise DataError(f"{existing[0]}: exists already, nothing was changed; name another folder")
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for path, text in zip(paths, contents.values(), strict=True):
+            write_text(path, text)
+    except OSError as error:
+        raise DataError(f"{folder}: cannot be written ({error.strerror or error})") from None
+    return paths
+
+
+def shipped_file(name: str) -> Path:
+    """The sample's data or configuration: in an installed package, or in a clone of the repository."""
+    package = Path(nmt.__file__).parent
+    clone = {"sample.tsv": package.parent / "data" / "sample" / name, "sample.yaml": package.parent / "configs" / name}
+    installed = package / "starter" / name
+    return installed if installed.exists() else clone[name]

@@ -1,0 +1,144 @@
+"""`nmt init`: starter projects that prepare, and the errors of a user's data."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from nmt.commands import prepare
+from nmt.config.load import load
+from tests import toy
+from tests.conftest import Run
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder, the current one."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def prepared_pairs(config: Path, *overrides: str) -> int:
+    manifest = prepare.run(load(config, ["data.workers=1", *overrides]), Path("prepared"), progress=False)
+    return sum(split["pairs"] for split in manifest["splits"].values())
+
+
+def test_the_sample(nmt: Run, folder: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    result = nmt("init", "first")
+    assert (result.status, result.err) == (0, "")
+    lines = result.out.splitlines()
+    assert lines[0].startswith("data        the sample that comes with nmt: 6,000 English-German pairs")
+    assert lines[-5:] == [
+        "next        cd first",
+        "            nmt prepare -c sample.yaml",
+        "            nmt train -c sample.yaml",
+        "            nmt evaluate",
+        "            nmt translate 'What would the doctor like to repair today?'",
+    ]
+    assert {path.name for path in Path("first").iterdir()} == {"sample.yaml", "sample.tsv", "schema.json"}
+    config, original = load(Path("first/sample.yaml")), load(root / "configs" / "sample.yaml")
+    assert config.model == original.model
+    monkeypatch.chdir("first")
+    assert prepared_pairs(Path("sample.yaml"), "data.max_pairs=900") == 900
+
+
+def test_the_sample_in_the_other_direction(nmt: Run, folder: Path) -> None:
+    assert nmt("init", ".", "--direction", "de-en").out.splitlines()[-4:] == [
+        "next        nmt prepare -c sample.yaml",
+        "            nmt train -c sample.yaml",
+        "            nmt evaluate",
+        "            nmt translate 'Der Hund schläft.'",
+    ]
+    assert load(Path("sample.yaml")).data.direction == "de-en"
+
+
+def test_a_table(nmt: Run, folder: Path) -> None:
+    toy.write_table(folder / "pairs.tsv", toy.sentence_pairs())
+    result = nmt("init", "My project!", "--data", "pairs.tsv", "--json")
+    value = json.loads(result.out)
+    assert value["files"] == ["My project!/My-project-.yaml", "My project!/schema.json"]
+    assert value["found"]["data"] == "pairs.tsv: 588 pairs, separated by tabs, no header"
+    assert value["found"]["direction"] == "en-de"
+    assert value["next"][0] == "cd 'My project!'"
+    text = (folder / value["files"][0]).read_text(encoding="utf-8")
+    assert text.startswith("# yaml-language-server: $schema=schema.json\n# Written by `nmt init` for 588 pairs.")
+    config = load(folder / value["files"][0])
+    assert config.data.source.path == folder / "pairs.tsv"
+    assert config.data.source.columns == {"en": 1, "de": 2}
+    assert prepared_pairs(folder / value["files"][0]) == 588
+
+
+@pytest.mark.parametrize(
+    ("direction", "columns"), [("de-en", {"en": 1, "de": 2}), ("sv-da", {"sv": 1, "da": 2}), ("fr-de", {"fr": 1, "de": 2})]
+)
+def test_the_direction_decides(nmt: Run, folder: Path, direction: str, columns: dict[str, int]) -> None:
+    toy.write_table(folder / "pairs.tsv", toy.sentence_pairs())
+    assert nmt("init", "x", "--data", "pairs.tsv", "--direction", direction).status == 0
+    data = load(Path("x/x.yaml")).data
+    assert (data.direction, data.source.columns) == (direction, columns)
+
+
+def test_a_table_with_commas_becomes_one_with_tabs(nmt: Run, folder: Path) -> None:
+    rows = "".join(f'{i},"{de}\nJa, ""ja"".","{en}\tYes, yes."\n' for i, (en, de) in enumerate(toy.sentence_pairs()))
+    (folder / "pairs.csv").write_text(f"id,German,English\n{rows}", encoding="utf-8")
+    assert nmt("init", "x", "--data", "pairs.csv").status == 0
+    lines = Path("x/x.tsv").read_text(encoding="utf-8").splitlines()
+    assert lines[:2] == ["id\tGerman\tEnglish", '0\tDer Hund sieht den Hund. Ja, "ja".\tThe dog sees the dog. Yes, yes.']
+    data = load(Path("x/x.yaml")).data
+    assert (data.direction, data.source.path, data.source.columns) == ("de-en", Path("x.tsv"), {"de": "German", "en": "English"})
+
+
+def test_two_files(nmt: Run, folder: Path) -> None:
+    for side, name in enumerate(("x/train.en", "x/train.de")):
+        (folder / "x").mkdir(exist_ok=True)
+        (folder / name).write_text("".join(f"{pair[side]}\n" for pair in toy.sentence_pairs()), encoding="utf-8")
+    result = nmt("init", "x", "--data", "x/train.en", "--data", "x/train.de")
+    assert "languages   en, de\n" in result.out
+    assert load(Path("x/x.yaml")).data.source.files == {"en": Path("train.en"), "de": Path("train.de")}
+
+
+def test_sizes_grow_with_the_data(nmt: Run, folder: Path) -> None:
+    for count in (2, 60):
+        pairs = [(f"{src} {i}", f"{tgt} {i}") for i in range(count) for src, tgt in toy.sentence_pairs()]
+        toy.write_table(folder / f"{count}.tsv", pairs)
+        assert nmt("init", str(count), "--data", f"{count}.tsv").status == 0
+    small, large = (load(Path(f"{count}/{count}.yaml")) for count in (2, 60))
+    assert small.model.decoder.hidden_size < large.model.decoder.hidden_size
+    assert small.tokenizer.size < large.tokenizer.size
+    assert small.data.split.dev == 1176 // 15
+    assert large.data.split.dev == 2000
+
+
+def test_nothing_is_replaced(nmt: Run, folder: Path) -> None:
+    assert nmt("init", "x").status == 0
+    Path("x/sample.tsv").write_text("mine\n")
+    result = nmt("init", "x")
+    assert (result.status, result.err) == (1, "nmt: x/sample.yaml: exists already, nothing was changed; name another folder\n")
+    assert Path("x/sample.tsv").read_text() == "mine\n"
+    assert nmt("init", "x/sample.tsv").err == "nmt: x/sample.tsv: is a file; name a folder\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["--direction", "german"], "--direction german: must be source and target language codes, for example en-de"),
+        (["--direction", "en-fr"], "the sample has English and German; name your own pairs with --data"),
+        (["--data", "none.tsv"], "none.tsv: no such file"),
+        (["--data", "few.tsv"], "few.tsv: has 3 pairs; training needs at least 200, and better some thousands"),
+        (
+            ["--data", "unclear.tsv"],
+            "the languages are not clear (unknown and unknown); name them with --direction, for example en-de",
+        ),
+        (
+            ["--data", "few.tsv", "--data", "few.tsv", "--data", "few.tsv"],
+            "--data: give one table, or two files with a sentence per line",
+        ),
+    ],
+)
+def test_errors_write_nothing(nmt: Run, folder: Path, words: list[str], text: str) -> None:
+    toy.write_table(folder / "few.tsv", [(f"Yes {i}.", f"Ja {i}.") for i in "abc"])
+    toy.write_table(folder / "unclear.tsv", [(f"Xqz {i}.", f"Zzp {i}.") for i in range(300)])
+    result = nmt("init", "x", *words)
+    assert (result.status, result.out) == (1, "")
+    assert text in result.err
+    assert not Path("x").exists()
