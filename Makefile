@@ -27,9 +27,8 @@ $(STAMP): pyproject.toml .ci/constraints.txt
 		|| { echo "nmt needs Python 3.11 or newer, but $(PYTHON) is $$($(PYTHON) -V 2>&1): run make PYTHON=/path/to/python" >&2; exit 1; }
 	@test -x $(BIN)/pip || $(PYTHON) -m venv $(VENV) \
 		|| { rm -rf $(VENV); echo "$(PYTHON) cannot create a virtual environment: install its venv module (Debian: python3-venv)" >&2; exit 1; }
-	@# compat: a script in the folder above a clone named nmt must import the package, not that folder.
 	@echo "Installing into $(VENV) (one or two minutes) ..."
-	@$(BIN)/pip install --disable-pip-version-check --quiet -c .ci/constraints.txt --config-settings editable_mode=compat -e '.[dev]'
+	@$(BIN)/pip install --disable-pip-version-check --quiet -c .ci/constraints.txt -e '.[dev]'
 	@touch $@
 
 .PHONY: demo
@@ -82,7 +81,7 @@ docs: $(DOCS_STAMP) ## build the documentation into build/docs
 	@echo "open build/docs/index.html"
 
 $(DOCS_STAMP): $(STAMP)
-	@$(BIN)/pip install --disable-pip-version-check --quiet -c .ci/constraints.txt --config-settings editable_mode=compat -e '.[dev,docs]'
+	@$(BIN)/pip install --disable-pip-version-check --quiet -c .ci/constraints.txt -e '.[dev,docs]'
 	@touch $@
 
 .PHONY: clean

@@ -145,7 +145,10 @@ def test_every_folder_is_a_package() -> None:
 def test_version_is_that_of_the_project() -> None:
     import tomllib
 
+    import yaml
+
     import nmt
 
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert nmt.__version__ == project["version"]
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert nmt.__version__ == project["version"] == citation["version"]

@@ -1,0 +1,20 @@
+# nmt in a container. Build: docker build -t nmt .
+# Use, in a folder of your own: docker run --rm -it -v "$PWD:/work" --user "$(id -u):$(id -g)" nmt init first
+# --build-arg TORCH_INDEX=URL takes torch from PyTorch's package index for a device: the one for CPUs makes a much smaller image. With
+# the one for a version of CUDA, run with --gpus all.
+FROM python:3.12-slim AS build
+WORKDIR /source
+RUN pip install --no-cache-dir hatchling
+COPY . .
+RUN python -m hatchling build -t wheel -d /dist
+
+FROM python:3.12-slim
+ARG TORCH_INDEX
+RUN pip install --no-cache-dir torch ${TORCH_INDEX:+--index-url "$TORCH_INDEX"}
+COPY --from=build /dist /dist
+RUN pip install --no-cache-dir /dist/*.whl && rm -r /dist
+# A user without a home folder can still cache downloads and fonts.
+ENV HOME=/tmp
+WORKDIR /work
+ENTRYPOINT ["nmt"]
+CMD ["--help"]
