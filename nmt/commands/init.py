@@ -10,7 +10,6 @@ from typing import Any
 
 import yaml
 
-import nmt
 from nmt.commands import schema
 from nmt.config.load import config_from_dict
 from nmt.config.schema import DIRECTION_PATTERN
@@ -267,7 +266,7 @@ def _write(folder: Path, contents: dict[str, str]) -> list[Path]:
 
 def shipped_file(name: str) -> Path:
     """The sample's data or configuration: in an installed package, or in a clone of the repository."""
-    package = Path(nmt.__file__).parent
+    package = Path(__file__).parent.parent
     clone = {"sample.tsv": package.parent / "data" / "sample" / name, "sample.yaml": package.parent / "configs" / name}
     installed = package / "starter" / name
     return installed if installed.exists() else clone[name]

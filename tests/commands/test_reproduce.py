@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from nmt.files import CHECKSUMS_FILE, read_json, write_json
 from tests import toy
 from tests.conftest import Run
 
@@ -52,6 +53,7 @@ def test_where_the_journals_first_differ(nmt: Run, copied: Path) -> None:
     events[1]["loss"] = 9.5
     journal.write_text("".join(f"{json.dumps(event)}\n" for event in events), encoding="utf-8")
     model.write_bytes(model.read_bytes()[:-1] + b"\1")
+    (model.parent / CHECKSUMS_FILE).unlink(missing_ok=True)
     provenance = json.loads((copied / "provenance.json").read_text())
     provenance[0]["libraries"]["torch"] = "1.0"
     (copied / "provenance.json").write_text(json.dumps(provenance))
@@ -85,8 +87,8 @@ def test_missing_data_is_prepared_again_from_the_same_inputs(nmt: Run, copied: P
         shutil.rmtree(folder / "prepared")
         (folder / "pairs.tsv").unlink()
         assert "pairs.tsv: no such file" in nmt("reproduce", copied).err
-        manifest = json.loads((copied / "manifest.json").read_text(encoding="utf-8"))
-        (copied / "manifest.json").write_text(json.dumps({**manifest, "augmentation": {}}), encoding="utf-8")
+        manifest = read_json(copied / "manifest.json")
+        write_json(copied / "manifest.json", {**manifest, "augmentation": {}})
         assert "`nmt augment` made it, name its folder with --data" in nmt("reproduce", copied).err
     finally:
         toy.write_table(folder / "pairs.tsv", toy.sentence_pairs())
@@ -107,7 +109,7 @@ def test_runs_that_cannot_be_repeated(nmt: Run, copied: Path) -> None:
     result = nmt("reproduce", copied)
     assert "the run does not say which versions and how many threads trained it" in result.out
     progress = copied / "checkpoints" / "step-00000020" / "progress.json"
-    progress.write_text(json.dumps({**json.loads(progress.read_text()), "finished": None}))
+    write_json(progress, {**read_json(progress), "finished": None})
     command = f"nmt train -c {config} -o {copied} --resume"
     assert nmt("reproduce", copied).err == f"nmt: {copied}: its training is not finished; `{command}` continues it\n"
     progress.unlink()
