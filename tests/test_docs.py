@@ -3,6 +3,7 @@
 import re
 import tomllib
 from collections.abc import Sequence
+from functools import cache
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -39,6 +40,8 @@ TYPES = {
 SECTION = r"(?:data|tokenizer|vocabulary|model|training|decoding)"
 NEW_PARTS = ("cosine",)  # that the page "Add your own attention" adds; tests/test_docs_run.py runs its commands
 
+GENERATED = {ROOT / "docs" / "reference" / f"{name}.md": cache(make) for name, make in REFERENCE_PAGES.items()}
+
 each_page = pytest.mark.parametrize("page", PAGES, ids=name_of)
 
 
@@ -73,7 +76,7 @@ def check_nmt(arguments: Sequence[str]) -> None:
     if path is not None and len(path.parts) > 1:
         assert (ROOT / path).is_file(), f"{path}: no such file"
     settings = values.get("set_") or ()
-    if not any(part in setting for part in NEW_PARTS for setting in settings):
+    if settings and not any(part in setting for part in NEW_PARTS for setting in settings):
         known = path is not None and (ROOT / path).is_file()
         load(ROOT / (path if known else "configs/sample.yaml"), settings)
 
@@ -85,8 +88,8 @@ def check_script(arguments: Sequence[str]) -> None:
     source = (ROOT / arguments[0]).read_text(encoding="utf-8")
     for word in arguments[1:]:
         assert not word.startswith("-") or f'"{word}"' in source, f"{arguments[0]}: no option {word}"
-    settings = [value for option, value in pairwise(arguments) if option == "--set"]
-    load(ROOT / "configs/sample.yaml", settings)
+    if settings := [value for option, value in pairwise(arguments) if option == "--set"]:
+        load(ROOT / "configs/sample.yaml", settings)
 
 
 @pytest.mark.parametrize(("page", "words"), COMMANDS, ids=lambda each: each if isinstance(each, str) else " ".join(each))
@@ -135,16 +138,15 @@ def test_block_is_valid(block: Block) -> None:
 @each_page
 def test_links_lead_somewhere(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
-    generated = {ROOT / "docs" / "reference" / f"{name}.md": make for name, make in REFERENCE_PAGES.items()}
     targets = re.findall(r"\]\(([^)]+)\)", prose_of(page)) + re.findall(r'src="([^"]+)"', text)
     for target in targets:
         if re.match(r"https?:", target):
             continue
         name, _, anchor = target.partition("#")
         path = (page.parent / name).resolve() if name else page
-        assert path.is_file() or path in generated, target
+        assert path.is_file() or path in GENERATED, target
         if anchor:
-            content = generated[path]() if path in generated else path.read_text(encoding="utf-8")
+            content = GENERATED[path]() if path in GENERATED else path.read_text(encoding="utf-8")
             assert anchor in anchors_of(content), target
 
 
