@@ -91,7 +91,8 @@ def _evaluate_system(folders: Sequence[Path], options: EvaluateOptions) -> Evalu
     if options.details or options.report is not None or alignments is not None:
         free_running = score_pairs(system.translator, pairs, free_running=True)
         error = None if alignments is None else reference_alignment_error(text, teacher_forced, alignments, system.translator)
-        details = analyze(text, translations, teacher_forced, free_running, system.translator.src_tokenizer, overlap, error)
+        tokenizer = system.translator.src_tokenizer
+        details = analyze(text, translations, teacher_forced, free_running, tokenizer, overlap, error, lowercase=system.lowercase)
 
     evaluation = Evaluation(
         subject=system.describe(text),

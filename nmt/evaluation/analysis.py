@@ -29,6 +29,8 @@ def analyze(
     src_tokenizer: Tokenizer,
     overlap: TrainingOverlap | None,
     error: AlignmentErrorRate | None = None,
+    *,
+    lowercase: bool = False,
 ) -> Details:
     """The details of an evaluation.
 
@@ -36,6 +38,7 @@ def analyze(
         teacher_forced, free_running: the references, scored with the reference as the decoder's input, and with its own output.
         overlap: of the text with the training data, if that is known.
         error: of the attention, if there are reference alignments.
+        lowercase: whether the system writes only lower-case letters.
     """
     outputs = [translation.text for translation in translations]
     translated = breakdown.TranslatedText(
@@ -44,6 +47,7 @@ def analyze(
         text.references,
         complete=[translation.complete for translation in translations],
         skipped=[bool(skipped_words(translation, src_tokenizer)) for translation in translations],
+        lowercase=lowercase,
     )
     tables = [breakdown.by_length(translated)]
     if overlap is not None:

@@ -21,6 +21,7 @@ class TranslatedText:
         sources, outputs: N texts each. references: streams of N texts.
         complete: [N], False for outputs that were cut at the maximum length.
         skipped: [N], True for outputs that skip a word of the source (see `skipped_words`).
+        lowercase: whether the system writes only lower-case letters. The scores then ignore case.
     """
 
     sources: Sequence[str]
@@ -28,6 +29,7 @@ class TranslatedText:
     references: Sequence[Sequence[str]]
     complete: Sequence[bool]
     skipped: Sequence[bool]
+    lowercase: bool = False
 
 
 def by_length(text: TranslatedText) -> Table:
@@ -72,7 +74,8 @@ def by_frequency(text: TranslatedText, counts: Mapping[str, int]) -> Table:
 
 def extremes(text: TranslatedText, n: int) -> tuple[list[int], list[int]]:
     """The sentences with the highest and the lowest chrF, at most `n` each, none in both; of equal ones the longer first."""
-    chrf = sentence_chrf(text.outputs, text.references)
+    references = [[line.lower() if text.lowercase else line for line in stream] for stream in text.references]
+    chrf = sentence_chrf(text.outputs, references)
     order = sorted(range(len(chrf)), key=lambda i: (-chrf[i], -len(text.references[0][i])))
     n = min(n, len(order) // 2)
     return order[:n], order[::-1][:n]
@@ -87,10 +90,11 @@ def _by_group(
         indices = [i for i, sentence_group in enumerate(groups) if sentence_group == group]
         if indices:
             outputs, *references = ([stream[i] for i in indices] for stream in (text.outputs, *text.references))
-            bleu, chrf = score(outputs, references, ("BLEU", "chrF"))
+            bleu, chrf = score(outputs, references, ("BLEU", "chrF"), lowercase=text.lowercase)
             n_output, n_reference = (sum(len(line.split()) for line in lines) for lines in (outputs, references[0]))
             rows.append((label, len(indices), bleu.value, chrf.value, 100 * n_output / max(1, n_reference)))
     headings = {"seen": "in training data", "length %": "% of reference length"}
+    note = "; ".join(filter(None, ["ignoring case" if text.lowercase else "", note]))
     return Table(name, heading, (column, "sentences", "BLEU", "chrF", "length %"), rows, note, headings=headings)
 
 

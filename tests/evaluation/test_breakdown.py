@@ -27,6 +27,15 @@ def test_by_length_each_group_is_scored_alone() -> None:
     assert table.rows[1][4] == pytest.approx(100 * 9 / 11)
 
 
+def test_a_system_that_writes_lower_case_is_scored_without_case() -> None:
+    lowered = [line.lower() for line in OUTPUTS]
+    text = TranslatedText(SOURCES, lowered, [REFERENCES], [True] * 4, [False] * 4, lowercase=True)
+    table, cased = by_length(text), by_length(make())
+    assert table.note == "ignoring case"
+    assert [row[1:] for row in table.rows] == [row[1:] for row in cased.rows]
+    assert extremes(text, 10) == extremes(make(), 10)
+
+
 def test_by_the_rarest_word_of_the_source() -> None:
     counts = Counter({"one": 9, "two": 8, "three": 3, "this": 5, "has": 60, "six": 60, "words": 60, "in": 60, "all": 60})
     table = by_rarest_word(make(), counts)
