@@ -185,3 +185,12 @@ ALL_OPTIONS = {
 
 def test_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text(encoding="utf-8").splitlines()) <= 100
+
+
+def test_figures_of_the_readme_are_those_of_the_docs() -> None:
+    rows = [line for line in prose_of(ROOT / "README.md").splitlines() if line.startswith("|")]
+    cells = [cell.strip() for row in rows for cell in row.split("|")]
+    figures = [cell for cell in cells if re.fullmatch(r"\d[\d,.]*(?: \[[\d,. ]+\])?", cell)]
+    assert len(figures) > 8
+    docs = "".join((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("recipes", "benchmarks"))
+    assert [figure for figure in figures if figure not in docs] == []
