@@ -17,7 +17,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import quantiles
@@ -63,10 +63,15 @@ class Client:
         response = self._connection.getresponse()
         return response.status, json.loads(response.read())
 
+    def close(self) -> None:
+        """Close the connection."""
+        self._connection.close()
+
     def measurement(self, name: str) -> float:
         """A number from /metrics."""
         self._connection.request("GET", "/metrics")
-        match = re.search(rf"^{name} (\S+)$", self._connection.getresponse().read().decode(), re.MULTILINE)
+        with self._connection.getresponse() as response:
+            match = re.search(rf"^{name} (\S+)$", response.read().decode(), re.MULTILINE)
         return float(match[1]) if match else float("nan")
 
 
@@ -76,20 +81,20 @@ def load(port: int, sentences: Sequence[str], expected: Sequence[str], n_clients
     barrier = threading.Barrier(n_clients + 1)
 
     def work() -> None:
-        client = Client(port)
-        barrier.wait()
-        while True:
-            with lock:
-                number = next(numbers, None)
-            if number is None:
-                return
-            index = number % len(sentences)
-            start_time = time.perf_counter()
-            status, answer = client.translate(sentences[index])
-            with lock:
-                results.seconds.append(time.perf_counter() - start_time)
-                results.statuses[status] += 1
-                results.n_wrong += status == 200 and answer["translatedText"] != expected[index]
+        with closing(Client(port)) as client:
+            barrier.wait()
+            while True:
+                with lock:
+                    number = next(numbers, None)
+                if number is None:
+                    return
+                index = number % len(sentences)
+                start_time = time.perf_counter()
+                status, answer = client.translate(sentences[index])
+                with lock:
+                    results.seconds.append(time.perf_counter() - start_time)
+                    results.statuses[status] += 1
+                    results.n_wrong += status != 200 or answer["translatedText"] != expected[index]
 
     threads = [threading.Thread(target=work) for _ in range(n_clients)]
     for thread in threads:
@@ -118,15 +123,15 @@ def main() -> None:
         lines = [line.split("\t")[0] for line in table.splitlines()]
     sentences = [line for line in dict.fromkeys(lines) if line.strip()][: arguments.sentences]
     with server(arguments.run, [word for setting in arguments.set for word in ("--set", setting)]) as (process, port):
-        client = Client(port)
-        start_time = time.perf_counter()
-        expected = [client.translate(sentence)[1]["translatedText"] for sentence in sentences]
-        alone = (time.perf_counter() - start_time) / len(sentences)
-        memory, batches = client.measurement("process_resident_memory_bytes"), client.measurement("nmt_batch_requests_count")
+        with closing(Client(port)) as client:
+            start_time = time.perf_counter()
+            expected = [client.translate(sentence)[1]["translatedText"] for sentence in sentences]
+            alone = (time.perf_counter() - start_time) / len(sentences)
+            memory, batches = client.measurement("process_resident_memory_bytes"), client.measurement("nmt_batch_requests_count")
         results, seconds = load(port, sentences, expected, arguments.clients, arguments.requests)
-        client = Client(port)  # the server has closed the other connection, which was idle
-        batches = client.measurement("nmt_batch_requests_count") - batches
-        after = client.measurement("process_resident_memory_bytes")
+        with closing(Client(port)) as client:
+            batches = client.measurement("nmt_batch_requests_count") - batches
+            after = client.measurement("process_resident_memory_bytes")
         process.send_signal(signal.SIGTERM)
         status = process.wait(SECONDS)
     median, *_ = percentiles = [quantiles(results.seconds, n=100)[percent - 1] for percent in (50, 95, 99)]
@@ -134,9 +139,9 @@ def main() -> None:
     print(f"one client            {1 / alone:.0f} requests/s, {alone * 1000:.0f} ms each")
     print(f"{arguments.clients:<5} clients         {len(results.seconds) / seconds:.0f} requests/s")
     print(f"latency               median {median:.2f} s, 95 % {percentiles[1]:.2f} s, 99 % {percentiles[2]:.2f} s")
-    print(f"requests per batch    {len(results.seconds) / batches:.1f}")
+    print(f"requests per batch    {len(results.seconds) / max(batches, 1):.1f}")
     print(f"memory                {memory / 1e6:.0f} MB before, {after / 1e6:.0f} MB after")
-    print(f"statuses              {answered}; {results.n_wrong} answers differ from those of the sentence alone")
+    print(f"statuses              {answered}; {results.n_wrong} answers are not those of the sentence alone")
     print(f"exit status           {status} after SIGTERM")
     if results.n_wrong or sum(results.statuses.values()) != arguments.requests or status:
         sys.exit(1)

@@ -1,6 +1,11 @@
 """A small run, loaded once for all tests of the server."""
 
+import socket
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -20,3 +25,21 @@ def served(run_folder: Path) -> list[ServedRun]:
     from nmt.serve.server import load_runs
 
     return load_runs([run_folder, run_folder], device="cpu", overrides=())
+
+
+@contextmanager
+def serving(runs: Sequence[ServedRun], limits: Mapping[str, Any], **settings: Any) -> Iterator[str]:
+    """The address of a server in a thread."""
+    import uvicorn
+
+    from nmt.serve.app import Limits, create_app
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = uvicorn.Server(uvicorn.Config(create_app(runs, Limits(**limits), **settings), log_config=None))
+        thread = threading.Thread(target=server.run, args=([listener],))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()

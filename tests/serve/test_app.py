@@ -1,8 +1,10 @@
 """The API: answers, errors, limits, token, and what it says of itself."""
 
+import http.client
 import json
 import time
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -22,6 +24,7 @@ from nmt.serve.app import Limits, create_app
 from nmt.serve.schemas import AlternativesAnswer, TranslateAnswer
 from tests.conftest import Run
 from tests.decoding.test_translator import make_translator
+from tests.serve.conftest import serving
 
 DOG, KING = "The dog sees the tree.", "The king loves the river."
 HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
@@ -298,6 +301,29 @@ def test_time_out(served: list[ServedRun], gate: Event) -> None:
         assert error_of(client.post("/translate", json={"q": DOG})) == (504, text)
         gate.set()
         until(lambda: client.post("/translate", json={"q": ""}).status_code == 200)
+
+
+def test_a_request_whose_client_is_gone_leaves_the_queue(served: list[ServedRun], gate: Event) -> None:
+    body = json.dumps({"q": DOG})
+    with serving(served, {"queue": 1, "timeout": 0.5}) as address:
+        host, _, port = address.removeprefix("http://").partition(":")
+
+        def connect() -> http.client.HTTPConnection:
+            connection = http.client.HTTPConnection(host, int(port), timeout=20)
+            connection.request("POST", "/translate", body, {"content-type": "application/json"})
+            return connection
+
+        def status() -> int:
+            with closing(connect()) as connection, connection.getresponse() as response:
+                response.read()
+                return response.status
+
+        assert status() == 504  # it is still being translated
+        waiting = connect()
+        until(lambda: status() == 503)
+        waiting.close()
+        until(lambda: status() == 504)
+        gate.set()
 
 
 def test_errors_of_the_model(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,9 +1,6 @@
 """The page in headless Chromium: typing, words, keys, touch, marks, errors, token, small and dark screens."""
 
-import socket
-import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -11,12 +8,11 @@ import pytest
 pytest.importorskip("fastapi", reason="needs nmt[serve]")
 pytest.importorskip("playwright", reason="needs playwright")
 
-import uvicorn
 from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
 
 from nmt.serve.answers import ServedRun
-from nmt.serve.app import Limits, create_app
 from tests.report.test_html import CHROMIUM, needs_chromium
+from tests.serve.conftest import serving
 
 pytestmark = [pytest.mark.slow, needs_chromium]
 
@@ -26,23 +22,9 @@ TOKEN = "a token of some length"
 Open = Callable[..., Page]
 
 
-@contextmanager
-def serving(runs: Sequence[ServedRun], **settings: Any) -> Iterator[str]:
-    """The address of a server in a thread."""
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = uvicorn.Server(uvicorn.Config(create_app(runs, Limits(characters=300), **settings), log_config=None))
-        thread = threading.Thread(target=server.run, args=([listener],))
-        thread.start()
-        try:
-            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-        finally:
-            server.should_exit = True
-            thread.join()
-
-
 @pytest.fixture(scope="module")
 def address(served: list[ServedRun]) -> Iterator[str]:
-    with serving(served) as address:
+    with serving(served, {"characters": 300}) as address:
         yield address
 
 
@@ -203,7 +185,7 @@ def test_a_busy_server_is_asked_again(open_page: Open) -> None:
 
 
 def test_a_token(open_page: Open, served: list[ServedRun]) -> None:
-    with serving(served, token=TOKEN) as address:
+    with serving(served, {}, token=TOKEN) as address:
         page = open_page(url=address)
         page.get_by_label("This server needs a token").fill("wrong")
         page.keyboard.press("Enter")
