@@ -46,7 +46,7 @@ function report(error) {
 }
 
 function percent(probability) {
-  return probability > 0 && probability < 0.01 ? "under 1 %" : `${Math.round(probability * 100)} %`;
+  return probability < 0.01 ? "under 1 %" : `${Math.round(probability * 100)} %`;
 }
 
 // --- The page
