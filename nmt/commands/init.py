@@ -38,13 +38,48 @@ class Sizes:
     steps: int
     peak: float
     dropout: float
+    embedding_dropout: float
 
 
 SIZES = (
-    Sizes(10_000, embedding=128, encoder=128, decoder=256, subwords=1000, batch=32, steps=3000, peak=0.003, dropout=0.3),
-    Sizes(50_000, embedding=192, encoder=192, decoder=384, subwords=3000, batch=64, steps=5000, peak=0.005, dropout=0.3),
+    Sizes(
+        10_000,
+        embedding=128,
+        encoder=128,
+        decoder=256,
+        subwords=1000,
+        batch=32,
+        steps=2000,
+        peak=0.003,
+        dropout=0.4,
+        embedding_dropout=0.4,
+    ),
+    Sizes(
+        50_000,
+        embedding=192,
+        encoder=192,
+        decoder=384,
+        subwords=3000,
+        batch=64,
+        steps=5000,
+        peak=0.005,
+        dropout=0.3,
+        embedding_dropout=0.2,
+        embedding_dropout=0.0,
+    ),
     Sizes(300_000, embedding=256, encoder=256, decoder=512, subwords=5000, batch=96, steps=6000, peak=0.006, dropout=0.2),
-    Sizes(float("inf"), embedding=384, encoder=384, decoder=768, subwords=10000, batch=128, steps=20000, peak=0.004, dropout=0.1),
+    Sizes(
+        float("inf"),
+        embedding=384,
+        encoder=384,
+        decoder=768,
+        subwords=16000,
+        batch=128,
+        steps=20000,
+        peak=0.004,
+        dropout=0.1,
+        embedding_dropout=0.0,
+    ),
 )
 
 
@@ -196,8 +231,8 @@ def _propose(name: str, direction: str, source: dict[str, Any], files: PairFiles
             "decoder": {"kind": "luong", "cell": "lstm", "hidden_size": sizes.decoder, "layers": 1},
             "lexical_bias": 20,
             "dropout": sizes.dropout,
-            "src_embedding_dropout": 0.0,
-            "tgt_embedding_dropout": 0.0,
+            "src_embedding_dropout": sizes.embedding_dropout,
+            "tgt_embedding_dropout": sizes.embedding_dropout,
         },
         "training": {
             "epochs": 100,

@@ -1,13 +1,12 @@
 """Guesses the language of texts: from their script, or else from the stop words that spaCy lists for each language."""
 
-import importlib.util
 import re
-import runpy
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 from functools import cache
-from pathlib import Path
+
+from nmt.text.function_words import function_words, spacy_languages
 
 # Scripts that one language uses, by the first word of Unicode's names of their characters.
 SCRIPTS = {
@@ -61,8 +60,8 @@ def _guess_by_words(words: list[str]) -> str | None:
 @cache
 def _languages_by_stop_word() -> dict[str, list[str]]:
     languages: dict[str, list[str]] = {}
-    for path in sorted(_spacy_languages().glob("*/stop_words.py")):
-        for word in runpy.run_path(str(path))["STOP_WORDS"]:
+    for path in sorted(spacy_languages().glob("*/stop_words.py")):
+        for word in function_words(path.parent.name):
             languages.setdefault(word.lower(), []).append(path.parent.name)
     return languages
 
@@ -71,13 +70,5 @@ def _languages_by_stop_word() -> dict[str, list[str]]:
 def _names() -> dict[str, str]:
     """English name -> code, from the names of spaCy's classes."""
     pattern = re.compile(r'__all__ = \["(\w+)"')
-    matches = {path.parent.name: pattern.search(path.read_text("utf-8")) for path in _spacy_languages().glob("*/__init__.py")}
+    matches = {path.parent.name: pattern.search(path.read_text("utf-8")) for path in spacy_languages().glob("*/__init__.py")}
     return {match[1].lower(): code for code, match in matches.items() if match and code != "xx"}
-
-
-def _spacy_languages() -> Path:
-    """The folder of spaCy's languages. Its files are read, because importing all languages takes ten seconds."""
-    spec = importlib.util.find_spec("spacy")
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin).parent / "lang"
