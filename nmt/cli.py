@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 
 from nmt.commands.augment_options import AugmentOptions
 from nmt.commands.evaluate_options import EvaluateOptions
-from nmt.commands.help import HelpfulCommand, HelpfulGroup
+from nmt.commands.group import Commands, HelpfulCommand, fail_on_system_error, flush_stdout
 from nmt.commands.options import (
     ConfigOption,
     DataOption,
@@ -30,54 +30,10 @@ from nmt.commands.options import (
 from nmt.commands.serve_options import ServeOptions
 from nmt.commands.translate_options import TranslateOptions
 from nmt.config.names import PointerName
-from nmt.errors import NmtError, NmtWarning, lacks_memory
-
-BROKEN_PIPE_STATUS = 141  # 128 + SIGPIPE, as a shell reports it
-
+from nmt.errors import NmtError, NmtWarning
 
 # The groups of `nmt --help`.
 DATA, TRAIN, TRANSLATE, RESULTS, SETUP = "Data", "Training", "Translation", "Results", "Set-up"
-
-
-class Commands(HelpfulGroup):
-    """The commands. An error that the user can fix is one line on stderr and exit status 1, without a traceback."""
-
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command."""
-        try:
-            return super().invoke(ctx)
-        except NmtError as error:
-            fail(str(error))
-        except KeyboardInterrupt:
-            fail("interrupted", status=130)
-        except (MemoryError, RuntimeError) as error:
-            if not lacks_memory(error):
-                raise
-            fail("out of memory; use smaller batches or a smaller model, or a machine with more memory")
-        except OSError as error:
-            fail_on_system_error(error)
-
-
-def fail(text: str, status: int = 1) -> NoReturn:
-    """Print an error and exit."""
-    print(f"nmt: {text}", file=sys.stderr)
-    sys.exit(status)
-
-
-def fail_on_system_error(error: OSError) -> NoReturn:
-    """Print an error of the operating system, such as a full disk, and exit."""
-    try:
-        _flush_stdout()
-    except OSError:  # discard the waiting output: otherwise Python tries again at exit, prints a traceback and changes the status
-        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-    if isinstance(error, BrokenPipeError):  # the reader closed the pipe, as `| head` does
-        sys.exit(BROKEN_PIPE_STATUS)
-    fail(f"{error.filename or 'input or output'}: {error.strerror or error}")
-
-
-def _flush_stdout() -> None:
-    if sys.stdout is not None:
-        sys.stdout.flush()
 
 
 app = typer.Typer(
@@ -227,6 +183,16 @@ def serve(options: ServeOptions) -> None:
     command.run(options)
 
 
+@subcommand(TRANSLATE, "Pack all that translating needs into one file. `nmt translate --run FILE` and `nmt.load` take it.")
+def bundle(
+    run: RunArgument = None,
+    output: Annotated[Path | None, typer.Option("-o", "--output", help="File to write. Default: RUN.nmt.", metavar="FILE")] = None,
+) -> None:
+    from nmt.commands import bundle as command
+
+    print(command.run(run, output))
+
+
 @subcommand(RESULTS, "Score a run or a file of translations. Exit status 1 if a required score is not reached.")
 @options_from(EvaluateOptions)
 def evaluate(options: EvaluateOptions) -> None:
@@ -340,7 +306,9 @@ def selftest(
         raise NmtError(f"has not learned to copy and reverse: {', '.join(failed)}")
 
 
-@subcommand(SETUP, "Check all files of a run or of prepared data, and say what to do. Exit status 1 if one is damaged.")
+@subcommand(
+    SETUP, "Check all files of a run or of prepared data. Says what is damaged, and what to do; exit status 1 if one is damaged."
+)
 def doctor(
     folder: Annotated[
         Path | None, typer.Argument(help="Run or prepared folder. Default: the run trained last.", metavar="RUN|DATA")
@@ -393,7 +361,7 @@ def main() -> None:
                 warnings.showwarning = _show_warning
                 app()
         finally:
-            _flush_stdout()  # here, where an error can still be reported
+            flush_stdout()  # here, where an error can still be reported
     except OSError as error:
         fail_on_system_error(error)
 

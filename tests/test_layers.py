@@ -25,7 +25,7 @@ WITHOUT_TORCH = [
 ]
 WITHOUT_TORCH += [
     PACKAGE / "commands" / name
-    for name in ("options.py", "help.py", "augment_options.py", "evaluate_options.py", "serve_options.py")
+    for name in ("options.py", "group.py", "augment_options.py", "evaluate_options.py", "serve_options.py")
 ]
 
 MODULES = sorted(PACKAGE.rglob("*.py"))

@@ -5,6 +5,7 @@ import re
 import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ UNSPACED = ("zh", "ja", "th", "lo", "my", "km")  # languages without spaces betw
 
 @dataclass(frozen=True)
 class Sizes:
-    """A model and a training that suit a number of pairs, up to `max_pairs`."""
+    """A model and a training that suit a number of pairs, up to `max_pairs`. dropout: in general, and on embeddings."""
 
     max_pairs: float
     embedding: int
@@ -37,49 +38,14 @@ class Sizes:
     batch: int
     steps: int
     peak: float
-    dropout: float
-    embedding_dropout: float
+    dropout: tuple[float, float]
 
 
 SIZES = (
-    Sizes(
-        10_000,
-        embedding=128,
-        encoder=128,
-        decoder=256,
-        subwords=1000,
-        batch=32,
-        steps=2000,
-        peak=0.003,
-        dropout=0.4,
-        embedding_dropout=0.4,
-    ),
-    Sizes(
-        50_000,
-        embedding=192,
-        encoder=192,
-        decoder=384,
-        subwords=3000,
-        batch=64,
-        steps=5000,
-        peak=0.005,
-        dropout=0.3,
-        embedding_dropout=0.2,
-        embedding_dropout=0.0,
-    ),
-    Sizes(300_000, embedding=256, encoder=256, decoder=512, subwords=5000, batch=96, steps=6000, peak=0.006, dropout=0.2),
-    Sizes(
-        float("inf"),
-        embedding=384,
-        encoder=384,
-        decoder=768,
-        subwords=16000,
-        batch=128,
-        steps=20000,
-        peak=0.004,
-        dropout=0.1,
-        embedding_dropout=0.0,
-    ),
+    Sizes(10_000, embedding=128, encoder=128, decoder=256, subwords=1000, batch=32, steps=2000, peak=0.003, dropout=(0.4, 0.4)),
+    Sizes(50_000, embedding=192, encoder=192, decoder=384, subwords=3000, batch=64, steps=5000, peak=0.005, dropout=(0.3, 0.1)),
+    Sizes(300_000, embedding=256, encoder=256, decoder=512, subwords=5000, batch=96, steps=6000, peak=0.006, dropout=(0.2, 0.0)),
+    Sizes(inf, embedding=384, encoder=384, decoder=768, subwords=16000, batch=128, steps=20000, peak=0.004, dropout=(0.1, 0.0)),
 )
 
 
@@ -230,9 +196,9 @@ def _propose(name: str, direction: str, source: dict[str, Any], files: PairFiles
             "attention": {"score": "general", "scaled": True},
             "decoder": {"kind": "luong", "cell": "lstm", "hidden_size": sizes.decoder, "layers": 1},
             "lexical_bias": 20,
-            "dropout": sizes.dropout,
-            "src_embedding_dropout": sizes.embedding_dropout,
-            "tgt_embedding_dropout": sizes.embedding_dropout,
+            "dropout": sizes.dropout[0],
+            "src_embedding_dropout": sizes.dropout[1],
+            "tgt_embedding_dropout": sizes.dropout[1],
         },
         "training": {
             "epochs": 100,

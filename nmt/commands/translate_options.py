@@ -18,7 +18,7 @@ class TranslateOptions:
         list[Path] | None,
         typer.Option(
             "--run",
-            help="Run folder; several runs translate together as an ensemble. Default: the run trained last.",
+            help="Run folder, or a file of `nmt bundle`; several translate together as an ensemble. Default: the run trained last.",
             metavar="RUN",
         ),
     ] = None

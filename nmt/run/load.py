@@ -1,6 +1,7 @@
 """From run folders to a translator: loads models, tokenizers, vocabularies and lexicon, and puts them together."""
 
 from collections.abc import Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from nmt.config.names import DeviceName
@@ -13,6 +14,7 @@ from nmt.decoding.unknown_words import UnknownWords
 from nmt.errors import CheckpointError, ConfigError
 from nmt.model.device import set_up_device
 from nmt.model.inference.for_search import for_search
+from nmt.run.bundle import unpacked
 from nmt.run.checkpoint import MODEL_FILE, load_weights
 from nmt.run.folder import (
     LEXICON_FILE,
@@ -52,7 +54,7 @@ def load_translator(
     """A translator with the model of a run (default: the most recently trained one).
 
     Args:
-        folder: a run, or one of its checkpoints; several form an ensemble, which decodes as the first is configured.
+        folder: a run, one of its checkpoints, or a bundle; several form an ensemble, which decodes as the first is configured.
         overrides: `decoding.key=value`, in place of the configuration of the run.
         n_best: how many translations of each sentence the caller will ask for.
 
@@ -63,7 +65,9 @@ def load_translator(
         DataError: vocabularies, tokenizers or lexicon of a run are missing or damaged.
     """
     paths: list[Path | None] = [folder] if folder is None or isinstance(folder, Path) else [*folder] or [None]
-    return build_translator([find_run_and_checkpoint(path) for path in paths], device=device, overrides=overrides, n_best=n_best)
+    with ExitStack() as stack:
+        runs = [stack.enter_context(unpacked(path)) if path is not None and path.is_file() else path for path in paths]
+        return build_translator([find_run_and_checkpoint(run) for run in runs], device=device, overrides=overrides, n_best=n_best)
 
 
 def build_translator(

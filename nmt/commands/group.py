@@ -1,10 +1,15 @@
-"""The text of `nmt --help` and of the help of each command. Without torch, so that it appears at once."""
+"""How all commands appear: their help in groups, their errors in one line. Without torch, so that help appears at once."""
 
-from typing import Any
+import os
+import sys
+from typing import Any, NoReturn
 
 import typer.core
 
+from nmt.errors import NmtError, lacks_memory
+
 OTHER = "Other commands"
+BROKEN_PIPE_STATUS = 141  # 128 + SIGPIPE, as a shell reports it
 
 
 class HelpfulCommand(typer.core.TyperCommand):
@@ -42,3 +47,45 @@ class HelpfulGroup(typer.core.TyperGroup):
         for heading, rows in groups.items():
             with formatter.section(heading):
                 formatter.write_dl(rows)
+
+
+class Commands(HelpfulGroup):
+    """The commands. An error that the user can fix is one line on stderr and exit status 1, without a traceback."""
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except NmtError as error:
+            fail(str(error))
+        except KeyboardInterrupt:
+            fail("interrupted", status=130)
+        except (MemoryError, RuntimeError) as error:
+            if not lacks_memory(error):
+                raise
+            fail("out of memory; use smaller batches or a smaller model, or a machine with more memory")
+        except OSError as error:
+            fail_on_system_error(error)
+
+
+def fail(text: str, status: int = 1) -> NoReturn:
+    """Print an error and exit."""
+    print(f"nmt: {text}", file=sys.stderr)
+    sys.exit(status)
+
+
+def fail_on_system_error(error: OSError) -> NoReturn:
+    """Print an error of the operating system, such as a full disk, and exit."""
+    try:
+        flush_stdout()
+    except OSError:  # discard the waiting output: otherwise Python tries again at exit, prints a traceback and changes the status
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if isinstance(error, BrokenPipeError):  # the reader closed the pipe, as `| head` does
+        sys.exit(BROKEN_PIPE_STATUS)
+    fail(f"{error.filename or 'input or output'}: {error.strerror or error}")
+
+
+def flush_stdout() -> None:
+    """Write what waits in stdout, if it is open."""
+    if sys.stdout is not None:
+        sys.stdout.flush()
