@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 RUNS = ("tatoeba", "sample", "a", "b", "s1", "s2", "s3", "new", "m", "none", "attention")
 # The tests run these for real, but for the commands that read a configuration: those train or download.
-RUNNABLE = ("translate", "evaluate", "lexicon", "average", "inspect", "runs", "schema", "doctor")
+RUNNABLE = ("translate", "evaluate", "lexicon", "average", "inspect", "runs", "schema", "doctor", "init")
 PAIRS = [(src, tgt.replace("Ja", "Wo")) for src, tgt in toy.sentence_pairs()]  # the Python page has a prefix "Wo"
 
 
@@ -39,6 +39,8 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     toy.write_table(folder / "pairs.tsv", PAIRS)
+    for name, side in (("train.en", 0), ("train.fr", 1)):
+        (folder / name).write_text("".join(f"{pair[side]}\n" for pair in PAIRS), encoding="utf-8")
     return folder
 
 
@@ -49,6 +51,8 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
 )
 def test_command_runs(page: str, words: list[str], workplace: Path, nmt: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(workplace)
+    if words[1] == "init":
+        shutil.rmtree(words[2], ignore_errors=True)
     if "decoding.shortlist=50" in words:
         assert nmt("lexicon", "runs/tatoeba").status == 0
     result = nmt(*words[1:])
