@@ -57,7 +57,7 @@ PAGE = {
     "/serve.js": ("nmt.serve", "page/serve.js", "text/javascript; charset=utf-8"),
 }
 MAX_BYTES_PER_CHARACTER = 12  # "\ud83d\ude00" in JSON
-MAX_OTHER_BYTES = 1 << 20  # of a request, beside its texts: the tokens of a prefix
+MAX_OTHER_BYTES = 1 << 17  # of a request, beside its texts: the tokens of a prefix
 
 
 @dataclass(frozen=True)
@@ -120,7 +120,7 @@ class _Api:
         if "\n" in body.q:
             raise RefusedError(422, "q: only one line of text")
         task = AlternativesTask(run, body.alternatives)
-        results = await self.compute(request, task, (body.q, tuple(body.tokens)), body.alternatives)
+        results = await self.compute(request, task, (body.q, tuple(body.tokens)), min(body.alternatives, self.limits.queue))
         self.count(run, [body.q] * len(results))
         return JSONResponse({"run": run.name, "alternatives": results})
 

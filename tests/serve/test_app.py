@@ -173,7 +173,7 @@ def test_invalid_requests_for_alternatives(client: TestClient, fields: dict[str,
         (b"", 422, "the body must be a JSON object, sent as application/json"),
         (b'{"q": "\\ud800"}', 422, "q: half of a surrogate pair is no text"),
         (b'{"q": "a", "target": "\\udfff"}', 422, "target: half of a surrogate pair is no text"),
-        (b" " * 2_000_000, 413, "the request is larger than 1,050,976 bytes; split it"),
+        (b" " * 2_000_000, 413, "the request is larger than 133,472 bytes; split it"),
     ],
 )
 def test_invalid_bodies(client: TestClient, body: bytes, status: int, text: str) -> None:
