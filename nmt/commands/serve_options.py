@@ -16,7 +16,8 @@ class ServeOptions:
     """Which runs to serve, where, and within which limits: a field for each option of the command line."""
 
     folders: Annotated[
-        list[Path] | None, typer.Argument(help="Run folders, side by side. Default: the run trained last.", metavar="RUN")
+        list[Path] | None,
+        typer.Argument(help="Run folders, or files of `nmt bundle`, side by side. Default: the run trained last.", metavar="RUN"),
     ] = None
     host: Annotated[
         str,

@@ -1,7 +1,7 @@
 """From run folders to a translator: loads models, tokenizers, vocabularies and lexicon, and puts them together."""
 
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from nmt.config.names import DeviceName
@@ -44,6 +44,16 @@ def find_run_and_checkpoint(path: Path | None) -> tuple[Path, Path]:
     return run, find_checkpoint(run)
 
 
+@contextmanager
+def opened(path: Path | None) -> Iterator[tuple[Path, Path]]:
+    """As `find_run_and_checkpoint`, but `path` may also be a bundle, whose files exist until the block ends."""
+    if path is not None and path.is_file():
+        with unpacked(path) as run:
+            yield find_run_and_checkpoint(run)
+    else:
+        yield find_run_and_checkpoint(path)
+
+
 def load_translator(
     folder: Path | Sequence[Path] | None = None,
     *,
@@ -66,8 +76,8 @@ def load_translator(
     """
     paths: list[Path | None] = [folder] if folder is None or isinstance(folder, Path) else [*folder] or [None]
     with ExitStack() as stack:
-        runs = [stack.enter_context(unpacked(path)) if path is not None and path.is_file() else path for path in paths]
-        return build_translator([find_run_and_checkpoint(run) for run in runs], device=device, overrides=overrides, n_best=n_best)
+        members = [stack.enter_context(opened(path)) for path in paths]
+        return build_translator(members, device=device, overrides=overrides, n_best=n_best)
 
 
 def build_translator(

@@ -16,7 +16,7 @@ from nmt.config.names import DeviceName
 from nmt.decoding.quality_warnings import WarningChecker
 from nmt.errors import NmtError
 from nmt.run.folder import load_run_config
-from nmt.run.load import build_translator, find_run_and_checkpoint
+from nmt.run.load import build_translator, opened
 from nmt.serve.answers import ServedRun
 
 MAX_CONNECTIONS = 1000  # open at a time; further ones get status 503
@@ -55,17 +55,18 @@ def open_socket(host: str, port: int) -> socket.socket:
     return listener
 
 
-def load_runs(folders: Sequence[Path | None], *, device: DeviceName, overrides: Sequence[str]) -> list[ServedRun]:
-    """The runs with their best checkpoints; None is the run trained last.
+def load_runs(paths: Sequence[Path | None], *, device: DeviceName, overrides: Sequence[str]) -> list[ServedRun]:
+    """The runs with their best checkpoints, under names that differ. A path is a run or a bundle; None is the run trained last.
 
     Raises: as `nmt.run.load.load_translator`.
     """
     runs: dict[str, ServedRun] = {}
-    for folder in folders:
-        run, checkpoint = find_run_and_checkpoint(folder)
-        data = load_run_config(run).data
-        translator = build_translator([(run, checkpoint)], device=device, overrides=overrides)
-        name = base = (folder or run).resolve().name
+    for path in paths:
+        with opened(path) as (run, checkpoint):
+            data = load_run_config(run).data
+            translator = build_translator([(run, checkpoint)], device=device, overrides=overrides)
+            place = (path or run).resolve()
+        name = base = place.stem if place.is_file() else place.name
         while name in runs:
             name = f"{base}-{len(runs) + 1}"
         checker = WarningChecker(translator.tokenizers, translator.vocabularies)
