@@ -116,6 +116,7 @@ def main() -> None:
     parser.add_argument("--sentences", type=int, default=200, help="how many different ones")
     parser.add_argument("--set", action="append", default=[], help="decoding.KEY=VALUE for the server")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the server too
     if arguments.file is not None:
         lines = arguments.file.read_text(encoding="utf-8").splitlines()
     else:
