@@ -37,6 +37,7 @@ from nmt.run.journal import Journal
 from nmt.run.progress import Progress
 from nmt.training import batch_size
 from nmt.training.batch_size import BatchSizeResult
+from nmt.training.choice import choose_checkpoint
 from nmt.training.console import Console
 from nmt.training.distributed import World, init_distributed, local_gpu
 from nmt.training.initial_weights import InitialWeights
@@ -55,6 +56,7 @@ RESUMABLE_KEYS = (
     "training.keep_best",
     "training.keep_last",
     "training.average",
+    "training.final_pairs",
     "training.max_skipped",
     "decoding.",
 )
@@ -120,14 +122,21 @@ def _train(config: Config, folder: Path, device: torch.device, world: World, *, 
                 stack.callback(recorder.draw_curves)
                 hooks = recorder.hooks(stop)
             progress = fit(model, optimizer, corpus, config, progress, hooks, averaged=averaged, world=world)
+        if progress.finished and world.is_first and (line := _choose_best(config, folder, device)):
+            console.info(line)
 
     if progress.finished is None:
         raise TrainingError(f"interrupted; step {progress.step} is saved in {folder}; repeat the command with --resume to continue")
-    kept = config.training.average
-    if kept != "none" and world.is_first and len(open_checkpoints(folder, config).kept(kept)) > 1:
-        console.info(average.run(folder, kept=kept, device=device))
     console.end(progress)
     return progress
+
+
+def _choose_best(config: Config, folder: Path, device: torch.device) -> str | None:
+    """Average the kept checkpoints if the configuration says so, and choose among all; returns what to print."""
+    kept = config.training.average
+    if kept != "none" and len(open_checkpoints(folder, config).kept(kept)) > 1:
+        return average.average_kept(folder, kept, device)
+    return choose_checkpoint(folder, config, device)
 
 
 def _settle_batch_size(

@@ -371,6 +371,12 @@ class TrainingConfig(Section):
     validation_pairs: int = Field(
         2000, ge=1, description="dev pairs (the first ones) to translate for BLEU and chrF; the loss uses all"
     )
+    final_pairs: int = Field(
+        2000,
+        ge=0,
+        description="dev pairs (the first ones) to translate with beam search at the end, to choose among the kept checkpoints; "
+        "0, or metric loss: keep the choice of the validations",
+    )
     metric: Metric = Field("bleu", description=f"choose the best checkpoint by {choices(Metric)}")
     keep_best: int = Field(1, ge=1, description="number of best checkpoints to keep")
     keep_last: int = Field(1, ge=1, description="number of last checkpoints to keep")

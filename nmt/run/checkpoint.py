@@ -128,6 +128,22 @@ class Checkpoints:
         self.delete_unreferenced()
         return self.kept("best")[0].checkpoint == name
 
+    def prefer(self, name: str) -> None:
+        """Make a kept checkpoint the first of `best.json`.
+
+        The others stay, even beyond `keep_best`, until the next checkpoint is saved: so a resumed training keeps the same ones as
+        an uninterrupted one.
+
+        Raises:
+            CheckpointError: writing fails; the previous choice stays.
+        """
+        kept = {checkpoint.checkpoint: checkpoint for checkpoint in (*self.kept("last"), *self.kept("best"))}
+        others = [checkpoint for checkpoint in self.kept("best") if checkpoint.checkpoint != name]
+        try:
+            self._write_pointer("best", [kept[name], *others])
+        except OSError as error:
+            raise self._write_error("the choice", error) from None
+
     def _write_error(self, what: str, error: Exception) -> CheckpointError:
         return CheckpointError(f"{self.folder}: {what} cannot be written ({error}); earlier checkpoints are intact")
 

@@ -261,3 +261,15 @@ def test_weights_of_another_model_are_refused(tmp_path: Path) -> None:
         load_weights(folder, nn.Sequential(nn.Linear(3, 5)))
     with pytest.raises(CheckpointError, match="does not fit the configuration"):
         load_weights(folder, nn.Sequential(nn.Linear(3, 4)))
+
+
+def test_a_preferred_checkpoint_is_used_until_a_better_one_is_saved(tmp_path: Path) -> None:
+    for step, score in ((1, 3.0), (2, 1.0)):
+        save(tmp_path, step, score)
+    Checkpoints(tmp_path).prefer("step-00000002")
+    assert find(tmp_path, "best") == "step-00000002"
+    Checkpoints(tmp_path).delete_unreferenced()
+    assert names(tmp_path) >= {"step-00000001", "step-00000002"}
+    save(tmp_path, 3, 2.0)
+    assert find(tmp_path, "best") == "step-00000001"  # as without the choice
+    assert names(tmp_path) == {"step-00000001", "step-00000003", "last.json", "best.json"}
