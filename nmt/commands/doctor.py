@@ -15,7 +15,7 @@ from nmt.data.manifest import MANIFEST, check_content_hash, check_files, load_ma
 from nmt.decoding.lexicon import Lexicon
 from nmt.errors import ConfigError, DataError, NmtError, NmtWarning
 from nmt.files import CHECKSUMS_FILE, read_checksums, sha256_of
-from nmt.run.checkpoint import is_average, load_weights, read_optimizer, read_progress
+from nmt.run.checkpoint import OPTIMIZER_FILE, is_average, load_weights, read_progress, read_tensors
 from nmt.run.folder import (
     LEXICON_FILE,
     build_model,
@@ -134,7 +134,8 @@ def _check_checkpoints(folder: Path, config: Config) -> Iterator[Finding]:
     for path in sorted(path for path in checkpoints.folder.glob("*-*") if not path.name.startswith(".")):
         reads: list[Callable[[], object]] = [partial(load_weights, path, model)]
         if not is_average(path.name):
-            reads += [partial(load_weights, path, model, raw=True), partial(read_optimizer, path), partial(read_progress, path)]
+            reads.append(partial(load_weights, path, model, raw=True))
+            reads += [partial(read_tensors, path / OPTIMIZER_FILE), partial(read_progress, path)]
         yield (finding := _check(f"checkpoint {path.name}", *reads))
         if finding.state == "damaged":
             damaged = True

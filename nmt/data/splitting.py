@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from nmt.config.schema import SplitConfig
 from nmt.errors import DataError
+from nmt.text.normalization import FIRST_VOWEL_SIGN, WORD_CHARACTERS
 
 TRAIN, DEV, TEST = 0, 1, 2
 
@@ -22,12 +23,15 @@ Fingerprints = npt.NDArray[np.uint64]
 _MAX_GROUP_SHARES = (0.01, 0.1, 0.5)
 _MIN_FILLED = 0.9  # share of the configured size
 
-_NOT_LETTER_OR_DIGIT = re.compile(r"[\W_]+")
+_NOT_LETTER_OR_DIGIT = re.compile(rf"[^{WORD_CHARACTERS}]+|_+")
+_FASTER = re.compile(r"[\W_]+")  # equal for characters before `FIRST_VOWEL_SIGN`
 
 
 def sentence_key(text: str) -> str:
-    """Equal for sentences that count as the same: case-folded letters and digits; the text itself if it has none."""
-    return _NOT_LETTER_OR_DIGIT.sub("", text.casefold()) or text
+    """Equal for sentences that count as the same: case-folded letters (with vowel signs) and digits; the text if it has none."""
+    folded = text.casefold()
+    pattern = _FASTER if folded.isascii() or max(folded, default="") < FIRST_VOWEL_SIGN else _NOT_LETTER_OR_DIGIT
+    return pattern.sub("", folded) or text
 
 
 def fingerprint(text: str) -> bytes:

@@ -14,6 +14,7 @@ from nmt.data.evaluation_set import EvaluationSet
 from nmt.data.splitting import sentence_key
 from nmt.decoding.translator import Translator
 from nmt.metrics.scores import MetricScore, score
+from nmt.text.normalization import WORD_CHARACTERS
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import SPECIALS, UNK, Vocabulary
 
@@ -22,7 +23,7 @@ MIN_SHARED_NGRAMS = 0.8  # share of a sentence's n-grams that a near-duplicate h
 MIN_NGRAMS = 2  # shorter sentences are common phrases, no sign of a leak
 MAX_UNKNOWN_TOKENS = 0.25  # share of a sentence's tokens; with more, different sentences look the same
 
-_WORD = re.compile(r"\w+")
+_WORD = re.compile(rf"[{WORD_CHARACTERS}]+")
 
 
 @dataclass(frozen=True)

@@ -65,10 +65,11 @@ def alignment_error_rate(predicted: Sequence[Links], reference: Sequence[Referen
     pairs = [(links, alignment) for links, alignment in zip(predicted, reference, strict=True) if alignment.possible]
     if not pairs:
         raise DataError("the reference alignments have no links, so there is nothing to compare the attention with")
-    if not any(predicted):
+    n_links = sum(len(links) + len(alignment.sure) for links, alignment in pairs)
+    if not any(predicted) or not n_links:
         raise DataError("the model attends to no word, so there is nothing to compare with the reference alignments")
     n_agreed = sum(len(links & alignment.sure) + len(links & alignment.possible) for links, alignment in pairs)
-    return AlignmentErrorRate(1 - n_agreed / sum(len(links) + len(alignment.sure) for links, alignment in pairs), len(pairs))
+    return AlignmentErrorRate(1 - n_agreed / n_links, len(pairs))
 
 
 def _parse(path: Path, number: int, line: str) -> ReferenceAlignment:

@@ -12,6 +12,7 @@ from nmt.metrics.scores import METRICS, SEED, build_metric, canonical_name, sent
 from nmt.metrics.table import Table
 
 N_TRIALS, N_RESAMPLES = 10_000, 1000  # the defaults of sacrebleu
+ROUNDING = 1e-9  # below any difference of two scores
 MAX_COUNTED = 16  # sentences that differ; with more, `_min_p` would be below 1 / N_TRIALS
 
 
@@ -136,7 +137,9 @@ def _min_p(name: str, hypotheses: Sequence[str], other: Sequence[str], reference
 
 def _randomization_p(ours: SentenceStatistics, theirs: SentenceStatistics, trials: int, seed: int) -> float:
     our_scores, their_scores = ours.randomized_scores(theirs, trials, seed)
-    return _p_value(np.abs(np.array(our_scores) - np.array(their_scores)), abs(ours.score - theirs.score))
+    observed = abs(ours.score - theirs.score)
+    # Equal differences count (Noreen 1989), which sacrebleu does not do: they are common with TER and with few sentences.
+    return _p_value(np.abs(np.array(our_scores) - np.array(their_scores)), observed - ROUNDING)
 
 
 def _bootstrap_p(ours: SentenceStatistics, theirs: SentenceStatistics, resamples: int, seed: int) -> float:

@@ -197,6 +197,8 @@ class Seq2Seq(TranslationModel):
             state = output.state
             vectors.append(self.dropout(output.vector, vector_noise))
             attentions.append(output.attention)
+        # The output layer was cast without gradients; autocast of torch before 2.11 would use that cast again for the loss.
+        torch.clear_autocast_cache()
         return Decoded(torch.stack(vectors, 1), torch.stack(attentions, 1))
 
 

@@ -261,9 +261,8 @@ def mean_weights(folders: Sequence[Path], model: nn.Module) -> None:
             parameter.copy_(total[name] / len(folders))
 
 
-def read_optimizer(folder: Path) -> dict[str, torch.Tensor]:
-    """The state of the optimizer in a checkpoint, as saved. Raises: CheckpointError if it is missing or damaged."""
-    path = folder / OPTIMIZER_FILE
+def read_tensors(path: Path) -> dict[str, torch.Tensor]:
+    """The tensors in a file of a checkpoint. Raises: CheckpointError if it is missing or damaged."""
     try:
         tensors = load_file(path)
     except (OSError, SafetensorError) as error:
@@ -278,7 +277,8 @@ def load_optimizer(folder: Path, model: nn.Module, optimizer: Optimizer) -> None
     Raises:
         CheckpointError: the state is missing or damaged, or belongs to another model.
     """
-    path, tensors = folder / OPTIMIZER_FILE, read_optimizer(folder)
+    path = folder / OPTIMIZER_FILE
+    tensors = read_tensors(path)
     states: dict[str, dict[str, torch.Tensor]] = {}
     for key, tensor in tensors.items():
         parameter, _, entry = key.rpartition(".")

@@ -6,8 +6,9 @@ checksums.json  checkpoints/  provenance.json  journal.jsonl  curves.png  tensor
 
 import json
 import shutil
+import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
@@ -17,7 +18,7 @@ from nmt.config.schema import Config
 from nmt.config.yaml_text import dump
 from nmt.data.corpus import PREPARE_AGAIN
 from nmt.data.manifest import FORMAT_VERSION, MANIFEST, config_differences, load_manifest
-from nmt.errors import CheckpointError, ConfigError, DataError, TrainingError
+from nmt.errors import CheckpointError, ConfigError, DataError, NmtWarning, TrainingError
 from nmt.files import check_content, read_json, record_checksums, replacing, sha256_of, warn_if_changed, write_recorded
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.checkpoint import Checkpoints
@@ -183,12 +184,21 @@ def load_vocabularies(folder: Path) -> tuple[Vocabulary, Vocabulary]:
 
 
 def load_tokenizers(folder: Path, config: Config) -> tuple[Tokenizer, Tokenizer]:
-    """Source and target tokenizer. Raises: DataError if a subword model is missing or damaged."""
+    """Source and target tokenizer. Warns if the installed version differs from the one that made the data.
+
+    Raises:
+        DataError: a subword model is missing or damaged.
+    """
     data = config.data
-    return (
-        load_tokenizer(config.tokenizer, data.src_language, "src", folder),
-        load_tokenizer(config.tokenizer, data.tgt_language, "tgt", folder),
-    )
+    src = load_tokenizer(config.tokenizer, data.src_language, "src", folder)
+    tgt = load_tokenizer(config.tokenizer, data.tgt_language, "tgt", folder)
+    with suppress(OSError, ValueError, KeyError, TypeError):  # a missing or damaged manifest is reported elsewhere
+        signatures = read_json(folder / MANIFEST)["tokenizers"]
+        for side, tokenizer in (("src", src), ("tgt", tgt)):
+            if signatures[side] != tokenizer.signature:
+                text = f"{folder}: made with the {side} tokenizer {signatures[side]}, but {tokenizer.signature} is installed here"
+                warnings.warn(f"{text}; the tokens may differ, and the translations with them", NmtWarning, stacklevel=2)
+    return src, tgt
 
 
 def build_model(folder: Path, config: Config) -> Seq2Seq:

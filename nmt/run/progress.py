@@ -73,9 +73,16 @@ class Progress:
         )
         return replace(progress, finished=progress.reason_to_finish(config))
 
-    def after_validation(self, score: float, seconds: float, config: TrainingConfig) -> "Progress":
-        """After a validation with this score, higher is better, which ended at `seconds`."""
-        if self.best is None or score > self.best:
+    def after_validation(self, score: float, seconds: float, config: TrainingConfig, *, due: bool = True) -> "Progress":
+        """After a validation with this score, higher is better, which ended at `seconds`.
+
+        Args:
+            due: False for one that is made only because the training ends. It affects neither the learning rate nor early stopping:
+                a training that is continued later would not have made it.
+        """
+        if not due:
+            progress = self
+        elif self.best is None or score > self.best:
             progress = replace(self, best=score, stale=0)
         else:
             rate, stale = config.learning_rate, self.stale + 1

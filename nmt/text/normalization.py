@@ -16,6 +16,20 @@ _INVISIBLE = re.compile(
 )
 
 
+FIRST_VOWEL_SIGN = "\u0900"
+
+
+def _vowel_signs() -> str:
+    """The combining signs of the scripts of India and South-East Asia, without which words are others; `\\w` lacks them."""
+    blocks = (range(ord(FIRST_VOWEL_SIGN), 0x1D00), range(0xA800, 0xAC00), range(0x11000, 0x12000))
+    characters = (chr(code) for block in blocks for code in block)
+    return "".join(character for character in characters if unicodedata.category(character) in ("Mn", "Mc"))
+
+
+# For character classes of regular expressions: letters, digits, underscore and vowel signs.
+WORD_CHARACTERS = rf"\w{_vowel_signs()}"
+
+
 def normalize(text: str) -> str:
     """One line in Unicode NFC without invisible characters, words separated by one space each, no space at the ends."""
     return text if _is_normal(text) else normalize_and_report(text)[0]

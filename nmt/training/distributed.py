@@ -56,12 +56,19 @@ class World:
                 tensor.copy_(part.view_as(tensor))
 
     def sum_gradients(self, model: nn.Module) -> None:
-        """Sum the gradients over all processes; a missing gradient counts as 0."""
+        """Sum the gradients over all processes.
+
+        A gradient that some processes lack counts as 0 there; one that all lack stays missing, so that the optimizer leaves the
+        parameter unchanged, as in a single process. The adaptive output layer has such parameters.
+        """
         if self.size == 1:
             return
         parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        for parameter in parameters:
-            if parameter.grad is None:
+        has_gradient = torch.tensor([parameter.grad is not None for parameter in parameters], dtype=torch.uint8)
+        with _report_failed_process():  # over the CPU, which does not wait for the GPU
+            dist.all_reduce(has_gradient, dist.ReduceOp.MAX, group=self.gloo_group)
+        for parameter, is_present in zip(parameters, has_gradient.tolist(), strict=True):
+            if is_present and parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
         self.sum(parameter.grad for parameter in parameters if parameter.grad is not None)
 

@@ -4,20 +4,20 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from safetensors import SafetensorError
-from safetensors.torch import load_file
 
 from nmt.config.schema import Config
 from nmt.data.corpus import Corpus
 from nmt.data.word_alignment import WordAligner
-from nmt.errors import CheckpointError, DataError
+from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.model.seq2seq import Seq2Seq
-from nmt.run.checkpoint import MODEL_FILE
-from nmt.run.folder import find_checkpoint, find_run, load_vocabularies
+from nmt.run.checkpoint import MODEL_FILE, read_tensors
+from nmt.run.folder import find_checkpoint, find_run, load_run_config, load_vocabularies
 from nmt.run.journal import Journal
 from nmt.text.tokenizers import Side
 from nmt.training.console import Console
 from nmt.training.word_vectors import WordVectors, load_configured_vectors, set_rows
+
+TIES = ("none", "target", "all")  # values of model.tie_embeddings, each with fewer matrices
 
 
 @dataclass(frozen=True)
@@ -96,10 +96,14 @@ def _load_parent(config: Config) -> ParentWeights | None:
             f"training.start_from: the vocabularies of {run} differ from those of {config.prepared_folder}; "
             f"prepare it with vocabulary.like: {run}"
         )
-    try:
-        return ParentWeights(run, checkpoint.name, load_file(checkpoint / MODEL_FILE))
-    except (OSError, SafetensorError) as error:
-        raise CheckpointError(f"{checkpoint / MODEL_FILE}: cannot be loaded ({error})") from None
+    parent_model = load_run_config(run).model
+    ties = parent_model.tie_embeddings, config.model.tie_embeddings
+    if TIES.index(ties[0]) < TIES.index(ties[1]) and parent_model.embedding_size == config.model.embedding_size:
+        raise ConfigError(
+            f"training.start_from: {run} was trained with model.tie_embeddings {ties[0]}, so it has several matrices where "
+            f"{ties[1]} has one; set model.tie_embeddings to {ties[0]}"
+        )
+    return ParentWeights(run, checkpoint.name, read_tensors(checkpoint / MODEL_FILE))
 
 
 def _learn_lexicon(config: Config) -> tuple[torch.Tensor, torch.Tensor] | None:

@@ -157,7 +157,7 @@ def fit(
             score = world.broadcast(hooks.validate(update.step) if world.is_first else 0.0)
             validated.train()
             seconds = world.broadcast(time.monotonic() - start_time)
-            progress = progress.after_validation(score, seconds, training)
+            progress = progress.after_validation(score, seconds, training, due=due)
         if (due or progress.finished or stop) and world.is_first:
             hooks.save(progress, score)
         if progress.finished or stop:

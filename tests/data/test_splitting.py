@@ -58,6 +58,9 @@ def naive_components(pairs: list[tuple[int, int]]) -> set[frozenset[tuple[int, i
         ("?!", "!?", False),
         ("...", "...", True),
         ("5", "6", False),
+        ("\u0935\u0939 \u0915\u093f", "\u0935\u0939 \u0915\u0940", False),  # Hindi, with short and with long i
+        ("\u0935\u0939 \u0915\u093f?", "\u0935\u0939\u0915\u093f", True),
+        ("\u05e9\u05b8\u05dc\u05d5\u05b9\u05dd", "\u05e9\u05dc\u05d5\u05dd", True),  # Hebrew, with and without its optional points
     ],
 )
 def test_sentences_count_as_the_same_by_letters_and_digits(one: str, other: str, same: bool) -> None:

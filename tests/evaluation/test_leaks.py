@@ -104,6 +104,10 @@ TOKENIZER = load_tokenizer(TokenizerConfig(kind="words"), "en", "src", Path())
 VOCABULARY = Vocabulary.build({"The": 2, "dog": 2, "sleeps": 2, "today": 1, "\uffed.": 2, "barks": 1})
 
 
+def test_words_keep_their_vowel_signs() -> None:
+    assert words("\u0935\u0939 \u0915\u093f, S\u00e4tze 5!") == ["\u0935\u0939", "\u0915\u093f", "s\u00e4tze", "5"]
+
+
 def test_ids_become_text_again_except_unknown_words() -> None:
     sentences = [VOCABULARY.ids(TOKENIZER.split(text)) for text in ("The dog barks.", "", "The cat sleeps.")]
     offsets = np.cumsum([0, *map(len, sentences)])

@@ -34,6 +34,9 @@ def test_the_rate_by_hand() -> None:
     assert alignment_error_rate([frozenset({(5, 5)}), frozenset()], reference).rate == 1
     with pytest.raises(DataError, match="attends to no word"):
         alignment_error_rate([frozenset(), frozenset()], reference)
+    only_possible = [ReferenceAlignment(frozenset(), frozenset({(0, 0)})), ReferenceAlignment(frozenset(), frozenset())]
+    with pytest.raises(DataError, match="attends to no word"):  # only in the sentence without reference links
+        alignment_error_rate([frozenset(), frozenset({(0, 0)})], only_possible)
 
 
 def test_links_to_missing_words_are_refused() -> None:

@@ -7,6 +7,7 @@ import pytest
 import yaml
 
 from nmt.errors import TrainingError
+from nmt.files import read_json, write_json
 from nmt.run.folder import lock_run
 from tests import toy
 from tests.conftest import Run
@@ -38,6 +39,18 @@ def test_a_run_without_its_manifest_says_so(nmt: Run, made: Path, run: Path, dam
     assert nmt("translate", "--run", run, "The dog sees the tree.").status == 0
     shutil.copy(made / "prepared" / "manifest.json", manifest)
     assert nmt("lexicon", run, "--pairs", 5).status == 0
+
+
+def test_a_run_of_another_tokenizer_version_warns(nmt: Run, run: Path) -> None:
+    words = ["translate", "--run", run, "The dog sees the tree."]
+    assert "warning" not in nmt(*words).err
+    manifest = read_json(run / "manifest.json")
+    manifest["tokenizers"]["tgt"] = "words|spacy:1.0.0|case:mixed"
+    write_json(run / "manifest.json", manifest)
+    result = nmt(*words)
+    assert (result.status, result.err.count("warning")) == (0, 1)
+    assert result.err.startswith(f"nmt: warning: {run}: made with the tgt tokenizer words|spacy:1.0.0|case:mixed, but words|spacy")
+    assert result.err.splitlines()[0].endswith(" is installed here; the tokens may differ, and the translations with them")
 
 
 def test_a_run_has_one_lock_however_its_path_is_spelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -89,3 +89,11 @@ def test_validations_without_improvement_lower_the_rate_and_end_the_training() -
         seen.append((progress.best, progress.stale, progress.reductions))
     assert seen == [(1.0, 0, 0), (3.0, 0, 0), (3.0, 1, 0), (3.0, 2, 1), (3.0, 3, 1)]
     assert progress.finished == "no improvement in training.patience=3 validations"
+
+
+def test_a_validation_because_the_training_ends_is_not_judged() -> None:
+    config = TrainingConfig(learning_rate={"schedule": "plateau", "patience": 1}, patience=2, max_steps=3)
+    progress = Progress(step=3, best=2.0, stale=1, reductions=1)
+    after = progress.after_validation(1.0, 5.0, config, due=False)
+    assert (after.best, after.stale, after.reductions) == (2.0, 1, 1)
+    assert (after.seconds, after.validation_seconds, after.finished) == (5.0, 5.0, "training.max_steps=3 is reached")

@@ -76,6 +76,24 @@ def test_two_processes_with_half_the_batch_equal_one_process(folder: Path) -> No
     assert done.stderr.count("step 5  ") == 1  # one process speaks
 
 
+def test_a_parameter_without_a_gradient_in_all_processes_stays_as_it_is(tmp_path: Path) -> None:
+    script = tmp_path / "gradients.py"
+    script.write_text(
+        "import torch\n"
+        "from nmt.training.distributed import init_distributed\n"
+        "with init_distributed(torch.device('cpu')) as world:\n"
+        "    model = torch.nn.ParameterList([torch.zeros(2) for _ in range(3)])\n"
+        "    model[0].grad = torch.ones(2)\n"
+        "    if world.rank == 1:\n"
+        "        model[1].grad = torch.ones(2)\n"
+        "    world.sum_gradients(model)\n"
+        "    print([None if each.grad is None else each.grad.tolist() for each in model])\n"
+    )
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(script)]
+    done = subprocess.run(command, cwd=Path.cwd(), capture_output=True, text=True, timeout=300, check=False)
+    assert done.stdout.splitlines() == ["[[2.0, 2.0], [1.0, 1.0], None]"] * 2, done.stderr
+
+
 def test_two_processes_resume_from_a_checkpoint(folder: Path) -> None:
     train(folder, "whole", "training.batch.size=16")
     train(folder, "parts", "training.batch.size=8", "training.max_steps=7", processes=2)

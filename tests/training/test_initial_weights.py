@@ -69,6 +69,21 @@ def test_parameters_that_the_parent_lacks_are_named(nmt: Run, parent: Path, tmp_
     assert "; new: decoder.attention.score.query_weight.weight, decoder.attention.score.value_weight.weight" in result.err
 
 
+def test_an_untied_run_does_not_start_a_tied_one(nmt: Run, parent: Path, tmp_path: Path) -> None:
+    config = parent.parent / "parent.yaml"
+    sets = ["--set", f"training.start_from={parent}", "--set", "model.tie_embeddings=target"]
+    result = nmt("train", "-c", config, "-o", tmp_path / "tied", *sets)
+    assert result.status == 1
+    assert result.err.splitlines()[-1] == (
+        f"nmt: training.start_from: {parent} was trained with model.tie_embeddings none, so it has several matrices where target "
+        "has one; set model.tie_embeddings to none"
+    )
+    assert not (tmp_path / "tied").exists()
+    assert nmt("train", "-c", config, "-o", tmp_path / "a", *sets[2:]).status == 0
+    again = ["--set", f"training.start_from={tmp_path / 'a'}", *sets[2:]]
+    assert "(100.0 %)" in nmt("train", "-c", config, "-o", tmp_path / "b", *again).err
+
+
 def test_other_vocabularies_are_refused(nmt: Run, parent: Path, tmp_path: Path) -> None:
     config = write(tmp_path, "child", toy.sentence_pairs()[:150], training={"start_from": str(parent)})
     assert nmt("prepare", "-c", config).status == 0
