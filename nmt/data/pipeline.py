@@ -21,7 +21,7 @@ from nmt.data.reading import Pair, Pairs, read_pairs
 from nmt.data.sources import open_pairs
 from nmt.data.workers import Workers
 from nmt.errors import DataError
-from nmt.files import write_lines
+from nmt.files import check_content, write_lines
 from nmt.metrics.scores import score
 from nmt.text.normalization import REPAIRS
 from nmt.text.tokenizers import SIDES, Side, model_path
@@ -186,9 +186,10 @@ def _sides_of_like(config: Config, like: Path) -> dict[Side, Side]:
 
 
 def _copy_subwords(job: Job, like: Path) -> None:
-    """Raises: DataError if a subword model is missing."""
+    """Raises: DataError if a subword model is missing or damaged."""
     for side, like_side in _sides_of_like(job.config, like).items():
         try:
+            check_content(model_path(like, like_side), "set vocabulary.like to an intact run or prepared folder")
             shutil.copyfile(model_path(like, like_side), model_path(job.folder, side))
         except FileNotFoundError:
             raise DataError(

@@ -85,6 +85,15 @@ def test_training_refuses_prepared_data_with_a_flipped_bit(nmt: Run, made: Path,
     assert result.err.startswith(f"nmt: {prepared / name}")
 
 
+@pytest.mark.parametrize("name", ["src.vocab.txt", "tgt.spm.model"])
+def test_a_run_with_a_flipped_bit_gives_no_vocabulary(nmt: Run, run: Path, tmp_path: Path, name: str) -> None:
+    flip(run / name)
+    result = nmt("prepare", "-c", run / "config.yaml", "-o", tmp_path / "new", "--set", f"vocabulary.like={run}", "-q")
+    assert (result.status, result.err.count("\n")) == (1, 1)
+    assert result.err.startswith(f"nmt: {run / name}: damaged, ")
+    assert not (tmp_path / "new").exists()
+
+
 @pytest.mark.parametrize("side", ["src", "tgt"])
 def test_evaluate_refuses_a_test_set_with_a_flipped_bit(nmt: Run, made: Path, run: Path, tmp_path: Path, side: str) -> None:
     prepared = Path(shutil.copytree(made / "prepared", tmp_path / "prepared"))
