@@ -32,7 +32,7 @@ $(STAMP): pyproject.toml .ci/constraints.txt
 	@touch $@
 
 .PHONY: demo
-demo: $(STAMP) ## prepare, train, evaluate and translate with the built-in sample data (three minutes)
+demo: $(STAMP) ## prepare, train, evaluate and translate with the built-in sample data (two minutes)
 	$(call heading,Prepare: from sentence pairs to ids)
 	@$(BIN)/nmt prepare -c $(CONFIG)
 	$(call heading,Train: a model with attention)
