@@ -116,7 +116,7 @@ def _start_with_sample(folder: Path, direction: str | None) -> Project:
     pairs = shipped_file("sample.tsv").read_text(encoding="utf-8")
     contents = {f"{config['name']}.yaml": comment(text), "sample.tsv": pairs}
     german, english = direction == "de-en", pairs.partition("\t")[0]
-    found = {"data": f"the sample that comes with nmt: {len(pairs.splitlines()):,} English-German pairs, two minutes of training"}
+    found = {"data": f"the sample that comes with nmt: {len(pairs.splitlines()):,} English-German pairs, a minute of training"}
     return Project(folder, _write(folder, contents), found, "Der Hund schläft." if german else english)
 
 
