@@ -18,13 +18,16 @@ from nmt.commands.augment_options import AugmentOptions
 from nmt.commands.evaluate_options import EvaluateOptions
 from nmt.commands.group import Commands, HelpfulCommand, fail_on_system_error, flush_stdout
 from nmt.commands.options import (
+    BeamOption,
     ConfigOption,
     DataOption,
+    DecodingOption,
     DeviceOption,
     JsonOption,
     QuietOption,
     RunArgument,
     SetOption,
+    decoding_overrides,
     options_from,
 )
 from nmt.commands.serve_options import ServeOptions
@@ -191,6 +194,20 @@ def bundle(
     from nmt.commands import bundle as command
 
     print(command.run(run, output))
+
+
+@subcommand(TRANSLATE, "Export a run as ONNX. The folder has a translator that needs neither nmt nor torch.")
+def export(
+    run: RunArgument = None,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Folder to write. Default: RUN-onnx.", metavar="DIR")
+    ] = None,
+    beam: BeamOption = None,
+    set_: DecodingOption = None,
+) -> None:
+    from nmt.commands import export as command
+
+    print(command.run(run, output, decoding_overrides(set_, beam)))
 
 
 @subcommand(RESULTS, "Score a run or a file of translations. Exit status 1 if a required score is not reached.")

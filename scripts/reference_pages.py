@@ -36,7 +36,7 @@ PARTS = {
     "Reading and preparing data": ("text", "data", "files.py"),
     "Training": ("training", "model"),
     "Runs and checkpoints": ("run",),
-    "Translating": ("decoding",),
+    "Translating": ("decoding", "export"),
     "Evaluating": ("metrics", "evaluation", "report"),
     "The web page and the API": ("serve",),
     "Commands and their options": ("commands", "cli.py"),

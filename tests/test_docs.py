@@ -85,7 +85,8 @@ def check_script(arguments: Sequence[str]) -> None:
     if arguments[0] == "-m":
         assert arguments[1] == "venv"
         return
-    source = (ROOT / arguments[0]).read_text(encoding="utf-8")
+    path = re.sub(r"^runs/.*-onnx/", "nmt/export/", arguments[0])  # the translator of an exported run
+    source = (ROOT / path).read_text(encoding="utf-8")
     for word in arguments[1:]:
         assert not word.startswith("-") or f'"{word}"' in source, f"{arguments[0]}: no option {word}"
     if settings := [value for option, value in pairwise(arguments) if option == "--set"]:

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.slow
 
 RUNS = ("tatoeba", "sample", "a", "b", "s1", "s2", "s3", "new", "m", "none", "attention")
 # The tests run these for real, but for the commands that read a configuration: those train or download.
-RUNNABLE = ("translate", "evaluate", "lexicon", "average", "inspect", "runs", "schema", "doctor", "init", "bundle")
+RUNNABLE = ("translate", "evaluate", "export", "lexicon", "average", "inspect", "runs", "schema", "doctor", "init", "bundle")
 PAIRS = [(src, tgt.replace("Ja", "Wo")) for src, tgt in toy.sentence_pairs()]  # the Python page has a prefix "Wo"
 
 

@@ -11,8 +11,8 @@ PACKAGE = ROOT / "nmt"
 
 # Imports go left only, and freely within a folder.
 LAYERS = (
-    "errors < files < config < text < metrics < data < model < decoding < report < run < training < evaluation < serve < commands "
-    "< cli"
+    "errors < files < config < text < metrics < data < model < decoding < report < run < training < evaluation < serve < "
+    "export < commands < cli"
 )
 LEVEL = {part: level for level, part in enumerate([*LAYERS.split(" < "), "__main__"])}
 

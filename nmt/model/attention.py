@@ -253,7 +253,7 @@ class NoAttention(Attention):
 
 def _by_sentence(rows: Tensor, memory: Memory) -> Tensor:
     """[R, ...] -> [B, K, ...]."""
-    return rows.unflatten(0, (len(memory.mask), -1))  # type: ignore[no-any-return]
+    return rows.view(memory.mask.shape[0], -1, *rows.shape[1:])
 
 
 def _masked_softmax(scores: Tensor, mask: Tensor) -> Tensor:

@@ -79,7 +79,7 @@ class ZeroBridge(Bridge):
     """Zeros: the decoder learns of the source only through attention."""
 
     def forward(self, summary: Summary) -> RecurrentState:
-        zeros = summary.vector.new_zeros(len(summary.vector), self.decoder_layers, self.decoder_size)
+        zeros = summary.vector.new_zeros(summary.vector.shape[0], self.decoder_layers, self.decoder_size)
         return RecurrentState(zeros, zeros if self.has_cell_state else None)
 
 

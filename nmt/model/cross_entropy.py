@@ -27,7 +27,7 @@ class Additions(NamedTuple):
 
     def dense(self, vocabulary_size: int) -> Tensor:
         """The number for each word, [N, V]."""
-        return self.values.new_zeros(len(self.ids), vocabulary_size).scatter_add(1, self.ids, self.values)
+        return self.values.new_zeros(self.ids.shape[0], vocabulary_size).scatter_add(1, self.ids, self.values)
 
 
 def linear_cross_entropy(

@@ -91,7 +91,7 @@ class LexicalBias(nn.Module):
 
     def dense(self, attention: Tensor, translations: Translations) -> Tensor:
         """The bias of each target word, for one step of K hypotheses of each sentence: [B * K, S] -> [B * K, V]."""
-        values = self(attention.unflatten(0, (len(translations.ids), -1)), translations)  # [B, K, U]
+        values = self(attention.unflatten(0, (translations.ids.shape[0], -1)), translations)  # [B, K, U]
         ids = translations.ids.unsqueeze(1).expand_as(values)
         bias = Additions(ids.flatten(0, 1), values.flatten(0, 1)).dense(self.tgt_size)
         return bias if self.restricted_ids is None else bias[:, self.restricted_ids]

@@ -175,7 +175,7 @@ class SRU(RecurrentLayer):
     def __init__(self, input_size: int, hidden_size: int, bidirectional: bool = False) -> None:
         super().__init__()
         self.hidden_size = hidden_size
-        self.directions = nn.ModuleList(_SRUDirection(input_size, hidden_size) for _ in range(2 if bidirectional else 1))
+        self.directions = nn.ModuleList(SRUDirection(input_size, hidden_size) for _ in range(2 if bidirectional else 1))
 
     def run(self, inputs: Tensor, lengths: Tensor | None = None, state: LayerState | None = None) -> tuple[Tensor, LayerState]:
         mask, last = None, torch.full((len(inputs),), inputs.shape[1] - 1)  # the last position of each sequence
@@ -183,7 +183,7 @@ class SRU(RecurrentLayer):
             last = lengths - 1
             mask = torch.arange(inputs.shape[1], device=inputs.device) <= send(last, inputs.device).unsqueeze(1)
         initial_cells = [None, None] if state is None or state[1] is None else state[1].split(self.hidden_size, 1)
-        rows, last = torch.arange(len(inputs), device=inputs.device), send(last, inputs.device)
+        rows, last = torch.arange(inputs.shape[0], device=inputs.device), send(last, inputs.device)
         outputs, hiddens, cells = [], [], []
         for direction, backward, initial_cell in zip(self.directions, (False, True), initial_cells, strict=False):
             hidden, cell = direction(inputs, mask, initial_cell, backward=backward)
@@ -194,12 +194,12 @@ class SRU(RecurrentLayer):
 
     def step(self, inputs: Tensor, state: LayerState) -> LayerState:
         (direction,) = self.directions
-        assert isinstance(direction, _SRUDirection)
+        assert isinstance(direction, SRUDirection)
         assert state[1] is not None
         return direction.step(inputs, state[1])
 
 
-class _SRUDirection(nn.Module):
+class SRUDirection(nn.Module):
     """The weights of one direction: `project` is W, W_f, W_r and, if x_t is projected, that matrix, one above the other.
 
     The weights start uniform with variance 1 / I, v and b at 0.
@@ -216,35 +216,37 @@ class _SRUDirection(nn.Module):
 
     def forward(self, inputs: Tensor, mask: Tensor | None, initial_cell: Tensor | None, *, backward: bool) -> tuple[Tensor, Tensor]:
         """All steps: hidden states [B, T, H], 0 where `mask` [B, T] is False, and the last cell state [B, H]."""
-        candidates, forgets, resets, highways = self._project(inputs)
+        candidates, forgets, resets, highways = self.compute_gates(inputs)
         cell = torch.zeros_like(candidates[:, 0]) if initial_cell is None else initial_cell.to(candidates.dtype)
         previous_cells, cells = [cell] * inputs.shape[1], [cell] * inputs.shape[1]
         candidate_steps, forget_steps = candidates.unbind(1), forgets.unbind(1)
         for t in reversed(range(inputs.shape[1])) if backward else range(inputs.shape[1]):
             previous_cells[t] = cell
-            next_cell = self._next_cell(candidate_steps[t], forget_steps[t], cell)
+            next_cell = self.next_cell(candidate_steps[t], forget_steps[t], cell)
             cell = cells[t] = next_cell if mask is None else next_cell.where(mask[:, t].unsqueeze(1), cell)
-        hidden = self._output(highways, resets, torch.stack(previous_cells, 1), torch.stack(cells, 1))
+        hidden = self.compute_output(highways, resets, torch.stack(previous_cells, 1), torch.stack(cells, 1))
         return hidden if mask is None else hidden * mask.unsqueeze(2), cell
 
     def step(self, inputs: Tensor, cell: Tensor) -> LayerState:
         """One step: inputs [B, I], and the cell state [B, H] before it."""
-        candidate, forget, reset, highway = self._project(inputs)
+        candidate, forget, reset, highway = self.compute_gates(inputs)
         cell = cell.to(candidate.dtype)
-        next_cell = self._next_cell(candidate, forget, cell)
-        return self._output(highway, reset, cell, next_cell), next_cell
+        next_cell = self.next_cell(candidate, forget, cell)
+        return self.compute_output(highway, reset, cell, next_cell), next_cell
 
-    def _project(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    def compute_gates(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """W x, W_f x + b_f, W_r x + b_r and alpha x, each [..., H], in the precision of the weights."""
         dtype = self.forget_bias.dtype
         candidate, forget, reset, *projected = self.project(inputs).to(dtype).split(self.hidden_size, -1)
         highway = projected[0] if projected else inputs.to(dtype)
         return candidate, forget + self.forget_bias, reset + self.reset_bias, sqrt(3) * highway
 
-    def _next_cell(self, candidate: Tensor, forget: Tensor, cell: Tensor) -> Tensor:
+    def next_cell(self, candidate: Tensor, forget: Tensor, cell: Tensor) -> Tensor:
+        """c_t."""
         return torch.lerp(candidate, cell, torch.addcmul(forget, self.forget_cell, cell).sigmoid())
 
-    def _output(self, highway: Tensor, reset: Tensor, previous_cell: Tensor, cell: Tensor) -> Tensor:
+    def compute_output(self, highway: Tensor, reset: Tensor, previous_cell: Tensor, cell: Tensor) -> Tensor:
+        """h_t."""
         return torch.lerp(highway, cell, torch.addcmul(reset, self.reset_cell, previous_cell).sigmoid())
 
 

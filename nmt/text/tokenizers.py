@@ -69,7 +69,10 @@ class _Marking(ABC):
 
 
 class WordTokenizer(_Marking):
-    """spaCy's rules for words and punctuation: "Hallo!" -> ["Hallo", "￭!"]. Other languages get its language-independent rules."""
+    """spaCy's rules for words and punctuation: "Hallo!" -> ["Hallo", "￭!"]. Other languages get its language-independent rules.
+
+    `rules` is spaCy's name of the language; `xx` is any.
+    """
 
     mark, look_alike = JOINER, "■"
 
@@ -80,7 +83,7 @@ class WordTokenizer(_Marking):
 
         rules = language if importlib.util.find_spec(f"spacy.lang.{language}") else "xx"
         super().__init__(config, f"spacy:{spacy.about.__version__}|lang:{language}{'' if rules == language else '(xx)'}")
-        self._rules, self._lock = rules, Lock()  # spaCy stores each new word
+        self.rules, self._lock = rules, Lock()  # spaCy stores each new word
         try:
             self._pipeline = spacy.blank(rules)
         except ImportError as error:
@@ -95,7 +98,7 @@ class WordTokenizer(_Marking):
             if len(self._pipeline.vocab.strings) > MAX_STRINGS:
                 import spacy
 
-                self._pipeline = spacy.blank(self._rules)
+                self._pipeline = spacy.blank(self.rules)
         return words
 
     def _words(self, text: str) -> list[str]:

@@ -1,0 +1,41 @@
+"""`nmt export`: writes a run as ONNX, with a translator that needs neither torch nor nmt."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from nmt.errors import DataError, NmtError
+from nmt.run.load import find_run_and_checkpoint
+
+
+def run(folder: Path | None, output: Path | None = None, overrides: Sequence[str] = ()) -> str:
+    """Export the best checkpoint of a run. Returns lines for the user.
+
+    Args:
+        folder: of the run, or of one of its checkpoints; default: the run trained last.
+        output: the new folder; default: RUN-onnx.
+        overrides: `decoding.key=value`.
+
+    Raises:
+        CheckpointError: there is no run, or it cannot be read.
+        ConfigError: an override is invalid, or asks for something that the exported translator does not do.
+        DataError: a file of the run is missing or damaged, or `output` exists.
+        NmtError: the packages of the extra `export` are missing.
+    """
+    try:
+        import onnx  # noqa: F401
+        import onnxruntime  # noqa: F401
+    except ImportError as error:
+        raise NmtError(f"nmt export needs the package {error.name}; install it with `pip install 'nmt[export]'`") from None
+    from nmt.export.folder import export_run
+
+    run_folder, checkpoint = find_run_and_checkpoint(folder)
+    output = output or run_folder.resolve().with_name(f"{run_folder.resolve().name}-onnx")
+    if output.exists():
+        raise DataError(f"{output}: exists; delete it, or choose another folder with -o")
+    export_run(run_folder, checkpoint, output, overrides)
+    size = sum(path.stat().st_size for path in output.iterdir())
+    return (
+        f"{output}: {size / 1e6:.1f} MB; it translates without nmt and torch:\n"
+        f"pip install -r {output / 'requirements.txt'}\n"
+        f'python {output / "translate.py"} "A sentence."'
+    )

@@ -1,0 +1,492 @@
+"""Translates with a model that `nmt export` wrote, by onnxruntime and NumPy: neither torch nor nmt is needed.
+
+    pip install -r requirements.txt
+    python translate.py "How are you?"              # or --file FILE, or lines on stdin: one output line for each
+
+    from translate import Translator
+    print(Translator("FOLDER").translate(["How are you?"]))
+
+It finds the translations that nmt finds: with the same tokens, the same beam search (Wu 2016, eq. 14, without the coverage
+penalty), and the same replacement of unknown words. B sentences are searched together, b of them still open; each has a beam with
+K slots for hypotheses, in rows R = b * K. S source length, T output length.
+"""
+
+import argparse
+import io
+import json
+import os
+import re
+import sys
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+
+FORMAT = 1
+PAD, UNK, SOS, EOS = range(4)
+SPECIALS = ("<pad>", "<unk>", "<sos>", "<eos>")
+EXTRA_TOKENS = 10  # that any translation may have beyond max_length_ratio
+MIN_LENGTH = 16  # tokens; shorter sentences count as this long when batches are cut
+MAX_SEARCH_TOKENS = 1 << 15  # of a batch: sentences * beam * source length
+MAX_STRINGS = 300_000  # kept by spaCy
+LINES_AT_ONCE = 2048
+
+JOINER, SPACE = "￭", "▁"  # before a word without a space in front of it; a space in subwords and characters
+INVISIBLE = re.compile(
+    "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff]+"
+)
+
+Array = np.ndarray[Any, Any]
+
+
+class TranslationError(Exception):
+    """The folder or the input cannot be used; the text says what to do."""
+
+
+@dataclass(frozen=True)
+class Translation:
+    """A translation, with its score and its attention [T, S]: a row for each token, <eos> included."""
+
+    text: str
+    score: float
+    tokens: tuple[str, ...]
+    src_tokens: tuple[str, ...]
+    attention: Array
+
+
+class Translator:
+    """An exported model. Several threads may use it at once.
+
+    Args:
+        folder: that `nmt export` wrote.
+        beam: beam size; 1: greedy search. Default: that of the model.
+        threads: batches that are translated at the same time, one thread each.
+
+    Raises:
+        TranslationError: the folder is not complete, or a package that the tokenizer needs is missing.
+    """
+
+    def __init__(self, folder: str | os.PathLike[str], *, beam: int | None = None, threads: int = 1) -> None:
+        folder = Path(folder)
+        try:
+            settings = json.loads((folder / "settings.json").read_text(encoding="utf-8"))
+            vocabularies = [(folder / f"{side}.vocab.txt").read_text(encoding="utf-8") for side in ("src", "tgt")]
+            self.model = Model(folder)
+        except (OSError, ValueError, KeyError) as error:
+            raise TranslationError(f"{folder}: not a whole exported model ({error}); write it again with `nmt export`") from None
+        if settings["format"] > FORMAT:
+            raise TranslationError(f"{folder}: made by a newer nmt; use the translate.py of that folder")
+        self.lexicon: dict[str, str] = settings["lexicon"]
+        self.threads = threads
+        src_tokens, self.tgt_tokens = ([line.split("\t")[0] for line in text.split("\n")[:-1]] for text in vocabularies)
+        self.options: dict[str, Any] = {**settings["decoding"], "words": len(self.tgt_tokens)}
+        if beam is not None:
+            self.options["beam"] = beam
+        self.src_ids = {token: index for index, token in enumerate(src_tokens) if index >= len(SPECIALS)}
+        self.src_tokenizer = Tokenizer(**settings["tokenizers"]["src"], model=folder / "src.spm.model")
+        self.tgt_tokenizer = Tokenizer(**settings["tokenizers"]["tgt"])
+
+    def translate(self, texts: Sequence[str]) -> list[str]:
+        """One translation per text, in the same order; an empty text gives an empty one."""
+        return [best[0].text for best in self.translate_n_best(texts, 1)]
+
+    def translate_n_best(self, texts: Sequence[str], n: int) -> list[list[Translation]]:
+        """The n best translations of each text, best first; fewer if search found fewer different texts.
+
+        Raises:
+            TranslationError: the beam is narrower than `n`.
+        """
+        if not 1 <= n <= self.options["beam"]:
+            raise TranslationError(f"{n} translations per sentence: the beam is {self.options['beam']}; set it with --beam")
+        limit = self.options["max_source_tokens"]
+        sources = [tokens[:limit] for tokens in self.src_tokenizer.split_all(texts)]
+        results = [[Translation("", 0.0, (), (), np.zeros((0, 1), np.float32))] for _ in texts]
+        batches = self._plan([len(tokens) for tokens in sources])[::-1]  # longest first: all threads end at about the same time
+
+        def translate_batch(batch: Sequence[int]) -> list[list[Translation]]:
+            return self._translate_batch([(texts[i], sources[i]) for i in batch], n)
+
+        with ThreadPoolExecutor(self.threads) as pool:
+            for batch, translations in zip(batches, pool.map(translate_batch, batches), strict=True):
+                for i, best in zip(batch, translations, strict=True):
+                    results[i] = best
+        return results
+
+    def _plan(self, lengths: Sequence[int]) -> list[list[int]]:
+        """Batches of indices, shortest sentences first. Empty sentences are left out."""
+        batches: list[list[int]] = []
+        for i in sorted((i for i, length in enumerate(lengths) if length), key=lambda i: lengths[i]):
+            size = len(batches[-1]) + 1 if batches else 0
+            cost = self.options["beam"] * max(lengths[i], MIN_LENGTH)
+            if not batches or size > self.options["batch"] or size * cost > MAX_SEARCH_TOKENS:
+                batches.append([])
+            batches[-1].append(i)
+        return batches
+
+    def _translate_batch(self, batch: Sequence[tuple[str, list[str]]], n: int) -> list[list[Translation]]:
+        sources = [[self.src_ids.get(token, UNK) for token in tokens] for _, tokens in batch]
+        found = Search(self.model, sources, self.options, n).run()
+        results = []
+        for (text, tokens), hypotheses in zip(batch, found, strict=True):
+            best: dict[str, Translation] = {}
+            for hypothesis in hypotheses:  # different tokens may be joined to the same text
+                translation = self._to_translation(text, tokens, hypothesis)
+                best.setdefault(translation.text, translation)
+            results.append([*best.values()])
+        too_few = [i for i, translations in enumerate(results) if len(translations) < n < self.options["beam"]]
+        if too_few:  # take them from the whole beam
+            whole_beams = self._translate_batch([batch[i] for i in too_few], self.options["beam"])
+            for i, translations in zip(too_few, whole_beams, strict=True):
+                results[i] = translations[:n]
+        return results
+
+    def _to_translation(self, text: str, src_tokens: list[str], hypothesis: "Hypothesis") -> Translation:
+        tokens = [self.tgt_tokens[index] for index in hypothesis.ids]
+        written = tokens
+        if self.options["replace_unknown"] and UNK in hypothesis.ids:
+            written = self._replace_unknown(tokens, text, src_tokens, hypothesis.attention)
+        joined = self.tgt_tokenizer.join(written)
+        return Translation(joined, hypothesis.score, tuple(tokens), tuple(src_tokens), hypothesis.attention)
+
+    def _replace_unknown(self, tokens: list[str], text: str, src_tokens: list[str], attention: Array) -> list[str]:
+        """The tokens with a translation or a copy of the most-attended source word in place of <unk> (Luong 2015b)."""
+        surfaces = self.src_tokenizer.surface_forms(text, src_tokens)
+        written = []
+        for token, weights in zip(tokens, attention[:, : len(src_tokens)], strict=False):
+            if token != SPECIALS[UNK]:
+                written.append(token)
+            elif weights.any():
+                peak = int(weights.argmax())
+                entry = self.lexicon.get(src_tokens[peak], SPECIALS[UNK])
+                written.append(surfaces[peak] if entry == SPECIALS[UNK] else entry)
+        return [token for token in written if token]
+
+
+class Model:
+    """The two graphs. Tensors `memory.*` have a row per sentence, `state.*` a row per hypothesis."""
+
+    def __init__(self, folder: Path) -> None:
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1  # batches run in threads of their own
+        options.log_severity_level = 3
+        self.encoder, self.decoder = (_load(folder / name, options) for name in ("encoder.onnx", "step.onnx"))
+        self.encoder_outputs = [output.name for output in self.encoder.get_outputs()]
+        self.step_inputs = [graph_input.name for graph_input in self.decoder.get_inputs()]
+        self.step_outputs = [output.name for output in self.decoder.get_outputs()]
+
+    def encode(self, sources: Sequence[Sequence[int]]) -> tuple[dict[str, Array], dict[str, Array]]:
+        """Memory and first state, with a row for each sentence."""
+        lengths = np.array([len(source) + 1 for source in sources])
+        src = np.full((len(sources), lengths.max()), PAD)
+        for row, source in zip(src, sources, strict=True):
+            row[: len(source) + 1] = [*source, EOS]
+        outputs = self.encoder.run(None, {"src": src, "src_lengths": lengths})
+        tensors = dict(zip(self.encoder_outputs, outputs, strict=True))
+        memory, state = ({k: v for k, v in tensors.items() if k.startswith(part)} for part in ("memory.", "state."))
+        return memory, state
+
+    def step(self, ids: Array, rows: Array, k: int, position: int, tensors: dict[str, Array]) -> dict[str, Array]:
+        """One step of all hypotheses, and the `k` most probable words for those in `rows` [N].
+
+        Args:
+            ids: [R], the last tokens.
+            tensors: memory and state.
+
+        Returns:
+            best_ids [N, k], best_logits [N, k], log_norm [N], attention [R, S], and the next state.
+        """
+        tensors = {**tensors, "ids": ids, "rows": rows, "k": np.array(k), "position": np.array(position)}
+        outputs = self.decoder.run(None, {name: tensors[name] for name in self.step_inputs})
+        return dict(zip(self.step_outputs, outputs, strict=True))
+
+
+def _load(path: Path, options: Any) -> Any:
+    if not path.is_file():
+        raise TranslationError(f"{path}: no such file; write the folder again with `nmt export`")
+    try:
+        return onnxruntime.InferenceSession(os.fspath(path), options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # noqa: BLE001 # the errors of onnxruntime have no other base class
+        reason = str(error).strip().split("\n")[0]
+        raise TranslationError(f"{path}: cannot be loaded ({reason}); write the folder again with `nmt export`") from None
+
+
+@dataclass(frozen=True)
+class Hypothesis:
+    """A translation in ids, without <sos> and <eos>; attention [T, S], with a row for <eos> if complete."""
+
+    ids: list[int]
+    score: float
+    attention: Array
+
+
+@dataclass(frozen=True)
+class Step:
+    """One step of search, from which translations are traced back: row [B] of each sentence; ids and parents [b, K]."""
+
+    row: Array
+    ids: Array
+    parents: Array
+    attention: Array
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A hypothesis that ended in slot `slot` of step `step`; not complete if it was cut at the maximum length."""
+
+    slot: int
+    step: int
+    score: float
+    complete: bool
+
+
+class Search:
+    """Beam search for B sentences of source ids.
+
+    In each step the K best extensions of a sentence's hypotheses become its hypotheses. Those that end leave the beam, and the
+    sentence is decided when no open hypothesis can enter its n-best list any more.
+    """
+
+    def __init__(self, model: Model, sources: Sequence[Sequence[int]], options: dict[str, Any], n_best: int) -> None:
+        self.model, self.sources, self.options, self.n_best, self.size = model, sources, options, n_best, options["beam"]
+        n_sentences = len(sources)
+        self.forbidden = [PAD, SOS, *([UNK] if options["forbid_unknown"] else [])]
+        self.max_length = np.array([float(int(options["max_length_ratio"] * (len(s) + 1)) + EXTRA_TOKENS) for s in sources])
+        self.min_length = np.array([int(options["min_length_ratio"] * len(source)) for source in sources])
+        self.sentence = np.arange(n_sentences)  # [b], of those still in the batch
+        self.log_prob = np.full((n_sentences, self.size), -np.inf)  # [b, K], -inf in free slots
+        self.log_prob[:, 0] = 0
+        self.last_ids = np.full((n_sentences, self.size), SOS)
+        self.steps: list[Step] = []
+        self.finished: list[list[Finished]] = [[] for _ in sources]
+        self.min_score = np.full(n_sentences, -np.inf)  # that a hypothesis must exceed to enter the n-best list
+
+    def run(self) -> list[list[Hypothesis]]:
+        """The n best hypotheses of each sentence, best first."""
+        memory, state = self.model.encode(self.sources)
+        parents = np.arange(len(self.sources)).repeat(self.size)  # the rows of the state that the hypotheses continue
+        while len(self.sentence):
+            state = {name: tensor[parents] for name, tensor in state.items()}
+            ids, log_probs, attention, state = self._extend(memory, state)
+            parents = self._choose(ids, log_probs, attention)
+            self._finish()
+            undecided = self._undecided()
+            if not undecided.all():
+                self.sentence, self.log_prob = self.sentence[undecided], self.log_prob[undecided]
+                self.last_ids, parents = self.last_ids[undecided], parents[undecided]
+                memory = {name: tensor[undecided] for name, tensor in memory.items()}
+            parents = parents.ravel()
+        return [[self._trace_back(sentence, end) for end in best] for sentence, best in enumerate(self.finished)]
+
+    def _extend(self, memory: dict[str, Array], state: dict[str, Array]) -> tuple[Array, Array, Array, dict[str, Array]]:
+        """The best K words or more for each hypothesis, ids and log-probabilities [b, K, k]; attention [R, S]; next state."""
+        is_open, t = self.log_prob > -np.inf, len(self.steps)
+        too_short = (self.min_length[self.sentence] > t)[:, None].repeat(self.size, 1)[is_open]
+        k = min(self.size + len(self.forbidden) + int(too_short.any()), self.options["words"])
+        outputs = self.model.step(self.last_ids.ravel(), np.flatnonzero(is_open), k, t, memory | state)
+        best_ids = outputs["best_ids"]
+        best = outputs["best_logits"].astype(np.float64) - outputs["log_norm"].astype(np.float64)[:, None]
+        if not np.isfinite(outputs["log_norm"]).all():
+            raise TranslationError("the model's logits are not finite: its files are damaged")
+        best[np.isin(best_ids, self.forbidden) | (too_short[:, None] & (best_ids == EOS))] = -np.inf
+        ids, log_probs = np.zeros((*is_open.shape, k), np.int64), np.full((*is_open.shape, k), -np.inf)
+        ids[is_open], log_probs[is_open] = best_ids, best
+        next_state = {name.replace("next.", "state."): tensor for name, tensor in outputs.items() if name.startswith("next.")}
+        return ids, log_probs, outputs["attention"], next_state
+
+    def _choose(self, ids: Array, log_probs: Array, attention: Array) -> Array:
+        """Keep the best K extensions of each sentence; returns the rows of the state that they continue, [b, K]."""
+        n, k = len(self.sentence), ids.shape[2]
+        total = (self.log_prob[:, :, None] + log_probs).reshape(n, -1)  # [b, K * k]
+        chosen = np.argsort(-total, 1, kind="stable")[:, : self.size]
+        parents, ids = chosen // k, np.take_along_axis(ids.reshape(n, -1), chosen, 1)
+        row = np.full(len(self.sources), -1)
+        row[self.sentence] = np.arange(n)
+        self.steps.append(Step(row, ids, parents, attention.reshape(n, self.size, -1)))
+        self.log_prob, self.last_ids = np.take_along_axis(total, chosen, 1), ids
+        rows: Array = parents + self.size * np.arange(n)[:, None]
+        return rows
+
+    def _finish(self) -> None:
+        """Move the hypotheses that end here to the n-best lists, and free their slots."""
+        t = len(self.steps)
+        complete = self.last_ids == EOS
+        ends = (complete | (self.max_length[self.sentence] <= t)[:, None]) & (self.log_prob > -np.inf)
+        scores = self.log_prob / self._length_penalty(t)
+        can_enter = ends & ((scores > self.min_score[self.sentence][:, None]) | ~complete)
+        for row, slot in np.argwhere(can_enter):
+            sentence = self.sentence[row]
+            end = Finished(slot, t - 1, float(scores[row, slot]), bool(complete[row, slot]))
+            best = sorted([*self.finished[sentence], end], key=lambda other: (not other.complete, -other.score))[: self.n_best]
+            self.finished[sentence] = best
+            if len(best) == self.n_best and best[-1].complete:
+                self.min_score[sentence] = best[-1].score
+        self.log_prob = np.where(ends, -np.inf, self.log_prob)
+
+    def _undecided(self) -> Array:
+        """[b], whether the n-best list may still change: the score of a continuation is at most the bound."""
+        best = self.log_prob.max(1)
+        bound = np.minimum(best, 0) / self._length_penalty(self.max_length[self.sentence])
+        undecided: Array = (best > -np.inf) & (bound > self.min_score[self.sentence])
+        return undecided
+
+    def _length_penalty(self, length: Any) -> Any:
+        base = length if self.options["length_formula"] == "power" else (5 + length) / 6
+        return base ** self.options["length_penalty"]
+
+    def _trace_back(self, sentence: int, end: Finished) -> Hypothesis:
+        ids, attention, slot = [], [], end.slot
+        for step in reversed(self.steps[: end.step + 1]):
+            row = step.row[sentence]
+            ids.append(int(step.ids[row, slot]))
+            slot = step.parents[row, slot]
+            attention.append(step.attention[row, slot, : len(self.sources[sentence]) + 1])
+        return Hypothesis(ids[:0:-1] if end.complete else ids[::-1], end.score, np.stack(attention[::-1]))
+
+
+class Tokenizer:
+    """Text to tokens and back: words (spaCy), bpe or unigram (sentencepiece), or characters.
+
+    Args:
+        language: of spaCy's rules. version: of spaCy, with which the model was trained.
+        model: of sentencepiece; None for a tokenizer that only joins tokens.
+    """
+
+    def __init__(
+        self, kind: str, *, lowercase: bool = False, language: str = "", version: str = "", model: Path | None = None
+    ) -> None:
+        self.kind, self.lowercase, self.language = kind, lowercase, language
+        self.mark, self.look_alike = (JOINER, "■") if kind == "words" else (SPACE, "_")
+        if model is None or kind == "characters":
+            return
+        try:
+            if kind == "words":
+                import spacy
+                import spacy.about
+
+                installed = spacy.about.__version__
+                if installed != version:
+                    raise TranslationError(f"spacy {installed}: splits other words than in training; install spacy=={version}")
+                self.pipeline = spacy.blank(language)
+            else:
+                import sentencepiece
+
+                self.subwords = sentencepiece.SentencePieceProcessor(model_file=os.fspath(model))
+        except ImportError as error:
+            raise TranslationError(f"the tokenizer needs {error.name}; run `pip install -r requirements.txt`") from None
+        except OSError as error:
+            raise TranslationError(f"{model}: not a readable subword model ({error}); write it again with `nmt export`") from None
+
+    def normalize(self, text: str) -> str:
+        """One line in Unicode NFC without invisible characters; a look-alike replaces the tokenizer's own mark."""
+        text = normalize(text)
+        return (normalize(text.lower()) if self.lowercase else text).replace(self.mark, self.look_alike)
+
+    def split_all(self, texts: Sequence[str]) -> list[list[str]]:
+        """The tokens of each text."""
+        normalized = [self.normalize(text) for text in texts]
+        if self.kind == "words":
+            return [self._words(text) for text in normalized]
+        if self.kind == "characters":
+            return [list(text.replace(" ", SPACE)) for text in normalized]
+        pieces: list[list[str]] = self.subwords.encode(normalized, out_type=str, num_threads=1)
+        return pieces
+
+    def _words(self, text: str) -> list[str]:
+        if len(self.pipeline.vocab.strings) > MAX_STRINGS:
+            import spacy
+
+            self.pipeline = spacy.blank(self.language)
+        words: list[str] = []
+        spaced = True
+        for token in self.pipeline.tokenizer(text):
+            words.append(token.text if spaced else JOINER + token.text)
+            spaced = bool(token.whitespace_)
+        return words
+
+    def join(self, tokens: Iterable[str]) -> str:
+        """Text on one line."""
+        if self.kind == "words":
+            text = "".join(token[1:] if token.startswith(JOINER) else f" {token}" for token in tokens)
+        else:
+            text = "".join(tokens).replace(SPACE, " ")
+        return " ".join(text.split())
+
+    def surface_forms(self, text: str, tokens: Sequence[str]) -> list[str]:
+        """The `tokens` of `text` in the upper and lower case of the text."""
+        letters, normalized = self._letters(text)
+        surfaces, position = [], 0
+        for token in tokens:
+            plain = self.join([token])
+            start = normalized.find(plain, position)
+            if start < 0 or not plain or not token.endswith(plain):
+                surfaces.append(token)
+                continue
+            position = start + len(plain)
+            written = "".join(letters[start:position])
+            surfaces.append(token.removesuffix(plain) + (written if written.lower() == plain.lower() else plain))
+        return surfaces
+
+    def _letters(self, text: str) -> tuple[list[str], str]:
+        """The characters of the text at each character of its normalized form, and that form."""
+        normalized = self.normalize(text)
+        letters = [part for letter in normalize(text) for part in (letter, *[""] * (len(letter.lower()) - 1))]
+        if len(letters) == len(normalized):
+            return letters, normalized
+        plain = list(normalize(text))
+        return (plain if len(plain) == len(normalized) else list(normalized)), normalized
+
+
+def normalize(text: str) -> str:
+    """One line in Unicode NFC without invisible characters."""
+    return unicodedata.normalize("NFC", " ".join(INVISIBLE.sub("", text).split()))
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description="Translate sentences, a file or stdin. Prints one line for each line of input.")
+    parser.add_argument("sentences", nargs="*", metavar="SENTENCE", help="sentences, each in quotes")
+    parser.add_argument("--file", type=Path, help="file with one sentence per line; default, without sentences: stdin")
+    parser.add_argument("--beam", type=int, metavar="N", help="beam size; 1: greedy search; default: that of the model")
+    parser.add_argument("--n-best", type=int, default=1, metavar="N", help="print the N best: number ||| text ||| score")
+    parser.add_argument("--threads", type=int, default=min(4, os.cpu_count() or 1), metavar="N", help="default: %(default)s")
+    options = parser.parse_args()
+    if (options.beam is not None and options.beam < 1) or options.threads < 1:
+        parser.error("--beam and --threads: at least 1")
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(encoding="utf-8", errors="replace")
+    try:
+        translator = Translator(Path(__file__).parent, beam=options.beam, threads=options.threads)
+        n_done = 0
+        for texts in [options.sentences] if options.sentences else read_lines(options.file):
+            for number, best in enumerate(translator.translate_n_best(texts, options.n_best), n_done):
+                for translation in best:
+                    is_list = options.n_best > 1
+                    print(f"{number} ||| {translation.text} ||| {translation.score:.4f}" if is_list else translation.text)
+            n_done += len(texts)
+            sys.stdout.flush()
+    except TranslationError as error:
+        sys.exit(f"translate.py: {error}")
+    except UnicodeDecodeError as error:
+        sys.exit(f"translate.py: {options.file or 'stdin'}: not UTF-8 ({error.reason})")
+    except OSError as error:
+        sys.exit(f"translate.py: {error.filename or 'input or output'}: {error.strerror}")
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+def read_lines(path: Path | None) -> Iterator[list[str]]:
+    """The lines of a file or of stdin, many at a time; of a keyboard, one at a time."""
+    with open(sys.stdin.fileno() if path is None else path, encoding="utf-8-sig", newline="\n") as file:
+        size = 1 if file.isatty() else LINES_AT_ONCE
+        while lines := [line.rstrip("\r\n") for line in islice(file, size)]:
+            yield lines
+
+
+if __name__ == "__main__":
+    main()
