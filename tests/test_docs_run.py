@@ -32,7 +32,8 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = toy.train(folder, training={"max_steps": 60, "validate_every": 30, "batch": {"size": 16}, "keep_best": 2})
     for name in RUNS:
         shutil.copytree(run, folder / "runs" / name)
-    shutil.copytree(folder / "prepared", folder / "elsewhere" / "prepared")
+    for name in ("elsewhere/prepared", "data/prepared/tatoeba"):
+        shutil.copytree(folder / "prepared", folder / name)
     src, tgt = zip(*toy.sentence_pairs()[:20], strict=True)
     for names, lines in ((("letters.txt", "news.en"), src), (("news.de", "out.txt", "r1", "r2", "baseline/test.txt"), tgt)):
         for name in names:
