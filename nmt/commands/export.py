@@ -4,14 +4,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from nmt.errors import DataError, NmtError
-from nmt.run.load import find_run_and_checkpoint
+from nmt.run.load import opened
 
 
 def run(folder: Path | None, output: Path | None = None, overrides: Sequence[str] = ()) -> str:
     """Export the best checkpoint of a run. Returns lines for the user.
 
     Args:
-        folder: of the run, or of one of its checkpoints; default: the run trained last.
+        folder: of the run, or of one of its checkpoints, or a bundle; default: the run trained last.
         output: the new folder; default: RUN-onnx.
         overrides: `decoding.key=value`.
 
@@ -28,11 +28,12 @@ def run(folder: Path | None, output: Path | None = None, overrides: Sequence[str
         raise NmtError(f"nmt export needs the package {error.name}; install it with `pip install 'nmt[export]'`") from None
     from nmt.export.folder import export_run
 
-    run_folder, checkpoint = find_run_and_checkpoint(folder)
-    output = output or run_folder.resolve().with_name(f"{run_folder.resolve().name}-onnx")
-    if output.exists():
-        raise DataError(f"{output}: exists; delete it, or choose another folder with -o")
-    export_run(run_folder, checkpoint, output, overrides)
+    with opened(folder) as (run_folder, checkpoint):
+        source = folder.with_suffix("") if folder is not None and folder.is_file() else run_folder.resolve()
+        output = output or source.with_name(f"{source.name}-onnx")
+        if output.exists():
+            raise DataError(f"{output}: exists; delete it, or choose another folder with -o")
+        export_run(run_folder, checkpoint, output, overrides)
     size = sum(path.stat().st_size for path in output.iterdir())
     return (
         f"{output}: {size / 1e6:.1f} MB; it translates without nmt and torch:\n"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from nmt.export.translate import Translator
 from tests import toy
 from tests.conftest import Run
 
@@ -32,6 +33,13 @@ def test_the_folder(nmt: Run, run: Path) -> None:
     assert packages == ["numpy", "onnxruntime", f"spacy=={settings['tokenizers']['src']['version']}"]
     again = nmt("export", run)
     assert (again.status, again.err) == (1, f"nmt: {folder}: exists; delete it, or choose another folder with -o\n")
+
+
+def test_a_bundle(nmt: Run, run: Path, tmp_path: Path) -> None:
+    bundle = tmp_path / "model.nmt"
+    assert nmt("bundle", run, "-o", bundle).status == 0
+    assert nmt("export", bundle).status == 0
+    assert Translator(tmp_path / "model-onnx").translate([""]) == [""]
 
 
 @pytest.mark.parametrize(
