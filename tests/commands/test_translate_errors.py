@@ -178,7 +178,8 @@ def test_a_folder_in_place_of_the_partial_file_is_named(nmt: Run, trained: Path,
 
 def test_hints_that_fit(nmt: Run, trained: Path) -> None:
     config = trained / "config.yaml"
-    assert nmt("translate", "--run", config, DOG).err == f"nmt: {config}: is a file; name the folder of a run\n"
+    hint = "no bundle, or damaged (File is not a zip file); name the folder of a run, or a file that `nmt bundle` wrote"
+    assert nmt("translate", "--run", config, DOG).err == f"nmt: {config}: {hint}\n"
     for override in ("decoding.beam", "training.epochs=3", "beam=3", ""):
         refused = nmt("translate", "--run", trained, "--set", override, DOG)
         assert refused.err == f"nmt: --set {override}: for a trained run only decoding.KEY=VALUE can be set\n"
