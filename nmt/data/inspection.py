@@ -171,5 +171,6 @@ def _is_header(header: Row, indices: Sequence[int]) -> bool:
 def _describe(index: int, cells: Sequence[str], header: Row | None) -> Column:
     name = None if header is None else header[index].strip()
     language = (language_of_name(name) if name else None) or guess_language(cells)
-    example = next((cell for cell in cells[len(cells) // 2 :] if cell), "")
+    texts = [cell for cell in cells[len(cells) // 2 :] if cell]
+    example = next((text for text in texts if "'" not in text), texts[0] if texts else "")  # a shell needs no escapes for it
     return Column(index + 1, name, language, example, len(set("".join(cells))))

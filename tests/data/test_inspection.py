@@ -98,3 +98,11 @@ def test_files_that_are_no_tables(tmp_path: Path, content: bytes, text: str) -> 
     (tmp_path / "pairs.tsv").write_bytes(content)
     with pytest.raises(DataError, match=text):
         inspect_table(tmp_path / "pairs.tsv")
+
+
+def test_the_example_needs_no_escapes_in_a_shell(tmp_path: Path) -> None:
+    rows = [*PAIRS, ("It's mine.", "Das gehört mir."), ("She's here.", "Sie ist hier."), ("We went home.", "Wir gingen heim.")]
+    files = inspect_table(write(tmp_path / "pairs.tsv", [rows[0], *rows[-3:]]))
+    assert files.columns[0].example == "We went home."
+    only = inspect_table(write(tmp_path / "only.tsv", [(f"It's {en}", de) for en, de in PAIRS]))
+    assert only.columns[0].example.startswith("It's")
