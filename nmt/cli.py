@@ -177,7 +177,7 @@ def translate(options: TranslateOptions) -> None:
     command.run(translator, inputs, options)
 
 
-@subcommand(TRANSLATE, "Serve a web page that translates as one types, and a JSON API.")
+@subcommand(TRANSLATE, "Serve a page that translates while you type, and a JSON API.")
 @options_from(ServeOptions)
 def serve(options: ServeOptions) -> None:
     options.check()
@@ -225,7 +225,7 @@ def evaluate(options: EvaluateOptions) -> None:
         raise NmtError("; ".join(failures))
 
 
-@subcommand(RESULTS, "Show what a run is. Configuration, data, model, curves, scores, size, and the commands to go on with.")
+@subcommand(RESULTS, "Show what a run is. Configuration, data, model, curves, scores, size, and the next commands.")
 def inspect(run: RunArgument = None, as_json: JsonOption = False) -> None:
     from nmt.commands import inspect as command
 

@@ -2,7 +2,7 @@
 
     python scripts/reference_pages.py configuration      # print one page as Markdown
 
-`make docs` makes these pages anew each time, so they agree with the code.
+`make docs` makes these pages again each time, so they agree with the code.
 """
 
 import argparse

@@ -66,7 +66,7 @@ class Project:
 
     @property
     def next_commands(self) -> list[str]:
-        """The commands to go on with."""
+        """The next commands."""
         config = shlex.quote(self.files[0].name)
         enter = [] if self.folder.resolve() == Path.cwd() else [f"cd {shlex.quote(str(self.folder))}"]
         work = [f"nmt prepare -c {config}", f"nmt train -c {config}", "nmt evaluate"]

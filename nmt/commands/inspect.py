@@ -1,4 +1,4 @@
-"""`nmt inspect`: what a run is, from its folder: configuration, data, model, curve, scores, and the commands to go on with."""
+"""`nmt inspect`: what a run is, from its folder: configuration, data, model, curve, scores, and the next commands."""
 
 import json
 import shlex

@@ -1,4 +1,4 @@
-"""`nmt reproduce`: trains a run again from what it says of itself, and compares the weights."""
+"""`nmt reproduce`: trains a run again with the configuration and data that its folder records, and compares the weights."""
 
 import json
 from collections.abc import Iterator, Sequence

@@ -1,4 +1,4 @@
-"""`nmt serve`: a page that translates as one types, and the same as a JSON API."""
+"""`nmt serve`: a page that translates while the user types, and the same as a JSON API."""
 
 import secrets
 

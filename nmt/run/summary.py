@@ -1,4 +1,4 @@
-"""What a run folder says of itself, read without its weights. What cannot be read becomes a problem, not an error."""
+"""The facts of a run, read from its folder without the weights. What cannot be read becomes a problem, not an error."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-// Translates as one types. Words, attention and their keys come from page.js, which this page shares with the reports.
+// Translates while the user types. Words, attention and their keys come from page.js, which this page shares with the reports.
 
 const TYPING_PAUSE = 250; // milliseconds without a key until the text is translated
 const READING_PAUSE = 900; // until a screen reader reads the translation
