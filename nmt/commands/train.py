@@ -16,7 +16,7 @@ from nmt.data.corpus import Corpus
 from nmt.data.manifest import is_location_key
 from nmt.data.sampled_corpus import load_training_corpus
 from nmt.errors import ConfigError, TrainingError
-from nmt.model.device import set_up_device
+from nmt.model.device import set_up_device, supports_mixed_precision
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run import provenance
 from nmt.run.checkpoint import load_training
@@ -74,8 +74,9 @@ def run(
         TrainingError: interrupted (after saving a checkpoint), too many losses were not finite, or another process failed.
     """
     torch_device = local_gpu(set_up_device(device))
-    if config.training.precision == "bfloat16" and torch_device.type != "cuda":
-        raise ConfigError(f"training.precision: bfloat16 needs a GPU, but this training runs on {torch_device.type}; set float32")
+    if config.training.precision == "bfloat16" and not supports_mixed_precision(torch_device):
+        needed = "a processor with AVX512-BF16 or AMX, or a GPU" if torch_device.type == "cpu" else "an NVIDIA GPU or a CPU"
+        raise ConfigError(f"training.precision: bfloat16 needs {needed}; set float32")
     folder = folder or config.run_folder
     if folder.is_file():
         raise ConfigError(f"{folder}: is a file; name a folder with -o")

@@ -50,10 +50,16 @@ def linear_cross_entropy(
 
     Returns:
         the objective with smoothing, and the plain negative log-likelihood, which has no gradient.
+
+    The result has the precision of the weights. With autocast on a CPU, where large products take nearly all of the time, their
+    factors are rounded to its precision; all sums and exponentials are not.
     """
-    with torch.autocast(vectors.device.type, enabled=False):  # the loss keeps the precision of the weights
+    device = vectors.device.type
+    is_mixed = device == "cpu" and torch.is_autocast_enabled("cpu")
+    product_dtype = torch.get_autocast_dtype("cpu") if is_mixed else weight.dtype
+    with torch.autocast(device, enabled=False):
         ids, values = (None, None) if additions is None else (additions.ids, additions.values.to(weight.dtype))
-        options = label_smoothing, divergence_weight, torch.is_grad_enabled()
+        options = label_smoothing, divergence_weight, torch.is_grad_enabled(), product_dtype
         inputs = vectors.to(weight.dtype), weight, bias, values, ids, targets, options
         result: tuple[Tensor, Tensor] = _LinearCrossEntropy.apply(*inputs)  # type: ignore[no-untyped-call]
     return result
@@ -71,18 +77,18 @@ class _LinearCrossEntropy(torch.autograd.Function):
         values: Tensor | None,
         ids: Tensor | None,
         targets: Tensor,
-        options: tuple[float, float, bool],
+        options: tuple[float, float, bool, torch.dtype],
     ) -> tuple[Tensor, Tensor]:
-        smoothing, divergence_weight, learning = options
+        smoothing, divergence_weight, learning, dtype = options
         additions = None if ids is None or values is None else Additions(ids, values)
         wanted, even = learning and any(ctx.needs_input_grad), smoothing / len(weight)
         inputs = (vectors, weight, bias) if values is None else (vectors, weight, bias, values)
         gradients = [torch.zeros_like(tensor) for tensor in inputs] if wanted else None
         references, divergence = weight[targets], None
         if divergence_weight:
-            normalizers, divergence = _pair_log_normalizers(vectors, weight, bias, additions, divergence_weight, gradients)
+            normalizers, divergence = _pair_log_normalizers(vectors, weight, bias, additions, divergence_weight, gradients, dtype)
         else:
-            normalizers = _log_normalizers(vectors, weight, bias, additions, gradients)
+            normalizers = _log_normalizers(vectors, weight, bias, additions, gradients, dtype)
         nll = (normalizers - (vectors * references).sum(1) - bias[targets]).sum()
         uniform = (normalizers - vectors @ weight.mean(0) - bias.mean()).sum()
         if additions is not None:
@@ -115,26 +121,35 @@ class _LinearCrossEntropy(torch.autograd.Function):
 
 
 def _log_normalizers(
-    vectors: Tensor, weight: Tensor, bias: Tensor, additions: Additions | None, gradients: Sequence[Tensor] | None
+    vectors: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    additions: Additions | None,
+    gradients: Sequence[Tensor] | None,
+    dtype: torch.dtype,
 ) -> Tensor:
     """log sum_v exp(W_v x + b_v) of each position [N]; adds the gradient of their sum to `gradients` unless that is None.
 
     On a CPU the logits are exponentiated as they are, while a block of words is in the cache. Subtracting the maxima first takes
     two more passes over all of them, so it happens only if a sum leaves the range in which it is exact.
+
+    Args:
+        dtype: of the factors of the products.
     """
     normalizers, n_parts = [], _n_parts(vectors)
     parts = vectors.tensor_split(n_parts), (vectors if gradients is None else gradients[0]).tensor_split(n_parts)
     entries, added = _split_entries(additions, n_parts), []
     for part, vector_gradient, entry in zip(*parts, entries, strict=True):
-        exponentials, total, top, _ = _exponentials(part, weight, bias, entry)
+        exponentials, total, top, _ = _exponentials(part, weight, bias, entry, dtype)
         normalizers.append(total.log() + log(2) * top)
         if gradients is not None:  # dividing the vectors by the totals is cheaper than dividing the exponentials
-            scaled, block = part / total.unsqueeze(1), len(exponentials[0])
-            by_block = (tensor.split(block) for tensor in (weight, *gradients[1:3]))
+            scaled, block = (part / total.unsqueeze(1)).to(dtype), len(exponentials[0])
+            by_block = (tensor.split(block) for tensor in (weight.to(dtype), *gradients[1:3]))
             for exponential, words, weight_gradient, bias_gradient in zip(exponentials, *by_block, strict=True):
-                vector_gradient.addmm_(exponential.t(), words)
-                weight_gradient.addmm_(exponential, scaled)
                 bias_gradient.addmv_(exponential, 1 / total)
+                factor = exponential.to(dtype)
+                _add_product(vector_gradient, factor.t(), words)
+                _add_product(weight_gradient, factor, scaled)
             vector_gradient.div_(total.unsqueeze(1))
             if entry is not None:
                 added.append(entry.gather(exponentials).div_(total))
@@ -151,6 +166,7 @@ def _pair_log_normalizers(
     additions: Additions | None,
     divergence_weight: float,
     gradients: Sequence[Tensor] | None,
+    dtype: torch.dtype,
 ) -> tuple[Tensor, Tensor]:
     """As `_log_normalizers`, for the pairs of `linear_cross_entropy`; and their divergence, whose gradient is added too, weighted.
 
@@ -166,20 +182,21 @@ def _pair_log_normalizers(
     added = []
     for part, vector_gradient, entry in zip(*parts, strict=True):
         rows = part.flatten(0, 1)  # [2n, R]
-        exponentials, total, top, differences = _exponentials(rows, weight, bias, entry, paired=True)
+        exponentials, total, top, differences = _exponentials(rows, weight, bias, entry, dtype, paired=True)
         normalizers.append((total.log() + log(2) * top).view(2, -1))
         sums = [(block.unflatten(1, (2, -1)) * d.unsqueeze(1)).sum(0) for block, d in zip(exponentials, differences, strict=True)]
         first_mean, second_mean = torch.stack(sums).sum(0) / total.view(2, -1)  # [n]: E_P[d], E_Q[d]
         divergence += (first_mean - second_mean).sum()
         if gradients is not None:
             shifts, row_gradient, descents = (ratio - first_mean, ratio + second_mean), torch.zeros_like(rows), []
-            by_block = (tensor.split(len(exponentials[0])) for tensor in (weight, *gradients[1:3]))
+            by_block, row_factor = (tensor.split(len(exponentials[0])) for tensor in (weight.to(dtype), *gradients[1:3])), rows.to(dtype)
             for block, d, words, weight_gradient, bias_gradient in zip(exponentials, differences, *by_block, strict=True):
                 p, q = block.div_(total).chunk(2, 1)
                 # The derivative of all logits, divided by -divergence_weight.
                 descent = torch.cat([torch.addcmul(q, p, d + shifts[0], value=-1), torch.addcmul(p, q, shifts[1] - d, value=-1)], 1)
-                row_gradient.addmm_(descent.t(), words, alpha=-divergence_weight)
-                weight_gradient.addmm_(descent, rows, alpha=-divergence_weight)
+                factor = descent.to(dtype)
+                _add_product(row_gradient, factor.t(), words, -divergence_weight)
+                _add_product(weight_gradient, factor, row_factor, -divergence_weight)
                 bias_gradient.sub_(descent.sum(1), alpha=divergence_weight)
                 if entry is not None:
                     descents.append(descent)
@@ -190,6 +207,14 @@ def _pair_log_normalizers(
         assert gradients is not None
         gradients[3].copy_(torch.cat(added, 2).flatten(1).t())
     return torch.cat(normalizers, 1).flatten(), divergence
+
+
+def _add_product(total: Tensor, left: Tensor, right: Tensor, factor: float = 1.0) -> None:
+    """Add factor * left right to `total`, in the precision of `total`."""
+    if left.dtype == total.dtype:
+        total.addmm_(left, right, alpha=factor)
+    else:
+        total.add_(left @ right, alpha=factor)
 
 
 def _n_parts(vectors: Tensor) -> int:
@@ -249,10 +274,10 @@ def _split_entries(additions: Additions | None, n_parts: int, n_passes: int = 1)
 
 
 def _exponentials(
-    vectors: Tensor, weight: Tensor, bias: Tensor, entries: _Entries | None, *, paired: bool = False
+    vectors: Tensor, weight: Tensor, bias: Tensor, entries: _Entries | None, dtype: torch.dtype, *, paired: bool = False
 ) -> _Exponentials:
     """The exponentials of all logits of `vectors` [n, R]; with their differences if `paired`."""
-    on_cpu, inputs = vectors.device.type == "cpu", (vectors, weight, bias, entries)
+    on_cpu, inputs = vectors.device.type == "cpu", (vectors.to(dtype), weight.to(dtype), bias, entries)
     result = _exponentials_of_blocks(*inputs, MAX_WORDS if on_cpu else len(weight), shifted=not on_cpu, paired=paired)
     if on_cpu and not bool(((result.total > MIN_SUM) & (result.total < MAX_SUM)).all()):
         result = _exponentials_of_blocks(*inputs, MAX_WORDS, shifted=True, paired=paired)
@@ -263,9 +288,12 @@ def _exponentials_of_blocks(
     vectors: Tensor, weight: Tensor, bias: Tensor, entries: _Entries | None, block: int, *, shifted: bool, paired: bool
 ) -> _Exponentials:
     """With `top` if `shifted`, in blocks of `block` words."""
-    top, blocks, sums, differences = vectors.new_zeros(len(vectors)), [], [], []
-    for words, shift in zip(weight.split(block), bias.split(block), strict=True):
-        blocks.append(torch.addmm(shift.unsqueeze(1), words, vectors.t(), beta=LOG2_E, alpha=LOG2_E))
+    top, blocks, sums, differences = bias.new_zeros(len(vectors)), [], [], []
+    for words, shift in zip(weight.split(block), bias.unsqueeze(1).split(block), strict=True):
+        if words.dtype == bias.dtype:
+            blocks.append(torch.addmm(shift, words, vectors.t(), beta=LOG2_E, alpha=LOG2_E))
+        else:
+            blocks.append((words @ vectors.t()).to(bias.dtype).add_(shift).mul_(LOG2_E))
         if entries is not None:
             entries.add_to(blocks[-1], block * (len(blocks) - 1))
         if paired:

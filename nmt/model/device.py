@@ -30,3 +30,11 @@ def set_up_device(name: DeviceName) -> torch.device:
     if device.type == "cuda":
         torch.set_float32_matmul_precision("high")  # as cuDNN's recurrences already do
     return device
+
+
+def supports_mixed_precision(device: torch.device) -> bool:
+    """Whether products of bfloat16 matrices are faster here than those of float32: on a GPU, or with such instructions on a CPU."""
+    if device.type == "cpu":
+        probes = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")  # versions of torch differ in what they have
+        return any(getattr(torch.cpu, probe, bool)() for probe in probes)
+    return device.type == "cuda"
