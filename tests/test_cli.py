@@ -19,6 +19,7 @@ from filelock import FileLock
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from nmt import __version__
+from nmt.commands import train
 from nmt.config.load import load
 from nmt.config.yaml_text import dump
 from nmt.model.seq2seq import Seq2Seq
@@ -167,11 +168,12 @@ def test_training_is_shown_on_tensorboard(trained: Path) -> None:
         assert 100 < image.width < 2000
 
 
-def test_bfloat16_needs_a_gpu(nmt: Run, inside: Path, tmp_path: Path) -> None:
+def test_bfloat16_needs_a_processor_that_has_it(nmt: Run, inside: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(train, "supports_mixed_precision", lambda device: device.type == "cuda")
     result = nmt("train", "-c", "small.yaml", "-o", tmp_path / "run", "--device", "cpu", "--set", "training.precision=bfloat16")
     assert (result.status, result.err) == (
         1,
-        "nmt: training.precision: bfloat16 needs a GPU, but this training runs on cpu; set float32\n",
+        "nmt: training.precision: bfloat16 needs a processor with AVX512-BF16 or AMX, or a GPU; set float32\n",
     )
     assert not (tmp_path / "run").exists()
 

@@ -385,7 +385,9 @@ class TrainingConfig(Section):
     )
     patience: int = Field(10, ge=1, description="early stopping: stop after this many validations without improvement")
     log_every: int = Field(50, ge=1, description="steps between log entries")
-    precision: Literal["float32", "bfloat16"] = Field("float32", description="float32 or bfloat16 (mixed precision: faster on a GPU, and on a CPU with AVX512-BF16 or AMX)")
+    precision: Literal["float32", "bfloat16"] = Field(
+        "float32", description="float32 or bfloat16 (mixed precision: faster on a GPU, and on a CPU with AVX512-BF16 or AMX)"
+    )
     threads: int | None = Field(None, ge=1, description="CPU threads; default: all cores")
 
 

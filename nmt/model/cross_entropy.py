@@ -189,7 +189,10 @@ def _pair_log_normalizers(
         divergence += (first_mean - second_mean).sum()
         if gradients is not None:
             shifts, row_gradient, descents = (ratio - first_mean, ratio + second_mean), torch.zeros_like(rows), []
-            by_block, row_factor = (tensor.split(len(exponentials[0])) for tensor in (weight.to(dtype), *gradients[1:3])), rows.to(dtype)
+            by_block, row_factor = (
+                (tensor.split(len(exponentials[0])) for tensor in (weight.to(dtype), *gradients[1:3])),
+                rows.to(dtype),
+            )
             for block, d, words, weight_gradient, bias_gradient in zip(exponentials, differences, *by_block, strict=True):
                 p, q = block.div_(total).chunk(2, 1)
                 # The derivative of all logits, divided by -divergence_weight.

@@ -67,6 +67,25 @@ def test_loss_and_gradients_do_not_depend_on_the_block_size(n_pairs: int, rows: 
     torch.testing.assert_close(torch.autograd.grad(loss, (vectors, weight, bias)), gradients)
 
 
+@pytest.mark.parametrize("divergence_weight", [0.0, 0.7])
+def test_mixed_precision_rounds_only_the_factors_of_products(divergence_weight: float) -> None:
+    """Loss and gradients stay in float32, near those without rounding; and they are the literal ones of rounded factors."""
+    vectors, weight, bias, targets = make(40, torch.float32)
+    inputs = vectors, weight, bias
+    ids = torch.rand(len(vectors), V).argsort(1)[:, :3]
+    additions = Additions(ids, torch.rand(len(vectors), 3))
+    exact, _ = linear_cross_entropy(*inputs, targets, 0.1, divergence_weight, additions)
+    gradients = torch.autograd.grad(exact, inputs)
+    with torch.autocast("cpu", torch.bfloat16):
+        mixed, nll = linear_cross_entropy(*inputs, targets, 0.1, divergence_weight, additions)
+    assert mixed.dtype == nll.dtype == torch.float32
+    assert mixed.item() != exact.item()
+    assert mixed.item() == pytest.approx(exact.item(), rel=2e-3)
+    for gradient, expected in zip(torch.autograd.grad(mixed, inputs), gradients, strict=True):
+        assert gradient.dtype == torch.float32
+        assert (gradient - expected).norm() < 0.02 * expected.norm()
+
+
 @pytest.mark.parametrize("offset", [-300, -75, 0, 75, 300])
 def test_the_loss_is_exact_for_logits_of_any_size(offset: float) -> None:
     vectors, weight, _, targets = make(3, torch.float32)

@@ -105,7 +105,7 @@ def test_memory_is_freed_after_the_failed_pass(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize("name", OUTPUTS)
-def test_the_loss_is_in_float32_under_bfloat16_autocast(name: OutputName) -> None:
+def test_the_loss_is_in_float32_in_mixed_precision(name: OutputName) -> None:
     torch.manual_seed(1)
     output = OUTPUTS[name](16, 60)
     vectors = torch.randn(200, 16).bfloat16()
@@ -116,6 +116,6 @@ def test_the_loss_is_in_float32_under_bfloat16_autocast(name: OutputName) -> Non
     objective.backward()
     expected, _ = output.loss(vectors.detach().float(), targets)
     assert objective.dtype == nll.dtype == torch.float32
-    assert objective.item() == pytest.approx(expected.item(), rel=1e-6)
+    assert objective.item() == pytest.approx(expected.item(), rel=2e-3)  # the products of bfloat16 matrices are rounded
     assert vectors.grad is not None
     assert vectors.grad.dtype == torch.bfloat16

@@ -18,6 +18,7 @@ from nmt.data.batching import Batch, build_batch, read_batches, shard
 from nmt.data.corpus import Corpus, Sequences
 from nmt.decoding.search import search
 from nmt.errors import TrainingError
+from nmt.model.device import supports_mixed_precision
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.checkpoint import Checkpoints, load_optimizer, load_weights, read_progress
 from nmt.run.progress import Interval, Progress
@@ -462,19 +463,46 @@ def test_every_optimizer_lowers_the_loss_and_resumes_from_a_checkpoint(name: Opt
         assert torch.equal(value, other.state_dict()[key]), key
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="bfloat16 recurrences need a GPU")
-def test_bfloat16_gives_nearly_the_same_loss() -> None:
+@pytest.mark.parametrize("device", [torch.device("cpu"), torch.device("cuda")], ids=str)
+@pytest.mark.parametrize(
+    ("model_values", "training"),
+    [
+        ({}, {}),
+        ({"output": "adaptive", "cutoffs": [6]}, {}),
+        ({"dropout": 0.1, "lexical_bias": 2}, {"r_drop": 1.0}),
+        ({"encoder": {"cell": "gru", "hidden_size": 8}, "decoder": {"kind": "bahdanau", "cell": "gru", "readout": "deep"}}, {}),
+        (
+            {
+                "encoder": {"cell": "sru", "hidden_size": 8},
+                "decoder": {"kind": "gnmt", "cell": "sru", "hidden_size": 12, "layers": 2},
+            },
+            {},
+        ),
+        ({"decoder": {"hidden_size": 12, "input_feeding": True}}, {"teacher_forcing": {"start": 0.5}}),
+    ],
+    ids=["default", "adaptive", "r_drop", "bahdanau", "sru", "steps"],
+)
+def test_bfloat16_gives_nearly_the_same_loss(device: torch.device, model_values: dict[str, Any], training: dict[str, Any]) -> None:
+    if (device.type == "cuda" and not torch.cuda.is_available()) or not supports_mixed_precision(device):
+        pytest.skip(f"no fast bfloat16 on {device}")
     corpus, _ = make_corpus(32, seed=4)
     (batch,) = read_batches(corpus, [np.arange(32)])
-    losses = []
-    for precision in ("float32", "bfloat16"):
-        config = make_config(training={"precision": precision, "optimizer": "sgd"})
-        model = make_model(config).cuda()
-        outcome = train_step(model, build_optimizer(model, config.training), [batch], 1, config, 0.0)
-        losses.append(outcome.objective)
+    outcomes = []
+    for precision in ("float32", "bfloat16", "bfloat16"):
+        model_section = {
+            "embedding_size": 32,
+            "encoder": {"hidden_size": 32},
+            "decoder": {"hidden_size": 64},
+            "dropout": 0.0,
+        } | model_values
+        config = make_config(model=model_section, training={"precision": precision, "optimizer": "sgd", **training})
+        model = make_model(config).to(device)
+        outcomes.append(train_step(model, build_optimizer(model, config.training), [batch], 1, config, 0.0))
         assert all(parameter.dtype == torch.float32 for parameter in model.parameters())
-    assert losses[1] == pytest.approx(losses[0], rel=0.01)
-    assert losses[1] != losses[0]
+    exact, mixed, again = (outcome.objective for outcome in outcomes)
+    assert mixed == pytest.approx(exact, rel=0.01)
+    assert mixed != exact
+    assert device.type == "cuda" or mixed == again
 
 
 def test_every_optimizer_name_has_an_optimizer() -> None:
