@@ -26,6 +26,7 @@ from nmt.commands.options import (
     JsonOption,
     QuietOption,
     RunArgument,
+    RunOrBundleArgument,
     SetOption,
     decoding_overrides,
     options_from,
@@ -198,7 +199,7 @@ def bundle(
 
 @subcommand(TRANSLATE, "Export a run as ONNX. The folder has a translator that needs neither nmt nor torch.")
 def export(
-    run: RunArgument = None,
+    run: RunOrBundleArgument = None,
     output: Annotated[
         Path | None, typer.Option("-o", "--output", help="Folder to write. Default: RUN-onnx.", metavar="DIR")
     ] = None,
@@ -226,7 +227,7 @@ def evaluate(options: EvaluateOptions) -> None:
 
 
 @subcommand(RESULTS, "Show what a run is. Configuration, data, model, curves, scores, size, and the next commands.")
-def inspect(run: RunArgument = None, as_json: JsonOption = False) -> None:
+def inspect(run: RunOrBundleArgument = None, as_json: JsonOption = False) -> None:
     from nmt.commands import inspect as command
 
     facts = command.run(run)

@@ -15,6 +15,7 @@ from nmt.data.manifest import MANIFEST, check_content_hash, check_files, load_ma
 from nmt.decoding.lexicon import Lexicon
 from nmt.errors import ConfigError, DataError, NmtError, NmtWarning
 from nmt.files import CHECKSUMS_FILE, read_checksums, sha256_of
+from nmt.run.bundle import holds_weights_only
 from nmt.run.checkpoint import OPTIMIZER_FILE, is_average, load_weights, read_progress, read_tensors
 from nmt.run.folder import (
     LEXICON_FILE,
@@ -133,7 +134,7 @@ def _check_checkpoints(folder: Path, config: Config) -> Iterator[Finding]:
     intact, damaged = [], any(finding.state == "damaged" for finding in pointer_findings)
     for path in sorted(path for path in checkpoints.folder.glob("*-*") if not path.name.startswith(".")):
         reads: list[Callable[[], object]] = [partial(load_weights, path, model)]
-        if not is_average(path.name):
+        if not is_average(path.name) and not holds_weights_only(folder):
             reads.append(partial(load_weights, path, model, raw=True))
             reads += [partial(read_tensors, path / OPTIMIZER_FILE), partial(read_progress, path)]
         yield (finding := _check(f"checkpoint {path.name}", *reads))

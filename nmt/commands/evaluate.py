@@ -4,12 +4,13 @@ import json
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from nmt import __version__
-from nmt.commands.evaluate_options import EvaluateOptions
+from nmt.commands.evaluate_options import EvaluateOptions, is_bundle
 from nmt.config.schema import TokenizerConfig
 from nmt.data.evaluation_set import EvaluationSet, read_files, read_split, read_texts
 from nmt.data.manifest import load_manifest
@@ -20,14 +21,15 @@ from nmt.evaluation.analysis import analyze, reference_alignment_error
 from nmt.evaluation.comparison import OtherSystem, compare_systems
 from nmt.evaluation.leaks import TrainingOverlap, find_overlap, score_leaks
 from nmt.evaluation.results import Evaluation, RunsSummary
-from nmt.evaluation.system import System, load_system
+from nmt.evaluation.system import System, open_system
 from nmt.files import write_text
 from nmt.metrics.alignment_error import read_reference_alignments
 from nmt.metrics.moses import check_language, score_moses
 from nmt.metrics.scores import METRICS, MetricScore, canonical_name, score, score_tokenized
 from nmt.run import provenance
-from nmt.run.folder import EVALUATION_FOLDER, HISTORY_FILE, ancestors, check_same_data, find_checkpoint, find_run, load_run_config
+from nmt.run.folder import EVALUATION_FOLDER, HISTORY_FILE, ancestors, check_same_data, load_run_config
 from nmt.run.journal import Journal
+from nmt.run.load import opened
 from nmt.text.tokenizers import JOINER, load_tokenizer
 
 N_RESAMPLES = 1000  # of the bootstrap, for the confidence intervals
@@ -36,7 +38,7 @@ MIN_TOKENIZED = 100  # outputs that look tokenized before there is a warning; sa
 
 
 def run(options: EvaluateOptions) -> Evaluation | RunsSummary:
-    """Score a run, an ensemble or a file of translations. The results for a run are kept in its `evaluation/` folder.
+    """Score a run or a bundle, an ensemble or a file of translations. The results for a run are kept in its `evaluation/` folder.
 
     In Python: `run(EvaluateOptions(folders=[Path("runs/sample")], metric=["BLEU"])).scores`.
 
@@ -55,16 +57,22 @@ def run(options: EvaluateOptions) -> Evaluation | RunsSummary:
     return _evaluate_system(options.run_folders, options)
 
 
-def _evaluate_system(folders: Sequence[Path], options: EvaluateOptions) -> Evaluation:
-    """A run, or an ensemble of several; an ensemble is scored on the data of the first run, and its results are kept there."""
+def _evaluate_system(paths: Sequence[Path], options: EvaluateOptions) -> Evaluation:
+    """A run or a bundle, or an ensemble; an ensemble is scored on the data of the first, and its results are kept there."""
     metrics = _metric_names(options)
-    system = load_system(folders, device=options.device, overrides=options.overrides)
+    with ExitStack() as stack:
+        system = stack.enter_context(open_system(paths, device=options.device, overrides=options.overrides))
+        return _score_system(system, metrics, options, stack)
+
+
+def _score_system(system: System, metrics: Sequence[str], options: EvaluateOptions, stack: ExitStack) -> Evaluation:
+    """Args: stack: keeps the system to compare with open."""
     if options.moses is not None:
         check_language(options.moses)
         if options.moses != system.config.data.tgt_language:
-            raise DataError(f"{system.folders[0]} translates {system.direction}: use --moses {system.config.data.tgt_language}")
+            raise DataError(f"{system.names[0]} translates {system.direction}: use --moses {system.config.data.tgt_language}")
     text = _read_text(system, options)
-    other = None if options.other is None else _load_other(options.other, text, system, options)
+    other = None if options.other is None else _load_other(options.other, text, system, options, stack)
     alignments = None if options.alignments is None else read_reference_alignments(options.alignments, len(text))
 
     start_time = time.perf_counter()
@@ -113,7 +121,8 @@ def _evaluate_system(folders: Sequence[Path], options: EvaluateOptions) -> Evalu
         details=details,
     )
     source = options.split if options.sources is None else f"{options.sources.stem}-{text.digest[:8]}"
-    _store_results(system.folders[0] / EVALUATION_FOLDER / f"{source}-{system.file_name}", evaluation)
+    if not system.names[0].is_file():  # a bundle never changes
+        _store_results(system.folders[0] / EVALUATION_FOLDER / f"{source}-{system.file_name}", evaluation)
     if options.report is not None:
         page.write(evaluation, options.report, system.folders, translations)
     return evaluation
@@ -124,7 +133,8 @@ def _evaluate_runs(folders: Sequence[Path], options: EvaluateOptions) -> RunsSum
     if len({folder.resolve() for folder in folders}) < len(folders):
         raise DataError("--runs: a run is named twice; name each run once")
     for folder in folders:  # report all errors before scoring, which takes long
-        find_checkpoint(find_run(folder))
+        with opened(folder):
+            pass
     evaluations = [_evaluate_system([folder], options) for folder in folders]
     if len({evaluation.text.digest for evaluation in evaluations}) > 1:
         raise DataError("--runs: the runs have different test sentences, so their scores have no mean; name runs on the same data")
@@ -179,6 +189,9 @@ def _read_text(system: System, options: EvaluateOptions) -> EvaluationSet:
         sources, references = read_files(options.sources, options.reference_files, options.columns)
         return EvaluationSet(str(options.sources), sources, references)
     prepared = options.data or system.config.prepared_folder
+    if options.data is None and not prepared.is_dir():
+        text = f"{prepared}: missing, the data of {system.names[0]}"
+        raise DataError(f"{text}; if it is elsewhere, name it with --data, or name other sentences with --sources and --references")
     check_same_data(system.folders[0], prepared)
     return read_split(prepared, options.split)
 
@@ -192,8 +205,9 @@ def _find_overlap(text: EvaluationSet, system: System, prepared: Path | None, *,
     try:
         return find_overlap(text, system.translator, _training_folders(system, prepared))
     except DataError as error:
-        of_run, remedy = (f" of {system.folders[0]}", "") if is_other else ("", "; name the prepared folder with --data")
-        print(f"nmt: cannot look for the test sentences in the training data{of_run} ({error}){remedy}", file=sys.stderr)
+        of_run, remedy = (f" of {system.names[0]}", "") if is_other else ("", "; name the prepared folder with --data")
+        problem = str(error).replace(str(system.folders[0]), str(system.names[0]))
+        print(f"nmt: cannot look for the test sentences in the training data{of_run} ({problem}){remedy}", file=sys.stderr)
         return None
 
 
@@ -249,14 +263,16 @@ def _score_moses(outputs: Sequence[str], references: Sequence[Sequence[str]], op
     return [] if options.moses is None else [score_moses(outputs, references, options.moses, bootstrap=N_RESAMPLES)]
 
 
-def _load_other(path: Path, text: EvaluationSet, system: System, options: EvaluateOptions) -> System | OtherSystem:
+def _load_other(
+    path: Path, text: EvaluationSet, system: System, options: EvaluateOptions, stack: ExitStack
+) -> System | OtherSystem:
     """Load the system to compare with before anything is translated, so that errors appear early."""
-    if not path.is_dir():
+    if not path.is_dir() and not is_bundle(path):
         return _read_other(path, text)
-    other = load_system([path], device=options.device, overrides=options.overrides)
+    other = stack.enter_context(open_system([path], device=options.device, overrides=options.overrides))
     if other.direction != system.direction:
         raise DataError(
-            f"{path} translates {other.direction}, but {system.folders[0]} {system.direction}; compare systems of one direction"
+            f"{path} translates {other.direction}, but {system.names[0]} {system.direction}; compare systems of one direction"
         )
     return other
 

@@ -1,5 +1,6 @@
 """The options of `nmt evaluate`, and which of them go together. Without torch, so that `nmt --help` answers at once."""
 
+import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,11 +14,19 @@ if TYPE_CHECKING:
     from nmt.evaluation.gate import Gate
 
 
+def is_bundle(path: Path) -> bool:
+    """Whether `path` is a file of `nmt bundle`, or another zip archive; a file of sentences is none."""
+    return path.is_file() and zipfile.is_zipfile(path)
+
+
 @dataclass(frozen=True)
 class EvaluateOptions:
     """What to score, on which sentences, and what to report: a field for each option of the command line."""
 
-    folders: Annotated[list[Path] | None, typer.Argument(help="Run folder. Default: the run trained last.", metavar="RUN")] = None
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(help="Run folder, or a file of `nmt bundle`. Default: the run trained last.", metavar="RUN"),
+    ] = None
     split: Annotated[EvaluationSplit, typer.Option("--split", help="Which split of the prepared data to score.")] = "test"
     sources: Annotated[
         Path | None,
@@ -53,7 +62,9 @@ class EvaluateOptions:
     ] = None
     compare: Annotated[
         Path | None,
-        typer.Option("--compare", help="Compare with this run or file of translations, with significance tests.", metavar="OTHER"),
+        typer.Option(
+            "--compare", help="Compare with this run, bundle or file of translations, with significance tests.", metavar="OTHER"
+        ),
     ] = None
     details: Annotated[
         bool, typer.Option("--details", help="Scores by group, the best and worst sentences, attention, exposure bias.")
@@ -135,7 +146,9 @@ class EvaluateOptions:
         _ = self.gate  # checks the significance level
 
     def _is_reference(self, path: Path) -> bool:
-        return bool(self.references) and not path.is_dir() and (self.hypotheses is not None or path.exists())
+        return (
+            bool(self.references) and not path.is_dir() and not is_bundle(path) and (self.hypotheses is not None or path.exists())
+        )
 
     def _check_file(self) -> None:
         if not self.references:

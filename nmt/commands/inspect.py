@@ -3,6 +3,7 @@
 import json
 import shlex
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from math import log
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from nmt.config.schema import Config
 from nmt.errors import NmtError
 from nmt.model.seq2seq import parameters_by_part
 from nmt.report.sparkline import sparkline
+from nmt.run.bundle import unpacked
 from nmt.run.checkpoint import KeptCheckpoint
 from nmt.run.folder import CONFIG_FILE, build_model, check_same_data, find_run
 from nmt.run.provenance import read_training
@@ -26,19 +28,28 @@ LABEL_WIDTH = 14
 Rows = Iterator[tuple[str, str]]
 
 
-def run(folder: Path | None = None) -> dict[str, Any]:
-    """All facts of a run (default: the most recently trained one), ready for JSON.
+def run(path: Path | None = None) -> dict[str, Any]:
+    """All facts of a run or a bundle (default: the most recently trained run), ready for JSON.
 
     Raises:
-        CheckpointError: there is no run.
+        CheckpointError: there is no run, or the bundle is damaged.
         ConfigError: the configuration of the run is damaged.
     """
-    folder = find_run(folder)
+    if path is None or not path.is_file():
+        folder = find_run(path)
+        return _facts(folder, folder)
+    with unpacked(path) as folder:
+        changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
+        return {**_facts(folder, path), "changed": changed.isoformat(timespec="seconds")}
+
+
+def _facts(folder: Path, path: Path) -> dict[str, Any]:
+    """The facts of the run in `folder`, which the user calls `path`."""
     summary = RunSummary.load(folder)
     config, manifest, progress = summary.config, summary.manifest or {}, summary.progress
     problems = list(summary.problems)
     return {
-        "run": str(folder),
+        "run": str(path),
         "name": config.name,
         "direction": config.data.direction,
         "state": summary.state,
@@ -59,8 +70,8 @@ def run(folder: Path | None = None) -> dict[str, Any]:
         "evaluations": summary.evaluations,
         "sessions": read_training(folder),
         "bytes": {"total": summary.bytes, "checkpoints": summary.checkpoint_bytes},
-        "problems": problems,
-        "next": _next_commands(summary),
+        "problems": [problem.replace(str(folder), str(path)) for problem in problems],
+        "next": _next_commands(summary, path),
     }
 
 
@@ -103,11 +114,11 @@ def _checkpoint(kept: KeptCheckpoint | None) -> dict[str, Any] | None:
     return None if kept is None else {"checkpoint": kept.checkpoint, "step": kept.step, "score": kept.score}
 
 
-def _next_commands(summary: RunSummary) -> list[str]:
-    folder = shlex.quote(str(summary.folder))
+def _next_commands(summary: RunSummary, path: Path) -> list[str]:
+    folder = shlex.quote(str(path))
     commands = []
     if summary.state in ("unfinished", "not started"):
-        commands.append(f"nmt train -c {shlex.quote(str(summary.folder / CONFIG_FILE))} -o {folder} --resume")
+        commands.append(f"nmt train -c {shlex.quote(str(path / CONFIG_FILE))} -o {folder} --resume")
     if summary.best is None and summary.last is None:
         return commands
     if summary.state == "finished" and not any(event.get("split") == "test" for event in summary.evaluations):
@@ -137,7 +148,9 @@ def _state_rows(facts: dict[str, Any]) -> Rows:
     yield "run", f"{facts['run']}: {facts['name']}, {facts['direction']}"
     progress, state = facts["progress"], facts["state"]
     reason = f": {facts['finished']}" if state == "finished" else ", in progress now" if state == "training" else f" ({state})"
-    if progress is None:
+    if state == "weights only":
+        yield "training", "not in this copy: it translates, but its training cannot resume"
+    elif progress is None:
         yield "training", state
     else:
         steps = f"{progress['step']:,} steps, {progress['epoch']} epochs, {progress['seconds'] / 60:.1f} minutes"

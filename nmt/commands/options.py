@@ -30,6 +30,9 @@ DeviceOption = Annotated[
     DeviceName, typer.Option("--device", help="Where to compute; auto: the first available of cuda, mps and cpu.")
 ]
 RunArgument = Annotated[Path | None, typer.Argument(help="Run folder. Default: the run trained last.", metavar="RUN")]
+RunOrBundleArgument = Annotated[
+    Path | None, typer.Argument(help="Run folder, or a file of `nmt bundle`. Default: the run trained last.", metavar="RUN")
+]
 DataOption = Annotated[
     Path | None, typer.Option("--data", help="Prepared data folder, if it has moved since training.", metavar="DIR")
 ]

@@ -125,6 +125,8 @@ def _check_finished(summary: RunSummary) -> None:
         raise CheckpointError(summary.problems[0])
     if summary.state == "training":
         raise CheckpointError(f"{folder}: a training is running in it; wait until it is finished")
+    if summary.state == "weights only":
+        raise CheckpointError(f"{folder}: is a copy without the records of training; name the run that it was made from")
     if summary.state != "finished":
         command = f"nmt train -c {folder / CONFIG_FILE} -o {folder} --resume"
         raise CheckpointError(f"{folder}: its training is not finished; `{command}` continues it")

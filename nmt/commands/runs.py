@@ -30,7 +30,7 @@ def _row(folder: Path) -> dict[str, Any]:
         summary = RunSummary.load(folder)
     except NmtError as error:
         return {"run": str(folder), "problem": " ".join(str(error).split())}
-    validation = summary.best_validation or {}
+    validation, checkpoint = summary.best_validation or {}, summary.last or summary.best
     tests = [event for event in summary.evaluations if event.get("split") == "test" and event.get("scores")]
     return {
         "run": str(folder),
@@ -38,7 +38,7 @@ def _row(folder: Path) -> dict[str, Any]:
         "name": summary.config.name,
         "direction": summary.config.data.direction,
         "model": describe_model(summary.config),
-        "step": summary.last.step if summary.last else 0,
+        "step": checkpoint.step if checkpoint else 0,
         "dev_bleu": validation.get("bleu"),
         "dev_loss": validation.get("loss"),
         "test_score": tests[-1]["scores"][0] if tests else None,

@@ -19,6 +19,7 @@ from nmt.errors import ConfigError, TrainingError
 from nmt.model.device import set_up_device, supports_mixed_precision
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run import provenance
+from nmt.run.bundle import holds_weights_only
 from nmt.run.checkpoint import load_training
 from nmt.run.folder import (
     JOURNAL_FILE,
@@ -173,6 +174,9 @@ def _open_folder(folder: Path, config: Config) -> tuple[Path | None, InitialWeig
         initial_weights = InitialWeights.load(config)
         create_run(folder, config, config.prepared_folder)
         return None, initial_weights
+    if holds_weights_only(folder):
+        start = f"--set training.start_from={folder} -o ..."
+        raise ConfigError(f"{folder}: is a copy without the state of training, which cannot resume; start from it with `{start}`")
     resumable = RESUMABLE_KEYS if config.training.learning_rate.lasts_for_training else (*RESUMABLE_KEYS, *LIMIT_KEYS)
     changes = {
         key: values

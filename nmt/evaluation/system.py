@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from nmt.files import sha256_of
 from nmt.run import provenance
 from nmt.run.checkpoint import MODEL_FILE, is_average, step_of
 from nmt.run.folder import load_run_config
-from nmt.run.load import build_translator, find_run_and_checkpoint
+from nmt.run.load import build_translator, opened
 
 BEAM = "decoding.beam"
 
@@ -28,12 +29,15 @@ class System:
     """A run with its best checkpoint, or an ensemble of several.
 
     Attributes:
-        members: (run folder, checkpoint folder) each; the decoding options are those of the first.
+        names: what the user calls each member: a run folder or a bundle.
+        members: (run folder, checkpoint folder) each; the decoding options are those of the first. Of a bundle, where its files are
+            while the system is open.
         config: the first run's.
         overrides: the decoding keys whose values differ from the first run's configuration.
         translator: translates with all members.
     """
 
+    names: Sequence[Path]
     members: Sequence[tuple[Path, Path]]
     config: Config
     overrides: dict[str, Any]
@@ -89,7 +93,7 @@ class System:
             if key != BEAM
         ]
         beam = f"beam {self.translator.options.beam}"
-        return ", ".join([" + ".join(map(str, self.folders)), step, text.name, f"{len(text):,} sentences", beam, *overrides])
+        return ", ".join([" + ".join(map(str, self.names)), step, text.name, f"{len(text):,} sentences", beam, *overrides])
 
     def translate(self, text: EvaluationSet) -> list[Translation]:
         """Translate the sources, which must be there."""
@@ -100,7 +104,7 @@ class System:
         """For JSON: the decoding options, and the hashes of weights, configuration, data and code."""
         options = self.translator.options
         return {
-            "run": str(self.folders[0]),
+            "run": str(self.names[0]),
             "step": self.steps[0],
             "beam": options.beam,
             "length_penalty": options.length_penalty,
@@ -110,8 +114,9 @@ class System:
         }
 
 
-def load_system(folders: Sequence[Path] = (), *, device: DeviceName = "auto", overrides: Sequence[str] = ()) -> System:
-    """Load a run, or one of its checkpoints (default: the run trained last); several are an ensemble.
+@contextmanager
+def open_system(paths: Sequence[Path] = (), *, device: DeviceName = "auto", overrides: Sequence[str] = ()) -> Iterator[System]:
+    """Load a run, one of its checkpoints, or a bundle (default: the run trained last); several are an ensemble.
 
     Args:
         overrides: `decoding.key=value`, in place of the run's configuration.
@@ -121,9 +126,12 @@ def load_system(folders: Sequence[Path] = (), *, device: DeviceName = "auto", ov
         ConfigError: a run's configuration is missing or damaged, or an override is invalid.
         DataError: a run's vocabularies or tokenizers are missing or damaged.
     """
-    members = [find_run_and_checkpoint(path) for path in folders] or [find_run_and_checkpoint(None)]
-    translator = build_translator(members, device=device, overrides=overrides)
-    config = load_run_config(members[0][0])
-    used = config.model_copy(update={"decoding": translator.options})
-    changed = {key: value for key, (_, value) in differences(config, used).items()}
-    return System(members, config, changed, translator)
+    wanted: list[Path | None] = [*paths] or [None]
+    with ExitStack() as stack:
+        members = [stack.enter_context(opened(path)) for path in wanted]
+        names = [path if path and path.is_file() else run for path, (run, _) in zip(wanted, members, strict=True)]
+        translator = build_translator(members, device=device, overrides=overrides)
+        config = load_run_config(members[0][0])
+        used = config.model_copy(update={"decoding": translator.options})
+        changed = {key: value for key, (_, value) in differences(config, used).items()}
+        yield System(names, members, config, changed, translator)

@@ -2,25 +2,47 @@
 
 import json
 import re
+import shutil
+import stat
 import zipfile
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import Any
 
 from nmt import __version__
 from nmt.data.manifest import MANIFEST
 from nmt.errors import CheckpointError, NmtError
 from nmt.files import CHECKSUMS_FILE, replacing
-from nmt.run.checkpoint import MODEL_FILE, step_of
-from nmt.run.folder import CONFIG_FILE, LEXICON_FILE
+from nmt.run.checkpoint import CHECKPOINT_NAME, MODEL_FILE, step_of
+from nmt.run.folder import CARD_FILE, CONFIG_FILE, EVALUATION_FOLDER, HISTORY_FILE, LEXICON_FILE, PROVENANCE_FILE
+from nmt.text.tokenizers import SIDES
 
 SUFFIX = ".nmt"
 INFO_FILE, FORMAT, FORMAT_VERSION = "bundle.json", "nmt bundle", 1
-RUN_FILES = (CONFIG_FILE, MANIFEST, CHECKSUMS_FILE, "*.vocab.txt", "*.spm.model", LEXICON_FILE)
+
+# What translating needs of a run, where it comes from, and its scores so far. A run may lack some of them.
+RUN_FILES = (
+    CONFIG_FILE,
+    MANIFEST,
+    CHECKSUMS_FILE,
+    *(f"{side}.{ending}" for side in SIDES for ending in ("vocab.txt", "spm.model")),
+    LEXICON_FILE,
+    PROVENANCE_FILE,
+    f"{EVALUATION_FOLDER}/{HISTORY_FILE}",
+    CARD_FILE,
+)
+BEST_FILE = "checkpoints/best.json"
 CHECKPOINT_FILES = (MODEL_FILE, CHECKSUMS_FILE)
-SAFE_NAME = re.compile(r"(checkpoints/)?([\w-]+/)?\w[\w.-]*")
+CHECKPOINT_FILE = re.compile(rf"checkpoints/{CHECKPOINT_NAME.pattern}/({'|'.join(map(re.escape, CHECKPOINT_FILES))})")
 DATE = (1980, 1, 1, 0, 0, 0)  # of all members, so that the same run gives the same bytes
+
+# A bundle from a stranger may unpack to this many times its size. Weights are not compressed; text compresses about four times.
+MAX_EXPANSION = 20
+ENCRYPTED = 0x1
+REMEDY = "name the folder of a run, or a file that `nmt bundle` wrote"
 
 
 def write_bundle(run: Path, checkpoint: Path, path: Path) -> None:
@@ -31,12 +53,10 @@ def write_bundle(run: Path, checkpoint: Path, path: Path) -> None:
     """
     if path.is_dir():
         raise CheckpointError(f"{path}: is a folder; name a file with -o")
-    info = {"format": FORMAT, "format_version": FORMAT_VERSION, "nmt_version": __version__, "checkpoint": checkpoint.name}
-    pointer = {"checkpoint": checkpoint.name, "step": step_of(checkpoint.name)}
-    members = {INFO_FILE: _to_bytes(info), "checkpoints/best.json": _to_bytes(pointer)}
+    members = {INFO_FILE: _to_bytes(describe(checkpoint.name)), BEST_FILE: _to_bytes(pointer_to(checkpoint.name))}
     try:
-        for pattern in RUN_FILES:
-            members |= {file.name: file.read_bytes() for file in sorted(run.glob(pattern))}
+        for file in run_files(run):
+            members[file.relative_to(run).as_posix()] = file.read_bytes()
         for name in CHECKPOINT_FILES:
             if (checkpoint / name).exists():
                 members[f"checkpoints/{checkpoint.name}/{name}"] = (checkpoint / name).read_bytes()
@@ -51,9 +71,46 @@ def write_bundle(run: Path, checkpoint: Path, path: Path) -> None:
         raise CheckpointError(f"{path}: cannot be written ({error.strerror or error})") from None
 
 
+def describe(checkpoint: str) -> dict[str, Any]:
+    """What a copy without the state of training says of itself, in `bundle.json`."""
+    return {"format": FORMAT, "format_version": FORMAT_VERSION, "nmt_version": __version__, "checkpoint": checkpoint}
+
+
+def pointer_to(checkpoint: str) -> dict[str, Any]:
+    """The content of `best.json` where there is only one checkpoint."""
+    return {"checkpoint": checkpoint, "step": step_of(checkpoint)}
+
+
+def run_files(run: Path) -> list[Path]:
+    """The files of a run that a copy gets, besides the weights."""
+    return [path for path in (run / name for name in RUN_FILES) if path.exists()]
+
+
+def holds_weights_only(run: Path) -> bool:
+    """Whether a run is a copy without the state of training: it translates, but its training cannot resume."""
+    return (run / INFO_FILE).exists()
+
+
+def check_info(name: Path | str, info: Any) -> str:
+    """The checkpoint that a `bundle.json` names.
+
+    Raises:
+        CheckpointError: `name` is no bundle, or a newer version of nmt made it.
+    """
+    info = info if isinstance(info, dict) and info.get("format") == FORMAT else {}
+    version, checkpoint = info.get("format_version"), str(info.get("checkpoint"))
+    if isinstance(version, int) and version > FORMAT_VERSION:
+        raise CheckpointError(f"{name}: made by a newer nmt (format {version}, this version reads {FORMAT_VERSION}); update nmt")
+    if version != FORMAT_VERSION or not CHECKPOINT_NAME.fullmatch(checkpoint):
+        raise CheckpointError(f"{name}: no bundle; {REMEDY}")
+    return checkpoint
+
+
 @contextmanager
 def unpacked(path: Path) -> Iterator[Path]:
     """Yields a bundle as a run folder, which is deleted when the block ends. Errors inside name the bundle in place of the folder.
+
+    The file may come from a stranger: it writes only into the folder, and not much more than its own size.
 
     Raises:
         CheckpointError: the file is no bundle, is damaged, or was made by a newer version of nmt.
@@ -62,11 +119,13 @@ def unpacked(path: Path) -> Iterator[Path]:
         folder = Path(name)
         try:
             with zipfile.ZipFile(path) as archive:
-                _check_format(path, archive)
-                archive.extractall(folder)
-        except zipfile.BadZipFile as error:
-            remedy = "name the folder of a run, or a file that `nmt bundle` wrote"
-            raise CheckpointError(f"{path}: no bundle, or damaged ({error}); {remedy}") from None
+                _check_members(archive, path.stat().st_size)
+                check_info(path, json.loads(archive.read(INFO_FILE)) if INFO_FILE in archive.namelist() else None)
+                for member in archive.infolist():
+                    _extract(archive, member, folder)
+        # zipfile reports some kinds of damage by errors of other types.
+        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, RecursionError) as error:
+            raise CheckpointError(f"{path}: no bundle, or damaged ({error}); {REMEDY}") from None
         except OSError as error:
             raise CheckpointError(f"{path}: cannot be read ({error.strerror or error})") from None
         try:
@@ -75,17 +134,31 @@ def unpacked(path: Path) -> Iterator[Path]:
             raise type(error)(str(error).replace(str(folder), str(path))) from None
 
 
-def _check_format(path: Path, archive: zipfile.ZipFile) -> None:
-    try:
-        info = json.loads(archive.read(INFO_FILE))
-        is_bundle = info["format"] == FORMAT and all(SAFE_NAME.fullmatch(name) for name in archive.namelist())
-        version = int(info["format_version"])
-    except (KeyError, ValueError, TypeError):
-        is_bundle, version = False, 0
-    if not is_bundle:
-        raise CheckpointError(f"{path}: no bundle; name the folder of a run, or a file that `nmt bundle` wrote")
-    if version > FORMAT_VERSION:
-        raise CheckpointError(f"{path}: made by a newer nmt (format {version}, this version reads {FORMAT_VERSION}); update nmt")
+def _check_members(archive: zipfile.ZipFile, size: int) -> None:
+    """Raises: BadZipFile if a member is not what `write_bundle` writes, or if all are too large for an archive of this size."""
+    names: set[str] = set()
+    for member in archive.infolist():
+        name = member.filename
+        if name in names or not (name in (INFO_FILE, BEST_FILE, *RUN_FILES) or CHECKPOINT_FILE.fullmatch(name)):
+            raise zipfile.BadZipFile(f"{name!r} has no place in it")
+        names.add(name)
+        if stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG):
+            raise zipfile.BadZipFile(f"{name} is a link, not a file")
+        if member.flag_bits & ENCRYPTED or member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise zipfile.BadZipFile(f"{name} is encrypted, or compressed in another way")
+    total = sum(member.file_size for member in archive.infolist())
+    if total > MAX_EXPANSION * size:
+        raise zipfile.BadZipFile(f"it would unpack to {total / 1e6:,.1f} MB, more than {MAX_EXPANSION} times its size")
+
+
+def _extract(archive: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path) -> None:
+    """Write a member, no more than its declared size. Raises: BadZipFile if its content does not fit its size or its checksum."""
+    path = folder / member.filename
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with archive.open(member) as content, path.open("xb") as file:
+        shutil.copyfileobj(content, file)
+    if path.stat().st_size != member.file_size:
+        raise zipfile.BadZipFile(f"{member.filename} has another size than it declares")
 
 
 def _to_bytes(value: object) -> bytes:

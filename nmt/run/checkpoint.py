@@ -5,6 +5,7 @@ moving average, `model.safetensors` holds the averaged weights and `raw.safetens
 `average-00012000/` holds the mean of several checkpoints. `last.json` and `best.json` beside them name the checkpoints to keep.
 """
 
+import re
 import shutil
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -26,6 +27,7 @@ from nmt.run.progress import Interval, Progress
 MODEL_FILE, RAW_MODEL_FILE = "model.safetensors", "raw.safetensors"
 OPTIMIZER_FILE, PROGRESS_FILE = "optimizer.safetensors", "progress.json"
 STEP_PREFIX, AVERAGE_PREFIX = "step-", "average-"
+CHECKPOINT_NAME = re.compile(rf"(?:{STEP_PREFIX}|{AVERAGE_PREFIX})[0-9]{{1,12}}")
 
 
 @dataclass(frozen=True)
@@ -170,9 +172,12 @@ class Checkpoints:
         try:
             value = read_json(path)
             entries = value.get("kept", [{"checkpoint": value["checkpoint"], "step": value["step"]}])
-            return [KeptCheckpoint(**entry) for entry in entries]
+            kept = [KeptCheckpoint(**entry) for entry in entries]
+            if all(CHECKPOINT_NAME.fullmatch(checkpoint.checkpoint) for checkpoint in kept):  # none outside of the run
+                return kept
         except (ValueError, KeyError, TypeError, AttributeError):
-            raise CheckpointError(f"{path}: damaged; it should name a checkpoint beside it") from None
+            pass
+        raise CheckpointError(f"{path}: damaged; it should name a checkpoint beside it")
 
     def find(self, pointer: PointerName) -> Path | None:
         """The folder of the last or the best checkpoint; None before the first.

@@ -29,6 +29,7 @@ RUNS_FOLDER = Path("runs")
 CONFIG_FILE, JOURNAL_FILE, CURVES_FILE, LEXICON_FILE = "config.yaml", "journal.jsonl", "curves.png", "lexicon.tsv"
 PROVENANCE_FILE, TENSORBOARD_FOLDER, EVALUATION_FOLDER = "provenance.json", "tensorboard", "evaluation"
 HISTORY_FILE = "history.jsonl"  # in the evaluation folder
+CARD_FILE = "README.md"  # the model card
 
 
 def holds_run(folder: Path) -> bool:

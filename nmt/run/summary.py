@@ -9,6 +9,7 @@ from typing import Any, Literal, TypeVar
 from nmt.config.schema import Config
 from nmt.data.manifest import MANIFEST, load_manifest
 from nmt.errors import CheckpointError, NmtError
+from nmt.run.bundle import holds_weights_only
 from nmt.run.checkpoint import KeptCheckpoint, read_progress
 from nmt.run.folder import (
     EVALUATION_FOLDER,
@@ -22,7 +23,7 @@ from nmt.run.folder import (
 from nmt.run.journal import Journal
 from nmt.run.progress import Progress
 
-RunState = Literal["training", "finished", "unfinished", "not started"]
+RunState = Literal["training", "finished", "unfinished", "not started", "weights only"]
 
 ValueT = TypeVar("ValueT")
 
@@ -32,7 +33,8 @@ class RunSummary:
     """What is known of a run.
 
     Attributes:
-        state: "training" if a process trains it now; "unfinished" if its training was interrupted.
+        state: "training" if a process trains it now; "unfinished" if its training was interrupted; "weights only" if it is a copy
+            without the state of training, from a bundle or from the hub.
         progress: at the last checkpoint; None before the first.
         best, last: the checkpoints to translate with and to resume from; None before the first one.
         manifest: of the prepared data.
@@ -120,6 +122,8 @@ def _state(folder: Path, progress: Progress | None, *, has_checkpoint: bool) -> 
         return "training"
     if progress is not None and progress.finished:
         return "finished"
+    if holds_weights_only(folder):
+        return "weights only"
     return "unfinished" if has_checkpoint else "not started"
 
 

@@ -2,8 +2,11 @@
 
 import json
 import shutil
+import stat
+import tempfile
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -86,8 +89,23 @@ def test_damaged_files(nmt: Run, bundle: Path) -> None:
     [
         ("bundle.json", b'{"format": "nmt bundle", "format_version": 2}', "made by a newer nmt (format 2, this version reads 1)"),
         ("bundle.json", b'{"format": "other"}', "no bundle; name the folder of a run"),
-        ("bundle.json", b"[", "no bundle; name the folder of a run"),
-        ("../outside", b"", "no bundle; name the folder of a run"),
+        (
+            "bundle.json",
+            b'{"format": "nmt bundle", "format_version": 1, "checkpoint": "../.."}',
+            "no bundle; name the folder of a run",
+        ),
+        ("bundle.json", b"[", "no bundle, or damaged (Expecting value"),
+        ("bundle.json", b"[" * 20_000, "no bundle, or damaged (maximum recursion depth"),
+        ("../outside", b"", "no bundle, or damaged ('../outside' has no place in it); name the folder of a run"),
+        ("/outside", b"", "no bundle, or damaged ('/outside' has no place in it)"),
+        ("checkpoints/../../outside", b"", "has no place in it"),
+        ("checkpoints/step-00000060/../../outside", b"", "has no place in it"),
+        ("config.yaml/", b"", "has no place in it"),
+        (
+            "checkpoints/best.json",
+            b'{"checkpoint": "../..", "step": 60}',
+            "best.json: damaged; it should name a checkpoint beside it",
+        ),
         ("src.vocab.txt", b"dog\n", "toy.nmt/src.vocab.txt, line 1: expected a token, a tab and its count"),
         (
             "checkpoints/step-00000060/model.safetensors",
@@ -101,6 +119,138 @@ def test_bundles_that_do_not_fit(nmt: Run, bundle: Path, name: str, content: byt
     result = nmt("translate", "--run", bundle, "Hello.")
     assert result.status == 1
     assert text in result.err
+
+
+def forge(bundle: Path, name: str, content: bytes, **values: Any) -> None:
+    """Add a member whose entry has other values than `zipfile` would write."""
+    with zipfile.ZipFile(bundle) as archive:
+        members = {each: archive.read(each) for each in archive.namelist() if each != name}
+    with zipfile.ZipFile(bundle, "w") as archive:
+        for each, old in members.items():
+            archive.writestr(each, old)
+        entry = zipfile.ZipInfo(name)
+        entry.compress_type = zipfile.ZIP_DEFLATED
+        archive.writestr(entry, content)
+        for key, value in values.items():  # the list of members is written when the archive is closed
+            setattr(entry, key, value)
+
+
+@pytest.mark.parametrize(
+    ("content", "values", "text"),
+    [
+        (bytes(10**8), {}, "it would unpack to 100."),
+        (b"dog", {"file_size": 10**15}, "it would unpack to 1,000,000,0"),
+        (bytes(10**6), {"file_size": 100}, "Bad CRC-32 for file 'lexicon.tsv'"),
+        (b"dog", {"file_size": 1000}, "lexicon.tsv has another size than it declares"),
+        (b"dog", {"compress_size": 1}, "no bundle, or damaged ("),
+        (b"/etc/hostname", {"external_attr": (stat.S_IFLNK | 0o777) << 16}, "lexicon.tsv is a link, not a file"),
+        (b"dog", {"flag_bits": 1}, "lexicon.tsv is encrypted, or compressed in another way"),
+        (b"dog", {"compress_type": zipfile.ZIP_LZMA}, "lexicon.tsv is encrypted, or compressed in another way"),
+    ],
+)
+def test_hostile_bundles_are_refused_and_leave_nothing(
+    nmt: Run, bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, values: dict[str, Any], text: str
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    forge(bundle, "lexicon.tsv", content, **values)
+    largest = watch_sizes(monkeypatch)
+    result = nmt("translate", "--run", bundle, "Hello.")
+    assert (result.status, result.out) == (1, "")
+    assert text in result.err
+    assert result.err.count("\n") == 1
+    assert [*temporary.iterdir()] == []
+    assert max(largest, default=0) < 10**6
+
+
+def watch_sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The bytes that all files unpacked so far have, after each of them."""
+    sizes: list[int] = []
+    copy = shutil.copyfileobj
+
+    def watched(source: Any, target: Any) -> None:
+        copy(source, target)
+        sizes.append(sum(sizes[-1:]) + target.tell())
+
+    monkeypatch.setattr(shutil, "copyfileobj", watched)
+    return sizes
+
+
+def test_two_members_of_one_name(nmt: Run, bundle: Path) -> None:
+    with zipfile.ZipFile(bundle, "a") as archive, pytest.warns(UserWarning, match="Duplicate name"):
+        archive.writestr("config.yaml", b"")
+    assert "'config.yaml' has no place in it" in nmt("translate", "--run", bundle, "Hello.").err
+
+
+def test_evaluate_scores_a_bundle_as_its_run(nmt: Run, trained: Path, bundle: Path, tmp_path: Path) -> None:
+    content = bundle.read_bytes()
+    run, packed = (json.loads(nmt("evaluate", each, "--json", "--metric", "chrF").out) for each in (trained, bundle))
+    assert packed["run"] == str(bundle)
+    assert packed["provenance"] == run["provenance"]
+    for results in (run, packed):
+        del results["run"], results["translation_seconds"]
+    assert packed == run
+    assert bundle.read_bytes() == content
+
+    sources, references = tmp_path / "sources", tmp_path / "references"
+    sources.write_text("The dog sees the man.\n")
+    references.write_text("Der Hund sieht den Mann.\n")
+    other = nmt("evaluate", bundle, "--sources", sources, "--references", references, "--compare", bundle, "--metric", "chrF")
+    assert (other.status, other.out.partition(",")[0]) == (0, str(bundle))
+    report = nmt("evaluate", bundle, trained, "--ensemble", "--metric", "chrF", "--report", tmp_path / "report")
+    assert (report.status, report.out.partition(", steps 60 + 60")[0]) == (0, f"{bundle} + {trained}")
+    assert "standard deviation" in nmt("evaluate", bundle, trained, "--runs", "--metric", "chrF").out
+
+
+def test_evaluate_names_the_data_that_a_bundle_needs(nmt: Run, bundle: Path, trained: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    shutil.copytree(trained.parent / "prepared", elsewhere)
+    with zipfile.ZipFile(bundle) as archive:
+        config, checksums = archive.read("config.yaml").decode(), archive.read("checksums.json")
+    assert b"config.yaml" in checksums
+    rewrite(bundle, "config.yaml", config.replace(str(trained.parent / "prepared"), "data/none").encode())
+    assert (
+        f"nmt: data/none: missing, the data of {bundle}; if it is elsewhere, name it with --data, "
+        "or name other sentences with --sources and --references\n"
+    ) in nmt("evaluate", bundle).err
+    assert nmt("evaluate", bundle, "--data", elsewhere, "--metric", "chrF").status == 0
+
+
+def test_inspect_shows_a_bundle(nmt: Run, trained: Path, tmp_path: Path) -> None:
+    assert nmt("evaluate", trained, "--metric", "chrF").status == 0
+    bundle = tmp_path / "toy.nmt"
+    assert nmt("bundle", trained, "-o", bundle).status == 0
+    run, packed = (json.loads(nmt("inspect", each, "--json").out) for each in (trained, bundle))
+    assert packed["run"] == str(bundle)
+    assert packed["state"] == "weights only"
+    assert packed["next"] == [f'nmt translate --run {bundle} "..."']
+    for key in ("name", "not_default", "data", "vocabulary", "parameters", "evaluations", "sessions", "problems"):
+        assert packed[key] == run[key], key
+    assert packed["evaluations"]
+    shown = nmt("inspect", bundle).out
+    assert "training      not in this copy: it translates, but its training cannot resume\n" in shown
+    bundle.write_bytes(b"dog")
+    assert "no bundle, or damaged (File is not a zip file)" in nmt("inspect", bundle).err
+
+
+def test_an_unpacked_bundle_is_a_run_that_cannot_resume(nmt: Run, trained: Path, bundle: Path, tmp_path: Path) -> None:
+    run = tmp_path / "unpacked"
+    with zipfile.ZipFile(bundle) as archive:
+        archive.extractall(run)
+    result = nmt("doctor", run)
+    assert (result.status, "damaged" in result.out) == (0, False)
+    assert json.loads(nmt("runs", tmp_path, "--json").out)[0]["state"] == "weights only"
+    result = nmt("train", "-c", run / "config.yaml", "-o", run, "--resume", "-q")
+    assert result.err == (
+        f"nmt: {run}: is a copy without the state of training, which cannot resume; "
+        f"start from it with `--set training.start_from={run} -o ...`\n"
+    )
+    assert "is a copy without the records of training; name the run that it was made from" in nmt("reproduce", run).err
+    settings = ("--set", f"training.start_from={run}", "--set", "training.max_steps=1", "-q")
+    assert nmt("train", "-c", run / "config.yaml", "-o", tmp_path / "new", *settings).status == 0
+    (run / "checkpoints" / "step-00000060" / "model.safetensors").write_bytes(b"dog")
+    assert "damaged" in nmt("doctor", run).out
 
 
 def test_wrong_calls(nmt: Run, trained: Path, bundle: Path, tmp_path: Path) -> None:

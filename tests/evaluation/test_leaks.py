@@ -12,7 +12,7 @@ from nmt.config.schema import TokenizerConfig
 from nmt.data.corpus import Sequences, read_sentences, restore_texts
 from nmt.data.evaluation_set import EvaluationSet
 from nmt.evaluation.leaks import MIN_SHARED_NGRAMS, NGRAM_SIZE, find_overlap, scan, score_leaks, text_variants, words
-from nmt.evaluation.system import load_system
+from nmt.evaluation.system import open_system
 from nmt.text.tokenizers import load_tokenizer
 from nmt.text.vocabulary import Vocabulary
 from tests import toy
@@ -132,9 +132,9 @@ def test_unknown_words_are_not_counted_and_prove_no_leak(tmp_path: Path) -> None
     config = toy.configure(toy.write_table(tmp_path / "pairs.tsv", pairs), **sections)
     prepared = tmp_path / "prepared"
     prepare.run(config, prepared, progress=False)
-    system = load_system([make_run(tmp_path / "run", prepared, config, 1)])
     sources, references = (read_sentences(prepared, "test", side) for side in ("src", "tgt"))
-    overlap = find_overlap(EvaluationSet("test split", sources, [references]), system.translator, [prepared])
+    with open_system([make_run(tmp_path / "run", prepared, config, 1)]) as system:
+        overlap = find_overlap(EvaluationSet("test split", sources, [references]), system.translator, [prepared])
     assert any(overlap.near)
     assert not any(overlap.exact)
     assert "the" in overlap.src_counts
