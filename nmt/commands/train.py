@@ -1,5 +1,6 @@
 """`nmt train`: trains a model on prepared data, and leaves a run folder."""
 
+import warnings
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from nmt.config.schema import Config
 from nmt.data.corpus import Corpus
 from nmt.data.manifest import is_location_key
 from nmt.data.sampled_corpus import load_training_corpus
-from nmt.errors import ConfigError, TrainingError
+from nmt.errors import ConfigError, NmtWarning, TrainingError
 from nmt.model.device import set_up_device, supports_mixed_precision
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run import provenance
@@ -91,6 +92,7 @@ def _train(config: Config, folder: Path, device: torch.device, world: World, *, 
     """The training of one process. Only the first process reads and writes the run folder."""
     check_prepared(config)
     corpus = load_training_corpus(config)
+    _check_batch_size(config, corpus)
     console = Console(folder, config, quiet or not world.is_first)
     with lock_run(folder) if world.is_first else nullcontext():
         if world.is_first and holds_run(folder) and not resume:
@@ -131,6 +133,15 @@ def _train(config: Config, folder: Path, device: torch.device, world: World, *, 
         raise TrainingError(f"interrupted; step {progress.step} is saved in {folder}; repeat the command with --resume to continue")
     console.end(progress)
     return progress
+
+
+def _check_batch_size(config: Config, corpus: Corpus) -> None:
+    """Warn if a batch can hold the whole training data."""
+    batch = config.training.batch
+    available = len(corpus) if batch.unit == "sentences" else int(corpus.tgt.lengths.sum())
+    if batch.size != "auto" and batch.size > available:
+        text = f"training.batch.size: {batch.size:,} {batch.unit}, but the training data has {available:,}; an epoch is one update"
+        warnings.warn(text, NmtWarning, stacklevel=2)
 
 
 def _choose_best(config: Config, folder: Path, device: torch.device) -> str | None:

@@ -69,8 +69,10 @@ def read_yaml(path: Path) -> dict[str, Any]:
         raise ConfigError(f"{path}: no such file; the configurations that come with nmt are in configs/") from None
     except IsADirectoryError:
         raise ConfigError(f"{path}: is a folder; name a YAML file") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path}: cannot be read as UTF-8 text ({error})") from None
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{path}: cannot be read as UTF-8 text ({error.reason}); save it as UTF-8") from None
+    except OSError as error:
+        raise ConfigError(f"{path}: cannot be read ({error.strerror or error})") from None
     values = yaml_text.parse(text, str(path))
     if not isinstance(values, dict):
         content = "nothing" if values is None else "a list" if isinstance(values, list) else "text"

@@ -62,11 +62,7 @@ def _data_problems(config: Config) -> Iterator[Problem]:
 def _source_problems(key: str, source: SourceConfig, languages: set[str]) -> Iterator[Problem]:
     language_names = " and ".join(sorted(languages))
     if source.format == "lines":
-        if set(source.files or {}) != languages:
-            yield Problem((f"{key}.files",), f"format lines needs one file for each language: {language_names}")
-        for unused in ("path", "url", "sha256", "columns"):
-            if getattr(source, unused) is not None:
-                yield Problem((f"{key}.{unused}", f"{key}.format"), f"format lines reads `files`; remove `{unused}`")
+        yield from _lines_problems(key, source, languages)
         return
     if source.files:
         yield Problem((f"{key}.files", f"{key}.format"), "only format lines reads `files`; give `path` or `url`")
@@ -74,11 +70,25 @@ def _source_problems(key: str, source: SourceConfig, languages: set[str]) -> Ite
         yield Problem((f"{key}.path",), f"must be given (or {key}.url)")
     if source.columns is not None and set(source.columns) != languages:
         yield Problem((f"{key}.columns",), f"needs one column for each language: {language_names}")
+    elif source.columns is not None and len({*source.columns.values()}) < len(source.columns):
+        yield Problem((f"{key}.columns",), "the same column for both languages; give the column of each")
     if source.columns is None and source.format == "tsv":
         yield Problem((f"{key}.columns",), f"format tsv needs one column for each language: {language_names}")
     if source.columns is None and source.format in ("manythings", "tatoeba") and "en" not in languages:
         text = f"format {source.format} has English in its first column; for other languages, give the column of each"
         yield Problem((f"{key}.columns",), text)
+
+
+def _lines_problems(key: str, source: SourceConfig, languages: set[str]) -> Iterator[Problem]:
+    files = source.files or {}
+    if set(files) != languages:
+        names = " and ".join(sorted(languages))
+        yield Problem((f"{key}.files",), f"format lines needs one file for each language: {names}")
+    elif len({*files.values()}) < len(files):
+        yield Problem((f"{key}.files",), "the same file for both languages; name the file of each")
+    for unused in ("path", "url", "sha256", "columns"):
+        if getattr(source, unused) is not None:
+            yield Problem((f"{key}.{unused}", f"{key}.format"), f"format lines reads `files`; remove `{unused}`")
 
 
 def _model_problems(model: ModelConfig) -> Iterator[Problem]:

@@ -41,6 +41,8 @@ READOUTS_BY_DECODER: dict[DecoderKind, tuple[ReadoutName, ...]] = {
     "gnmt": get_args(ReadoutName),
 }
 
+MAX_SEED = 2**63 - 1
+
 NAME_PATTERN = r"^\w[\w.-]*$"
 TAG_PATTERN = r"^<[a-z0-9_-]+>$"
 DIRECTION_PATTERN = r"^[a-z]{2,3}-[a-z]{2,3}$"
@@ -112,7 +114,9 @@ class DataConfig(Section):
     cleaning: CleaningConfig = Field(
         CleaningConfig(), description="filters for pairs; `nmt prepare` reports how many each one drops"
     )
-    workers: int | None = Field(None, ge=1, description="processes for cleaning and tokenizing; default: one per core, at most 8")
+    workers: int | None = Field(
+        None, ge=1, le=1024, description="processes for cleaning and tokenizing; default: one per core, at most 8"
+    )
 
     @property
     def src_language(self) -> str:
@@ -154,7 +158,7 @@ class EncoderConfig(Section):
     kind: EncoderKind = Field("recurrent", description=choices(EncoderKind))
     cell: Cell = Field("lstm", description=choices(Cell))
     hidden_size: int = Field(256, ge=1, description="units per direction")
-    layers: int = Field(1, ge=1, description="number of stacked layers")
+    layers: int = Field(1, ge=1, le=100, description="number of stacked layers")
     bidirectional: bool = Field(True, description="read in both directions and concatenate the two states")
     residual: bool = Field(False, description="add each layer's input to its output, from the second layer on")
     layer_norm: bool = Field(False, description="layer normalization of each layer's output")
@@ -187,7 +191,7 @@ class DecoderConfig(Section):
     )
     cell: Cell = Field("lstm", description=choices(Cell))
     hidden_size: int = Field(256, ge=1, description="number of units")
-    layers: int = Field(1, ge=1, description="number of stacked layers")
+    layers: int = Field(1, ge=1, le=100, description="number of stacked layers")
     residual: bool = Field(False, description="add each layer's input to its output, from the second layer on")
     layer_norm: bool = Field(False, description="layer normalization of each layer's output")
     weight_dropout: float = Field(
@@ -388,7 +392,7 @@ class TrainingConfig(Section):
     precision: Literal["float32", "bfloat16"] = Field(
         "float32", description="float32 or bfloat16 (mixed precision: faster on a GPU, and on a CPU with AVX512-BF16 or AMX)"
     )
-    threads: int | None = Field(None, ge=1, description="CPU threads; default: all cores")
+    threads: int | None = Field(None, ge=1, le=1024, description="CPU threads; default: all cores")
 
 
 class MbrConfig(Section):
@@ -426,7 +430,7 @@ class DecodingConfig(Section):
     top_k: int | None = Field(None, ge=1, description="sampling: choose among the k most probable tokens; default: all")
     top_p: float = Field(1.0, gt=0, le=1, description="sampling: choose among the most probable tokens with this total probability")
     epsilon: float = Field(0.0, ge=0, lt=1, description="sampling: choose among tokens of at least this probability, or the best")
-    seed: int = Field(1, ge=0, description="sampling: random seed; the result depends only on it and the sentence")
+    seed: int = Field(1, ge=0, le=MAX_SEED, description="sampling: random seed; the result depends only on it and the sentence")
     batch: int = Field(64, ge=1, description="maximum batch size in sentences; smaller for long sentences and wide beams")
     max_source_tokens: int = Field(1000, ge=1, description="cut source sentences after this many tokens")
     replace_unknown: bool = Field(True, description="replace <unk> by the most-attended source word, translated or copied")
@@ -453,7 +457,9 @@ class Config(Section):
     """The whole configuration. It is data: checked once when it is read, and frozen."""
 
     name: str = Field(..., pattern=NAME_PATTERN, description="names the prepared folder and the run folder")
-    seed: int = Field(1, ge=0, description="random seed of training: initial weights, batch order, dropout and teacher forcing")
+    seed: int = Field(
+        1, ge=0, le=MAX_SEED, description="random seed of training: initial weights, batch order, dropout and teacher forcing"
+    )
     data: DataConfig = Field(DataConfig(), description="sentence pairs and languages")
     tokenizer: TokenizerConfig = Field(TokenizerConfig(), description="splits text into tokens")
     vocabulary: VocabularyConfig = Field(VocabularyConfig(), description="maps tokens to ids")

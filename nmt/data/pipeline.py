@@ -13,7 +13,7 @@ import numpy.typing as npt
 from tqdm import tqdm
 
 from nmt.config.schema import SUBWORD_KINDS, Config, SourceConfig
-from nmt.data import encoding, filtering, splitting
+from nmt.data import encoding, filtering, source_checks, splitting
 from nmt.data.corpus import SPLITS
 from nmt.data.encoding import TokenizedSide, TokenizerPlan, TokenTable
 from nmt.data.manifest import load_manifest
@@ -25,7 +25,7 @@ from nmt.files import check_content, write_lines
 from nmt.metrics.scores import score
 from nmt.text.normalization import REPAIRS
 from nmt.text.tokenizers import SIDES, Side, model_path
-from nmt.text.vocabulary import Vocabulary
+from nmt.text.vocabulary import SPECIALS, Vocabulary
 
 MAX_SUBWORD_PAIRS = 200_000  # to learn subwords from, which bounds time and memory
 
@@ -131,15 +131,21 @@ def _read_sources(job: Job) -> tuple[Pairs, dict[str, Pairs]]:
     """The pairs of the source, and those of the dev and test sets if the configuration names files for them."""
     data = job.config.data
     held_out = {name: source for name, source in (("dev", data.dev), ("test", data.test)) if source is not None}
+    names: dict[str, str] = {}
     with job.bar("read") as bar:
 
         def read(role: str, source: SourceConfig) -> Pairs:
             pair_source = open_pairs(source, job.paths.get(role), data.src_language, data.tgt_language)
+            names[role] = pair_source.name
             cleaning, path = data.cleaning if role == "source" else None, job.scratch / f"{role}.tsv"
             languages, target_first = (data.src_language, data.tgt_language), data.splits_as_opposite
             return read_pairs(pair_source, cleaning, job.workers, path, bar.update, languages=languages, target_first=target_first)
 
-        return read("source", data.source), {name: read(name, source) for name, source in held_out.items()}
+        pairs, sets = read("source", data.source), {name: read(name, source) for name, source in held_out.items()}
+    if sets:
+        tables = {name: each.fingerprints for name, each in {"source": pairs, **sets}.items()}
+        source_checks.check_held_out(names, tables)
+    return pairs, sets
 
 
 def _keep_pairs(pairs: Pairs, config: Config, dropped: dict[str, int]) -> Positions:
@@ -239,6 +245,7 @@ def _encode(
         ids = tables[side].ids(vocabularies[side])
         known = {name: encoding.write_ids(tokenized[name][side], ids, job.folder / f"{name}.{side}") for name in SPLITS}
         figures[side] = {"size": len(vocabularies[side]), "coverage": known["dev"] / max(1, tokenized["dev"][side].n_tokens)}
+        source_checks.check_vocabulary(side, len(vocabularies[side]) - len(SPECIALS), figures[side]["coverage"])
     return {
         name: {side: _token_counts(sentences) for side, sentences in sides.items()} for name, sides in tokenized.items()
     }, figures

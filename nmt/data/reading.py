@@ -1,7 +1,7 @@
 """Read a source: decode and clean the pairs, count the drops, and write the rest to one file of lines `source<TAB>target`."""
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -9,17 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.config.schema import CleaningConfig
-from nmt.data import filtering
+from nmt.data import filtering, source_checks
 from nmt.data.sources import PairSource, RawRow, TooFewColumnsError
 from nmt.data.splitting import Fingerprints, fingerprint, sentence_key
 from nmt.data.workers import Workers, chunked
 from nmt.errors import DataError
-from nmt.text.function_words import count_words
 from nmt.text.normalization import normalize_and_report
 
 CHUNK_ROWS = 4096  # rows per task of a worker
-SAMPLE_ROWS = 256  # of each chunk, in which the languages are checked
-MIN_WORDS, SWAPPED_PART = 20, 0.8  # swapped: this many known words in the sample, and this part of them on the other side
+CHECKED_PAIRS = 1000  # whose languages are checked, evenly spaced
 MAX_LISTED = 10  # line numbers in the report, for each kind of unreadable row
 
 Pair = tuple[str, str]
@@ -34,6 +32,8 @@ class Tally:
         lines: the first line numbers of unreadable rows, by reason.
         columns: the number of columns of the first row that has too few.
         swapped: ranges of lines (first, last) whose sides are in each other's language.
+        shifted: the same for pairs that do not belong together, by the number of rows between those that do.
+        non_ascii: decoded rows that are not only ASCII.
     """
 
     read: int = 0
@@ -42,6 +42,8 @@ class Tally:
     lines: dict[str, list[int]] = field(default_factory=dict)
     columns: int | None = None
     swapped: list[tuple[int, int]] = field(default_factory=list)
+    shifted: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
+    non_ascii: int = 0
 
     def drop(self, reason: str, line: int | None = None) -> None:
         self.dropped[reason] += 1
@@ -57,9 +59,10 @@ class Tally:
             self.lines[reason] = [*self.lines.get(reason, []), *lines][:MAX_LISTED]
         if self.columns is None:
             self.columns = other.columns
-        for first, last in other.swapped:
-            start = self.swapped.pop()[0] if self.swapped and self.swapped[-1][1] + 1 == first else first
-            self.swapped.append((start, last))
+        self.non_ascii += other.non_ascii
+        _join_ranges(self.swapped, other.swapped)
+        for shift, ranges in other.shifted.items():
+            _join_ranges(self.shifted.setdefault(shift, []), ranges)
 
 
 @dataclass(frozen=True)
@@ -115,11 +118,12 @@ def read_pairs(
     Args:
         config: which pairs to drop; None for a dev or test set from its own files, which is used whole.
         advance: called with the number of rows after each chunk.
-        languages: codes of source and target, to notice that they are swapped; unknown codes are not checked.
+        languages: codes of source and target, to notice that they are swapped, or others.
         target_first: fingerprint whole pairs as the opposite direction does.
 
     Raises:
-        DataError: no row can be used, a row of a dev or test set cannot be read, or the languages are swapped.
+        DataError: no row can be used, a row of a dev or test set cannot be read, most rows have another encoding, the languages
+            are swapped, or the sides are shifted.
     """
     calls = (
         (source, config, rows, source.first_line + index * CHUNK_ROWS, languages, target_first)
@@ -132,11 +136,21 @@ def read_pairs(
             fingerprints.append(chunk.fingerprints)
             tally.add(chunk.tally)
             advance(chunk.tally.read)
-    pairs = Pairs(path, np.frombuffer(b"".join(fingerprints), "<u8").reshape(-1, 3), tally)
+    fingerprint_table = np.frombuffer(b"".join(fingerprints), "<u8").reshape(-1, 3)
+    pairs = Pairs(path, fingerprint_table, tally)
+    source_checks.check_encoding(
+        source.name, tally.dropped[filtering.UNDECODABLE], tally.non_ascii, tally.lines.get(filtering.UNDECODABLE, [])
+    )
     if len(pairs) == 0:
         raise DataError(_nothing_usable(source, tally))
     if tally.swapped:
         raise DataError(_swapped(source, tally, languages))
+    if tally.shifted:
+        raise DataError(_shifted(source, tally))
+    source_checks.check_dropped(source.name, tally.dropped, tally.read)
+    source_checks.check_copies(source.name, fingerprint_table[:, 1], fingerprint_table[:, 2])
+    sample = pairs.stream(np.unique(np.linspace(0, len(pairs) - 1, CHECKED_PAIRS).astype(np.int64)))
+    source_checks.check_languages(source.name, sample, languages)
     return pairs
 
 
@@ -152,10 +166,13 @@ def clean_rows(
     tally = Tally(read=len(rows))
     lines: list[str] = []
     fingerprints: list[bytes] = []
+    decoded: list[Pair] = []
+    kept: list[Pair] = []
     for line, row in enumerate(rows, start=first_line):
         pair = _decode(source, row, line, tally, strict=config is None)
         if pair is None:
             continue
+        decoded.append(pair)
         (src, src_repairs), (tgt, tgt_repairs) = map(normalize_and_report, pair)
         reason = filtering.drop_reason(src, tgt, config) if config else None
         if reason:
@@ -164,21 +181,23 @@ def clean_rows(
         tally.repaired.update(src_repairs)
         tally.repaired.update(tgt_repairs)
         whole = f"{tgt}\t{src}" if target_first else f"{src}\t{tgt}"
+        kept.append((src, tgt))
         lines.append(f"{src}\t{tgt}\n")
         fingerprints += (fingerprint(whole), fingerprint(sentence_key(src)), fingerprint(sentence_key(tgt)))
-    if _are_swapped(lines[:: -(-len(lines) // SAMPLE_ROWS) or 1], languages):
-        tally.swapped.append((first_line, first_line + len(rows) - 1))
+    tally.non_ascii = sum(not (src.isascii() and tgt.isascii()) for src, tgt in decoded)
+    line_range = first_line, first_line + len(rows) - 1
+    if source_checks.are_swapped(kept, languages):
+        tally.swapped.append(line_range)
+    if shift := source_checks.find_shift(decoded):
+        tally.shifted[shift] = [line_range]
     return CleanedChunk("".join(lines), b"".join(fingerprints), tally)
 
 
-def _are_swapped(lines: Sequence[str], languages: tuple[str, str]) -> bool:
-    """Whether most of the words that belong to one of the languages are on the side of the other one."""
-    right = wrong = 0
-    for line in lines:
-        src, _, tgt = line.partition("\t")
-        (src_right, src_wrong), (tgt_wrong, tgt_right) = (count_words(text, languages) for text in (src, tgt))
-        right, wrong = right + src_right + tgt_right, wrong + src_wrong + tgt_wrong
-    return right + wrong >= MIN_WORDS and wrong >= SWAPPED_PART * (right + wrong)
+def _join_ranges(ranges: list[tuple[int, int]], later: list[tuple[int, int]]) -> None:
+    """Append line ranges; neighbouring ones become one."""
+    for first, last in later:
+        start = ranges.pop()[0] if ranges and ranges[-1][1] + 1 == first else first
+        ranges.append((start, last))
 
 
 def _decode(source: PairSource, row: RawRow, line: int, tally: Tally, strict: bool) -> Pair | None:
@@ -205,17 +224,29 @@ def _nothing_usable(source: PairSource, tally: Tally) -> str:
     if not tally.read:
         return f"{source.name}: holds no pairs"
     dropped = ", ".join(f"{count:,} {reason}" for reason, count in tally.dropped.items())
-    return f"{source.name}: all {tally.read:,} pairs were dropped: {dropped}"
+    return f"{source.name}: all {tally.read:,} pairs were dropped: {dropped}; check the file, and data.cleaning"
 
 
 def _swapped(source: PairSource, tally: Tally, languages: tuple[str, str]) -> str:
     src, tgt = languages
-    lines = ", ".join(f"{first:,} to {last:,}" for first, last in tally.swapped[:MAX_LISTED])
-    where = f"lines {lines}{' ...' if len(tally.swapped) > MAX_LISTED else ''}"
     return (
-        f"{source.name}: the languages are swapped: the {src} sentences are {tgt}, and the {tgt} sentences are {src} ({where}); "
-        "swap `columns` or `files` of this source in the configuration, or correct the file"
+        f"{source.name}: the languages are swapped: the {src} sentences are {tgt}, and the {tgt} sentences are {src} "
+        f"({_ranges(tally.swapped)}); swap `columns` or `files` of this source in the configuration, or correct the file"
     )
+
+
+def _shifted(source: PairSource, tally: Tally) -> str:
+    shift, ranges = next(iter(tally.shifted.items()))
+    rows = "line" if abs(shift) == 1 else f"{abs(shift)} lines"
+    return (
+        f"{source.name}: the pairs are shifted: most sources belong to the target {rows} {'below' if shift > 0 else 'above'} "
+        f"({_ranges(ranges)}); find the missing or added line before this place, and correct the file"
+    )
+
+
+def _ranges(ranges: list[tuple[int, int]]) -> str:
+    lines = ", ".join(f"{first:,} to {last:,}" for first, last in ranges[:MAX_LISTED])
+    return f"lines {lines}{' ...' if len(ranges) > MAX_LISTED else ''}"
 
 
 def _columns(count: int) -> str:

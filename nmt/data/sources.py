@@ -15,11 +15,22 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, Protocol, cast
 
 from nmt.config.schema import SourceConfig
+from nmt.data import source_checks
 from nmt.errors import DataError
 from nmt.files import explain_read_errors
 
 BLOCK_BYTES = 1 << 18  # read at once
 MAX_LINE_BYTES = 1 << 24  # a file with longer lines is not text
+MAX_ZEROS = 0.05  # of the bytes: a few are dirt
+# The first bytes of files that look like text only to their owner.
+OTHER_FORMATS = {
+    b"\xfd7zXZ\x00": "xz; unpack it with `unxz`",
+    b"\x28\xb5\x2f\xfd": "Zstandard; unpack it with `unzstd`",
+    b"BZh": "bzip2; unpack it with `bunzip2`",
+    b"7z\xbc\xaf\x27\x1c": "7z; unpack it with `7z x`",
+    b"%PDF-": "PDF; save its table as text, with tabs",
+    b"\xd0\xcf\x11\xe0": "an old Office document; save its table as text, with tabs",
+}
 
 RawRow = tuple[bytes, ...]  # one undecoded line, or one of each aligned file
 
@@ -146,10 +157,14 @@ def _tatoeba(config: SourceConfig, path: Path, src_language: str, tgt_language: 
 
 
 def _tsv(config: SourceConfig, path: Path, src_language: str, tgt_language: str) -> PairSource:
-    return _table(config, path, (src_language, tgt_language), english=1, other=2)
+    source = _table(config, path, (src_language, tgt_language), english=1, other=2)
+    if not source.has_header:
+        first = next(read_raw_lines(path, config.member), b"").decode("utf-8", "replace")
+        source_checks.check_header(str(path), first, (source.src, source.tgt), (src_language, tgt_language))
+    return source
 
 
-def _table(config: SourceConfig, path: Path, languages: tuple[str, str], english: int, other: int) -> PairSource:
+def _table(config: SourceConfig, path: Path, languages: tuple[str, str], english: int, other: int) -> TableSource:
     columns = config.columns or {language: english if language == "en" else other for language in languages}
     column_pair = [columns[language] for language in languages]
     has_header = any(isinstance(column, str) for column in column_pair)
@@ -209,6 +224,8 @@ def read_raw_lines(path: Path, member: str | None = None, language: str = "") ->
 def _without_mark(path: Path, start: bytes) -> bytes:
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise DataError(f"{path}: is UTF-16; save it as UTF-8")
+    if start.count(0) > MAX_ZEROS * len(start):
+        raise DataError(f"{path}: has many zero bytes, so it is UTF-16 or no text; save it as UTF-8 text")
     return start.removeprefix(b"\xef\xbb\xbf")
 
 
@@ -216,8 +233,11 @@ def _without_mark(path: Path, start: bytes) -> bytes:
 def _open(path: Path, member: str | None, language: str) -> Iterator[BinaryIO]:
     """The uncompressed content. Raises: DataError if it cannot be opened, or an error occurs while the caller reads it."""
     with explain_read_errors(path), _explain_damage(path), path.open("rb") as file:
-        start = file.read(4)
+        start = file.read(8)
         file.seek(0)
+        for mark, name in OTHER_FORMATS.items():
+            if start.startswith(mark):
+                raise DataError(f"{path}: is {name}")
         if start.startswith(b"PK") or path.suffix == ".zip":
             with (
                 zipfile.ZipFile(file) as archive,
@@ -254,6 +274,8 @@ def _open_member(path: Path, archive: zipfile.ZipFile, member: str) -> Iterator[
 def _choose_member(path: Path, archive: zipfile.ZipFile, language: str) -> str:
     """The only candidate among the members, not counting notes (`_about.txt`, `README`, `LICENSE`) and system files."""
     names = [info.filename for info in archive.infolist() if not info.is_dir()]
+    if "[Content_Types].xml" in names:
+        raise DataError(f"{path}: is an Office document; save its table as text, with tabs")
     candidates = [name for name in names if PurePosixPath(name).name[0] not in "_." and not name.startswith("__MACOSX/")]
     of_language = [name for name in candidates if language and PurePosixPath(name).suffix == f".{language}"]
     tables = [name for name in candidates if PurePosixPath(name).suffix.lower() in (".txt", ".tsv", ".csv")]

@@ -26,6 +26,7 @@ from nmt.run.progress import Interval, Progress
 
 MODEL_FILE, RAW_MODEL_FILE = "model.safetensors", "raw.safetensors"
 OPTIMIZER_FILE, PROGRESS_FILE = "optimizer.safetensors", "progress.json"
+REMEDY = "copy it again, or use another checkpoint"
 STEP_PREFIX, AVERAGE_PREFIX = "step-", "average-"
 CHECKPOINT_NAME = re.compile(rf"(?:{STEP_PREFIX}|{AVERAGE_PREFIX})[0-9]{{1,12}}")
 
@@ -191,7 +192,7 @@ class Checkpoints:
             return None
         folder = self.folder / kept[0].checkpoint
         if not folder.is_dir():
-            raise CheckpointError(f"{self.folder / pointer}.json: names {folder.name}, which is missing")
+            raise CheckpointError(f"{self.folder / pointer}.json: names {folder.name}, which is missing; copy the run again")
         return folder
 
     def delete_unreferenced(self) -> None:
@@ -243,7 +244,7 @@ def load_weights(folder: Path, model: nn.Module, *, raw: bool = False) -> None:
     except RuntimeError:  # shapes differ
         missing, unexpected = ["?"], []
     except (OSError, SafetensorError) as error:
-        raise CheckpointError(f"{path}: cannot be loaded ({error})") from None
+        raise CheckpointError(f"{path}: cannot be loaded ({error}); {REMEDY}") from None
     if missing or unexpected:
         raise CheckpointError(f"{path}: does not fit the configuration and the vocabularies of the run; was one of them changed?")
     _check_content(path)
@@ -271,7 +272,7 @@ def read_tensors(path: Path) -> dict[str, torch.Tensor]:
     try:
         tensors = load_file(path)
     except (OSError, SafetensorError) as error:
-        raise CheckpointError(f"{path}: cannot be loaded ({error})") from None
+        raise CheckpointError(f"{path}: cannot be loaded ({error}); {REMEDY}") from None
     _check_content(path)
     return tensors
 
@@ -298,9 +299,7 @@ def load_optimizer(folder: Path, model: nn.Module, optimizer: Optimizer) -> None
 def _check_content(path: Path) -> None:
     """Raises: CheckpointError if a file of weights is not as it was written."""
     if not is_intact(path):
-        raise CheckpointError(
-            f"{path}: damaged, its content has changed since nmt wrote it; copy it again, or use another checkpoint"
-        )
+        raise CheckpointError(f"{path}: damaged, its content has changed since nmt wrote it; {REMEDY}")
 
 
 def _optimizer_tensors(model: nn.Module, optimizer: Optimizer) -> dict[str, torch.Tensor]:

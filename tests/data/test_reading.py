@@ -78,7 +78,7 @@ def test_every_row_that_is_dropped_is_counted_under_its_reason(read: Reader) -> 
 @given(st.lists(st.binary(max_size=60), max_size=30))
 def test_nothing_is_dropped_silently(rows: list[bytes]) -> None:
     config = SourceConfig(format="manythings", path=Path("/dev/null"))
-    source = open_pairs(config.model_copy(update={"columns": {"en": 1, "de": 2}, "format": "tsv"}), config.path, "en", "de")
+    source = open_pairs(config.model_copy(update={"columns": {"en": 1, "de": 2}, "format": "tatoeba"}), config.path, "en", "de")
     chunk = clean_rows(source, RULES, [(row.replace(b"\n", b"\t"),) for row in rows], 1)
     kept = chunk.lines.count("\n")
     assert chunk.tally.read == len(rows) == kept + chunk.tally.dropped.total()
