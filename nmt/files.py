@@ -28,6 +28,9 @@ CHECKSUMS_FILE = "checksums.json"  # the SHA-256 of files beside it
 LOCK_FILE = "lock"  # held in a temporary folder by its process
 FOLDERS_CAN_BE_OPENED = os.name != "nt"
 
+MAX_JSON_BYTES = 1 << 24  # nmt writes a few thousand
+MAX_TEXT_BYTES = 1 << 28  # of a text file of a run, such as its vocabulary
+
 # Limits of `stream_lines`.
 BLOCK_BYTES = 1 << 16  # read at once
 BATCH_LINES, BATCH_BYTES = 2048, 1 << 18  # a batch ends at about this size: the memory of attention grows with it
@@ -171,7 +174,12 @@ def read_json(path: Path) -> dict[str, Any]:
         OSError: the file cannot be read.
         ValueError: it is damaged: no JSON object, or not the one of its checksum.
     """
-    value = json.loads(path.read_bytes().decode("utf-8"))
+    if path.stat().st_size > MAX_JSON_BYTES:
+        raise ValueError(f"larger than {MAX_JSON_BYTES:,} bytes")
+    try:
+        value = json.loads(path.read_bytes().decode("utf-8"))
+    except RecursionError:
+        raise ValueError("nested too deep") from None
     if not isinstance(value, dict):
         raise ValueError("no JSON object")
     checksum = value.pop("checksum", None)
@@ -241,18 +249,21 @@ def _checksum(value: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
-def read_lines(path: Path, *, advice: str = "", needs_final_line_feed: bool = False) -> list[str]:
+def read_lines(path: Path, *, advice: str = "", needs_final_line_feed: bool = False, max_bytes: int | None = None) -> list[str]:
     """The lines of a whole UTF-8 file, without line ends (\\n or \\r\\n) and byte order mark; none if it is empty.
 
     Args:
         advice: what to do about an error, for its message.
         needs_final_line_feed: refuse a file whose last line has no end: it was cut off.
+        max_bytes: refuse a larger file before it is read.
 
     Raises:
-        DataError: the file is missing, cannot be read, is not UTF-8 (the line is named), or is cut off.
+        DataError: the file is missing, too large, cannot be read, is not UTF-8 (the line is named), or is cut off.
     """
     advice = advice and f"; {advice}"
     with explain_read_errors(path, advice):
+        if max_bytes is not None and path.stat().st_size > max_bytes:
+            raise DataError(f"{path}: larger than {max_bytes:,} bytes{advice}")
         content = path.read_bytes()
     try:
         text = content.decode("utf-8-sig").replace("\r\n", "\n")

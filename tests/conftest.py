@@ -3,10 +3,13 @@
 import io
 import os
 import signal
+import socket
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
+from typing import Any
 
 # Set before torch is imported: tests run in several processes, and threads do not speed up small tensors.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -24,6 +27,17 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile("default", deadline=None, max_examples=30)
 settings.register_profile("ci", deadline=None, max_examples=100, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
+
+
+def _refuse_network(event: str, arguments: tuple[Any, ...]) -> None:
+    """An audit hook: no test connects to another machine."""
+    if event in ("socket.connect", "socket.sendto") and arguments[0].family in (socket.AF_INET, socket.AF_INET6):
+        host = arguments[1][0]
+        if host != "localhost" and not ip_address(host).is_loopback:
+            raise PermissionError(f"a test connects to {host}")
+
+
+sys.addaudithook(_refuse_network)
 
 ROOT = Path(__file__).resolve().parent.parent
 

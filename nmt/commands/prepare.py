@@ -106,7 +106,7 @@ def _find_inputs(config: Config) -> list[Input]:
             languages = data.src_language, data.tgt_language
             inputs += [_read_input(f"{role}.{language}", source.files[language]) for language in languages]
         elif source is not None:
-            inputs.append(_read_input(role, source.path or fetch(source.url or "")))
+            inputs.append(_read_input(role, source.path or fetch(source.url or "", is_hashed=source.sha256 is not None)))
             _check_hash(source, inputs[-1])
     return inputs
 

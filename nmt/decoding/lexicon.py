@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from nmt.data.batching import Batch
 from nmt.errors import DataError
-from nmt.files import read_lines, warn_if_changed, write_recorded
+from nmt.files import MAX_TEXT_BYTES, read_lines, warn_if_changed, write_recorded
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import EOS, Vocabulary
 
@@ -54,7 +54,7 @@ class Lexicon:
     @classmethod
     def load(cls, path: Path) -> Self:
         """Raises: DataError if the file cannot be read, or a line is damaged (the message names it)."""
-        header, *lines = read_lines(path, advice="run `nmt lexicon` again") or [""]
+        header, *lines = read_lines(path, advice="run `nmt lexicon` again", max_bytes=MAX_TEXT_BYTES) or [""]
         if header != HEADER:
             raise DataError(f"{path}, line 1: expected {HEADER!r}, found {header!r}; run `nmt lexicon` again")
         entries: dict[str, list[Entry]] = {}

@@ -11,19 +11,24 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+import torch
 from filelock import FileLock, Timeout
 
 from nmt.config.load import load
-from nmt.config.schema import Config
+from nmt.config.schema import Config, ModelConfig
 from nmt.config.yaml_text import dump
 from nmt.data.corpus import PREPARE_AGAIN
 from nmt.data.manifest import FORMAT_VERSION, MANIFEST, config_differences, load_manifest
 from nmt.errors import CheckpointError, ConfigError, DataError, NmtWarning, TrainingError
 from nmt.files import check_content, read_json, record_checksums, replacing, sha256_of, warn_if_changed, write_recorded
 from nmt.model.seq2seq import Seq2Seq
-from nmt.run.checkpoint import Checkpoints
+from nmt.run.checkpoint import MODEL_FILE, Checkpoints
 from nmt.text.tokenizers import Tokenizer, load_tokenizer
 from nmt.text.vocabulary import Vocabulary
+
+BYTES_PER_WEIGHT = 4
+MIN_MODEL_BYTES = 1 << 24  # smaller models need no check
+MAX_MODEL_FACTOR = 64  # a model whose estimated size is below so many times that of its weights is built without a further check
 
 RUNS_FOLDER = Path("runs")
 CONFIG_FILE, JOURNAL_FILE, CURVES_FILE, LEXICON_FILE = "config.yaml", "journal.jsonl", "curves.png", "lexicon.tsv"
@@ -131,11 +136,23 @@ def find_run(folder: Path | None) -> Path:
             raise CheckpointError(f"{folder}: is a file; name the folder of a run")
         if not holds_run(folder):
             raise CheckpointError(f"{folder}: no run here; `nmt train -c CONFIG -o {folder}` creates one")
+        _check_links(folder)
         return folder
     runs = [path.parent.parent for path in RUNS_FOLDER.glob("*/checkpoints/last.json")]
     if not runs:
         raise CheckpointError(f"no run under {RUNS_FOLDER}/ yet: run `nmt train -c CONFIG` first, or name the folder of a run")
     return max(runs, key=lambda run: (run / "checkpoints" / "last.json").stat().st_mtime)
+
+
+def _check_links(run: Path) -> None:
+    """Raises: CheckpointError if an entry of a run, which may come from a stranger, leads outside of it or is no file or folder."""
+    inside = run.resolve()
+    checkpoints = run / "checkpoints"
+    for path in (*run.glob("*"), *checkpoints.glob("*"), *checkpoints.glob("*/*")):
+        if not path.resolve().is_relative_to(inside):
+            raise CheckpointError(f"{path}: links to {path.resolve()}, outside of the run; copy the whole run, without links")
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            raise CheckpointError(f"{path}: is neither a file nor a folder; copy the whole run again")
 
 
 def load_run_config(folder: Path, overrides: Sequence[str] = ()) -> Config:
@@ -173,7 +190,7 @@ def _check_format(folder: Path) -> None:
     """Raises: CheckpointError if a newer version of nmt made the run. A missing or damaged manifest is reported elsewhere."""
     try:
         version = json.loads((folder / MANIFEST).read_bytes()).get("format_version")
-    except (OSError, ValueError, AttributeError):
+    except (OSError, ValueError, AttributeError, RecursionError):
         return
     if isinstance(version, int) and version > FORMAT_VERSION:
         raise CheckpointError(f"{folder}: made by a newer nmt (format {version}, this version reads {FORMAT_VERSION}); update nmt")
@@ -206,10 +223,36 @@ def build_model(folder: Path, config: Config) -> Seq2Seq:
     """A model with initial weights, for the vocabularies in `folder`: a run or prepared data.
 
     Raises:
+        CheckpointError: the configuration of a run describes a model that is larger than its weights.
         DataError: a vocabulary is missing or damaged.
     """
     src, tgt = load_vocabularies(folder)
+    _check_model_size(folder, config.model, len(src), len(tgt))
     return Seq2Seq(config.model, len(src), len(tgt))
+
+
+def _check_model_size(folder: Path, config: ModelConfig, n_src: int, n_tgt: int) -> None:
+    """Refuse, before memory is reserved, a model that is larger than the largest weights in `folder`, if it has any.
+
+    A rough estimate is enough for usual runs; the exact size takes seconds.
+    """
+    sizes = [path.stat().st_size for path in folder.glob(f"checkpoints/*/{MODEL_FILE}")]
+    limit = max([*sizes, MIN_MODEL_BYTES])
+    encoder, decoder, attention = config.encoder, config.decoder, config.attention
+    width = max(config.embedding_size, encoder.output_size, decoder.hidden_size, decoder.readout_size or 0, attention.size or 0)
+    n_words, n_layers = n_src + n_tgt, encoder.layers + decoder.layers + attention.heads
+    estimate = n_words * (width + config.lexical_bias) + 20 * n_layers * width**2
+    if not sizes or BYTES_PER_WEIGHT * estimate <= MAX_MODEL_FACTOR * limit:
+        return
+    try:
+        with torch.device("meta"):
+            model = Seq2Seq(config, n_src, n_tgt)
+        n_bytes = BYTES_PER_WEIGHT * sum(parameter.numel() for parameter in model.parameters())
+    except RuntimeError:  # a tensor of more than 2 ** 63 bytes
+        n_bytes = BYTES_PER_WEIGHT * estimate
+    if n_bytes > limit:
+        text = f"it describes a model of {n_bytes / 1e6:,.0f} MB, but they have {max(sizes) / 1e6:,.1f}; copy the run again"
+        raise CheckpointError(f"{folder / CONFIG_FILE}: does not fit the weights: {text}")
 
 
 def open_checkpoints(folder: Path, config: Config) -> Checkpoints:

@@ -44,7 +44,7 @@ def read_training(run: Path) -> list[dict[str, Any]]:
     """What `record_training` wrote, in the order of the steps; empty if there is nothing, or nothing readable."""
     try:
         sessions = json.loads((run / PROVENANCE_FILE).read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return []
     is_readable = isinstance(sessions, list) and all(isinstance(session, dict) and "step" in session for session in sessions)
     return sessions if is_readable else []

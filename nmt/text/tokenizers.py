@@ -15,7 +15,7 @@ from typing import Any, ClassVar, Literal, Protocol
 
 from nmt.config.schema import TokenizerConfig
 from nmt.errors import DataError
-from nmt.files import check_content
+from nmt.files import MAX_TEXT_BYTES, check_content
 from nmt.text.normalization import normalize
 
 Side = Literal["src", "tgt"]
@@ -228,6 +228,8 @@ def _load_model(path: Path) -> Any:
 
     if not path.is_file():
         raise DataError(f"{path}: no such file; `nmt prepare` writes this subword model, and each run has a copy")
+    if path.stat().st_size > MAX_TEXT_BYTES:
+        raise DataError(f"{path}: larger than {MAX_TEXT_BYTES:,} bytes; `nmt prepare` writes this subword model")
     model = sentencepiece.SentencePieceProcessor()
     try:
         model.LoadFromSerializedProto(path.read_bytes())

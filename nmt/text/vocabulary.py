@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Self
 
 from nmt.errors import DataError
-from nmt.files import check_content, read_lines
+from nmt.files import MAX_TEXT_BYTES, check_content, read_lines
 
 PAD, UNK, SOS, EOS = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<unk>", "<sos>", "<eos>")
@@ -95,7 +95,7 @@ class Vocabulary:
     def load(cls, path: Path) -> Self:
         """Raises: DataError if the file is missing, or a line is damaged (the message names it)."""
         advice = "`nmt prepare` writes it, and each run has a copy"
-        lines = read_lines(path, needs_final_line_feed=True, advice=advice)
+        lines = read_lines(path, needs_final_line_feed=True, advice=advice, max_bytes=MAX_TEXT_BYTES)
         entries = list(_parse(path, lines))
         check_content(path, advice)
         text_entries = entries[len(SPECIALS) :]

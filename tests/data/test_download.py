@@ -32,6 +32,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_GET(self) -> None:
         self.server.requests.append((self.path, self.headers["User-Agent"]))
+        if self.path.startswith("/to/"):
+            self.send_response(302)
+            self.send_header("Location", self.path.removeprefix("/to/"))
+            self.end_headers()
+            return
         fault = self.server.faults.pop(0) if self.server.faults else None
         self.send_response(fault if isinstance(fault, int) else 200)
         self.send_header("Content-Length", str(len(CONTENT)))
@@ -124,5 +129,23 @@ def test_a_file_that_the_user_put_there_is_used() -> None:
 
 @pytest.mark.parametrize("url", ["ftp://example.org/deu.zip", "deu.zip", "file:///etc/passwd", ""])
 def test_only_the_web_is_downloaded_from(url: str) -> None:
-    with pytest.raises(DataError, match="does not begin with http:// or https://"):
+    with pytest.raises(DataError, match="does not begin with https://"):
         fetch(url)
+
+
+def test_an_address_that_is_not_safe_needs_a_hash(server: Server) -> None:
+    text = r"^http://example\.org/deu\.zip: http is not safe; use https, or give data\.source\.sha256 to check the file$"
+    with pytest.raises(DataError, match=text):
+        fetch("http://example.org/deu.zip")
+    with pytest.raises(DataError, match=text):
+        fetch(server.url("/to/http://example.org/deu.zip"))
+    assert fetch(server.url("/to//deu.zip"), is_hashed=True).read_bytes() == CONTENT
+
+
+def test_too_large_a_file_is_given_up(server: Server, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(download, "MAX_BYTES", len(CONTENT) - 1)
+    url = server.url("/deu.zip")
+    with pytest.raises(DataError, match=rf"^{re.escape(url)}: larger than 10,999 bytes; download it yourself and put it at "):
+        fetch(url)
+    assert len(server.requests) == 1
+    assert [path for path in cache.rglob("*") if path.is_file()] == []

@@ -1,0 +1,251 @@
+"""A run from a stranger is data: it runs no code, leads nowhere else, needs bounded memory, and loading it writes nothing."""
+
+import json
+import os
+import shutil
+import struct
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests import toy
+from tests.conftest import Run
+
+Edit = Callable[[Path], object]
+SENTENCE = "The dog sees the tree."
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run; tests copy it."""
+    folder = tmp_path_factory.mktemp("trained")
+    training = {"max_steps": 1, "validate_every": 1, "validation_pairs": 2, "final_pairs": 0}
+    return toy.train(folder, training=training, tokenizer={"kind": "bpe", "size": 60})
+
+
+@pytest.fixture
+def run(trained: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(trained, tmp_path / "run", ignore=shutil.ignore_patterns("checksums.json"))
+
+
+def checkpoint(run: Path) -> Path:
+    return run / "checkpoints" / "step-00000001"
+
+
+def replace(path: Path, old: str, new: str) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert old in text
+    path.write_text(text.replace(old, new), encoding="utf-8")
+
+
+def link(path: Path, target: str) -> None:
+    """Replace a file or folder by a link."""
+    shutil.rmtree(path) if path.is_dir() else path.unlink()
+    path.symlink_to(target)
+
+
+def sparse(path: Path) -> None:
+    """A file of 10 GB that takes no space."""
+    with path.open("wb") as file:
+        file.truncate(10_000_000_000)
+
+
+def fifo(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def tensors(path: Path, header: bytes, size: int | None = None) -> None:
+    path.write_bytes(struct.pack("<Q", len(header) if size is None else size) + header)
+
+
+def huge_tensor(path: Path) -> None:
+    header = {"src_embedding.weight": {"dtype": "F32", "shape": [10**9, 10**9], "data_offsets": [0, 4 * 10**18]}}
+    tensors(path, json.dumps(header).encode())
+
+
+def nested_json(path: Path) -> None:
+    path.write_text("[" * 100_000, encoding="utf-8")
+
+
+HOSTILE: list[tuple[str, Edit, str]] = [
+    (
+        "linked weights",
+        lambda run: link(checkpoint(run) / "model.safetensors", "/etc/passwd"),
+        "links to /etc/passwd, outside of the run",
+    ),
+    ("linked vocabulary", lambda run: link(run / "src.vocab.txt", "/dev/zero"), "links to /dev/zero, outside of the run; copy the"),
+    (
+        "linked checkpoint",
+        lambda run: link(checkpoint(run), "/etc"),
+        "links to /etc, outside of the run; copy the whole run, without",
+    ),
+    ("linked folder", lambda run: link(run / "checkpoints", "../.."), "outside of the run; copy the whole run, without links"),
+    ("pipe", lambda run: fifo(run / "tgt.vocab.txt"), "tgt.vocab.txt: is neither a file nor a folder; copy the whole run again"),
+    ("pointer outside", lambda run: replace(run / "checkpoints/best.json", "step-00000001", "../../x"), "best.json: damaged; it"),
+    (
+        "absolute pointer",
+        lambda run: replace(run / "checkpoints/best.json", "step-00000001", "/etc"),
+        "best.json: damaged; it should",
+    ),
+    (
+        "nested pointer",
+        lambda run: nested_json(run / "checkpoints" / "best.json"),
+        "best.json: damaged; it should name a checkpoint",
+    ),
+    (
+        "huge pointer",
+        lambda run: sparse(run / "checkpoints" / "best.json"),
+        "best.json: damaged; it should name a checkpoint beside it",
+    ),
+    ("huge vocabulary", lambda run: sparse(run / "src.vocab.txt"), "src.vocab.txt: larger than 268,435,456 bytes"),
+    ("huge subwords", lambda run: sparse(run / "src.spm.model"), "src.spm.model: larger than 268,435,456 bytes"),
+    ("huge configuration", lambda run: sparse(run / "config.yaml"), "config.yaml: longer than 262,144 characters"),
+    ("huge checksums", lambda run: sparse(run / "checksums.json"), "checksums.json: damaged (larger than 16,777,216 bytes)"),
+    (
+        "huge model",
+        lambda run: replace(run / "config.yaml", "hidden_size: 24", "hidden_size: 1000000000"),
+        "does not fit the weights: it",
+    ),
+    (
+        "large model",
+        lambda run: replace(run / "config.yaml", "hidden_size: 24", "hidden_size: 30000"),
+        "does not fit the weights: it desc",
+    ),
+    (
+        "deep model",
+        lambda run: replace(run / "config.yaml", "  layers: 1", "  layers: 1000000000"),
+        "layers: must be at most 100; got",
+    ),
+    ("huge tensor", lambda run: huge_tensor(checkpoint(run) / "model.safetensors"), "model.safetensors: cannot be loaded"),
+    (
+        "long header",
+        lambda run: tensors(checkpoint(run) / "model.safetensors", b"{}", 2**62),
+        "model.safetensors: cannot be loaded",
+    ),
+    (
+        "nested header",
+        lambda run: tensors(checkpoint(run) / "model.safetensors", b"[" * 99999),
+        "model.safetensors: cannot be loaded",
+    ),
+    (
+        "pickle",
+        lambda run: (checkpoint(run) / "model.safetensors").write_bytes(b"\x80\x04cos\nsystem\n(S'id'\ntR."),
+        "cannot be loaded",
+    ),
+    (
+        "python tag",
+        lambda run: replace(run / "config.yaml", "seed: 1 ", "seed: !!python/object/apply:os.system [id] "),
+        "not valid YAML",
+    ),
+]
+HOSTILE = [row for row in HOSTILE if hasattr(os, "mkfifo") or row[0] != "pipe"]
+
+
+@pytest.mark.parametrize(("edit", "text"), [row[1:] for row in HOSTILE], ids=[row[0] for row in HOSTILE])
+def test_a_run_from_a_stranger(nmt: Run, run: Path, edit: Edit, text: str) -> None:
+    edit(run)
+    result = nmt("translate", "--run", run, SENTENCE)
+    assert (result.status, result.out) == (1, "")
+    assert text in result.err
+
+
+def test_links_inside_of_a_run_are_followed(nmt: Run, run: Path) -> None:
+    (run / "tgt.vocab.txt").rename(run / "x.txt")
+    (run / "tgt.vocab.txt").symlink_to("x.txt")
+    (run.parent / "link").symlink_to(run)
+    assert nmt("translate", "--run", run.parent / "link", SENTENCE).status == 0
+
+
+def contents(folder: Path) -> dict[Path, tuple[int, int]]:
+    return {path: (path.stat().st_mtime_ns, path.stat().st_size) for path in folder.rglob("*")}
+
+
+WATCH = """
+import sys
+from nmt import cli
+
+WRITE = ("pickle.find_class", "os.system", "subprocess.Popen", "os.exec", "os.posix_spawn", "os.remove", "os.rename", "os.mkdir",
+         "os.rmdir", "os.symlink", "os.chmod", "socket.connect", "shutil.rmtree")
+
+def own(frame):
+    return frame is not None and "/nmt/" in frame.f_code.co_filename.replace("\\\\", "/")
+
+def through(frame, parts):
+    while frame is not None:
+        if any(part in frame.f_code.co_filename for part in parts):
+            return True
+        frame = frame.f_back
+    return False
+
+def watch(event, arguments):
+    if event not in ("exec", "compile", "open", *WRITE):
+        return
+    frame = sys._getframe(1)
+    if event in ("exec", "compile") and own(frame):
+        raise SystemExit(f"nmt runs code: {arguments}")
+    if event == "pickle.find_class" and not through(frame, ("multiprocessing", "concurrent")):
+        raise SystemExit(f"unpickles {arguments}")
+    if MODE == "read" and event in WRITE:
+        raise SystemExit(f"{event} {arguments}")
+    if MODE == "read" and event == "open" and isinstance(arguments[1], str) and set(arguments[1]) & set("wax+"):
+        raise SystemExit(f"opens to write: {arguments}")
+
+import torch, matplotlib.pyplot, spacy, sentencepiece, sacrebleu, torch.optim.swa_utils, torch.utils.tensorboard
+torch.load = None
+sys.addaudithook(watch)
+for MODE, words in COMMANDS:
+    sys.argv = ["nmt", *words]
+    try:
+        cli.main()
+    except SystemExit as exit_:
+        if exit_.code:
+            raise
+"""
+
+
+@pytest.mark.slow
+def test_no_command_runs_code_from_data_and_translation_writes_nothing(tmp_path: Path) -> None:
+    """nmt itself never unpickles, evaluates or compiles; only its own worker processes exchange pickled data.
+
+    Libraries are imported first: that executes their code.
+    """
+    toy.write_table(tmp_path / "pairs.tsv", toy.sentence_pairs())
+    config = toy.configure(
+        Path("pairs.tsv"),
+        tokenizer={"kind": "bpe", "size": 60},
+        model={"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 8}},
+        training={
+            "max_steps": 4,
+            "validate_every": 2,
+            "validation_pairs": 4,
+            "keep_last": 2,
+            "final_pairs": 4,
+            "batch": {"size": 8},
+        },
+        decoding={"beam": 2, "max_length_ratio": 1},
+    )
+    (tmp_path / "c.yaml").write_text(json.dumps(config.to_dict()), encoding="utf-8")
+    train = ["train", "-c", "c.yaml", "-q"]
+    commands = [
+        ("write", ["prepare", "-c", "c.yaml", "-q"]),
+        ("write", [*train, "--set", "training.max_steps=2"]),
+        ("write", [*train, "--resume"]),
+        ("write", ["average", "runs/toy", "--kept", "last"]),
+        ("write", ["lexicon", "runs/toy", "--pairs", "20"]),
+        ("write", ["evaluate", "runs/toy", "--split", "dev"]),
+        ("write", ["doctor", "runs/toy"]),
+        ("read", ["translate", "--run", "runs/toy", SENTENCE]),
+        ("read", ["translate", "--run", "runs/toy", "--json", "--n-best", "2", SENTENCE]),
+    ]
+    script = f"COMMANDS = {commands!r}\n{WATCH}"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    (tmp_path / "watch.py").write_text(f"if __name__ == '__main__':\n    exec({script!r})\n", encoding="utf-8")
+    process = subprocess.run(
+        [sys.executable, "watch.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+    )
+    assert process.returncode == 0, process.stderr[-2000:]
+    assert process.stdout.strip()
