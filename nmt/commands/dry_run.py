@@ -20,6 +20,7 @@ from nmt.report.sparkline import sparkline
 from nmt.run.folder import build_model, check_prepared
 from nmt.training import batch_size
 from nmt.training.loop import train_step
+from nmt.training.objective import Objective
 from nmt.training.optimization import Moment, build_optimizer, forcing_ratio, learning_rate
 from nmt.training.word_vectors import load_configured_vectors
 
@@ -80,8 +81,9 @@ class _BatchTimer:
     """Times real updates with batches of `plan`, reading included. They change the model."""
 
     def __init__(self, model: Seq2Seq, corpus: Corpus, plan: Sequence[NDArray[np.int64]], config: Config) -> None:
-        self.model, self.corpus, self.plan, self.config, self.step = model.train(), corpus, plan, config, 0
-        self.optimizer = build_optimizer(model, config.training)
+        model.train()
+        self.corpus, self.plan, self.config, self.step = corpus, plan, config, 0
+        self.objective, self.optimizer = Objective(model, config.training), build_optimizer(model, config.training)
 
     def __call__(self, index: int) -> float:
         start_time = time.perf_counter()
@@ -89,7 +91,7 @@ class _BatchTimer:
         training = self.config.training
         shards = [pairs for pairs in shard(self.plan[index], training.accumulate) if len(pairs)]
         micro_batches = list(read_batches(self.corpus, shards))
-        train_step(self.model, self.optimizer, micro_batches, self.step, self.config, training.learning_rate.peak)
+        train_step(self.objective, self.optimizer, micro_batches, self.step, self.config, training.learning_rate.peak)
         return time.perf_counter() - start_time
 
 

@@ -21,6 +21,7 @@ from nmt.model.device import pick_device, set_up_device
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import SPECIALS
 from nmt.training.loop import train_step
+from nmt.training.objective import Objective
 from nmt.training.optimization import build_optimizer
 
 COPY, REVERSE = len(SPECIALS), len(SPECIALS) + 1  # the first source token: what to do with the other tokens
@@ -127,7 +128,8 @@ def _train(attention: str, config: Config, device: torch.device) -> SelftestResu
 def _train_on_one_thread(attention: str, config: Config, device: torch.device) -> SelftestResult:
     torch.manual_seed(config.seed)
     model = Seq2Seq(config.model, SYMBOLS.stop, SYMBOLS.stop).to(device)
-    optimizer, random = build_optimizer(model, config.training), np.random.default_rng(config.seed)
+    objective, optimizer = Objective(model, config.training), build_optimizer(model, config.training)
+    random = np.random.default_rng(config.seed)
     longest = MAX_SYMBOLS_WITHOUT_QUERY if config.model.attention.score in ("linear", "none") else MAX_SYMBOLS
     unseen = [_draw_source(random, length) for length in range(1, longest + 1) for _ in range(200 // longest)]
     start_time, n_tokens, exact_match, step = time.monotonic(), 0, 0.0, 0
@@ -136,7 +138,7 @@ def _train_on_one_thread(attention: str, config: Config, device: torch.device) -
         length = int(random.integers(1, longest + 1))
         sources = [_draw_source(random, length) for _ in range(config.training.batch.fixed_size)]
         batch = build_batch(sources, [make_target(source) for source in sources])
-        train_step(model, optimizer, [batch], step, config, config.training.learning_rate.peak)
+        train_step(objective, optimizer, [batch], step, config, config.training.learning_rate.peak)
         n_tokens += batch.n_tokens
         if step % CHECK_EVERY == 0:
             exact_match = _measure_exact_match(model, unseen)

@@ -3,6 +3,7 @@
 import warnings
 from contextlib import ExitStack, nullcontext
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import torch
@@ -55,6 +56,8 @@ RESUMABLE_KEYS = (
     "training.patience",
     "training.log_every",
     "training.threads",
+    "training.checkpoint_minutes",
+    "training.timeout_minutes",
     "training.keep_best",
     "training.keep_last",
     "training.average",
@@ -84,7 +87,7 @@ def run(
         raise ConfigError(f"{folder}: is a file; name a folder with -o")
     if config.training.threads:
         torch.set_num_threads(config.training.threads)
-    with init_distributed(torch_device) as world:
+    with init_distributed(torch_device, timedelta(minutes=config.training.timeout_minutes)) as world:
         return _train(config, folder, torch_device, world, resume=resume, quiet=quiet)
 
 

@@ -382,6 +382,14 @@ class TrainingConfig(Section):
         "0, or metric loss: keep the choice of the validations",
     )
     metric: Metric = Field("bleu", description=f"choose the best checkpoint by {choices(Metric)}")
+    checkpoint_minutes: float | None = Field(
+        30.0, gt=0, description="also save a checkpoint when the last one is this old, to lose little after a crash; null: never"
+    )
+    timeout_minutes: float = Field(
+        30.0,
+        gt=0,
+        description="several processes: end the training if one does not answer for this long; must be longer than a validation",
+    )
     keep_best: int = Field(1, ge=1, description="number of best checkpoints to keep")
     keep_last: int = Field(1, ge=1, description="number of last checkpoints to keep")
     average: Literal["none", "best", "last"] = Field(

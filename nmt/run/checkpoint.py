@@ -95,8 +95,9 @@ class Checkpoints:
             checkpoint = KeptCheckpoint(name, progress.step, score)
             if score is not None:
                 self._insert_into_best(checkpoint)
-            # `last.json` is written last: a resumed training must find the best checkpoint that its progress refers to.
-            earlier = [kept for kept in self.kept("last") if kept.step < progress.step]
+            # `last.json` is written last: a resumed training must find the best checkpoint that its progress refers to. A
+            # checkpoint without a validation depends on the clock or on the user: only the last stays, and displaces none for good.
+            earlier = [kept for kept in self.kept("last") if kept.step < progress.step and kept.score is not None]
             self._write_pointer("last", [checkpoint, *earlier][: self.keep_last])
         except (OSError, SafetensorError) as error:
             raise self._write_error(f"step {progress.step}", error) from None

@@ -14,6 +14,7 @@ from nmt.data.corpus import Corpus
 from nmt.errors import ConfigError, TrainingError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.training.loop import forward_backward
+from nmt.training.objective import Objective
 
 MARGIN_DIVISOR = 10  # one tenth of the size stays free: allocations leave gaps, which differ from update to update
 TOLERANCE_DIVISOR = 8  # the search ends when the largest size is known to one eighth
@@ -103,10 +104,10 @@ def _shape(corpus: Corpus, pairs: NDArray[np.int64]) -> tuple[int, int, int]:
 
 def _fits(model: Seq2Seq, optimizer: Optimizer, corpus: Corpus, batches: Sequence[NDArray[np.int64]], config: Config) -> bool:
     """Whether an update with each batch fits into the memory."""
-    fits = True
+    fits, objective = True, Objective(model, config.training)
     try:
         for batch in read_batches(corpus, batches):
-            forward_backward(model, optimizer, [batch], 1, config, 0)
+            forward_backward(objective, optimizer, [batch], 1, config)
             optimizer.step()
     except torch.OutOfMemoryError:
         fits = False

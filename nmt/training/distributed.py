@@ -1,22 +1,31 @@
 """Distributed training: several processes, on one machine or several, as torchrun starts them.
 
-All processes hold the same weights. Each computes the gradient of its part of a batch; the gradients are summed over all processes,
-and all make the same update. Only the first process reads the clock and writes files.
+All processes hold the same weights. Each computes the gradient of its part of a batch; DistributedDataParallel takes the mean over
+all processes, and all make the same update. Only the first process reads the clock and writes files.
 """
 
 import os
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+import re
+import socket
+import time
+import warnings
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any, TypeVar
 
 import torch
 import torch.distributed as dist
 from torch import Tensor, nn
+from torch.nn.parallel import DistributedDataParallel
 
 from nmt.errors import ConfigError, TrainingError
 
 T = TypeVar("T")
+
+DEFAULT_TIMEOUT = timedelta(minutes=30)
+ROLL_CALL = timedelta(seconds=60)  # the longest time to wait for the processes that still answer, after one does not
 
 
 @dataclass(frozen=True)
@@ -25,52 +34,73 @@ class World:
 
     Attributes:
         rank: index of this process, from 0. size: number of processes.
-        gloo_group: process group that sends Python objects, over the CPU.
+        tensor_group, gloo_group, roll_call_group: process groups that send tensors; send Python objects, over the CPU; and find out
+            who still answers.
+        names: of the processes, for messages. timeout: how long a process may not answer.
     """
 
     rank: int = 0
     size: int = 1
+    tensor_group: Any = None
     gloo_group: Any = None
+    roll_call_group: Any = None
+    names: tuple[str, ...] = ()
+    timeout: timedelta = DEFAULT_TIMEOUT
 
     @property
     def is_first(self) -> bool:
         """Whether this process decides and writes files."""
         return self.rank == 0
 
-    def sum(self, tensors: Iterable[Tensor]) -> None:
-        """Replace the tensors by their sums over all processes, with one message per dtype.
+    def parallel(self, module: nn.Module) -> nn.Module:
+        """`module`, whose backward passes leave the mean gradient of all processes; see `exchange_in_backward`.
+
+        The exchange of one bucket of gradients runs while the backward pass computes the next.
+        """
+        if self.size == 1:
+            return module
+        # A parameter without a gradient in all processes has none afterwards, so that the optimizer leaves it unchanged, as in a
+        # single process; the adaptive output layer has such parameters. And the buckets stay the same in all updates: otherwise
+        # those after the first differ, sums are rounded differently, and a resumed training is no longer exact.
+        parallel = DistributedDataParallel(
+            module, process_group=self.tensor_group, find_unused_parameters=True, gradient_as_bucket_view=True
+        )
+        parallel.broadcast_buffers = False  # they are constant; not as an argument, which newer versions of torch rename
+        return parallel
+
+    def without_exchange(self, module: nn.Module) -> AbstractContextManager[None]:
+        """Backward passes of a module of `parallel` inside the block only add to the gradients of this process."""
+        return module.no_sync() if isinstance(module, DistributedDataParallel) else nullcontext()
+
+    @contextmanager
+    def exchange_in_backward(self) -> Iterator[None]:
+        """For a backward pass that exchanges gradients.
 
         Raises:
-            TrainingError: another process failed.
+            TrainingError: another process failed, or does not answer; or memory is full, when it is too late to split the batch.
+        """
+        if self.size == 1:
+            yield
+            return
+        try:
+            with self._explain_failures(), warnings.catch_warnings():
+                warnings.filterwarnings("ignore", "find_unused_parameters=True was specified")
+                yield
+        except torch.OutOfMemoryError:
+            raise TrainingError("out of memory while gradients are exchanged; lower training.batch.size") from None
+
+    def sum(self, tensor: Tensor) -> None:
+        """Replace the tensor by its sum over all processes.
+
+        Raises:
+            TrainingError: another process failed, or does not answer.
         """
         if self.size == 1:
             return
-        by_dtype: dict[torch.dtype, list[Tensor]] = {}
-        for tensor in tensors:
-            by_dtype.setdefault(tensor.dtype, []).append(tensor)
-        for group in by_dtype.values():
-            flat = torch.cat([tensor.flatten() for tensor in group])
-            with _report_failed_process():
-                dist.all_reduce(flat)
-            for tensor, part in zip(group, flat.split([tensor.numel() for tensor in group]), strict=True):
-                tensor.copy_(part.view_as(tensor))
-
-    def sum_gradients(self, model: nn.Module) -> None:
-        """Sum the gradients over all processes.
-
-        A gradient that some processes lack counts as 0 there; one that all lack stays missing, so that the optimizer leaves the
-        parameter unchanged, as in a single process. The adaptive output layer has such parameters.
-        """
-        if self.size == 1:
-            return
-        parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
-        has_gradient = torch.tensor([parameter.grad is not None for parameter in parameters], dtype=torch.uint8)
-        with _report_failed_process():  # over the CPU, which does not wait for the GPU
-            dist.all_reduce(has_gradient, dist.ReduceOp.MAX, group=self.gloo_group)
-        for parameter, is_present in zip(parameters, has_gradient.tolist(), strict=True):
-            if is_present and parameter.grad is None:
-                parameter.grad = torch.zeros_like(parameter)
-        self.sum(parameter.grad for parameter in parameters if parameter.grad is not None)
+        with self._explain_failures():
+            if tensor.is_cuda:
+                dist.barrier(self.gloo_group)  # over the CPU: messages between GPUs do not report a process that hangs
+            dist.all_reduce(tensor, group=self.tensor_group)
 
     def broadcast(self, value: T) -> T:
         """The value of the first process, in all processes.
@@ -81,7 +111,7 @@ class World:
         if self.size == 1:
             return value
         values = [value]
-        with _report_failed_process():
+        with self._explain_failures():
             dist.broadcast_object_list(values, src=0, group=self.gloo_group)
         return values[0]
 
@@ -93,7 +123,7 @@ class World:
         """
         numbers = [number] * self.size
         if self.size > 1:
-            with _report_failed_process():
+            with self._explain_failures():
                 dist.all_gather_object(numbers, number, group=self.gloo_group)
         return min(numbers)
 
@@ -101,19 +131,52 @@ class World:
         """Copy the weights of the first process to all others."""
         if self.size == 1:
             return
-        with torch.no_grad():
+        with self._explain_failures():
             for tensor in (*model.parameters(), *model.buffers()):
-                if not self.is_first:
-                    tensor.zero_()
-                self.sum([tensor])
+                dist.broadcast(tensor.data, src=0, group=self.tensor_group)
+
+    @contextmanager
+    def _explain_failures(self) -> Iterator[None]:
+        """Raises: TrainingError in place of the errors of messages between processes."""
+        start_time = time.monotonic()
+        try:
+            yield
+        except torch.OutOfMemoryError:
+            raise
+        except RuntimeError as error:
+            text = str(error).strip().split("\n")[0]
+            if not isinstance(error, dist.DistError) and "gloo" not in text:
+                raise
+            # A process that dies breaks its connections at once; one that hangs does not.
+            if time.monotonic() - start_time >= self.timeout.total_seconds() / 2 and (names := self._silent_processes()):
+                minutes = self.timeout.total_seconds() / 60
+                raise TrainingError(
+                    f"{names} has not answered for {minutes:g} minutes; see what it waits for (training.timeout_minutes)"
+                ) from None
+            raise TrainingError(f"another process of this training failed ({text[:200]}); see its error message") from None
+
+    def _silent_processes(self) -> str:
+        """The processes that do not answer now, as far as this process can tell: the first one hears all, the others only it."""
+        wait = min(self.timeout, ROLL_CALL)
+        try:
+            dist.monitored_barrier(self.roll_call_group, timeout=wait, wait_all_ranks=True)
+        except RuntimeError as error:
+            if match := re.search(r"Ranks ([\d, ]+) failed to pass", str(error)):
+                return ", ".join(self.names[int(rank)] for rank in match[1].split(","))
+            if "Timed out" in str(error):
+                return self.names[0]
+        return ""
 
 
 SINGLE_PROCESS = World()
 
 
 @contextmanager
-def init_distributed(device: torch.device) -> Iterator[World]:
+def init_distributed(device: torch.device, timeout: timedelta = DEFAULT_TIMEOUT) -> Iterator[World]:
     """Connect the processes that torchrun started; without torchrun, a single process.
+
+    Args:
+        timeout: how long a process may not answer.
 
     Raises:
         TrainingError: the processes cannot connect.
@@ -122,12 +185,19 @@ def init_distributed(device: torch.device) -> Iterator[World]:
         yield SINGLE_PROCESS
         return
     try:
-        dist.init_process_group("nccl" if device.type == "cuda" else "gloo")
-        gloo_group = dist.new_group(backend="gloo")
+        # Messages over the CPU report a process that hangs, so those between GPUs wait longer.
+        # Messages over the CPU report a process that hangs, so those between GPUs wait longer; and processes may start late.
+        dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=max(4 * timeout, DEFAULT_TIMEOUT))
+        rank, size = dist.get_rank(), dist.get_world_size()
+        gloo_group = dist.new_group(backend="gloo", timeout=timeout)
+        roll_call_group = dist.new_group(backend="gloo", timeout=3 * min(timeout, ROLL_CALL))
+        names = [""] * size
+        dist.all_gather_object(names, f"process {rank + 1} of {size} ({socket.gethostname()}, pid {os.getpid()})", gloo_group)
     except (RuntimeError, ValueError) as error:
         raise TrainingError(f"the processes of this training cannot connect ({_first_line(error)})") from None
+    tensor_group = dist.group.WORLD if device.type == "cuda" else gloo_group
     try:
-        yield World(dist.get_rank(), dist.get_world_size(), gloo_group)
+        yield World(rank, size, tensor_group, gloo_group, roll_call_group, tuple(names), timeout)
     finally:
         dist.destroy_process_group()
 
@@ -147,14 +217,6 @@ def local_gpu(device: torch.device) -> torch.device:
         )
     torch.cuda.set_device(index)
     return torch.device("cuda", index)
-
-
-@contextmanager
-def _report_failed_process() -> Iterator[None]:
-    try:
-        yield
-    except RuntimeError as error:
-        raise TrainingError(f"another process of this training failed ({_first_line(error)}); see its error message") from None
 
 
 def _first_line(error: Exception) -> str:

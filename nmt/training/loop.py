@@ -3,7 +3,7 @@
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
@@ -20,9 +20,9 @@ from nmt.errors import TrainingError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.progress import Interval, Progress
 from nmt.training.distributed import SINGLE_PROCESS, World
-from nmt.training.loss import batch_loss, draw_forcing_mask
+from nmt.training.loss import draw_forcing_mask
+from nmt.training.objective import Objective
 from nmt.training.optimization import Moment, forcing_ratio, learning_rate
-from nmt.training.risk import batch_risk
 
 T = TypeVar("T")
 
@@ -120,12 +120,13 @@ def fit(
         TrainingError: too many updates in a row were not finite.
     """
     training = config.training
-    start_time = time.monotonic() - progress.seconds
+    start_time, saved_seconds = time.monotonic() - progress.seconds, progress.seconds
+    objective = Objective(model, training, world)
     model.train()
     for update in prefetch(planned_updates(corpus, config, progress, world, model.device), model.device):
         moment = Moment(update.step, progress.reductions, progress.fraction(training, update.n_batches))
         rate = learning_rate(moment, training.learning_rate)
-        outcome = train_step(model, optimizer, update.micro_batches, update.step, config, rate, world)
+        outcome = train_step(objective, optimizer, update.micro_batches, update.step, config, rate)
         interval = progress.interval
         if outcome.is_finite:
             interval = interval.plus(outcome.objective, outcome.nll, outcome.n_tokens)
@@ -158,21 +159,18 @@ def fit(
             validated.train()
             seconds = world.broadcast(time.monotonic() - start_time)
             progress = progress.after_validation(score, seconds, training, due=due)
-        if (due or progress.finished or stop) and world.is_first:
-            hooks.save(progress, score)
+        is_old = training.checkpoint_minutes is not None and progress.seconds - saved_seconds >= 60 * training.checkpoint_minutes
+        if due or progress.finished or stop or is_old:
+            saved_seconds = progress.seconds
+            if world.is_first:
+                hooks.save(progress, score)
         if progress.finished or stop:
             return progress
     return progress
 
 
 def train_step(
-    model: Seq2Seq,
-    optimizer: Optimizer,
-    micro_batches: Sequence[Batch],
-    step: int,
-    config: Config,
-    rate: float,
-    world: World = SINGLE_PROCESS,
+    objective: Objective, optimizer: Optimizer, micro_batches: Sequence[Batch], step: int, config: Config, rate: float
 ) -> Outcome:
     """One update with learning rate `rate`. The model must be in training mode.
 
@@ -185,23 +183,24 @@ def train_step(
     Raises:
         TrainingError: a single sentence does not fit into the GPU's memory, or another process failed.
     """
+    world = objective.world
     while True:
         try:
-            sums = forward_backward(model, optimizer, micro_batches, step, config, world.rank)
+            sums = forward_backward(objective, optimizer, micro_batches, step, config)
             break
         except torch.OutOfMemoryError:
             micro_batches = _split_in_half(micro_batches)
         torch.cuda.empty_cache()  # after the handler: within it, the failed pass still holds its tensors
-    world.sum_gradients(model)
-    world.sum([sums])
-    gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+    world.sum(sums)
+    gradients = [parameter.grad for parameter in objective.model.parameters() if parameter.grad is not None]
     norm = torch.nn.utils.get_total_norm(gradients)
     # The only time that an update waits for the GPU.
-    objective, nll, n_tokens, total_norm = torch.cat([sums, norm.to(sums).view(1)]).tolist()
+    objective_sum, nll, n_tokens, total_norm = torch.cat([sums, norm.to(sums).view(1)]).tolist()
     ratio = forcing_ratio(step, config.training.teacher_forcing)
-    outcome = Outcome(objective, nll, int(n_tokens), total_norm / n_tokens, rate, ratio)
+    # The gradients are the mean of the processes' sums.
+    outcome = Outcome(objective_sum, nll, int(n_tokens), total_norm * world.size / n_tokens, rate, ratio)
     if outcome.is_finite:
-        scale = min(1.0, config.training.clip_norm / (outcome.gradient_norm + 1e-6)) / n_tokens
+        scale = min(1.0, config.training.clip_norm / (outcome.gradient_norm + 1e-6)) * world.size / n_tokens
         for gradient in gradients:
             gradient.mul_(scale)
         for group in optimizer.param_groups:
@@ -211,38 +210,27 @@ def train_step(
 
 
 def forward_backward(
-    model: Seq2Seq, optimizer: Optimizer, micro_batches: Sequence[Batch], step: int, config: Config, rank: int
+    objective: Objective, optimizer: Optimizer, micro_batches: Sequence[Batch], step: int, config: Config
 ) -> Tensor:
-    """The gradient of the objective, summed over the tokens of the micro-batches of process `rank`.
+    """The gradient of the objective, summed over the tokens of the micro-batches; with several processes, the mean of their sums.
 
     Returns:
-        [3], on the model's device: objective, nll, number of target tokens.
+        [3], on the model's device: objective, nll, number of target tokens of this process.
     """
-    training = config.training
+    training, device, rank = config.training, objective.device, objective.world.rank
     optimizer.zero_grad()
-    sums = torch.zeros(3, dtype=torch.float32 if model.device.type == "mps" else torch.float64, device=model.device)
+    sums = torch.zeros(3, dtype=torch.float32 if device.type == "mps" else torch.float64, device=device)
+    if not micro_batches:
+        objective.backward(None, None, 0, is_last=True)
     for index, batch in enumerate(micro_batches):
         # Splitting adds micro-batches beyond `accumulate`; their seeds must differ from those of the next process.
         is_planned = index < training.accumulate
         generator = reseed(config.seed, step, *((rank * training.accumulate + index,) if is_planned else (rank, index)))
         ratio = forcing_ratio(step, training.teacher_forcing)
         forcing_mask = draw_forcing_mask(batch, ratio, training.teacher_forcing.per, generator)
-        with torch.autocast(model.device.type, torch.bfloat16, enabled=training.precision == "bfloat16"):
-            loss = batch_loss(
-                model,
-                batch.to(model.device),
-                label_smoothing=training.label_smoothing,
-                coverage_weight=training.coverage_loss,
-                r_drop=training.r_drop,
-                src_replacement=training.src_word_replacement,
-                tgt_replacement=training.tgt_word_replacement,
-                forcing_mask=forcing_mask,
-            )
-            if (weight := training.risk.weight) > 0:
-                risk = batch_risk(model, batch.to(model.device), training.risk, seed=generator.initial_seed())
-                loss = replace(loss, objective=(1 - weight) * loss.objective + weight * risk)
-        loss.objective.backward()
-        sums += torch.stack([loss.objective.detach(), loss.nll, loss.nll.new_full((), loss.n_tokens)])
+        is_last = index + 1 == len(micro_batches)
+        losses = objective.backward(batch.to(device), forcing_mask, generator.initial_seed(), is_last=is_last)
+        sums += torch.cat([losses, losses.new_full((1,), batch.n_tokens)])
     return sums
 
 

@@ -95,6 +95,14 @@ def test_keep_best_and_keep_last(tmp_path: Path) -> None:
     assert {name for name in names(tmp_path) if name.startswith("step")} == {f"step-0000000{step}" for step in (2, 3, 4, 5)}
 
 
+def test_a_checkpoint_without_a_validation_displaces_no_other_for_good(tmp_path: Path) -> None:
+    """So a training that was stopped, or that saves by the clock, ends with the same checkpoints as another."""
+    for step, score in ((1, 1.0), (2, 2.0), (3, None), (4, None), (5, 3.0)):
+        save(tmp_path, step, score, keep_last=3)
+    assert [kept.step for kept in Checkpoints(tmp_path).kept("last")] == [5, 2, 1]
+    assert not (tmp_path / "checkpoints" / "step-00000004").exists()
+
+
 def test_checkpoints_after_the_resumed_step_are_dropped(tmp_path: Path) -> None:
     """A training that was cut short at step 4 and goes on from step 2 does not keep a best that it has yet to make."""
     for step, score in ((2, 1.0), (4, 9.0)):

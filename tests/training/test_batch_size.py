@@ -23,7 +23,7 @@ from nmt.data.corpus import Corpus
 from nmt.errors import ConfigError, TrainingError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.folder import build_model, create_run, load_run_config
-from nmt.training import batch_size, loop
+from nmt.training import batch_size, objective
 from nmt.training.loss import Loss, batch_loss
 from nmt.training.optimization import build_optimizer
 from tests import toy
@@ -48,7 +48,7 @@ def limit_memory(monkeypatch: pytest.MonkeyPatch, max_positions: int) -> list[Ba
         fitted.append(batch)
         return batch_loss(model, batch, **options)
 
-    monkeypatch.setattr(loop, "batch_loss", limited)
+    monkeypatch.setattr(objective, "batch_loss", limited)
     monkeypatch.setattr(batch_size, "check_device", lambda _: None)
     return fitted
 
@@ -219,7 +219,7 @@ import os, sys, torch
 from pathlib import Path
 from nmt.commands import train
 from nmt.config import load as config
-from nmt.training import batch_size, loop
+from nmt.training import batch_size, objective
 from nmt.training.loss import batch_loss
 
 def limited(model, batch, **options):
@@ -227,7 +227,7 @@ def limited(model, batch, **options):
         raise torch.OutOfMemoryError
     return batch_loss(model, batch, **options)
 
-loop.batch_loss, batch_size.check_device = limited, lambda _: None
+objective.batch_loss, batch_size.check_device = limited, lambda _: None
 train.run(config.load(Path("toy.yaml")), Path(sys.argv[1]), device="cpu")
 """
 

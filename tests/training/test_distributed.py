@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -77,21 +78,59 @@ def test_two_processes_with_half_the_batch_equal_one_process(folder: Path) -> No
 
 
 def test_a_parameter_without_a_gradient_in_all_processes_stays_as_it_is(tmp_path: Path) -> None:
+    """Also with accumulation: a gradient of any micro-batch counts, in whichever process."""
     script = tmp_path / "gradients.py"
     script.write_text(
         "import torch\n"
+        "from torch import nn\n"
         "from nmt.training.distributed import init_distributed\n"
+        "class Sums(nn.Module):\n"
+        "    def __init__(self):\n"
+        "        super().__init__()\n"
+        "        self.weights = nn.ParameterList([torch.zeros(2) for _ in range(4)])\n"
+        "    def forward(self, *used):\n"
+        "        return sum(self.weights[i].sum() for i in used)\n"
         "with init_distributed(torch.device('cpu')) as world:\n"
-        "    model = torch.nn.ParameterList([torch.zeros(2) for _ in range(3)])\n"
-        "    model[0].grad = torch.ones(2)\n"
-        "    if world.rank == 1:\n"
-        "        model[1].grad = torch.ones(2)\n"
-        "    world.sum_gradients(model)\n"
-        "    print([None if each.grad is None else each.grad.tolist() for each in model])\n"
+        "    module = Sums()\n"
+        "    parallel = world.parallel(module)\n"
+        "    for _ in range(2):\n"
+        "        module.zero_grad()\n"
+        "        with world.without_exchange(parallel):\n"
+        "            parallel(0, 1 + world.rank).backward()\n"
+        "        with world.exchange_in_backward():\n"
+        "            parallel(0).backward()\n"
+        "    print([None if each.grad is None else each.grad.tolist() for each in module.weights])\n"
     )
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(script)]
     done = subprocess.run(command, cwd=Path.cwd(), capture_output=True, text=True, timeout=300, check=False)
-    assert done.stdout.splitlines() == ["[[2.0, 2.0], [1.0, 1.0], None]"] * 2, done.stderr
+    assert done.stdout.splitlines() == ["[[2.0, 2.0], [0.5, 0.5], [0.5, 0.5], None]"] * 2, done.stderr
+    assert "find_unused_parameters" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("size", "sets"),
+    [
+        (2, ("model.output=adaptive", "training.accumulate=2")),
+        (7, ("training.risk.weight=0.5", "training.risk.candidates=beam", "training.risk.size=3", "training.coverage_loss=1")),
+        (7, ("training.r_drop=1", "model.dropout=1.0e-9")),  # R-Drop needs dropout, but this drops nothing
+    ],
+    ids=["adaptive", "risk", "r_drop"],
+)
+def test_each_objective_is_the_same_in_two_processes(
+    size: int, sets: tuple[str, ...], folder: Path, request: pytest.FixtureRequest
+) -> None:
+    """The last batch of the epoch has 3 pairs or 1: one process has fewer micro-batches than the other, or none."""
+    name, accumulates = request.node.callspec.id, "training.accumulate=2" in sets
+    train(
+        folder,
+        f"one-{name}",
+        f"training.batch.size={size * (4 if accumulates else 2)}",
+        *(each for each in sets if "acc" not in each),
+    )
+    train(folder, f"two-{name}", f"training.batch.size={size}", *sets, processes=2)
+    single, parallel = weights(folder, f"one-{name}"), weights(folder, f"two-{name}")
+    for key, value in single.items():
+        torch.testing.assert_close(parallel[key], value, atol=1e-5, rtol=0)
 
 
 def test_two_processes_resume_from_a_checkpoint(folder: Path) -> None:
@@ -120,9 +159,37 @@ def test_a_failing_process_ends_all_with_its_message(folder: Path) -> None:
     assert "taken: contains a run already; continue it with --resume, or train elsewhere with -o" in done.stderr
 
 
+@pytest.mark.parametrize("hanging", [0, 2])
+def test_a_process_that_hangs_ends_the_job_and_is_named(hanging: int, tmp_path: Path) -> None:
+    script = tmp_path / "hang.py"
+    script.write_text(
+        "import os, signal, sys, torch\n"
+        "from datetime import timedelta\n"
+        "from nmt.errors import TrainingError\n"
+        "from nmt.training.distributed import init_distributed\n"
+        "with init_distributed(torch.device('cpu'), timedelta(seconds=6)) as world:\n"
+        "    world.sum(torch.ones(1))\n"
+        f"    if world.rank == {hanging}:\n"
+        "        print('stopped', os.getpid(), flush=True)\n"
+        "        os.kill(os.getpid(), signal.SIGSTOP)\n"
+        "    try:\n"
+        "        world.sum(torch.ones(1))\n"
+        "    except TrainingError as error:\n"
+        "        print(error, flush=True)\n"
+        "        sys.exit(1)\n"
+    )
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=3", str(script)]
+    done = subprocess.run(command, cwd=Path.cwd(), capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode != 0
+    match = re.search(r"stopped (\d+)", done.stdout)
+    assert match is not None, done.stderr
+    expected = rf"process {hanging + 1} of 3 \(\S+, pid {match[1]}\) has not answered for 0.1 minutes; see what it waits for"
+    assert re.search(expected, done.stdout), done.stdout + done.stderr
+
+
 def test_a_single_process_changes_nothing() -> None:
     tensor = torch.ones(3)
-    SINGLE_PROCESS.sum([tensor])
+    SINGLE_PROCESS.sum(tensor)
     assert torch.equal(tensor, torch.ones(3))
     assert SINGLE_PROCESS.broadcast("x") == "x"
     assert SINGLE_PROCESS.is_first

@@ -16,10 +16,11 @@ from nmt.model.device import pick_device, set_up_device
 from nmt.model.layers import send
 from nmt.model.output import OUTPUTS
 from nmt.model.seq2seq import Seq2Seq
-from nmt.training import loop
+from nmt.training import objective
 from nmt.training.distributed import local_gpu
 from nmt.training.loop import train_step
 from nmt.training.loss import Loss, batch_loss
+from nmt.training.objective import Objective
 from nmt.training.optimization import build_optimizer
 from tests.training.test_loop import make_config, make_model
 
@@ -95,12 +96,12 @@ def test_memory_is_freed_after_the_failed_pass(monkeypatch: pytest.MonkeyPatch) 
             raise torch.OutOfMemoryError
         return batch_loss(model, batch, **options)
 
-    monkeypatch.setattr(loop, "batch_loss", small_memory)
+    monkeypatch.setattr(objective, "batch_loss", small_memory)
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: handling.append(sys.exc_info()[1] is not None))
     config = make_config()
     model = make_model(config)
     batch = build_batch([[5, 6]] * 8, [[6, 5]] * 8)
-    train_step(model, build_optimizer(model, config.training), [batch], 1, config, 0.01)
+    train_step(Objective(model, config.training), build_optimizer(model, config.training), [batch], 1, config, 0.01)
     assert handling == [False, False]
 
 

@@ -10,6 +10,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 import torch
+from torch import nn
 from torch.optim.swa_utils import AveragedModel
 
 from nmt.config.load import config_from_dict
@@ -23,9 +24,11 @@ from nmt.model.seq2seq import Seq2Seq
 from nmt.run.checkpoint import Checkpoints, load_optimizer, load_weights, read_progress
 from nmt.run.progress import Interval, Progress
 from nmt.training import loop
+from nmt.training import objective as objective_module
 from nmt.training.distributed import World
 from nmt.training.loop import Hooks, Outcome, Update, fit, forward_backward, train_step
 from nmt.training.loss import Loss, batch_loss
+from nmt.training.objective import Objective
 from nmt.training.optimization import OPTIMIZERS, averaging_function, build_optimizer
 from nmt.training.recorder import describe_skipped
 
@@ -217,7 +220,7 @@ def test_an_update_does_not_depend_on_the_number_of_micro_batches(shares: int) -
     for parts in ([pairs], shard(pairs, shares)):
         model = make_model(config).double()
         optimizer = build_optimizer(model, config.training)
-        outcome = train_step(model, optimizer, list(read_batches(corpus, parts)), 1, config, 0.01)
+        outcome = train_step(Objective(model, config.training), optimizer, list(read_batches(corpus, parts)), 1, config, 0.01)
         results.append((outcome, weights_of(model)))
     (whole, whole_weights), (parts_outcome, parts_weights) = results
     assert parts_outcome.n_tokens == whole.n_tokens
@@ -254,10 +257,10 @@ def test_micro_batches_that_do_not_fit_are_split_in_half(monkeypatch: pytest.Mon
         return batch_loss(model, batch, **options)
 
     whole = make_model(config).double()
-    train_step(whole, build_optimizer(whole, config.training), [batch], 1, config, 0.01)
-    monkeypatch.setattr(loop, "batch_loss", small_memory)
+    train_step(Objective(whole, config.training), build_optimizer(whole, config.training), [batch], 1, config, 0.01)
+    monkeypatch.setattr(objective_module, "batch_loss", small_memory)
     parts = make_model(config).double()
-    outcome = train_step(parts, build_optimizer(parts, config.training), [batch], 1, config, 0.01)
+    outcome = train_step(Objective(parts, config.training), build_optimizer(parts, config.training), [batch], 1, config, 0.01)
     assert sizes == [25, 12, 6, 6, 6, 7]
     assert outcome.n_tokens == batch.n_tokens
     for name, value in weights_of(whole).items():
@@ -276,9 +279,10 @@ def test_two_ranks_never_draw_the_same_dropout(accumulate: int, monkeypatch: pyt
         seeds.append(torch.initial_seed())
         return batch_loss(model, batch, **options)
 
-    monkeypatch.setattr(loop, "batch_loss", record)
+    monkeypatch.setattr(objective_module, "batch_loss", record)
     for rank in range(3):
-        forward_backward(model, build_optimizer(model, config.training), [batch] * 4, 7, config, rank)
+        objective = Objective(model, config.training, World(rank))
+        forward_backward(objective, build_optimizer(model, config.training), [batch] * 4, 7, config)
     assert len(set(seeds)) == 12
 
 
@@ -286,12 +290,24 @@ def test_a_single_pair_that_does_not_fit_is_an_error(monkeypatch: pytest.MonkeyP
     def no_memory(*_: object, **__: object) -> Loss:
         raise torch.OutOfMemoryError
 
-    monkeypatch.setattr(loop, "batch_loss", no_memory)
+    monkeypatch.setattr(objective_module, "batch_loss", no_memory)
     config = make_config()
     model = make_model(config)
     batch = build_batch([[5] * 40, [5]], [[6] * 30, [6]])
     with pytest.raises(TrainingError, match="out of memory with a single pair of 41 source and 31 target tokens"):
-        train_step(model, build_optimizer(model, config.training), [batch], 1, config, 0.01)
+        train_step(Objective(model, config.training), build_optimizer(model, config.training), [batch], 1, config, 0.01)
+
+
+def test_checkpoints_are_also_saved_by_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each update takes half a minute; the validations save, too, and the time counts from the last checkpoint."""
+    config = make_config(training={"max_steps": 12, "validate_every": 5, "epochs": 9, "checkpoint_minutes": 1})
+    corpus, _ = make_corpus(100, seed=1)
+    Clock(monkeypatch, 30.0, update=counted_update)
+    saved: list[tuple[int, float | None]] = []
+    hooks = Hooks(validate=float, save=lambda progress, score: saved.append((progress.step, score)))
+    model = make_model(config)
+    fit(model, build_optimizer(model, config.training), corpus, config, Progress(), hooks)
+    assert saved == [(2, None), (4, None), (5, 5.0), (7, None), (9, None), (10, 10.0), (12, 12.0)]
 
 
 def test_only_a_plateau_lowers_the_rate() -> None:
@@ -407,6 +423,9 @@ def test_all_processes_follow_the_clock_of_the_first(monkeypatch: pytest.MonkeyP
         def broadcast(self, value: Any) -> Any:
             return next(received)
 
+        def parallel(self, module: nn.Module) -> nn.Module:
+            return module
+
     rate = {"peak": 1.0, "schedule": "linear", "steps": None}
     config = make_config(training={"max_minutes": 1, "validate_every": 3, "learning_rate": rate})
     corpus, _ = make_corpus(100, seed=1)
@@ -450,7 +469,9 @@ def test_every_optimizer_lowers_the_loss_and_resumes_from_a_checkpoint(name: Opt
     rate = 0.5 if name == "sgd" else 0.01
     model = make_model(config)
     optimizer = build_optimizer(model, config.training)
-    losses = [train_step(model, optimizer, [batch], step, config, rate).objective for step in range(1, 6)]
+    losses = [
+        train_step(Objective(model, config.training), optimizer, [batch], step, config, rate).objective for step in range(1, 6)
+    ]
     assert losses[-1] < losses[0]
     Checkpoints(tmp_path).save(Progress(step=5), model, optimizer)
     other = make_model(config)
@@ -458,7 +479,7 @@ def test_every_optimizer_lowers_the_loss_and_resumes_from_a_checkpoint(name: Opt
     load_weights(tmp_path / "checkpoints" / "step-00000005", other)
     load_optimizer(tmp_path / "checkpoints" / "step-00000005", other, other_optimizer)
     for one, its_optimizer in ((model, optimizer), (other, other_optimizer)):
-        train_step(one, its_optimizer, [batch], 6, config, rate)
+        train_step(Objective(one, config.training), its_optimizer, [batch], 6, config, rate)
     for key, value in weights_of(model).items():
         assert torch.equal(value, other.state_dict()[key]), key
 
@@ -497,7 +518,9 @@ def test_bfloat16_gives_nearly_the_same_loss(device: torch.device, model_values:
         } | model_values
         config = make_config(model=model_section, training={"precision": precision, "optimizer": "sgd", **training})
         model = make_model(config).to(device)
-        outcomes.append(train_step(model, build_optimizer(model, config.training), [batch], 1, config, 0.0))
+        outcomes.append(
+            train_step(Objective(model, config.training), build_optimizer(model, config.training), [batch], 1, config, 0.0)
+        )
         assert all(parameter.dtype == torch.float32 for parameter in model.parameters())
     exact, mixed, again = (outcome.objective for outcome in outcomes)
     assert mixed == pytest.approx(exact, rel=0.01)

@@ -16,6 +16,7 @@ from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import EOS, SOS
 from nmt.training import risk
 from nmt.training.loop import forward_backward
+from nmt.training.objective import Objective
 from nmt.training.optimization import build_optimizer
 from nmt.training.risk import batch_risk, expected_costs, find_candidates, sequence_log_probs
 from tests.training.test_loop import make_config, make_corpus, make_model
@@ -130,10 +131,10 @@ def test_the_objective_mixes_cross_entropy_and_risk_and_is_repeatable() -> None:
         config = make_config(training={"risk": {"weight": weight, "size": 4}, "label_smoothing": 0.1})
         model = make_model(config)
         optimizer = build_optimizer(model, config.training)
-        sums[weight] = forward_backward(model, optimizer, [batch], 7, config, 0)
+        sums[weight] = forward_backward(Objective(model, config.training), optimizer, [batch], 7, config)
         gradients = [parameter.grad.clone() for parameter in model.parameters() if parameter.grad is not None]
         # The same update again, as after a resume.
-        assert torch.equal(forward_backward(model, optimizer, [batch], 7, config, 0), sums[weight])
+        assert torch.equal(forward_backward(Objective(model, config.training), optimizer, [batch], 7, config), sums[weight])
         for parameter, gradient in zip(model.parameters(), gradients, strict=True):
             assert parameter.grad is not None
             assert torch.equal(parameter.grad, gradient)

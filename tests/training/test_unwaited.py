@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from nmt.data.batching import read_batches
-from nmt.training.distributed import SINGLE_PROCESS
 from nmt.training.loop import forward_backward
+from nmt.training.objective import Objective
 from nmt.training.optimization import build_optimizer
 from tests.training.test_loop import make_config, make_corpus, make_model
 
@@ -46,7 +46,7 @@ def test_an_update_does_not_wait_for_the_gpu(
     assert len(alike) > 4
     batches = [batch.to(META) for batch in read_batches(corpus, [alike[:4], alike[4:]])]
     model = make_model(config).to(META)
-    sums = forward_backward(model, build_optimizer(model, config.training), batches, 1, config, SINGLE_PROCESS.rank)
+    sums = forward_backward(Objective(model, config.training), build_optimizer(model, config.training), batches, 1, config)
     assert (sums.shape, sums.device) == ((3,), META)
     assert all(parameter.grad is not None and parameter.grad.device == META for parameter in model.parameters())
 
