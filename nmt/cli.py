@@ -197,6 +197,34 @@ def bundle(
     print(command.run(run, output))
 
 
+@subcommand(TRANSLATE, "Publish a run on the Hugging Face hub. With a model card; its access token comes from `hf auth login`.")
+def push(
+    run: Annotated[Path, typer.Argument(help="Run folder, or a file of `nmt bundle`.", metavar="RUN")],
+    repository: Annotated[str, typer.Argument(help="Repository on the hub, such as me/en-de.", metavar="USER/NAME")],
+    license_id: Annotated[
+        str | None, typer.Option("--license", help="License of the model, for its card, such as cc-by-2.0.", metavar="ID")
+    ] = None,
+    private: Annotated[bool, typer.Option("--private", help="Only you can see the repository.")] = False,
+) -> None:
+    from nmt.commands import push as command
+
+    print(command.run(run, repository, license_id=license_id, private=private))
+
+
+@subcommand(TRANSLATE, "Get a run from the Hugging Face hub. It translates as the run that was published.")
+def pull(
+    repository: Annotated[
+        str, typer.Argument(help="Repository on the hub; also a branch, tag or commit of it.", metavar="USER/NAME[@REVISION]")
+    ],
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", help="Folder to write. Default: runs/NAME.", metavar="DIR")
+    ] = None,
+) -> None:
+    from nmt.commands import pull as command
+
+    print(command.run(repository, output))
+
+
 @subcommand(TRANSLATE, "Export a run as ONNX. The folder has a translator that needs neither nmt nor torch.")
 def export(
     run: RunOrBundleArgument = None,
@@ -227,14 +255,20 @@ def evaluate(options: EvaluateOptions) -> None:
 
 
 @subcommand(RESULTS, "Show what a run is. Configuration, data, model, curves, scores, size, and the next commands.")
-def inspect(run: RunOrBundleArgument = None, as_json: JsonOption = False) -> None:
+def inspect(
+    run: RunOrBundleArgument = None,
+    as_json: JsonOption = False,
+    card: Annotated[bool, typer.Option("--card", help="Print a model card: Markdown, with the metadata of model hubs.")] = False,
+) -> None:
+    if card and as_json:
+        raise typer.BadParameter("give --card or --json, not both")
     from nmt.commands import inspect as command
 
     facts = command.run(run)
     if as_json:
         _print_json(facts)
     else:
-        print(command.describe(facts))
+        print(command.card(facts) if card else command.describe(facts), end="" if card else "\n")
 
 
 @subcommand(RESULTS, "List runs as a table. Model, steps, scores, size and date of each.")

@@ -190,8 +190,10 @@ def _read_text(system: System, options: EvaluateOptions) -> EvaluationSet:
         return EvaluationSet(str(options.sources), sources, references)
     prepared = options.data or system.config.prepared_folder
     if options.data is None and not prepared.is_dir():
-        text = f"{prepared}: missing, the data of {system.names[0]}"
-        raise DataError(f"{text}; if it is elsewhere, name it with --data, or name other sentences with --sources and --references")
+        raise DataError(
+            f"{prepared}: missing, the data of {system.names[0]}; if it is elsewhere, name it with --data, "
+            "or name other sentences with --sources and --references"
+        )
     check_same_data(system.folders[0], prepared)
     return read_split(prepared, options.split)
 

@@ -10,8 +10,9 @@ from typing import Any
 
 from nmt.config.load import differences
 from nmt.config.schema import Config
-from nmt.errors import NmtError
+from nmt.errors import CheckpointError, NmtError
 from nmt.model.seq2seq import parameters_by_part
+from nmt.report.model_card import model_card
 from nmt.report.sparkline import sparkline
 from nmt.run.bundle import unpacked
 from nmt.run.checkpoint import KeptCheckpoint
@@ -93,6 +94,7 @@ def _data(folder: Path, config: Config, manifest: dict[str, Any]) -> dict[str, A
     return {
         "prepared": str(config.prepared_folder),
         "problem": problem,
+        "url": None if config.data.source.url is None else str(config.data.source.url),
         "content": manifest.get("content"),
         "nmt_version": manifest.get("nmt_version"),
         "pairs": {name: split["pairs"] for name, split in manifest.get("splits", {}).items()},
@@ -142,6 +144,14 @@ def describe(facts: dict[str, Any]) -> str:
         *[("next" if i == 0 else "", command) for i, command in enumerate(facts["next"])],
     ]
     return "\n".join(f"{label:<{LABEL_WIDTH}}{text}".rstrip() for label, text in rows)
+
+
+def card(facts: dict[str, Any]) -> str:
+    """The facts as a model card, in Markdown. Raises: CheckpointError if there are no weights yet."""
+    best = facts["best"] or facts["last"]
+    if best is None:
+        raise CheckpointError(f"{facts['run']}: has no weights yet; train it first")
+    return model_card(facts, best["step"])
 
 
 def _state_rows(facts: dict[str, Any]) -> Rows:

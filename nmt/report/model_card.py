@@ -1,0 +1,140 @@
+"""The model card: what a model is and how good it is, as Markdown with the metadata that model hubs read."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import yaml
+
+METRIC_TYPES = {"BLEU": "bleu", "chrF": "chrf", "chrF++": "chrf", "TER": "ter"}  # as hubs call them
+NO_LICENSE = "The owner has not stated a license. The license of the training data may also apply to the model."
+
+
+def model_card(facts: Mapping[str, Any], step: int, *, repository: str | None = None, license_id: str | None = None) -> str:
+    """The card as Markdown.
+
+    Args:
+        facts: of the run, as `nmt inspect --json` prints them.
+        step: of the weights. Only scores of these weights are listed.
+        repository: USER/NAME, for the commands; None if it is not known.
+        license_id: such as cc-by-2.0; None if the user has not named one.
+    """
+    src, tgt = facts["direction"].split("-")
+    evaluations = _evaluations(facts, step)
+    repository = repository or f"USER/{facts['name']}"
+    run = f"runs/{repository.rpartition('/')[2]}"
+    parts = [
+        f"---\n{_metadata(facts, evaluations, license_id)}---\n",
+        f"# {facts['name']}: translation from {src} to {tgt}\n",
+        f"{_model(facts)}\n",
+        f"## Use\n\n```\npip install 'nmt[hub]'\nnmt pull {repository}\nnmt translate --run {run} \"...\"\n```\n",
+        f'```python\nimport nmt\n\nprint(nmt.load("{run}").translate(["..."])[0].text)\n```\n',
+        "The input is plain text, one sentence per line. The files are data: loading them runs no code.\n",
+        f"## Scores\n\n{_scores(evaluations)}\n",
+        f"## Data\n\n{_data(facts)}\n",
+        f"## Training\n\n{_training(facts, step)}\n",
+        "## Limits\n",
+        *_limits(facts),
+        f"\n## License\n\n{f'`{license_id}`' if license_id else NO_LICENSE}\n",
+    ]
+    return "\n".join(parts)
+
+
+def _evaluations(facts: Mapping[str, Any], step: int) -> list[dict[str, Any]]:
+    """The last evaluation of these weights on each text with each beam."""
+    latest = {}
+    for event in facts["evaluations"]:
+        if event.get("step") == step and event.get("scores"):
+            latest[event.get("text_sha256"), event.get("beam"), str(event.get("overrides"))] = event
+    return [*latest.values()]
+
+
+def _metadata(facts: Mapping[str, Any], evaluations: list[dict[str, Any]], license_id: str | None) -> str:
+    metadata: dict[str, Any] = {
+        "language": facts["direction"].split("-"),
+        **({"license": license_id} if license_id else {}),
+        "library_name": "nmt",
+        "pipeline_tag": "translation",
+        "tags": ["translation", "nmt", "attention"],
+    }
+    if evaluations:
+        names = dict.fromkeys(METRIC_TYPES.get(score["metric"]) for event in evaluations for score in event["scores"])
+        metadata["metrics"] = [name for name in names if name]
+        metadata["model-index"] = [{"name": facts["name"], "results": [_result(facts, event) for event in evaluations]}]
+    return yaml.safe_dump(metadata, sort_keys=False, allow_unicode=True, width=1000)
+
+
+def _result(facts: Mapping[str, Any], event: Mapping[str, Any]) -> dict[str, Any]:
+    """An evaluation in the metadata."""
+    inputs = [_file_name(each["path"]) for each in facts["data"]["inputs"]]
+    return {
+        "task": {"type": "translation", "name": f"Translation {facts['direction']}"},
+        "dataset": {"name": f"{_text_name(event)}, {', '.join(inputs)}", "type": "text", "split": event.get("split") or "other"},
+        "metrics": [
+            {"type": METRIC_TYPES[score["metric"]], "value": round(score["score"], 2), "name": score["metric"]}
+            for score in event["scores"]
+            if score["metric"] in METRIC_TYPES
+        ],
+    }
+
+
+def _model(facts: Mapping[str, Any]) -> str:
+    parameters, vocabulary = facts["parameters"], facts["vocabulary"]
+    count = f" with {parameters['total'] / 1e6:.1f} million parameters" if parameters else ""
+    sizes = " and ".join(f"{vocabulary[side]['size']:,}" for side in vocabulary)
+    return f"A recurrent encoder-decoder with attention{count}, made with nmt. Its vocabularies have {sizes} tokens."
+
+
+def _scores(evaluations: list[dict[str, Any]]) -> str:
+    if not evaluations:
+        return "These weights have not been evaluated yet: `nmt evaluate` does it, and this card then lists the scores."
+    rows = ["| text | beam | metric | score | 95 % interval | signature |", "|---|---|---|---|---|---|"]
+    for event in evaluations:
+        for score in event["scores"]:
+            interval = ", ".join(f"{value:.2f}" for value in score.get("interval") or ())
+            cells = (_text_name(event), event.get("beam"), score["metric"], f"{score['score']:.2f}", interval, score["signature"])
+            rows.append("| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |")
+    rows.append("\nScores of sacreBLEU on detokenized text; the signature says how they were counted.")
+    return "\n".join(rows)
+
+
+def _text_name(event: Mapping[str, Any]) -> str:
+    count = event.get("sentences")
+    sentences = f", {count:,} sentences" if isinstance(count, int) else ""
+    return f"{event.get('split') or 'other sentences'}{sentences}"
+
+
+def _data(facts: Mapping[str, Any]) -> str:
+    data = facts["data"]
+    rows = [f"- {_file_name(each['path'])}: {each['bytes']:,} bytes, SHA-256 `{each['sha256']}`" for each in data["inputs"]]
+    if data["url"]:
+        rows.append(f"- from <{data['url']}>")
+    pairs = ", ".join(f"{count:,} for {name}" for name, count in data["pairs"].items())
+    augmented = " A part of the training pairs is synthetic." if data["augmented"] else ""
+    rows.append(f"\nSentence pairs: {pairs}.{augmented} Prepared data with this content: `{data['content']}`.")
+    return "\n".join(rows)
+
+
+def _training(facts: Mapping[str, Any], step: int) -> str:
+    progress, sessions = facts["progress"], facts["sessions"]
+    text = f"{step:,} updates."
+    if progress:
+        text = (
+            f"{step:,} updates, of {progress['step']:,} in {progress['seconds'] / 60:.0f} minutes and {progress['epoch']} epochs."
+        )
+    if sessions:
+        session = sessions[-1]
+        text += f" nmt {session['version']}, torch {session['libraries']['torch']}, {session['device']}."
+    return f"{text} `config.yaml` has all settings."
+
+
+def _limits(facts: Mapping[str, Any]) -> Iterator[str]:
+    train = facts["data"]["pairs"].get("train")
+    size = f"{train:,} sentence pairs" if train else "sentence pairs"
+    yield f"- The model has seen {size} and nothing else: other topics, styles and much longer sentences are translated worse."
+    yield "- It translates each sentence by itself, without the sentences around it."
+    yield "- Translations can be wrong, leave things out, or repeat the bias of the data. A person should check what matters."
+
+
+def _file_name(path: str) -> str:
+    """The last part of a path of any system; the rest says nothing to others."""
+    return path.replace("\\", "/").rpartition("/")[2]
