@@ -15,15 +15,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Generator, Sequence
     from os import PathLike
     from typing import Any
 
     from nmt.config.names import DeviceName
     from nmt.config.schema import Config
     from nmt.decoding.translator import Translator
+    from nmt.training.events import Event
 
-__all__ = ["__version__", "load", "prepare", "train"]
+__all__ = ["__version__", "load", "prepare", "train", "train_events"]
 
 __version__ = "0.1.0"
 
@@ -83,6 +84,31 @@ def train(
     run = checked_config.run_folder if folder is None else Path(folder)
     command.run(checked_config, run, resume=resume, device=device, quiet=quiet)
     return run
+
+
+def train_events(
+    config: Config | str | PathLike[str],
+    *,
+    overrides: Sequence[str] = (),
+    folder: str | PathLike[str] | None = None,
+    resume: bool = False,
+    device: DeviceName = "auto",
+) -> Generator[Event, None, None]:
+    """Train as `train` does, but print nothing and yield what happens, so that a notebook can plot it.
+
+    The training advances while the caller takes events. To leave the loop early, or to close the generator, ends the training after
+    the last update and saves it; `resume` continues it exactly. The time that the caller takes does not count as training time.
+
+    Args:
+        config, overrides, folder, resume, device: those of `train`.
+
+    Raises:
+        NmtError: those of `train`.
+    """
+    from nmt.commands import train as command
+
+    checked_config = _load_config(config, overrides)
+    yield from command.events(checked_config, None if folder is None else Path(folder), resume=resume, device=device)
 
 
 def load(*runs: str | PathLike[str], overrides: Sequence[str] = ()) -> Translator:

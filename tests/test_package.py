@@ -1,14 +1,17 @@
 """What `import nmt` offers: prepare, train and load, as the commands of the same names do."""
 
+import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import nmt
 from nmt.config.yaml_text import dump
 from nmt.errors import ConfigError
+from nmt.training.events import BeginEvent, CheckpointEvent, EndEvent, MessageEvent, StepEvent, ValidationEvent
 from tests import toy
 
 
@@ -41,3 +44,66 @@ def test_prepare_train_and_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert nmt.train(config, overrides=prepared, resume=True, quiet=True) == run
     with pytest.raises(ConfigError, match=r"^configuration with --set seed=x: seed: must be a whole number; got \"x\"$"):
         nmt.train(config, overrides=["seed=x"])
+
+
+def weights(run: Path, step: int) -> dict[str, bytes]:
+    folder = run / "checkpoints" / f"step-{step:08}"
+    return {path.name: path.read_bytes() for path in folder.glob("*.safetensors")}
+
+
+def journal(run: Path) -> list[dict[str, Any]]:
+    events = [json.loads(line) for line in (run / "journal.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [{key: value for key, value in event.items() if key not in ("seconds", "tokens_per_second")} for event in events]
+
+
+def test_events_of_a_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    """Whoever leaves the loop has a saved training, which continues exactly."""
+    monkeypatch.chdir(tmp_path)
+    config = toy.configure(
+        toy.write_table(tmp_path / "pairs.tsv", toy.sentence_pairs()),
+        data={"split": {"dev": 20, "test": 40}, "prepared": str(tmp_path / "prepared")},
+        tokenizer={"kind": "words"},
+        model={"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 8}},
+        training={"max_steps": 6, "validate_every": 3, "log_every": 2, "final_pairs": 10, "keep_last": 5},
+    )
+    nmt.prepare(config)
+    whole = tmp_path / "whole"
+    capfd.readouterr()
+    events = list(nmt.train_events(config, folder=whole, device="cpu"))
+    assert capfd.readouterr() == ("", "")
+    assert [(type(event), getattr(event, "step", None)) for event in events] == [
+        (BeginEvent, 0),
+        *((StepEvent, number) for number in (1, 2, 3)),
+        (ValidationEvent, 3),
+        (CheckpointEvent, 3),
+        *((StepEvent, number) for number in (4, 5, 6)),
+        (ValidationEvent, 6),
+        (CheckpointEvent, 6),
+        (MessageEvent, None),
+        (EndEvent, None),
+    ]
+    begin, *_, end = events
+    assert isinstance(begin, BeginEvent)
+    assert (begin.folder, begin.n_pairs, begin.device, begin.n_processes) == (whole, 528, "cpu", 1)
+    assert isinstance(end, EndEvent)
+    assert (end.folder, end.progress.step, end.progress.finished) == (whole, 6, "training.max_steps=6 is reached")
+    steps = [event for event in events if isinstance(event, StepEvent)]
+    assert [step.fraction for step in steps] == pytest.approx([n / 6 for n in range(1, 7)])
+    logged = [event for event in journal(whole) if event["event"] == "train"]
+    assert [(event["step"], event["loss"]) for event in logged] == [(step.step, step.loss) for step in steps[1::2]]
+    first, _ = [event for event in events if isinstance(event, CheckpointEvent)]
+    assert first.path == whole / "checkpoints" / "step-00000003"
+    assert first.is_best
+
+    parts = tmp_path / "parts"
+    for stop in (3, 4):  # before a validation that is due, and between two
+        for event in nmt.train_events(config, folder=parts, resume=True, device="cpu"):
+            if isinstance(event, StepEvent) and event.step == stop:
+                break
+        assert json.loads((parts / "checkpoints" / "last.json").read_text(encoding="utf-8"))["step"] == stop
+    nmt.train(config, folder=parts, resume=True, device="cpu", quiet=True)
+    assert weights(parts, 6) == weights(whole, 6) != {}
+    assert journal(parts)[:-1] == journal(whole)[:-1]  # the last is the choice among the kept checkpoints
+    assert [type(event) for event in nmt.train_events(config, folder=parts, resume=True)] == [EndEvent]
+    with pytest.raises(ConfigError, match="contains a run already"):
+        next(nmt.train_events(config, folder=parts))

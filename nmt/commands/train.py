@@ -1,7 +1,8 @@
 """`nmt train`: trains a model on prepared data, and leaves a run folder."""
 
 import warnings
-from contextlib import ExitStack, nullcontext
+from collections.abc import Callable, Generator
+from contextlib import closing, nullcontext
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
@@ -25,7 +26,6 @@ from nmt.run.bundle import holds_weights_only
 from nmt.run.checkpoint import load_training
 from nmt.run.folder import (
     JOURNAL_FILE,
-    TENSORBOARD_FOLDER,
     build_model,
     check_prepared,
     check_same_data,
@@ -41,14 +41,14 @@ from nmt.run.progress import Progress
 from nmt.training import batch_size
 from nmt.training.batch_size import BatchSizeResult
 from nmt.training.choice import choose_checkpoint
-from nmt.training.console import Console
-from nmt.training.distributed import World, init_distributed, local_gpu
+from nmt.training.console import open_console
+from nmt.training.distributed import World, init_distributed, is_first_process, local_gpu
+from nmt.training.events import BeginEvent, EndEvent, Event, MessageEvent
 from nmt.training.initial_weights import InitialWeights
-from nmt.training.interrupt import stop_on_signal
-from nmt.training.loop import Hooks, fit
+from nmt.training.interrupt import stop_on_signal, write_notice
+from nmt.training.loop import Hooks, fit_steps
 from nmt.training.optimization import averaging_function, build_optimizer
 from nmt.training.recorder import Recorder
-from nmt.training.tensorboard import TensorBoardWriter
 
 # Keys that may change when a training is resumed: none of them affects an update, unless the learning rate follows the limits.
 LIMIT_KEYS = ("training.epochs", "training.max_steps", "training.max_minutes")
@@ -70,7 +70,35 @@ RESUMABLE_KEYS = (
 def run(
     config: Config, folder: Path | None = None, *, resume: bool = False, device: DeviceName = "auto", quiet: bool = False
 ) -> Progress:
+    """Train into `folder` (default `runs/<name>`), and print the events on stderr; see `events`, which raises the same errors."""
+    progress = Progress()
+    with (
+        open_console(config, quiet=quiet or not is_first_process()) as console,
+        closing(events(config, folder, resume=resume, device=device, notify=console.notify_stop)) as training,
+    ):
+        for event in training:
+            console.show(event)
+            if isinstance(event, EndEvent):
+                progress = event.progress
+    return progress
+
+
+def events(
+    config: Config,
+    folder: Path | None = None,
+    *,
+    resume: bool = False,
+    device: DeviceName = "auto",
+    notify: Callable[[], None] = write_notice,
+) -> Generator[Event, None, None]:
     """Train into `folder` (default `runs/<name>`); with `resume`, continue from its last checkpoint, or start if it has none.
+
+    Args:
+        notify: called when Ctrl-C or SIGTERM asks the training to stop; see `stop_on_signal`.
+
+    Yields:
+        the events of the training. Processes other than the first only yield the end. Closing the generator ends the training
+        after the last update, and saves it.
 
     Raises:
         ConfigError: the folder is a file, or contains a run and `resume` is off, or the run to resume has another configuration.
@@ -87,16 +115,22 @@ def run(
         raise ConfigError(f"{folder}: is a file; name a folder with -o")
     if config.training.threads:
         torch.set_num_threads(config.training.threads)
-    with init_distributed(torch_device, timedelta(minutes=config.training.timeout_minutes)) as world:
-        return _train(config, folder, torch_device, world, resume=resume, quiet=quiet)
+    with (
+        init_distributed(torch_device, timedelta(minutes=config.training.timeout_minutes)) as world,
+        closing(_train(config, folder, torch_device, world, resume=resume, notify=notify)) as training,
+    ):
+        for event in training:
+            if world.is_first or isinstance(event, EndEvent):
+                yield event
 
 
-def _train(config: Config, folder: Path, device: torch.device, world: World, *, resume: bool, quiet: bool) -> Progress:
+def _train(
+    config: Config, folder: Path, device: torch.device, world: World, *, resume: bool, notify: Callable[[], None]
+) -> Generator[Event, None, None]:
     """The training of one process. Only the first process reads and writes the run folder."""
     check_prepared(config)
     corpus = load_training_corpus(config)
     _check_batch_size(config, corpus)
-    console = Console(folder, config, quiet or not world.is_first)
     with lock_run(folder) if world.is_first else nullcontext():
         if world.is_first and holds_run(folder) and not resume:
             raise ConfigError(f"{folder}: contains a run already; continue it with --resume, or train elsewhere with -o")
@@ -107,35 +141,47 @@ def _train(config: Config, folder: Path, device: torch.device, world: World, *, 
         if (checkpoint := world.broadcast(checkpoint)) is not None:
             progress = load_training(checkpoint, model, optimizer, averaged)
             if progress.reason_to_finish(config.training):
-                reason = progress.finished or "nothing is left to do"
-                console.info(f"{folder}: already trained, to step {progress.step} ({reason})")
-                return progress
+                yield EndEvent(folder, progress)
+                return
             progress = replace(progress, finished=None)
 
-        console.begin(model, device, len(corpus), progress, world.size)
+        n_parameters = sum(parameter.numel() for parameter in model.parameters())
+        yield BeginEvent(folder, n_parameters, len(corpus), str(device), torch.get_num_threads(), world.size, progress.step)
         if size_result is not None:
-            console.info(str(size_result))
+            yield MessageEvent(str(size_result))
         if initial_weights is not None:
-            initial_weights.apply(model, Journal(folder / JOURNAL_FILE), console)
+            yield from map(MessageEvent, initial_weights.apply(model, Journal(folder / JOURNAL_FILE)))
         if world.is_first:
             provenance.record_training(folder, progress.step, device, world.size)
         world.copy_weights(model)
 
-        with stop_on_signal() as stop, console, ExitStack() as stack:
-            hooks = Hooks(stop=stop)
-            if world.is_first:
-                tensorboard = stack.enter_context(TensorBoardWriter(folder / TENSORBOARD_FOLDER, progress.step, console.warn))
-                recorder = Recorder(folder, config, progress.step, model, optimizer, averaged, console, tensorboard)
-                stack.callback(recorder.draw_curves)
-                hooks = recorder.hooks(stop)
-            progress = fit(model, optimizer, corpus, config, progress, hooks, averaged=averaged, world=world)
+        with stop_on_signal(notify) as stop:
+            recorder = Recorder(folder, config, progress, model, optimizer, averaged) if world.is_first else None
+            hooks = Hooks(stop=stop) if recorder is None else recorder.hooks(stop)
+            with recorder or nullcontext():
+                steps = fit_steps(model, optimizer, corpus, config, progress, hooks, averaged=averaged, world=world)
+                progress = yield from _fit(steps, recorder)
+        if recorder is not None:
+            yield from recorder.take_events()
         if progress.finished and world.is_first and (line := _choose_best(config, folder, device)):
-            console.info(line)
+            yield MessageEvent(line)
 
     if progress.finished is None:
         raise TrainingError(f"interrupted; step {progress.step} is saved in {folder}; repeat the command with --resume to continue")
-    console.end(progress)
-    return progress
+    yield EndEvent(folder, progress)
+
+
+def _fit(steps: Generator[None, None, Progress], recorder: Recorder | None) -> Generator[Event, None, Progress]:
+    """Make the steps, and yield the recorder's events after each. Closing it closes the steps, which saves."""
+    with closing(steps):
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                progress: Progress = end.value
+                return progress
+            if recorder is not None:
+                yield from recorder.take_events()
 
 
 def _check_batch_size(config: Config, corpus: Corpus) -> None:

@@ -171,6 +171,11 @@ class World:
 SINGLE_PROCESS = World()
 
 
+def is_first_process() -> bool:
+    """Whether this is the first process that torchrun started, or the only one; known before the processes are connected."""
+    return int(os.environ.get("RANK", "0")) == 0
+
+
 @contextmanager
 def init_distributed(device: torch.device, timeout: timedelta = DEFAULT_TIMEOUT) -> Iterator[World]:
     """Connect the processes that torchrun started; without torchrun, a single process.

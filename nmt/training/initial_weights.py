@@ -14,7 +14,6 @@ from nmt.run.checkpoint import MODEL_FILE, read_tensors
 from nmt.run.folder import find_checkpoint, find_run, load_run_config, load_vocabularies
 from nmt.run.journal import Journal
 from nmt.text.tokenizers import Side
-from nmt.training.console import Console
 from nmt.training.word_vectors import WordVectors, load_configured_vectors, set_rows
 
 TIES = ("none", "target", "all")  # values of model.tie_embeddings, each with fewer matrices
@@ -58,12 +57,16 @@ class InitialWeights:
         """
         return cls(load_configured_vectors(config), _load_parent(config), _learn_lexicon(config))
 
-    def apply(self, model: Seq2Seq, journal: Journal, console: Console) -> None:
-        """Copy them into the model; print what was copied, and write it as the first lines of the journal.
+    def apply(self, model: Seq2Seq, journal: Journal) -> list[str]:
+        """Copy them into the model, and write what was copied as the first lines of the journal.
+
+        Returns:
+            what was copied, as lines for the user.
 
         Raises:
             CheckpointError: no parameter of the parent fits.
         """
+        lines = []
         journal.rewind(-1)  # a crash before the first checkpoint may have left lines
         if (parent := self.parent) is not None:
             reused, new = _copy_parameters(parent, model)
@@ -72,18 +75,19 @@ class InitialWeights:
             journal.write("start", 0, run=str(parent.run), **figures)
             counts = f"{reused:,} of {total:,} parameters ({100 * reused / total:.1f} %)"
             new_names = f"; new: {', '.join(new)}" if new else ""
-            console.info(f"starts from {parent.run}, {parent.checkpoint}: {counts}{new_names}")
+            lines.append(f"starts from {parent.run}, {parent.checkpoint}: {counts}{new_names}")
         for side, vectors in self.vectors.items():
             set_rows(model.src_embedding.weight if side == "src" else model.tgt_embedding.weight, vectors)
             figures = {"found": len(vectors.ids), "tokens": vectors.n_tokens, "running_share": vectors.running_share}
             journal.write("vectors", 0, side=side, path=str(vectors.path), **figures)
-            console.info(f"{side} vectors: {vectors.coverage}")
+            lines.append(f"{side} vectors: {vectors.coverage}")
         if self.lexicon is not None and model.lexical_bias is not None:
             model.lexical_bias.fill(*self.lexicon)
             n_translations = self.lexicon[1].gt(0).sum(1)
             figures = {"translations": int(n_translations.sum()), "tokens": int(n_translations.gt(0).sum())}
             journal.write("lexicon", 0, **figures)
-            console.info(f"lexicon: {figures['translations']:,} translations of {figures['tokens']:,} source tokens")
+            lines.append(f"lexicon: {figures['translations']:,} translations of {figures['tokens']:,} source tokens")
+        return lines
 
 
 def _load_parent(config: Config) -> ParentWeights | None:

@@ -6,12 +6,22 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+NOTICE = "stopping and saving after this step; press Ctrl-C again to stop at once without saving"
+
+
+def write_notice() -> None:
+    """Say on stderr what happens next. It does not wait for locks, so a signal handler may call it."""
+    os.write(2, f"\n{NOTICE}\n".encode())
+
 
 @contextmanager
-def stop_on_signal() -> Iterator[Callable[[], bool]]:
+def stop_on_signal(notify: Callable[[], None] = write_notice) -> Iterator[Callable[[], bool]]:
     """Inside the block, Ctrl-C and SIGTERM only make the yielded function return True; a second Ctrl-C interrupts at once.
 
     Python allows signal handlers in the main thread only; in another thread the function always returns False.
+
+    Args:
+        notify: called by each signal; it must not print through Python's streams, which a signal may have interrupted.
     """
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
@@ -23,7 +33,7 @@ def stop_on_signal() -> Iterator[Callable[[], bool]]:
         if stop_requested and number == signal.SIGINT:
             raise KeyboardInterrupt
         stop_requested = True
-        os.write(2, b"\nstopping and saving after this step; press Ctrl-C again to stop at once without saving\n")
+        notify()
 
     previous = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
     try:

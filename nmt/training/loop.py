@@ -1,7 +1,7 @@
-"""The training loop. `fit` makes one update after another with `train_step`, and validates and saves when it is time."""
+"""The training loop. `fit_steps` makes one update after another with `train_step`, and validates and saves when it is time."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import TypeVar
@@ -50,6 +50,11 @@ class Update:
     def ends_epoch(self) -> bool:
         """Whether it is the last update of its epoch."""
         return self.batch + 1 == self.n_batches
+
+    @property
+    def next_position(self) -> tuple[int, int]:
+        """Epoch and batch of the update after it."""
+        return (self.epoch + 1, 0) if self.ends_epoch else (self.epoch, self.batch + 1)
 
 
 @dataclass(frozen=True)
@@ -104,6 +109,27 @@ def fit(
     averaged: AveragedModel | None = None,
     world: World = SINGLE_PROCESS,
 ) -> Progress:
+    """All of `fit_steps`, which describes the arguments and the result."""
+    steps = fit_steps(model, optimizer, corpus, config, progress, hooks, averaged=averaged, world=world)
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            reached: Progress = end.value
+            return reached
+
+
+def fit_steps(
+    model: Seq2Seq,
+    optimizer: Optimizer,
+    corpus: Corpus,
+    config: Config,
+    progress: Progress,
+    hooks: Hooks,
+    *,
+    averaged: AveragedModel | None = None,
+    world: World = SINGLE_PROCESS,
+) -> Generator[None, None, Progress]:
     """Train from `progress` until a limit of the configuration is reached, or `hooks.stop` returns True.
 
     All random numbers follow from (seed, step) and (seed, epoch), and the learning rate from the progress, so a resumed training
@@ -112,6 +138,10 @@ def fit(
 
     Args:
         averaged: a moving average of the model; the loop updates it, and validates it in place of the model.
+
+    Yields:
+        after each update, before its validation and checkpoint. The time until the caller continues does not count as training
+        time. If the caller closes the generator, the training ends as if `hooks.stop` had returned True.
 
     Returns:
         the progress that the last checkpoint holds; `finished` is None if `hooks.stop` ended the training.
@@ -122,6 +152,7 @@ def fit(
     training = config.training
     start_time, saved_seconds = time.monotonic() - progress.seconds, progress.seconds
     objective = Objective(model, training, world)
+    closed = False
     model.train()
     for update in prefetch(planned_updates(corpus, config, progress, world, model.device), model.device):
         moment = Moment(update.step, progress.reductions, progress.fraction(training, update.n_batches))
@@ -132,24 +163,31 @@ def fit(
             interval = interval.plus(outcome.objective, outcome.nll, outcome.n_tokens)
             if averaged is not None:
                 averaged.update_parameters(model)
-
-        seconds, stop = world.broadcast((time.monotonic() - start_time, hooks.stop()))  # the first process decides for all
-        progress = progress.after_update(
-            epoch=update.epoch + update.ends_epoch,
-            batch=0 if update.ends_epoch else update.batch + 1,
-            applied=outcome.is_finite,
-            interval=Interval() if update.step % training.log_every == 0 else interval,
-            seconds=seconds,
-            config=training,
-        )
-        if not outcome.is_finite and progress.skipped_in_row >= training.max_skipped:
+        elif progress.skipped_in_row + 1 >= training.max_skipped:
             raise TrainingError(
                 f"step {update.step}: loss or gradient was not finite in {training.max_skipped} updates in a row; "
                 "the last checkpoint is intact; lower training.learning_rate.peak or training.clip_norm"
             )
         if world.is_first:
             hooks.log(update, outcome, interval)
+        pause_start = time.monotonic()
+        try:
+            yield
+        except GeneratorExit:
+            closed = True
+        start_time += time.monotonic() - pause_start
 
+        # The first process decides for all.
+        seconds, stop = world.broadcast((time.monotonic() - start_time, hooks.stop() or closed))
+        epoch, batch = update.next_position
+        progress = progress.after_update(
+            epoch=epoch,
+            batch=batch,
+            applied=outcome.is_finite,
+            interval=Interval() if update.step % training.log_every == 0 else interval,
+            seconds=seconds,
+            config=training,
+        )
         due = update.ends_epoch if training.validate_every is None else update.step % training.validate_every == 0
         score = None
         if due or progress.finished:

@@ -1,7 +1,8 @@
-"""The records of a training in its run folder and on the screen: journal, curves, TensorBoard files, validations, checkpoints."""
+"""The records of a training: journal, curves, TensorBoard files, validations and checkpoints in its run folder, and its events."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -10,12 +11,13 @@ from torch.optim.swa_utils import AveragedModel
 
 from nmt.config.schema import Config
 from nmt.errors import DataError
+from nmt.metrics.scores import perplexity
 from nmt.model.seq2seq import Seq2Seq
 from nmt.report import curves
-from nmt.run.folder import CURVES_FILE, JOURNAL_FILE, open_checkpoints
+from nmt.run.folder import CURVES_FILE, JOURNAL_FILE, TENSORBOARD_FOLDER, open_checkpoints
 from nmt.run.journal import Journal
 from nmt.run.progress import Interval, Progress
-from nmt.training.console import Console
+from nmt.training.events import CheckpointEvent, Event, MessageEvent, StepEvent, ValidationEvent
 from nmt.training.loop import Hooks, Outcome, Update
 from nmt.training.tensorboard import TensorBoardWriter
 from nmt.training.validation import VALIDATION_METRICS, Validator
@@ -24,8 +26,10 @@ from nmt.training.validation import VALIDATION_METRICS, Validator
 class Recorder:
     """Records a training in its run folder, in the first process; `hooks` is its side towards the training loop.
 
+    As a context, it draws the curves and closes the TensorBoard files at the end.
+
     Args:
-        step: updates so far. Later lines of the journal come from a training that was cut short, and are deleted.
+        progress: so far. Later lines of the journal come from a training that was cut short, and are deleted.
         averaged: the moving average of the model, which is validated and saved to translate with.
     """
 
@@ -33,58 +37,112 @@ class Recorder:
         self,
         folder: Path,
         config: Config,
-        step: int,
+        progress: Progress,
         model: Seq2Seq,
         optimizer: Optimizer,
         averaged: AveragedModel | None,
-        console: Console,
-        tensorboard: TensorBoardWriter,
     ) -> None:
         self.folder, self.config, self.model, self.optimizer = folder, config, model, optimizer
-        self.console, self.tensorboard = console, tensorboard
+        self._events: list[Event] = []
         self.averaged: Seq2Seq | None = None
         if averaged is not None:
             assert isinstance(averaged.module, Seq2Seq)
             self.averaged = averaged.module
         self.journal, self.checkpoints = Journal(folder / JOURNAL_FILE), open_checkpoints(folder, config)
+        self.tensorboard = TensorBoardWriter(folder / TENSORBOARD_FOLDER, progress.step, self._warn)
         self.validator = Validator(model if self.averaged is None else self.averaged, config, folder)
-        self.journal.rewind(step)
+        self.journal.rewind(progress.step)
+        self._earlier_seconds, self._begin_time = progress.seconds, time.monotonic()
+        self._restart_clock()
+
+    def __enter__(self) -> "Recorder":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._draw_curves()
+        self.tensorboard.close()
 
     def hooks(self, stop: Callable[[], bool]) -> Hooks:
-        """For `fit`. stop: whether the training should end now."""
+        """For the training loop. stop: whether the training should end now."""
         return Hooks(self._log, self._validate, self._save, stop)
 
-    def draw_curves(self) -> None:
-        """Draw the journal into the run folder. An error is a warning only: the training continues."""
-        try:
-            title, metric = self.folder.resolve().name, self.config.training.metric
-            curves.draw(self.journal.read(), self.folder / CURVES_FILE, title=title, metric=metric)
-        except (DataError, OSError) as error:
-            self.console.warn(str(error))
+    def take_events(self) -> Iterator[Event]:
+        """The events since the last call. The time that the caller takes for them does not count in the speed."""
+        with self._paused():
+            while self._events:
+                yield self._events.pop(0)
 
     def _log(self, update: Update, outcome: Outcome, interval: Interval) -> None:
         if not outcome.is_finite:
             line = describe_skipped(update, outcome)
-            self.console.warn(line)
+            self._warn(line)
             self.journal.write("warning", update.step, text=line)
-        if figures := self.console.update(update, outcome, interval):
-            self.journal.write("train", update.step, **figures)
-            self.tensorboard.update(update.step, figures)
+        self._n_tokens += outcome.n_tokens
+        n_tokens = max(1, interval.n_tokens)  # 0 if all updates of the interval were skipped
+        event = StepEvent(
+            step=update.step,
+            epoch=update.epoch + 1,
+            batch=update.batch + 1,
+            n_batches=update.n_batches,
+            fraction=self._fraction(update),
+            loss=interval.objective / n_tokens,
+            perplexity=perplexity(interval.likelihood / n_tokens),
+            tokens_per_second=self._n_tokens / max(1e-9, time.monotonic() - self._start_time),
+            learning_rate=outcome.learning_rate,
+            forcing_ratio=outcome.forcing_ratio,
+            gradient_norm=outcome.gradient_norm,
+        )
+        self._events.append(event)
+        if update.step % self.config.training.log_every == 0:
+            self.journal.write("train", update.step, **event.figures)
+            self.tensorboard.update(update.step, event.figures)
+            self._restart_clock()
 
     def _validate(self, step: int) -> float:
-        with self.console.paused():
+        with self._paused():
             start_time = time.monotonic()
             result = self.validator.validate()
             seconds = time.monotonic() - start_time
             samples = [asdict(sample) for sample in result.samples]
             self.journal.write("validation", step, **result.figures, seconds=seconds, samples=samples)
-            self.console.validation(step, result, seconds)
+            self._events.append(ValidationEvent(step, seconds, result))
             self.tensorboard.validation(step, result)
-            self.draw_curves()
+            self._draw_curves()
         return VALIDATION_METRICS[self.config.training.metric](result)
 
     def _save(self, progress: Progress, score: float | None) -> None:
         self.checkpoints.save(progress, self.model, self.optimizer, score=score, averaged=self.averaged)
+        path, best = self.checkpoints.find("last"), self.checkpoints.find("best")
+        assert path is not None
+        self._events.append(CheckpointEvent(progress.step, path, path == best))
+
+    def _warn(self, line: str) -> None:
+        self._events.append(MessageEvent(line, is_warning=True))
+
+    def _draw_curves(self) -> None:
+        """Draw the journal into the run folder. An error is a warning only: the training continues."""
+        try:
+            title, metric = self.folder.resolve().name, self.config.training.metric
+            curves.draw(self.journal.read(), self.folder / CURVES_FILE, title=title, metric=metric)
+        except (DataError, OSError) as error:
+            self._warn(str(error))
+
+    def _fraction(self, update: Update) -> float:
+        epoch, batch = update.next_position
+        seconds = self._earlier_seconds + time.monotonic() - self._begin_time
+        progress = Progress(step=update.step, epoch=epoch, batch=batch, seconds=seconds)
+        return progress.fraction(self.config.training, update.n_batches)
+
+    def _restart_clock(self) -> None:
+        """The speed is that since the last line of the journal, or since the start."""
+        self._start_time, self._n_tokens = time.monotonic(), 0
+
+    @contextmanager
+    def _paused(self) -> Iterator[None]:
+        """The time inside the block does not count in the speed."""
+        start_time = time.monotonic()
+        yield
+        self._start_time += time.monotonic() - start_time
 
 
 def describe_skipped(update: Update, outcome: Outcome) -> str:

@@ -40,11 +40,15 @@ class TensorBoardWriter:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the files."""
         if self.writer is not None:
             try:
                 self.writer.close()
-            except OSError as close_error:
-                self._give_up(close_error)
+            except OSError as error:
+                self._give_up(error)
 
     def update(self, step: int, figures: Mapping[str, float]) -> None:
         """Write the figures of a training interval."""

@@ -56,6 +56,11 @@ class Validation:
         return perplexity(self.loss)
 
     @property
+    def middle_sample(self) -> Sample | None:
+        """The sample of medium length; None without samples."""
+        return self.samples[len(self.samples) // 2] if self.samples else None
+
+    @property
     def figures(self) -> dict[str, float]:
         """For the journal and TensorBoard."""
         return {"loss": self.loss, "perplexity": self.perplexity, "bleu": self.bleu, "chrf": self.chrf}
