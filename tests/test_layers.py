@@ -11,7 +11,7 @@ PACKAGE = ROOT / "nmt"
 
 # Imports go left only, and freely within a folder.
 LAYERS = (
-    "errors < files < config < text < metrics < data < model < decoding < report < run < training < evaluation < serve < "
+    "errors < files < bars < config < text < metrics < report < data < model < decoding < run < training < evaluation < serve < "
     "export < commands < cli"
 )
 LEVEL = {part: level for level, part in enumerate([*LAYERS.split(" < "), "__main__"])}
@@ -19,7 +19,7 @@ LEVEL = {part: level for level, part in enumerate([*LAYERS.split(" < "), "__main
 # These modules do not import torch, so that they load quickly; only batching.py makes tensors of ids.
 WITHOUT_TORCH = [
     path
-    for part in ("__init__", "errors", "files", "config", "text", "data", "metrics", "report")
+    for part in ("__init__", "errors", "files", "bars", "config", "text", "data", "metrics", "report")
     for path in ([PACKAGE / f"{part}.py"] if (PACKAGE / f"{part}.py").is_file() else sorted((PACKAGE / part).rglob("*.py")))
     if path.name != "batching.py"
 ]

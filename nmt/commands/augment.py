@@ -3,7 +3,6 @@
 import hashlib
 import json
 import shutil
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,8 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tqdm import tqdm
 
+from nmt.bars import is_watched, progress_bar
 from nmt.commands.augment_options import (
     BACK_TRANSLATION,
     BACKWARD,
@@ -100,7 +99,7 @@ def run(options: AugmentOptions, progress: bool | None = None) -> dict[str, Any]
         check_files(options.output, existing)
         return {**existing, "folder": str(options.output), "already_prepared": True}
     planned_time = time.perf_counter()
-    _translate(tasks, options, show_bar=sys.stderr.isatty() if progress is None else progress)
+    _translate(tasks, options, show_bar=is_watched() if progress is None else progress)
     start_time += time.perf_counter() - planned_time  # the time of translation is in the figures, with that of earlier calls
     try:
         with replacing_folder(options.output) as building:
@@ -195,7 +194,7 @@ def _translate(tasks: Sequence[Task], options: AugmentOptions, show_bar: bool) -
             translators[str(task.members)] = build_translator(task.members, device=options.device, overrides=options.overrides)
     n_missing = sum(len(texts) for shards in missing for _, texts in shards)
     total = sum(len(task.sentences.texts) for task in tasks)
-    with tqdm(total=total, initial=total - n_missing, unit=" sentences", disable=not show_bar) as bar:
+    with progress_bar(total=total, initial=total - n_missing, unit=" sentences", disable=not show_bar) as bar:
         for number, (task, shards) in enumerate(zip(tasks, missing, strict=True), 1):
             bar.set_description(f"{number} of {len(tasks)}, {task.origin} {task.members[0][0].name}")
             for path, texts in shards:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
+from nmt.bars import is_watched, progress_bar
 from nmt.config.names import DeviceName
 from nmt.config.schema import BatchConfig
 from nmt.data.batching import Batch, plan_batches, read_batches
@@ -84,7 +84,7 @@ def _align(corpus: Corpus, vocabularies: tuple[Vocabulary, Vocabulary], sample: 
 def _batches(corpus: Corpus, sample: NDArray[np.int64], seed: int) -> Iterator[Batch]:
     """Batches of a sample of training pairs, with a progress bar at a terminal."""
     plan = plan_batches(corpus.src.lengths[sample], corpus.tgt.lengths[sample], BATCH_CONFIG, seed=seed, epoch=0)
-    with tqdm(total=len(sample), unit="pair", desc="lexicon", disable=None, leave=False) as bar:
+    with progress_bar(total=len(sample), unit="pair", desc="lexicon", disable=not is_watched(), leave=False) as bar:
         for indices, batch in zip(plan, read_batches(corpus, [sample[indices] for indices in plan]), strict=True):
             yield batch
             bar.update(len(indices))

@@ -1,12 +1,12 @@
 """`nmt prepare`: sentence pairs to splits, vocabularies and ids, in a folder with a manifest."""
 
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from nmt.bars import is_watched
 from nmt.config.schema import Config, SourceConfig
 from nmt.data.download import fetch
 from nmt.data.manifest import (
@@ -54,7 +54,7 @@ def run(config: Config, folder: Path | None = None, *, overwrite: bool = False, 
         check_files(folder, existing)
         return {**existing, "folder": str(folder), "already_prepared": True}
     n_workers = worker_count(config.data.workers)
-    show_bars = sys.stderr.isatty() if progress is None else progress
+    show_bars = is_watched() if progress is None else progress
     try:
         with replacing_folder(folder) as building:
             with start_workers(n_workers) as workers:

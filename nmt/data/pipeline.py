@@ -6,12 +6,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-from tqdm import tqdm
 
+from nmt.bars import progress_bar
 from nmt.config.schema import SUBWORD_KINDS, Config, SourceConfig
 from nmt.data import encoding, filtering, source_checks, splitting
 from nmt.data.corpus import SPLITS
@@ -26,6 +26,9 @@ from nmt.metrics.scores import score
 from nmt.text.normalization import REPAIRS
 from nmt.text.tokenizers import SIDES, Side, model_path
 from nmt.text.vocabulary import SPECIALS, Vocabulary
+
+if TYPE_CHECKING:
+    from tqdm import tqdm
 
 MAX_SUBWORD_PAIRS = 200_000  # to learn subwords from, which bounds time and memory
 
@@ -52,7 +55,7 @@ class Job:
 
     @contextmanager
     def bar(self, label: str, total: int | None = None) -> "Iterator[tqdm[Any]]":
-        with tqdm(total=total, desc=f"{label:<9}", unit=" pairs", unit_scale=True, disable=not self.show_bars) as bar:
+        with progress_bar(total=total, desc=f"{label:<9}", unit=" pairs", unit_scale=True, disable=not self.show_bars) as bar:
             yield bar
 
 

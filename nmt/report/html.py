@@ -54,6 +54,16 @@ def page(title: str, sections: Iterable[tuple[str, str]]) -> str:
 """
 
 
+def frame(text: str, height: int) -> str:
+    """A page as part of another one, such as a notebook: neither changes the style of the other. height: in pixels.
+
+    The page scrolls if it is higher; its scripts cannot reach the other page.
+    """
+    style = f"width: 100%; height: {height}px; border: 0"
+    content = escape(text, quote=True).replace("\n", "&#10;")  # on one line, which Markdown leaves alone
+    return f'<iframe title="translation" sandbox="allow-scripts" style="{style}" srcdoc="{content}"></iframe>'
+
+
 def paragraphs(texts: Sequence[str]) -> str:
     """A paragraph for each plain text."""
     return "\n".join(f"<p>{escape(text)}</p>" for text in texts)

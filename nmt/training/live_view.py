@@ -102,7 +102,7 @@ class View:
         row = Table.grid(expand=True, padding=(0, 1))
         row.add_column(ratio=1)
         row.add_column(no_wrap=True, justify="right", min_width=4)
-        bar = ProgressBar(1.0, fraction, style="dim", complete_style="cyan", finished_style="cyan")
+        bar = ProgressBar(1.0, fraction, style="bright_black", complete_style="cyan", finished_style="cyan")
         row.add_row(bar, f"{int(100 * fraction)} %")
         return row
 

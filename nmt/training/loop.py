@@ -83,7 +83,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Hooks:
-    """Functions that the loop calls, all but `stop` in the first process only.
+    """Functions that the loop calls. Processes other than the first have only `stop`.
 
     Attributes:
         log: after each update, with the sums of the current interval.
@@ -168,8 +168,7 @@ def fit_steps(
                 f"step {update.step}: loss or gradient was not finite in {training.max_skipped} updates in a row; "
                 "the last checkpoint is intact; lower training.learning_rate.peak or training.clip_norm"
             )
-        if world.is_first:
-            hooks.log(update, outcome, interval)
+        hooks.log(update, outcome, interval)
         pause_start = time.monotonic()
         try:
             yield
@@ -193,15 +192,14 @@ def fit_steps(
         if due or progress.finished:
             validated = model if averaged is None else averaged
             validated.eval()
-            score = world.broadcast(hooks.validate(update.step) if world.is_first else 0.0)
+            score = world.broadcast(hooks.validate(update.step))
             validated.train()
             seconds = world.broadcast(time.monotonic() - start_time)
             progress = progress.after_validation(score, seconds, training, due=due)
         is_old = training.checkpoint_minutes is not None and progress.seconds - saved_seconds >= 60 * training.checkpoint_minutes
         if due or progress.finished or stop or is_old:
             saved_seconds = progress.seconds
-            if world.is_first:
-                hooks.save(progress, score)
+            hooks.save(progress, score)
         if progress.finished or stop:
             return progress
     return progress
