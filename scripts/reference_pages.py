@@ -21,7 +21,7 @@ from pydantic.fields import FieldInfo
 
 from nmt import errors
 from nmt.cli import app
-from nmt.config.schema import PATTERN_TEXTS, Config, section_of
+from nmt.config.schema import PATTERN_TEXTS, Config, named_sections_of, section_of
 from nmt.decoding.quality_warnings import DESCRIPTIONS
 
 PACKAGE = Path(__file__).resolve().parent.parent / "nmt"
@@ -58,7 +58,7 @@ def configuration() -> str:
 def _sections(section: type[BaseModel], prefix: str) -> Iterator[str]:
     yield "| key | type | default | meaning |\n|---|---|---|---|"
     for key, field in section.model_fields.items():
-        subsection, name = section_of(section, key), prefix + key
+        subsection, name = _section_below(section, key), prefix + key
         anchor = f"`{key}`{{ #{name} }}"
         if subsection is None:
             yield f"| {anchor} | {_type_text(field)} | {_default_text(field)} | {_cell(field.description)} |"
@@ -66,10 +66,15 @@ def _sections(section: type[BaseModel], prefix: str) -> Iterator[str]:
             target = "data.source" if name in ("data.dev", "data.test") else name
             yield f"| {anchor} | [section](#section-{target}) | | {_cell(field.description)} |"
     for key in section.model_fields:
-        subsection, name = section_of(section, key), prefix + key
+        subsection, name = _section_below(section, key), prefix + key
         if subsection is not None and name not in ("data.dev", "data.test"):
             yield f"\n{'#' * (name.count('.') + 2)} `{name}` {{ #section-{name} }}\n"
             yield from _sections(subsection, f"{name}.")
+
+
+def _section_below(section: type[BaseModel], key: str) -> type[BaseModel] | None:
+    """The section under `key`, or that of each name under it."""
+    return section_of(section, key) or named_sections_of(section, key)
 
 
 def _type_text(field: FieldInfo) -> str:

@@ -275,7 +275,12 @@ DATA: list[tuple[str, Edit, list[str], str]] = [
         ["data.source.path=x.zip"],
         "x.zip: is an Office document; save its table as",
     ),
-    ("xz", lambda: Path("x").write_bytes(b"\xfd7zXZ\x00\x00\x04"), ["data.source.path=x"], "x: is xz; unpack it with `unxz`"),
+    (
+        "xz",
+        lambda: Path("x").write_bytes(b"\xfd7zXZ\x00\x00\x04"),
+        ["data.source.path=x"],
+        "x: is truncated or damaged (the file ends too early)",
+    ),
     ("PDF", lambda: Path("x").write_bytes(b"%PDF-1.7\n"), ["data.source.path=x"], "x: is PDF; save its table as text, with tabs"),
     ("other file", nothing, ["data.source.sha256=abc"], "but the configuration expects abc"),
     ("not the web", nothing, ["data.source={url: 'ftp://x/y'}"], "ftp://x/y does not begin with http"),

@@ -25,8 +25,8 @@ from nmt.commands.prepare import existing_manifest
 from nmt.data.augmentation import PairFilter, Sentences, encode_pairs, select_sentences, swap_sides, write_training_data
 from nmt.data.corpus import Corpus, Sequences, restore_pairs
 from nmt.data.manifest import Input, check_files, load_manifest, write_manifest
+from nmt.data.raw_lines import read_raw_lines
 from nmt.data.reading import Pair
-from nmt.data.sources import read_raw_lines
 from nmt.data.workers import peak_memory
 from nmt.decoding.batch_runner import TooLargeError
 from nmt.decoding.shards import plan_shards, read_shards, seconds_of_shards, write_shard
@@ -275,8 +275,8 @@ def _read_text(path: Path) -> Iterator[str]:
 
 def _token_counts(sentences: Sequences) -> dict[str, float]:
     return {
-        "tokens": len(sentences.ids),
-        "mean": round(len(sentences.ids) / len(sentences), 2),
+        "tokens": sentences.n_tokens,
+        "mean": round(sentences.n_tokens / len(sentences), 2),
         "longest": int(np.max(sentences.lengths)),
     }
 

@@ -1,7 +1,7 @@
 """`nmt prepare`: sentence pairs to splits, vocabularies and ids, in a folder with a manifest."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -11,15 +11,16 @@ from nmt.config.schema import Config, SourceConfig
 from nmt.data.download import fetch
 from nmt.data.manifest import (
     MANIFEST,
-    PREPARED_FILES,
     Input,
     check_files,
     config_differences,
     input_differences,
+    is_prepared_file,
     load_manifest,
     write_manifest,
 )
 from nmt.data.pipeline import Job, run_pipeline
+from nmt.data.sources import find_files
 from nmt.data.workers import peak_memory, start_workers, worker_count
 from nmt.errors import DataError
 from nmt.files import explain_read_errors, recover_folder, replacing_folder, sha256_of
@@ -48,7 +49,8 @@ def run(config: Config, folder: Path | None = None, *, overwrite: bool = False, 
     if existing is not None:
         augmented = ["its training data is augmented"] if "augmentation" in existing else []
         _refuse_differences(folder, [*augmented, *config_differences(existing, config)])
-    inputs = _find_inputs(config)
+    files = _find_files(config)
+    inputs = _read_inputs(config, files)
     if existing is not None:
         _refuse_differences(folder, input_differences(existing, inputs))
         check_files(folder, existing)
@@ -58,7 +60,7 @@ def run(config: Config, folder: Path | None = None, *, overwrite: bool = False, 
     try:
         with replacing_folder(folder) as building:
             with start_workers(n_workers) as workers:
-                figures = run_pipeline(Job(config, {each.role: each.path for each in inputs}, building, workers, show_bars))
+                figures = run_pipeline(Job(config, files, building, workers, show_bars))
             seconds = round(time.perf_counter() - start_time, 2)
             figures = {**figures, "seconds": seconds, "peak_memory": peak_memory(n_workers)}
             manifest = write_manifest(building, config, inputs, figures)
@@ -84,7 +86,7 @@ def existing_manifest(folder: Path, overwrite: bool) -> dict[str, Any] | None:
         raise DataError(f"{folder}: is not empty and holds no prepared data; nothing was changed, name another folder with -o")
     if not overwrite:
         return load_manifest(folder)
-    if other_files := sorted(names - PREPARED_FILES):
+    if other_files := sorted(name for name in names if not is_prepared_file(name)):
         raise DataError(
             f"{folder}: also holds {', '.join(other_files[:5])}, not written by `nmt prepare`; move these files away to --overwrite"
         )
@@ -97,29 +99,49 @@ def _refuse_differences(folder: Path, differences: list[str]) -> None:
         raise DataError(f"{folder}: contains other prepared data ({reason}); --overwrite replaces it, -o names another folder")
 
 
-def _find_inputs(config: Config) -> list[Input]:
-    """All input files, downloaded if necessary. Raises: DataError if one is missing, or does not have the configured SHA-256."""
+def _find_files(config: Config) -> dict[str, dict[str, list[Path]]]:
+    """The files of each source, downloaded if necessary: by its key, then by language (format lines), or all under "".
+
+    Raises:
+        DataError: a download failed, or no file matches a pattern.
+    """
     data = config.data
+    sources = {**data.training_sources, "dev": data.dev, "test": data.test}
+    return {
+        key: {language: find_files(path) for language, path in source.files.items()}
+        if source.files is not None
+        else {"": find_files(source.path or fetch(source.url or "", is_hashed=source.sha256 is not None))}
+        for key, source in sources.items()
+        if source is not None
+    }
+
+
+def _read_inputs(config: Config, files: Mapping[str, Mapping[str, Sequence[Path]]]) -> list[Input]:
+    """All input files. Raises: DataError if one is missing, or does not have the configured SHA-256."""
     inputs: list[Input] = []
-    for role, source in {"source": data.source, "dev": data.dev, "test": data.test}.items():
-        if source is not None and source.files is not None:
-            languages = data.src_language, data.tgt_language
-            inputs += [_read_input(f"{role}.{language}", source.files[language]) for language in languages]
-        elif source is not None:
-            inputs.append(_read_input(role, source.path or fetch(source.url or "", is_hashed=source.sha256 is not None)))
-            _check_hash(source, inputs[-1])
+    sources = {**config.data.training_sources, "dev": config.data.dev, "test": config.data.test}
+    for key, by_language in files.items():
+        source = sources[key]
+        for language, paths in by_language.items():
+            role = f"{key}.{language}" if language else key
+            roles = [role] if len(paths) == 1 else [f"{role} {number}" for number in range(1, len(paths) + 1)]
+            inputs += [_read_input(key, *each) for each in zip(roles, paths, strict=True)]
+            if source is not None and source.sha256:
+                _check_hash(source, role, inputs[-len(paths) :])
     return inputs
 
 
-def _read_input(role: str, path: Path) -> Input:
+def _read_input(key: str, role: str, path: Path) -> Input:
     if not path.exists():
-        section = role.partition(".")[0]
-        raise DataError(f"{path}: no such file; check the path under data.{section} (relative paths start in the current folder)")
+        raise DataError(f"{path}: no such file; check the path under data.{key} (relative paths start in the current folder)")
     with explain_read_errors(path):
         return Input(role, path, path.stat().st_size, sha256_of(path))
 
 
-def _check_hash(source: SourceConfig, file: Input) -> None:
+def _check_hash(source: SourceConfig, role: str, files: Sequence[Input]) -> None:
+    if len(files) > 1:
+        raise DataError(f"data.{role}.sha256: one hash cannot check {len(files)} files; remove sha256, or name one file")
+    file = files[0]
     if source.sha256 and file.sha256 != source.sha256.lower():
         remedy = "" if source.path else "; delete it to download it again"
         raise DataError(f"{file.path}: its SHA-256 is {file.sha256}, but the configuration expects {source.sha256}{remedy}")
@@ -132,6 +154,7 @@ def summary(manifest: dict[str, Any]) -> str:
         ("pairs read", f"{counts['read']:,}"),
         ("dropped", _counts_by_name(counts["dropped"], counts["unreadable_lines"])),
         ("kept", f"{counts['kept']:,}"),
+        *_source_rows(counts),
         ("repaired sentences", _counts_by_name(counts["repaired"], {})),
         ("", ""),
         ("", "".join(f"{name:>12}" for name in manifest["splits"])),
@@ -157,6 +180,16 @@ def summary(manifest: dict[str, Any]) -> str:
     if "folder" in manifest:
         rows.append(("already prepared" if manifest.get("already_prepared") else "written to", manifest["folder"]))
     return "\n".join(f"{label:<20}{text}".rstrip() for label, text in rows)
+
+
+def _source_rows(counts: dict[str, Any]) -> Iterator[tuple[str, str]]:
+    n_training = max(1, sum(source["training"] for source in counts.get("sources", {}).values()))
+    for name, source in counts.get("sources", {}).items():
+        times = source["training"] / max(1, source["train_pairs"])
+        copies = "" if source["training"] == source["train_pairs"] else f", each {times:.3g} times on average"
+        share = f"{source['training']:,} training pairs ({source['training'] / n_training:.1%}{copies})"
+        held_out = f"{source['dev']:,} in dev, {source['test']:,} in test"
+        yield f"  {name}", f"{source['read']:,} read, {source['kept']:,} kept; {share}, {held_out}"
 
 
 def _counts_by_name(numbers: dict[str, int], lines: dict[str, list[int]]) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from nmt.config.schema import PATTERN_TEXTS, Config, section_of
+from nmt.config.schema import PATTERN_TEXTS, Config, named_sections_of, section_of
 
 # What a value must be, by pydantic's type of error; the fields in braces come from the error's context.
 REQUIREMENTS = {
@@ -64,7 +64,10 @@ def explain(error: ValidationError) -> list[Problem]:
     Where a key allows several types, pydantic reports an error for each of them: their requirements are joined by "or".
     """
     grouped: dict[tuple[str, str], list[Any]] = {}
+    lists = {each["loc"][:-2] for each in error.errors() if isinstance(each["loc"][-1], int)}
     for each in error.errors():
+        if each["loc"][:-1] in lists and not isinstance(each["loc"][-1], int):
+            continue  # "must be text", but a list is right, too, and an item of it is wrong
         location = _locate(each["loc"])
         grouped.setdefault((".".join(location.path), location.entry), []).append(each)
     return [Problem((key,), entry + _explain(errors)) for (key, entry), errors in grouped.items()]
@@ -105,18 +108,24 @@ def _locate(pydantic_location: Sequence[int | str]) -> _Location:
     path: list[str] = []
     section: type[BaseModel] = Config
     subsection: type[BaseModel] | None = Config
-    for part in map(str, pydantic_location):
-        if subsection is None:
-            break
-        section = subsection
+    parts = map(str, pydantic_location)
+    for part in parts:
+        section = subsection or section
         path.append(part)
         subsection = section_of(section, part)
+        if subsection is None:
+            subsection = named_sections_of(section, part)
+            name = next(parts, None) if subsection else None
+            if name is None:
+                break
+            path.append(name)
     location, rest = _Location(path, section, ""), pydantic_location[len(path) :]
     containers = [get_origin(each) for each in location.types]
     if rest and dict in containers:
         return location._replace(entry=f"{rest[0]}: ")
-    if rest and list in containers:
-        return location._replace(entry=f"item {int(rest[0]) + 1}: ")
+    indices = [part for part in rest if isinstance(part, int)]
+    if indices and list in containers:
+        return location._replace(entry=f"item {indices[0] + 1}: ")
     return location
 
 

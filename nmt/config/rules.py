@@ -1,16 +1,20 @@
 """The rules between keys: combinations of values that cannot work together."""
 
+import re
 from collections.abc import Iterator
 
 from nmt.config.problems import Problem
 from nmt.config.schema import (
     CELLS_WITH_CELL_STATE,
     LOCAL_KINDS,
+    NAME_PATTERN,
+    PATTERN_TEXTS,
     READOUTS_BY_DECODER,
     SIZED_SCORES,
     SUBWORD_KINDS,
     AttentionConfig,
     Config,
+    DataConfig,
     DecoderConfig,
     DecodingConfig,
     MbrConfig,
@@ -19,6 +23,8 @@ from nmt.config.schema import (
     TrainingConfig,
     choices,
 )
+
+MAX_SHARE_ERROR = 1e-6  # of a sum
 
 
 def check_rules(config: Config) -> list[Problem]:
@@ -53,14 +59,44 @@ def _data_problems(config: Config) -> Iterator[Problem]:
         if getattr(config.training.subword_sampling, side) and kind not in SUBWORD_KINDS:
             text = f"{kind} have no subwords to sample; set it to 0, or use {choices(SUBWORD_KINDS)}"
             yield Problem((f"training.subword_sampling.{side}", "tokenizer.kind"), text)
+    yield from _mixture_problems(data)
     languages = {data.src_language, data.tgt_language}
-    for key, source in {"data.source": data.source, "data.dev": data.dev, "data.test": data.test}.items():
+    for key, source in {**data.training_sources, "dev": data.dev, "test": data.test}.items():
         if source is not None:
-            yield from _source_problems(key, source, languages)
+            yield from _source_problems(f"data.{key}", source, languages)
+
+
+def _mixture_problems(data: DataConfig) -> Iterator[Problem]:
+    """Several sources, and their shares."""
+    if data.sources is None:
+        if data.temperature != 1:
+            yield Problem(
+                ("data.temperature", "data.sources"), "only several sources have a temperature; name them in data.sources"
+            )
+        if data.split.source is not None:
+            yield Problem(
+                ("data.split.source", "data.sources"), "there is only one source; remove it, or name several in data.sources"
+            )
+        return
+    if data.source != SourceConfig():
+        yield Problem(("data.source", "data.sources"), "give one of them; move data.source into data.sources, under a name")
+    if not data.sources:
+        yield Problem(("data.sources",), "names no source")
+    if data.split.source is not None and data.split.source not in data.sources:
+        yield Problem(("data.split.source",), f"{data.split.source} is not in data.sources: {', '.join(data.sources)}")
+    if data.split.source is not None and data.dev is not None:
+        yield Problem(("data.split.source", "data.dev"), "data.dev and data.test have files of their own; remove data.split.source")
+    shares = [source.share for source in data.sources.values() if source.share is not None]
+    total, has_all = sum(shares), len(shares) == len(data.sources)
+    if shares and (abs(total - 1) > MAX_SHARE_ERROR if has_all else total >= 1):
+        needed = "1" if has_all else "less than 1, as a source without a share takes the rest"
+        yield Problem(("data.sources",), f"the shares add up to {total:g}, but must add up to {needed}")
+    names = [name for name in data.sources if not re.match(NAME_PATTERN, name)]
+    if names:
+        yield Problem(("data.sources",), f"{names[0]!r} is not {PATTERN_TEXTS[NAME_PATTERN]}")
 
 
 def _source_problems(key: str, source: SourceConfig, languages: set[str]) -> Iterator[Problem]:
-    language_names = " and ".join(sorted(languages))
     if source.format == "lines":
         yield from _lines_problems(key, source, languages)
         return
@@ -68,6 +104,22 @@ def _source_problems(key: str, source: SourceConfig, languages: set[str]) -> Ite
         yield Problem((f"{key}.files", f"{key}.format"), "only format lines reads `files`; give `path` or `url`")
     if source.path is None and source.url is None:
         yield Problem((f"{key}.path",), f"must be given (or {key}.url)")
+    if isinstance(source.path, list):
+        if not source.path:
+            yield Problem((f"{key}.path",), "the list names no file")
+        if source.sha256 is not None:
+            yield Problem((f"{key}.sha256", f"{key}.path"), "one hash cannot check several files; remove sha256")
+    yield from _column_problems(key, source, languages)
+
+
+def _column_problems(key: str, source: SourceConfig, languages: set[str]) -> Iterator[Problem]:
+    language_names = " and ".join(sorted(languages))
+    if source.format == "tmx" and source.columns is not None:
+        yield Problem((f"{key}.columns", f"{key}.format"), "a translation memory names its languages; remove `columns`")
+    if source.format in ("jsonl", "parquet") and any(isinstance(column, int) for column in (source.columns or {}).values()):
+        yield Problem(
+            (f"{key}.columns", f"{key}.format"), f"format {source.format} has names, not numbers, for example translation.de"
+        )
     if source.columns is not None and set(source.columns) != languages:
         yield Problem((f"{key}.columns",), f"needs one column for each language: {language_names}")
     elif source.columns is not None and len({*source.columns.values()}) < len(source.columns):
@@ -84,7 +136,7 @@ def _lines_problems(key: str, source: SourceConfig, languages: set[str]) -> Iter
     if set(files) != languages:
         names = " and ".join(sorted(languages))
         yield Problem((f"{key}.files",), f"format lines needs one file for each language: {names}")
-    elif len({*files.values()}) < len(files):
+    elif len({str(file) for file in files.values()}) < len(files):
         yield Problem((f"{key}.files",), "the same file for both languages; name the file of each")
     for unused in ("path", "url", "sha256", "columns"):
         if getattr(source, unused) is not None:

@@ -4,13 +4,13 @@ The description of a field is also the comment beside its key in `configs/*.yaml
 """
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from nmt.errors import ConfigError
 
-SourceFormat = Literal["manythings", "tatoeba", "tsv", "lines"]
+SourceFormat = Literal["manythings", "tatoeba", "tsv", "lines", "jsonl", "parquet", "tmx"]
 TokenizerKind = Literal["words", "bpe", "unigram", "characters"]
 EncoderKind = Literal["recurrent"]
 Cell = Literal["lstm", "gru", "elman", "sru"]
@@ -68,16 +68,26 @@ class Section(BaseModel):
 class SourceConfig(Section):
     format: SourceFormat = Field(
         "manythings",
-        description="manythings (English first), tatoeba (id, text, id, text), tsv or lines (one file per language)",
+        description="manythings (English first), tatoeba (id, text, id, text), tsv, lines (two files), jsonl, parquet, tmx",
     )
-    path: Path | None = Field(None, description="file to read: plain text, .gz or .zip (not for lines: see `files`)")
+    path: Path | list[Path] | None = Field(
+        None, description="file to read, plain or .gz, .bz2, .xz, .zst, .zip; or a pattern (parts/*.gz), or a list of both"
+    )
     url: str | None = Field(None, description="download the file from here if `path` is not given")
     sha256: str | None = Field(None, description="expected SHA-256 of the file; an error if it differs")
     member: str | None = Field(None, description="file inside a .zip; not needed if only one is possible")
     columns: dict[str, int | str] | None = Field(
-        None, description="column of each language: a number (from 1) or a name in the header row"
+        None, description="column of each language: a number (from 1), a name in the header row, or a name in the records"
     )
-    files: dict[str, Path] | None = Field(None, description="lines: the file of each language")
+    files: dict[str, Path | list[Path]] | None = Field(
+        None, description="lines: the file of each language, or the files (a pattern, or a list)"
+    )
+
+
+class NamedSourceConfig(SourceConfig):
+    share: float | None = Field(
+        None, gt=0, le=1, description="part of the training pairs that are from this source; default: see data.temperature"
+    )
 
 
 class SplitConfig(Section):
@@ -89,6 +99,9 @@ class SplitConfig(Section):
         pattern=DIRECTION_PATTERN,
         description="split as for this direction, so that models of both directions have the same dev and test sets; "
         "default: data.direction",
+    )
+    source: str | None = Field(
+        None, description="with data.sources: the source of the dev and test pairs; default: all, by their numbers of pairs"
     )
 
 
@@ -104,6 +117,14 @@ class DataConfig(Section):
     prepared: Path | None = Field(None, description="folder of the prepared data; default: data/prepared/<name>")
     source: SourceConfig = Field(
         SourceConfig(), description="where the pairs come from (only the training pairs if `dev` and `test` are given)"
+    )
+    sources: dict[str, NamedSourceConfig] | None = Field(
+        None, description="several sources by name, in place of `source`; each has the keys of `source`, and a share"
+    )
+    temperature: float = Field(
+        1.0,
+        ge=1,
+        description="T of sources without a share: their parts are in proportion to pairs ** (1 / T); 1: each pair once",
     )
     dev: SourceConfig | None = Field(None, description="a separate dev set, used unchanged (needs `test` too)")
     test: SourceConfig | None = Field(None, description="a separate test set, used unchanged (needs `dev` too)")
@@ -129,6 +150,13 @@ class DataConfig(Section):
     @property
     def opposite_direction(self) -> str:
         return f"{self.tgt_language}-{self.src_language}"
+
+    @property
+    def training_sources(self) -> dict[str, SourceConfig]:
+        """The sources of the training pairs, by the key of the configuration."""
+        if self.sources is None:
+            return {"source": self.source}
+        return {f"sources.{name}": source for name, source in self.sources.items()}
 
     @property
     def splits_as_opposite(self) -> bool:
@@ -493,6 +521,19 @@ class Config(Section):
 
 def section_of(parent: type[BaseModel], key: str) -> type[BaseModel] | None:
     """The section under `key` of `parent`; None if `key` is unknown or holds a plain value."""
+    return next(filter(_is_section, _members(parent, key)), None)
+
+
+def named_sections_of(parent: type[BaseModel], key: str) -> type[BaseModel] | None:
+    """The section under each name in the mapping under `key`; None if `key` holds no mapping of sections."""
+    mappings = (get_args(each) for each in _members(parent, key) if get_origin(each) is dict)
+    return next((values for _, values in mappings if _is_section(values)), None)
+
+
+def _members(parent: type[BaseModel], key: str) -> tuple[Any, ...]:
     annotation: Any = parent.model_fields[key].annotation if key in parent.model_fields else None
-    candidates = [annotation, *get_args(annotation)]
-    return next((each for each in candidates if isinstance(each, type) and issubclass(each, BaseModel)), None)
+    return annotation, *get_args(annotation)
+
+
+def _is_section(annotation: Any) -> bool:
+    return isinstance(annotation, type) and issubclass(annotation, BaseModel)

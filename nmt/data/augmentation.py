@@ -160,17 +160,18 @@ def swap_sides(corpus: Corpus, pairs: Iterable[Pair], held_out: HeldOut) -> Corp
 
 
 def _select(sentences: Sequences, keep: npt.NDArray[np.bool_]) -> Sequences:
-    return Sequences.of_blocks([(sentences.ids[np.repeat(keep, sentences.lengths)], sentences.lengths[keep])])
+    ids, lengths = sentences.block(0, len(sentences))
+    return Sequences.of_blocks([(ids[np.repeat(keep, lengths)], lengths[keep])])
 
 
 def write_training_data(folder: Path, parts: Sequence[tuple[Corpus, int]]) -> None:
     """Write `train.src` and `train.tgt`: each corpus as many times as its number says, one after the other."""
     for side in SIDES:
         streams: list[Sequences] = [getattr(corpus, side) for corpus, count in parts for _ in range(count)]
-        writer = SequencesWriter(folder / f"train.{side}", sum(len(stream.ids) for stream in streams))
-        for stream in streams:
-            writer.write(stream.ids, stream.lengths)
-        writer.close()
+        with SequencesWriter(folder / f"train.{side}", sum(map(len, streams))) as writer:
+            for stream in streams:
+                for block in stream.blocks():
+                    writer.write(*block)
 
 
 def _pair_fingerprint(pair: Pair) -> bytes:

@@ -1,10 +1,13 @@
 """The sentence pairs of a prepared folder: ids as memory maps; dev and test also as text.
 
 For each split (train, dev, test) and side (src, tgt), `<split>.<side>.npy` holds the ids of all sentences one after the other
-(int32), and `<split>.<side>.offsets.npy` the start of each sentence and the end of the last one (int64).
+(int32), and `<split>.<side>.offsets.npy` the start of each sentence and the end of the last one (int64). A split of more than
+`SHARD_SENTENCES` pairs is divided into shards of that size, each with such files: `<split>-0001-of-0003.<side>.npy`.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
 from pathlib import Path
 from typing import Any, Self
 
@@ -17,7 +20,10 @@ from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import Vocabulary
 
 SPLITS = ("train", "dev", "test")
+SHARD_SENTENCES = 1 << 22
 MIN_MAPPED_BYTES = 4096  # smaller files are read
+MAX_HASHED_BYTES = 1 << 26  # of larger files, only the size and the header are checked; `nmt doctor` checks all
+BLOCK_SENTENCES = 1 << 16  # in memory at once in a pass over all sentences
 PREPARE_AGAIN = "run `nmt prepare -c ... --overwrite`"
 
 Ids = npt.NDArray[np.int32]
@@ -25,51 +31,66 @@ Block = tuple[Ids, Ids]  # the ids of some sentences, one after the other, and t
 
 
 class Sequences:
-    """The sentences of one side, read from disk on access."""
+    """The sentences of one side, read from disk on access.
 
-    def __init__(self, ids: Ids, offsets: npt.NDArray[np.int64]) -> None:
-        self._ids = ids
-        self._offsets = offsets
-        self.lengths: Ids = np.diff(offsets).astype(np.int32)
+    Args:
+        shards: for each shard its ids, and the start of each sentence and the end of the last one.
+    """
+
+    def __init__(self, *shards: tuple[Ids, npt.NDArray[np.int64]]) -> None:
+        self._shards = shards
+        self._ends = [*accumulate(len(offsets) - 1 for _, offsets in shards)]
+        self._starts = [0, *self._ends[:-1]]
+        self.lengths: Ids = np.concatenate([np.diff(offsets).astype(np.int32) for _, offsets in shards])
 
     @classmethod
     def load(cls, stem: Path) -> Self:
         """`stem` is the path of the ids without `.npy`. Raises: DataError if a file is missing or damaged."""
-        path = stem.with_name(f"{stem.name}.npy")
-        ids = _load_array(path, np.dtype(np.int32))
-        offsets = _load_array(stem.with_name(f"{stem.name}.offsets.npy"), np.dtype(np.int64))
-        if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(ids) or np.any(np.diff(offsets) < 0):
-            raise DataError(f"{path}: damaged, its offsets do not fit its {len(ids)} ids; {PREPARE_AGAIN}")
-        return cls(ids, offsets)
+        return cls(*map(_load_shard, _find_shards(stem)))
 
     @classmethod
     def of_blocks(cls, blocks: Sequence[Block]) -> Self:
         """The sentences of all blocks, in memory."""
-        return cls(np.concatenate([ids for ids, _ in blocks]), _offsets([lengths for _, lengths in blocks]))
+        return cls((np.concatenate([ids for ids, _ in blocks]), _offsets([lengths for _, lengths in blocks])))
 
     def block(self, start: int, end: int) -> Block:
         """The sentences from `start` to `end`."""
-        offsets = self._offsets[start : end + 1]
-        return self._ids[offsets[0] : offsets[-1]], self.lengths[start:end]
+        parts = [
+            ids[offsets[max(start, first) - first] : offsets[min(end, last) - first]]
+            for (ids, offsets), first, last in zip(self._shards, self._starts, self._ends, strict=True)
+            if start < last and first < end
+        ]
+        return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.int32), *parts]), self.lengths[start:end]
+
+    def blocks(self) -> Iterator[Block]:
+        """All sentences, block by block."""
+        for start in range(0, len(self), BLOCK_SENTENCES):
+            yield self.block(start, min(start + BLOCK_SENTENCES, len(self)))
 
     def __len__(self) -> int:
-        return len(self.lengths)
+        return self._ends[-1]
 
     @property
-    def ids(self) -> Ids:
-        """The ids of all sentences, one after the other."""
-        return self._ids
+    def n_tokens(self) -> int:
+        return sum(len(ids) for ids, _ in self._shards)
 
     def __getitem__(self, index: int) -> Ids:
         """The ids of a sentence, without <sos> and <eos>. Raises: IndexError."""
         if not -len(self) <= index < len(self):
             raise IndexError(f"sentence {index} of {len(self)}")
-        start, end = self._offsets[index % len(self)], self._offsets[index % len(self) + 1]
-        return self._ids[start:end]
+        index %= len(self)
+        shard = bisect_right(self._ends, index)
+        ids, offsets = self._shards[shard]
+        position = index - self._starts[shard]
+        return ids[offsets[position] : offsets[position + 1]]
 
     def rows(self, indices: npt.NDArray[np.int64]) -> Ids:
         """The ids of N sentences of equal length T: [N, T]."""
-        return np.asarray(self._ids[self._offsets[indices][:, np.newaxis] + np.arange(self.lengths[indices[0]])])
+        rows = np.empty((len(indices), self.lengths[indices[0]]), np.int32)
+        for (ids, offsets), first, last in zip(self._shards, self._starts, self._ends, strict=True):
+            is_here = (first <= indices) & (indices < last)
+            rows[is_here] = ids[offsets[indices[is_here] - first][:, np.newaxis] + np.arange(rows.shape[1])]
+        return rows
 
 
 class Corpus:
@@ -101,26 +122,79 @@ class Corpus:
 
 
 class SequencesWriter:
-    """Writes `total` ids block by block into `<stem>.npy`, then the offsets."""
+    """Writes `total` sentences block by block, in a `with` block. stem: see `Sequences.load`."""
 
     def __init__(self, stem: Path, total: int) -> None:
-        self._stem = stem
         self._total = total
-        self._lengths: list[Ids] = []
-        self._file = stem.with_name(f"{stem.name}.npy").open("wb")
-        header = {"descr": np.lib.format.dtype_to_descr(np.dtype("<i4")), "fortran_order": False, "shape": (total,)}
-        np.lib.format.write_array_header_1_0(self._file, header)
+        self._n_written = 0
+        self._shards = iter(_shard_stems(stem, max(1, -(-total // SHARD_SENTENCES))))
+        self._shard = _ShardWriter(next(self._shards))
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, error: object, *_: object) -> None:
+        self._shard.close()
+        assert error or self._n_written == self._total
 
     def write(self, ids: Ids, lengths: Ids) -> None:
         """Append sentences: `ids` holds them one after the other, `lengths` the number of ids of each."""
+        while len(lengths):
+            if self._n_written and self._n_written % SHARD_SENTENCES == 0:
+                self._shard.close()
+                self._shard = _ShardWriter(next(self._shards))
+            n_fitting = SHARD_SENTENCES - self._n_written % SHARD_SENTENCES
+            fitting, lengths = lengths[:n_fitting], lengths[n_fitting:]
+            n_ids = int(fitting.sum())
+            self._shard.write(ids[:n_ids], fitting)
+            self._n_written += len(fitting)
+            ids = ids[n_ids:]
+
+
+class _ShardWriter:
+    def __init__(self, stem: Path) -> None:
+        self._stem = stem
+        self._lengths: list[Ids] = []
+        self._file = stem.with_name(f"{stem.name}.npy").open("wb")
+        self._n_ids = 0
+        self._write_header()
+
+    def write(self, ids: Ids, lengths: Ids) -> None:
         self._file.write(ids.astype("<i4").tobytes())
+        self._n_ids += len(ids)
         self._lengths.append(lengths)
 
     def close(self) -> None:
+        """Write the final header, and the offsets."""
+        if self._file.closed:
+            return
+        self._file.seek(0)
+        self._write_header()
         self._file.close()
         offsets = _offsets(self._lengths)
-        assert offsets[-1] == self._total
+        assert offsets[-1] == self._n_ids
         np.save(self._stem.with_name(f"{self._stem.name}.offsets.npy"), offsets, allow_pickle=False)
+
+    def _write_header(self) -> None:
+        """NumPy leaves room for a larger number, so the header keeps its size."""
+        header = {"descr": np.lib.format.dtype_to_descr(np.dtype("<i4")), "fortran_order": False, "shape": (self._n_ids,)}
+        np.lib.format.write_array_header_1_0(self._file, header)
+
+
+def _shard_stems(stem: Path, count: int) -> list[Path]:
+    if count == 1:
+        return [stem]
+    split, _, side = stem.name.rpartition(".")
+    return [stem.with_name(f"{split}-{number:04}-of-{count:04}.{side}") for number in range(1, count + 1)]
+
+
+def _find_shards(stem: Path) -> list[Path]:
+    """Raises: DataError if a shard is missing."""
+    split, _, side = stem.name.rpartition(".")
+    shard = next(stem.parent.glob(f"{split}-[0-9]*-of-[0-9]*.{side}.npy"), None)
+    if shard is None:
+        return [stem]
+    return _shard_stems(stem, int(shard.name.removesuffix(f".{side}.npy").rpartition("-")[2]))
 
 
 def restore_texts(sentences: Sequences, tokenizer: Tokenizer, vocabulary: Vocabulary) -> Iterator[str]:
@@ -150,10 +224,20 @@ def _offsets(lengths: Sequence[Ids]) -> npt.NDArray[np.int64]:
     return np.concatenate([np.zeros(1, np.int64), *lengths]).cumsum(dtype=np.int64)
 
 
+def _load_shard(stem: Path) -> tuple[Ids, npt.NDArray[np.int64]]:
+    path = stem.with_name(f"{stem.name}.npy")
+    ids = _load_array(path, np.dtype(np.int32))
+    offsets = _load_array(stem.with_name(f"{stem.name}.offsets.npy"), np.dtype(np.int64))
+    if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(ids) or np.any(np.diff(offsets) < 0):
+        raise DataError(f"{path}: damaged, its offsets do not fit its {len(ids)} ids; {PREPARE_AGAIN}")
+    return ids, offsets
+
+
 def _load_array(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     try:
         # An array without elements cannot be mapped.
-        is_mapped = path.stat().st_size >= MIN_MAPPED_BYTES
+        size = path.stat().st_size
+        is_mapped = size >= MIN_MAPPED_BYTES
         array: npt.NDArray[Any] = np.load(path, mmap_mode="r" if is_mapped else None, allow_pickle=False)
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; run `nmt prepare -c ...` first") from None
@@ -161,5 +245,8 @@ def _load_array(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         raise DataError(f"{path}: damaged ({error}); {PREPARE_AGAIN}") from None
     if array.ndim != 1 or array.dtype != dtype:
         raise DataError(f"{path}: damaged, holds {array.dtype} of {array.ndim} dimensions, expected {dtype} of 1; {PREPARE_AGAIN}")
-    check_content(path, PREPARE_AGAIN)
+    if size <= MAX_HASHED_BYTES:
+        check_content(path, PREPARE_AGAIN)
+    elif isinstance(array, np.memmap) and array.offset + array.nbytes != size:
+        raise DataError(f"{path}: damaged, has {size:,} bytes instead of {array.offset + array.nbytes:,}; {PREPARE_AGAIN}")
     return array

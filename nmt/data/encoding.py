@@ -14,13 +14,11 @@ from pathlib import Path
 import numpy as np
 
 from nmt.config.schema import Config, TokenizerConfig
-from nmt.data.corpus import Ids, SequencesWriter
+from nmt.data.corpus import BLOCK_SENTENCES, Ids, SequencesWriter
 from nmt.data.reading import CHUNK_ROWS, Pair
 from nmt.data.workers import Workers, chunked
 from nmt.text.tokenizers import SIDES, Side, Tokenizer, load_tokenizer, train_subwords
 from nmt.text.vocabulary import UNK, Vocabulary
-
-BLOCK_SENTENCES = 1 << 16  # in memory at once while ids are written
 
 
 @dataclass(frozen=True)
@@ -55,6 +53,10 @@ class TokenizedSide:
 
     path: Path
     lengths: list[Ids] = field(default_factory=list)
+
+    @property
+    def n_sentences(self) -> int:
+        return sum(map(len, self.lengths))
 
     @property
     def n_tokens(self) -> int:
@@ -136,18 +138,25 @@ def build_vocabularies(config: Config, tables: Mapping[Side, TokenTable]) -> dic
     return {side: Vocabulary.build(counts[side], settings.min_frequency, settings.max_size, tags[side]) for side in SIDES}
 
 
-def write_ids(side: TokenizedSide, ids_of_numbers: Ids, stem: Path) -> int:
-    """Turn the numbers of a side into ids, written to `<stem>.npy`. Returns the number of tokens that are not <unk>."""
+def write_ids(side: TokenizedSide, ids_of_numbers: Ids, stem: Path, advance: Callable[[int], object]) -> int:
+    """Turn the numbers of a side into ids, written as `Sequences`; the file of the numbers is deleted.
+
+    Args:
+        advance: called with the number of sentences after each block.
+
+    Returns:
+        The number of tokens that are not <unk>.
+    """
     n_known = 0
-    writer = SequencesWriter(stem, side.n_tokens)
-    with side.path.open("rb") as file:
+    with SequencesWriter(stem, side.n_sentences) as writer, side.path.open("rb") as file:
         for chunks in chunked(side.lengths, max(1, BLOCK_SENTENCES // CHUNK_ROWS)):
             lengths = np.concatenate(chunks)
             numbers = np.frombuffer(file.read(int(lengths.sum()) * 4), np.int32)
             ids = ids_of_numbers[numbers] if len(numbers) else numbers
             n_known += int(np.count_nonzero(ids != UNK))
             writer.write(ids, lengths)
-    writer.close()
+            advance(len(lengths))
+    side.path.unlink()
     return n_known
 
 

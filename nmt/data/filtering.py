@@ -2,9 +2,10 @@
 
 from nmt.config.schema import CleaningConfig
 
-# In the order of the report. Reading finds the first two, the last two need all pairs.
+# In the order of the report. Reading finds the first three, the last two need all pairs.
 UNDECODABLE = "undecodable"
 TOO_FEW_COLUMNS = "too few columns"
+BAD_RECORD = "bad record"
 EMPTY_SOURCE = "empty source"
 EMPTY_TARGET = "empty target"
 TOO_LONG = "too long"
@@ -14,6 +15,7 @@ BEYOND_MAX_PAIRS = "beyond max_pairs"
 DROP_REASONS = (
     UNDECODABLE,
     TOO_FEW_COLUMNS,
+    BAD_RECORD,
     EMPTY_SOURCE,
     EMPTY_TARGET,
     TOO_LONG,

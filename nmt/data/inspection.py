@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmt.data.sources import read_raw_lines
+from nmt.data.raw_lines import read_raw_lines
 from nmt.errors import DataError
 from nmt.text.language_guess import guess_language, language_of_name
 

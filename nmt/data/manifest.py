@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import Any
 from nmt import __version__
 from nmt.config.load import config_from_dict, differences
 from nmt.config.schema import Config
-from nmt.data.corpus import SPLITS
+from nmt.data.corpus import MAX_HASHED_BYTES, SPLITS
 from nmt.errors import ConfigError, DataError
 from nmt.files import CHECKSUMS_FILE, check_content, read_json, record_checksums, sha256_of, write_json
 from nmt.text.tokenizers import SIDES
@@ -20,13 +21,14 @@ FORMAT = "nmt prepared data"
 FORMAT_VERSION = 1
 SECTIONS = ("data", "tokenizer", "vocabulary")  # of the configuration: prepared data depends on these
 
-# All files that a prepared folder can hold. `nmt prepare` never replaces a folder that holds another one.
+# All files that a prepared folder can hold, and shards. `nmt prepare` never replaces a folder that holds another one.
 PREPARED_FILES = {
     MANIFEST,
     CHECKSUMS_FILE,
     *(f"{side}.{ending}" for side in SIDES for ending in ("vocab.txt", "spm.model")),
     *(f"{split}.{side}.{ending}" for split in SPLITS for side in SIDES for ending in ("npy", "offsets.npy", "txt")),
 }
+SHARD_FILE = re.compile(rf"({'|'.join(SPLITS)})-\d{{4,}}-of-\d{{4,}}\.({'|'.join(SIDES)})\.(offsets\.)?npy")
 
 
 @dataclass(frozen=True)
@@ -37,6 +39,11 @@ class Input:
     path: Path
     bytes: int
     sha256: str
+
+
+def is_prepared_file(name: str) -> bool:
+    """Whether a prepared folder can hold a file of this name."""
+    return name in PREPARED_FILES or SHARD_FILE.fullmatch(name) is not None
 
 
 def load_manifest(folder: Path) -> dict[str, Any]:
@@ -58,7 +65,7 @@ def load_manifest(folder: Path) -> dict[str, Any]:
 
 def write_manifest(folder: Path, config: Config, inputs: Iterable[Input], figures: Mapping[str, Any]) -> dict[str, Any]:
     """Write the manifest beside the prepared files in `folder`, and return it."""
-    paths = sorted(path for path in folder.iterdir() if path.name in PREPARED_FILES - {CHECKSUMS_FILE})
+    paths = sorted(path for path in folder.iterdir() if is_prepared_file(path.name) and path.name != CHECKSUMS_FILE)
     digests = {path.name: sha256_of(path) for path in paths}
     record_checksums(folder, digests)
     manifest: dict[str, Any] = {
@@ -105,6 +112,9 @@ def config_differences(manifest: Mapping[str, Any], config: Config) -> Iterator[
 def input_differences(manifest: Mapping[str, Any], inputs: Iterable[Input]) -> list[str]:
     """A sentence about each input that has changed since the preparation."""
     hashes = {each["role"]: each["sha256"] for each in manifest["inputs"]}
+    inputs = list(inputs)
+    if len(inputs) != len(hashes):
+        return [f"it was made from {len(hashes)} input files, now there are {len(inputs)}"]
     return [f"{each.path} has changed since" for each in inputs if hashes.get(each.role) != each.sha256]
 
 
@@ -115,10 +125,14 @@ def is_location_key(key: str) -> bool:
 
 
 def check_files(folder: Path, manifest: Mapping[str, Any]) -> None:
-    """Raises: DataError if a prepared file is missing or damaged. Without recorded checksums, only the sizes are checked."""
+    """Raises: DataError if a prepared file is missing or damaged.
+
+    Only the sizes are checked of files above `MAX_HASHED_BYTES`, and of all files without recorded checksums.
+    """
     for name, size in manifest["files"].items():
         actual = (folder / name).stat().st_size if (folder / name).exists() else None
         if actual != size:
             state = "is missing" if actual is None else f"has {actual:,} bytes instead of {size:,}"
             raise DataError(f"{folder}: damaged, {name} {state}; --overwrite prepares it again")
-        check_content(folder / name, "--overwrite prepares it again")
+        if size <= MAX_HASHED_BYTES:
+            check_content(folder / name, "--overwrite prepares it again")

@@ -3,12 +3,12 @@
 import math
 import re
 import warnings
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
-from nmt.data.splitting import fingerprint
+from nmt.data.splitting import Fingerprints, Kind, are_among, fingerprint
 from nmt.errors import DataError, NmtWarning
 from nmt.text.function_words import count_words, function_words
 from nmt.text.language_guess import guess_language, language_of_name
@@ -29,7 +29,6 @@ EMPTY = np.frombuffer(fingerprint(""), "<u8")[0]
 _WORD = re.compile(r"\w{3,}|\d+")
 
 Pair = tuple[str, str]
-Fingerprints = npt.NDArray[np.uint64]
 
 
 def are_swapped(pairs: Sequence[Pair], languages: tuple[str, str]) -> bool:
@@ -86,7 +85,7 @@ def check_header(name: str, first_line: str, columns: tuple[int, int], languages
         raise DataError(f"{name}, line 1: names of columns, not a pair; set `columns` to {names}, or delete the line")
 
 
-def check_encoding(name: str, n_undecodable: int, n_decoded: int, lines: Sequence[int]) -> None:
+def check_encoding(name: str, n_undecodable: int, n_decoded: int, lines: Sequence[int | str]) -> None:
     """Raise a DataError if most rows with other characters than ASCII cannot be decoded; a few damaged rows are only dropped.
 
     Args:
@@ -94,7 +93,7 @@ def check_encoding(name: str, n_undecodable: int, n_decoded: int, lines: Sequenc
     """
     if n_undecodable >= MIN_UNDECODABLE and n_undecodable > n_decoded:
         raise DataError(
-            f"{name}: not UTF-8 in {n_undecodable:,} rows (the first: line {lines[0]:,}); convert the file, for example from "
+            f"{name}: not UTF-8 in {n_undecodable:,} rows (the first: line {lines[0]}); convert the file, for example from "
             "Latin-1 with `iconv -f LATIN1 -t UTF-8 FILE > NEW`"
         )
 
@@ -106,11 +105,10 @@ def check_dropped(name: str, reasons: Mapping[str, int], n_read: int) -> None:
         _warn(f"{name}: most of its {n_read:,} pairs are dropped: {listing}; check the file, and data.cleaning")
 
 
-def check_copies(name: str, src: Fingerprints, tgt: Fingerprints) -> None:
-    """Warn if the target is the same text as the source in most pairs. src, tgt: fingerprints of sentence keys."""
-    n_copies = int(np.count_nonzero((src == tgt) & (src != EMPTY)))
-    if n_copies > COPIES_PART * len(src):
-        _warn(f"{name}: in {n_copies:,} of {len(src):,} pairs, source and target are the same text; check `columns` or `files`")
+def check_copies(name: str, n_copies: int, n_pairs: int) -> None:
+    """Warn if the target is the same text as the source in most pairs."""
+    if n_copies > COPIES_PART * n_pairs:
+        _warn(f"{name}: in {n_copies:,} of {n_pairs:,} pairs, source and target are the same text; check `columns` or `files`")
 
 
 def check_languages(name: str, pairs: Iterable[Pair], languages: tuple[str, str]) -> None:
@@ -125,17 +123,18 @@ def check_languages(name: str, pairs: Iterable[Pair], languages: tuple[str, str]
             _warn(f"{name}: the {language} sentences are perhaps in another language ({looks}); check data.direction and `columns`")
 
 
-def check_held_out(names: Mapping[str, str], fingerprints: Mapping[str, Fingerprints]) -> None:
+def check_held_out(names: Mapping[str, str], fingerprints: Mapping[str, Callable[[Kind], Fingerprints]]) -> None:
     """Check dev and test sets that have files of their own: empty sentences, and pairs that another set has too.
 
     Args:
-        names: of the files. fingerprints: [N, 3] of each set, see `reading.Pairs`; the training data first.
+        names: of the files.
+        fingerprints: read those of each set, see `reading.Pairs`; the training data first.
 
     Raises:
         DataError: all pairs of a set have an empty side.
     """
     train, *held_out = fingerprints
-    is_empty = {name: np.any(fingerprints[name][:, 1:] == EMPTY, axis=1) for name in held_out}
+    is_empty = {name: (fingerprints[name]("src") == EMPTY) | (fingerprints[name]("tgt") == EMPTY) for name in held_out}
     for name, empty in is_empty.items():
         if empty.all():
             raise DataError(f"{names[name]}: no sentence in it has a translation; check data.{name}")
@@ -144,8 +143,8 @@ def check_held_out(names: Mapping[str, str], fingerprints: Mapping[str, Fingerpr
             _warn(f"{names[name]}: {int(empty.sum()):,} pairs have an empty side (the first: pair {line:,}); correct them")
     for index, name in enumerate(held_out):
         for other in (train, *held_out[:index]):
-            n_pairs = len(fingerprints[name])
-            n_shared = int(np.isin(fingerprints[name][:, 0], fingerprints[other][:, 0]).sum())
+            is_shared = are_among(fingerprints[name]("pair"), fingerprints[other]("pair"))
+            n_pairs, n_shared = len(is_shared), int(np.count_nonzero(is_shared))
             if n_shared > OVERLAP_PART * n_pairs:
                 text = f"{n_shared:,} of its {n_pairs:,} pairs are also in data.{other}"
                 _warn(f"{names[name]}: {text}, which makes its scores worthless; take other pairs for data.{name}")

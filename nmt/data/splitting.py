@@ -1,11 +1,13 @@
 """Splits that share no sentence: pairs linked by a common source or target stay together. The order of the input has no effect.
 
-Sentences are known only by 64-bit fingerprints, so millions of them fit into memory as arrays.
+Sentences are known only by 64-bit fingerprints, so a hundred million pairs fit into memory as arrays: no function here needs more
+than 32 bytes a pair beyond its arguments. Work on whole arrays is done in blocks where temporary copies would need more.
 """
 
 import re
+from collections.abc import Iterable, Iterator
 from hashlib import blake2b
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +18,12 @@ from nmt.text.normalization import FIRST_VOWEL_SIGN, WORD_CHARACTERS
 
 TRAIN, DEV, TEST = 0, 1, 2
 
+BLOCK = 1 << 20  # numbers at once
+
+Kind = Literal["pair", "src", "tgt"]  # of fingerprints: of the whole pair, of the key of its source, of that of its target
 Fingerprints = npt.NDArray[np.uint64]
+Numbers = npt.NDArray[np.signedinteger[Any]]
+Mask = npt.NDArray[np.bool_]
 
 # A group of linked pairs that is larger than this share of a split stays in train. A larger share is tried only if smaller groups
 # do not fill the split.
@@ -39,50 +46,96 @@ def fingerprint(text: str) -> bytes:
     return blake2b(text.encode("utf-8"), digest_size=8).digest()
 
 
+def blocks(count: int) -> Iterator[slice]:
+    """Slices of at most `BLOCK` that cover `count` numbers."""
+    for start in range(0, count, BLOCK):
+        yield slice(start, min(start + BLOCK, count))
+
+
 def random_keys(fingerprints: Fingerprints, seed: int, purpose: str) -> Fingerprints:
-    """Keys to sort by for a random order that depends on the seed and the purpose, not on the order of `fingerprints`."""
+    """Keys to sort by for a random order that depends on the seed and the purpose, not on the order of `fingerprints`.
+
+    Different fingerprints have different keys.
+    """
     salt = np.frombuffer(blake2b(f"{seed} {purpose}".encode(), digest_size=8).digest(), "<u8")
-    # The finalizer of splitmix64: each input bit affects all output bits.
-    mixed = fingerprints ^ salt
-    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    keys: Fingerprints = mixed ^ (mixed >> np.uint64(31))
+    keys = np.empty(len(fingerprints), np.uint64)
+    for block in blocks(len(fingerprints)):
+        # The finalizer of splitmix64: each input bit affects all output bits.
+        mixed = fingerprints[block] ^ salt
+        mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+        mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+        keys[block] = mixed ^ (mixed >> np.uint64(31))
     return keys
 
 
-def first_occurrences(pairs: Fingerprints) -> npt.NDArray[np.int64]:
-    """The position of the first occurrence of each different pair, ascending."""
-    return np.sort(np.unique(pairs, return_index=True)[1])
+def find_first(pairs: Fingerprints) -> Mask:
+    """Whether each pair is the first one of those equal to it."""
+    order = np.argsort(pairs, kind="stable")
+    is_first = np.zeros(len(pairs), np.bool_)
+    is_first[order[_starts_run(pairs, order)]] = True
+    return is_first
 
 
-def sample_pairs(pairs: Fingerprints, count: int, seed: int, purpose: str) -> npt.NDArray[np.int64]:
-    """Positions of `count` random pairs (or of all, if they are fewer), ascending."""
-    order = np.argsort(random_keys(pairs, seed, purpose), kind="stable")
-    return np.sort(order[:count])
+def sample_pairs(pairs: Fingerprints, count: int, seed: int, purpose: str) -> Mask:
+    """Which of some different pairs are in a random sample of `count`; all, if they are fewer."""
+    keys = random_keys(pairs, seed, purpose)
+    return keys <= _bound(keys, count) if count and len(pairs) else np.zeros(len(pairs), np.bool_)
 
 
-def connected_components(src: Fingerprints, tgt: Fingerprints) -> npt.NDArray[np.int64]:
-    """A number for each pair, equal if a chain of shared sources and targets links two pairs."""
-    src_names, src_nodes = np.unique(src, return_inverse=True)
-    tgt_names, tgt_nodes = np.unique(tgt, return_inverse=True)
-    tgt_nodes = tgt_nodes + len(src_names)
-    labels = np.arange(len(src_names) + len(tgt_names))
-    while True:
+def number_sentences(fingerprints: Fingerprints) -> Numbers:
+    """A number for each sentence, equal for equal sentences: 0, 1, ..."""
+    order = np.argsort(fingerprints)
+    starts = _starts_run(fingerprints, order)
+    dtype = np.dtype(np.int32 if len(fingerprints) < 1 << 30 else np.int64)  # the nodes of both sides must fit
+    ascending: Numbers = np.cumsum(starts, dtype=dtype)
+    ascending -= 1
+    numbers: Numbers = np.empty(len(fingerprints), dtype)
+    numbers[order] = ascending
+    return numbers
+
+
+def connected_components(src: Numbers, tgt: Numbers) -> Numbers:
+    """A number for each pair, equal if a chain of shared sources and targets links two pairs.
+
+    src, tgt: the number of each pair's source and target, see `number_sentences`.
+    """
+    n_sources = int(src.max()) + 1
+    labels: Numbers = np.arange(n_sources + int(tgt.max()) + 1, dtype=src.dtype)  # of the sources, then of the targets
+    is_final = False
+    while not is_final:
         # Each label is the root of a tree of nodes. Hook each root under the lowest root that a pair links it to.
-        src_roots, tgt_roots = labels[src_nodes], labels[tgt_nodes]
         hooked = labels.copy()
-        np.minimum.at(hooked, src_roots, tgt_roots)
-        np.minimum.at(hooked, tgt_roots, src_roots)
-        while not np.array_equal(hooked, hooked[hooked]):
-            hooked = hooked[hooked]
-        if np.array_equal(hooked, labels):
-            components: npt.NDArray[np.int64] = labels[src_nodes]
-            return components
-        labels = hooked
+        for block in blocks(len(src)):
+            src_roots, tgt_roots = labels[src[block]], labels[n_sources:][tgt[block]]
+            np.minimum.at(hooked, src_roots, tgt_roots)
+            np.minimum.at(hooked, tgt_roots, src_roots)
+        while not _follow(hooked):
+            pass
+        is_final, labels = np.array_equal(hooked, labels), hooked
+    components = np.empty_like(src)
+    for block in blocks(len(src)):
+        components[block] = labels[src[block]]
+    return components
 
 
-def assign_splits(pairs: Fingerprints, src: Fingerprints, tgt: Fingerprints, config: SplitConfig) -> npt.NDArray[np.int8]:
-    """TRAIN, DEV or TEST for each pair. `pairs` are fingerprints of whole pairs, `src` and `tgt` of the sentence keys.
+def _follow(parents: Numbers) -> bool:
+    """Replace parents by grandparents. Returns whether they are the same: each parent is a root."""
+    is_done = True
+    for block in blocks(len(parents)):
+        grandparents = parents[parents[block]]
+        is_done &= np.array_equal(grandparents, parents[block])
+        parents[block] = grandparents
+    return is_done
+
+
+def assign_splits(
+    pairs: Fingerprints, component: Numbers, config: SplitConfig, is_eligible: Mask | None = None
+) -> npt.NDArray[np.int8]:
+    """TRAIN, DEV or TEST for each pair.
+
+    Args:
+        pairs: fingerprints of whole pairs. component: from `connected_components`.
+        is_eligible: which pairs may be in dev or test; by default all. A component with another pair stays in train as a whole.
 
     Raises:
         DataError: there are too few pairs for the configured sizes, or too many of them share sentences.
@@ -90,39 +143,93 @@ def assign_splits(pairs: Fingerprints, src: Fingerprints, tgt: Fingerprints, con
     if config.dev + config.test >= len(pairs):
         sizes_text = f"dev {config.dev:,} + test {config.test:,}"
         raise DataError(f"data.split: {sizes_text} leave no training data, there are only {len(pairs):,} pairs; lower both")
-    _, component, sizes = np.unique(connected_components(src, tgt), return_inverse=True, return_counts=True)
-    lowest = np.full(len(sizes), np.iinfo(np.uint64).max, np.uint64)
-    np.minimum.at(lowest, component, pairs)
-    order = np.argsort(random_keys(lowest, config.seed, "split"), kind="stable")
-    splits = np.full(len(sizes), TRAIN, np.int8)
+    n_labels = int(component.max()) + 1  # some labels have no pairs
+    sizes, lowest = np.zeros(n_labels, component.dtype), np.full(n_labels, np.iinfo(np.uint64).max, np.uint64)
+    for block in blocks(len(pairs)):
+        np.add.at(sizes, component[block], 1)
+        np.minimum.at(lowest, component[block], pairs[block])
+    if is_eligible is not None:
+        for block in blocks(len(pairs)):
+            sizes[component[block][~is_eligible[block]]] = 0
+    keys = random_keys(lowest, config.seed, "split")
+    del lowest
+    order = np.argsort(keys)
+    splits = np.full(n_labels, TRAIN, np.int8)
     for split, size, name in ((TEST, config.test, "test"), (DEV, config.dev, "dev")):
         n_filled = _fill_split(splits, order, sizes, split, size)
-        if n_filled < _MIN_FILLED * size or np.all(splits != TRAIN):
+        assigned: npt.NDArray[np.int8] = splits[component]
+        if n_filled < _MIN_FILLED * size or np.all(assigned != TRAIN):
+            n_pairs = len(pairs) if is_eligible is None else int(np.count_nonzero(is_eligible))
             raise DataError(
-                f"data.split.{name}: {size:,} of {len(pairs):,} pairs are needed, but only {n_filled:,} share no sentence with the "
+                f"data.split.{name}: {size:,} of {n_pairs:,} pairs are needed, but only {n_filled:,} share no sentence with the "
                 "others; choose a smaller size"
             )
-    assigned: npt.NDArray[np.int8] = splits[component]
     return assigned
 
 
-def _fill_split(splits: npt.NDArray[np.int8], order: npt.NDArray[Any], sizes: npt.NDArray[Any], split: int, size: int) -> int:
+def _fill_split(splits: npt.NDArray[np.int8], order: npt.NDArray[np.int64], sizes: Numbers, split: int, size: int) -> int:
     """Move components from TRAIN to `split` until it has `size` pairs, small components first. Returns its number of pairs."""
     n_filled = 0
     for share in _MAX_GROUP_SHARES:
         max_group = max(1, int(share * size))
-        candidates = order[(splits[order] == TRAIN) & (sizes[order] <= max_group)]
-        for index in candidates.tolist():
-            if n_filled == size:
-                return n_filled
-            if n_filled + sizes[index] <= size:
-                splits[index] = split
-                n_filled += int(sizes[index])
+        for block in blocks(len(order)):
+            labels = order[block]
+            is_candidate = (splits[labels] == TRAIN) & (sizes[labels] > 0) & (sizes[labels] <= max_group)
+            for index in labels[is_candidate].tolist():
+                if n_filled == size:
+                    return n_filled
+                if n_filled + sizes[index] <= size:
+                    splits[index] = split
+                    n_filled += int(sizes[index])
     return n_filled
 
 
-def naive_leak(pairs: Fingerprints, src: Fingerprints, tgt: Fingerprints, config: SplitConfig) -> float:
-    """The share of test pairs with a sentence in train if the pairs were split at random into the same sizes."""
-    order = np.argsort(random_keys(pairs, config.seed, "naive"), kind="stable")
-    test, train = order[: config.test], order[config.test + config.dev :]
-    return float(np.mean(np.isin(src[test], src[train]) | np.isin(tgt[test], tgt[train])))
+def naive_leak(pairs: Fingerprints, sides: Iterable[Fingerprints], config: SplitConfig) -> float:
+    """The share of test pairs with a sentence in train if the pairs were split at random into the same sizes.
+
+    sides: the source keys, then the target keys.
+    """
+    keys = random_keys(pairs, config.seed, "naive")
+    is_test, is_train = keys <= _bound(keys, config.test), keys > _bound(keys, config.test + config.dev)
+    del keys
+    leaks = np.zeros(np.count_nonzero(is_test), np.bool_)
+    for side in sides:
+        sentences, numbers = np.unique(side[is_test], return_inverse=True)
+        leaks |= _find(sentences, side, is_train)[numbers]
+    return float(np.mean(leaks))
+
+
+def count_shared(many: Fingerprints, few: Fingerprints) -> int:
+    """The number of different sentences of `few` that `many` has, too."""
+    return int(np.count_nonzero(_find(np.unique(few), many)))
+
+
+def are_among(few: Fingerprints, many: Fingerprints) -> Mask:
+    """Which of a few fingerprints are among many others."""
+    different, numbers = np.unique(few, return_inverse=True)
+    return _find(different, many)[numbers]
+
+
+def _find(sentences: Fingerprints, others: Fingerprints, is_wanted: Mask | None = None) -> Mask:
+    """Which of some sorted different sentences are among the wanted others."""
+    found = np.zeros(len(sentences), np.bool_)
+    for block in blocks(len(others) if len(sentences) else 0):
+        part = others[block] if is_wanted is None else others[block][is_wanted[block]]
+        indices = np.minimum(np.searchsorted(sentences, part), len(sentences) - 1)
+        found[indices[sentences[indices] == part]] = True
+    return found
+
+
+def _starts_run(values: Fingerprints, order: npt.NDArray[np.int64]) -> Mask:
+    """Whether each value, in ascending order, differs from the one before it."""
+    ascending = values[order]
+    starts = np.ones(len(values), np.bool_)
+    np.not_equal(ascending[1:], ascending[:-1], out=starts[1:])
+    return starts
+
+
+def _bound(keys: Fingerprints, count: int) -> np.uint64:
+    """The largest of the `count` lowest keys."""
+    index = min(count, len(keys)) - 1
+    bound: np.uint64 = np.partition(keys, index)[index]
+    return bound

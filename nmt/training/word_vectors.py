@@ -15,7 +15,7 @@ import numpy.typing as npt
 import torch
 
 from nmt.config.schema import Config
-from nmt.data.sources import read_raw_lines
+from nmt.data.raw_lines import read_raw_lines
 from nmt.errors import DataError
 from nmt.run.folder import load_vocabularies
 from nmt.text.tokenizers import JOINER, SPACE, Side

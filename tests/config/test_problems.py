@@ -39,7 +39,11 @@ from tests.config.examples import SECTIONS, Values, problems_of, values_with
         ({"tokenizer": {"lowercase": 1}}, "tokenizer.lowercase: must be true or false; got 1"),
         ({"model": 5}, "model: must be a section (keys and values); got 5"),
         ({"model": None}, "model: must be a section (keys and values); got null"),
-        ({"data": {"source": {"path": 3}}}, "data.source.path: must be text; got 3"),
+        ({"data": {"source": {"path": 3}}}, "data.source.path: must be text or a list; got 3"),
+        ({"data": {"source": {"path": ["a", 3]}}}, "data.source.path: item 2: must be text; got 3"),
+        ({"data": {"sources": {"a": 3, "b": {"path": "c"}}}}, "data.sources.a: must be a section (keys and values); got 3"),
+        ({"data": {"sources": {"a": {"path": "b", "shares": 1}}}}, "data.sources.a.shares: unknown key; did you mean share?"),
+        ({"data": {"sources": {"a": {"path": "b", "share": 2}}}}, "data.sources.a.share: must be at most 1; got 2"),
         (
             {"data": {"source": {"path": "a", "columns": {"en": 1.5, "de": 2}}}},
             "data.source.columns: en: must be a whole number or text; got 1.5",

@@ -3,6 +3,7 @@
 import pytest
 
 from nmt.config.load import config_from_dict
+from nmt.config.schema import NAME_PATTERN, PATTERN_TEXTS
 from tests.config.examples import Values, problems_of, values_with
 
 
@@ -23,6 +24,50 @@ from tests.config.examples import Values, problems_of, values_with
             "data.dev, data.test: give both or neither; without them, both sets are split from data.source",
         ),
         ({}, "data.source.path: must be given (or data.source.url)"),
+        ({"source": {"path": []}}, "data.source.path: the list names no file"),
+        (
+            {"source": {"path": ["a", "b"], "sha256": "c"}},
+            "data.source.sha256, data.source.path: one hash cannot check several files; remove sha256",
+        ),
+        (
+            {"source": {"format": "tmx", "path": "a", "columns": {"en": "x", "de": "y"}}},
+            "data.source.columns, data.source.format: a translation memory names its languages; remove `columns`",
+        ),
+        (
+            {"source": {"format": "jsonl", "path": "a", "columns": {"en": 1, "de": "y"}}},
+            "data.source.columns, data.source.format: format jsonl has names, not numbers, for example translation.de",
+        ),
+        (
+            {"source": {"path": "a"}, "sources": {"b": {"path": "b"}}},
+            "data.source, data.sources: give one of them; move data.source into data.sources, under a name",
+        ),
+        ({"sources": {}}, "data.sources: names no source"),
+        ({"sources": {"b/c": {"path": "b"}}}, f"data.sources: 'b/c' is not {PATTERN_TEXTS[NAME_PATTERN]}"),
+        ({"sources": {"b": {}}}, "data.sources.b.path: must be given (or data.sources.b.url)"),
+        (
+            {"sources": {"a": {"path": "a", "share": 0.5}, "b": {"path": "b", "share": 0.4}}},
+            "data.sources: the shares add up to 0.9, but must add up to 1",
+        ),
+        (
+            {"sources": {"a": {"path": "a", "share": 1}, "b": {"path": "b"}}},
+            "data.sources: the shares add up to 1, but must add up to less than 1, as a source without a share takes the rest",
+        ),
+        (
+            {"source": {"path": "a"}, "temperature": 2},
+            "data.temperature, data.sources: only several sources have a temperature; name them in data.sources",
+        ),
+        (
+            {"source": {"path": "a"}, "split": {"source": "a"}},
+            "data.split.source, data.sources: there is only one source; remove it, or name several in data.sources",
+        ),
+        (
+            {"sources": {"a": {"path": "a"}}, "split": {"source": "b"}},
+            "data.split.source: b is not in data.sources: a",
+        ),
+        (
+            {"sources": {"a": {"path": "a"}}, "split": {"source": "a"}, "dev": {"path": "b"}, "test": {"path": "c"}},
+            "data.split.source, data.dev: data.dev and data.test have files of their own; remove data.split.source",
+        ),
         ({"source": {"format": "lines"}}, "data.source.files: format lines needs one file for each language: de and en"),
         (
             {"source": {"format": "lines", "files": {"en": "a", "fr": "b"}}},

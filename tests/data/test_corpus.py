@@ -1,5 +1,6 @@
 """nmt.data.corpus: ids on disk."""
 
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -7,18 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nmt.data import corpus as corpus_module
 from nmt.data.corpus import Corpus, Sequences, SequencesWriter, read_sentences
+from nmt.data.manifest import is_prepared_file
 from nmt.errors import DataError
-from nmt.files import write_lines
+from nmt.files import record_checksums, sha256_of, write_lines
 
 SENTENCES = [[5, 6, 7], [], [4]]
 
 
 def write(stem: Path, sentences: list[list[int]]) -> None:
-    writer = SequencesWriter(stem, sum(map(len, sentences)))
-    for sentence in sentences:
-        writer.write(np.array(sentence, np.int32), np.array([len(sentence)], np.int32))
-    writer.close()
+    with SequencesWriter(stem, len(sentences)) as writer:
+        for sentence in sentences:
+            writer.write(np.array(sentence, np.int32), np.array([len(sentence)], np.int32))
 
 
 @given(sentences=st.lists(st.lists(st.integers(0, 2**31 - 1))))
@@ -39,6 +41,46 @@ def test_sentences_are_mapped_not_loaded(tmp_path: Path) -> None:
     assert read[-1].tolist() == read[1].tolist()
     with pytest.raises(IndexError, match="sentence 2 of 2"):
         read[2]
+
+
+def test_many_sentences_are_written_in_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sentences = [[index] * (index % 4) for index in range(11)]
+    write(tmp_path / "one.src", sentences)
+    monkeypatch.setattr(corpus_module, "SHARD_SENTENCES", 3)
+    monkeypatch.setattr(corpus_module, "BLOCK_SENTENCES", 4)
+    with SequencesWriter(tmp_path / "train.src", len(sentences)) as writer:
+        for block in Sequences.load(tmp_path / "one.src").blocks():
+            writer.write(*block)
+    names = [f"train-000{number}-of-0004.src.{ending}" for number in (1, 2, 3, 4) for ending in ("npy", "offsets.npy")]
+    assert sorted(path.name for path in tmp_path.glob("train*")) == names
+    assert all(map(is_prepared_file, names))
+    read = Sequences.load(tmp_path / "train.src")
+    assert [read[index].tolist() for index in range(-11, 11)] == sentences * 2
+    assert (len(read), read.n_tokens, read.lengths.tolist()) == (11, 15, [index % 4 for index in range(11)])
+    for start in range(12):
+        for end in range(start, 12):
+            ids, lengths = read.block(start, end)
+            assert ids.tolist() == [*chain.from_iterable(sentences[start:end])]
+            assert lengths.tolist() == [len(sentence) for sentence in sentences[start:end]]
+    assert read.rows(np.array([10, 2, 6])).tolist() == [sentences[10], sentences[2], sentences[6]]
+    (tmp_path / "train-0002-of-0004.src.npy").unlink()
+    with pytest.raises(DataError, match=r"train-0002-of-0004\.src\.npy: no such file"):
+        Sequences.load(tmp_path / "train.src")
+
+
+def test_the_content_of_large_files_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "train.src.npy"
+    write(tmp_path / "train.src", [list(range(4, 3000))])
+    content = path.read_bytes()
+    record_checksums(tmp_path, {path.name: sha256_of(path)})
+    path.write_bytes(content[:-4] + b"\1\0\0\0")
+    with pytest.raises(DataError, match=r"train\.src\.npy: damaged, its content has changed"):
+        Sequences.load(tmp_path / "train.src")
+    monkeypatch.setattr(corpus_module, "MAX_HASHED_BYTES", len(content) - 1)
+    assert Sequences.load(tmp_path / "train.src")[0][-1] == 1
+    path.write_bytes(content + b"\0")
+    with pytest.raises(DataError, match=f"damaged, has {len(content) + 1:,} bytes instead of {len(content):,}"):
+        Sequences.load(tmp_path / "train.src")
 
 
 def test_a_corpus_has_two_sides(tmp_path: Path) -> None:

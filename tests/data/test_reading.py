@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from nmt.config.schema import CleaningConfig, SourceConfig
 from nmt.data import filtering, reading
-from nmt.data.reading import Pairs, clean_rows, read_pairs
+from nmt.data.reading import Pairs, PairsWriter, Tally, clean_rows, read_pairs
 from nmt.data.sources import open_pairs
 from nmt.data.workers import Workers, start_workers
 from nmt.errors import DataError
@@ -39,29 +40,36 @@ class Reader:
         self.workers = workers
         self.steps: list[int] = []
 
-    def __call__(self, content: bytes, rules: CleaningConfig | None = RULES) -> Pairs:
+    def __call__(self, content: bytes, rules: CleaningConfig | None = RULES) -> "Result":
         self.path.write_bytes(content)
         config = SourceConfig(format="manythings", path=self.path)
         source = open_pairs(config, self.path, "en", "de")
-        return read_pairs(source, rules, self.workers, self.path.with_name("out.tsv"), self.steps.append)
+        with PairsWriter(self.path.with_name("out.tsv")) as output:
+            tally = read_pairs([source], rules, self.workers, output, self.steps.append)
+        return Result(output.pairs(), tally)
 
 
-def all_of(pairs: Pairs) -> list[tuple[str, str]]:
-    return list(pairs.stream(np.arange(len(pairs))))
+@dataclass
+class Result:
+    pairs: Pairs
+    tally: Tally
+
+    def __len__(self) -> int:
+        return len(self.pairs)
 
 
 def test_pairs_are_cleaned_and_every_repair_is_counted(read: Reader) -> None:
-    pairs = read("Hi.\tHallo!\n  Run! \tLauf\u200b!\nOh\u00a0no\tScho\u0308n\n".encode())
-    assert all_of(pairs) == [("Hi.", "Hallo!"), ("Run!", "Lauf!"), ("Oh no", "Schön")]
-    assert list(pairs.stream(np.array([0, 2]))) == [("Hi.", "Hallo!"), ("Oh no", "Schön")]
+    result = read("Hi.\tHallo!\n  Run! \tLauf\u200b!\nOh\u00a0no\tScho\u0308n\n".encode())
+    assert list(result.pairs.stream()) == [("Hi.", "Hallo!"), ("Run!", "Lauf!"), ("Oh no", "Schön")]
+    assert list(result.pairs.stream(np.array([True, False, True]))) == [("Hi.", "Hallo!"), ("Oh no", "Schön")]
     expected = {normalization.WHITE_SPACE: 2, normalization.CONTROL_CHARACTERS: 1, normalization.UNICODE_NFC: 1}
-    assert pairs.tally.repaired == Counter(expected)
+    assert result.tally.repaired == Counter(expected)
 
 
 def test_every_row_that_is_dropped_is_counted_under_its_reason(read: Reader) -> None:
     rows = [b"Hi.\tHallo!", b"one column", b"\xff\tx", b"\tx", b"x\t ", b"a" * 41 + b"\tx", b"a" * 40 + b"\tx", b""]
-    pairs = read(b"\n".join(rows) + b"\n")
-    assert pairs.tally.dropped == Counter(
+    result = read(b"\n".join(rows) + b"\n")
+    assert result.tally.dropped == Counter(
         {
             filtering.TOO_FEW_COLUMNS: 2,
             filtering.UNDECODABLE: 1,
@@ -71,14 +79,14 @@ def test_every_row_that_is_dropped_is_counted_under_its_reason(read: Reader) -> 
             filtering.LENGTH_RATIO: 1,
         }
     )
-    assert pairs.tally.lines == {filtering.TOO_FEW_COLUMNS: [2, 8], filtering.UNDECODABLE: [3]}
-    assert pairs.tally.read == len(rows) == len(pairs) + pairs.tally.dropped.total()
+    assert result.tally.lines == {filtering.TOO_FEW_COLUMNS: [2, 8], filtering.UNDECODABLE: [3]}
+    assert result.tally.read == len(rows) == len(result) + result.tally.dropped.total()
 
 
 @given(st.lists(st.binary(max_size=60), max_size=30))
 def test_nothing_is_dropped_silently(rows: list[bytes]) -> None:
-    config = SourceConfig(format="manythings", path=Path("/dev/null"))
-    source = open_pairs(config.model_copy(update={"columns": {"en": 1, "de": 2}, "format": "tatoeba"}), config.path, "en", "de")
+    path = Path("/dev/null")
+    source = open_pairs(SourceConfig(format="tatoeba", path=path, columns={"en": 1, "de": 2}), path, "en", "de")
     chunk = clean_rows(source, RULES, [(row.replace(b"\n", b"\t"),) for row in rows], 1)
     kept = chunk.lines.count("\n")
     assert chunk.tally.read == len(rows) == kept + chunk.tally.dropped.total()
@@ -88,10 +96,10 @@ def test_nothing_is_dropped_silently(rows: list[bytes]) -> None:
 
 def test_line_numbers_are_right_across_chunks_and_only_the_first_are_listed(read: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reading, "CHUNK_ROWS", 3)
-    pairs = read(b"Hi.\tHallo!\nbad\n" * 20)
-    assert pairs.tally.lines == {filtering.TOO_FEW_COLUMNS: list(range(2, 22, 2))}
-    assert pairs.tally.dropped[filtering.TOO_FEW_COLUMNS] == 20
-    assert sum(read.steps) == 40
+    result = read(b"Hi.\tHallo!\nbad\n" * 20)
+    assert result.tally.lines == {filtering.TOO_FEW_COLUMNS: list(range(2, 22, 2))}
+    assert result.tally.dropped[filtering.TOO_FEW_COLUMNS] == 20
+    assert sum(read.steps) == read.path.stat().st_size
 
 
 def test_the_first_line_shows_another_format(read: Reader) -> None:
@@ -109,14 +117,14 @@ def test_a_header_without_rows_is_refused(tmp_path: Path, workers: Workers) -> N
     path = tmp_path / "table.tsv"
     path.write_bytes(b"en\tde\n")
     source = open_pairs(SourceConfig(format="tsv", path=path, columns={"en": "en", "de": "de"}), path, "en", "de")
-    with pytest.raises(DataError, match=r"table\.tsv: holds no pairs"):
-        read_pairs(source, RULES, workers, tmp_path / "out.tsv", lambda rows: None)
+    with PairsWriter(tmp_path / "out.tsv") as output, pytest.raises(DataError, match=r"table\.tsv: holds no pairs"):
+        read_pairs([source], RULES, workers, output, lambda size: None)
 
 
 def test_dev_and_test_sets_are_used_whole(read: Reader) -> None:
-    pairs = read(b"Hi.\tHallo!\nHi.\tHallo!\n\tx\n" + b"a" * 100 + b"\tb\n", rules=None)
-    assert all_of(pairs) == [("Hi.", "Hallo!")] * 2 + [("", "x"), ("a" * 100, "b")]
-    assert pairs.tally.dropped.total() == 0
+    result = read(b"Hi.\tHallo!\nHi.\tHallo!\n\tx\n" + b"a" * 100 + b"\tb\n", rules=None)
+    assert list(result.pairs.stream()) == [("Hi.", "Hallo!")] * 2 + [("", "x"), ("a" * 100, "b")]
+    assert result.tally.dropped.total() == 0
 
 
 @pytest.mark.parametrize(

@@ -8,9 +8,10 @@ import numpy as np
 import pytest
 
 from nmt.config.schema import CleaningConfig, SourceConfig
-from nmt.data.reading import read_pairs
+from nmt.data.reading import PairsWriter, read_pairs
+from nmt.data.record_sources import PairSource
 from nmt.data.source_checks import MAX_SHIFT, check_header, check_languages, find_shift
-from nmt.data.sources import PairSource, open_pairs
+from nmt.data.sources import open_pairs, open_source
 from nmt.data.workers import Workers, start_workers
 from nmt.errors import DataError, NmtWarning
 
@@ -90,8 +91,8 @@ def sources(shared_data: Path, root: Path, src: str, tgt: str) -> Iterator[PairS
     for path in (root / "data" / "sample" / "sample.tsv", shared_data / "tatoeba" / "deu-eng.zip"):
         yield open_pairs(table, path, src, tgt)
     for name in ("train", "val", "test_2016_flickr"):
-        files = {language: shared_data / "multi30k" / f"{name}.{language}.gz" for language in (src, tgt)}
-        yield open_pairs(SourceConfig(format="lines", files=files), None, src, tgt)
+        files = {language: [shared_data / "multi30k" / f"{name}.{language}.gz"] for language in (src, tgt)}
+        yield from open_source(SourceConfig(format="lines"), files, src, tgt)
 
 
 @pytest.mark.slow
@@ -102,12 +103,17 @@ def test_real_data_raises_no_false_alarm_and_its_shifted_copy_is_refused(
     for source in sources(shared_data, root, *languages):
         with warnings.catch_warnings():
             warnings.simplefilter("error", NmtWarning)
-            pairs = read_pairs(source, CleaningConfig(), workers, tmp_path / "pairs", lambda _: None, languages=languages)
+            with PairsWriter(tmp_path / "pairs") as output:
+                read_pairs([source], CleaningConfig(), workers, output, bool, languages=languages)
         lines = (tmp_path / "pairs").read_text(encoding="utf-8").removesuffix("\n").split("\n")
-        assert len(lines) == len(pairs)
+        assert len(lines) == output.count
         srcs, tgts = zip(*(line.split("\t") for line in lines), strict=True)
         copy = tmp_path / "shifted.tsv"
         copy.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in zip(srcs[1:], tgts, strict=False)), encoding="utf-8")
         config = SourceConfig(format="tsv", columns={languages[0]: 1, languages[1]: 2})
-        with pytest.raises(DataError, match=r"shifted: most sources belong to the target line below \(lines 1 to "):
-            read_pairs(open_pairs(config, copy, *languages), None, workers, tmp_path / "pairs", lambda _: None, languages=languages)
+        shifted, message = (
+            open_pairs(config, copy, *languages),
+            r"shifted: most sources belong to the target line below \(lines 1 to ",
+        )
+        with PairsWriter(tmp_path / "pairs") as output, pytest.raises(DataError, match=message):
+            read_pairs([shifted], None, workers, output, bool, languages=languages)

@@ -1,5 +1,6 @@
 """nmt.data.splitting: splits share no sentence, whatever the order of the pairs."""
 
+import tracemalloc
 from random import Random
 
 import numpy as np
@@ -8,16 +9,20 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from nmt.config.schema import SplitConfig
+from nmt.data import splitting
 from nmt.data.splitting import (
     DEV,
     TEST,
     TRAIN,
     Fingerprints,
+    Numbers,
     assign_splits,
     connected_components,
+    count_shared,
+    find_first,
     fingerprint,
-    first_occurrences,
     naive_leak,
+    number_sentences,
     random_keys,
     sample_pairs,
     sentence_key,
@@ -38,6 +43,17 @@ def three(pairs: list[tuple[int, int]]) -> tuple[Fingerprints, Fingerprints, Fin
         fingerprints([str(src) for src, _ in pairs]),
         fingerprints([str(tgt) for _, tgt in pairs]),
     )
+
+
+def components(pairs: list[tuple[int, int]]) -> Numbers:
+    return connected_components(*map(number_sentences, three(pairs)[1:]))
+
+
+def label_groups(pairs: list[tuple[int, int]]) -> list[set[tuple[int, int]]]:
+    groups: dict[int, set[tuple[int, int]]] = {}
+    for label, pair in zip(components(pairs).tolist(), pairs, strict=True):
+        groups.setdefault(label, set()).add(pair)
+    return [*groups.values()]
 
 
 def naive_components(pairs: list[tuple[int, int]]) -> set[frozenset[tuple[int, int]]]:
@@ -74,20 +90,16 @@ def test_fingerprints_are_the_same_on_every_machine() -> None:
 
 @given(LINKED)
 def test_components_are_chains_of_shared_sentences(pairs: list[tuple[int, int]]) -> None:
-    _, src, tgt = three(pairs)
-    groups: dict[int, set[tuple[int, int]]] = {}
-    for label, pair in zip(connected_components(src, tgt).tolist(), pairs, strict=True):
-        groups.setdefault(label, set()).add(pair)
-    assert set(map(frozenset, groups.values())) == naive_components(pairs)
+    assert set(map(frozenset, label_groups(pairs))) == naive_components(pairs)
 
 
 def test_a_long_chain_is_one_component() -> None:
     pairs = [(index // 2, (index + 1) // 2) for index in range(2000)]
-    assert len(set(connected_components(*three(pairs)[1:]).tolist())) == 1
+    assert len(set(components(pairs).tolist())) == 1
 
 
 def split(pairs: list[tuple[int, int]], config: SplitConfig) -> dict[int, set[tuple[int, int]]]:
-    splits = assign_splits(*three(pairs), config).tolist()
+    splits = assign_splits(three(pairs)[0], components(pairs), config).tolist()
     return {number: {pair for pair, own in zip(pairs, splits, strict=True) if own == number} for number in (TRAIN, DEV, TEST)}
 
 
@@ -142,9 +154,8 @@ def test_sizes_that_need_linked_pairs_are_refused_with_the_numbers() -> None:
 def test_a_sample_does_not_depend_on_the_order(order: list[int], count: int) -> None:
     pairs = fingerprints([str(index) for index in range(40)])
     sampled = sample_pairs(pairs, count, 1, "max_pairs")
-    assert len(sampled) == min(count, 40)
-    again = np.array(order)[sample_pairs(pairs[order], count, 1, "max_pairs")]
-    assert sorted(again.tolist()) == sampled.tolist()
+    assert np.count_nonzero(sampled) == min(count, 40)
+    assert sample_pairs(pairs[order], count, 1, "max_pairs").tolist() == sampled[order].tolist()
 
 
 def test_random_orders_differ_by_seed_and_purpose_and_are_even() -> None:
@@ -157,11 +168,57 @@ def test_random_orders_differ_by_seed_and_purpose_and_are_even() -> None:
 
 
 def test_first_occurrences_are_kept() -> None:
-    assert first_occurrences(fingerprints(["b", "a", "b", "c", "a"])).tolist() == [0, 1, 3]
+    assert find_first(fingerprints(["b", "a", "b", "c", "a"])).tolist() == [True, True, False, True, False]
+
+
+def naive(pairs: list[tuple[int, int]], config: SplitConfig) -> float:
+    return naive_leak(three(pairs)[0], three(pairs)[1:], config)
 
 
 def test_the_leak_of_a_naive_split() -> None:
     apart = [(index, index) for index in range(100)]
-    assert naive_leak(*three(apart), SplitConfig(dev=10, test=10)) == 0
+    assert naive(apart, SplitConfig(dev=10, test=10)) == 0
     twins = [(index // 2, index) for index in range(1000)]
-    assert 0.7 < naive_leak(*three(twins), SplitConfig(dev=50, test=100)) < 1
+    assert 0.7 < naive(twins, SplitConfig(dev=50, test=100)) < 1
+
+
+def test_shared_sentences_are_counted_once() -> None:
+    many, few = fingerprints(["a", "b", "c", "a", "d"]), fingerprints(["x", "a", "a", "d"])
+    assert count_shared(many, few) == 2
+    assert count_shared(many, few[:1]) == count_shared(many, few[:0]) == count_shared(many[:0], few) == 0
+
+
+def test_work_in_blocks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = Random(1)
+    pairs = list({(random.randrange(400), random.randrange(400)) for _ in range(500)})
+    config = SplitConfig(dev=20, test=20)
+    results = []
+    for size in (splitting.BLOCK, 7):
+        monkeypatch.setattr(splitting, "BLOCK", size)
+        results.append((split(pairs, config), naive(pairs, config), set(map(frozenset, label_groups(pairs)))))
+    assert results[0] == results[1]
+    assert results[0][1] > 0
+
+
+def test_memory_of_a_split_does_not_exceed_its_bound() -> None:
+    count = 4 * splitting.BLOCK
+    whole = np.random.default_rng(1).integers(0, 1 << 63, count).astype(np.uint64)
+    sentences = whole % np.uint64(count)  # most are shared
+    tracemalloc.start()
+    try:
+        numbers = number_sentences(sentences)
+        steps = [tracemalloc.get_traced_memory()[1]]
+        for step in (
+            lambda: connected_components(numbers, numbers[::-1].copy()),
+            lambda: assign_splits(whole, numbers, SplitConfig()),
+            lambda: find_first(whole),
+            lambda: sample_pairs(whole, 1000, 1, "max_pairs"),
+            lambda: naive_leak(whole, (sentences,), SplitConfig()),
+        ):
+            base = tracemalloc.get_traced_memory()[0]
+            tracemalloc.reset_peak()
+            step()
+            steps.append(tracemalloc.get_traced_memory()[1] - base)
+    finally:
+        tracemalloc.stop()
+    assert max(steps) < 40 * count

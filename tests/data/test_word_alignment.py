@@ -21,7 +21,7 @@ corpora = st.lists(st.tuples(sentences, sentences), min_size=1, max_size=8).filt
 
 def sequences(rows: Sequence[Sequence[int]]) -> Sequences:
     ids = np.array([index for row in rows for index in row], np.int32)
-    return Sequences(ids, np.cumsum([0, *map(len, rows)], dtype=np.int64))
+    return Sequences((ids, np.cumsum([0, *map(len, rows)], dtype=np.int64)))
 
 
 def corpus(pairs: Pairs) -> Corpus:

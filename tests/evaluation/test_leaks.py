@@ -111,7 +111,7 @@ def test_words_keep_their_vowel_signs() -> None:
 def test_ids_become_text_again_except_unknown_words() -> None:
     sentences = [VOCABULARY.ids(TOKENIZER.split(text)) for text in ("The dog barks.", "", "The cat sleeps.")]
     offsets = np.cumsum([0, *map(len, sentences)])
-    encoded = Sequences(np.array([i for ids in sentences for i in ids], np.int32), offsets)
+    encoded = Sequences((np.array([i for ids in sentences for i in ids], np.int32), offsets))
     assert list(restore_texts(encoded, TOKENIZER, VOCABULARY)) == ["The dog barks.", "", "The <unk> sleeps."]
 
 

@@ -54,7 +54,7 @@ def make_corpus(n_pairs: int, seed: int, longest: int = 6) -> tuple[Corpus, list
 
 def to_sequences(rows: Sequence[Sequence[int]]) -> Sequences:
     offsets = np.cumsum([0, *map(len, rows)]).astype(np.int64)
-    return Sequences(np.concatenate([np.asarray(row, np.int32) for row in rows]), offsets)
+    return Sequences((np.concatenate([np.asarray(row, np.int32) for row in rows]), offsets))
 
 
 def make_model(config: Config) -> Seq2Seq:
