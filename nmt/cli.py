@@ -16,7 +16,7 @@ import typer
 
 from nmt.commands.augment_options import AugmentOptions
 from nmt.commands.evaluate_options import EvaluateOptions
-from nmt.commands.group import Commands, HelpfulCommand, fail_on_system_error, flush_stdout
+from nmt.commands.group import Commands, HelpfulCommand, fail_on_interrupt, fail_on_system_error, flush_stdout
 from nmt.commands.options import (
     BeamOption,
     ConfigOption,
@@ -414,6 +414,8 @@ def main() -> None:
                 app()
         finally:
             flush_stdout()  # here, where an error can still be reported
+    except KeyboardInterrupt:
+        fail_on_interrupt()
     except OSError as error:
         fail_on_system_error(error)
 

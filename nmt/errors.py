@@ -39,5 +39,5 @@ def lacks_memory(error: Exception) -> bool:
     torch = sys.modules.get("torch")  # not imported here, which would slow down every start of the command line
     if isinstance(error, MemoryError if torch is None else (MemoryError, torch.OutOfMemoryError)):
         return True
-    texts = ("out of memory", "can't allocate memory", "not enough memory", "ALLOC_FAILED")
+    texts = ("out of memory", "can't allocate memory", "not enough memory", "ALLOC_FAILED", "bad_alloc", "can't start new thread")
     return isinstance(error, RuntimeError) and any(text in str(error) for text in texts)

@@ -54,10 +54,11 @@ def replacing(path: Path, temporary: Path | None = None) -> Iterator[Path]:
         _delete_abandoned(path)
     working_path = temporary or _temporary_sibling(path)
     try:
-        yield working_path
-        synchronize(working_path)
-        os.replace(working_path, path)
-        synchronize(path.parent)
+        with naming(path):
+            yield working_path
+            synchronize(working_path)
+            os.replace(working_path, path)
+            synchronize(path.parent)
     finally:
         if temporary is None or (working_path.is_file() and not working_path.stat().st_size):
             working_path.unlink(missing_ok=True)
@@ -86,10 +87,11 @@ def new_folder(folder: Path) -> Iterator[Path]:
     temporary = _temporary_sibling(folder)
     temporary.mkdir()
     try:
-        yield temporary
-        _synchronize_all(temporary)
-        os.replace(temporary, folder)
-        synchronize(folder.parent)
+        with naming(folder):
+            yield temporary
+            _synchronize_all(temporary)
+            os.replace(temporary, folder)
+            synchronize(folder.parent)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -140,6 +142,17 @@ def recover_folder(folder: Path) -> None:
                 path.rename(folder)
         elif path.name.startswith(f".{folder.name}.building-") and not _is_being_built(path):
             shutil.rmtree(path, ignore_errors=True)
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Let an OSError that names no file, or the two of a copy, name the one that is being written: `path`."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and (error.filename is None or error.filename2 is not None):
+            error.filename, error.filename2 = str(path), None
+        raise
 
 
 def synchronize(path: Path) -> None:

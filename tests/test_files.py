@@ -91,6 +91,16 @@ def test_the_hash_is_that_of_the_content(tmp_path: Path) -> None:
     assert sha256_of(tmp_path / "file") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
 
 
+@pytest.mark.parametrize(
+    "raised", [OSError(errno.ENOSPC, "No space left on device"), OSError(errno.ENOSPC, "full", "a", None, "b")]
+)
+def test_an_error_names_the_file_that_is_written(tmp_path: Path, raised: OSError) -> None:
+    for fill in (replacing, new_folder):
+        with pytest.raises(OSError) as caught, fill(tmp_path / "file"):
+            raise raised
+        assert (caught.value.filename, caught.value.filename2) == (str(tmp_path / "file"), None)
+
+
 # Windows
 
 

@@ -42,8 +42,8 @@ def average_kept(folder: Path, kept: PointerName, device: torch.device) -> str:
     mean_weights([checkpoints.folder / member.checkpoint for member in members], model)
     result = Validator(model.to(device).eval(), config, folder).validate()
     step, member_steps = checkpoints.kept("last")[0].step, sorted(member.step for member in members)
-    Journal(folder / JOURNAL_FILE).write("average", step, members=member_steps, **result.figures)
     is_best = checkpoints.add_average(step, model, VALIDATION_METRICS[config.training.metric](result))
+    Journal(folder / JOURNAL_FILE).write("average", step, members=member_steps, **result.figures)
     choice = choose_checkpoint(folder, config, device)
     figures = f"dev loss {result.loss:.3f}  BLEU {result.bleu:.2f}  chrF {result.chrf:.2f}"
     verdict = "the best checkpoint, used from now on" if is_best else "not better than the best checkpoint, which stays in use"

@@ -14,11 +14,12 @@ from nmt.data.corpus import SPLITS, Corpus, read_sentences
 from nmt.data.manifest import MANIFEST, check_content_hash, check_files, load_manifest
 from nmt.decoding.lexicon import Lexicon
 from nmt.errors import ConfigError, DataError, NmtError, NmtWarning
-from nmt.files import CHECKSUMS_FILE, read_checksums, sha256_of
+from nmt.files import CHECKSUMS_FILE, read_checksums, sha256_of, warn_if_changed
 from nmt.run.bundle import holds_weights_only
 from nmt.run.checkpoint import OPTIMIZER_FILE, is_average, load_weights, read_progress, read_tensors
 from nmt.run.folder import (
     LEXICON_FILE,
+    PROVENANCE_FILE,
     build_model,
     check_same_data,
     find_run,
@@ -110,6 +111,8 @@ def _check_run(folder: Path) -> Iterator[Finding]:
     yield _check(MANIFEST, partial(load_manifest, folder))
     yield (vocabularies := _check("vocabularies", partial(load_vocabularies, folder)))
     yield _check("tokenizers", partial(load_tokenizers, folder, config))
+    if (folder / PROVENANCE_FILE).exists():
+        yield _check(PROVENANCE_FILE, partial(warn_if_changed, folder / PROVENANCE_FILE))
     if (folder / LEXICON_FILE).exists():
         yield _check(LEXICON_FILE, partial(Lexicon.load, folder / LEXICON_FILE))
     if vocabularies.state != "damaged":

@@ -1,7 +1,9 @@
 """How all commands appear: their help in groups, their errors in one line. Without torch, so that help appears at once."""
 
 import os
+import signal
 import sys
+from contextlib import suppress
 from typing import Any, NoReturn
 
 import typer.core
@@ -59,7 +61,7 @@ class Commands(HelpfulGroup):
         except NmtError as error:
             fail(str(error))
         except KeyboardInterrupt:
-            fail("interrupted", status=130)
+            fail_on_interrupt()
         except (MemoryError, RuntimeError) as error:
             if not lacks_memory(error):
                 raise
@@ -72,6 +74,13 @@ def fail(text: str, status: int = 1) -> NoReturn:
     """Print an error and exit."""
     print(f"nmt: {text}", file=sys.stderr)
     sys.exit(status)
+
+
+def fail_on_interrupt() -> NoReturn:
+    """Exit after Ctrl-C. Another Ctrl-C during the exit would print a traceback."""
+    with suppress(ValueError):  # only the main thread may set it
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    fail("interrupted", status=130)
 
 
 def fail_on_system_error(error: OSError) -> NoReturn:

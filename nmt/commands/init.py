@@ -251,10 +251,13 @@ def _as_tabs(files: PairFiles) -> str:
 
 
 def _write(folder: Path, contents: dict[str, str]) -> list[Path]:
-    """Raises: DataError if a file exists, or cannot be written."""
+    """Raises: DataError if a file exists, or cannot be written. What a killed call has left is completed."""
     contents = {**contents, SCHEMA_FILE: f"{json.dumps(schema.run(), indent=2, ensure_ascii=False)}\n"}
     paths = [folder / name for name in contents]
-    if existing := [path for path in paths if path.exists() and path.name != SCHEMA_FILE]:
+    existing = [path for path in paths if path.exists() and path.name != SCHEMA_FILE]
+    written = [path for path in existing if path.is_file() and path.read_bytes() == contents[path.name].encode()]
+    is_cut_off = existing == written and len(existing) < len(paths) - 1
+    if existing and not is_cut_off:
         raise DataError(f"{existing[0]}: exists already, nothing was changed; name another folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -1,7 +1,7 @@
 """`nmt train`: trains a model on prepared data, and leaves a run folder."""
 
 import warnings
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from datetime import timedelta
@@ -119,9 +119,15 @@ def events(
         init_distributed(torch_device, timedelta(minutes=config.training.timeout_minutes)) as world,
         closing(_train(config, folder, torch_device, world, resume=resume, notify=notify)) as training,
     ):
-        for event in training:
-            if world.is_first or isinstance(event, EndEvent):
-                yield event
+        try:
+            for event in training:
+                if world.is_first or isinstance(event, EndEvent):
+                    yield event
+        except OSError as error:
+            reason = f"{error.filename or folder}: {error.strerror or error}"
+            raise TrainingError(
+                f"{reason}; earlier checkpoints are intact; when it is corrected, repeat the command with --resume to continue"
+            ) from None
 
 
 def _train(
@@ -141,6 +147,7 @@ def _train(
         if (checkpoint := world.broadcast(checkpoint)) is not None:
             progress = load_training(checkpoint, model, optimizer, averaged)
             if progress.reason_to_finish(config.training):
+                yield from _choose_best(config, folder, device, world, progress)  # a kill may have come before
                 yield EndEvent(folder, progress)
                 return
             progress = replace(progress, finished=None)
@@ -163,8 +170,7 @@ def _train(
                 progress = yield from _fit(steps, recorder)
         if recorder is not None:
             yield from recorder.take_events()
-        if progress.finished and world.is_first and (line := _choose_best(config, folder, device)):
-            yield MessageEvent(line)
+        yield from _choose_best(config, folder, device, world, progress)
 
     if progress.finished is None:
         raise TrainingError(f"interrupted; step {progress.step} is saved in {folder}; repeat the command with --resume to continue")
@@ -193,12 +199,24 @@ def _check_batch_size(config: Config, corpus: Corpus) -> None:
         warnings.warn(text, NmtWarning, stacklevel=2)
 
 
-def _choose_best(config: Config, folder: Path, device: torch.device) -> str | None:
-    """Average the kept checkpoints if the configuration says so, and choose among all; returns what to print."""
-    kept = config.training.average
-    if kept != "none" and len(open_checkpoints(folder, config).kept(kept)) > 1:
-        return average.average_kept(folder, kept, device)
-    return choose_checkpoint(folder, config, device)
+def _choose_best(config: Config, folder: Path, device: torch.device, world: World, progress: Progress) -> Iterator[Event]:
+    """After a finished training: average the kept checkpoints if the configuration says so, and choose among all.
+
+    The journal says whether that is done already.
+    """
+    training = config.training
+    if not world.is_first or progress.finished is None:
+        return
+    last_event = "choice" if training.final_pairs and training.metric != "loss" else "average"
+    events = Journal(folder / JOURNAL_FILE).read()
+    if any(event.get("event") == last_event and event["step"] >= progress.step for event in events):
+        return
+    if training.average != "none" and len(open_checkpoints(folder, config).kept(training.average)) > 1:
+        line: str | None = average.average_kept(folder, training.average, device)
+    else:
+        line = choose_checkpoint(folder, config, device)
+    if line is not None:
+        yield MessageEvent(line)
 
 
 def _settle_batch_size(

@@ -1,5 +1,6 @@
 """Translate many sentences into a folder of shards. A shard is written whole or not at all, so a stopped job loses at most one."""
 
+import re
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -41,9 +42,10 @@ def write_shard(path: Path, texts: Sequence[str], translator: Translator) -> Non
 
 
 def seconds_of_shards(folder: Path) -> float:
-    """The time to write the shards of a folder, by all calls together."""
+    """The time to write the shards of a folder, by all calls together. Skips lines that a crash damaged."""
     path = folder / SECONDS_FILE
-    return sum(map(float, read_lines(path))) if path.exists() else 0.0
+    lines = path.read_text("utf-8", errors="replace").split("\n") if path.exists() else []
+    return sum(float(line) for line in lines if re.fullmatch(r"\d+\.\d\d", line))
 
 
 def read_shards(folder: Path, texts: Sequence[str]) -> Iterator[tuple[str, str, str]]:

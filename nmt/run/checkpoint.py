@@ -149,7 +149,8 @@ class Checkpoints:
             raise self._write_error("the choice", error) from None
 
     def _write_error(self, what: str, error: Exception) -> CheckpointError:
-        return CheckpointError(f"{self.folder}: {what} cannot be written ({error}); earlier checkpoints are intact")
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+        return CheckpointError(f"{self.folder}: {what} cannot be written ({reason}); earlier checkpoints are intact")
 
     def _insert_into_best(self, new: KeptCheckpoint) -> None:
         """Insert `new` by its score. Entries with a later step come from a training that crashed after them: drop these."""
@@ -200,10 +201,12 @@ class Checkpoints:
         """Delete the checkpoints that neither `last.json` nor `best.json` names, and those that a crash left incomplete."""
         pointers: tuple[PointerName, ...] = ("last", "best")
         referenced = {kept.checkpoint for pointer in pointers for kept in self.kept(pointer)}
-        patterns = (f"{STEP_PREFIX}*", f"{AVERAGE_PREFIX}*", ".*.tmp")
-        for folder in [path for pattern in patterns for path in self.folder.glob(pattern)]:
-            if folder.name not in referenced:
-                shutil.rmtree(folder, ignore_errors=True)
+        patterns = (f"{STEP_PREFIX}*", f"{AVERAGE_PREFIX}*", ".*.tmp", "*/.*")
+        for path in [path for pattern in patterns for path in self.folder.glob(pattern)]:
+            if path.is_file():
+                path.unlink(missing_ok=True)
+            elif path.name not in referenced:
+                shutil.rmtree(path, ignore_errors=True)
 
 
 def read_progress(folder: Path) -> Progress:

@@ -1,10 +1,11 @@
 """The journal of a run: one JSON object per line, each with its step."""
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
-from nmt.files import write_text
+from nmt.files import naming, synchronize, write_text
 
 
 class Journal:
@@ -14,9 +15,19 @@ class Journal:
         self.path = path
 
     def write(self, event: str, step: int, **values: Any) -> None:
-        """Append an event."""
-        with self.path.open("a", encoding="utf-8", newline="\n") as file:
-            file.write(json.dumps({"event": event, "step": step, **values}, ensure_ascii=False) + "\n")
+        """Append an event, and wait until it is on disk: a later checkpoint must not survive a power loss without it."""
+        line = json.dumps({"event": event, "step": step, **values}, ensure_ascii=False)
+        is_new = not self.path.exists()
+        with naming(self.path), self.path.open("ab+") as file:
+            if file.tell():
+                file.seek(-1, os.SEEK_END)
+                if file.read() != b"\n":  # a crash has cut the last line off
+                    line = f"\n{line}"
+            file.write(f"{line}\n".encode())
+            file.flush()
+            os.fsync(file.fileno())
+        if is_new:
+            synchronize(self.path.parent)
 
     def read(self) -> list[dict[str, Any]]:
         """All events in order; an empty list if there is no journal. Skips lines that a crash damaged."""

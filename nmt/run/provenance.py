@@ -11,7 +11,7 @@ import torch
 
 from nmt import __version__
 from nmt.data.manifest import load_manifest
-from nmt.files import sha256_of, write_text
+from nmt.files import sha256_of, write_recorded
 from nmt.run.checkpoint import MODEL_FILE
 from nmt.run.folder import CONFIG_FILE, LEXICON_FILE, PROVENANCE_FILE
 
@@ -37,7 +37,7 @@ def record_training(run: Path, step: int, device: torch.device, processes: int) 
     }
     earlier = [session for session in read_training(run) if session["step"] < step]
     if not earlier or {**earlier[-1], "step": step} != {"step": step, **environment}:
-        write_text(run / PROVENANCE_FILE, json.dumps([*earlier, {"step": step, **environment}], indent=2) + "\n")
+        write_recorded(run / PROVENANCE_FILE, json.dumps([*earlier, {"step": step, **environment}], indent=2) + "\n")
 
 
 def read_training(run: Path) -> list[dict[str, Any]]:

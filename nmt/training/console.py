@@ -2,6 +2,7 @@
 
 import os
 import sys
+from contextlib import suppress
 from textwrap import indent
 from types import TracebackType
 
@@ -11,7 +12,10 @@ from nmt.training.interrupt import write_notice
 
 
 class Console:
-    """Prints the events of a training as lines. Used as a context, so that a live view can close."""
+    """Prints the events of a training as lines. Used as a context, so that a live view can close.
+
+    A training does not end because nobody can read it: errors of writing, as of a closed terminal or a full disk, are ignored.
+    """
 
     def __init__(self, config: Config, *, quiet: bool = False) -> None:
         self.config, self.quiet = config, quiet
@@ -25,17 +29,18 @@ class Console:
 
     def show(self, event: Event) -> None:
         """Print an event."""
-        match event:
-            case MessageEvent():
-                self.message(event)
-            case BeginEvent():
-                self.begin(event)
-            case StepEvent():
-                self.step(event)
-            case ValidationEvent():
-                self.validation(event)
-            case EndEvent():
-                self.end(event)
+        with suppress(OSError):
+            match event:
+                case MessageEvent():
+                    self.message(event)
+                case BeginEvent():
+                    self.begin(event)
+                case StepEvent():
+                    self.step(event)
+                case ValidationEvent():
+                    self.validation(event)
+                case EndEvent():
+                    self.end(event)
 
     def notify_stop(self) -> None:
         """Say that the training will stop; called by a signal handler."""

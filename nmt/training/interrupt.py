@@ -1,10 +1,10 @@
-"""Ctrl-C and SIGTERM during training."""
+"""Ctrl-C, SIGTERM and a closed terminal during training."""
 
 import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 NOTICE = "stopping and saving after this step; press Ctrl-C again to stop at once without saving"
 
@@ -16,8 +16,9 @@ def write_notice() -> None:
 
 @contextmanager
 def stop_on_signal(notify: Callable[[], None] = write_notice) -> Iterator[Callable[[], bool]]:
-    """Inside the block, Ctrl-C and SIGTERM only make the yielded function return True; a second Ctrl-C interrupts at once.
+    """Inside the block, Ctrl-C, SIGTERM and SIGHUP only make the yielded function return True; a second Ctrl-C interrupts at once.
 
+    The system sends SIGHUP when the terminal or the connection is closed. `nohup` makes a program ignore it, and so it stays then.
     Python allows signal handlers in the main thread only; in another thread the function always returns False.
 
     Args:
@@ -33,9 +34,13 @@ def stop_on_signal(notify: Callable[[], None] = write_notice) -> Iterator[Callab
         if stop_requested and number == signal.SIGINT:
             raise KeyboardInterrupt
         stop_requested = True
-        notify()
+        with suppress(OSError):  # the terminal may be closed
+            notify()
 
-    previous = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    previous = {number: signal.signal(number, handle) for number in numbers}
     try:
         yield lambda: stop_requested
     finally:

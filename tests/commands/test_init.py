@@ -109,6 +109,13 @@ def test_sizes_grow_with_the_data(nmt: Run, folder: Path) -> None:
     assert large.data.split.dev == 2000
 
 
+def test_a_killed_call_can_be_repeated(nmt: Run, folder: Path) -> None:
+    assert nmt("init", "x").status == 0
+    Path("x/sample.tsv").unlink()
+    assert nmt("init", "x").status == 0
+    assert sorted(path.name for path in Path("x").iterdir()) == ["sample.tsv", "sample.yaml", "schema.json"]
+
+
 def test_nothing_is_replaced(nmt: Run, folder: Path) -> None:
     assert nmt("init", "x").status == 0
     Path("x/sample.tsv").write_text("mine\n")

@@ -271,6 +271,15 @@ def test_weights_of_another_model_are_refused(tmp_path: Path) -> None:
         load_weights(folder, nn.Sequential(nn.Linear(3, 4)))
 
 
+def test_files_of_a_killed_process_are_deleted(tmp_path: Path) -> None:
+    save(tmp_path, 1)
+    for name in (".last.json.0123abcd.tmp", "step-00000001/.tmpQ3xY7a", "step-00000001/.progress.json.0123abcd.tmp"):
+        (tmp_path / "checkpoints" / name).touch()
+    (tmp_path / "checkpoints" / ".step-00000002.0123abcd.tmp").mkdir()
+    Checkpoints(tmp_path).delete_unreferenced()
+    assert [path.name for path in tmp_path.rglob(".*")] == []
+
+
 def test_a_preferred_checkpoint_is_used_until_a_better_one_is_saved(tmp_path: Path) -> None:
     for step, score in ((1, 3.0), (2, 1.0)):
         save(tmp_path, step, score)

@@ -127,6 +127,13 @@ def test_a_changed_lexicon_is_used_with_a_warning(nmt: Run, run: Path) -> None:
     assert result.err.startswith(f"nmt: warning: {run / 'lexicon.tsv'}: edited or damaged since nmt wrote it; ")
 
 
+def test_a_changed_provenance_is_noticed(nmt: Run, run: Path) -> None:
+    flip(run / "provenance.json")
+    result = nmt("doctor", run)
+    assert result.status == 0
+    assert f"warning  {run / 'provenance.json'}: edited or damaged since nmt wrote it" in result.out
+
+
 @pytest.mark.parametrize("name", [*READ_BY_TRANSLATE[:4], "checkpoints/best.json", "checkpoints/step-00000004/model.safetensors"])
 def test_a_half_copied_run_is_refused(nmt: Run, run: Path, name: str) -> None:
     (run / name).unlink()

@@ -1,7 +1,10 @@
 """The journal of a run."""
 
 import json
+import os
 from pathlib import Path
+
+import pytest
 
 from nmt.run.journal import Journal
 
@@ -21,3 +24,20 @@ def test_lines_end_in_a_newline_character_on_every_system(tmp_path: Path) -> Non
     journal = Journal(tmp_path / "journal.jsonl")
     journal.write("train", 1, loss=2.0)
     assert journal.path.read_bytes() == b'{"event": "train", "step": 1, "loss": 2.0}\n'
+
+
+def test_an_event_after_a_crash_is_not_lost_with_the_cut_off_line(tmp_path: Path) -> None:
+    journal = Journal(tmp_path / "journal.jsonl")
+    journal.write("train", 1, loss=2.0)
+    with journal.path.open("a", encoding="utf-8") as file:
+        file.write('{"event": "tra')
+    journal.write("train", 2, loss=1.0)
+    assert [line["step"] for line in journal.read()] == [1, 2]
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs the names of open files")
+def test_an_event_is_on_disk_before_the_next_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synchronized: list[Path] = []
+    monkeypatch.setattr(os, "fsync", lambda descriptor: synchronized.append(Path(f"/proc/self/fd/{descriptor}").resolve()))
+    Journal(tmp_path / "journal.jsonl").write("train", 1, loss=2.0)
+    assert synchronized == [tmp_path / "journal.jsonl", tmp_path]

@@ -1,7 +1,10 @@
-"""Ctrl-C and SIGTERM during training."""
+"""Ctrl-C, SIGTERM and a closed terminal during training."""
 
+import errno
+import io
 import os
 import signal
+import sys
 import threading
 import time
 from pathlib import Path
@@ -9,11 +12,24 @@ from pathlib import Path
 import pytest
 
 from nmt.commands import prepare, train
+from nmt.config.schema import Config
 from nmt.training.interrupt import stop_on_signal
 from tests import toy
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def small_training(folder: Path) -> Config:
+    """A training of one step. Prepares its data."""
+    config = toy.configure(
+        toy.write_table(folder / "pairs.tsv", toy.sentence_pairs()[:60]),
+        data={"split": {"dev": 10, "test": 10}, "prepared": str(folder / "prepared")},
+        model={"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 8}},
+        training={"max_steps": 1, "validation_pairs": 2},
+    )
+    prepare.run(config, progress=False)
+    return config
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])])
 def test_a_signal_only_requests_a_stop(number: signal.Signals, capfd: pytest.CaptureFixture[str]) -> None:
     before = signal.getsignal(number)
     with stop_on_signal() as stop:
@@ -36,15 +52,32 @@ def test_a_second_ctrl_c_interrupts_at_once() -> None:
             signal.raise_signal(signal.SIGINT)
 
 
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="Windows has no SIGHUP")
+def test_a_training_under_nohup_ignores_a_closed_terminal() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with stop_on_signal() as stop:
+            signal.raise_signal(signal.SIGHUP)
+            assert not stop()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+class ClosedTerminal(io.TextIOBase):
+    def write(self, text: str) -> int:
+        raise OSError(errno.EIO, "Input/output error")
+
+
+def test_a_training_continues_when_its_messages_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = small_training(tmp_path)
+    monkeypatch.setattr(sys, "stderr", ClosedTerminal())
+    assert train.run(config, tmp_path / "run", device="cpu").finished
+    monkeypatch.undo()
+
+
 def test_training_works_in_a_thread(tmp_path: Path) -> None:
     """Python refuses signal handlers there."""
-    config = toy.configure(
-        toy.write_table(tmp_path / "pairs.tsv", toy.sentence_pairs()[:60]),
-        data={"split": {"dev": 10, "test": 10}, "prepared": str(tmp_path / "prepared")},
-        model={"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 8}},
-        training={"max_steps": 1, "validation_pairs": 2},
-    )
-    prepare.run(config, progress=False)
+    config = small_training(tmp_path)
     reasons: list[str | None] = []
     thread = threading.Thread(target=lambda: reasons.append(train.run(config, tmp_path / "run", device="cpu", quiet=True).finished))
     thread.start()

@@ -1,0 +1,104 @@
+"""Kill, starve and disturb the commands of nmt at every moment, and check that nothing is lost.
+
+    python scripts/campaign_crash.py -o FOLDER [--trials 200] [--campaign NAME]... [--command NAME]... [--seed 1]
+
+Each trial copies a small project, runs one command with one fault, and checks: the command ends in time, without a traceback, and
+an error is one line; runs and prepared data that were complete before are intact (`nmt doctor`); the next call works, leaves no
+stray files, and ends with the same files as an undisturbed call: for a training, the same weights bit for bit.
+
+FOLDER/trials.jsonl gets a line for each trial; a repeated call continues where the last one stopped. At the end comes a table. Exit
+status 1 if a trial lost.
+
+It needs Linux and a C compiler. `docs/robustness.md` describes the campaigns.
+"""
+
+import argparse
+import hashlib
+import json
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from scripts.faults.trial import Laboratory, start_interposed
+
+TRIALS_FILE = "trials.jsonl"
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="for trials.jsonl and the projects")
+    parser.add_argument("--trials", type=int, default=200, metavar="N", help="at most, of each campaign with each command")
+    parser.add_argument("--campaign", action="append", metavar="NAME", help="only this one; may be repeated")
+    parser.add_argument("--command", action="append", metavar="NAME", help="only this one; may be repeated")
+    parser.add_argument("--seed", type=int, default=1, help="of the moments of the faults")
+    parser.add_argument("--table", action="store_true", help="only print the table of the finished trials")
+    options = parser.parse_args()
+    path = options.output / TRIALS_FILE
+    if not options.table:
+        start_interposed()
+        run(options, path)
+    rows = _read_trials(path)
+    print(table(rows))
+    if any(row["problems"] for row in rows):
+        sys.exit(1)
+
+
+def run(options: argparse.Namespace, path: Path) -> None:
+    """Run the trials that are not in the file yet."""
+    from scripts.faults.campaigns import CAMPAIGNS, Bench
+    from scripts.faults.scenarios import SCENARIOS
+
+    options.output.mkdir(parents=True, exist_ok=True)
+    finished = {_key(row) for row in _read_trials(path)}
+    bench = Bench(Laboratory(options.output / "project"), options.output, options.seed)
+    with path.open("a", encoding="utf-8") as file:
+        for name, campaign in CAMPAIGNS.items():
+            if options.campaign and name not in options.campaign:
+                continue
+            for scenario in SCENARIOS:
+                if options.command and scenario.name not in options.command:
+                    continue
+                for trial in campaign(bench, scenario, options.trials):
+                    row = {"campaign": name, "command": scenario.name, "fault": trial.fault, "seed": options.seed}
+                    if _key(row) in finished:
+                        continue
+                    finished.add(_key(row))
+                    start = time.monotonic()
+                    row |= trial.run()
+                    row["seconds"] = round(time.monotonic() - start, 2)
+                    file.write(json.dumps(row) + "\n")
+                    file.flush()
+                    if row["problems"]:
+                        print(f"{name}, {scenario.name}, {trial.fault}: {'; '.join(row['problems'])}", file=sys.stderr)
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """A line for each campaign and command, and the sums."""
+    tried: Counter[tuple[str, str]] = Counter()
+    lost: Counter[tuple[str, str]] = Counter()
+    for row in rows:
+        for key in ((row["campaign"], row["command"]), (row["campaign"], "all"), ("all", "all")):
+            tried[key] += 1
+            lost[key] += bool(row["problems"])
+    lines = [f"{'campaign':<16}{'command':<24}{'tried':>8}{'survived':>10}{'lost':>6}"]
+    lines += [f"{key[0]:<16}{key[1]:<24}{count:>8,}{count - lost[key]:>10,}{lost[key]:>6,}" for key, count in sorted(tried.items())]
+    return "\n".join(lines)
+
+
+def _key(row: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps([row["campaign"], row["command"], row["fault"], row["seed"]]).encode()).hexdigest()
+
+
+def _read_trials(path: Path) -> list[dict[str, Any]]:
+    if not path.exists():
+        return []
+    return [json.loads(line) for line in path.read_text("utf-8").splitlines()]
+
+
+if __name__ == "__main__":
+    main()

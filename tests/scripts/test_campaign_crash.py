@@ -1,0 +1,44 @@
+"""A short form of the campaign: a few faults with the commands that matter most."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from scripts import campaign_crash
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform != "linux" or shutil.which("cc") is None, reason="needs Linux and a C compiler")
+def test_nothing_is_lost(tmp_path: Path) -> None:
+    names = ["kill at changes", "power loss", "disk full", "signals"]
+    commands = ["prepare", "train", "average"]
+    words = [word for name in names for word in ("--campaign", name)] + [word for name in commands for word in ("--command", name)]
+    script = ROOT / "scripts" / "campaign_crash.py"
+    call = [sys.executable, str(script), "-o", str(tmp_path), "--trials", "2", *words]
+    result = subprocess.run(call, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    assert (result.returncode, result.stderr) == (0, "")
+    rows = [json.loads(line) for line in (tmp_path / "trials.jsonl").read_text().splitlines()]
+    assert {(row["campaign"], row["command"]) for row in rows} == {(name, command) for name in names for command in commands}
+    assert result.stdout.splitlines()[1].split() == ["all", "all", str(len(rows)), str(len(rows)), "0"]
+
+
+def test_the_table_counts_what_is_lost() -> None:
+    rows = [
+        {"campaign": "quota", "command": "train", "problems": []},
+        {"campaign": "quota", "command": "train", "problems": ["hangs"]},
+        {"campaign": "quota", "command": "export", "problems": []},
+    ]
+    assert [line.split() for line in campaign_crash.table(rows).splitlines()] == [
+        ["campaign", "command", "tried", "survived", "lost"],
+        ["all", "all", "3", "2", "1"],
+        ["quota", "all", "3", "2", "1"],
+        ["quota", "export", "1", "1", "0"],
+        ["quota", "train", "2", "1", "1"],
+    ]
