@@ -5,6 +5,7 @@ For each split (train, dev, test) and side (src, tgt), `<split>.<side>.npy` hold
 `SHARD_SENTENCES` pairs is divided into shards of that size, each with such files: `<split>-0001-of-0003.<side>.npy`.
 """
 
+import tokenize
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import accumulate
@@ -241,7 +242,8 @@ def _load_array(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         array: npt.NDArray[Any] = np.load(path, mmap_mode="r" if is_mapped else None, allow_pickle=False)
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; run `nmt prepare -c ...` first") from None
-    except (OSError, ValueError, EOFError) as error:
+    # NumPy evaluates the header as Python's literals, whose damage has many kinds of errors.
+    except (OSError, ValueError, EOFError, OverflowError, MemoryError, SyntaxError, tokenize.TokenError) as error:
         raise DataError(f"{path}: damaged ({error}); {PREPARE_AGAIN}") from None
     if array.ndim != 1 or array.dtype != dtype:
         raise DataError(f"{path}: damaged, holds {array.dtype} of {array.ndim} dimensions, expected {dtype} of 1; {PREPARE_AGAIN}")

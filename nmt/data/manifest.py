@@ -129,7 +129,10 @@ def check_files(folder: Path, manifest: Mapping[str, Any]) -> None:
 
     Only the sizes are checked of files above `MAX_HASHED_BYTES`, and of all files without recorded checksums.
     """
-    for name, size in manifest["files"].items():
+    sizes = manifest.get("files")
+    if not isinstance(sizes, dict) or not all(isinstance(size, int) for size in sizes.values()):
+        raise DataError(f"{folder / MANIFEST}: damaged (it lists no files); --overwrite prepares it again")
+    for name, size in sizes.items():
         actual = (folder / name).stat().st_size if (folder / name).exists() else None
         if actual != size:
             state = "is missing" if actual is None else f"has {actual:,} bytes instead of {size:,}"

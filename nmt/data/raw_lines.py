@@ -173,7 +173,8 @@ def _unpack_zstd(path: Path, file: BinaryIO) -> Iterator[bytes]:
 def _explain_damage(path: Path) -> Iterator[None]:
     try:
         yield
-    except (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile) as error:
+    # zipfile reports some kinds of damage by errors of other types.
+    except (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError, ValueError, OverflowError) as error:
         raise DataError(f"{path}: is truncated or damaged ({error})") from None
     except OSError as error:
         if error.errno is None:  # from a decompressor, not from the system
@@ -195,7 +196,7 @@ def _open_member(path: Path, archive: zipfile.ZipFile, member: str) -> Iterator[
 
 def _choose_member(path: Path, archive: zipfile.ZipFile, language: str) -> str:
     """The only candidate among the members, not counting notes (`_about.txt`, `README`, `LICENSE`) and system files."""
-    names = [info.filename for info in archive.infolist() if not info.is_dir()]
+    names = [name for name in archive.namelist() if PurePosixPath(name).name and not name.endswith("/")]
     if "[Content_Types].xml" in names:
         raise DataError(f"{path}: is an Office document; save its table as text, with tabs")
     candidates = [name for name in names if PurePosixPath(name).name[0] not in "_." and not name.startswith("__MACOSX/")]

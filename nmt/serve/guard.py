@@ -27,6 +27,7 @@ SECURITY_HEADERS = {
 }
 FORM = "application/x-www-form-urlencoded"
 BODY_SECONDS = 10.0  # to send the body of a request
+MAX_LENGTH_DIGITS = 18  # of Content-Length
 MAX_CLIENTS = 10_000  # addresses whose requests are counted
 
 
@@ -146,7 +147,7 @@ class Guard:
     async def _read(self, headers: Headers, receive: Receive) -> bytes:
         too_large = RefusedError(413, f"the request is larger than {self.max_body:,} bytes; split it")
         length = headers.get("content-length", "0")
-        if not length.isdecimal() or int(length) > self.max_body:
+        if not length.isdecimal() or len(length) > MAX_LENGTH_DIGITS or int(length) > self.max_body:
             raise too_large
         body = bytearray()
         while True:

@@ -233,7 +233,9 @@ def _load_model(path: Path) -> Any:
     model = sentencepiece.SentencePieceProcessor()
     try:
         model.LoadFromSerializedProto(path.read_bytes())
-    except (OSError, RuntimeError) as error:
+        for index in range(len(model)):
+            model.id_to_piece(index)  # raises UnicodeDecodeError where a piece is damaged
+    except (OSError, RuntimeError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: not a readable subword model ({_first_line(error)})") from None
     check_content(path, "`nmt prepare` writes it, and each run has a copy")
     return model

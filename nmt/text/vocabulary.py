@@ -7,6 +7,7 @@ from typing import Self
 from nmt.errors import DataError
 from nmt.files import MAX_TEXT_BYTES, check_content, read_lines
 
+MAX_DIGITS = 18  # of a count
 PAD, UNK, SOS, EOS = 0, 1, 2, 3
 SPECIALS = ("<pad>", "<unk>", "<sos>", "<eos>")
 
@@ -106,7 +107,7 @@ def _parse(path: Path, lines: Sequence[str]) -> Iterator[tuple[str, int]]:
     seen: set[str] = set()
     for number, line in enumerate(lines, start=1):
         token, tab, count = line.partition("\t")
-        if not token or not tab or not (count.isascii() and count.isdigit()):
+        if not token or not tab or not (count.isascii() and count.isdigit() and len(count) <= MAX_DIGITS):
             raise DataError(f"{path}, line {number}: expected a token, a tab and its count, found {line!r}")
         if number <= len(SPECIALS) and token != SPECIALS[number - 1]:
             raise DataError(f"{path}, line {number}: expected the special token {SPECIALS[number - 1]}, found {token!r}")

@@ -140,3 +140,20 @@ def test_sentences_are_lines(tmp_path: Path) -> None:
         file.write("cut o")
     with pytest.raises(DataError, match=r"dev\.tgt\.txt, line 4: the file is cut off here"):
         read_sentences(tmp_path, "dev", "tgt")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        b"{'descr': '<i4', 'fortran_order': False, 'shape': (3,",
+        b"{'descr': '<i4', 'fortran_order': False, 'shape': (9999999999999999999999,), }",
+        b"{'descr': '<i4', 'fortran_order': False, 'shape': (999999999999,), }",
+        b"{'descr': '<i4', 'fortran_order': False, 'shape': " + b"(" * 300 + b"3",
+    ],
+)
+def test_hostile_headers_are_refused(tmp_path: Path, header: bytes) -> None:
+    content = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
+    for length in (len(content), 100_000):  # read, and mapped
+        (tmp_path / "train.src.npy").write_bytes(content.ljust(length, b"\0"))
+        with pytest.raises(DataError, match=r"train\.src\.npy: damaged"):
+            Sequences.load(tmp_path / "train.src")

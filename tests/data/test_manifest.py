@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.data.manifest import FORMAT, content_hash, load_manifest
+from nmt.data.manifest import FORMAT, check_files, content_hash, load_manifest
 from nmt.errors import DataError
 
 
@@ -34,3 +34,9 @@ def test_the_content_hash_depends_on_names_and_contents() -> None:
     assert content_hash({"a": "12"}) == content_hash({"a": "12"})
     assert content_hash({"a": "12"}) != content_hash({"b": "12"})
     assert content_hash({"a": "12"}) != content_hash({"a": "13"})
+
+
+@pytest.mark.parametrize("files", [None, [], {"train.src.npy": "many"}])
+def test_a_manifest_that_lists_no_files_is_refused(tmp_path: Path, files: object) -> None:
+    with pytest.raises(DataError, match=r"manifest\.json: damaged \(it lists no files\); --overwrite prepares it again"):
+        check_files(tmp_path, {"files": files})

@@ -7,6 +7,7 @@ from typing import get_args
 import pytest
 
 from nmt.config.schema import SourceConfig, SourceFormat
+from nmt.data.raw_lines import read_raw_lines
 from nmt.data.record_sources import TooFewColumnsError
 from nmt.data.sources import SOURCE_FORMATS, find_files, open_pairs, open_source
 from nmt.errors import DataError
@@ -129,3 +130,9 @@ def test_several_aligned_files_need_partners(tmp_path: Path) -> None:
     (tmp_path / "1.de").unlink()
     with pytest.raises(DataError, match="2 files for en, but 1 for de; name as many for both"):
         pairs(config)
+
+
+def test_members_of_a_zip_without_a_name_are_no_candidates(tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.zip", {"x.tsv": b"a\tb\n", "y": b""})
+    content = path.read_bytes().replace(b"y", b"/")
+    assert list(read_raw_lines(plain(path, content))) == [b"a\tb"]

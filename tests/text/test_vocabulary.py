@@ -116,3 +116,10 @@ def test_a_missing_or_undecodable_file_is_refused(tmp_path: Path) -> None:
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(DataError, match="line 1: not UTF-8"):
         Vocabulary.load(path)
+
+
+def test_an_endless_count_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "src.vocab.txt"
+    path.write_text(f"<pad>\t{'9' * 5000}\n", encoding="utf-8")
+    with pytest.raises(DataError, match=r"line 1: expected a token, a tab and its count"):
+        Vocabulary.load(path)
