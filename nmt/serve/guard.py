@@ -120,7 +120,7 @@ class Guard:
         if self.hosts is not None and _hostname(f"//{host}") not in self.hosts:
             # A name that an attacker's name server resolves to this machine gives web pages access to it.
             raise RefusedError(403, f"the header Host is {host!r}; this server has only the names {', '.join(sorted(self.hosts))}")
-        if origin is not None and urlsplit(origin).netloc != host:
+        if origin is not None and _netloc(origin) != host:
             raise RefusedError(403, f"the request comes from a page of {origin}, not of this server")
         if self.rate_limit is not None and scope["method"] == "POST":
             self.rate_limit.take(scope["client"][0] if scope.get("client") else "")
@@ -159,6 +159,14 @@ class Guard:
                 raise too_large
             if not message.get("more_body", False):
                 return bytes(body)
+
+
+def _netloc(url: str) -> str | None:
+    """Host and port; None if the URL is malformed."""
+    try:
+        return urlsplit(url).netloc
+    except ValueError:
+        return None
 
 
 def _hostname(url: str) -> str | None:
