@@ -8,7 +8,6 @@ import os
 import re
 import socket
 import time
-import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
@@ -83,8 +82,7 @@ class World:
             yield
             return
         try:
-            with self._explain_failures(), warnings.catch_warnings():
-                warnings.filterwarnings("ignore", "find_unused_parameters=True was specified")
+            with self._explain_failures():
                 yield
         except torch.OutOfMemoryError:
             raise TrainingError("out of memory while gradients are exchanged; lower training.batch.size") from None
@@ -189,11 +187,14 @@ def init_distributed(device: torch.device, timeout: timedelta = DEFAULT_TIMEOUT)
     if int(os.environ.get("WORLD_SIZE", "1")) == 1:
         yield SINGLE_PROCESS
         return
+    from torch._C._distributed_c10d import PrefixStore
+    from torch.distributed.rendezvous import rendezvous
+
     try:
-        # Messages over the CPU report a process that hangs, so those between GPUs wait longer.
         # Messages over the CPU report a process that hangs, so those between GPUs wait longer; and processes may start late.
-        dist.init_process_group("nccl" if device.type == "cuda" else "gloo", timeout=max(4 * timeout, DEFAULT_TIMEOUT))
-        rank, size = dist.get_rank(), dist.get_world_size()
+        backend, patience = "nccl" if device.type == "cuda" else "gloo", max(4 * timeout, DEFAULT_TIMEOUT)
+        store, rank, size = next(rendezvous("env://", timeout=patience))
+        dist.init_process_group(backend, store=PrefixStore(_attempt(), store), rank=rank, world_size=size, timeout=patience)
         gloo_group = dist.new_group(backend="gloo", timeout=timeout)
         roll_call_group = dist.new_group(backend="gloo", timeout=3 * min(timeout, ROLL_CALL))
         names = [""] * size
@@ -205,6 +206,15 @@ def init_distributed(device: torch.device, timeout: timedelta = DEFAULT_TIMEOUT)
         yield World(rank, size, tensor_group, gloo_group, roll_call_group, tuple(names), timeout)
     finally:
         dist.destroy_process_group()
+
+
+def _attempt() -> str:
+    """A name for this start of the processes. With a restart by torchrun, the store still has the addresses of the dead processes.
+
+    On several machines, their numbers of restarts may differ; there, torchrun must be told to make a new store: see docs/gpu.md.
+    """
+    is_one_machine = os.environ.get("LOCAL_WORLD_SIZE") == os.environ.get("WORLD_SIZE")
+    return f"attempt {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}" if is_one_machine else "attempt"
 
 
 def local_gpu(device: torch.device) -> torch.device:

@@ -60,6 +60,8 @@ class _ObjectiveModule(nn.Module):
     def __init__(self, model: Seq2Seq, config: TrainingConfig) -> None:
         super().__init__()
         self.model, self.config = model, config
+        # In no backward pass: if there were no such parameter, DistributedDataParallel would advise not to look for them.
+        self.unused = nn.Parameter(torch.zeros(1, device=model.device))
 
     def forward(self, batch: Batch | None, forcing_mask: Tensor | None, seed: int) -> tuple[Tensor, Tensor]:
         """The sums of objective and negative log-likelihood over the target tokens."""

@@ -66,6 +66,7 @@ def test_two_processes_with_half_the_batch_equal_one_process(folder: Path) -> No
     train(folder, "one", "training.batch.size=16", "model.lexical_bias=3")
     done = train(folder, "two", "training.batch.size=8", "model.lexical_bias=3", processes=2)
     assert "in 2 processes" in done.stderr
+    assert "arning" not in done.stderr
     single, parallel = weights(folder, "one"), weights(folder, "two")
     assert single.keys() == parallel.keys()
     for name, value in single.items():
@@ -104,7 +105,6 @@ def test_a_parameter_without_a_gradient_in_all_processes_stays_as_it_is(tmp_path
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(script)]
     done = subprocess.run(command, cwd=Path.cwd(), capture_output=True, text=True, timeout=300, check=False)
     assert done.stdout.splitlines() == ["[[2.0, 2.0], [0.5, 0.5], [0.5, 0.5], None]"] * 2, done.stderr
-    assert "find_unused_parameters" not in done.stderr
 
 
 @pytest.mark.parametrize(
