@@ -171,6 +171,11 @@ def translate(options: TranslateOptions) -> None:
     options.check()
     if sys.stdout is None and options.output is None:
         raise NmtError("stdout is closed; write into a file with -o")
+    if options.has_parts:
+        from nmt.commands import translate_parts
+
+        translate_parts.run(options)
+        return
     with _without_garbage_collection():
         from nmt.commands import translate as command
 

@@ -331,6 +331,18 @@ def stream_lines(stream: BufferedReader, name: str) -> Iterator[list[str]]:
             raise DataError(f"{name}, line {n_lines + 1}: longer than {MAX_LINE_BYTES:,} bytes; put each sentence on its own line")
 
 
+def decode_batches(lines: Iterable[bytes], name: str) -> Iterator[list[str]]:
+    """Undecoded lines as texts, in batches as those of `stream_lines`. Raises: DataError as there."""
+    n_lines, n_bytes, batch = 0, 0, list[bytes]()
+    for line in lines:
+        batch.append(line)
+        n_bytes += len(line)
+        if len(batch) == BATCH_LINES or n_bytes > BATCH_BYTES:
+            yield from _decode(batch, name, n_lines + 1)
+            n_lines, n_bytes, batch = n_lines + len(batch), 0, []
+    yield from _decode(batch, name, n_lines + 1)
+
+
 def _decode(lines: Sequence[bytes], name: str, first: int) -> Iterator[list[str]]:
     """Yields the texts before the first bad line in one list, if there are any; `first` is the number of the first line."""
     texts: list[str] = []

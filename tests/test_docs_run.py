@@ -1,5 +1,6 @@
 """README and docs/: the commands and the Python blocks run, with a small model in place of the trained ones."""
 
+import gzip
 import json
 import os
 import re
@@ -39,6 +40,9 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for name in names:
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    (folder / "parts").mkdir()
+    for part, lines in (("a", src[:10]), ("b", src[10:])):
+        (folder / "parts" / f"{part}.gz").write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
     toy.write_table(folder / "pairs.tsv", PAIRS)
     for name, side in (("train.en", 0), ("train.fr", 1)):
         (folder / name).write_text("".join(f"{pair[side]}\n" for pair in PAIRS), encoding="utf-8")

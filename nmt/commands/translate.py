@@ -51,6 +51,16 @@ def run(translator: Translator, inputs: InputTexts, options: TranslateOptions) -
         ConfigError: the model has no attention, which an option needs.
         DataError: the input cannot be read any further, a sentence does not fit into memory, or an output cannot be written.
     """
+    lines = output_lines(translator, inputs, options)
+    print_keyboard_hint(inputs)
+    write_output(lines, options.output)
+
+
+def output_lines(translator: Translator, inputs: InputTexts, options: TranslateOptions) -> Iterator[str]:
+    """The output for each sentence in turn; with several translations of each, one that contains line feeds.
+
+    Raises: as `run`.
+    """
 
     def to_line(answer: TranslationAnswer) -> str:
         if options.align:
@@ -59,14 +69,10 @@ def run(translator: Translator, inputs: InputTexts, options: TranslateOptions) -
             return to_json(answer, translator.tokenizers, options.threshold, options.n_best)
         return to_text(answer, options.n_best)
 
-    lines: Iterator[str]
     if options.score:
-        lines = score_lines(report_warnings(_score(translator, inputs), inputs), inputs, as_json=options.as_json)
-    else:
-        answers = report_warnings(_translate(translator, inputs, options.n_best, options.prefix), inputs)
-        lines = map(to_line, answers if options.attention is None else draw_attention(answers, options.attention))
-    print_keyboard_hint(inputs)
-    write_output(lines, options.output)
+        return score_lines(report_warnings(_score(translator, inputs), inputs), inputs, as_json=options.as_json)
+    answers = report_warnings(_translate(translator, inputs, options.n_best, options.prefix), inputs)
+    return map(to_line, answers if options.attention is None else draw_attention(answers, options.attention))
 
 
 def _translate(translator: Translator, inputs: InputTexts, n_best: int, prefix: str | None) -> Iterator[TranslationAnswer]:

@@ -1,5 +1,6 @@
 """The options of `nmt translate`, and which of them go together. Without torch, so that `nmt --help` answers at once."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -22,10 +23,24 @@ class TranslateOptions:
             metavar="RUN",
         ),
     ] = None
-    file: Annotated[Path | None, typer.Option("--file", help="File with one sentence per line; - is stdin.", metavar="FILE")] = None
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Write to this file instead of stdout.", metavar="FILE")] = (
-        None
-    )
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--file",
+            help="File with one sentence per line; - is stdin. A pattern in quotes, such as 'parts/*.gz', names several.",
+            metavar="FILE",
+        ),
+    ] = None
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="Write to this file instead of stdout; for several files, into this folder.", metavar="FILE"
+        ),
+    ] = None
+    shard: Annotated[
+        str | None,
+        typer.Option("--shard", help="Of the files, only this share: 3/16 is the third of 16, for array jobs.", metavar="N/COUNT"),
+    ] = None
     beam: BeamOption = None
     set_: DecodingOption = None
     n_best: Annotated[
@@ -66,10 +81,32 @@ class TranslateOptions:
         """`decoding.key=value` each."""
         return decoding_overrides(self.set_, self.beam)
 
+    @property
+    def has_parts(self) -> bool:
+        """Whether the output is a folder, with a file for each input file."""
+        is_pattern = self.file is not None and not self.file.exists() and any(character in "*?[" for character in str(self.file))
+        is_file = self.file is not None and str(self.file) != "-"
+        return is_pattern or self.shard is not None or (is_file and self.output is not None and self.output.is_dir())
+
+    @property
+    def shard_range(self) -> tuple[int, int]:
+        """Number, from 1, and count of the shards. Raises: typer.BadParameter."""
+        if self.shard is None:
+            return 1, 1
+        number, count = map(int, match.groups()) if (match := re.fullmatch(r"(\d+)/(\d+)", self.shard)) else (0, 0)
+        if not 1 <= number <= count:
+            raise typer.BadParameter(f"--shard {self.shard}: write number/count, with a number from 1 to count, such as 3/16")
+        return number, count
+
     def check(self) -> None:
         """Raises: typer.BadParameter if options do not go together."""
         if self.sentences and self.file is not None:
-            raise typer.BadParameter("give sentences or --file, not both")
+            raise typer.BadParameter("give sentences or --file, not both; put quotes around a pattern such as 'parts/*.gz'")
+        if self.has_parts and (self.file is None or self.output is None):
+            raise typer.BadParameter("several files and --shard need --file and -o FOLDER")
+        if self.has_parts and self.attention is not None:
+            raise typer.BadParameter("--attention draws the sentences of one file; write to a file with -o, or to stdout")
+        _ = self.shard_range
         searches = self.n_best > 1 or self.prefix is not None or self.attention is not None
         if self.score and (searches or self.align or self.threshold is not None):
             raise typer.BadParameter("--score does not search; remove --n-best, --prefix, --align, --threshold and --attention")
