@@ -14,13 +14,15 @@ import pytest
 from nmt.commands import prepare
 from nmt.config.load import config_from_dict
 from nmt.config.yaml_text import dump
+from nmt.run.bundle import write_bundle
+from nmt.run.load import find_run_and_checkpoint
 from tests import toy
 from tests.conftest import Run
 from tests.documentation import COMMANDS, ROOT, blocks_of
 
 pytestmark = pytest.mark.slow
 
-RUNS = ("tatoeba", "sample", "a", "b", "s1", "s2", "s3", "new", "m", "none", "attention")
+RUNS = ("tatoeba", "sample", "a", "b", "s1", "s2", "s3", "new", "m", "none", "attention", "en-de")
 # The tests run these for real, but for the commands that read a configuration: those train or download.
 RUNNABLE = ("translate", "evaluate", "export", "lexicon", "average", "inspect", "runs", "schema", "doctor", "init", "bundle")
 PAIRS = [(src, tgt.replace("Ja", "Wo")) for src, tgt in toy.sentence_pairs()]  # the Python page has a prefix "Wo"
@@ -33,6 +35,7 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     run = toy.train(folder, training={"max_steps": 60, "validate_every": 30, "batch": {"size": 16}, "keep_best": 2})
     for name in RUNS:
         shutil.copytree(run, folder / "runs" / name)
+    write_bundle(*find_run_and_checkpoint(run), folder / "sample.nmt")
     for name in ("elsewhere/prepared", "data/prepared/tatoeba"):
         shutil.copytree(folder / "prepared", folder / name)
     src, tgt = zip(*toy.sentence_pairs()[:20], strict=True)

@@ -79,7 +79,7 @@ def _result(facts: Mapping[str, Any], event: Mapping[str, Any]) -> dict[str, Any
 
 def _model(facts: Mapping[str, Any]) -> str:
     parameters, vocabulary = facts["parameters"], facts["vocabulary"]
-    count = f" with {parameters['total'] / 1e6:.1f} million parameters" if parameters else ""
+    count = f" and {parameters['total'] / 1e6:.1f} million parameters" if parameters else ""
     sizes = " and ".join(f"{vocabulary[side]['size']:,}" for side in vocabulary)
     return f"A recurrent encoder-decoder with attention{count}, made with nmt. Its vocabularies have {sizes} tokens."
 
@@ -116,11 +116,10 @@ def _data(facts: Mapping[str, Any]) -> str:
 
 def _training(facts: Mapping[str, Any], step: int) -> str:
     progress, sessions = facts["progress"], facts["sessions"]
-    text = f"{step:,} updates."
+    text = f"These are the weights after {step:,} updates."
     if progress:
-        text = (
-            f"{step:,} updates, of {progress['step']:,} in {progress['seconds'] / 60:.0f} minutes and {progress['epoch']} epochs."
-        )
+        time = f"{progress['seconds'] / 60:.0f} minutes, {progress['epoch']} epochs"
+        text = f"{progress['step']:,} updates ({time}). {text}"
     if sessions:
         session = sessions[-1]
         text += f" nmt {session['version']}, torch {session['libraries']['torch']}, {session['device']}."

@@ -50,14 +50,14 @@ def test_a_model_without_scores_and_license() -> None:
     }
     for text in (
         "# letters: translation from en to de",
-        "1.2 million parameters",
+        "with attention and 1.2 million parameters",
         "vocabularies have 1,000 and 1,200 tokens",
         "nmt pull USER/letters",
         "have not been evaluated yet",
         f"- pairs|1.tsv: 12,345 bytes, SHA-256 `{'ab' * 32}`",
         "<https://example.org/pairs.zip>",
         "12,345 for train, 10 for dev, 20 for test",
-        "800 updates, of 900 in 2 minutes and 3 epochs.",
+        "900 updates (2 minutes, 3 epochs). These are the weights after 800 updates.",
         "The owner has not stated a license.",
     ):
         assert text in card, text
