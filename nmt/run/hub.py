@@ -124,6 +124,7 @@ def _explain(error: BaseException, repository: str, revision: str | None) -> Nmt
 
 
 def _reason(error: BaseException) -> str:
-    """The message of an error and of its cause, in one short line."""
-    cause = f": {error.__cause__}" if error.__cause__ is not None else ""
-    return " ".join(f"{error}{cause}".split())[:MAX_REASON]
+    """What the hub says; or else the message of the error and of its cause. One short line."""
+    cause = str(error.__cause__ or "")
+    text = getattr(error, "server_message", None) or (str(error) if cause in str(error) else f"{error}: {cause}")
+    return " ".join(text.split())[:MAX_REASON]

@@ -268,8 +268,8 @@ def test_wrong_names_and_tokens(nmt: Run, hub: Hub, pushed: Repository, trained:
     monkeypatch.setenv("HF_TOKEN", "hf_wrong")
     refused(nmt, "me/toy: no such repository, or no access to it")
     result = nmt("push", trained, "me/new")
-    assert "me/new: the hub refuses this access (" in result.err
-    assert "log in with `hf auth login`, or set HF_TOKEN" in result.err
+    assert result.err.startswith("nmt: me/new: the hub refuses this access (Invalid credentials in Authorization header")
+    assert result.err.endswith("); log in with `hf auth login`, or set HF_TOKEN\n")
     assert "me/new" not in hub.repositories
 
 
