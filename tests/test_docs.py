@@ -2,7 +2,7 @@
 
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -40,7 +40,10 @@ TYPES = {
 SECTION = r"(?:data|tokenizer|vocabulary|model|training|decoding)"
 NEW_PARTS = ("cosine",)  # that the page "Add your own attention" adds; tests/test_docs_run.py runs its commands
 
-GENERATED = {ROOT / "docs" / "reference" / f"{name}.md": cache(make) for name, make in REFERENCE_PAGES.items()}
+GENERATED: dict[Path, Callable[[], str]] = {
+    **{ROOT / "docs" / "reference" / f"{name}.md": cache(make) for name, make in REFERENCE_PAGES.items()},
+    ROOT / "docs" / "notebook.md": lambda: (ROOT / "docs" / "notebook.ipynb").read_text(encoding="utf-8"),
+}
 
 each_page = pytest.mark.parametrize("page", PAGES, ids=name_of)
 
