@@ -215,7 +215,7 @@ def read_progress(folder: Path) -> Progress:
         values = read_json(folder / PROGRESS_FILE)
         return Progress(**{**values, "interval": Interval(**values["interval"])})
     except (OSError, ValueError, TypeError, KeyError) as error:
-        raise CheckpointError(f"{folder / PROGRESS_FILE}: cannot be read ({error})") from None
+        raise CheckpointError(f"{folder / PROGRESS_FILE}: cannot be read ({' '.join(str(error).split())})") from None
 
 
 def load_training(folder: Path, model: nn.Module, optimizer: Optimizer, averaged: AveragedModel | None) -> Progress:

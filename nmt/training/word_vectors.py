@@ -159,7 +159,7 @@ def _lines(path: Path) -> Iterator[Line]:
 def _is_header(path: Path, line: bytes, dimension: int) -> bool:
     """Whether the first line is `count dimension`. Raises: DataError: the vectors have another dimension."""
     fields = line.split()
-    is_header = len(fields) == 2 and all(field.isdigit() for field in fields)
+    is_header = len(fields) == 2 and all(field.isdigit() and len(field) <= 18 for field in fields)
     if is_header:
         size = int(fields[1])
     elif len(fields) in (0, dimension + 1):
