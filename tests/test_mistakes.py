@@ -427,12 +427,6 @@ TRAINING: list[tuple[str, Edit, list[str], str]] = [
         "Invalid value for '--device': Value error, 'gpu' is not one of 'auto', 'cpu'",
     ),
     ("no such device", nothing, ["--device", MISSING_DEVICE], f"--device {MISSING_DEVICE}: not available here; available: "),
-    (
-        "GPU numbers",
-        nothing,
-        ["--device", "cpu", "--set", "training.precision=bfloat16"],
-        "bfloat16 needs a GPU, but this training",
-    ),
     ("no run to start from", nothing, ["--set", "training.start_from=x"], "x: no run here; `nmt train -c CONFIG -o x` creates one"),
     (
         "short vectors",

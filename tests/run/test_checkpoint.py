@@ -200,6 +200,15 @@ def test_the_same_step_again_only_changes_the_progress(tmp_path: Path) -> None:
     assert read_progress(tmp_path / "checkpoints" / "step-00000005").finished == "enough"
 
 
+def test_damaged_progress_is_one_line(tmp_path: Path) -> None:
+    save(tmp_path, 5)
+    folder = tmp_path / "checkpoints" / "step-00000005"
+    (folder / "progress.json").write_text('{"step": 5, "two\\nlines": 1, "interval": {}}')
+    with pytest.raises(CheckpointError, match=r"progress.json: cannot be read \(.*'two.lines'") as caught:
+        read_progress(folder)
+    assert "\n" not in str(caught.value)
+
+
 @pytest.mark.parametrize("broken", ["save_model", "save_file", "write_json"])
 def test_an_interrupted_write_leaves_the_previous_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
     save(tmp_path, 1, 1.0)

@@ -44,6 +44,12 @@ def test_header_and_kind_of_space_are_optional(tmp_path: Path, lines: list[str])
     assert rows(read(tmp_path, *lines)) == {THE: [1, 2], DOG: [3, 4]}
 
 
+def test_an_endless_number_in_the_first_line_is_refused(tmp_path: Path) -> None:
+    """Python converts at most 4,300 digits."""
+    with pytest.raises(DataError, match="v.txt, line 1: "):
+        read(tmp_path, f"2 {'9' * 5000}", "the 1 2")
+
+
 def test_gzip_and_a_byte_order_mark(tmp_path: Path) -> None:
     path = tmp_path / "v.vec.gz"
     path.write_bytes(gzip.compress("\ufeffthe 1 2\nschön 3 4\n".encode()))
@@ -138,6 +144,10 @@ OTHER_SIZE = ", line 1: vectors of 3 numbers, but model.embedding_size is 2; set
         (b"the 1 1\ndog 1 1\n", ": all numbers of the vocabulary's 2 tokens are the same; give another file"),
         (
             b"2 2\nthe " + struct.pack("<2f", 0.25, 0.5) + b"\ndog " + struct.pack("<2f", -0.25, 1) + b"\n",
+            f": has many zero bytes, so it is UTF-16 or no text; save it as UTF-8 text{WHOLE}",
+        ),
+        (
+            b"2 2\nthe \x01\x02\x03?\x04\x05\x06?\ndog \x01\x02\x03?\x04\x05\x06?\n",
             ": is binary; save the vectors as text (gensim: `save_word2vec_format(..., binary=False)`)",
         ),
     ],
