@@ -32,7 +32,7 @@ from nmt.model.seq2seq import Seq2Seq
 from nmt.run.folder import load_vocabularies
 from nmt.run.progress import Progress
 from nmt.text.vocabulary import PAD
-from nmt.training import loop
+from nmt.training import loop, objective
 from nmt.training.loss import batch_loss, draw_forcing_mask
 from nmt.training.optimization import build_optimizer, forcing_ratio
 from scripts.bench import reference
@@ -174,7 +174,7 @@ def _timed_parts(meter: Meter) -> Iterator[None]:
 
     with (
         mock.patch.object(loop, "read_batches", timed_reading),
-        mock.patch.object(loop, "batch_loss", timed("forward", batch_loss)),
+        mock.patch.object(objective, "batch_loss", timed("forward", batch_loss)),
         mock.patch.object(torch.Tensor, "backward", timed("backward", torch.Tensor.backward)),
     ):
         yield

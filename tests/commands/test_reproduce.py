@@ -64,8 +64,8 @@ def test_where_the_journals_first_differ(nmt: Run, copied: Path) -> None:
         f"step 10, train: loss {loss} in {copied}, 9.5 in {copy}"
     )
     assert "torch: 1.0 then, " in result.out
-    journal.write_text("".join(f"{json.dumps(event)}\n" for event in events[:1]), encoding="utf-8")
-    assert f"step 10, train: only in {copied}" in nmt("reproduce", copied).err
+    (copied / "journal.jsonl").write_text("".join(f"{json.dumps(event)}\n" for event in events[:1]), encoding="utf-8")
+    assert f"step 10, train: only in {copy}" in nmt("reproduce", copied).err
 
 
 def test_missing_data_is_prepared_again_from_the_same_inputs(nmt: Run, copied: Path, folder: Path, tmp_path: Path) -> None:

@@ -200,6 +200,7 @@ def test_work_in_blocks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None
     assert results[0][1] > 0
 
 
+@pytest.mark.slow
 def test_memory_of_a_split_does_not_exceed_its_bound() -> None:
     count = 4 * splitting.BLOCK
     whole = np.random.default_rng(1).integers(0, 1 << 63, count).astype(np.uint64)
