@@ -21,4 +21,3 @@ def test_a_killed_process_comes_back_and_the_training_ends_the_same(tmp_path: Pa
     assert done.returncode == 0, done.stdout + done.stderr + (log.read_text() if log.exists() else "")
     result = json.loads((tmp_path / "result.json").read_text())
     assert (result["kills"], result["differences"]) == (1, [])
-    assert "SIGKILL" in log.read_text() or "signal 9" in log.read_text()
