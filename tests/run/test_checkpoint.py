@@ -204,7 +204,7 @@ def test_damaged_progress_is_one_line(tmp_path: Path) -> None:
     save(tmp_path, 5)
     folder = tmp_path / "checkpoints" / "step-00000005"
     (folder / "progress.json").write_text('{"step": 5, "two\\nlines": 1, "interval": {}}')
-    with pytest.raises(CheckpointError, match=r"progress.json: cannot be read \(.*'two.lines'") as caught:
+    with pytest.raises(CheckpointError, match=r"progress\.json: cannot be read \(.*'two.lines'") as caught:
         read_progress(folder)
     assert "\n" not in str(caught.value)
 
@@ -261,7 +261,7 @@ def test_damaged_files_are_named(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=r"model.safetensors: cannot be loaded"):
         load_weights(folder, make()[0])
     (folder / "progress.json").write_text("{")
-    with pytest.raises(CheckpointError, match=r"progress.json: cannot be read"):
+    with pytest.raises(CheckpointError, match=r"progress\.json: cannot be read"):
         read_progress(folder)
     shutil.rmtree(folder)
     with pytest.raises(CheckpointError, match=r"names step-00000001, which is missing"):

@@ -46,7 +46,7 @@ def test_header_and_kind_of_space_are_optional(tmp_path: Path, lines: list[str])
 
 def test_an_endless_number_in_the_first_line_is_refused(tmp_path: Path) -> None:
     """Python converts at most 4,300 digits."""
-    with pytest.raises(DataError, match="v.txt, line 1: "):
+    with pytest.raises(DataError, match=r"v\.txt, line 1: "):
         read(tmp_path, f"2 {'9' * 5000}", "the 1 2")
 
 
