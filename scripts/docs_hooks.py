@@ -31,7 +31,7 @@ def on_files(files: Files, config: Any) -> Files:
     for name, make in PAGES.items():
         files.append(File.generated(config, f"reference/{name}.md", content=make()))
     names = {"unique_key": NOTEBOOK, "output_files_dir": f"{NOTEBOOK}_files"}
-    exporter = MarkdownExporter()  # type: ignore[no-untyped-call]
+    exporter = MarkdownExporter()
     text, resources = exporter.from_filename(str(ROOT / "docs" / f"{NOTEBOOK}.ipynb"), names)
     files.append(File.generated(config, f"{NOTEBOOK}.md", content=text))
     for path, picture in resources["outputs"].items():
