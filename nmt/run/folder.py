@@ -28,7 +28,7 @@ from nmt.text.vocabulary import Vocabulary
 
 BYTES_PER_WEIGHT = 4
 MIN_MODEL_BYTES = 1 << 24  # smaller models need no check
-MAX_MODEL_FACTOR = 64  # a model whose estimated size is below so many times that of its weights is built without a further check
+MAX_MODEL_FACTOR = 64  # times the size of the weights file; a model of a smaller estimated size is built without a further check
 
 RUNS_FOLDER = Path("runs")
 CONFIG_FILE, JOURNAL_FILE, CURVES_FILE, LEXICON_FILE = "config.yaml", "journal.jsonl", "curves.png", "lexicon.tsv"

@@ -52,13 +52,13 @@ def test_parts_of_a_file_are_prepared_as_the_whole(tmp_path: Path, table: Path) 
     for number, start in enumerate(range(0, len(lines), 100)):
         (tmp_path / "parts" / f"{number}.gz").write_bytes(gzip.compress(b"".join(lines[start : start + 100])))
     pattern = {"format": "manythings", "path": str(tmp_path / "parts" / "*.gz")}
-    manifest = prepare.run(configure(table, data={"source": pattern}), tmp_path / "parted")
-    assert contents(tmp_path / "whole") == contents(tmp_path / "parted")
+    manifest = prepare.run(configure(table, data={"source": pattern}), tmp_path / "from-parts")
+    assert contents(tmp_path / "whole") == contents(tmp_path / "from-parts")
     assert [each["role"] for each in manifest["inputs"]] == [f"source {number}" for number in range(1, len(lines) // 100 + 2)]
-    assert prepare.run(configure(table, data={"source": pattern}), tmp_path / "parted")["already_prepared"]
+    assert prepare.run(configure(table, data={"source": pattern}), tmp_path / "from-parts")["already_prepared"]
     (tmp_path / "parts" / "5.gz").unlink()
     with pytest.raises(DataError, match=r"it was made from 6 input files, now there are 5"):
-        prepare.run(configure(table, data={"source": pattern}), tmp_path / "parted")
+        prepare.run(configure(table, data={"source": pattern}), tmp_path / "from-parts")
 
 
 def test_a_bad_line_of_a_part_is_named_with_its_file(tmp_path: Path) -> None:
