@@ -46,7 +46,7 @@ from nmt.training.distributed import World, init_distributed, is_first_process, 
 from nmt.training.events import BeginEvent, EndEvent, Event, MessageEvent
 from nmt.training.initial_weights import InitialWeights
 from nmt.training.interrupt import stop_on_signal, write_notice
-from nmt.training.loop import Hooks, fit_steps
+from nmt.training.loop import Hooks, fit
 from nmt.training.optimization import averaging_function, build_optimizer
 from nmt.training.recorder import Recorder
 
@@ -166,7 +166,7 @@ def _train(
             recorder = Recorder(folder, config, progress, model, optimizer, averaged) if world.is_first else None
             hooks = Hooks(stop=stop) if recorder is None else recorder.hooks(stop)
             with recorder or nullcontext():
-                steps = fit_steps(model, optimizer, corpus, config, progress, hooks, averaged=averaged, world=world)
+                steps = fit(model, optimizer, corpus, config, progress, hooks, averaged=averaged, world=world)
                 progress = yield from _fit(steps, recorder)
         if recorder is not None:
             yield from recorder.take_events()

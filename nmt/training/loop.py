@@ -1,4 +1,4 @@
-"""The training loop. `fit_steps` makes one update after another with `train_step`, and validates and saves when it is time."""
+"""The training loop. `fit` makes one update after another with `train_step`, and validates and saves when it is time."""
 
 import time
 from collections.abc import Callable, Generator, Iterator, Sequence
@@ -99,27 +99,6 @@ class Hooks:
 
 
 def fit(
-    model: Seq2Seq,
-    optimizer: Optimizer,
-    corpus: Corpus,
-    config: Config,
-    progress: Progress,
-    hooks: Hooks,
-    *,
-    averaged: AveragedModel | None = None,
-    world: World = SINGLE_PROCESS,
-) -> Progress:
-    """All of `fit_steps`, which describes the arguments and the result."""
-    steps = fit_steps(model, optimizer, corpus, config, progress, hooks, averaged=averaged, world=world)
-    while True:
-        try:
-            next(steps)
-        except StopIteration as end:
-            reached: Progress = end.value
-            return reached
-
-
-def fit_steps(
     model: Seq2Seq,
     optimizer: Optimizer,
     corpus: Corpus,

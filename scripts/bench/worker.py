@@ -120,7 +120,8 @@ def run_nmt(config: Config, corpus: Corpus, meter: Meter, epoch: int) -> Work:
     progress = Progress(epoch=epoch)
     hooks = loop.Hooks(validate=_fail, stop=meter.updated)
     with _timed_parts(meter):
-        loop.fit(model, build_optimizer(model, config.training), corpus, _endless(config), progress, hooks)
+        for _ in loop.fit(model, build_optimizer(model, config.training), corpus, _endless(config), progress, hooks):
+            pass
     work = Work()
     measured = islice(_updates(corpus, config, epoch), WARM_UP_UPDATES, WARM_UP_UPDATES + meter.updates)
     for step, indices in enumerate(measured, WARM_UP_UPDATES + 1):

@@ -74,7 +74,7 @@ def test_learns_to_reverse(kind: dict[str, Any]) -> None:
     config = make_config(model=model_section, training={"epochs": 100, "max_steps": 900, "learning_rate": rate})
     model = make_model(config)
     corpus, _ = make_corpus(8000, seed=1)
-    progress = fit(model, build_optimizer(model, config.training), corpus, config, Progress(), Hooks())
+    progress = fit_to_end(model, build_optimizer(model, config.training), corpus, config, Progress(), Hooks())
     assert progress.finished == "training.max_steps=900 is reached"
     _, held_out = make_corpus(300, seed=2)
     hypotheses = search(model.eval(), held_out, DecodingConfig(beam=1))
@@ -136,7 +136,7 @@ def test_a_resumed_training_equals_an_uninterrupted_one(cell: str, options: dict
             losses.append(interval.objective)
 
         hooks = Hooks(log=log, save=save, stop=lambda: next(n_updates) == stop, validate=float)
-        return model, fit(model, optimizer, corpus, config, progress, hooks), losses
+        return model, fit_to_end(model, optimizer, corpus, config, progress, hooks), losses
 
     whole, end, losses = train(Progress(), None, None, tmp_path / "whole")
     _, stopped, first = train(Progress(), None, stop_at, tmp_path / "parts")
@@ -158,9 +158,20 @@ def test_early_stopping_counts_validations_without_improvement() -> None:
     saved: list[tuple[int, float | None]] = []
     hooks = Hooks(validate=lambda _: next(scores), save=lambda progress, score: saved.append((progress.step, score)))
     corpus, _ = make_corpus(200, seed=1)
-    end = fit(model, build_optimizer(model, config.training), corpus, config, Progress(), hooks)
+    end = fit_to_end(model, build_optimizer(model, config.training), corpus, config, Progress(), hooks)
     assert saved == [(2, 1.0), (4, 3.0), (6, 2.0), (8, 3.0), (10, 2.5)]
     assert (end.best, end.stale, end.finished) == (3.0, 3, "no improvement in training.patience=3 validations")
+
+
+def fit_to_end(*args: Any, **kwargs: Any) -> Progress:
+    """Train with `fit` until it ends; returns its progress."""
+    updates = fit(*args, **kwargs)
+    while True:
+        try:
+            next(updates)
+        except StopIteration as end:
+            progress: Progress = end.value
+            return progress
 
 
 def weights_of(model: Seq2Seq) -> dict[str, torch.Tensor]:
@@ -182,7 +193,7 @@ def test_an_update_that_is_not_finite_is_skipped_and_reported() -> None:
             model.get_parameter("output.logits.bias")[5] = float("inf") if update.step in (3, 4) else 0.0
 
     hooks = Hooks(log=log)
-    end = fit(model, build_optimizer(model, config.training), corpus, config, Progress(), hooks)
+    end = fit_to_end(model, build_optimizer(model, config.training), corpus, config, Progress(), hooks)
     assert (end.step, end.skipped, end.skipped_in_row) == (10, 2, 0)
     assert [step for step, _ in warnings] == [4, 5]
     assert re.fullmatch(
@@ -206,7 +217,7 @@ def test_training_fails_after_too_many_skipped_updates_in_a_row() -> None:
     with pytest.raises(
         TrainingError, match=r"step 3: loss or gradient was not finite in 3 updates in a row; the last checkpoint is"
     ):
-        fit(model, build_optimizer(model, config.training), corpus, config, Progress(), hooks)
+        fit_to_end(model, build_optimizer(model, config.training), corpus, config, Progress(), hooks)
     assert saved == []
 
 
@@ -236,7 +247,7 @@ def test_accumulating_equals_a_larger_batch() -> None:
     for size, accumulate in ((24, 1), (8, 3)):
         config = make_config(training={"epochs": 2, "batch": {"size": size}, "accumulate": accumulate})
         model = make_model(config).double()
-        end = fit(model, build_optimizer(model, config.training), corpus, config, Progress(), Hooks())
+        end = fit_to_end(model, build_optimizer(model, config.training), corpus, config, Progress(), Hooks())
         trained.append((end.step, weights_of(model)))
     (steps, whole), (steps_too, parts) = trained
     assert steps == steps_too == 10
@@ -306,7 +317,7 @@ def test_checkpoints_are_also_saved_by_the_clock(monkeypatch: pytest.MonkeyPatch
     saved: list[tuple[int, float | None]] = []
     hooks = Hooks(validate=float, save=lambda progress, score: saved.append((progress.step, score)))
     model = make_model(config)
-    fit(model, build_optimizer(model, config.training), corpus, config, Progress(), hooks)
+    fit_to_end(model, build_optimizer(model, config.training), corpus, config, Progress(), hooks)
     assert saved == [(2, None), (4, None), (5, 5.0), (7, None), (9, None), (10, 10.0), (12, 12.0)]
 
 
@@ -318,7 +329,7 @@ def test_only_a_plateau_lowers_the_rate() -> None:
     corpus, _ = make_corpus(200, seed=1)
     rates: list[float] = []
     hooks = Hooks(validate=lambda _: next(scores), log=lambda _, outcome, __: rates.append(outcome.learning_rate))
-    fit(model, build_optimizer(model, config.training), corpus, config, Progress(), hooks)
+    fit_to_end(model, build_optimizer(model, config.training), corpus, config, Progress(), hooks)
     assert rates == pytest.approx([0.01, 0.01, 0.01, 0.001, 0.001, 0.001, 0.001])
 
 
@@ -366,7 +377,7 @@ def test_the_rate_falls_to_0_within_max_minutes_on_any_machine(
         return 1.0
 
     hooks = Hooks(validate=validate, log=lambda _, outcome, __: rates.append(outcome.learning_rate))
-    end = fit(model, build_optimizer(model, config.training), corpus, config, Progress(), hooks)
+    end = fit_to_end(model, build_optimizer(model, config.training), corpus, config, Progress(), hooks)
     assert (end.step, end.seconds, end.finished) == (n_updates, seconds, "training.max_minutes=1 is reached")
     assert rates[0] == 0.01
     assert rates == sorted(rates, reverse=True)
@@ -403,7 +414,7 @@ def test_a_resumed_training_with_max_minutes_continues_from_the_recorded_seconds
             save=save,
             stop=lambda: next(n_updates) == stop,
         )
-        return model, fit(model, optimizer, corpus, config, progress, hooks), rates
+        return model, fit_to_end(model, optimizer, corpus, config, progress, hooks), rates
 
     whole, end, rates = train(Progress(), None, None, now=0.0)
     assert (end.step, end.seconds) == (24, 60)
@@ -437,7 +448,7 @@ def test_all_processes_follow_the_clock_of_the_first(monkeypatch: pytest.MonkeyP
 
     Clock(monkeypatch, 7.0, now=3.0, update=update)
     model, world = make_model(config), Second(rank=1, size=2)
-    end = fit(model, build_optimizer(model, config.training), corpus, config, Progress(), Hooks(), world=world)
+    end = fit_to_end(model, build_optimizer(model, config.training), corpus, config, Progress(), Hooks(), world=world)
     assert (end.seconds, end.validation_seconds) == (60, 5)
     assert rates == [1.0, 0.75, 0.5]
 
@@ -451,7 +462,7 @@ def test_the_moving_average_follows_the_weights(warmup: bool) -> None:
     corpus, _ = make_corpus(200, seed=1)
     trail: list[dict[str, torch.Tensor]] = []
     hooks = Hooks(log=lambda *_: trail.append(weights_of(model)))
-    fit(model, build_optimizer(model, config.training), corpus, config, Progress(), hooks, averaged=averaged)
+    fit_to_end(model, build_optimizer(model, config.training), corpus, config, Progress(), hooks, averaged=averaged)
     expected = trail[0]
     for n, weights in enumerate(trail[1:], start=1):
         decay = min(0.5, (1 + n) / (10 + n)) if warmup else 0.9

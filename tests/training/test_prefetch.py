@@ -9,9 +9,9 @@ import torch
 
 from nmt.run.progress import Progress
 from nmt.training import loop
-from nmt.training.loop import Hooks, fit, prefetch
+from nmt.training.loop import Hooks, prefetch
 from nmt.training.optimization import build_optimizer
-from tests.training.test_loop import make_config, make_corpus, make_model, weights_of
+from tests.training.test_loop import fit_to_end, make_config, make_corpus, make_model, weights_of
 
 CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
 
@@ -84,7 +84,7 @@ def test_prefetching_does_not_change_a_training(
     for pretended in (CPU, GPU):
         monkeypatch.setattr(loop, "prefetch", lambda tasks, _, device=pretended: prefetch(tasks, device))
         model = make_model(config)
-        end = fit(model, build_optimizer(model, config.training), corpus, config, Progress(), Hooks())
+        end = fit_to_end(model, build_optimizer(model, config.training), corpus, config, Progress(), Hooks())
         trained.append((end.step, weights_of(model)))
     assert len(current) == 1
     (steps, one), (steps_too, other) = trained
