@@ -12,6 +12,7 @@ from nmt.config.names import DeviceName
 from nmt.config.schema import Config
 from nmt.data.batching import plan_batches, read_batches, shard, update_sizes
 from nmt.data.corpus import Corpus
+from nmt.data.epochs import divide_epoch
 from nmt.data.sampled_corpus import load_training_corpus
 from nmt.data.workers import peak_memory
 from nmt.model.device import set_up_device
@@ -34,7 +35,8 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
     Raises: as `nmt.commands.train.run`.
     """
     check_prepared(config)
-    corpus, training = load_training_corpus(config).in_epoch(0), config.training
+    corpus, training = load_training_corpus(config), config.training
+    n_pairs, corpus = len(corpus), corpus.in_part(next(divide_epoch(len(corpus), seed=config.seed, epoch=0)))
     if training.threads:
         torch.set_num_threads(training.threads)
     torch_device = set_up_device(device)
@@ -46,9 +48,10 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
         training = config.training
     model = build_model(config.prepared_folder, config).to(torch_device)
     lengths, n_shards = (corpus.src.lengths, corpus.tgt.lengths), training.accumulate
-    plan = plan_batches(*lengths, training.batch, seed=config.seed, epoch=0, n_shards=n_shards)
+    plan = plan_batches(*lengths, training.batch, key=(config.seed, 0), n_shards=n_shards)
     n_positions = np.array([len(pairs) * sum(int(side[pairs].max()) + 1 for side in lengths) for pairs in plan])
-    seconds = estimate_epoch(n_positions, _BatchTimer(model, corpus, plan, config))
+    n_batches = round(len(plan) * n_pairs / len(corpus))
+    seconds = estimate_epoch(n_positions, _BatchTimer(model, corpus, plan, config)) * n_pairs / len(corpus)
     peak = torch.cuda.max_memory_allocated(torch_device) if torch_device.type == "cuda" else peak_memory()
     memory = "" if peak is None else f"; peak memory about {peak / 1e6:,.0f} MB"
     return "\n".join(
@@ -56,8 +59,8 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
             *_list_parameters(model),
             *batch_size_lines,
             *(f"{side} vectors: {vectors.coverage}" for side, vectors in load_configured_vectors(config).items()),
-            *_draw_schedules(config, len(plan), seconds / len(plan)),
-            f"{len(corpus):,} pairs, {len(plan):,} batches per epoch; the run folder would be {folder or config.run_folder}",
+            *_draw_schedules(config, n_batches, seconds / n_batches),
+            f"{n_pairs:,} pairs, {n_batches:,} batches per epoch; the run folder would be {folder or config.run_folder}",
             f"an epoch takes about {_duration(seconds)} on this machine, without validation{memory}",
         ]
     )

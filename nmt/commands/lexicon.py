@@ -83,7 +83,7 @@ def _align(corpus: Corpus, vocabularies: tuple[Vocabulary, Vocabulary], sample: 
 
 def _batches(corpus: Corpus, sample: NDArray[np.int64], seed: int) -> Iterator[Batch]:
     """Batches of a sample of training pairs, with a progress bar at a terminal."""
-    plan = plan_batches(corpus.src.lengths[sample], corpus.tgt.lengths[sample], BATCH_CONFIG, seed=seed, epoch=0)
+    plan = plan_batches(corpus.src.lengths[sample], corpus.tgt.lengths[sample], BATCH_CONFIG, key=(seed, 0))
     with progress_bar(total=len(sample), unit="pair", desc="lexicon", disable=not is_watched(), leave=False) as bar:
         for indices, batch in zip(plan, read_batches(corpus, [sample[indices] for indices in plan]), strict=True):
             yield batch

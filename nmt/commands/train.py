@@ -16,6 +16,7 @@ from nmt.config.load import differences
 from nmt.config.names import DeviceName
 from nmt.config.schema import Config
 from nmt.data.corpus import Corpus
+from nmt.data.epochs import divide_epoch
 from nmt.data.manifest import is_location_key
 from nmt.data.sampled_corpus import load_training_corpus
 from nmt.errors import ConfigError, NmtWarning, TrainingError
@@ -193,7 +194,7 @@ def _fit(steps: Generator[None, None, Progress], recorder: Recorder | None) -> G
 def _check_batch_size(config: Config, corpus: Corpus) -> None:
     """Warn if a batch can hold the whole training data."""
     batch = config.training.batch
-    available = len(corpus) if batch.unit == "sentences" else int(corpus.tgt.lengths.sum())
+    available = len(corpus) if batch.unit == "sentences" else corpus.tgt.n_tokens
     if batch.size != "auto" and batch.size > available:
         text = f"training.batch.size: {batch.size:,} {batch.unit}, but the training data has {available:,}; an epoch is one update"
         warnings.warn(text, NmtWarning, stacklevel=2)
@@ -236,7 +237,8 @@ def _settle_batch_size(
         return batch_size.with_batch_size(config, run_size), None
     batch_size.check_device(device)
     model, optimizer, _averaged = _build(config, device)  # the average takes memory, too
-    result = batch_size.find_batch_size(model, optimizer, corpus.in_epoch(0), config)
+    first_part = next(divide_epoch(len(corpus), seed=config.seed, epoch=0))
+    result = batch_size.find_batch_size(model, optimizer, corpus.in_part(first_part), config)
     result = replace(result, size=world.min_over_ranks(result.size))
     return batch_size.with_batch_size(config, result.size), result
 

@@ -1,7 +1,7 @@
 """Batches: which sentences are trained on together, and their tensors.
 
-The order is a pure function of (seed, epoch), and of the step where batches grow or follow a curriculum, so a resumed training
-needs no sampler state. For several processes, or for gradient accumulation, each batch is split into shards.
+The order is a pure function of seed, epoch and part of the epoch, and of the step where batches grow or follow a curriculum, so a
+resumed training needs no sampler state. For several processes, or for gradient accumulation, each batch is split into shards.
 """
 
 from collections.abc import Iterator, Sequence
@@ -88,27 +88,27 @@ def plan_batches(
     tgt_lengths: NDArray[np.int32],
     config: BatchConfig,
     *,
-    seed: int,
-    epoch: int,
+    key: tuple[int, ...],
     n_shards: int = 1,
     curriculum: CurriculumConfig = NO_CURRICULUM,
     first_step: int = 0,
 ) -> list[NDArray[np.int64]]:
-    """The batches of one epoch, as indices into the corpus; without a curriculum, each pair is in exactly one batch.
+    """The batches of one part of an epoch, as indices into its pairs; without a curriculum, each pair is in exactly one batch.
 
     Pairs are sorted by source length, then by target length, ties at random. The batches are cut from this order and shuffled. So
     nearly all batches have a single source length: the encoder needs no padding and uses the fused kernel.
 
     Args:
         src_lengths, tgt_lengths: [N], in tokens.
+        key: seeds the random numbers: (seed, epoch), and the index of the part if it is not the first; see `nmt.data.epochs`.
         n_shards: a batch has this many times the configured size, to be split by `shard`.
         curriculum: until it ends, the batches are drawn from those with the shortest sentences; some occur more than once.
-        first_step: updates before this epoch; only for the curriculum and for a size that grows.
+        first_step: updates before this part; only for the curriculum and for a size that grows.
     """
-    random = np.random.default_rng([seed, epoch])
+    random = np.random.default_rng(key)
     order = np.lexsort((random.random(len(src_lengths)), tgt_lengths, src_lengths))
     lengths, sizes = (tgt_lengths[order] + 1).tolist(), np.array([config.fixed_size * n_shards])
-    if config.final_size is not None:  # the sizes of all updates of the epoch, given to batches of any length
+    if config.final_size is not None:  # the sizes of all updates of the part, given to batches of any length
         n_units = len(order) if config.unit == "sentences" else sum(lengths)
         sizes = random.permutation(n_shards * update_sizes(n_units / n_shards, config, first_step))
     limits = sizes.tolist()

@@ -8,6 +8,7 @@ For each split (train, dev, test) and side (src, tgt), `<split>.<side>.npy` hold
 import tokenize
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from functools import cached_property
 from itertools import accumulate
 from pathlib import Path
 from typing import Any, Self
@@ -15,6 +16,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from nmt.data.epochs import Part
 from nmt.errors import DataError
 from nmt.files import check_content, read_lines
 from nmt.text.tokenizers import Tokenizer
@@ -42,7 +44,6 @@ class Sequences:
         self._shards = shards
         self._ends = [*accumulate(len(offsets) - 1 for _, offsets in shards)]
         self._starts = [0, *self._ends[:-1]]
-        self.lengths: Ids = np.concatenate([np.diff(offsets).astype(np.int32) for _, offsets in shards])
 
     @classmethod
     def load(cls, stem: Path) -> Self:
@@ -54,14 +55,28 @@ class Sequences:
         """The sentences of all blocks, in memory."""
         return cls((np.concatenate([ids for ids, _ in blocks]), _offsets([lengths for _, lengths in blocks])))
 
+    @cached_property
+    def lengths(self) -> Ids:
+        """The number of ids of each sentence. For many sentences, use those of a `block` or a `selection`."""
+        return np.concatenate([_lengths(offsets) for _, offsets in self._shards])
+
     def block(self, start: int, end: int) -> Block:
         """The sentences from `start` to `end`."""
-        parts = [
-            ids[offsets[max(start, first) - first] : offsets[min(end, last) - first]]
-            for (ids, offsets), first, last in zip(self._shards, self._starts, self._ends, strict=True)
-            if start < last and first < end
-        ]
-        return parts[0] if len(parts) == 1 else np.concatenate([np.zeros(0, np.int32), *parts]), self.lengths[start:end]
+        pieces = [(ids[offsets[0] : offsets[-1]], _lengths(offsets)) for ids, offsets in self._pieces(start, end)]
+        if len(pieces) == 1:
+            return pieces[0]
+        ids, lengths = (np.concatenate([np.zeros(0, np.int32), *(piece[i] for piece in pieces)]) for i in (0, 1))
+        return ids, lengths
+
+    def selection(self, ranges: Iterable[tuple[int, int]]) -> "Sequences":
+        """The sentences of some ranges, from the first to before the last of each; still read from disk on access."""
+        return Sequences(*(piece for start, end in ranges for piece in self._pieces(start, end)))
+
+    def _pieces(self, start: int, end: int) -> Iterator[tuple[Ids, npt.NDArray[np.int64]]]:
+        """The sentences from `start` to `end`, as parts of shards."""
+        for (ids, offsets), first, last in zip(self._shards, self._starts, self._ends, strict=True):
+            if start < last and first < end:
+                yield ids, offsets[max(start, first) - first : min(end, last) - first + 1]
 
     def blocks(self) -> Iterator[Block]:
         """All sentences, block by block."""
@@ -73,7 +88,7 @@ class Sequences:
 
     @property
     def n_tokens(self) -> int:
-        return sum(len(ids) for ids, _ in self._shards)
+        return sum(int(offsets[-1] - offsets[0]) for _, offsets in self._shards)
 
     def __getitem__(self, index: int) -> Ids:
         """The ids of a sentence, without <sos> and <eos>. Raises: IndexError."""
@@ -87,7 +102,7 @@ class Sequences:
 
     def rows(self, indices: npt.NDArray[np.int64]) -> Ids:
         """The ids of N sentences of equal length T: [N, T]."""
-        rows = np.empty((len(indices), self.lengths[indices[0]]), np.int32)
+        rows = np.empty((len(indices), len(self[int(indices[0])])), np.int32)
         for (ids, offsets), first, last in zip(self._shards, self._starts, self._ends, strict=True):
             is_here = (first <= indices) & (indices < last)
             rows[is_here] = ids[offsets[indices[is_here] - first][:, np.newaxis] + np.arange(rows.shape[1])]
@@ -109,14 +124,14 @@ class Corpus:
             raise DataError(f"{folder}: damaged, {split} has {len(src)} source and {len(tgt)} target sentences; {PREPARE_AGAIN}")
         return cls(src, tgt)
 
-    def in_epoch(self, epoch: int) -> "Corpus":
-        """The sentences that epoch `epoch` of a training sees: these, unless a subclass draws others."""
-        return self
+    def in_part(self, part: Part) -> "Corpus":
+        """The pairs that a training sees in a part of an epoch; a subclass may segment them in another way."""
+        return self if part.n_parts == 1 else Corpus(self.src.selection(part.ranges), self.tgt.selection(part.ranges))
 
-    def in_epochs(self, epochs: Iterable[int]) -> Iterator[tuple[int, "Corpus"]]:
-        """Each epoch with its sentences."""
-        for epoch in epochs:
-            yield epoch, self.in_epoch(epoch)
+    def in_parts(self, parts: Iterable[Part]) -> Iterator[tuple[Part, "Corpus"]]:
+        """Each part with its pairs."""
+        for part in parts:
+            yield part, self.in_part(part)
 
     def __len__(self) -> int:
         return len(self.src)
@@ -218,6 +233,10 @@ def read_sentences(folder: Path, split: str, side: str) -> list[str]:
     lines = read_lines(path, needs_final_line_feed=True)
     check_content(path, PREPARE_AGAIN)
     return lines
+
+
+def _lengths(offsets: npt.NDArray[np.int64]) -> Ids:
+    return np.diff(offsets).astype(np.int32)
 
 
 def _offsets(lengths: Sequence[Ids]) -> npt.NDArray[np.int64]:

@@ -28,8 +28,8 @@ class Progress:
 
     Attributes:
         step: updates so far.
-        epoch: of the next batch, from 0.
-        batch: index of the next batch in its epoch, from 0.
+        epoch: of the next batch, from 0. part: of this epoch, from 0, as in `nmt.data.epochs`.
+        batch: index of the next batch in its part, from 0.
         best: the best validation score so far, higher is better; None before the first validation.
         stale: validations since the best one.
         reductions: how often the plateau schedule has lowered the learning rate.
@@ -41,6 +41,7 @@ class Progress:
 
     step: int = 0
     epoch: int = 0
+    part: int = 0
     batch: int = 0
     best: float | None = None
     stale: int = 0
@@ -53,18 +54,20 @@ class Progress:
     finished: str | None = None
 
     def after_update(
-        self, *, epoch: int, batch: int, applied: bool, interval: Interval, seconds: float, config: TrainingConfig
+        self, next_position: tuple[int, int, int], *, applied: bool, interval: Interval, seconds: float, config: TrainingConfig
     ) -> "Progress":
         """After one more update.
 
         Args:
-            epoch, batch: of the next update.
+            next_position: epoch, part and batch of the next update.
             applied: whether the weights changed; False for a skipped update.
         """
+        epoch, part, batch = next_position
         progress = replace(
             self,
             step=self.step + 1,
             epoch=epoch,
+            part=part,
             batch=batch,
             skipped=self.skipped + (not applied),
             skipped_in_row=0 if applied else self.skipped_in_row + 1,
@@ -91,15 +94,15 @@ class Progress:
         progress = replace(progress, seconds=seconds, validation_seconds=seconds - self.seconds)
         return replace(progress, finished=progress.reason_to_finish(config))
 
-    def fraction(self, config: TrainingConfig, n_batches: int) -> float:
+    def fraction(self, config: TrainingConfig, n_parts: int, n_batches: int) -> float:
         """The finished part of the training, from 0 to 1: the largest of step / max_steps, passes / epochs, minutes / max_minutes.
 
         It is 1 if and only if one of these limits is reached. Early stopping cannot be foreseen.
 
         Args:
-            n_batches: in this epoch.
+            n_parts: in this epoch. n_batches: in this part.
         """
-        fractions = [(self.epoch + self.batch / n_batches) / config.epochs]
+        fractions = [(self.epoch + (self.part + self.batch / n_batches) / n_parts) / config.epochs]
         if config.max_steps is not None:
             fractions.append(self.step / config.max_steps)
         if config.max_minutes is not None:

@@ -71,7 +71,7 @@ def find_batch_size(model: Seq2Seq, optimizer: Optimizer, corpus: Corpus, config
     tried: tuple[tuple[int, int, int], ...] = ()
     while not overflowing or overflowing - fitting > fitting // TOLERANCE_DIVISOR:
         batch_config = with_batch_size(config, size).training.batch
-        plan = plan_batches(corpus.src.lengths, corpus.tgt.lengths, batch_config, seed=config.seed, epoch=0)
+        plan = plan_batches(corpus.src.lengths, corpus.tgt.lengths, batch_config, key=(config.seed, 0))
         largest = _largest_batches(corpus, plan)
         if _fits(model, optimizer, corpus, largest, config):
             fitting, tried = size, tuple(_shape(corpus, pairs) for pairs in largest)

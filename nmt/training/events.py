@@ -41,7 +41,8 @@ class StepEvent:
     """An update of the weights.
 
     Attributes:
-        step, epoch, batch: all counted from 1. n_batches: in this epoch.
+        step, epoch, batch: all counted from 1. A large epoch is planned in parts: batch and n_batches are those of the part.
+        ends_epoch: whether it is the last update of its epoch.
         fraction: the finished part of the training, 0 to 1. Early stopping is not foreseen.
         loss: nats per target token since the last training line of the journal, with label smoothing.
         perplexity: over the same tokens, without label smoothing. tokens_per_second: target tokens, over the same time.
@@ -52,6 +53,7 @@ class StepEvent:
     epoch: int
     batch: int
     n_batches: int
+    ends_epoch: bool
     fraction: float
     loss: float
     perplexity: float

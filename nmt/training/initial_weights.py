@@ -7,6 +7,7 @@ import torch
 
 from nmt.config.schema import Config
 from nmt.data.corpus import Corpus
+from nmt.data.epochs import divide_epoch
 from nmt.data.word_alignment import WordAligner
 from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.model.seq2seq import Seq2Seq
@@ -111,11 +112,13 @@ def _load_parent(config: Config) -> ParentWeights | None:
 
 
 def _learn_lexicon(config: Config) -> tuple[torch.Tensor, torch.Tensor] | None:
-    """Align the words of the training data."""
+    """Align the words of the training data, or of a random part of it if it is large."""
     if not config.model.lexical_bias:
         return None
     src, tgt = load_vocabularies(config.prepared_folder)
-    aligner = WordAligner(Corpus.load(config.prepared_folder, "train"), len(src), len(tgt))
+    corpus = Corpus.load(config.prepared_folder, "train")
+    first_part = next(divide_epoch(len(corpus), seed=config.seed, epoch=0))
+    aligner = WordAligner(corpus.in_part(first_part), len(src), len(tgt))
     aligner.fit()
     ids, probabilities = aligner.translations(config.model.lexical_bias)
     return torch.from_numpy(ids), torch.from_numpy(probabilities)

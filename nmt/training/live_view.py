@@ -57,7 +57,7 @@ class View:
         if self.origin is None:
             self.origin = time.monotonic(), event.fraction
         every = self.config.training.validate_every
-        due = event.batch == event.n_batches if every is None else event.step % every == 0
+        due = event.ends_epoch if every is None else event.step % every == 0
         self.status = "validating" if due or event.fraction >= 1 else ""
 
     def add_validation(self, event: ValidationEvent) -> None:

@@ -16,6 +16,7 @@ from torch.optim.swa_utils import AveragedModel
 from nmt.config.schema import Config
 from nmt.data.batching import Batch, plan_batches, read_batches, shard
 from nmt.data.corpus import Corpus
+from nmt.data.epochs import divide_epochs
 from nmt.errors import TrainingError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.progress import Interval, Progress
@@ -33,15 +34,17 @@ class Update:
 
     Attributes:
         step: counted from 1.
-        epoch: from 0. batch: its index in the epoch, from 0.
-        n_batches: in the epoch.
+        epoch: from 0. part: of the epoch, from 0, as in `nmt.data.epochs`. batch: its index in the part, from 0.
+        n_parts: in the epoch. n_batches: in the part.
         pairs: the batch of all processes together, as indices into the corpus.
         micro_batches: the part of this process, on its device.
     """
 
     step: int
     epoch: int
+    part: int
     batch: int
+    n_parts: int
     n_batches: int
     pairs: NDArray[np.int64]
     micro_batches: list[Batch]
@@ -49,12 +52,14 @@ class Update:
     @property
     def ends_epoch(self) -> bool:
         """Whether it is the last update of its epoch."""
-        return self.batch + 1 == self.n_batches
+        return self.batch + 1 == self.n_batches and self.part + 1 == self.n_parts
 
     @property
-    def next_position(self) -> tuple[int, int]:
-        """Epoch and batch of the update after it."""
-        return (self.epoch + 1, 0) if self.ends_epoch else (self.epoch, self.batch + 1)
+    def next_position(self) -> tuple[int, int, int]:
+        """Epoch, part and batch of the update after it."""
+        if self.batch + 1 < self.n_batches:
+            return self.epoch, self.part, self.batch + 1
+        return (self.epoch + 1, 0, 0) if self.ends_epoch else (self.epoch, self.part + 1, 0)
 
 
 @dataclass(frozen=True)
@@ -134,7 +139,7 @@ def fit(
     closed = False
     model.train()
     for update in prefetch(planned_updates(corpus, config, progress, world, model.device), model.device):
-        moment = Moment(update.step, progress.reductions, progress.fraction(training, update.n_batches))
+        moment = Moment(update.step, progress.reductions, progress.fraction(training, update.n_parts, update.n_batches))
         rate = learning_rate(moment, training.learning_rate)
         outcome = train_step(objective, optimizer, update.micro_batches, update.step, config, rate)
         interval = progress.interval
@@ -157,10 +162,8 @@ def fit(
 
         # The first process decides for all.
         seconds, stop = world.broadcast((time.monotonic() - start_time, hooks.stop() or closed))
-        epoch, batch = update.next_position
         progress = progress.after_update(
-            epoch=epoch,
-            batch=batch,
+            update.next_position,
             applied=outcome.is_finite,
             interval=Interval() if update.step % training.log_every == 0 else interval,
             seconds=seconds,
@@ -261,13 +264,14 @@ def planned_updates(corpus: Corpus, config: Config, progress: Progress, world: W
     """The updates from `progress` on, until the last epoch, with the micro-batches of this process."""
     training, step, first_batch = config.training, progress.step, progress.batch
     n_shards, first_shard = world.size * training.accumulate, world.rank * training.accumulate
-    for epoch, sentences in corpus.in_epochs(range(progress.epoch, training.epochs)):
-        lengths = sentences.src.lengths, sentences.tgt.lengths
+    epochs = range(progress.epoch, training.epochs)
+    for part, sentences in corpus.in_parts(divide_epochs(len(corpus), epochs, seed=config.seed, first_part=progress.part)):
+        indices = part.indices()
         plan = plan_batches(
-            *lengths,
+            sentences.src.lengths,
+            sentences.tgt.lengths,
             training.batch,
-            seed=config.seed,
-            epoch=epoch,
+            key=part.key(config.seed),
             n_shards=n_shards,
             curriculum=training.curriculum,
             first_step=step - first_batch,
@@ -277,7 +281,8 @@ def planned_updates(corpus: Corpus, config: Config, progress: Progress, world: W
             own_shards = shard(plan[batch], n_shards)[first_shard : first_shard + training.accumulate]
             shards = [pairs for pairs in own_shards if len(pairs)]  # a small batch leaves some empty
             micro_batches = [micro_batch.to(device) for micro_batch in read_batches(sentences, shards)]
-            yield Update(step, epoch, batch, len(plan), plan[batch], micro_batches)
+            pairs = indices[plan[batch]]
+            yield Update(step, part.epoch, part.index, batch, part.n_parts, len(plan), pairs, micro_batches)
         first_batch = 0
 
 

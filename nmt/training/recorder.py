@@ -84,6 +84,7 @@ class Recorder:
             epoch=update.epoch + 1,
             batch=update.batch + 1,
             n_batches=update.n_batches,
+            ends_epoch=update.ends_epoch,
             fraction=self._fraction(update),
             loss=interval.objective / n_tokens,
             perplexity=perplexity(interval.likelihood / n_tokens),
@@ -128,10 +129,10 @@ class Recorder:
             self._warn(str(error))
 
     def _fraction(self, update: Update) -> float:
-        epoch, batch = update.next_position
+        epoch, part, batch = update.next_position
         seconds = self._earlier_seconds + time.monotonic() - self._begin_time
-        progress = Progress(step=update.step, epoch=epoch, batch=batch, seconds=seconds)
-        return progress.fraction(self.config.training, update.n_batches)
+        progress = Progress(step=update.step, epoch=epoch, part=part, batch=batch, seconds=seconds)
+        return progress.fraction(self.config.training, update.n_parts, update.n_batches)
 
     def _restart_clock(self) -> None:
         """The speed is that since the last line of the journal, or since the start."""

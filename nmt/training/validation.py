@@ -106,8 +106,8 @@ class Validator:
 
     @torch.inference_mode()
     def _loss(self) -> float:
-        batch_config, seed = self.config.training.batch, self.config.seed
-        plan = plan_batches(self.corpus.src.lengths, self.corpus.tgt.lengths, batch_config, seed=seed, epoch=0)
+        batch_config, key = self.config.training.batch, (self.config.seed, 0)
+        plan = plan_batches(self.corpus.src.lengths, self.corpus.tgt.lengths, batch_config, key=key)
         losses = [batch_loss(self.model, batch.to(self.model.device)) for batch in read_batches(self.corpus, plan)]
         return sum(loss.nll.item() for loss in losses) / sum(loss.n_tokens for loss in losses)
 

@@ -28,6 +28,7 @@ from nmt.config.load import config_from_dict
 from nmt.config.schema import Config
 from nmt.data.batching import plan_batches, read_batches, shard
 from nmt.data.corpus import Corpus
+from nmt.data.epochs import divide_epochs
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.folder import load_vocabularies
 from nmt.run.progress import Progress
@@ -142,15 +143,16 @@ def _count_sampled(corpus: Corpus, config: Config, pairs: NDArray[np.int64], ste
 
 def _updates(corpus: Corpus, config: Config, epoch: int) -> Iterator[NDArray[np.int64]]:
     """The pairs of each update, in the loop's order."""
-    for current in range(epoch, ENDLESS):
-        yield from plan_batches(
-            corpus.src.lengths,
-            corpus.tgt.lengths,
+    for part, sentences in corpus.in_parts(divide_epochs(len(corpus), range(epoch, ENDLESS), seed=config.seed)):
+        plan = plan_batches(
+            sentences.src.lengths,
+            sentences.tgt.lengths,
             config.training.batch,
-            seed=config.seed,
-            epoch=current,
+            key=part.key(config.seed),
             n_shards=config.training.accumulate,
         )
+        indices = part.indices()
+        yield from (indices[batch] for batch in plan)
 
 
 @contextmanager

@@ -1,7 +1,7 @@
 """nmt.data.sampled_corpus: other segmentations in each epoch, the same ones in every process and after a resume."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,9 @@ from nmt.commands import prepare
 from nmt.config.load import config_from_dict
 from nmt.config.schema import Config
 from nmt.config.yaml_text import dump
-from nmt.data import sampled_corpus
+from nmt.data import epochs as epochs_module
 from nmt.data.corpus import Corpus, Sequences
+from nmt.data.epochs import Part, divide_epochs
 from nmt.data.sampled_corpus import SampledCorpus, load_training_corpus
 from nmt.errors import DataError
 from nmt.run.progress import Progress
@@ -65,6 +66,14 @@ def rows(corpus: Corpus) -> list[tuple[list[int], list[int]]]:
     return list(zip(lists(corpus.src), lists(corpus.tgt), strict=True))
 
 
+def parts(corpus: Corpus, epochs: Iterable[int]) -> Iterator[Part]:
+    return divide_epochs(len(corpus), epochs, seed=1)
+
+
+def first_part(corpus: Corpus, epoch: int = 0) -> Corpus:
+    return corpus.in_part(next(parts(corpus, [epoch])))
+
+
 def changed(config: Config, **sections: object) -> Config:
     values = config.to_dict()
     values["training"] |= sections
@@ -74,21 +83,21 @@ def changed(config: Config, **sections: object) -> Config:
 @each_kind
 def test_each_epoch_has_its_own_samples(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = load_training_corpus(config)
-    epochs = {epoch: rows(sentences) for epoch, sentences in corpus.in_epochs(range(3))}
+    epochs = {part.epoch: rows(sentences) for part, sentences in corpus.in_parts(parts(corpus, range(3)))}
     assert rows(corpus) == rows(Corpus.load(config.prepared_folder, "train"))
     assert all(epochs[first] != epochs[second] for first, second in ((0, 1), (0, 2), (1, 2)))
-    monkeypatch.setattr(sampled_corpus, "BLOCK_SENTENCES", 7)
+    monkeypatch.setattr(epochs_module, "RANGE_PAIRS", 7)
     again = load_training_corpus(config)
-    assert rows(again.in_epoch(1)) == epochs[1]
-    assert [rows(sentences) for _, sentences in again.in_epochs(range(1, 3))] == [epochs[1], epochs[2]]
+    assert rows(first_part(again, 1)) == epochs[1]
+    assert [rows(sentences) for _, sentences in again.in_parts(parts(again, range(1, 3)))] == [epochs[1], epochs[2]]
     other_seed = config_from_dict({**config.to_dict(), "seed": 2})
-    assert rows(load_training_corpus(other_seed).in_epoch(1)) != epochs[1]
+    assert rows(first_part(load_training_corpus(other_seed), 1)) != epochs[1]
 
 
 def test_one_side_alone(config: Config) -> None:
     fixed = Corpus.load(config.prepared_folder, "train")
-    corpus = load_training_corpus(changed(config, subword_sampling={"tgt": 0.5})).in_epoch(0)
-    both = load_training_corpus(changed(config, subword_sampling={"src": 0.5, "tgt": 0.5})).in_epoch(0)
+    corpus = first_part(load_training_corpus(changed(config, subword_sampling={"tgt": 0.5})))
+    both = first_part(load_training_corpus(changed(config, subword_sampling={"src": 0.5, "tgt": 0.5})))
     assert [src for src, _ in rows(corpus)] == [src for src, _ in rows(fixed)]
     assert [tgt for _, tgt in rows(corpus)] == [tgt for _, tgt in rows(both)] != [tgt for _, tgt in rows(fixed)]
 
@@ -96,12 +105,14 @@ def test_one_side_alone(config: Config) -> None:
 def test_without_rates_nothing_is_sampled(config: Config) -> None:
     corpus = load_training_corpus(changed(config, subword_sampling={}))
     assert not isinstance(corpus, SampledCorpus)
-    assert [(epoch, sentences is corpus) for epoch, sentences in corpus.in_epochs(range(4, 6))] == [(4, True), (5, True)]
+    drawn = [(part.epoch, sentences is corpus) for part, sentences in corpus.in_parts(parts(corpus, range(4, 6)))]
+    assert drawn == [(4, True), (5, True)]
 
 
 def test_the_thread_ends_with_the_training(config: Config) -> None:
     before = threading.active_count()
-    epochs = load_training_corpus(config).in_epochs(range(1000))
+    corpus = load_training_corpus(config)
+    epochs = corpus.in_parts(parts(corpus, range(1000)))
     next(epochs)
     assert threading.active_count() == before + 1
     epochs.close()  # type: ignore[attr-defined]
@@ -132,6 +143,16 @@ def test_a_resumed_training_sees_the_same_batches(config: Config) -> None:
     for reached in (5, 17):
         epoch, batch, _ = whole[reached]
         assert updates(config, Progress(step=reached, epoch=epoch, batch=batch)) == whole[reached:]
+
+
+def test_the_samples_of_a_sentence_do_not_depend_on_the_parts(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+    corpus = load_training_corpus(config)
+    whole = rows(first_part(corpus))
+    monkeypatch.setattr(epochs_module, "PART_PAIRS", 64)
+    monkeypatch.setattr(epochs_module, "RANGE_PAIRS", 8)
+    drawn = [(part, rows(sentences)) for part, sentences in corpus.in_parts(parts(corpus, [0]))]
+    assert len(drawn) > 2
+    assert all(sentences == [whole[index] for index in part.indices()] for part, sentences in drawn)
 
 
 def test_several_processes_see_the_same_samples(config: Config) -> None:

@@ -1,5 +1,6 @@
 """How the progress of a training changes with an update and with a validation."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from nmt.run.progress import Interval, Progress
 
 def after_update(progress: Progress, applied: bool = True, seconds: float = 1.0, **config: Any) -> Progress:
     training = TrainingConfig(**config)
-    return progress.after_update(epoch=0, batch=1, applied=applied, interval=Interval(), seconds=seconds, config=training)
+    return progress.after_update((0, 0, 1), applied=applied, interval=Interval(), seconds=seconds, config=training)
 
 
 def test_skipped_updates_are_counted_and_those_in_a_row() -> None:
@@ -53,10 +54,11 @@ def test_max_minutes_leaves_time_for_the_last_validation() -> None:
 
 def test_the_fraction_is_that_of_the_nearest_limit() -> None:
     progress = Progress(step=30, epoch=1, batch=5, seconds=100, validation_seconds=20)
-    assert progress.fraction(TrainingConfig(epochs=5), 20) == 1.25 / 5
-    assert progress.fraction(TrainingConfig(epochs=5, max_steps=90), 20) == 30 / 90
-    assert progress.fraction(TrainingConfig(epochs=5, max_steps=90, max_minutes=4), 20) == 120 / 240
-    assert progress.fraction(TrainingConfig(max_minutes=1), 20) == 1
+    assert progress.fraction(TrainingConfig(epochs=5), 1, 20) == 1.25 / 5
+    assert replace(progress, part=3).fraction(TrainingConfig(epochs=5), 4, 20) == (1 + (3 + 0.25) / 4) / 5
+    assert progress.fraction(TrainingConfig(epochs=5, max_steps=90), 1, 20) == 30 / 90
+    assert progress.fraction(TrainingConfig(epochs=5, max_steps=90, max_minutes=4), 1, 20) == 120 / 240
+    assert progress.fraction(TrainingConfig(max_minutes=1), 1, 20) == 1
 
 
 @given(
@@ -64,6 +66,7 @@ def test_the_fraction_is_that_of_the_nearest_limit() -> None:
         Progress,
         step=st.integers(0, 6),
         epoch=st.integers(0, 3),
+        part=st.integers(0, 1),
         batch=st.integers(0, 4),
         seconds=st.floats(0, 90),
         validation_seconds=st.floats(0, 30),
@@ -76,7 +79,7 @@ def test_the_fraction_is_1_exactly_where_the_training_ends(
     progress: Progress, epochs: int, max_steps: int | None, max_minutes: float | None
 ) -> None:
     config = TrainingConfig(epochs=epochs, max_steps=max_steps, max_minutes=max_minutes)
-    fraction = progress.fraction(config, 5)
+    fraction = progress.fraction(config, 2, 5)
     assert 0 <= fraction <= 1
     assert (fraction == 1) == (progress.reason_to_finish(config) is not None)
 

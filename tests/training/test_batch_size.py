@@ -55,9 +55,7 @@ def limit_memory(monkeypatch: pytest.MonkeyPatch, max_positions: int) -> list[Ba
 
 def largest_batch(corpus: Corpus, config: Config, size: int) -> int:
     """The number of positions of the largest batch of an epoch."""
-    plan = plan_batches(
-        corpus.src.lengths, corpus.tgt.lengths, batch_size.with_batch_size(config, size).training.batch, seed=7, epoch=3
-    )
+    plan = plan_batches(corpus.src.lengths, corpus.tgt.lengths, batch_size.with_batch_size(config, size).training.batch, key=(7, 3))
     return max(len(pairs) * int(corpus.src.lengths[pairs].max() + corpus.tgt.lengths[pairs].max() + 2) for pairs in plan)
 
 
@@ -194,7 +192,7 @@ def test_a_dry_run_uses_the_size(prepared: Config, monkeypatch: pytest.MonkeyPat
 def test_planning_batches_with_auto_is_an_error() -> None:
     with pytest.raises(ConfigError, match=r"training\.batch\.size: only `nmt train` can find the size for auto; set a number"):
         plan_batches(
-            np.array([3], np.int32), np.array([3], np.int32), make_config(training={"batch": AUTO}).training.batch, seed=1, epoch=0
+            np.array([3], np.int32), np.array([3], np.int32), make_config(training={"batch": AUTO}).training.batch, key=(1, 0)
         )
 
 

@@ -39,7 +39,7 @@ def configure(**training: object) -> Config:
 
 
 def step(number: int, fraction: float = 0.5, *, batch: int = 20) -> StepEvent:
-    return StepEvent(number, 1, batch, 100, fraction, 2.5, 9.3, 1234.6, 0.00123, 1.0, 0.7)
+    return StepEvent(number, 1, batch, 100, batch == 100, fraction, 2.5, 9.3, 1234.6, 0.00123, 1.0, 0.7)
 
 
 def validation(number: int, bleu: float = 21.5, output: str = "Ein \x1b[2JHund.") -> ValidationEvent:

@@ -15,6 +15,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from nmt.config.load import config_from_dict
 from nmt.config.schema import Config, DecodingConfig, OptimizerName
+from nmt.data import epochs
 from nmt.data.batching import Batch, build_batch, read_batches, shard
 from nmt.data.corpus import Corpus, Sequences
 from nmt.decoding.search import search
@@ -98,11 +99,17 @@ VARIATIONAL = {"variational_dropout": True, "word_dropout": 0.1, "attention": {"
     ],
     ids=str,
 )
-def test_a_resumed_training_equals_an_uninterrupted_one(cell: str, options: dict[str, Any], stop_at: int, tmp_path: Path) -> None:
+def test_a_resumed_training_equals_an_uninterrupted_one(
+    cell: str, options: dict[str, Any], stop_at: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Dropout on, own outputs fed, in the middle of an epoch, and after a validation: the weights are the same to the bit.
 
-    With `options`, R-Drop, word replacement and dropout of recurrent weights too; once with risk, which is slow.
+    With `options`, R-Drop, word replacement and dropout of recurrent weights too; once with risk, which is slow. A training that
+    stops at step 21 has epochs of several parts.
     """
+    if stop_at == 21:
+        monkeypatch.setattr(epochs, "PART_PAIRS", 64)
+        monkeypatch.setattr(epochs, "RANGE_PAIRS", 8)
     common = {"cell": cell, "layers": 2, "weight_dropout": 0.2 if options else 0.0}
     sizes = {"encoder": {"hidden_size": 8, **common}, "decoder": {"hidden_size": 16, **common}}
     training = {

@@ -1,0 +1,111 @@
+"""The updates that the loop plans for a corpus of several parts: each pair once, and the same rest after a resume."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt.config.load import config_from_dict
+from nmt.config.schema import Config
+from nmt.data import epochs
+from nmt.data.corpus import Corpus, Sequences
+from nmt.run.progress import Progress
+from nmt.training.distributed import SINGLE_PROCESS, World
+from nmt.training.loop import Update, planned_updates
+
+CPU = torch.device("cpu")
+EPOCHS = 2
+START = Progress()
+
+
+def make_corpus(n_pairs: int) -> Corpus:
+    """Sentence i of both sides is the id i + 4, repeated."""
+
+    def sequences(divisor: int) -> Sequences:
+        lengths = 1 + np.arange(n_pairs) % divisor
+        return Sequences((np.repeat(np.arange(4, n_pairs + 4), lengths).astype(np.int32), np.cumsum([0, *lengths])))
+
+    return Corpus(sequences(5), sequences(7))
+
+
+def plan(corpus: Corpus, config: Config, progress: Progress = START, world: World = SINGLE_PROCESS) -> list[Update]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(epochs, "PART_PAIRS", 24)
+        patch.setattr(epochs, "RANGE_PAIRS", 4)
+        return [*planned_updates(corpus, config, progress, world, CPU)]
+
+
+def configure(**training: Any) -> Config:
+    values = {"name": "test", "data": {"source": {"path": "none"}}, "training": {"epochs": EPOCHS, **training}}
+    return config_from_dict(values)
+
+
+def contents(updates: list[Update]) -> list[tuple[Any, ...]]:
+    return [
+        (
+            *(update.step, update.epoch, update.part, update.batch, update.n_parts, update.n_batches, update.pairs.tolist()),
+            [batch.tgt_out.tolist() for batch in update.micro_batches],
+        )
+        for update in updates
+    ]
+
+
+def read_pairs(update: Update) -> list[int]:
+    return [ids[0] - 4 for batch in update.micro_batches for ids in batch.src.tolist()]
+
+
+batches = st.sampled_from(
+    [
+        {"batch": {"size": 5}},
+        {"batch": {"size": 30, "unit": "tokens"}},
+        {"batch": {"size": 4, "final_size": 9, "growth_steps": 20}},
+        {"batch": {"size": 20, "unit": "tokens", "final_size": 60, "growth_steps": 20}},
+        {"batch": {"size": 4}, "curriculum": {"steps": 20, "start": 0.2}},
+    ]
+)
+
+
+@given(st.integers(1, 120), batches, st.integers(1, 2), st.data())
+def test_a_resumed_training_makes_the_rest_of_the_updates(
+    n_pairs: int, training: dict[str, Any], accumulate: int, data: st.DataObject
+) -> None:
+    corpus, config = make_corpus(n_pairs), configure(**training, accumulate=accumulate)
+    whole = plan(corpus, config)
+    for update in whole:
+        assert sorted(read_pairs(update)) == sorted(update.pairs.tolist())
+    if "curriculum" not in training:
+        for epoch in range(EPOCHS):
+            assert sorted(pair for update in whole if update.epoch == epoch for pair in update.pairs) == [*range(n_pairs)]
+    assert [update.ends_epoch for update in whole] == [update.next_position[1:] == (0, 0) for update in whole]
+    last = data.draw(st.sampled_from(whole))
+    epoch, part, batch = last.next_position
+    resumed = plan(corpus, config, Progress(step=last.step, epoch=epoch, part=part, batch=batch))
+    assert contents(resumed) == contents(whole[last.step :])
+
+
+@given(st.integers(1, 120), batches)
+def test_the_processes_divide_each_batch(n_pairs: int, training: dict[str, Any]) -> None:
+    corpus, config = make_corpus(n_pairs), configure(**training)
+    ranks = [plan(corpus, config, world=World(rank=rank, size=2)) for rank in (0, 1)]
+    for first, second in zip(*ranks, strict=True):
+        assert first.pairs.tolist() == second.pairs.tolist()
+        assert sorted(read_pairs(first) + read_pairs(second)) == sorted(first.pairs.tolist())
+
+
+def test_the_finished_fraction_grows_from_0_to_1() -> None:
+    config = configure(batch={"size": 5})
+    updates = plan(make_corpus(100), config)
+    fractions = [
+        Progress(epoch=update.epoch, part=update.part, batch=update.batch).fraction(
+            config.training, update.n_parts, update.n_batches
+        )
+        for update in updates
+    ]
+    assert fractions[0] == 0
+    assert fractions == sorted({*fractions})
+    assert fractions[-1] < 1
+    assert np.abs(np.array(fractions) - np.linspace(0, 1, len(updates), endpoint=False)).max() < 0.01
+    assert updates[-1].next_position == (EPOCHS, 0, 0)
