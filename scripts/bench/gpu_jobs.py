@@ -202,7 +202,7 @@ def measure_training(device: torch.device, size: Size, *, large: bool, precision
     config, corpus = make_config(size, large=large, precision=precision), make_corpus(size, words)
     model = build(config, words, device)
     optimizer, objective = build_optimizer(model, config.training), Objective(model, config.training)
-    plan = plan_batches(corpus.src.lengths, corpus.tgt.lengths, config.training.batch, seed=1, epoch=0)
+    plan = plan_batches(corpus.src.lengths, corpus.tgt.lengths, config.training.batch, key=(1, 0))
     n_updates = min(size.updates, len(plan) - 3)
     batches = [batch.to(device) for batch in read_batches(corpus, plan[: n_updates + 3])]
     model.train()
