@@ -115,7 +115,7 @@ def load(*runs: str | PathLike[str], overrides: Sequence[str] = ()) -> Translato
     """The best model of a run, ready to translate; several runs form an ensemble.
 
     Args:
-        runs: run folders, folders of single checkpoints, or bundles; default: the run trained last.
+        runs: run folders, folders of single checkpoints, or bundles; default: the newest run.
         overrides: `decoding.key=value`, which replace values of the run's configuration.
 
     Raises:

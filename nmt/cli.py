@@ -364,11 +364,11 @@ def selftest(
 
 
 @subcommand(
-    SETUP, "Check all files of a run or of prepared data. Says what is damaged, and what to do; exit status 1 if one is damaged."
+    SETUP, "Check all files of a run, a bundle or prepared data. Says what is damaged, and what to do; exit status 1 if one is damaged."
 )
 def doctor(
     folder: Annotated[
-        Path | None, typer.Argument(help="Run or prepared folder. Default: the run trained last.", metavar="RUN|DATA")
+        Path | None, typer.Argument(help="Run folder, a file of `nmt bundle`, or prepared folder. Default: the newest in runs/.", metavar="RUN|DATA")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

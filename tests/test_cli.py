@@ -87,7 +87,7 @@ def test_help_groups_the_commands_and_shows_whole_sentences(nmt: Run) -> None:
 
 def test_help_names_arguments_without_their_types(nmt: Run) -> None:
     assert "  SENTENCE  Sentences, each in quotes.\n" in nmt("translate", "--help").out
-    assert "  RUN  Run folder, or a file of `nmt bundle`. Default: the run trained last.\n" in nmt("inspect", "--help").out
+    assert "  RUN  Run folder, or a file of `nmt bundle`. Default: the newest in runs/.\n" in nmt("inspect", "--help").out
 
 
 def test_version(nmt: Run) -> None:

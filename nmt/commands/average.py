@@ -14,7 +14,7 @@ from nmt.training.validation import VALIDATION_METRICS, Validator
 
 
 def run(folder: Path | None = None, *, kept: PointerName = "best", device: torch.device) -> str:
-    """Average the best or the last checkpoints of a run (default: the most recently trained one); returns what to print.
+    """Average the best or the last checkpoints of a run (default: the newest one); returns what to print.
 
     Args:
         device: translates the dev set.

@@ -7,7 +7,7 @@ from nmt.run.load import build_translator, find_run_and_checkpoint
 
 
 def run(folder: Path | None = None, output: Path | None = None) -> str:
-    """Bundle the best checkpoint of a run (default: the most recently trained one), or the given checkpoint.
+    """Bundle the best checkpoint of a run (default: the newest one), or the given checkpoint.
 
     Args:
         output: the file; default: RUN.nmt beside the run.

@@ -1,8 +1,8 @@
-"""`nmt doctor`: reads every file of a run or of prepared data, and says what is damaged and what can be done about it."""
+"""`nmt doctor`: reads every file of a run, a bundle or prepared data, and says what is damaged and what can be done about it."""
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Literal
@@ -13,9 +13,9 @@ from nmt.config.schema import Config
 from nmt.data.corpus import SPLITS, Corpus, read_sentences
 from nmt.data.manifest import MANIFEST, check_content_hash, check_files, load_manifest
 from nmt.decoding.lexicon import Lexicon
-from nmt.errors import ConfigError, DataError, NmtError, NmtWarning
+from nmt.errors import CheckpointError, ConfigError, DataError, NmtError, NmtWarning
 from nmt.files import CHECKSUMS_FILE, read_checksums, sha256_of, warn_if_changed
-from nmt.run.bundle import holds_weights_only
+from nmt.run.bundle import holds_weights_only, unpacked
 from nmt.run.checkpoint import OPTIMIZER_FILE, is_average, load_weights, read_progress, read_tensors
 from nmt.run.folder import (
     LEXICON_FILE,
@@ -49,15 +49,26 @@ class Finding:
 
 
 def run(folder: Path | None = None) -> list[Finding]:
-    """Check a run (default: the most recently trained one) or a prepared folder. Nothing is changed.
+    """Check a run (default: the newest one), a bundle or a prepared folder. Nothing is changed.
 
     Raises:
-        CheckpointError: there is neither a run nor prepared data.
+        CheckpointError: there is no run, no bundle and no prepared data.
     """
+    if folder is not None and folder.is_file():
+        return _check_bundle(folder)
     is_prepared = folder is not None and not holds_run(folder) and (folder / MANIFEST).exists()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NmtWarning)  # `_check` reports them
         return list(_check_prepared(folder) if folder is not None and is_prepared else _check_run(find_run(folder)))
+
+
+def _check_bundle(path: Path) -> list[Finding]:
+    """The unpacked files, under the name of the bundle."""
+    try:
+        with unpacked(path) as run:
+            return [replace(finding, text=finding.text.replace(str(run), str(path))) for finding in _check_run(run)]
+    except CheckpointError as error:
+        return [Finding("bundle", "damaged", str(error))]
 
 
 def _check(part: str, *reads: Callable[[], object]) -> Finding:

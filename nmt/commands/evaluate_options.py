@@ -25,7 +25,7 @@ class EvaluateOptions:
 
     folders: Annotated[
         list[Path] | None,
-        typer.Argument(help="Run folder, or a file of `nmt bundle`. Default: the run trained last.", metavar="RUN"),
+        typer.Argument(help="Run folder, or a file of `nmt bundle`. Default: the newest in runs/.", metavar="RUN"),
     ] = None
     split: Annotated[EvaluationSplit, typer.Option("--split", help="Which split of the prepared data to score.")] = "test"
     sources: Annotated[
@@ -104,7 +104,7 @@ class EvaluateOptions:
 
     @property
     def run_folders(self) -> list[Path]:
-        """The RUNs; empty for the run trained last."""
+        """The RUNs; empty for the newest run."""
         return [path for path in self.folders or [] if not self._is_reference(path)]
 
     @property

@@ -11,7 +11,7 @@ def run(folder: Path | None, output: Path | None = None, overrides: Sequence[str
     """Export the best checkpoint of a run. Returns lines for the user.
 
     Args:
-        folder: of the run, or of one of its checkpoints, or a bundle; default: the run trained last.
+        folder: of the run, or of one of its checkpoints, or a bundle; default: the newest run.
         output: the new folder; default: RUN-onnx.
         overrides: `decoding.key=value`.
 

@@ -30,7 +30,7 @@ Rows = Iterator[tuple[str, str]]
 
 
 def run(path: Path | None = None) -> dict[str, Any]:
-    """All facts of a run or a bundle (default: the most recently trained run), ready for JSON.
+    """All facts of a run or a bundle (default: the newest run), ready for JSON.
 
     Raises:
         CheckpointError: there is no run, or the bundle is damaged.

@@ -34,7 +34,7 @@ def run(
     """Link the tokens of training pairs, and write the lexicon of the run. Returns a line for the user.
 
     Args:
-        folder: of the run; default: the run trained last.
+        folder: of the run; default: the newest run.
         aligner: link by `WordAligner`, in place of the attention of the run.
         pairs: number of training pairs to read, sampled at random; default: all.
         data: the prepared data folder, if it has moved since training.

@@ -29,9 +29,9 @@ BeamOption = Annotated[
 DeviceOption = Annotated[
     DeviceName, typer.Option("--device", help="Where to compute; auto: the first available of cuda, mps and cpu.")
 ]
-RunArgument = Annotated[Path | None, typer.Argument(help="Run folder. Default: the run trained last.", metavar="RUN")]
+RunArgument = Annotated[Path | None, typer.Argument(help="Run folder. Default: the newest in runs/.", metavar="RUN")]
 RunOrBundleArgument = Annotated[
-    Path | None, typer.Argument(help="Run folder, or a file of `nmt bundle`. Default: the run trained last.", metavar="RUN")
+    Path | None, typer.Argument(help="Run folder, or a file of `nmt bundle`. Default: the newest in runs/.", metavar="RUN")
 ]
 DataOption = Annotated[
     Path | None, typer.Option("--data", help="Prepared data folder, if it has moved since training.", metavar="DIR")

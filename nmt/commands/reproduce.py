@@ -81,7 +81,7 @@ def run(
     device: DeviceName = "auto",
     quiet: bool = False,
 ) -> Reproduction:
-    """Train a finished run (default: the most recently trained one) again into `output` (default: RUN-reproduced), and compare.
+    """Train a finished run (default: the newest one) again into `output` (default: RUN-reproduced), and compare.
 
     Interrupted, it continues when it is called again. Missing prepared data is prepared again.
 

@@ -17,7 +17,7 @@ class ServeOptions:
 
     folders: Annotated[
         list[Path] | None,
-        typer.Argument(help="Run folders, or files of `nmt bundle`, side by side. Default: the run trained last.", metavar="RUN"),
+        typer.Argument(help="Run folders, or files of `nmt bundle`, side by side. Default: the newest in runs/.", metavar="RUN"),
     ] = None
     host: Annotated[
         str,

@@ -19,7 +19,7 @@ class TranslateOptions:
         list[Path] | None,
         typer.Option(
             "--run",
-            help="Run folder, or a file of `nmt bundle`; several translate together as an ensemble. Default: the run trained last.",
+            help="Run folder, or a file of `nmt bundle`; several translate together as an ensemble. Default: the newest in runs/.",
             metavar="RUN",
         ),
     ] = None

@@ -116,7 +116,7 @@ class System:
 
 @contextmanager
 def open_system(paths: Sequence[Path] = (), *, device: DeviceName = "auto", overrides: Sequence[str] = ()) -> Iterator[System]:
-    """Load a run, one of its checkpoints, or a bundle (default: the run trained last); several are an ensemble.
+    """Load a run, one of its checkpoints, or a bundle (default: the newest run); several are an ensemble.
 
     Args:
         overrides: `decoding.key=value`, in place of the run's configuration.

@@ -126,7 +126,7 @@ def check_same_data(folder: Path, prepared: Path) -> None:
 
 
 def find_run(folder: Path | None) -> Path:
-    """`folder`, or without one the most recently trained run under runs/.
+    """`folder`, or without one the run under runs/ that was trained or pulled last.
 
     Raises:
         CheckpointError: the folder contains no run, or there is no run under runs/.
@@ -138,10 +138,13 @@ def find_run(folder: Path | None) -> Path:
             raise CheckpointError(f"{folder}: no run here; `nmt train -c CONFIG -o {folder}` creates one")
         _check_links(folder)
         return folder
-    runs = [path.parent.parent for path in RUNS_FOLDER.glob("*/checkpoints/last.json")]
+    runs: dict[Path, float] = {}
+    for name in ("last", "best"):  # a copy of the weights alone, as from the hub, has only the best checkpoint
+        for path in RUNS_FOLDER.glob(f"*/checkpoints/{name}.json"):
+            runs.setdefault(path.parent.parent, path.stat().st_mtime)
     if not runs:
         raise CheckpointError(f"no run under {RUNS_FOLDER}/ yet: run `nmt train -c CONFIG` first, or name the folder of a run")
-    return max(runs, key=lambda run: (run / "checkpoints" / "last.json").stat().st_mtime)
+    return max(runs, key=lambda run: runs[run])
 
 
 def _check_links(run: Path) -> None:

@@ -33,7 +33,7 @@ def find_run_and_checkpoint(path: Path | None) -> tuple[Path, Path]:
     """The run and the checkpoint to translate with.
 
     Args:
-        path: a run (its best checkpoint is used), or one of its checkpoints; default: the run trained last.
+        path: a run (its best checkpoint is used), or one of its checkpoints; default: the newest run.
 
     Raises:
         CheckpointError: `path` is neither.
@@ -61,7 +61,7 @@ def load_translator(
     overrides: Sequence[str] = (),
     n_best: int = 1,
 ) -> Translator:
-    """A translator with the model of a run (default: the most recently trained one).
+    """A translator with the model of a run (default: the newest one).
 
     Args:
         folder: a run, one of its checkpoints, or a bundle; several form an ensemble, which decodes as the first is configured.

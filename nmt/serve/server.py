@@ -56,7 +56,7 @@ def open_socket(host: str, port: int) -> socket.socket:
 
 
 def load_runs(paths: Sequence[Path | None], *, device: DeviceName, overrides: Sequence[str]) -> list[ServedRun]:
-    """The runs with their best checkpoints, under names that differ. A path is a run or a bundle; None is the run trained last.
+    """The runs with their best checkpoints, under names that differ. A path is a run or a bundle; None is the newest run.
 
     Raises: as `nmt.run.load.load_translator`.
     """

@@ -58,6 +58,23 @@ def test_it_holds_no_more_than_translating_needs_and_unpacks_to_a_run(
     assert nmt("translate", "--run", tmp_path / "unpacked", *SENTENCES).out == expected
 
 
+def test_doctor_checks_a_bundle(nmt: Run, bundle: Path) -> None:
+    result = nmt("doctor", bundle)
+    assert (result.status, result.err) == (0, "")
+    assert "ok       checkpoint step-00000060\n" in result.out
+    weights = "checkpoints/step-00000060/model.safetensors"
+    with zipfile.ZipFile(bundle) as archive:
+        content = archive.read(weights)
+    rewrite(bundle, weights, content[:-1] + b"?")
+    result = nmt("doctor", bundle)
+    assert (result.status, result.err) == (1, "nmt: damaged: checkpoint step-00000060\n")
+    assert f"damaged  {bundle}/{weights}: damaged, its content has changed since nmt wrote it;" in result.out
+    bundle.write_bytes(bundle.read_bytes()[:-100])
+    result = nmt("doctor", bundle)
+    assert (result.status, result.err) == (1, "nmt: damaged: bundle\n")
+    assert result.out.startswith(f"damaged  {bundle}: no bundle, or damaged (")
+
+
 def test_the_same_run_gives_the_same_bytes(nmt: Run, trained: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = bundle.read_bytes()
     assert nmt("bundle", trained).status == 0

@@ -1,5 +1,6 @@
 """Run folders with missing files, and run folders whose data moved."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -8,7 +9,7 @@ import yaml
 
 from nmt.errors import TrainingError
 from nmt.files import read_json, write_json
-from nmt.run.folder import lock_run
+from nmt.run.folder import find_run, lock_run
 from tests import toy
 from tests.conftest import Run
 
@@ -25,6 +26,22 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def run(made: Path, tmp_path: Path) -> Path:
     """A copy of the run."""
     return Path(shutil.copytree(made / "run", tmp_path / "run"))
+
+
+def test_the_newest_run_is_the_one_trained_or_copied_last(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name, age in (("trained", 30), ("weights", 20), ("latest", 10)):
+        checkpoints = Path(shutil.copytree(run, tmp_path / "runs" / name)) / "checkpoints"
+        pointers = [checkpoints / "best.json", checkpoints / "last.json"]
+        if name == "weights":
+            pointers.pop().unlink()
+        for pointer in pointers:
+            os.utime(pointer, (1e9 - age, 1e9 - age))
+    assert find_run(None) == Path("runs/latest")
+    shutil.rmtree("runs/latest")
+    assert find_run(None) == Path("runs/weights")
+    os.utime("runs/trained/checkpoints/last.json", (1e9, 1e9))
+    assert find_run(None) == Path("runs/trained")
 
 
 @pytest.mark.parametrize("damage", ["gone", "{", "[]", "{}"])
