@@ -38,7 +38,15 @@ from nmt.errors import NmtError, NmtWarning
 
 # The groups of `nmt --help`.
 DATA, TRAIN, TRANSLATE, RESULTS, SETUP = "Data", "Training", "Translation", "Results", "Set-up"
-
+FIRST_STEPS = """\b
+First steps:
+  nmt init first
+  cd first
+  nmt prepare -c sample.yaml
+  nmt train -c sample.yaml
+  nmt evaluate
+  nmt translate "The dog sleeps."
+"""
 
 app = typer.Typer(
     cls=Commands,
@@ -46,8 +54,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     help="Neural machine translation with recurrent networks and attention.",
-    epilog="First steps: nmt init first; cd first; nmt prepare -c sample.yaml; nmt train -c sample.yaml; nmt evaluate; "
-    'nmt translate "The dog sleeps."',
+    epilog=FIRST_STEPS,
 )
 
 
@@ -364,11 +371,15 @@ def selftest(
 
 
 @subcommand(
-    SETUP, "Check all files of a run, a bundle or prepared data. Says what is damaged, and what to do; exit status 1 if one is damaged."
+    SETUP,
+    "Check all files of a run, a bundle or prepared data. Says what is damaged, and what to do; exit status 1 if one is damaged.",
 )
 def doctor(
     folder: Annotated[
-        Path | None, typer.Argument(help="Run folder, a file of `nmt bundle`, or prepared folder. Default: the newest in runs/.", metavar="RUN|DATA")
+        Path | None,
+        typer.Argument(
+            help="Run folder, a file of `nmt bundle`, or prepared folder. Default: the newest in runs/.", metavar="RUN|DATA"
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

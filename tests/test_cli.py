@@ -82,6 +82,7 @@ def test_help_groups_the_commands_and_shows_whole_sentences(nmt: Run) -> None:
     headings = [line for line in lines if line.endswith(":") and not line.startswith(" ")]
     assert headings == ["Options:", "Data:", "Training:", "Translation:", "Results:", "Set-up:"]
     assert not [line for line in lines[1:] if line.endswith("...")]
+    assert lines[-7:-5] == ["  First steps:", "    nmt init first"]
     assert {len(line) - len(line.lstrip()) for line in lines if line.lstrip().startswith(("prepare ", "selftest "))} == {2}
 
 
