@@ -34,7 +34,7 @@ from nmt.commands.options import (
 from nmt.commands.serve_options import ServeOptions
 from nmt.commands.translate_options import TranslateOptions
 from nmt.config.names import PointerName
-from nmt.errors import NmtError, NmtWarning
+from nmt.errors import NmtError, NmtWarning, printable
 
 # The groups of `nmt --help`.
 DATA, TRAIN, TRANSLATE, RESULTS, SETUP = "Data", "Training", "Translation", "Results", "Set-up"
@@ -437,7 +437,11 @@ def main() -> None:
 
 
 def _show_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any, **__: Any) -> None:
-    text = f"nmt: warning: {message}\n" if category is NmtWarning else warnings.formatwarning(message, category, filename, lineno)
+    text = (
+        f"nmt: warning: {printable(str(message))}\n"
+        if category is NmtWarning
+        else warnings.formatwarning(message, category, filename, lineno)
+    )
     print(text, end="", file=sys.stderr)
 
 

@@ -1,10 +1,22 @@
 """Errors (and warnings) that a user can cause and fix. The command line prints an error's text without a traceback; status 1."""
 
+import re
 import sys
+
+# Characters that move the cursor, color or reorder text, or are half a character. Further lines of an error begin with two spaces.
+_CONTROL = re.compile("\n(?!  )|[\0-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    """A text with escapes for control characters and line breaks, which data and names of files may have."""
+    return _CONTROL.sub(lambda match: repr(match[0])[1:-1], text)
 
 
 class NmtError(Exception):
-    """Base of all these errors. The text says what is wrong, where, and what to do."""
+    """Base of all these errors. The text says what is wrong, where, and what to do. It has no control characters."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(printable(text))
 
 
 class NmtWarning(UserWarning):

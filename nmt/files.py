@@ -300,7 +300,7 @@ def explain_read_errors(path: Path, advice: str = "") -> Iterator[None]:
     except IsADirectoryError:
         raise DataError(f"{path}: is a folder, not a file") from None
     except OSError as error:
-        raise DataError(f"{path}: cannot be read ({error.strerror or error}){advice}") from None
+        raise DataError(f"{path}: cannot be read ({' '.join(str(error.strerror or error).split())}){advice}") from None
 
 
 def stream_lines(stream: BufferedReader, name: str) -> Iterator[list[str]]:

@@ -12,7 +12,7 @@ from nmt.config import yaml_text
 from nmt.config.problems import explain, message, without_wrong_keys
 from nmt.config.rules import check_rules
 from nmt.config.schema import Config
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, printable
 
 
 def load(source: Path | Config, overrides: Sequence[str] = ()) -> Config:
@@ -104,6 +104,8 @@ def _override(values: dict[str, Any], override: str) -> None:
     if not separator or not key.strip():
         raise ConfigError(f"--set {override}: write key=value, for example --set training.epochs=3")
     section = values
+    if key != printable(key):
+        raise ConfigError(f"--set {override}: a key has no control characters")
     *parents, last = key.strip().split(".")
     if len(parents) > yaml_text.MAX_DEPTH:
         raise ConfigError(f"--set {'.'.join(parents[:3])}...: nested more than {yaml_text.MAX_DEPTH} deep; there is no such key")

@@ -125,7 +125,10 @@ def _find_separator(path: Path) -> str:
     lines, _ = _sample([line] for line in _decoded_lines(path))
     texts = [line for (line,) in lines if line.strip()]
     for separator in SEPARATORS if texts else ():
-        rows = [text.split(separator) for text in texts] if separator == "\t" else [*csv.reader(texts, delimiter=separator)]
+        try:
+            rows = [text.split(separator) for text in texts] if separator == "\t" else [*csv.reader(texts, delimiter=separator)]
+        except csv.Error:  # a carriage return in a row, or an endless cell
+            continue
         ((n_columns, count),) = Counter(map(len, rows)).most_common(1)
         if n_columns > 1 and count >= 0.9 * len(rows):
             return separator

@@ -174,7 +174,7 @@ def _explain_parquet(path: Path) -> Iterator[None]:
     with explain_read_errors(path):
         try:
             yield
-        except ValueError as error:
+        except (ValueError, NotImplementedError) as error:
             raise DataError(f"{path}: is truncated, damaged or no Parquet file ({' '.join(str(error).split())[:200]})") from None
 
 
@@ -284,6 +284,8 @@ class TmxSource:
                 yield from target.units
                 target.units.clear()
             parser.close()
+        except LookupError as error:
+            raise DataError(f"{self.path}: names an encoding that is not known ({error}); save it as UTF-8") from None
         except ParseError as error:
             after = f" after unit {n_units + len(target.units):,}"
             raise DataError(f"{self.path}: is not well-formed XML{after} ({error}); repair it, or export it again") from None

@@ -16,6 +16,7 @@ from nmt.data import source_checks
 from nmt.data.raw_lines import read_raw_lines
 from nmt.data.record_sources import JsonLinesSource, PairSource, ParquetSource, RawRow, TmxSource, TooFewColumnsError
 from nmt.errors import DataError
+from nmt.files import explain_read_errors
 
 
 @dataclass(frozen=True)
@@ -99,9 +100,12 @@ def find_files(path: Path | Sequence[Path]) -> list[Path]:
     """
     if not isinstance(path, Path):
         return [file for each in path for file in find_files(each)]
-    if not has_magic(str(path)) or path.exists():
-        return [path]
-    files = sorted(Path(name) for name in glob(str(path), recursive=True) if Path(name).is_file())
+    if "\0" in str(path):
+        raise DataError(f"{path}: is no path; it has a zero byte")
+    with explain_read_errors(path):
+        if not has_magic(str(path)) or path.exists():
+            return [path]
+        files = sorted(Path(name) for name in glob(str(path), recursive=True) if Path(name).is_file())
     if not files:
         raise DataError(f"{path}: no file matches; check the pattern (relative paths start in the current folder)")
     return files

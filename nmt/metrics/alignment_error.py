@@ -10,7 +10,7 @@ from nmt.files import read_lines
 
 Links = frozenset[tuple[int, int]]  # (source word, target word), counted from 0
 
-_LINK = re.compile(r"(\d+)([-?])(\d+)")
+_LINK = re.compile(r"([0-9]{1,9})([-?])([0-9]{1,9})")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ moving average, `model.safetensors` holds the averaged weights and `raw.safetens
 
 import re
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -294,10 +294,26 @@ def load_optimizer(folder: Path, model: nn.Module, optimizer: Optimizer) -> None
         parameter, _, entry = key.rpartition(".")
         states.setdefault(parameter, {})[entry] = tensor
     names = [name for name, _ in model.named_parameters()]
-    if not states.keys() <= set(names):
+    if not _are_of(model, states):
         raise CheckpointError(f"{path}: holds the state of another model")
     state = {index: states[name] for index, name in enumerate(names) if name in states}
     optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+
+
+def _are_of(model: nn.Module, states: Mapping[str, Mapping[str, torch.Tensor]]) -> bool:
+    """Whether an optimizer of `model` can have these states: their shapes fit, and parameters of the same kind have the same."""
+    parameters = dict(model.named_parameters())
+    entries: dict[bool, set[str]] = {}  # whether a parameter is a matrix -> names of tensors
+    for name, state in states.items():
+        parameter = parameters.get(name)
+        if parameter is None or state.keys() != entries.setdefault(parameter.ndim > 1, {*state}):
+            return False
+        sizes = [zip(reversed(tensor.shape), reversed(parameter.shape), strict=False) for tensor in state.values()]
+        if any(tensor.ndim > parameter.ndim for tensor in state.values()):
+            return False
+        if any(size not in (1, whole) for pairs in sizes for size, whole in pairs):
+            return False
+    return True
 
 
 def _check_content(path: Path) -> None:

@@ -140,6 +140,8 @@ def test_the_message_names_the_override_that_causes_a_problem(tmp_path: Path) ->
     [
         ("training.epochs", "--set training.epochs: write key=value, for example --set training.epochs=3"),
         ("=3", "--set =3: write key=value, for example --set training.epochs=3"),
+        ("a\udc8b=3", r"--set a\udc8b=3: a key has no control characters"),
+        ("se\ned=3", r"--set se\ned=3: a key has no control characters"),
         ("seed=[1", "--set seed=[1, line 1, column 3: not valid YAML: "),
         ("trainin.epochs=3", "{path} with --set trainin.epochs=3: trainin: unknown key; did you mean training?"),
         ("training..epochs=3", "{path} with --set training..epochs=3: training.: unknown key; known keys: start_from"),

@@ -92,6 +92,7 @@ def test_two_files(tmp_path: Path) -> None:
         (b"a\tb\nSch\xf6n\tb\n", r"line 2: not UTF-8"),
         ("One\tEins\n".encode("utf-16"), "is UTF-16"),
         (b"\n\n", "no columns found"),
+        (b"x;y\na b\r.;c\n", "no columns found"),
     ],
 )
 def test_files_that_are_no_tables(tmp_path: Path, content: bytes, text: str) -> None:

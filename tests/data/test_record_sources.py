@@ -96,6 +96,8 @@ def test_parquet_that_cannot_be_read_is_refused(tmp_path: Path, monkeypatch: pyt
         pairs(path, "parquet")
     with pytest.raises(DataError, match=r"b\.parquet: is truncated, damaged or no Parquet file"):
         pairs(plain(tmp_path / "b.parquet", path.read_bytes()[:-20]), "parquet")
+    with pytest.raises(DataError, match=r"d\.parquet: cannot be read \(Couldn't deserialize thrift: [^\n]*\)$"):
+        pairs(plain(tmp_path / "d.parquet", path.read_bytes()[:-20] + b"\xff" * 8 + path.read_bytes()[-12:]), "parquet")
     with pytest.raises(DataError, match=r"c\.parquet: no such file"):
         pairs(tmp_path / "c.parquet", "parquet")
     monkeypatch.setattr(record_sources, "MAX_ROW_GROUP_BYTES", 1)
@@ -127,6 +129,7 @@ def bomb(levels: int) -> str:
     [
         (TMX.replace("{encoding}", "utf-8")[:-30], r"is not well-formed XML after unit 1 \(.*\); repair it, or export it again"),
         ("<html><p></html>", r"is not well-formed XML after unit 0 \(mismatched tag.*\)"),
+        ('<?xml version="1.0" encoding="UTFF-8"?><tmx/>', r"names an encoding that is not known \(.*UTFF-8\); save it as UTF-8"),
         ("<html></html>", r"has no text in en; its languages are: none"),
         (TMX.replace("{encoding}", "utf-8").replace("de", "nl"), r"has no text in de; its languages are: en, en-us, fr, nl, nl-at"),
         (bomb(10), r"defines entities, which can stand for gigabytes \(.*\); remove its DOCTYPE"),

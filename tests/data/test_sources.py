@@ -121,6 +121,13 @@ def test_several_files_are_one_source(tmp_path: Path) -> None:
     assert find_files(named) == [named]
 
 
+def test_a_pattern_that_is_too_long_for_a_name(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"a\*: cannot be read \(File name too long\)$"):
+        find_files(tmp_path / ("a" * 5000 + "*"))
+    with pytest.raises(DataError, match=r"a\\x00\*/b: is no path; it has a zero byte$"):
+        find_files(tmp_path / "a\0*" / "b")
+
+
 def test_several_aligned_files_need_partners(tmp_path: Path) -> None:
     for number, (src, tgt) in enumerate(PAIRS):
         plain(tmp_path / f"{number}.en", f"{src}\n".encode())

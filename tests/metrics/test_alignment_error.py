@@ -52,6 +52,8 @@ def test_invalid_alignments_are_refused(tmp_path: Path) -> None:
         DataError, match=r"gold\.txt, line 2: '1:2' is not a link; write source-target, for example 0-0, or 0\?0 if it is "
     ):
         read_reference_alignments(write(tmp_path, "0-0\n1:2\n"), 2)
+    with pytest.raises(DataError, match=r"gold\.txt, line 1: '9+-0' is not a link"):
+        read_reference_alignments(write(tmp_path, f"{'9' * 5000}-0\n"), 1)
     with pytest.raises(DataError, match=r"gold\.txt has 2 lines, but there are 3 sentences to align$"):
         read_reference_alignments(write(tmp_path, "0-0\n1-2\n"), 3)
     with pytest.raises(DataError, match="the reference alignments have no links"):

@@ -1,11 +1,13 @@
 """Checkpoints survive a crash at any point, and damaged files are reported."""
 
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.optim import AdamW
 
@@ -278,6 +280,28 @@ def test_weights_of_another_model_are_refused(tmp_path: Path) -> None:
         load_weights(folder, nn.Sequential(nn.Linear(3, 5)))
     with pytest.raises(CheckpointError, match="does not fit the configuration"):
         load_weights(folder, nn.Sequential(nn.Linear(3, 4)))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda tensors: tensors.pop("0.weight.exp_avg"),
+        lambda tensors: tensors.update({"0.weight.exp_avg": torch.zeros(3, 3)}),
+        lambda tensors: tensors.update({"0.bias.exp_avg": torch.zeros(1, 4)}),
+        lambda tensors: tensors.update({"9.weight.step": torch.zeros(())}),
+    ],
+)
+def test_a_state_that_the_optimizer_cannot_use_is_refused(
+    change: Callable[[dict[str, torch.Tensor]], object], tmp_path: Path
+) -> None:
+    save(tmp_path, 1)
+    folder = tmp_path / "checkpoints" / "step-00000001"
+    (folder / "checksums.json").unlink()
+    tensors = load_file(folder / "optimizer.safetensors")
+    change(tensors)
+    save_file(tensors, folder / "optimizer.safetensors")
+    with pytest.raises(CheckpointError, match=r"optimizer\.safetensors: holds the state of another model$"):
+        load_optimizer(folder, *make())
 
 
 def test_files_of_a_killed_process_are_deleted(tmp_path: Path) -> None:
