@@ -5,8 +5,10 @@ import json
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -44,8 +46,10 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
             (folder / name).parent.mkdir(exist_ok=True)
             (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     (folder / "parts").mkdir()
-    for part, lines in (("a", src[:10]), ("b", src[10:])):
-        (folder / "parts" / f"{part}.gz").write_bytes(gzip.compress("".join(f"{line}\n" for line in lines).encode()))
+    for start in range(0, 20, 4):
+        (folder / "parts" / f"{start:02}.gz").write_bytes(
+            gzip.compress("".join(f"{line}\n" for line in src[start : start + 4]).encode())
+        )
     toy.write_table(folder / "pairs.tsv", PAIRS)
     for name, side in (("train.en", 0), ("train.fr", 1)):
         (folder / name).write_text("".join(f"{pair[side]}\n" for pair in PAIRS), encoding="utf-8")
@@ -77,6 +81,46 @@ def test_json_keys(workplace: Path, nmt: Run, monkeypatch: pytest.MonkeyPatch) -
     keys = re.findall(r"`(\w+)`", "".join(row.split("|")[1] for row in section.splitlines() if row.startswith("| `")))
     output = nmt("translate", "--run", "runs/a", "--json", "--n-best", "2", "The dog sees the man.").out
     assert sorted(keys) == sorted(json.loads(output))
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="finds the workers in /proc")
+def test_a_corpus_with_dask_loses_nothing_when_a_worker_is_killed(
+    workplace: Path, nmt: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The program of the page about translating; the worker that translates when the first part is done is killed."""
+    monkeypatch.chdir(workplace)
+    (block,) = (block.text for block in blocks_of(ROOT / "docs" / "translate.md") if block.language == "python")
+    Path("translate_corpus.py").write_text(block, encoding="utf-8")
+    shutil.rmtree("out", ignore_errors=True)
+    variables = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with subprocess.Popen([sys.executable, "translate_corpus.py"], stdout=subprocess.PIPE, text=True, env=variables) as program:
+        assert program.stdout is not None
+        printed = [program.stdout.readline()]
+        # Each part is translated by a process of its own, the child of a worker.
+        while not (busy := [each for each in children(program.pid) if any("nmt" in words_of(task) for task in children(each))]):
+            assert program.poll() is None, "all parts are translated before a worker could be killed"
+            time.sleep(0.02)
+        os.kill(busy[0], signal.SIGKILL)
+        printed += program.stdout.readlines()
+    assert program.returncode == 0
+    assert sorted(printed) == [f"parts/{start:02}.gz done\n" for start in range(0, 20, 4)]
+    lines = "".join(path.read_text(encoding="utf-8") for path in sorted(Path("out").glob("[0-9]*")))
+    assert lines == nmt("translate", "--run", "runs/tatoeba", "--file", "letters.txt").out
+
+
+def children(process: int) -> list[int]:
+    paths = Path(f"/proc/{process}/task").glob("*/children")
+    try:
+        return [int(child) for path in paths for child in path.read_text(encoding="utf-8").split()]
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+
+
+def words_of(process: int) -> list[str]:
+    try:
+        return Path(f"/proc/{process}/cmdline").read_text(encoding="utf-8").split("\0")
+    except (FileNotFoundError, ProcessLookupError):
+        return []
 
 
 def test_your_own_data(tmp_path: Path, nmt: Run, monkeypatch: pytest.MonkeyPatch) -> None:
