@@ -41,6 +41,8 @@ class RefusedError(Exception):
     def response(self) -> JSONResponse:
         """The error as JSON."""
         headers = {} if self.retry_after is None else {"Retry-After": str(self.retry_after)}
+        if self.status == 400:
+            headers["Connection"] = "close"  # what follows may be no request
         if self.status == 401:
             headers["WWW-Authenticate"] = "Bearer"
         return JSONResponse({"error": self.text}, self.status, headers)
@@ -116,6 +118,9 @@ class Guard:
     def _check(self, scope: Scope) -> None:
         """Raises: RefusedError if the request is for another host, from another site, or one too many."""
         headers = Headers(scope=scope)
+        if "content-length" in headers and "transfer-encoding" in headers:
+            # A proxy may take the other one, and see another request in the body.
+            raise RefusedError(400, "a request has either Content-Length or Transfer-Encoding, not both")
         host, origin = headers.get("host", ""), headers.get("origin")
         if self.hosts is not None and _hostname(f"//{host}") not in self.hosts:
             # A name that an attacker's name server resolves to this machine gives web pages access to it.

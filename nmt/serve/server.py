@@ -18,8 +18,8 @@ from nmt.errors import NmtError
 from nmt.run.folder import load_run_config
 from nmt.run.load import build_translator, opened
 from nmt.serve.answers import ServedRun
-
-MAX_CONNECTIONS = 1000  # open at a time; further ones get status 503
+from nmt.serve.guard import BODY_SECONDS
+from nmt.serve.protocol import MAX_HEADER_BYTES, BoundedProtocol
 
 
 def is_loopback(host: str) -> bool:
@@ -91,16 +91,20 @@ def serve(app: FastAPI, listener: socket.socket, *, max_seconds: float, on_ready
         max_seconds: from SIGTERM to the end.
         on_ready: called when the server answers.
     """
+
+    class Protocol(BoundedProtocol):
+        exchange_seconds = max_seconds + BODY_SECONDS
+
     config = uvicorn.Config(
         app,
         log_config=None,
-        log_level="warning",
+        log_level="error",  # a warning for each bad request would fill the disk
         access_log=False,
         server_header=False,
         proxy_headers=False,  # any client could name any address in them
-        limit_concurrency=MAX_CONNECTIONS,
+        h11_max_incomplete_event_size=MAX_HEADER_BYTES,
         timeout_graceful_shutdown=ceil(max_seconds),
-        http="h11",
+        http=Protocol,
         ws="none",
     )
     # After the last answer uvicorn raises the signal again, for the handlers that it found. These let the command end normally.

@@ -25,7 +25,7 @@ from scripts.fuzz.inputs import (
     named_files,
     parquet,
 )
-from scripts.fuzz.server import REQUESTS, request
+from scripts.fuzz.server import CONNECTIONS, REQUESTS, connect, request
 
 
 @dataclass(frozen=True)
@@ -64,7 +64,7 @@ MANY = b"*.tsv\nc/**/*.gz\n\n" + SMALL_TABLE + b"\n---\n" + ROWS[7] + b"\n---\n"
 TARGETS: dict[str, Target] = {
     "configuration": Target(readers.read_config, constant(*CONFIGURATIONS)),
     "configuration of a run": Target(readers.read_config, files("c.json", "run/config.yaml")),
-    "--set": Target(
+    "override": Target(
         readers.read_override, constant(b"data.source={format: tsv, path: x}", b"training.max_steps=3", b"a.b.c=[1, 'x']")
     ),
     "table": Target(_table(), constant(SMALL_TABLE, *ROWS[8:11], b"".join(ROWS[:40]))),
@@ -111,4 +111,5 @@ TARGETS: dict[str, Target] = {
     "text": Target(readers.tokenize, constant(TABLE[:200], "￭Anna ▁sieht\u00a0„1984“ – İ! ﬁ e\u0301\n".encode())),
     "translation": Target(readers.translate, constant(TABLE[:60], b"Anna sieht 1984.\n")),
     "request": Target(request, constant(*REQUESTS)),
+    "connection": Target(connect, constant(*CONNECTIONS)),
 }

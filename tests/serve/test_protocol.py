@@ -1,0 +1,176 @@
+"""Connections of clients that are slow, send too much, or send what is no request. The server has a small application."""
+
+import asyncio
+import http.client
+import json
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import pytest
+
+pytest.importorskip("uvicorn", reason="needs nmt[serve]")
+
+import uvicorn
+from starlette.types import Receive, Scope, Send
+
+from nmt.serve import protocol
+from nmt.serve.guard import Guard
+from nmt.serve.measurements import Measurements
+from nmt.serve.protocol import MAX_HEADER_BYTES, BoundedProtocol
+
+SOON = 0.05  # the limit of what must end
+GET = b"GET / HTTP/1.1\r\nHost: x\r\n\r\n"
+POST = b"POST / HTTP/1.1\r\nHost: x\r\n"
+
+
+async def app(scope: Scope, receive: Receive, send: Send) -> None:
+    """Answers with the body of the request; at /forever never; at /large with 50 MB."""
+    if scope["path"] == "/forever":
+        await asyncio.sleep(1000)
+    body = b"x" * 50_000_000 if scope["path"] == "/large" else (await receive()).get("body", b"")
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", str(len(body)).encode())]})
+    await send({"type": "http.response.body", "body": body})
+
+
+@contextmanager
+def serving() -> Iterator[tuple[uvicorn.Server, tuple[str, int]]]:
+    guarded = Guard(app, hosts=None, rate_limit=None, max_body=10**6, measurements=Measurements(), paths=())
+    config = uvicorn.Config(
+        guarded,
+        http=BoundedProtocol,
+        ws="none",
+        lifespan="off",
+        log_config=None,
+        log_level="error",
+        h11_max_incomplete_event_size=MAX_HEADER_BYTES,
+        timeout_keep_alive=1000,
+        timeout_graceful_shutdown=1,
+    )
+    server = uvicorn.Server(config)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = threading.Thread(target=server.run, args=([listener],))
+        thread.start()
+        try:
+            yield server, listener.getsockname()
+        finally:
+            server.should_exit = True
+            thread.join()
+
+
+def read_all(client: socket.socket) -> bytes:
+    """What comes until the server ends the connection."""
+    content = b""
+    try:
+        while block := client.recv(1 << 16):
+            content += block
+    except ConnectionError:
+        pass
+    return content
+
+
+def answers_of(request: bytes) -> list[tuple[bytes, bytes]]:
+    """(status, body) of each answer, until the connection ends."""
+    with serving() as (_, address), socket.create_connection(address, timeout=60) as client:
+        client.sendall(request)
+        content = read_all(client)
+    parts = []
+    while content:
+        head, _, rest = content.partition(b"\r\n\r\n")
+        (length,) = [int(line.split()[1]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length")]
+        parts.append((head.split()[1], rest[:length]))
+        content = rest[length:]
+    return parts
+
+
+def until(condition: Callable[[], bool]) -> None:
+    end = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: x\r\nX: ", GET + b"GET / HTTP/1.1\r\n"])
+def test_headers_that_do_not_arrive(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "HEADER_SECONDS", SOON)
+    with serving() as (_, address), socket.create_connection(address, timeout=60) as client:
+        client.sendall(sent)
+        assert read_all(client).count(b"200 OK") == sent.startswith(GET)
+
+
+def test_an_answer_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(BoundedProtocol, "exchange_seconds", SOON)
+    with serving() as (_, address), socket.create_connection(address, timeout=60) as client:
+        client.sendall(b"GET /forever HTTP/1.1\r\nHost: x\r\n\r\n")
+        assert read_all(client) == b""
+
+
+def test_an_answer_that_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its memory is free again, although the client stays."""
+    monkeypatch.setattr(BoundedProtocol, "exchange_seconds", SOON)
+    monkeypatch.setattr(protocol, "HEADER_SECONDS", SOON)
+    with serving() as (server, address), socket.create_connection(address, timeout=60) as client:
+        client.sendall(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
+        until(lambda: server.server_state.total_requests == 1)
+        until(lambda: not server.server_state.connections)
+        assert len(read_all(client)) < 50_000_000
+
+
+def test_connections_that_are_too_many_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(protocol, "MAX_CONNECTIONS", 3)
+    with serving() as (server, address):
+        idle = [socket.create_connection(address, timeout=60) for _ in range(3)]
+        until(lambda: len(server.server_state.connections) == 3)
+        with socket.create_connection(address, timeout=60) as client:
+            head, _, body = read_all(client).partition(b"\r\n\r\n")
+        assert (head.split()[1], json.loads(body)) == (b"503", {"error": "too many connections; wait 1 s"})
+        for client in idle:
+            client.close()
+        until(lambda: not server.server_state.connections)
+        connection = http.client.HTTPConnection(*address, timeout=60)
+        connection.request("GET", "/")
+        assert connection.getresponse().status == 200
+        connection.close()
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"x" * 20_000,
+        b"GET / HTTP/1.1\r\nHost: x\r\n" + b"a: b\r\n" * 10_000,
+        b"GET /" + b"x" * 20_000,
+        b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + b"\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost : x\r\n\r\n",
+        POST + b"Content-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+        POST + b"Content-Length: +1\r\n\r\na",
+        POST + b"Content-Length: 1, 2\r\n\r\nab",
+        POST + b"Transfer-Encoding: x\r\n\r\n0\r\n\r\n",
+        POST + b"Transfer-Encoding: chunked, chunked\r\n\r\n0\r\n\r\n",
+        POST + b"Transfer-Encoding:\x0bchunked\r\n\r\n0\r\n\r\n",
+        POST + b"X: a\rTransfer-Encoding: chunked\r\n\r\n",
+        POST + b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n" + GET,
+    ],
+)
+def test_what_is_no_request_gets_one_error_and_ends_the_connection(request_: bytes) -> None:
+    ((status, body),) = answers_of(request_)
+    assert status in (b"400", b"501")
+    assert set(json.loads(body)) == {"error"}
+
+
+def test_garbage_after_the_beginning_of_an_answer_ends_the_connection() -> None:
+    """Without a traceback in the server: pytest would report it."""
+    answers = answers_of(POST + b"Transfer-Encoding: chunked\r\n\r\n1\r\na\r\nxyz\r\n")
+    assert [status for status, _ in answers] in ([], [b"400"])
+
+
+def test_requests_in_one_connection_and_slow_bodies_are_answered() -> None:
+    with serving() as (_, address), socket.create_connection(address, timeout=60) as client:
+        client.sendall(GET + POST + b"Content-Length: 3\r\n\r\na")
+        time.sleep(SOON)
+        client.sendall(b"bc" + GET.replace(b"Host: x", b"Host: x\r\nConnection: close"))
+        content = read_all(client)
+    assert (content.count(b"200 OK"), content.count(b"abc")) == (3, 1)
