@@ -18,11 +18,11 @@ from nmt.report.sparkline import sparkline
 from nmt.run.folder import JOURNAL_FILE
 from nmt.run.journal import Journal
 from nmt.training.console import Console
-from nmt.training.events import BeginEvent, EndEvent, StepEvent, ValidationEvent
+from nmt.training.events import BeginEvent, EndEvent, MessageEvent, StepEvent, ValidationEvent
 from nmt.training.interrupt import NOTICE
 
 REFRESHES_PER_SECOND = 4
-MAX_WIDTH = 78  # a terminal that becomes narrower but not narrower than this does not break lines that are already there
+MAX_WIDTH = 78
 LABEL_WIDTH, VALUE_WIDTH = 15, 10
 CURVE_WIDTH = 16
 SECONDS_BEFORE_ESTIMATE = 2.0
@@ -130,7 +130,9 @@ class LiveConsole(Console):
         super().__init__(config)
         self.view = View(config)
         self.screen = RichConsole(stderr=True, highlight=False, markup=False, emoji=False)
-        self.live = Live(console=self.screen, refresh_per_second=REFRESHES_PER_SECOND, get_renderable=lambda: self.view)
+        self.lines: list[str] = []  # above the view
+        self.size = self.screen.size
+        self.live = Live(console=self.screen, refresh_per_second=REFRESHES_PER_SECOND, get_renderable=self._fit)
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
         self._close("stopped")
@@ -138,6 +140,10 @@ class LiveConsole(Console):
     def notify_stop(self) -> None:
         """The view says it when it is drawn next."""
         self.view.stop_requested = True
+
+    def message(self, event: MessageEvent) -> None:
+        """Print a line above the view."""
+        self.info(f"nmt: {event.text}" if event.is_warning else event.text)
 
     def begin(self, event: BeginEvent) -> None:
         """Print what is trained, and start the view."""
@@ -160,7 +166,19 @@ class LiveConsole(Console):
 
     def info(self, line: str) -> None:
         """Print a line above the view."""
+        self.lines.append(line)
         self.screen.print(Text(line), soft_wrap=True)
+
+    def _fit(self) -> View:
+        """The view. If the terminal has become too small for what is drawn, the screen is cleared and the lines are printed again.
+
+        A narrower terminal breaks the drawn lines into more than `Live` would erase, and a lower one moves some of them away.
+        """
+        old, self.size = self.size, self.screen.size
+        if self.size.width < min(old.width, MAX_WIDTH) or self.size.height != old.height:
+            self.screen.clear()
+            self.screen.print(Text("\n".join(self.lines)), soft_wrap=True)
+        return self.view
 
     def _close(self, status: str) -> None:
         if self.live.is_started:

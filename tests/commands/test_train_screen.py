@@ -57,12 +57,17 @@ class Session:
                 self.stream.feed(data)
 
     def resize(self, columns: int, rows: int) -> None:
+        """Change the size. As most terminals do, break lines that are too long, and keep the lines above the cursor."""
         import fcntl
         import termios
 
         with self.lock:
             fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+            lines = [line.rstrip() for line in self.screen.display[: self.screen.cursor.y + 1]]
             self.screen.resize(rows, columns)
+            self.screen.reset()
+            parts = (line[start : start + columns] for line in lines for start in range(0, len(line) or 1, columns))
+            self.stream.feed("\r\n".join(parts).encode())
 
     @property
     def lines(self) -> list[str]:
@@ -121,13 +126,17 @@ def shows_bar(width: int) -> Callable[[list[str]], bool]:
     return lambda lines: any(re.search(r"━ +\d+ %$", line) and len(line) == width for line in lines)
 
 
+def shows_one_bar(width: int) -> Callable[[list[str]], bool]:
+    """Without remains of a view of another width."""
+    return lambda lines: shows_bar(width)(lines) and sum(" %" in line for line in lines) == 1
+
+
 def test_resize_and_interrupt(folder: Path) -> None:
     with train(folder, 100, 40) as session:
         session.wait_for(shows("dev BLEU"))
-        for columns in (60, 79, 100):
-            session.resize(columns, 40)
-            lines = session.wait_for(shows_bar(min(columns, 78)))
-            assert all(len(line) <= columns for line in lines)
+        for columns, rows in ((60, 40), (35, 40), (79, 40), (100, 12), (100, 40)):
+            session.resize(columns, rows)
+            session.wait_for(shows_one_bar(min(columns, 78)))
         session.process.send_signal(signal.SIGINT)
         assert session.finish() == 1
     lines = [line for line in session.lines if line]

@@ -86,7 +86,7 @@ function choose() {
   const chosen = runs.filter((run) => `${run.source} ${run.target}` === direction.value);
   const [from, to] = direction.value.split(" ");
   source.lang = from;
-  byId("source-label").textContent = `Text in ${languageName(from)}`;
+  byId("source-label").textContent = `Text in ${languageName(from)}, to translate into ${languageName(to)}`;
   document.title = `Translate ${languageName(from)} to ${languageName(to)}`;
   articles = new Map(chosen.map((run) => [run, make("article", { class: "run", "aria-label": `Translation by ${run.name}` })]));
   results.replaceChildren(...articles.values());
