@@ -16,7 +16,7 @@ import typer
 
 from nmt.commands.augment_options import AugmentOptions
 from nmt.commands.evaluate_options import EvaluateOptions
-from nmt.commands.group import Commands, HelpfulCommand, fail_on_interrupt, fail_on_system_error, flush_stdout
+from nmt.commands.group import Commands, HelpfulCommand, fail_on_interrupt, fail_on_system_error, fail_without_memory, flush_stdout
 from nmt.commands.options import (
     BeamOption,
     ConfigOption,
@@ -432,6 +432,8 @@ def main() -> None:
             flush_stdout()  # here, where an error can still be reported
     except KeyboardInterrupt:
         fail_on_interrupt()
+    except MemoryError as error:  # so early that no command has begun
+        fail_without_memory(error)
     except OSError as error:
         fail_on_system_error(error)
 

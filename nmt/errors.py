@@ -1,5 +1,6 @@
 """Errors (and warnings) that a user can cause and fix. The command line prints an error's text without a traceback; status 1."""
 
+import errno
 import re
 import sys
 
@@ -43,13 +44,23 @@ class TrainingError(NmtError):
     """The training cannot continue."""
 
 
-def lacks_memory(error: Exception) -> bool:
+def lacks_memory(error: BaseException) -> bool:
     """Whether `error` means that the memory of the computer or the GPU is too small.
 
-    torch has an exception type only for GPU memory. For other memory it raises a RuntimeError, recognized here by its text.
+    torch has an exception type only for GPU memory. For other memory it raises a RuntimeError, recognized here by its text, as are
+    errors of safetensors and sentencepiece.
     """
+    if isinstance(error, OSError):
+        return error.errno == errno.ENOMEM
     torch = sys.modules.get("torch")  # not imported here, which would slow down every start of the command line
     if isinstance(error, MemoryError if torch is None else (MemoryError, torch.OutOfMemoryError)):
         return True
     texts = ("out of memory", "can't allocate memory", "not enough memory", "ALLOC_FAILED", "bad_alloc", "can't start new thread")
-    return isinstance(error, RuntimeError) and any(text in str(error) for text in texts)
+    is_told_by_text = isinstance(error, RuntimeError) or type(error).__name__ == "SafetensorError"
+    return is_told_by_text and any(text in str(error) for text in (*texts, "Cannot allocate memory"))
+
+
+def pass_on_lack_of_memory(error: BaseException) -> None:
+    """For code that reads a file and would call it damaged. Raises: MemoryError if `error` means that memory was too small."""
+    if lacks_memory(error):
+        raise MemoryError(str(error)) from None

@@ -21,7 +21,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from nmt.errors import DataError, NmtWarning
+from nmt.errors import DataError, NmtWarning, pass_on_lack_of_memory
 
 ABANDONED_SECONDS = 60  # a temporary file without a change for this long belongs to a killed process
 CHECKSUMS_FILE = "checksums.json"  # the SHA-256 of files beside it
@@ -229,6 +229,7 @@ def read_checksums(folder: Path) -> dict[str, list[str]]:
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        pass_on_lack_of_memory(error)
         raise DataError(f"{path}: damaged ({error}); restore it, or delete it to use the folder without checks") from None
 
 
@@ -300,6 +301,7 @@ def explain_read_errors(path: Path, advice: str = "") -> Iterator[None]:
     except IsADirectoryError:
         raise DataError(f"{path}: is a folder, not a file") from None
     except OSError as error:
+        pass_on_lack_of_memory(error)
         raise DataError(f"{path}: cannot be read ({' '.join(str(error.strerror or error).split())}){advice}") from None
 
 

@@ -13,7 +13,7 @@ from nmt.config.schema import Config
 from nmt.data.corpus import SPLITS, Corpus, read_sentences
 from nmt.data.manifest import MANIFEST, check_content_hash, check_files, load_manifest
 from nmt.decoding.lexicon import Lexicon
-from nmt.errors import CheckpointError, ConfigError, DataError, NmtError, NmtWarning
+from nmt.errors import CheckpointError, ConfigError, DataError, NmtError, NmtWarning, pass_on_lack_of_memory
 from nmt.files import CHECKSUMS_FILE, read_checksums, sha256_of, warn_if_changed
 from nmt.run.bundle import holds_weights_only, unpacked
 from nmt.run.checkpoint import OPTIMIZER_FILE, is_average, load_weights, read_progress, read_tensors
@@ -79,6 +79,7 @@ def _check(part: str, *reads: Callable[[], object]) -> Finding:
             for read in reads:
                 read()
         except (NmtError, OSError) as error:
+            pass_on_lack_of_memory(error)
             return Finding(part, "damaged", str(error))
     text = next((str(each.message) for each in caught if issubclass(each.category, NmtWarning)), "")
     return Finding(part, "warning" if text else "ok", text)
@@ -146,16 +147,21 @@ def _check_checkpoints(folder: Path, config: Config) -> Iterator[Finding]:
     pointer_findings = [_check(f"{pointer}.json", partial(checkpoints.find, pointer)) for pointer in pointers]
     yield from pointer_findings
     intact, damaged = [], any(finding.state == "damaged" for finding in pointer_findings)
+    named = None if damaged else {kept.checkpoint for pointer in pointers for kept in checkpoints.kept(pointer)}
     for path in sorted(path for path in checkpoints.folder.glob("*-*") if not path.name.startswith(".")):
         reads: list[Callable[[], object]] = [partial(load_weights, path, model)]
         if not is_average(path.name) and not holds_weights_only(folder):
             reads.append(partial(load_weights, path, model, raw=True))
             reads += [partial(read_tensors, path / OPTIMIZER_FILE), partial(read_progress, path)]
-        yield (finding := _check(f"checkpoint {path.name}", *reads))
-        if finding.state == "damaged":
-            damaged = True
-        else:
+        finding = _check(f"checkpoint {path.name}", *reads)
+        if finding.state != "damaged":
             intact.append(path)
+        elif named is not None and path.name not in named:
+            text = f"{path}: incomplete, and neither best.json nor last.json names it: a killed process was deleting it"
+            finding = Finding(finding.part, "warning", f"{text}; the next training deletes it, or delete it yourself")
+        else:
+            damaged = True
+        yield finding
     if damaged and intact:
         names = ", ".join(path.name for path in intact)
         yield Finding("remedy", "warning", f"intact checkpoints: {names}; `nmt translate --run {intact[-1]}` uses one of them")

@@ -63,9 +63,7 @@ class Commands(HelpfulGroup):
         except KeyboardInterrupt:
             fail_on_interrupt()
         except (MemoryError, RuntimeError) as error:
-            if not lacks_memory(error):
-                raise
-            fail("out of memory; use smaller batches or a smaller model, or a machine with more memory")
+            fail_without_memory(error)
         except OSError as error:
             fail_on_system_error(error)
 
@@ -74,6 +72,13 @@ def fail(text: str, status: int = 1) -> NoReturn:
     """Print an error and exit."""
     print(f"nmt: {text}", file=sys.stderr)
     sys.exit(status)
+
+
+def fail_without_memory(error: Exception) -> NoReturn:
+    """Print that memory is too small, and exit. Another error is raised again."""
+    if not lacks_memory(error):
+        raise error
+    fail("out of memory; use smaller batches or a smaller model, or a machine with more memory")
 
 
 def fail_on_interrupt() -> NoReturn:
@@ -85,6 +90,8 @@ def fail_on_interrupt() -> NoReturn:
 
 def fail_on_system_error(error: OSError) -> NoReturn:
     """Print an error of the operating system, such as a full disk, and exit."""
+    if lacks_memory(error):
+        fail_without_memory(error)
     try:
         flush_stdout()
     except OSError:  # discard the waiting output: otherwise Python tries again at exit, prints a traceback and changes the status

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.data.epochs import Part
-from nmt.errors import DataError
+from nmt.errors import DataError, pass_on_lack_of_memory
 from nmt.files import check_content, read_lines
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import Vocabulary
@@ -263,6 +263,8 @@ def _load_array(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         raise DataError(f"{path}: no such file; run `nmt prepare -c ...` first") from None
     # NumPy evaluates the header as Python's literals, whose damage has many kinds of errors.
     except (OSError, ValueError, EOFError, OverflowError, MemoryError, SyntaxError, tokenize.TokenError) as error:
+        if isinstance(error, OSError):  # a MemoryError here comes from a damaged header, which claims too much
+            pass_on_lack_of_memory(error)
         raise DataError(f"{path}: damaged ({error}); {PREPARE_AGAIN}") from None
     if array.ndim != 1 or array.dtype != dtype:
         raise DataError(f"{path}: damaged, holds {array.dtype} of {array.ndim} dimensions, expected {dtype} of 1; {PREPARE_AGAIN}")

@@ -12,7 +12,7 @@ from nmt import __version__
 from nmt.config.load import config_from_dict, differences
 from nmt.config.schema import Config
 from nmt.data.corpus import MAX_HASHED_BYTES, SPLITS
-from nmt.errors import ConfigError, DataError
+from nmt.errors import ConfigError, DataError, pass_on_lack_of_memory
 from nmt.files import CHECKSUMS_FILE, check_content, read_json, record_checksums, sha256_of, write_json
 from nmt.text.tokenizers import SIDES
 
@@ -54,6 +54,7 @@ def load_manifest(folder: Path) -> dict[str, Any]:
     except (FileNotFoundError, NotADirectoryError):
         raise DataError(f"{folder}: no prepared data here; run `nmt prepare -c ...` first") from None
     except (OSError, ValueError) as error:
+        pass_on_lack_of_memory(error)
         raise DataError(f"{path}: damaged ({error}); run `nmt prepare -c ... --overwrite`") from None
     if manifest.get("format") != FORMAT:
         raise DataError(f"{path}: not written by `nmt prepare`; run `nmt prepare -c ...` with another folder")

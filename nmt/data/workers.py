@@ -8,14 +8,14 @@ import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import Future, InvalidStateError, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from itertools import islice
 from multiprocessing.connection import wait
 from typing import Any, TypeVar
 
-from nmt.errors import DataError
+from nmt.errors import DataError, lacks_memory
 
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
@@ -36,9 +36,23 @@ class Workers:
     def __init__(self, executor: ProcessPoolExecutor, count: int) -> None:
         self._executor = executor
         self._count = count
+        self._unfinished: set[Future[Any]] = set()
+        self._error: DataError | None = None
 
     def submit(self, function: Callable[..., ResultT], *arguments: Any) -> Future[ResultT]:
-        return self._executor.submit(function, *arguments)
+        future = self._executor.submit(function, *arguments)
+        self._unfinished.add(future)
+        future.add_done_callback(self._unfinished.discard)
+        if self._error is not None:
+            self.fail(self._error)
+        return future
+
+    def fail(self, error: DataError) -> None:
+        """Let all calls without a result raise `error`, also later ones."""
+        self._error = error
+        for future in [*self._unfinished]:
+            with suppress(InvalidStateError):  # it has just got its result
+                future.set_exception(error)
 
     def map(self, function: Callable[..., ResultT], calls: Iterable[tuple[Any, ...]]) -> Iterator[ResultT]:
         """Yields `function(*call)` for each call, in order. Takes calls only as fast as the caller takes results."""
@@ -63,12 +77,22 @@ def start_workers(count: int) -> Iterator[Workers]:
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     earlier_children = set(multiprocessing.active_children())
     executor = ProcessPoolExecutor(count, mp_context=context, initializer=_start_worker)
+    workers, report = Workers(executor, count), threading.excepthook
+
+    def fail_without_memory(arguments: threading.ExceptHookArgs) -> None:
+        # The thread that serves the processes has died: results would never come.
+        if arguments.exc_value is None or not lacks_memory(arguments.exc_value):
+            report(arguments)
+        else:
+            workers.fail(DataError("memory ran out; fewer workers need less: data.workers=1"))
+
+    threading.excepthook = fail_without_memory
     try:
         with warnings.catch_warnings():
             # Python 3.12 warns about a fork in a process with threads; these workers use none of the locks that a thread may hold.
             warnings.simplefilter("ignore", DeprecationWarning)
-            executor.submit(int).result()
-        yield Workers(executor, count)
+            workers.submit(int).result()
+        yield workers
     except BrokenProcessPool:
         raise DataError("a worker process died, perhaps because memory ran out; fewer workers need less: data.workers=1") from None
     except BaseException:
@@ -76,7 +100,10 @@ def start_workers(count: int) -> Iterator[Workers]:
             process.terminate()
         raise
     finally:
+        threading.excepthook = report
         executor.shutdown(wait=True, cancel_futures=True)
+        for process in set(multiprocessing.active_children()) - earlier_children:
+            process.join()  # the executor has done this, unless its thread has died
 
 
 def peak_memory(n_workers: int = 0) -> int | None:

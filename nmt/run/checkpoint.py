@@ -20,7 +20,7 @@ from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
 
 from nmt.config.names import PointerName
-from nmt.errors import CheckpointError
+from nmt.errors import CheckpointError, pass_on_lack_of_memory
 from nmt.files import is_intact, new_folder, read_json, record_checksums, replacing, sha256_of, write_json
 from nmt.run.progress import Interval, Progress
 
@@ -215,6 +215,7 @@ def read_progress(folder: Path) -> Progress:
         values = read_json(folder / PROGRESS_FILE)
         return Progress(**{**values, "interval": Interval(**values["interval"])})
     except (OSError, ValueError, TypeError, KeyError) as error:
+        pass_on_lack_of_memory(error)
         raise CheckpointError(f"{folder / PROGRESS_FILE}: cannot be read ({' '.join(str(error).split())})") from None
 
 
@@ -245,9 +246,11 @@ def load_weights(folder: Path, model: nn.Module, *, raw: bool = False) -> None:
     path = folder / (RAW_MODEL_FILE if raw and (folder / RAW_MODEL_FILE).exists() else MODEL_FILE)
     try:
         missing, unexpected = load_model(model, str(path), strict=False)
-    except RuntimeError:  # shapes differ
+    except RuntimeError as error:  # shapes differ
+        pass_on_lack_of_memory(error)
         missing, unexpected = ["?"], []
     except (OSError, SafetensorError) as error:
+        pass_on_lack_of_memory(error)
         raise CheckpointError(f"{path}: cannot be loaded ({error}); {REMEDY}") from None
     if missing or unexpected:
         raise CheckpointError(f"{path}: does not fit the configuration and the vocabularies of the run; was one of them changed?")
@@ -276,6 +279,7 @@ def read_tensors(path: Path) -> dict[str, torch.Tensor]:
     try:
         tensors = load_file(path)
     except (OSError, SafetensorError) as error:
+        pass_on_lack_of_memory(error)
         raise CheckpointError(f"{path}: cannot be loaded ({error}); {REMEDY}") from None
     _check_content(path)
     return tensors

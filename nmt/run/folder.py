@@ -19,7 +19,7 @@ from nmt.config.schema import Config, ModelConfig
 from nmt.config.yaml_text import dump
 from nmt.data.corpus import PREPARE_AGAIN
 from nmt.data.manifest import FORMAT_VERSION, MANIFEST, config_differences, load_manifest
-from nmt.errors import CheckpointError, ConfigError, DataError, NmtWarning, TrainingError
+from nmt.errors import CheckpointError, ConfigError, DataError, NmtWarning, TrainingError, pass_on_lack_of_memory
 from nmt.files import check_content, read_json, record_checksums, replacing, sha256_of, warn_if_changed, write_recorded
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.checkpoint import MODEL_FILE, Checkpoints
@@ -116,7 +116,8 @@ def check_same_data(folder: Path, prepared: Path) -> None:
     content = load_manifest(prepared).get("content")
     try:
         run_content = read_json(folder / MANIFEST)["content"]
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        pass_on_lack_of_memory(error)
         raise DataError(
             f"{folder / MANIFEST}: missing or damaged; it identifies the training data of the run; "
             f"if that data is {prepared}, copy the file from there"

@@ -14,7 +14,7 @@ from threading import Lock
 from typing import Any, ClassVar, Literal, Protocol
 
 from nmt.config.schema import TokenizerConfig
-from nmt.errors import DataError
+from nmt.errors import DataError, pass_on_lack_of_memory
 from nmt.files import MAX_TEXT_BYTES, check_content
 from nmt.text.normalization import normalize
 
@@ -236,6 +236,7 @@ def _load_model(path: Path) -> Any:
         for index in range(len(model)):
             model.id_to_piece(index)  # raises UnicodeDecodeError where a piece is damaged
     except (OSError, RuntimeError, UnicodeDecodeError) as error:
+        pass_on_lack_of_memory(error)
         raise DataError(f"{path}: not a readable subword model ({_first_line(error)})") from None
     check_content(path, "`nmt prepare` writes it, and each run has a copy")
     return model

@@ -19,6 +19,8 @@ from scripts.faults.power_loss import RANDOM_NAME, Disk, State, crash_states, re
 from scripts.faults.scenarios import Scenario, copy_project, make_project, remove_missing
 from scripts.faults.trial import ALL_KINDS, GROWING_KINDS, SYNC, WRITE, Fault, Laboratory, Outcome
 
+MAX_TRIES = 3  # for a fault that may not come: at random times, or with a random size
+
 
 @dataclass(frozen=True)
 class Trial:
@@ -34,12 +36,12 @@ class Normal:
 
     Attributes:
         contents: the SHA-256 that whole files may have: the old and the new one.
-        changes: of files. start: the disk before the call. record: of its changes.
+        changes: of files, by kind. start: the disk before the call. record: of its changes. seconds: of processor time.
     """
 
     files: judge.Files
     contents: dict[str, set[str]]
-    changes: int
+    changes: dict[int, int]
     seconds: float
     start: Disk
     record: Path
@@ -112,18 +114,26 @@ def _fixed_name(name: str) -> str:
     return "/".join(RANDOM_NAME.sub("X", part) for part in name.split("/"))
 
 
-def _row(outcome: Outcome | None, problems: list[str]) -> dict[str, Any]:
+def _row(outcome: Outcome | None, problems: list[str], *, fired: bool) -> dict[str, Any]:
+    """fired: whether the fault came. A trial without its fault proves nothing."""
     facts = {} if outcome is None else {"status": outcome.status, "line": outcome.last_line[:300]}
-    return {**facts, "problems": problems}
+    return {**facts, "fired": fired, "problems": problems}
 
 
 def _disturb(
-    bench: Bench, scenario: Scenario, fault: Fault, on_stop: Callable[[int], None] | None = None, *, may_fail: bool = True
+    bench: Bench,
+    scenario: Scenario,
+    fault: Fault,
+    on_stop: Callable[[int], None] | None = None,
+    *,
+    may_fail: bool = True,
+    has_fired: Callable[[Outcome], bool] = lambda outcome: outcome.fired,
 ) -> dict[str, Any]:
     """Run the command with a fault, then judge."""
     normal = bench.normal(scenario)
     bench.prepare(scenario)
     outcome = bench.laboratory.run(scenario.words, fault, on_stop=on_stop)
+    fired = has_fired(outcome)  # before the next call changes what it looks at
     problems = judge.judge_messages(outcome, may_fail=may_fail)
     expected = {*fault.signals, fault.value if fault.action == "signal" else 0, signal.SIGKILL if "kill" in fault.action else 0}
     if outcome.status is not None and outcome.status < 0 and -outcome.status not in expected:
@@ -133,63 +143,62 @@ def _disturb(
     if outcome.status is not None and outcome.status >= 0:  # the command itself has cleaned up
         names = [name for name in judge.leftovers(bench.laboratory.folder) if not name.endswith(".partial")]
         problems += [f"leaves {', '.join(names)}"] if names else []
-    return _row(outcome, problems + bench.judge_files(scenario))
+    return _row(outcome, problems + bench.judge_files(scenario), fired=fired)
 
 
-def _trial(
-    bench: Bench,
-    scenario: Scenario,
-    fault: Fault,
-    on_stop: Callable[[int], None] | None = None,
-    *,
-    may_fail: bool = True,
-    **more: Any,
-) -> Trial:
-    facts = {key: value for key, value in asdict(fault).items() if value != getattr(Fault(), key)}
-    return Trial({**facts, **more}, partial(_disturb, bench, scenario, fault, on_stop, may_fail=may_fail))
+def _trial(bench: Bench, scenario: Scenario, fault: Fault, facts: dict[str, Any] | None = None, **how: Any) -> Trial:
+    """facts: besides those of the fault. how: for `_disturb`."""
+    own_facts = {key: value for key, value in asdict(fault).items() if value != getattr(Fault(), key)}
+    return Trial({**own_facts, **(facts or {})}, partial(_disturb, bench, scenario, fault, **how))
 
 
-def _moments(bench: Bench, scenario: Scenario, n_trials: int, *words: object) -> list[int]:
-    """Numbers of changes: all, or a random sample."""
-    count = bench.normal(scenario).changes
+def _moments(bench: Bench, scenario: Scenario, kinds: int, n_trials: int, *words: object) -> list[int]:
+    """Numbers of changes of these kinds: all, or a random sample."""
+    count = sum(number for kind, number in bench.normal(scenario).changes.items() if kind & kinds)
     generator = bench.random(scenario.name, *words)
     return list(range(1, count + 1)) if count <= n_trials else sorted(generator.sample(range(1, count + 1), n_trials))
 
 
+def _any_moment(bench: Bench, scenario: Scenario, generator: random.Random) -> int:
+    return generator.randrange(1, sum(bench.normal(scenario).changes.values()) + 1)
+
+
 def undisturbed(bench: Bench, scenario: Scenario, _: int) -> Iterator[Trial]:
     """No fault: two calls give equal files. Otherwise the other campaigns would prove nothing."""
-    yield _trial(bench, scenario, Fault(), may_fail=False)
+    yield _trial(bench, scenario, Fault(), may_fail=False, has_fired=lambda _: True)
 
 
 def kill_at_changes(bench: Bench, scenario: Scenario, n_trials: int) -> Iterator[Trial]:
     """SIGKILL before each change of a file, and in the middle of each write."""
-    for at in _moments(bench, scenario, n_trials, "kill"):
-        yield _trial(bench, scenario, Fault("kill", at))
-    for at in _moments(bench, scenario, n_trials // 2, "halfway"):
+    for at in _moments(bench, scenario, WRITE, n_trials // 4, "halfway"):
         yield _trial(bench, scenario, Fault("kill-halfway", at, WRITE))
+    for at in _moments(bench, scenario, ALL_KINDS, n_trials, "kill"):
+        yield _trial(bench, scenario, Fault("kill", at))
 
 
 def kill_at_times(bench: Bench, scenario: Scenario, n_trials: int) -> Iterator[Trial]:
     """SIGKILL at random times of the whole duration."""
     generator, seconds = bench.random(scenario.name, "times"), bench.normal(scenario).seconds
-    for number in range(n_trials):
-        after = round(generator.uniform(0, 1.05 * seconds), 4)
-        trial = _trial(bench, scenario, Fault(after=after, signals=(signal.SIGKILL,)))
+    for number in range(MAX_TRIES * n_trials):
+        fault = Fault(after=round(generator.uniform(0, seconds), 4), signals=(signal.SIGKILL,))
+        trial = _trial(bench, scenario, fault, has_fired=lambda outcome: outcome.status == -signal.SIGKILL)
         yield Trial({"action": "kill at a random time", "number": number}, trial.run)
 
 
 def lose_power(bench: Bench, scenario: Scenario, n_trials: int) -> Iterator[Trial]:
     """The states of the disk that POSIX allows after a power loss."""
     normal = bench.normal(scenario)
-    states = list(crash_states(normal.start, read_record(normal.record), 2, bench.seed))
-    generator = bench.random(scenario.name, "power")
+    events = read_record(normal.record)
+    states = list(crash_states(normal.start, events, max(2, n_trials // len(events)), bench.seed))
+    whole = {state.digest() for state in states if state.name == "killed" and state.after in (0, len(events))}
+    states = [state for state in states if state.digest() not in whole]  # something has happened, and not everything
     if len(states) > n_trials:
-        states = generator.sample(states, n_trials)
+        states = bench.random(scenario.name, "power").sample(states, n_trials)
 
     def check(state: State) -> dict[str, Any]:
         shutil.rmtree(bench.laboratory.folder)
         state.write(bench.laboratory.folder)
-        return _row(None, bench.judge_files(scenario))
+        return _row(None, bench.judge_files(scenario), fired=True)
 
     for state in states:
         yield Trial({"state": state.name, "after": state.after, "digest": state.digest()[:12]}, partial(check, state))
@@ -198,36 +207,27 @@ def lose_power(bench: Bench, scenario: Scenario, n_trials: int) -> Iterator[Tria
 def send_signals(bench: Bench, scenario: Scenario, n_trials: int) -> Iterator[Trial]:
     """Ctrl-C once and twice, SIGTERM, SIGHUP, and SIGSTOP with SIGCONT."""
     generator, seconds = bench.random(scenario.name, "signals"), bench.normal(scenario).seconds
-    count = bench.normal(scenario).changes
-    for number in range(n_trials):
-        at = generator.randrange(1, count + 1)
-        match number % 5:
-            case 0:
-                yield _trial(bench, scenario, Fault("signal", at, value=signal.SIGINT), number=number)
-            case 1:
-                after = round(generator.uniform(0.2, 1) * seconds, 4)
-                yield Trial(
-                    {"action": "Ctrl-C twice", "number": number},
-                    _trial(bench, scenario, Fault(after=after, signals=(signal.SIGINT, signal.SIGINT))).run,
-                )
-            case 2:
-                yield _trial(bench, scenario, Fault("signal", at, value=signal.SIGTERM), number=number)
-            case 3:
-                yield _trial(bench, scenario, Fault("signal", at, value=signal.SIGHUP), number=number)
-            case _:
-                yield _trial(bench, scenario, Fault("signal", at, value=signal.SIGSTOP), may_fail=False, number=number)
+    kinds = (signal.SIGINT, None, signal.SIGTERM, signal.SIGHUP, signal.SIGSTOP)
+    for number in range(MAX_TRIES * n_trials):
+        at, after, kind = _any_moment(bench, scenario, generator), generator.uniform(0.2, 0.95), kinds[number % len(kinds)]
+        if kind is None:
+            fault = Fault(after=round(after * seconds, 4), signals=(signal.SIGINT, signal.SIGINT))
+            yield Trial({"action": "Ctrl-C twice", "number": number}, _trial(bench, scenario, fault).run)
+        else:
+            fault = Fault("signal", at, value=kind)
+            yield _trial(bench, scenario, fault, {"number": number}, may_fail=kind != signal.SIGSTOP)
 
 
 def _fail_with(action: str, number: int, kinds: int, bench: Bench, scenario: Scenario, n_trials: int) -> Iterator[Trial]:
     name = errno.errorcode[number]
-    for at in _moments(bench, scenario, n_trials, name):
-        yield _trial(bench, scenario, Fault(action, at, kinds, number), error=name)
+    for at in _moments(bench, scenario, kinds, n_trials, name):
+        yield _trial(bench, scenario, Fault(action, at, kinds, number), {"error": name})
 
 
 def small_disk(bench: Bench, scenario: Scenario, n_trials: int) -> Iterator[Trial]:
     """A real file system (tmpfs) with little free space. Needs the right to mount."""
     generator = bench.random(scenario.name, "small")
-    for number in range(n_trials):
+    for number in range(MAX_TRIES * n_trials):
         free = int(2 ** generator.uniform(12, 20))
         yield Trial({"free_bytes": free, "number": number}, partial(_on_small_disk, bench, scenario, free))
 
@@ -250,7 +250,7 @@ def _on_small_disk(bench: Bench, scenario: Scenario, free: int) -> dict[str, Any
         outcome = bench.laboratory.run(scenario.words)
         subprocess.run(["mount", "-o", "remount,size=64m", str(folder)], check=True)
         problems = judge.judge_messages(outcome, may_fail=True)
-        return _row(outcome, problems + bench.judge_files(scenario))
+        return _row(outcome, problems + bench.judge_files(scenario), fired=outcome.disk_full)
     finally:
         subprocess.run(["umount", str(folder)], check=True)
 
@@ -258,16 +258,16 @@ def _on_small_disk(bench: Bench, scenario: Scenario, free: int) -> dict[str, Any
 def limit_memory(bench: Bench, scenario: Scenario, n_trials: int) -> Iterator[Trial]:
     """Less memory than the command needs."""
     generator = bench.random(scenario.name, "memory")
-    for _ in range(n_trials):
+    for _ in range(MAX_TRIES * n_trials):
         memory = int(2 ** generator.uniform(12, 29))
-        yield _trial(bench, scenario, Fault(memory=memory))
+        yield _trial(bench, scenario, Fault(memory=memory), has_fired=lambda outcome: outcome.status != 0)
 
 
 def change_inputs(bench: Bench, scenario: Scenario, n_trials: int) -> Iterator[Trial]:
     """An input file vanishes, is cut off, grows or is replaced while the command runs. Then it is restored."""
-    generator, count = bench.random(scenario.name, "inputs"), bench.normal(scenario).changes
+    generator = bench.random(scenario.name, "inputs")
     for number in range(n_trials if scenario.inputs else 0):
-        name, how, at = generator.choice(scenario.inputs), generator.choice([*CHANGES]), generator.randrange(1, count + 1)
+        name, how, at = generator.choice(scenario.inputs), generator.choice([*CHANGES]), _any_moment(bench, scenario, generator)
         facts = {"input": name, "change": how, "at": at, "number": number}
         yield Trial(facts, partial(_with_changed_input, bench, scenario, name, how, at))
 
@@ -301,31 +301,34 @@ def _with_changed_input(bench: Bench, scenario: Scenario, name: str, how: str, a
         problems += [f"{kept}: {text}" for text in judge.diagnose(bench.laboratory.folder, kept)]
     again = bench.laboratory.run(scenario.next_words)
     problems += [f"next call: {problem}" for problem in judge.judge_messages(again, may_fail=True)]
-    return _row(outcome, problems)
+    return _row(outcome, problems, fired=outcome.fired)
 
 
 def turn_clock_back(bench: Bench, scenario: Scenario, n_trials: int) -> Iterator[Trial]:
     """The clock goes back by a day, or by ten years."""
-    generator, count = bench.random(scenario.name, "clock"), bench.normal(scenario).changes
+    generator = bench.random(scenario.name, "clock")
     for number in range(n_trials):
-        at, days = generator.randrange(1, count + 1), generator.choice([1, 3650])
-        yield _trial(bench, scenario, Fault("set-clock", at, value=-86400 * days), may_fail=False, number=number)
+        at, days = _any_moment(bench, scenario, generator), generator.choice([1, 3650])
+        yield _trial(bench, scenario, Fault("set-clock", at, value=-86400 * days), {"number": number}, may_fail=False)
 
 
 def kill_workers(bench: Bench, scenario: Scenario, n_trials: int) -> Iterator[Trial]:
     """SIGKILL for a worker process, as of a system without memory."""
     if not scenario.name.startswith("prepare"):
         return
-    for at in _moments(bench, scenario, n_trials, "workers"):
+    for at in _moments(bench, scenario, ALL_KINDS, n_trials, "workers"):
+        killed: list[int] = []
         fault = Fault("signal", at, value=signal.SIGSTOP)
-        yield _trial(bench, scenario, fault, _kill_first_child, victim="worker")
+        on_stop = partial(_kill_first_child, killed)
+        yield _trial(bench, scenario, fault, {"victim": "worker"}, on_stop=on_stop, has_fired=lambda _, killed=killed: bool(killed))
 
 
-def _kill_first_child(process: int) -> None:
+def _kill_first_child(killed: list[int], process: int) -> None:
     children = Path(f"/proc/{process}/task/{process}/children").read_text("ascii").split()
     for child in children[:1]:
         with suppress(ProcessLookupError):
             os.kill(int(child), signal.SIGKILL)
+            killed.append(int(child))
 
 
 Campaign = Callable[[Bench, Scenario, int], Iterator[Trial]]

@@ -28,8 +28,8 @@ enum { GO = 0, HALF = -1 }; /* what `event` returns; a positive number is an err
 
 typedef struct {
   char root[PATH_MAX];
-  int armed, action, kinds, value, log;
-  long at, count;
+  int armed, action, kinds, value, log, fired, full;
+  long at, count, count_of_kind[7];
   pid_t process;
 } State;
 
@@ -48,10 +48,14 @@ static void *real(const char *name) { return dlsym(RTLD_NEXT, name); }
 void faults_arm(const char *root, int action, long at, int kinds, int value, int log) {
   strncpy(state->root, root, PATH_MAX - 1);
   state->action = action, state->at = at, state->kinds = kinds, state->value = value, state->log = log;
-  state->count = 0, state->process = getpid(), state->armed = 1;
+  state->count = 0, state->fired = 0, state->full = 0, state->process = getpid();
+  memset(state->count_of_kind, 0, sizeof state->count_of_kind);
+  state->armed = 1;
 }
 void faults_disarm(void) { state->armed = 0; }
-long faults_count(void) { return state->count; }
+long faults_count(int bit) { return state->count_of_kind[bit]; }
+int faults_fired(void) { return state->fired; }    /* whether the N-th change came */
+int faults_disk_full(void) { return state->full; } /* whether the file system itself has refused a change for lack of space */
 
 static int below_root(const char *path) {
   size_t length = strlen(state->root);
@@ -86,9 +90,11 @@ __attribute__((noreturn)) static void end(void) {
 }
 
 static int event(int kind) {
+  __sync_add_and_fetch(&state->count_of_kind[__builtin_ctz(kind)], 1);
   if (!(kind & state->kinds)) return GO;
   long number = __sync_add_and_fetch(&state->count, 1);
   if (!state->at || number < state->at) return GO;
+  state->fired = 1;
   if (number > state->at) return state->action == FAIL_FROM_NOW_ON ? state->value : GO;
   switch (state->action) {
     case KILL: end();
@@ -103,7 +109,9 @@ static int event(int kind) {
 #define BEFORE(kind, failed) \
   int verdict = event(kind); \
   if (verdict > 0) { errno = verdict; return failed; }
-#define AFTER() if (verdict == HALF) end();
+#define AFTER(result) \
+  if ((result) < 0 && errno == ENOSPC) state->full = 1; \
+  if (verdict == HALF) end();
 
 static void record(const char *header, const void *data, size_t size) {
   if (syscall(SYS_write, state->log, header, strlen(header)) < 0) abort();
@@ -148,7 +156,7 @@ static int open_any(int folder, const char *name, int flags, mode_t mode) {
   if (descriptor >= 0 && kind == CREATE) RECORD("create\t%ld\t%s\n", inode(descriptor), path)
   if (descriptor >= 0 && kind == TRUNCATE) RECORD("truncate\t%ld\t0\n", inode(descriptor))
   pthread_mutex_unlock(&lock);
-  AFTER()
+  AFTER(descriptor)
   return descriptor;
 }
 
@@ -191,7 +199,7 @@ static ssize_t write_at(int descriptor, const void *data, size_t size, off_t off
     record(header, data, written);
   }
   pthread_mutex_unlock(&lock);
-  AFTER()
+  AFTER(written)
   return written;
 }
 
@@ -233,7 +241,7 @@ static int truncate_any(int descriptor, off_t size) {
   int failed = syscall(SYS_ftruncate, descriptor, size);
   if (!failed) RECORD("truncate\t%ld\t%ld\n", inode(descriptor), (long)size)
   pthread_mutex_unlock(&lock);
-  AFTER()
+  AFTER(failed)
   return failed;
 }
 int ftruncate(int descriptor, off_t size) { return truncate_any(descriptor, size); }
@@ -247,7 +255,7 @@ static int sync_any(int descriptor, long call) {
   int failed = syscall(call, descriptor);
   if (!failed) RECORD("sync\t%ld\t%s\n", inode(descriptor), path)
   pthread_mutex_unlock(&lock);
-  AFTER()
+  AFTER(failed)
   return failed;
 }
 int fsync(int descriptor) { return sync_any(descriptor, SYS_fsync); }
@@ -264,7 +272,7 @@ static int rename_any(int old_folder, const char *old, int new_folder, const cha
   int failed = syscall(SYS_renameat2, old_folder, old, new_folder, new, flags);
   if (!failed) RECORD("rename\t%s\t%s\n", from, to)
   pthread_mutex_unlock(&lock);
-  AFTER()
+  AFTER(failed)
   return failed;
 }
 int rename(const char *old, const char *new) { return rename_any(AT_FDCWD, old, AT_FDCWD, new, 0); }
@@ -281,7 +289,7 @@ static int remove_any(int folder, const char *name, int flags) {
   int failed = syscall(SYS_unlinkat, folder, name, flags);
   if (!failed) RECORD("remove\t%s\n", path)
   pthread_mutex_unlock(&lock);
-  AFTER()
+  AFTER(failed)
   return failed;
 }
 int unlink(const char *name) { return remove_any(AT_FDCWD, name, 0); }
@@ -296,7 +304,7 @@ static int mkdir_any(int folder, const char *name, mode_t mode) {
   int failed = syscall(SYS_mkdirat, folder, name, mode);
   if (!failed) RECORD("mkdir\t%ld\t%s\n", inode_at(path), path)
   pthread_mutex_unlock(&lock);
-  AFTER()
+  AFTER(failed)
   return failed;
 }
 int mkdir(const char *name, mode_t mode) { return mkdir_any(AT_FDCWD, name, mode); }

@@ -10,6 +10,7 @@ import random
 import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 RANDOM_NAME = re.compile(r"[0-9a-f]{8}(?=\.tmp$)|(?<=building-)[0-9a-f]{8}$|(?<=replaced-)[0-9a-f]{8}$|(?<=^\.tmp)\w{6}$")
@@ -162,7 +163,7 @@ class State:
         digest = hashlib.sha256()
         for path, content in sorted(self.files.items()):
             name = "/".join(RANDOM_NAME.sub("X", part) for part in path.split("/"))
-            digest.update(f"{name}\0{'folder' if content is None else hashlib.sha256(content).hexdigest()}\n".encode())
+            digest.update(f"{name}\0{'folder' if content is None else _digest(content)}\n".encode())
         return digest.hexdigest()
 
     def write(self, root: Path) -> None:
@@ -174,6 +175,11 @@ class State:
             else:
                 (root / name).parent.mkdir(parents=True, exist_ok=True)
                 (root / name).write_bytes(content)
+
+
+@lru_cache(maxsize=10_000)
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
 
 
 def crash_states(start: Disk, events: list[Event], n_random: int, seed: int) -> Iterator[State]:

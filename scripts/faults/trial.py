@@ -5,7 +5,9 @@ been started with the interposed system calls (see interpose.c): `start_interpos
 """
 
 import atexit
+import copy
 import ctypes
+import gc
 import os
 import signal
 import subprocess
@@ -18,8 +20,9 @@ from contextlib import suppress
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
+import yaml
 from matplotlib.figure import Figure
 from PIL import Image
 
@@ -27,13 +30,15 @@ SOURCE = Path(__file__).with_name("interpose.c")
 LIBRARY_VARIABLE = "NMT_INTERPOSED"
 
 # As in interpose.c.
-CREATE, WRITE, TRUNCATE, RENAME, REMOVE, MKDIR, SYNC = (1 << bit for bit in range(7))
-ALL_KINDS = 127
+N_KINDS = 7
+CREATE, WRITE, TRUNCATE, RENAME, REMOVE, MKDIR, SYNC = KINDS = [1 << bit for bit in range(N_KINDS)]
+ALL_KINDS = sum(KINDS)
 GROWING_KINDS = CREATE | WRITE | MKDIR  # those that a full disk refuses
 ACTIONS = ("nothing", "kill", "kill-halfway", "signal", "fail-once", "fail-from-now-on", "set-clock")
 
 MAX_TEXT = 1 << 20  # bytes of output that are kept
-LIMIT = 120.0  # seconds until a command counts as hanging
+LIMIT = 120.0  # a command hangs if it uses no processor time for so many seconds, or more time than this
+POLL_SECONDS = 0.002
 COMMANDS = ("augment", "average", "bundle", "doctor", "evaluate", "export", "init", "lexicon", "prepare", "reproduce", "train")
 # Imported before the first trial: what commands import on use.
 MODULES = (
@@ -41,6 +46,8 @@ MODULES = (
     *(f"nmt.commands.{name}" for name in (*COMMANDS, "translate")),
     *("nmt.export.folder", "onnxruntime.quantization", "torch._dynamo"),
     *("torch.utils.tensorboard", "matplotlib.backends.backend_agg", "tensorboard.compat.tensorflow_stub.io.gfile"),
+    *("torch.profiler._cupti_monitor", "sacrebleu.metrics", "sentencepiece", "PIL.JpegImagePlugin", "multiprocessing.synchronize"),
+    *("pydantic.type_adapter", "importlib.resources.readers", "encodings.utf_8_sig", "numpy.ctypeslib", "resource"),
 )
 
 
@@ -51,7 +58,8 @@ class Fault:
     Attributes:
         action: one of `ACTIONS`, when it makes the change number `at` (from 1) to a file; 0 for never.
         kinds: of the changes that count. value: number of the signal or the error, or seconds.
-        after: seconds after which `signals` are sent, one after the other.
+        after: seconds of processor time after which `signals` are sent, one after the other. (Time on a clock would say little
+            on a busy machine.)
         memory: bytes that the command may allocate beyond those of its start.
     """
 
@@ -66,13 +74,23 @@ class Fault:
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a command ended. status: negative for a signal, None for a hang. changes: of files, of the kinds that count."""
+    """How a command ended.
+
+    Attributes:
+        status: negative for a signal, None for a hang.
+        seconds: of processor time of the main process.
+        changes: of files, by kind.
+        fired: whether the fault came: the change with its number, or all signals before the end.
+        disk_full: whether the file system had no space for a change.
+    """
 
     status: int | None
     out: str
     err: str
     seconds: float
-    changes: int
+    changes: dict[int, int]
+    fired: bool
+    disk_full: bool
     left_processes: bool
 
     @property
@@ -105,7 +123,13 @@ class Laboratory:
         self._library.faults_count.restype = ctypes.c_long
         for name in MODULES:
             import_module(name)
+        Image.init()
+        # What takes most of the time of so small a training, and has no part in its files but their looks:
         Figure.savefig = _save_picture  # type: ignore[method-assign, assignment]
+        for drawing in ("nmt.report.curves", "nmt.report.heatmap"):
+            vars(sys.modules[drawing])["_figure"] = lambda *_, **__: Figure()
+        yaml.load = _load_once(yaml.load)
+        gc.freeze()  # forked processes then share more memory
 
     def run(
         self,
@@ -125,37 +149,43 @@ class Laboratory:
         sys.stdout.flush()
         sys.stderr.flush()
         with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-            start = time.monotonic()
             process = os.fork()
             if process == 0:
                 self._be_the_command(words, fault, (out.fileno(), err.fileno()), record)
             with suppress(OSError):
                 os.setpgid(process, process)
-            status = self._wait(process, fault, start, limit, on_stop)
-            seconds, changes = time.monotonic() - start, int(self._library.faults_count())
+            status, seconds, sent = self._wait(process, fault, limit, on_stop)
+            changes = {kind: int(self._library.faults_count(bit)) for bit, kind in enumerate(KINDS)}
+            fired, disk_full = sent or bool(self._library.faults_fired()), bool(self._library.faults_disk_full())
             self._library.faults_disarm()
             left = not _group_ends(process)
             texts = [os.pread(file.fileno(), MAX_TEXT, 0).decode(errors="replace") for file in (out, err)]
-        return Outcome(status, texts[0], texts[1], seconds, changes, left)
+        return Outcome(status, texts[0], texts[1], seconds, changes, fired, disk_full, left)
 
-    def _wait(self, process: int, fault: Fault, start: float, limit: float, on_stop: Callable[[int], object] | None) -> int | None:
-        waiting = list(fault.signals)
+    def _wait(
+        self, process: int, fault: Fault, limit: float, on_stop: Callable[[int], object] | None
+    ) -> tuple[int | None, float, bool]:
+        """The status, the processor time, and whether all signals of the fault were sent before the end."""
+        waiting, used, end = list(fault.signals), 0.0, time.monotonic() + limit
         while True:
+            earlier, used = used, _processor_time(process)
+            if used > earlier:
+                end = time.monotonic() + limit
             ended, status = os.waitpid(process, os.WNOHANG | os.WUNTRACED)
-            seconds = time.monotonic() - start
+            sent = bool(fault.signals) and not waiting
             if ended and os.WIFSTOPPED(status):
                 if on_stop is not None:
                     on_stop(process)
                 os.kill(process, signal.SIGCONT)
             elif ended:
-                return os.waitstatus_to_exitcode(status)
-            elif waiting and fault.after is not None and seconds >= fault.after:
+                return os.waitstatus_to_exitcode(status), used, sent
+            elif waiting and fault.after is not None and used >= fault.after:
                 os.killpg(process, waiting.pop(0))  # as a terminal does: to all processes
-            elif seconds > limit:
+            elif used > limit or time.monotonic() > end:
                 os.killpg(process, signal.SIGKILL)
                 os.waitpid(process, 0)
-                return None
-            time.sleep(0.001)
+                return None, used, sent
+            time.sleep(POLL_SECONDS)
 
     def _be_the_command(self, words: Sequence[str], fault: Fault, outputs: tuple[int, int], record: Path | None) -> None:
         """Runs in the forked process, and ends it."""
@@ -202,6 +232,23 @@ def _save_picture(_figure: Figure, file: BinaryIO, **_: object) -> None:
     Image.new("RGB", (1, 1)).save(file, "png")
 
 
+def _processor_time(process: int) -> float:
+    """Seconds that a process has used, without its children; the process may have ended, but nobody has waited for it."""
+    return time.clock_gettime(~process << 3 | 2)  # the number that Linux gives this clock
+
+
+def _load_once(load: Callable[..., Any]) -> Callable[..., Any]:
+    """`yaml.load` that reads a text of this process, or of one forked from it, only once."""
+    values: dict[tuple[str, Any], Any] = {}
+
+    def load_once(text: str, Loader: Any) -> Any:  # noqa: N803, its name in yaml
+        if (text, Loader) not in values:
+            values[text, Loader] = load(text, Loader=Loader)
+        return copy.deepcopy(values[text, Loader])
+
+    return load_once
+
+
 def _limit_memory(more: int) -> None:
     import resource
 
@@ -210,7 +257,7 @@ def _limit_memory(more: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
 
 
-def _group_ends(group: int, seconds: float = 10.0) -> bool:
+def _group_ends(group: int, seconds: float = 60.0) -> bool:
     """Whether all processes of a group end by themselves. The others are killed."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:

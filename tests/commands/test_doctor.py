@@ -1,5 +1,6 @@
 """`nmt doctor`: what it says of runs and prepared data, whole or damaged."""
 
+import errno
 import json
 import shutil
 from pathlib import Path
@@ -70,6 +71,36 @@ def test_a_damaged_optimizer_and_progress_are_found(nmt: Run, run: Path) -> None
     status, found = states(nmt, run)
     assert status == 1
     assert [part for part, state in found.items() if state == "damaged"] == ["checkpoint step-00000002", f"checkpoint {BEST}"]
+
+
+def test_a_checkpoint_that_was_being_deleted_is_no_damage(nmt: Run, run: Path) -> None:
+    deleted = run / "checkpoints" / "step-00000003"
+    shutil.copytree(run / "checkpoints" / "step-00000002", deleted)
+    (deleted / "model.safetensors").unlink()
+    result = nmt("doctor", run)
+    assert (result.status, result.err) == (0, "")
+    assert [line for line in result.out.splitlines() if not line.startswith("ok ")] == [
+        f"warning  {deleted}: incomplete, and neither best.json nor last.json names it: a killed process was deleting it; "
+        "the next training deletes it, or delete it yourself"
+    ]
+    (run / "checkpoints" / "last.json").write_text("{}")  # now it may be a checkpoint that is needed
+    assert states(nmt, run)[1]["checkpoint step-00000003"] == "damaged"
+
+
+@pytest.mark.parametrize("name", [CHECKSUMS_FILE, "best.json"])
+def test_a_lack_of_memory_is_no_damage(nmt: Run, run: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    read = Path.read_bytes
+
+    def read_bytes(path: Path) -> bytes:
+        if path.name == name:
+            raise OSError(errno.ENOMEM, "Cannot allocate memory", str(path))
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", read_bytes)
+    for words in (("doctor", run), ("translate", "--run", run, "The dog.")):
+        result = nmt(*words)
+        assert (result.status, result.err.splitlines()[-1][:20]) == (1, "nmt: out of memory; ")
+        assert "damaged" not in result.out + result.err
 
 
 @pytest.mark.parametrize("with_checksums", [True, False])

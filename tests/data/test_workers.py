@@ -53,6 +53,19 @@ def test_results_come_in_order_and_calls_are_taken_as_needed(count: int) -> None
     assert multiprocessing.active_children() == []
 
 
+def test_lack_of_memory_for_a_thread_is_an_error_and_no_hang(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def start(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("multiprocessing.queues.Queue._start_thread", start)
+    with pytest.raises(DataError, match=r"memory ran out; fewer workers need less: data\.workers=1"), start_workers(2):
+        pass
+    assert multiprocessing.active_children() == []
+    assert capsys.readouterr().err == ""
+
+
 def test_an_error_in_a_worker_is_raised_and_stops_all() -> None:
     with pytest.raises(DataError, match="number 5"), start_workers(2) as workers:
         list(workers.map(fail, [(5,), (6,)]))
