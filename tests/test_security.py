@@ -153,6 +153,14 @@ def test_a_run_from_a_stranger(nmt: Run, run: Path, edit: Edit, text: str) -> No
     assert text in result.err
 
 
+def test_a_huge_manifest_is_not_read(nmt: Run, run: Path) -> None:
+    """Translation does without it."""
+    sparse(run / "manifest.json")
+    sparse(run / "provenance.json")
+    assert nmt("translate", "--run", run, SENTENCE).status == 0
+    assert "manifest.json: damaged (larger than 16,777,216 bytes)" in nmt("inspect", run).out
+
+
 def test_links_inside_of_a_run_are_followed(nmt: Run, run: Path) -> None:
     (run / "tgt.vocab.txt").rename(run / "x.txt")
     (run / "tgt.vocab.txt").symlink_to("x.txt")

@@ -99,7 +99,7 @@ def _check_prepared(folder: Path) -> Iterator[Finding]:
         yield _check(f"{split} data", partial(Corpus.load, folder, split), *texts)
     for each in manifest["inputs"]:
         path = Path(each["path"])
-        if not path.exists():
+        if not path.is_file():
             yield Finding(each["role"], "warning", f"{path}: missing; it is needed only to prepare this data again")
         elif sha256_of(path) != each["sha256"]:
             yield Finding(each["role"], "warning", f"{path}: has changed since; to prepare this data again, restore it")

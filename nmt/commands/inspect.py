@@ -4,13 +4,13 @@ import json
 import shlex
 from collections.abc import Iterator
 from datetime import UTC, datetime
-from math import log
+from math import isfinite, log
 from pathlib import Path
 from typing import Any
 
 from nmt.config.load import differences
 from nmt.config.schema import Config
-from nmt.errors import CheckpointError, NmtError
+from nmt.errors import CheckpointError, NmtError, printable
 from nmt.model.seq2seq import parameters_by_part
 from nmt.report.model_card import model_card
 from nmt.report.sparkline import sparkline
@@ -77,7 +77,7 @@ def _facts(folder: Path, path: Path) -> dict[str, Any]:
 
 
 def _is_update(event: dict[str, Any]) -> bool:
-    return event.get("event") == "train" and isinstance(event.get("perplexity"), float)
+    return event.get("event") == "train" and isinstance(event.get("perplexity"), float) and event["perplexity"] > 0
 
 
 def _not_default(config: Config) -> dict[str, dict[str, Any]]:
@@ -143,7 +143,7 @@ def describe(facts: dict[str, Any]) -> str:
         *[("problem" if i == 0 else "", problem) for i, problem in enumerate(facts["problems"])],
         *[("next" if i == 0 else "", command) for i, command in enumerate(facts["next"])],
     ]
-    return "\n".join(f"{label:<{LABEL_WIDTH}}{text}".rstrip() for label, text in rows)
+    return "\n".join(f"{label:<{LABEL_WIDTH}}{printable(text)}".rstrip() for label, text in rows)
 
 
 def card(facts: dict[str, Any]) -> str:
@@ -151,7 +151,7 @@ def card(facts: dict[str, Any]) -> str:
     best = facts["best"] or facts["last"]
     if best is None:
         raise CheckpointError(f"{facts['run']}: has no weights yet; train it first")
-    return model_card(facts, best["step"])
+    return "\n".join(map(printable, model_card(facts, best["step"]).split("\n")))
 
 
 def _state_rows(facts: dict[str, Any]) -> Rows:
@@ -218,7 +218,7 @@ def _curve_rows(facts: dict[str, Any]) -> Rows:
         "dev chrF": ([event["chrf"] for event in validations], ".2f"),
     }
     for name, (values, digits) in curves.items():
-        points = [value for value in values if isinstance(value, float)]
+        points = [value for value in values if isinstance(value, float) and isfinite(value)]
         if points:
             shown = points[:: -(-len(points) // MAX_CURVE_WIDTH)]
             yield name, f"{sparkline(shown, low=min(shown))}  {points[0]:{digits}} to {points[-1]:{digits}}"

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config.schema import SUBWORD_KINDS, Config
-from nmt.errors import DataError, NmtError
+from nmt.errors import DataError, NmtError, printable
 from nmt.metrics.table import Table, TableCell
 from nmt.run.folder import RUNS_FOLDER
 from nmt.run.summary import RunSummary, find_runs
@@ -77,4 +77,4 @@ def _cell(row: dict[str, Any], column: str) -> TableCell:
         return str(value)[:16].replace("T", " ")
     if isinstance(value, float):
         return f"{value:6.2f}"
-    return value if isinstance(value, int) else str(value)
+    return value if isinstance(value, int) else printable(str(value))

@@ -8,13 +8,15 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from pydantic import BaseModel, ValidationError
+
 from nmt import __version__
 from nmt.config.load import config_from_dict, differences
 from nmt.config.schema import Config
 from nmt.data.corpus import MAX_HASHED_BYTES, SPLITS
 from nmt.errors import ConfigError, DataError, pass_on_lack_of_memory
 from nmt.files import CHECKSUMS_FILE, check_content, read_json, record_checksums, sha256_of, write_json
-from nmt.text.tokenizers import SIDES
+from nmt.text.tokenizers import SIDES, Side
 
 MANIFEST = "manifest.json"
 FORMAT = "nmt prepared data"
@@ -41,6 +43,34 @@ class Input:
     sha256: str
 
 
+class _Input(BaseModel):
+    role: str
+    path: str
+    bytes: int
+    sha256: str
+
+
+class _Vocabulary(BaseModel):
+    size: int
+
+
+class _Split(BaseModel):
+    pairs: int
+
+
+class _Manifest(BaseModel):
+    """What is used of a manifest."""
+
+    inputs: list[_Input]
+    config: dict[str, Any]
+    files: dict[str, int]
+    content: str
+    nmt_version: str | None = None
+    vocabulary: dict[Side, _Vocabulary]
+    tokenizers: dict[Side, str]
+    splits: dict[str, _Split]
+
+
 def is_prepared_file(name: str) -> bool:
     """Whether a prepared folder can hold a file of this name."""
     return name in PREPARED_FILES or SHARD_FILE.fullmatch(name) is not None
@@ -61,6 +91,13 @@ def load_manifest(folder: Path) -> dict[str, Any]:
     if manifest.get("format_version") != FORMAT_VERSION:
         version = manifest.get("format_version")
         raise DataError(f"{path}: format {version}, but this nmt reads {FORMAT_VERSION}; run `nmt prepare -c ... --overwrite`")
+    try:
+        _Manifest.model_validate(manifest, strict=True)
+    except ValidationError as error:
+        key, text = ".".join(map(str, error.errors()[0]["loc"])), error.errors()[0]["msg"]
+        raise DataError(f"{path}: damaged ({key}: {text}); run `nmt prepare -c ... --overwrite`") from None
+    if others := [name for name in manifest["files"] if not is_prepared_file(name)]:
+        raise DataError(f"{path}: damaged ({others[0]!r} is no file of prepared data); run `nmt prepare -c ... --overwrite`")
     return manifest
 
 
@@ -130,10 +167,7 @@ def check_files(folder: Path, manifest: Mapping[str, Any]) -> None:
 
     Only the sizes are checked of files above `MAX_HASHED_BYTES`, and of all files without recorded checksums.
     """
-    sizes = manifest.get("files")
-    if not isinstance(sizes, dict) or not all(isinstance(size, int) for size in sizes.values()):
-        raise DataError(f"{folder / MANIFEST}: damaged (it lists no files); --overwrite prepares it again")
-    for name, size in sizes.items():
+    for name, size in manifest["files"].items():
         actual = (folder / name).stat().st_size if (folder / name).exists() else None
         if actual != size:
             state = "is missing" if actual is None else f"has {actual:,} bytes instead of {size:,}"

@@ -1,7 +1,7 @@
 """The training curves: loss, BLEU and learning rate by step."""
 
 from collections.abc import Mapping, Sequence
-from math import isfinite, log
+from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ WIDTH = 6.0  # inches; narrow and with large letters, for phones
 # Panel -> (label of its y axis, height in inches).
 PANELS = {"loss": ("loss (nats per token)", 3.4), "bleu": ("BLEU (greedy)", 2.4), "rate": ("learning rate", 1.3)}
 LEFT, RIGHT, TOP, BOTTOM, GAP = 1.0, 0.3, 1.15, 0.65, 0.2  # inches, around and between the panels
+MAX_VALUE = 1e300  # of a figure; a journal may hold infinity, or a whole number that is larger than any float
 RESOLUTION = 150.0  # dots per inch
 
 
@@ -63,7 +64,7 @@ def _panels(events: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Points]]
 def _points(events: Sequence[Mapping[str, Any]], event: str, key: str) -> Points:
     """The value `key` of all events of a kind, if it is a finite number."""
     values = [(line["step"], line.get(key)) for line in events if line.get("event") == event]
-    return [(step, float(value)) for step, value in values if isinstance(value, int | float) and isfinite(value)]
+    return [(step, float(value)) for step, value in values if isinstance(value, int | float) and abs(value) < MAX_VALUE]
 
 
 def _best(events: Sequence[Mapping[str, Any]], metric: str) -> Mapping[str, Any] | None:

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import ConfigDict, TypeAdapter, ValidationError
 from safetensors import SafetensorError
 from safetensors.torch import load_file, load_model, save_file, save_model
 from torch import nn
@@ -22,7 +23,7 @@ from torch.optim.swa_utils import AveragedModel
 from nmt.config.names import PointerName
 from nmt.errors import CheckpointError, pass_on_lack_of_memory
 from nmt.files import is_intact, new_folder, read_json, record_checksums, replacing, sha256_of, write_json
-from nmt.run.progress import Interval, Progress
+from nmt.run.progress import Progress
 
 MODEL_FILE, RAW_MODEL_FILE = "model.safetensors", "raw.safetensors"
 OPTIMIZER_FILE, PROGRESS_FILE = "optimizer.safetensors", "progress.json"
@@ -38,6 +39,11 @@ class KeptCheckpoint:
     checkpoint: str
     step: int
     score: float | None = None
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
+
+
+_KEPT, _PROGRESS = TypeAdapter(list[KeptCheckpoint]), TypeAdapter(Progress)
 
 
 def is_average(checkpoint: str) -> bool:
@@ -175,7 +181,7 @@ class Checkpoints:
         try:
             value = read_json(path)
             entries = value.get("kept", [{"checkpoint": value["checkpoint"], "step": value["step"]}])
-            kept = [KeptCheckpoint(**entry) for entry in entries]
+            kept = _KEPT.validate_python(entries)
             if all(CHECKPOINT_NAME.fullmatch(checkpoint.checkpoint) for checkpoint in kept):  # none outside of the run
                 return kept
         except (ValueError, KeyError, TypeError, AttributeError):
@@ -213,10 +219,15 @@ def read_progress(folder: Path) -> Progress:
     """The progress in a checkpoint folder. Raises: CheckpointError if the file is missing or damaged."""
     try:
         values = read_json(folder / PROGRESS_FILE)
-        return Progress(**{**values, "interval": Interval(**values["interval"])})
-    except (OSError, ValueError, TypeError, KeyError) as error:
+        if not {"step", "interval"} <= values.keys():
+            raise ValueError("it has no step")
+        return _PROGRESS.validate_python(values)
+    except ValidationError as error:
+        key, text = ".".join(map(str, error.errors()[0]["loc"])), error.errors()[0]["msg"]
+        raise CheckpointError(f"{folder / PROGRESS_FILE}: cannot be read ({key}: {text})") from None
+    except (OSError, ValueError) as error:
         pass_on_lack_of_memory(error)
-        raise CheckpointError(f"{folder / PROGRESS_FILE}: cannot be read ({' '.join(str(error).split())})") from None
+        raise CheckpointError(f"{folder / PROGRESS_FILE}: cannot be read ({error})") from None
 
 
 def load_training(folder: Path, model: nn.Module, optimizer: Optimizer, averaged: AveragedModel | None) -> Progress:

@@ -4,7 +4,6 @@ config.yaml   manifest.json (of the prepared data)  src.vocab.txt  tgt.vocab.txt
 checksums.json  checkpoints/  provenance.json  journal.jsonl  curves.png  tensorboard/  evaluation/  [lexicon.tsv]
 """
 
-import json
 import shutil
 import warnings
 from collections.abc import Iterator, Sequence
@@ -193,8 +192,8 @@ def ancestors(folder: Path) -> Iterator[Path]:
 def _check_format(folder: Path) -> None:
     """Raises: CheckpointError if a newer version of nmt made the run. A missing or damaged manifest is reported elsewhere."""
     try:
-        version = json.loads((folder / MANIFEST).read_bytes()).get("format_version")
-    except (OSError, ValueError, AttributeError, RecursionError):
+        version = read_json(folder / MANIFEST).get("format_version")
+    except (OSError, ValueError):
         return
     if isinstance(version, int) and version > FORMAT_VERSION:
         raise CheckpointError(f"{folder}: made by a newer nmt (format {version}, this version reads {FORMAT_VERSION}); update nmt")

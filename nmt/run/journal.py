@@ -5,7 +5,10 @@ import os
 from pathlib import Path
 from typing import Any
 
-from nmt.files import naming, synchronize, write_text
+from nmt.errors import DataError
+from nmt.files import MAX_TEXT_BYTES, naming, synchronize, write_text
+
+MAX_STEP = 10**12
 
 
 class Journal:
@@ -30,9 +33,15 @@ class Journal:
             synchronize(self.path.parent)
 
     def read(self) -> list[dict[str, Any]]:
-        """All events in order; an empty list if there is no journal. Skips lines that a crash damaged."""
+        """All events in order; an empty list if there is no journal. Skips lines that a crash damaged.
+
+        Raises:
+            DataError: the file is too large for a journal.
+        """
         if not self.path.exists():
             return []
+        if self.path.stat().st_size > MAX_TEXT_BYTES:
+            raise DataError(f"{self.path}: larger than {MAX_TEXT_BYTES:,} bytes; this is no journal")
         lines = self.path.read_text(encoding="utf-8", errors="replace").split("\n")
         return [value for line in lines[:-1] if (value := _parse(line)) is not None]
 
@@ -47,4 +56,5 @@ def _parse(line: str) -> dict[str, Any] | None:
         value = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    return value if isinstance(value, dict) and isinstance(value.get("step"), int) else None
+    is_event = isinstance(value, dict) and isinstance(value.get("step"), int) and 0 <= value["step"] <= MAX_STEP
+    return value if is_event else None

@@ -2,6 +2,8 @@
 
 from dataclasses import dataclass, replace
 
+from pydantic import ConfigDict
+
 from nmt.config.schema import TrainingConfig
 
 
@@ -16,6 +18,8 @@ class Interval:
     objective: float = 0.0
     likelihood: float = 0.0
     n_tokens: int = 0
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
     def plus(self, objective: float, nll: float, n_tokens: int) -> "Interval":
         """With one more update."""
@@ -52,6 +56,8 @@ class Progress:
     seconds: float = 0.0
     validation_seconds: float = 0.0
     finished: str | None = None
+
+    __pydantic_config__ = ConfigDict(extra="forbid")
 
     def after_update(
         self, next_position: tuple[int, int, int], *, applied: bool, interval: Interval, seconds: float, config: TrainingConfig

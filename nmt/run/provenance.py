@@ -8,12 +8,32 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from pydantic import BaseModel, TypeAdapter
 
 from nmt import __version__
 from nmt.data.manifest import load_manifest
-from nmt.files import sha256_of, write_recorded
+from nmt.files import MAX_JSON_BYTES, sha256_of, write_recorded
 from nmt.run.checkpoint import MODEL_FILE
 from nmt.run.folder import CONFIG_FILE, LEXICON_FILE, PROVENANCE_FILE
+
+
+class _Libraries(BaseModel):
+    torch: str
+
+
+class _Session(BaseModel):
+    """What is shown of an entry."""
+
+    step: int
+    version: str
+    libraries: _Libraries
+    device: str
+    cpu: str
+    threads: int
+    processes: int
+
+
+_SESSIONS = TypeAdapter(list[_Session])
 
 LIBRARIES = ("torch", "numpy", "sacrebleu", "spacy", "sentencepiece")  # the results depend on their versions
 
@@ -42,12 +62,13 @@ def record_training(run: Path, step: int, device: torch.device, processes: int) 
 
 def read_training(run: Path) -> list[dict[str, Any]]:
     """What `record_training` wrote, in the order of the steps; empty if there is nothing, or nothing readable."""
+    path = run / PROVENANCE_FILE
     try:
-        sessions = json.loads((run / PROVENANCE_FILE).read_bytes())
+        sessions = json.loads(path.read_bytes()) if path.stat().st_size <= MAX_JSON_BYTES else []
+        _SESSIONS.validate_python(sessions, strict=True)
     except (OSError, ValueError, RecursionError):
         return []
-    is_readable = isinstance(sessions, list) and all(isinstance(session, dict) and "step" in session for session in sessions)
-    return sessions if is_readable else []
+    return sessions
 
 
 def of_members(members: Sequence[tuple[Path, Path]]) -> dict[str, Any]:

@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
+from pydantic import BaseModel, ValidationError
+
 from nmt.config.schema import Config
 from nmt.data.manifest import MANIFEST, load_manifest
 from nmt.errors import CheckpointError, NmtError
@@ -88,7 +90,7 @@ class RunSummary:
             last=last[0] if last else None,
             manifest=attempt(lambda: load_manifest(folder)),
             journal=attempt(Journal(folder / JOURNAL_FILE).read) or [],
-            evaluations=attempt(Journal(folder / EVALUATION_FOLDER / HISTORY_FILE).read) or [],
+            evaluations=[*filter(_is_evaluation, attempt(Journal(folder / EVALUATION_FOLDER / HISTORY_FILE).read) or [])],
             bytes=sum(size for _, size, _ in files),
             checkpoint_bytes=sum(size for path, size, _ in files if checkpoints.folder in path.parents),
             changed=datetime.fromtimestamp(max((time for _, _, time in files), default=0.0), UTC),
@@ -105,6 +107,30 @@ class RunSummary:
         """The validation of the best checkpoint, or the last one."""
         of_best = [event for event in self.validations if self.best and event["step"] == self.best.step]
         return next(iter(of_best or self.validations[-1:]), None)
+
+
+class _Score(BaseModel):
+    metric: str
+    score: float
+    signature: str
+    interval: list[float] | None = None
+
+
+class _Evaluation(BaseModel):
+    """What is shown of an evaluation."""
+
+    text_sha256: str | None = None
+    split: str | None = None
+    beam: int | None = None
+    scores: list[_Score] = []
+
+
+def _is_evaluation(event: dict[str, Any]) -> bool:
+    try:
+        _Evaluation.model_validate(event)
+    except ValidationError:
+        return False
+    return True
 
 
 def find_runs(folder: Path) -> list[Path]:

@@ -1,6 +1,7 @@
 """`nmt inspect`: what it says of a run, whole or damaged."""
 
 import json
+import re
 import shutil
 from pathlib import Path
 
@@ -33,6 +34,35 @@ def test_the_facts_of_a_finished_run(nmt: Run, trained: Path) -> None:
     assert (session["step"], session["device"], session["processes"]) == (0, "cpu", 1)
     assert facts["problems"] == []
     assert facts["next"][0] == f"nmt evaluate {trained}"
+
+
+@pytest.mark.parametrize(
+    ("name", "old", "new"),
+    [
+        ("journal.jsonl", '"bleu": ', '"bleu": 1e999, "x": '),
+        ("journal.jsonl", '"perplexity": ', '"perplexity": -1.0, "x": '),
+        ("journal.jsonl", '"step": ', '"step": ' + "9" * 300),
+        ("provenance.json", '"torch": ', '"other": '),
+        ("provenance.json", '"processes": ', '"processes": [], "x": '),
+        ("manifest.json", '"size": ', '"size": "many", "x": '),
+        ("checkpoints/best.json", '"step": ', '"step": {}, "x": '),
+        ("evaluation/history.jsonl", '"metric": "BLEU"', '"metric": "\\u001b[2J"'),
+        ("evaluation/history.jsonl", '"score": ', '"score": "high", "x": '),
+        ("evaluation/history.jsonl", '"text_sha256": ', '"text_sha256": [], "x": '),
+    ],
+)
+def test_damaged_records_are_no_tracebacks(nmt: Run, trained: Path, tmp_path: Path, name: str, old: str, new: str) -> None:
+    run = shutil.copytree(trained, tmp_path / "runs" / "run")
+    (run / "evaluation").mkdir(exist_ok=True)
+    event = {"event": "evaluation", "step": 60, "text_sha256": "x", "scores": [{"metric": "BLEU", "score": 1.0, "signature": "x"}]}
+    (run / "evaluation" / "history.jsonl").write_text(json.dumps(event) + "\n")
+    text = (run / name).read_text()
+    assert old in text
+    (run / name).write_text(re.sub(r',\s*"checksum": "\w+"', "", text).replace(old, new))
+    for words in ([run], [run, "--json"], [run, "--card"]):
+        result = nmt("inspect", *words)
+        assert (result.status, "\x1b" in result.out) == (0, False)
+    assert nmt("runs", run.parent).status == 0
 
 
 def test_the_screen_shows_them(nmt: Run, trained: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from nmt.errors import DataError
 from nmt.run.journal import Journal
 
 
@@ -33,6 +34,13 @@ def test_an_event_after_a_crash_is_not_lost_with_the_cut_off_line(tmp_path: Path
         file.write('{"event": "tra')
     journal.write("train", 2, loss=1.0)
     assert [line["step"] for line in journal.read()] == [1, 2]
+
+
+def test_a_journal_that_fills_the_memory_is_refused(tmp_path: Path) -> None:
+    with (tmp_path / "journal.jsonl").open("wb") as file:
+        file.truncate(10_000_000_000)
+    with pytest.raises(DataError, match=r"journal\.jsonl: larger than 268,435,456 bytes; this is no journal$"):
+        Journal(tmp_path / "journal.jsonl").read()
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs the names of open files")
