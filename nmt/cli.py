@@ -151,7 +151,7 @@ def train(
     resume: Annotated[bool, typer.Option("--resume", help="Continue from the last checkpoint, or start if there is none.")] = False,
     device: DeviceOption = "auto",
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the configuration, the model's sizes, and the time and memory of an epoch.")
+        bool, typer.Option("--dry-run", help="Print the configuration, the model's sizes, and the estimated time and memory.")
     ] = False,
     quiet: QuietOption = False,
 ) -> None:

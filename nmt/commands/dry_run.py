@@ -30,7 +30,7 @@ SPARKLINE_WIDTH = 48  # characters
 
 
 def describe(config: Config, folder: Path | None = None, device: DeviceName = "auto") -> str:
-    """The lines that `nmt train --dry-run` prints: parameters, schedules, and time and memory of an epoch on this machine.
+    """The lines that `nmt train --dry-run` prints: parameters, schedules, and time and memory on this machine.
 
     Raises: as `nmt.commands.train.run`.
     """
@@ -54,14 +54,16 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
     seconds = estimate_epoch(n_positions, _BatchTimer(model, corpus, plan, config)) * n_pairs / len(corpus)
     peak = torch.cuda.max_memory_allocated(torch_device) if torch_device.type == "cuda" else peak_memory()
     memory = "" if peak is None else f"; peak memory about {peak / 1e6:,.0f} MB"
+    n_updates = _count_updates(config, n_batches, seconds / n_batches)
+    times = f"{_duration(seconds)} on this machine, all {n_updates:,} updates {_duration(n_updates * seconds / n_batches)}"
     return "\n".join(
         [
             *_list_parameters(model),
             *batch_size_lines,
             *(f"{side} vectors: {vectors.coverage}" for side, vectors in load_configured_vectors(config).items()),
-            *_draw_schedules(config, n_batches, seconds / n_batches),
+            *_draw_schedules(config, n_updates),
             f"{n_pairs:,} pairs, {n_batches:,} batches per epoch; the run folder would be {folder or config.run_folder}",
-            f"an epoch takes about {_duration(seconds)} on this machine, without validation{memory}",
+            f"an epoch takes about {times}, without validation{memory}",
         ]
     )
 
@@ -115,14 +117,20 @@ def _list_parameters(model: Seq2Seq) -> list[str]:
     return [*lines, f"{'total':<16}{total:>12,} parameters{tied}"]
 
 
-def _draw_schedules(config: Config, n_batches: int, seconds: float) -> list[str]:
-    """Sparklines of learning rate and teacher forcing over the whole training, whose updates take `seconds` each."""
+def _count_updates(config: Config, n_batches: int, seconds: float) -> int:
+    """The updates of the whole training, which take `seconds` each."""
     training, batch = config.training, config.training.batch
-    last = len(update_sizes(training.epochs * n_batches * batch.fixed_size, batch, first_step=0))
+    count = len(update_sizes(training.epochs * n_batches * batch.fixed_size, batch, first_step=0))
     if training.max_steps is not None:
-        last = min(last, training.max_steps)
+        count = min(count, training.max_steps)
     if training.max_minutes is not None:
-        last = max(1, min(last, round(60 * training.max_minutes / seconds)))
+        count = max(1, min(count, round(60 * training.max_minutes / seconds)))
+    return count
+
+
+def _draw_schedules(config: Config, last: int) -> list[str]:
+    """Sparklines of learning rate and teacher forcing over the whole training, until the update `last`."""
+    training = config.training
 
     def rate(step: int) -> float:
         return learning_rate(Moment(step, fraction=(step - 1) / last), training.learning_rate)
@@ -139,4 +147,6 @@ def _draw_schedules(config: Config, n_batches: int, seconds: float) -> list[str]
 
 
 def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.1f} minutes"
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.1f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"

@@ -119,7 +119,7 @@ def check_languages(name: str, pairs: Iterable[Pair], languages: tuple[str, str]
             continue
         guess = guess_language(texts)
         if guess != language and (known or guess):
-            looks = f"they look like {guess}" if guess else f"hardly a word is {language}"
+            looks = f"they look like {guess}" if guess else f"they have few frequent words of {language}"
             _warn(f"{name}: the {language} sentences are perhaps in another language ({looks}); check data.direction and `columns`")
 
 
