@@ -1,6 +1,8 @@
 """The model card: what a model is and how good it is, as Markdown with the metadata that model hubs read."""
 
+import re
 from collections.abc import Iterator, Mapping
+from html import escape
 from typing import Any
 
 import yaml
@@ -18,6 +20,7 @@ def model_card(facts: Mapping[str, Any], step: int, *, repository: str | None = 
         repository: USER/NAME, for the commands; None if it is not known.
         license_id: such as cc-by-2.0; None if the user has not named one.
     """
+    facts = _escaped(facts)
     src, tgt = facts["direction"].split("-")
     evaluations = _evaluations(facts, step)
     repository = repository or f"USER/{facts['name']}"
@@ -37,6 +40,15 @@ def model_card(facts: Mapping[str, Any], step: int, *, repository: str | None = 
         f"\n## License\n\n{f'`{license_id}`' if license_id else NO_LICENSE}\n",
     ]
     return "\n".join(parts)
+
+
+def _escaped(value: Any) -> Any:
+    """Facts whose texts are no markup: names of files, splits and metrics can come from a stranger."""
+    if isinstance(value, Mapping):
+        return {key: _escaped(each) for key, each in value.items()}
+    if isinstance(value, list):
+        return [_escaped(each) for each in value]
+    return re.sub(r"[\[\]`]", r"\\\g<0>", escape(value, quote=False)) if isinstance(value, str) else value
 
 
 def _evaluations(facts: Mapping[str, Any], step: int) -> list[dict[str, Any]]:
