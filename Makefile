@@ -50,6 +50,16 @@ demo: $(STAMP) ## prepare, train, evaluate and translate with the built-in sampl
 	@echo "attention        $(RUN)/attention.png"
 	@echo "next             $(BIN)/nmt translate --run $(RUN) \"How are you?\""
 
+.PHONY: lock
+lock: ## write .ci/lock.txt again, after a change of dependencies or of .ci/constraints.txt (needs uv)
+	@uv pip compile pyproject.toml --extra export --extra formats --extra hub --extra serve -c .ci/constraints.txt --universal \
+		--python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-package torch --quiet \
+		-o .ci/lock.txt
+
+.PHONY: audit
+audit: ## compare the locked versions with the public lists of known weaknesses (needs pip-audit and a network)
+	@pip-audit --requirement .ci/lock.txt --require-hashes --disable-pip
+
 .PHONY: test
 test: $(STAMP) ## run the fast tests (two to three minutes)
 	@$(BIN)/pytest -n 2 -m "not slow"
