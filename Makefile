@@ -88,7 +88,7 @@ format: $(STAMP) ## format the code and fix what the linter can fix
 .PHONY: docs
 docs: $(DOCS_STAMP) ## build the documentation into build/docs
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict --quiet -f .mkdocs.yml
-	@echo "open build/docs/index.html"
+	@echo "open build/docs/index.html; the search needs a server: $(BIN)/python -m http.server -d build/docs"
 
 $(DOCS_STAMP): $(STAMP)
 	@$(BIN)/pip install --disable-pip-version-check --quiet -c .ci/constraints.txt -e '.[dev,docs]'
