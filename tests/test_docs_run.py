@@ -92,7 +92,7 @@ def test_a_corpus_with_dask_loses_nothing_when_a_worker_is_killed(
     (block,) = (block.text for block in blocks_of(ROOT / "docs" / "translate.md") if block.language == "python")
     Path("translate_corpus.py").write_text(block, encoding="utf-8")
     shutil.rmtree("out", ignore_errors=True)
-    variables = {**os.environ, "PYTHONPATH": str(ROOT)}
+    variables = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ["PYTHONPATH"]])}
     with subprocess.Popen([sys.executable, "translate_corpus.py"], stdout=subprocess.PIPE, text=True, env=variables) as program:
         assert program.stdout is not None
         printed = [program.stdout.readline()]
@@ -182,7 +182,7 @@ def test_add_your_own_attention(tmp_path: Path) -> None:
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout + done.stderr
 
-    environment = {**os.environ, "PYTHONPATH": str(tmp_path)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), os.environ["PYTHONPATH"]])}
     assert "comments written" in run("scripts/comment_configs.py")
     assert " passed" in run("-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/model/test_attention_scores.py", "-k", "cosine")
 

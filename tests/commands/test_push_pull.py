@@ -37,7 +37,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def in_process(*words: object, **environment: str) -> Result:
     command = [sys.executable, "-m", "nmt", *map(str, words)]
-    env = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ["PYTHONPATH"]]), **environment}
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     return Result(done.returncode, done.stdout, done.stderr)
 

@@ -22,7 +22,13 @@ def test_nothing_is_lost(tmp_path: Path) -> None:
     words = [word for name in names for word in ("--campaign", name)] + [word for name in commands for word in ("--command", name)]
     script = ROOT / "scripts" / "campaign_crash.py"
     call = [sys.executable, str(script), "-o", str(tmp_path), "--trials", "2", *words]
-    result = subprocess.run(call, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    result = subprocess.run(
+        call,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ["PYTHONPATH"]])},
+    )
     assert (result.returncode, result.stderr) == (0, "")
     rows = [json.loads(line) for line in (tmp_path / "trials.jsonl").read_text().splitlines()]
     assert {(row["campaign"], row["command"]) for row in rows} == {(name, command) for name in names for command in commands}

@@ -266,7 +266,7 @@ def test_a_killed_study_continues_to_the_same_results(words: list[str], tmp_path
     (tmp_path / "space.yaml").write_text("training.learning_rate.peak: {log_range: [0.001, 0.1]}", encoding="utf-8")
     options = ["--trials", "2", "--seeds", "1", "--jobs", "2", "--metric", "chrF"]
     command = [sys.executable, str(ROOT / "scripts/study.py"), *words, *options]
-    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ["PYTHONPATH"]])}
     process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL, start_new_session=True)
     while not list((tmp_path / "study").rglob("*.json")) or not list((tmp_path / "study").rglob("checkpoints")):
         time.sleep(0.05)

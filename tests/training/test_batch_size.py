@@ -236,7 +236,7 @@ def test_the_smallest_size_of_all_processes_is_used(prepared: Config, tmp_path: 
     (tmp_path / "toy.yaml").write_text(dump(stopped_at(prepared, 2)), encoding="utf-8")
     (tmp_path / "script.py").write_text(SCRIPT, encoding="utf-8")
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "script.py", "together"]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": str(ROOT)}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ["PYTHONPATH"]])}
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, env=environment, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     limit_memory(monkeypatch, 900)
