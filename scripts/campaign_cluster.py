@@ -1,11 +1,12 @@
 """Kill processes of a distributed training with SIGKILL at random moments, and compare its end with an undisturbed training.
 
-    python scripts/campaign_cluster.py -o build/campaign --kills 20
+    python scripts/campaign_cluster.py -o build/campaign --kills 20 [--machines 2]
 
 Trains a tiny model on invented data in four processes under `torchrun --max-restarts`. After each kill, torchrun starts all of them
 again, and they continue from the last checkpoint. At the end, the weights, the state of the optimizer and the journal must equal
-those of the undisturbed training, bit for bit. The folder keeps what is done: repeat the command to continue after an interruption.
-It needs Linux, whose /proc names the processes.
+those of the undisturbed training, bit for bit. With `--machines`, several torchruns divide the processes and meet at a port, as
+they do on several machines; here, all of them run on this one. The folder keeps what is done: repeat the command to continue after
+an interruption. It needs Linux, whose /proc names the processes.
 """
 
 import argparse
@@ -13,9 +14,12 @@ import json
 import os
 import random
 import signal
+import socket
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -56,20 +60,27 @@ def main() -> int:
     parser.add_argument("-o", "--output", type=Path, default=Path("build/campaign"), help="folder to write")
     parser.add_argument("--kills", type=int, default=20, help="processes to kill")
     parser.add_argument("--steps", type=int, default=600, help="updates of each training")
-    parser.add_argument("--processes", type=int, default=4)
+    parser.add_argument("--processes", type=int, default=4, help="of all machines together")
+    parser.add_argument("--machines", type=int, default=1, help="torchruns that divide the processes; must divide their number")
     parser.add_argument("--pause", type=float, default=1.0, help="kill at most this many seconds after the next progress")
     parser.add_argument("--seed", type=int, default=1, help="of the moments and of the processes to kill")
     options = parser.parse_args()
     folder = options.output.resolve()
     config = prepare(folder, options.steps)
-    command = torchrun(config, options.processes, options.kills + 10)
-    if subprocess.run([*command, "-o", str(folder / "whole")], check=False).returncode:
+    if subprocess.run([*torchrun(config, options.processes), "-o", str(folder / "whole")], check=False).returncode:
         return 1
-    if not disturb([*command, "-o", str(folder / "killed")], folder, options.kills, options.pause, random.Random(options.seed)):
+    command = [*torchrun(config, options.processes, options.machines, options.kills + 10), "-o", str(folder / "killed")]
+    if not disturb([command] * options.machines, folder, options.kills, options.pause, random.Random(options.seed)):
         return 1
     differences = compare(folder / "whole", folder / "killed")
     kills = read_kills(folder)
-    summary = {"processes": options.processes, "steps": options.steps, "kills": len(kills), "differences": differences}
+    summary = {
+        "processes": options.processes,
+        "machines": options.machines,
+        "steps": options.steps,
+        "kills": len(kills),
+        "differences": differences,
+    }
     write_text(folder / "result.json", f"{json.dumps({**summary, 'killed': kills}, indent=2)}\n")
     print(json.dumps(summary))
     return 1 if differences or len(kills) < options.kills else 0
@@ -89,23 +100,30 @@ def prepare(folder: Path, steps: int) -> Path:
     return config
 
 
-def torchrun(config: Path, processes: int, restarts: int) -> list[str]:
-    """The command that trains, without the run folder."""
-    launcher = ["--standalone", f"--nproc-per-node={processes}", f"--max-restarts={restarts}", "--monitor-interval=0.1"]
+def torchrun(config: Path, processes: int, machines: int = 1, restarts: int = 0) -> list[str]:
+    """The command that trains, without the run folder; to be started once for each machine."""
+    launcher = [f"--nproc-per-node={processes // machines}", f"--max-restarts={restarts}", "--monitor-interval=0.1"]
+    if machines == 1:
+        launcher += ["--standalone"]
+    else:
+        with socket.create_server(("localhost", 0)) as server:
+            port = server.getsockname()[1]
+        launcher += [f"--nnodes={machines}", "--rdzv-backend=c10d", "--rdzv-id=campaign", f"--rdzv-endpoint=localhost:{port}"]
     train = ["-m", "nmt", "train", "-q", "-c", str(config), "--resume", "--device", "cpu"]
     return [sys.executable, "-m", "torch.distributed.run", *launcher, *train]
 
 
-def disturb(command: list[str], folder: Path, kills: int, pause: float, generator: random.Random) -> bool:
+def disturb(commands: list[list[str]], folder: Path, kills: int, pause: float, generator: random.Random) -> bool:
     """Train while processes are killed, until `kills` of them are; whether the training ends well."""
+    variables = {**os.environ, "OMP_NUM_THREADS": "1", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"}  # see docs/gpu.md
     with (folder / "log.txt").open("a") as log:
-        launcher = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "OMP_NUM_THREADS": "1"})
+        launchers = [subprocess.Popen(command, stdout=log, stderr=log, env=variables) for command in commands]
         try:
             killed_at = 0
-            while launcher.poll() is None and len(read_kills(folder)) < kills:
+            while all(launcher.poll() is None for launcher in launchers) and len(read_kills(folder)) < kills:
                 time.sleep(0.05)
                 # Not before the training has come further than at the last kill: else it would never end.
-                if reached(folder / "killed") <= killed_at or not (workers := worker_ids(launcher.pid)):
+                if reached(folder / "killed") <= killed_at or not (workers := worker_ids(launchers)):
                     continue
                 time.sleep(generator.uniform(0, pause))
                 rank = generator.choice(sorted(workers))
@@ -119,11 +137,12 @@ def disturb(command: list[str], folder: Path, kills: int, pause: float, generato
                     file.write(json.dumps({"rank": rank, "step": step}) + "\n")
                 print(f"kill {len(read_kills(folder))}: process {rank + 1}, at step {step} or later", flush=True)
                 wait_until_gone(workers[rank])
-            return launcher.wait() == 0
+            return all(launcher.wait() == 0 for launcher in launchers)
         finally:
-            if launcher.poll() is None:
-                launcher.terminate()
-                launcher.wait()
+            for launcher in launchers:
+                if launcher.poll() is None:
+                    launcher.terminate()
+                    launcher.wait()
 
 
 def read_kills(folder: Path) -> list[dict[str, Any]]:
@@ -139,10 +158,11 @@ def reached(run: Path) -> int:
     return max((json.loads(line)["step"] for line in lines), default=0)
 
 
-def worker_ids(launcher: int) -> dict[int, int]:
-    """The process id of each rank that torchrun has started; empty if not all of them train."""
+def worker_ids(launchers: Sequence[subprocess.Popen[bytes]]) -> dict[int, int]:
+    """The process id of each rank that the torchruns have started; empty if one has just ended."""
     workers = {}
-    for children in Path(f"/proc/{launcher}/task").glob("*/children"):
+    folders = chain.from_iterable(Path(f"/proc/{launcher.pid}/task").glob("*/children") for launcher in launchers)
+    for children in folders:
         for child in children.read_text().split():
             try:
                 variables = Path(f"/proc/{child}/environ").read_bytes().decode(errors="replace").split("\0")

@@ -1,4 +1,4 @@
-"""The campaign of kills: one kill, of one of three processes."""
+"""The campaign of kills: one kill, of one of two processes that two launchers started, as on two machines."""
 
 import json
 import subprocess
@@ -14,7 +14,7 @@ pytestmark = [
 
 
 def test_a_killed_process_comes_back_and_the_training_ends_the_same(tmp_path: Path) -> None:
-    options = ["--kills", "1", "--processes", "3", "--steps", "300", "--pause", "0"]
+    options = ["--kills", "1", "--processes", "2", "--machines", "2", "--steps", "200", "--pause", "0"]
     command = [sys.executable, "-m", "scripts.campaign_cluster", "-o", str(tmp_path), *options]
     done = subprocess.run(command, cwd=Path.cwd(), capture_output=True, text=True, timeout=600, check=False)
     log = tmp_path / "log.txt"
