@@ -67,8 +67,9 @@ def main() -> None:
 def measure_preparation(config: Path, overrides: Sequence[str], prepared: Path) -> dict[str, Any]:
     """Prepare, and return the figures."""
     command = [sys.executable, "-m", "nmt", "prepare", "-q", "-c", str(config), *with_overrides(overrides), "-o", str(prepared)]
-    start_time, process, disk = time.monotonic(), subprocess.Popen(command), 0
+    start_time, process, disk, memory = time.monotonic(), subprocess.Popen(command), 0, 0
     while True:
+        memory = max(memory, 1024 * kilobytes("VmHWM", process.pid))
         ended, status, usage = os.wait4(process.pid, os.WNOHANG)
         if ended:
             break
@@ -77,7 +78,7 @@ def measure_preparation(config: Path, overrides: Sequence[str], prepared: Path) 
     if status:
         raise SystemExit(f"{' '.join(command)} failed")
     seconds, manifest = time.monotonic() - start_time, read_json(prepared / "manifest.json")
-    cpu, memory = usage.ru_utime + usage.ru_stime, usage.ru_maxrss * 1024
+    cpu = usage.ru_utime + usage.ru_stime
     return {
         "prepare_cpu_seconds": round(cpu, 1),
         "prepare_microseconds_per_pair": round(1e6 * cpu / manifest["counts"]["read"], 1),
@@ -138,10 +139,10 @@ def size_of(path: Path) -> int:
         return 0
 
 
-def kilobytes(key: str) -> int:
-    """A figure of this process in /proc."""
-    lines = Path("/proc/self/status").read_text().splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith(f"{key}:"))
+def kilobytes(key: str, process: int | str = "self") -> int:
+    """A figure of a process in /proc; 0 if the process has ended."""
+    lines = Path(f"/proc/{process}/status").read_text().splitlines()
+    return next((int(line.split()[1]) for line in lines if line.startswith(f"{key}:")), 0)
 
 
 if __name__ == "__main__":

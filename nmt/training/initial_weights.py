@@ -1,6 +1,6 @@
 """Initial weights that are not random: word vectors, the weights of another run (fine-tuning), and a lexicon."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import torch
@@ -18,6 +18,7 @@ from nmt.text.tokenizers import Side
 from nmt.training.word_vectors import WordVectors, load_configured_vectors, set_rows
 
 TIES = ("none", "target", "all")  # values of model.tie_embeddings, each with fewer matrices
+MAX_LEXICON_RANGES = 256  # 262,144 pairs; with 17 tokens a side, aligning them takes 2 GB and 75 s
 
 
 @dataclass(frozen=True)
@@ -112,13 +113,15 @@ def _load_parent(config: Config) -> ParentWeights | None:
 
 
 def _learn_lexicon(config: Config) -> tuple[torch.Tensor, torch.Tensor] | None:
-    """Align the words of the training data, or of a random part of it if it is large."""
+    """Align the words of the training data; if it has several parts, those of some ranges only, to save memory."""
     if not config.model.lexical_bias:
         return None
     src, tgt = load_vocabularies(config.prepared_folder)
     corpus = Corpus.load(config.prepared_folder, "train")
-    first_part = next(divide_epoch(len(corpus), seed=config.seed, epoch=0))
-    aligner = WordAligner(corpus.in_part(first_part), len(src), len(tgt))
+    part = next(divide_epoch(len(corpus), seed=config.seed, epoch=0))
+    if part.n_parts > 1:
+        part = replace(part, ranges=part.ranges[:: -(-len(part.ranges) // MAX_LEXICON_RANGES)])
+    aligner = WordAligner(corpus.in_part(part), len(src), len(tgt))
     aligner.fit()
     ids, probabilities = aligner.translations(config.model.lexical_bias)
     return torch.from_numpy(ids), torch.from_numpy(probabilities)

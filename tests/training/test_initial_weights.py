@@ -12,8 +12,11 @@ from safetensors.torch import load_file
 from nmt.commands import prepare, train
 from nmt.config.load import load
 from nmt.config.schema import Config
+from nmt.data import epochs
 from nmt.run.checkpoint import load_weights
 from nmt.run.folder import build_model, find_checkpoint, load_vocabularies
+from nmt.training import initial_weights
+from nmt.training.initial_weights import InitialWeights
 from tests import toy
 from tests.conftest import Run
 
@@ -139,3 +142,19 @@ def test_the_lexicon_is_announced(nmt: Run, parent: Path, tmp_path: Path) -> Non
     result = nmt("train", "-c", parent.parent / "parent.yaml", "-o", tmp_path / "x", "--set", "model.lexical_bias=4")
     assert result.status == 0
     assert re.search(r"^lexicon: \d+ translations of \d+ source tokens$", result.err, re.MULTILINE)
+
+
+def test_the_lexicon_of_a_large_corpus_comes_from_some_of_its_pairs(parent: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = load(parent.parent / "parent.yaml", ["model.lexical_bias=4"])
+
+    def count_translations() -> int:
+        lexicon = InitialWeights.load(config).lexicon
+        assert lexicon is not None
+        return int(lexicon[1].gt(0).sum())
+
+    whole = count_translations()
+    monkeypatch.setattr(epochs, "PART_PAIRS", 90)  # two parts of 23 ranges
+    monkeypatch.setattr(epochs, "RANGE_PAIRS", 4)
+    half = count_translations()
+    monkeypatch.setattr(initial_weights, "MAX_LEXICON_RANGES", 5)
+    assert 0 < count_translations() < half < whole
