@@ -284,13 +284,13 @@ class TmxSource:
                 yield from target.units
                 target.units.clear()
             parser.close()
-        except LookupError as error:
-            raise DataError(f"{self.path}: names an encoding that is not known ({error}); save it as UTF-8") from None
         except ParseError as error:
             after = f" after unit {n_units + len(target.units):,}"
             raise DataError(f"{self.path}: is not well-formed XML{after} ({error}); repair it, or export it again") from None
         except DefusedXmlException as error:
             raise DataError(f"{self.path}: defines entities, which can stand for gigabytes ({error}); remove its DOCTYPE") from None
+        except (LookupError, ValueError) as error:  # of the parser's decoder
+            raise DataError(f"{self.path}: has an encoding that cannot be read ({error}); save it as UTF-8") from None
         yield from target.units
 
     def pair(self, row: RawRow) -> tuple[str, str]:

@@ -12,10 +12,10 @@ import tempfile
 import time
 import traceback
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
-from multiprocessing.context import SpawnProcess
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -114,12 +114,17 @@ def run_chunk(name: str, seed: int, numbers: range, folder: Path, work: Path, sh
             shared.failed += 1
 
 
+@contextmanager
+def work_folder(folder: Path) -> Iterator[Path]:
+    """A copy of the valid files, in memory: a case writes a file, and a disk would take more time than all else."""
+    memory = Path("/dev/shm")
+    with tempfile.TemporaryDirectory(prefix="nmt-fuzz-", dir=memory if memory.is_dir() else None) as name:
+        yield shutil.copytree(folder / "files", Path(name) / "files")
+
+
 def run_target(name: str, seed: int, n_cases: int, folder: Path, counts: Counts, save: Callable[[], None]) -> None:
     """Run the cases that are left, chunk by chunk. save: called now and then, when `counts` have changed."""
-    # Files in memory: a case writes one, and a disk would take more time than all else.
-    memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(prefix="nmt-fuzz-", dir=memory if memory.is_dir() else None) as name_of_work:
-        work = shutil.copytree(folder / "files", Path(name_of_work) / "files")
+    with work_folder(folder) as work:
         while counts.cases < n_cases:
             numbers = range(counts.cases, min(n_cases, counts.cases + CHUNK))
             crash = _run_process(name, seed, numbers, folder, work, counts, save)
@@ -136,7 +141,9 @@ def _run_process(
     name: str, seed: int, numbers: range, folder: Path, work: Path, counts: Counts, save: Callable[[], None]
 ) -> str | None:
     """Run some cases in a process, and count those that end. Returns what ended the process too early, if anything did."""
-    context = multiprocessing.get_context("spawn")
+    has_server = "forkserver" in multiprocessing.get_all_start_methods()
+    context: Any = multiprocessing.get_context("forkserver" if has_server else "spawn")
+    context.set_forkserver_preload(["scripts.fuzz.preload"])
     shared, old = context.RawValue(Shared), Counts(**asdict(counts))
     process = context.Process(target=run_chunk, args=(name, seed, numbers, folder, work, shared))
 
@@ -156,7 +163,7 @@ def _run_process(
     return crash
 
 
-def _watch(process: SpawnProcess, update: Callable[[], None], shared: Any) -> str | None:
+def _watch(process: BaseProcess, update: Callable[[], None], shared: Any) -> str | None:
     """Wait for the end of a process. Returns what is wrong with its last case, if it did not end by itself."""
     started, since = 0, time.monotonic()
     while process.is_alive():

@@ -129,7 +129,8 @@ def bomb(levels: int) -> str:
     [
         (TMX.replace("{encoding}", "utf-8")[:-30], r"is not well-formed XML after unit 1 \(.*\); repair it, or export it again"),
         ("<html><p></html>", r"is not well-formed XML after unit 0 \(mismatched tag.*\)"),
-        ('<?xml version="1.0" encoding="UTFF-8"?><tmx/>', r"names an encoding that is not known \(.*UTFF-8\); save it as UTF-8"),
+        ('<?xml version="1.0" encoding="UTFF-8"?><tmx/>', r"has an encoding that cannot be read \(.*UTFF-8\); save it as UTF-8"),
+        ('<?xml version="1.0" encoding="shift_jis"?><tmx/>', r"has an encoding that cannot be read \(multi-byte encodings"),
         ("<html></html>", r"has no text in en; its languages are: none"),
         (TMX.replace("{encoding}", "utf-8").replace("de", "nl"), r"has no text in de; its languages are: en, en-us, fr, nl, nl-at"),
         (bomb(10), r"defines entities, which can stand for gigabytes \(.*\); remove its DOCTYPE"),
