@@ -23,7 +23,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from scripts.faults.trial import Laboratory, start_interposed
+from scripts.faults.trial import Laboratory, local_hub, start_interposed
 
 TRIALS_FILE = "trials.jsonl"
 
@@ -43,7 +43,8 @@ def main() -> None:
     path = options.output / TRIALS_FILE
     if not options.table:
         start_interposed()
-        run(options, path)
+        with local_hub():
+            run(options, path)
     rows = _read_trials(path)
     print(table(rows))
     if any(row["problems"] for row in rows):

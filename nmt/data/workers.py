@@ -91,7 +91,9 @@ def start_workers(count: int) -> Iterator[Workers]:
         with warnings.catch_warnings():
             # Python 3.12 warns about a fork in a process with threads; these workers use none of the locks that a thread may hold.
             warnings.simplefilter("ignore", DeprecationWarning)
-            workers.submit(int).result()
+            with _without_interrupts():
+                start = workers.submit(int)
+            start.result()
         yield workers
     except BrokenProcessPool:
         raise DataError("a worker process died, perhaps because memory ran out; fewer workers need less: data.workers=1") from None
@@ -104,6 +106,19 @@ def start_workers(count: int) -> Iterator[Workers]:
         executor.shutdown(wait=True, cancel_futures=True)
         for process in set(multiprocessing.active_children()) - earlier_children:
             process.join()  # the executor has done this, unless its thread has died
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Ctrl-C waits until the block ends: Python ignores a KeyboardInterrupt in the callbacks of a fork, and prints a traceback."""
+    if not hasattr(signal, "pthread_sigmask"):  # Windows, which has no fork
+        yield
+        return
+    earlier = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, earlier)
 
 
 def peak_memory(n_workers: int = 0) -> int | None:

@@ -1,5 +1,6 @@
 """Repositories on the Hugging Face hub. Its library finds the address (HF_ENDPOINT) and the access token by itself."""
 
+import errno
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -11,6 +12,7 @@ from nmt import __version__
 from nmt.errors import NmtError
 
 LOG_IN = "log in with `hf auth login`, or set HF_TOKEN"
+DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ENOMEM)
 MAX_REASON = 300  # characters of a message of the library
 
 
@@ -90,6 +92,8 @@ def _explained(repository: str, revision: str | None = None) -> Iterator[None]:
     try:
         yield
     except (http_error, OSError, ValueError, LookupError, RuntimeError) as error:
+        if isinstance(error, OSError) and error.errno in DISK_ERRORS:
+            raise  # not an error of the network
         raise _explain(error, repository, revision) from None
 
 

@@ -24,8 +24,9 @@ class Journal:
         with naming(self.path), self.path.open("ab+") as file:
             if file.tell():
                 file.seek(-1, os.SEEK_END)
-                if file.read() != b"\n":  # a crash has cut the last line off
-                    line = f"\n{line}"
+                if file.read() != b"\n":  # a crash came while the last line was written
+                    file.seek(0)
+                    file.truncate(file.read().rfind(b"\n") + 1)
             file.write(f"{line}\n".encode())
             file.flush()
             os.fsync(file.fileno())

@@ -1,5 +1,6 @@
 """Event files for TensorBoard."""
 
+import threading
 from collections.abc import Callable, Mapping
 from io import BytesIO
 from pathlib import Path
@@ -29,6 +30,7 @@ class TensorBoardWriter:
         """
         self.folder, self.warn = folder, warn
         self.writer: SummaryWriter | None = None
+        self._report_of_thread, threading.excepthook = threading.excepthook, self._report_thread
         try:
             folder.mkdir(parents=True, exist_ok=True)
             # TensorBoard ignores purge_step in the first start event that it reads, so each file begins with one.
@@ -44,6 +46,7 @@ class TensorBoardWriter:
 
     def close(self) -> None:
         """Close the files."""
+        threading.excepthook = self._report_of_thread
         if self.writer is not None:
             try:
                 self.writer.close()
@@ -76,6 +79,11 @@ class TensorBoardWriter:
             self.writer.flush()
         except OSError as error:
             self._give_up(error)
+
+    def _report_thread(self, arguments: threading.ExceptHookArgs) -> None:
+        # The thread of TensorBoard would print a traceback; the next flush raises its error, which becomes a warning.
+        if not (isinstance(arguments.exc_value, OSError) and type(arguments.thread).__module__.startswith("tensorboard.")):
+            self._report_of_thread(arguments)
 
     def _give_up(self, error: OSError) -> None:
         self.writer = None

@@ -16,7 +16,7 @@ from typing import Any
 
 from scripts.faults import judge
 from scripts.faults.power_loss import RANDOM_NAME, Disk, State, crash_states, read_record
-from scripts.faults.scenarios import Scenario, copy_project, make_project, remove_missing
+from scripts.faults.scenarios import REPOSITORY, Scenario, copy_project, make_project, remove_missing
 from scripts.faults.trial import ALL_KINDS, GROWING_KINDS, SYNC, WRITE, Fault, Laboratory, Outcome
 
 MAX_TRIES = 3  # for a fault that may not come: at random times, or with a random size
@@ -59,6 +59,8 @@ class Bench:
         if not self.template.exists():
             make_project(laboratory.folder, self._run_well)
             laboratory.folder.rename(self.template)
+        shutil.copytree(self.template, laboratory.folder)
+        self._run_well("push", "run", REPOSITORY)
 
     def _run_well(self, *words: str) -> None:
         outcome = self.laboratory.run(words)
@@ -127,9 +129,10 @@ def _disturb(
     on_stop: Callable[[int], None] | None = None,
     *,
     may_fail: bool = True,
+    wrong_cause: str = "",
     has_fired: Callable[[Outcome], bool] = lambda outcome: outcome.fired,
 ) -> dict[str, Any]:
-    """Run the command with a fault, then judge."""
+    """Run the command with a fault, then judge. wrong_cause: what its error must not say."""
     normal = bench.normal(scenario)
     bench.prepare(scenario)
     outcome = bench.laboratory.run(scenario.words, fault, on_stop=on_stop)
@@ -138,9 +141,12 @@ def _disturb(
     expected = {*fault.signals, fault.value if fault.action == "signal" else 0, signal.SIGKILL if "kill" in fault.action else 0}
     if outcome.status is not None and outcome.status < 0 and -outcome.status not in expected:
         problems.append(f"dies of signal {-outcome.status}")
+    if wrong_cause and wrong_cause in outcome.last_line:
+        problems.append(f"blames another cause: {outcome.last_line}")
     if outcome.status == 0 and "nmt: " not in outcome.err:
         problems += judge.compare(normal.files, judge.read_files(bench.laboratory.folder))
-    if outcome.status is not None and outcome.status >= 0:  # the command itself has cleaned up
+    can_delete = fault.value != errno.EROFS or fault.action == "nothing"
+    if outcome.status is not None and outcome.status >= 0 and can_delete:  # the command itself has cleaned up
         names = [name for name in judge.leftovers(bench.laboratory.folder) if not name.endswith(".partial")]
         problems += [f"leaves {', '.join(names)}"] if names else []
     return _row(outcome, problems + bench.judge_files(scenario), fired=fired)
@@ -160,7 +166,7 @@ def _moments(bench: Bench, scenario: Scenario, kinds: int, n_trials: int, *words
 
 
 def _any_moment(bench: Bench, scenario: Scenario, generator: random.Random) -> int:
-    return generator.randrange(1, sum(bench.normal(scenario).changes.values()) + 1)
+    return generator.randrange(1, max(1, sum(bench.normal(scenario).changes.values())) + 1)  # `push` changes no files here
 
 
 def undisturbed(bench: Bench, scenario: Scenario, _: int) -> Iterator[Trial]:
@@ -189,7 +195,7 @@ def lose_power(bench: Bench, scenario: Scenario, n_trials: int) -> Iterator[Tria
     """The states of the disk that POSIX allows after a power loss."""
     normal = bench.normal(scenario)
     events = read_record(normal.record)
-    states = list(crash_states(normal.start, events, max(2, n_trials // len(events)), bench.seed))
+    states = list(crash_states(normal.start, events, max(2, n_trials // max(1, len(events))), bench.seed))
     whole = {state.digest() for state in states if state.name == "killed" and state.after in (0, len(events))}
     states = [state for state in states if state.digest() not in whole]  # something has happened, and not everything
     if len(states) > n_trials:
@@ -260,7 +266,8 @@ def limit_memory(bench: Bench, scenario: Scenario, n_trials: int) -> Iterator[Tr
     generator = bench.random(scenario.name, "memory")
     for _ in range(MAX_TRIES * n_trials):
         memory = int(2 ** generator.uniform(12, 29))
-        yield _trial(bench, scenario, Fault(memory=memory), has_fired=lambda outcome: outcome.status != 0)
+        fault = Fault(memory=memory)
+        yield _trial(bench, scenario, fault, wrong_cause="damaged", has_fired=lambda outcome: outcome.status != 0)
 
 
 def change_inputs(bench: Bench, scenario: Scenario, n_trials: int) -> Iterator[Trial]:

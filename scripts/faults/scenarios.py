@@ -80,6 +80,7 @@ def _scenario(name: str, line: str, again: str = "", **values: Any) -> Scenario:
 OTHER_SPLIT = "--set data.split.seed=2"
 TRAIN = "train -c toy.yaml -o new --device cpu"
 WEIGHTS = "run/checkpoints/step-00000004/model.safetensors"
+REPOSITORY = "me/toy"  # the bench has filled it
 SCENARIOS = [
     _scenario("init", "init started", kept=(), done="exists already"),
     _scenario("prepare", "prepare -c toy.yaml", missing=("prepared", "run"), kept=(), inputs=("pairs.tsv", "toy.yaml")),
@@ -102,6 +103,8 @@ SCENARIOS = [
         inputs=("prepared/train.src.npy", WEIGHTS),
     ),
     _scenario("bundle", "bundle run -o run.nmt", whole=("run.nmt",), inputs=(WEIGHTS,)),
+    _scenario("push", "push run me/other"),
+    _scenario("pull", f"pull {REPOSITORY} -o pulled", done="exists; choose another"),
     _scenario("export", "export run -o exported", inputs=(WEIGHTS,), done="exists; delete it"),
     _scenario("reproduce", "reproduce run -o again --device cpu"),
 ]

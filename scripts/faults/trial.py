@@ -15,9 +15,10 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from http.server import ThreadingHTTPServer
 from importlib import import_module
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -39,12 +40,15 @@ ACTIONS = ("nothing", "kill", "kill-halfway", "signal", "fail-once", "fail-from-
 MAX_TEXT = 1 << 20  # bytes of output that are kept
 LIMIT = 120.0  # a command hangs if it uses no processor time for so many seconds, or more time than this
 POLL_SECONDS = 0.002
-COMMANDS = ("augment", "average", "bundle", "doctor", "evaluate", "export", "init", "lexicon", "prepare", "reproduce", "train")
+COMMANDS = (
+    *("augment", "average", "bundle", "doctor", "evaluate", "export", "init"),
+    *("lexicon", "prepare", "pull", "push", "reproduce", "train"),
+)
 # Imported before the first trial: what commands import on use.
 MODULES = (
     "nmt.cli",
     *(f"nmt.commands.{name}" for name in (*COMMANDS, "translate")),
-    *("nmt.export.folder", "onnxruntime.quantization", "torch._dynamo"),
+    *("nmt.export.folder", "onnxruntime.quantization", "torch._dynamo", "huggingface_hub.hf_api", "huggingface_hub.file_download"),
     *("torch.utils.tensorboard", "matplotlib.backends.backend_agg", "tensorboard.compat.tensorflow_stub.io.gfile"),
     *("torch.profiler._cupti_monitor", "sacrebleu.metrics", "sentencepiece", "PIL.JpegImagePlugin", "multiprocessing.synchronize"),
     *("pydantic.type_adapter", "importlib.resources.readers", "encodings.utf_8_sig", "numpy.ctypeslib", "resource"),
@@ -97,6 +101,21 @@ class Outcome:
     def last_line(self) -> str:
         """Of the messages."""
         return self.err.rstrip("\n").rpartition("\n")[2]
+
+
+@contextmanager
+def local_hub() -> Iterator[None]:
+    """Commands use a stand-in for the Hugging Face hub on this computer."""
+    from huggingface_hub import constants
+
+    from tests.hub import TOKEN, running_hub
+
+    ThreadingHTTPServer.handle_error = lambda *_: None  # type: ignore[method-assign]  # a client was killed
+    with running_hub() as server:
+        constants.HUGGINGFACE_CO_URL_TEMPLATE = constants.HUGGINGFACE_CO_URL_TEMPLATE.replace(constants.ENDPOINT, server.address)
+        constants.ENDPOINT, constants.HF_HUB_DISABLE_XET = server.address, True
+        os.environ["HF_TOKEN"] = TOKEN
+        yield
 
 
 def start_interposed() -> None:

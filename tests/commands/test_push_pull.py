@@ -1,5 +1,6 @@
 """`nmt push` and `nmt pull`, against a stand-in for the hub: the way there and back, and all that can go wrong on it."""
 
+import errno
 import json
 import logging
 import os
@@ -243,6 +244,16 @@ def test_file_names_of_strangers(nmt: Run, pushed: Repository, tmp_path: Path, n
 def test_truncated_downloads(nmt: Run, hub: Hub, pushed: Repository) -> None:
     hub.short.add("model.safetensors")
     refused(nmt, "me/toy: the transfer failed (Consistency check failed")
+
+
+def test_a_full_disk_is_not_blamed_on_the_network(nmt: Run, pushed: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fill(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("huggingface_hub.HfApi.hf_hub_download", fill)
+    result = nmt("pull", "me/toy")
+    assert (result.status, result.err) == (1, "nmt: runs/toy: cannot be written (No space left on device)\n")
+    assert not [*Path("runs").iterdir()]
 
 
 def test_sizes_are_limited(nmt: Run, pushed: Repository, monkeypatch: pytest.MonkeyPatch) -> None:

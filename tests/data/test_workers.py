@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from multiprocessing import popen_fork
 
 import pytest
 
@@ -64,6 +65,21 @@ def test_lack_of_memory_for_a_thread_is_an_error_and_no_hang(
         pass
     assert multiprocessing.active_children() == []
     assert capsys.readouterr().err == ""
+
+
+@pytest.mark.skipif(not hasattr(os, "register_at_fork"), reason="needs fork")
+def test_ctrl_c_during_the_fork_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    fork = popen_fork.Popen._launch  # type: ignore[attr-defined]
+
+    def launch(self: object, process: object) -> None:
+        os.kill(os.getpid(), signal.SIGINT)
+        assert signal.SIGINT in signal.sigpending()
+        fork(self, process)
+
+    monkeypatch.setattr("multiprocessing.popen_fork.Popen._launch", launch)
+    with pytest.raises(KeyboardInterrupt), start_workers(1):
+        pass
+    assert multiprocessing.active_children() == []
 
 
 def test_an_error_in_a_worker_is_raised_and_stops_all() -> None:

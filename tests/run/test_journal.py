@@ -34,6 +34,7 @@ def test_an_event_after_a_crash_is_not_lost_with_the_cut_off_line(tmp_path: Path
         file.write('{"event": "tra')
     journal.write("train", 2, loss=1.0)
     assert [line["step"] for line in journal.read()] == [1, 2]
+    assert [json.loads(line)["step"] for line in journal.path.read_text().splitlines()] == [1, 2]
 
 
 def test_a_journal_that_fills_the_memory_is_refused(tmp_path: Path) -> None:

@@ -1,7 +1,9 @@
 """Event files, read back as TensorBoard reads them."""
 
+import errno
 import subprocess
 import sys
+import threading
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -158,6 +160,23 @@ def test_a_folder_that_cannot_be_made_is_a_warning(tmp_path: Path) -> None:
         tensorboard.update(50, FIGURES)
         tensorboard.validation(50, validation())
     assert warnings == [f"{tmp_path / 'tensorboard'}: cannot be written (File exists); the training continues without it"]
+
+
+def test_an_error_in_the_thread_that_writes_is_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    warnings: list[str] = []
+    report = threading.excepthook
+    with TensorBoardWriter(tmp_path, 0, warnings.append) as tensorboard:
+        monkeypatch.setattr("tensorboard.summary.writer.record_writer.RecordWriter.write", fail)
+        tensorboard.update(50, FIGURES)
+        tensorboard.update(100, FIGURES)
+    assert warnings == [f"{tmp_path}: cannot be written (Read-only file system); the training continues without it"]
+    assert capsys.readouterr().err == ""
+    assert threading.excepthook == report
 
 
 def test_a_full_disk_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
