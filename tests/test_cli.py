@@ -77,12 +77,16 @@ def test_help_names_the_commands_and_imports_nothing_heavy(nmt: Run) -> None:
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_help_groups_the_commands_and_shows_whole_sentences(nmt: Run) -> None:
+def test_help_groups_the_commands_and_shows_whole_sentences(nmt: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = nmt("--help").out.splitlines()
     headings = [line for line in lines if line.endswith(":") and not line.startswith(" ")]
     assert headings == ["Options:", "Data:", "Training:", "Translation:", "Results:", "Set-up:"]
     assert not [line for line in lines[1:] if line.endswith("...")]
     assert lines[-7:-5] == ["  First steps:", "    nmt init first"]
+    monkeypatch.setenv("COLUMNS", "50")
+    narrow = nmt("--help").out
+    assert max(map(len, narrow.splitlines())) <= 50
+    assert "Train a finished run again and compare the weights." in " ".join(narrow.split())
     assert {len(line) - len(line.lstrip()) for line in lines if line.lstrip().startswith(("prepare ", "selftest "))} == {2}
 
 

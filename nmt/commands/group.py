@@ -11,6 +11,7 @@ import typer.core
 from nmt.errors import NmtError, lacks_memory
 
 OTHER = "Other commands"
+MAX_SENTENCE = 200  # characters; a narrow terminal breaks the sentence into lines
 BROKEN_PIPE_STATUS = 141  # 128 + SIGPIPE, as a shell reports it
 
 
@@ -44,7 +45,7 @@ class HelpfulGroup(typer.core.TyperGroup):
             if command is not None and not command.hidden:
                 panel = getattr(command, "rich_help_panel", None)
                 heading = panel if isinstance(panel, str) else OTHER
-                help_text = command.get_short_help_str(formatter.width - 6 - width)
+                help_text = command.get_short_help_str(MAX_SENTENCE)
                 groups.setdefault(heading, []).append((f"{name:<{width}}", help_text))
         for heading, rows in groups.items():
             with formatter.section(heading):
