@@ -1,6 +1,5 @@
 """Connections of clients that are slow, send too much, or send what is no request. The server has a small application."""
 
-import asyncio
 import http.client
 import json
 import socket
@@ -28,8 +27,9 @@ POST = b"POST / HTTP/1.1\r\nHost: x\r\n"
 
 async def app(scope: Scope, receive: Receive, send: Send) -> None:
     """Answers with the body of the request; at /forever never; at /large with 50 MB."""
-    if scope["path"] == "/forever":
-        await asyncio.sleep(1000)
+    while scope["path"] == "/forever":
+        if (await receive())["type"] == "http.disconnect":
+            return
     body = b"x" * 50_000_000 if scope["path"] == "/large" else (await receive()).get("body", b"")
     await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", str(len(body)).encode())]})
     await send({"type": "http.response.body", "body": body})
