@@ -172,7 +172,7 @@ def _is_header(header: Row, indices: Sequence[int]) -> bool:
 
 
 def _describe(index: int, cells: Sequence[str], header: Row | None) -> Column:
-    name = None if header is None else header[index].strip()
+    name = header[index].strip() if header is not None and index < len(header) else None
     language = (language_of_name(name) if name else None) or guess_language(cells)
     texts = [cell for cell in cells[len(cells) // 2 :] if cell]
     example = next((text for text in texts if "'" not in text), texts[0] if texts else "")  # a shell needs no escapes for it

@@ -51,6 +51,13 @@ def test_a_header_row(tmp_path: Path, header: tuple[str, str], names: list[str])
     assert columns(files) == [(1, header[0], names[0]), (2, header[1], names[1])]
 
 
+def test_a_header_that_names_one_column_only(tmp_path: Path) -> None:
+    rows = "".join(f"Das ist das Haus {number}.,This is the house {number}.\n" for number in range(20))
+    (tmp_path / "pairs.csv").write_text(f"de\n{rows}", encoding="utf-8")
+    files = inspect_table(tmp_path / "pairs.csv")
+    assert (files.n_pairs, [column.name for column in files.columns]) == (20, ["de", None])
+
+
 def test_a_name_in_the_header_decides_the_language(tmp_path: Path) -> None:
     rows = [("fr", "de"), *PAIRS]
     assert [language for *_, language in columns(inspect_table(write(tmp_path / "pairs.tsv", rows)))] == ["fr", "de"]
