@@ -261,8 +261,8 @@ def _write(folder: Path, contents: dict[str, str]) -> list[Path]:
         raise DataError(f"{existing[0]}: exists already, nothing was changed; name another folder")
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        for path, text in zip(paths, contents.values(), strict=True):
-            write_text(path, text)
+        for path in reversed(paths):  # the schema first: without it, a repeated call would count the project as complete
+            write_text(path, contents[path.name])
     except OSError as error:
         raise DataError(f"{folder}: cannot be written ({error.strerror or error})") from None
     return paths

@@ -234,7 +234,7 @@ def small_disk(bench: Bench, scenario: Scenario, n_trials: int) -> Iterator[Tria
     """A real file system (tmpfs) with little free space. Needs the right to mount."""
     generator = bench.random(scenario.name, "small")
     for number in range(MAX_TRIES * n_trials):
-        free = int(2 ** generator.uniform(12, 20))
+        free = 4096 * int(2 ** generator.uniform(-1, 8))  # whole pages, perhaps none
         yield Trial({"free_bytes": free, "number": number}, partial(_on_small_disk, bench, scenario, free))
 
 

@@ -220,6 +220,25 @@ ssize_t writev(int descriptor, const struct iovec *parts, int n_parts) {
   return total;
 }
 
+/* NumPy writes arrays with this, which does not go through `write` above. */
+size_t fwrite(const void *data, size_t size, size_t count, FILE *stream) {
+  static size_t (*original)(const void *, size_t, size_t, FILE *);
+  if (!original) original = real("fwrite");
+  char path[PATH_MAX];
+  int descriptor = state && state->armed && stream != stdout && stream != stderr ? fileno(stream) : -1;
+  if (descriptor < 0 || !size || !path_of(descriptor, path) || fflush(stream)) return original(data, size, count, stream);
+  size_t done = 0;
+  while (done < size * count) {
+    ssize_t written = write_at(descriptor, (const char *)data + done, size * count - done, 0, 1);
+    if (written < 0) break;
+    done += written;
+  }
+  int error = errno;
+  fseeko(stream, lseek(descriptor, 0, SEEK_CUR), SEEK_SET); /* what the stream believes */
+  errno = error;
+  return done / size;
+}
+
 /* Copies inside of the kernel are refused, so that programs copy with `write`. */
 ssize_t sendfile(int to, int from, off_t *offset, size_t size) {
   char path[PATH_MAX];
