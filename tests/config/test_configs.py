@@ -79,10 +79,11 @@ def test_the_schema_explains_and_constrains_each_key() -> None:
 
 
 def test_models_of_both_directions_have_the_same_data() -> None:
-    forward, backward = (load(ROOT / "configs" / f"tatoeba{name}.yaml") for name in ("-large", "-de-en"))
+    small, forward, backward = (load(ROOT / "configs" / f"tatoeba{name}.yaml") for name in ("", "-large", "-de-en"))
     assert backward.data.direction == forward.data.opposite_direction
     assert backward.data.splits_as_opposite
-    sections = ("source", "cleaning", "max_pairs")
-    assert all(getattr(forward.data, section) == getattr(backward.data, section) for section in sections)
-    assert (forward.data.split.seed, forward.data.split.test) == (backward.data.split.seed, backward.data.split.test)
+    for section in ("source", "cleaning", "max_pairs"):
+        assert getattr(small.data, section) == getattr(forward.data, section) == getattr(backward.data, section)
+    for split in (small.data.split, forward.data.split):
+        assert (split.seed, split.test) == (backward.data.split.seed, backward.data.split.test)
     assert (forward.model, forward.training, forward.tokenizer) == (backward.model, backward.training, backward.tokenizer)
