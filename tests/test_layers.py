@@ -11,15 +11,15 @@ PACKAGE = ROOT / "nmt"
 
 # Imports go left only, and freely within a folder.
 LAYERS = (
-    "errors < files < bars < config < text < metrics < report < data < model < decoding < run < training < evaluation < serve < "
-    "export < commands < cli"
+    "errors < files < checksums < bars < config < text < metrics < report < data < model < decoding < run < training < "
+    "evaluation < serve < export < commands < cli"
 )
 LEVEL = {part: level for level, part in enumerate([*LAYERS.split(" < "), "__main__"])}
 
 # These modules do not import torch, so that they load quickly; only batching.py makes tensors of ids.
 WITHOUT_TORCH = [
     path
-    for part in ("__init__", "errors", "files", "bars", "config", "text", "data", "metrics", "report")
+    for part in ("__init__", "errors", "files", "checksums", "bars", "config", "text", "data", "metrics", "report")
     for path in ([PACKAGE / f"{part}.py"] if (PACKAGE / f"{part}.py").is_file() else sorted((PACKAGE / part).rglob("*.py")))
     if path.name != "batching.py"
 ]

@@ -7,6 +7,7 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
+from nmt.checksums import CHECKSUMS_FILE, read_checksums, warn_if_changed
 from nmt.config.load import config_from_dict
 from nmt.config.names import PointerName
 from nmt.config.schema import Config
@@ -14,7 +15,7 @@ from nmt.data.corpus import SPLITS, Corpus, read_sentences
 from nmt.data.manifest import MANIFEST, check_content_hash, check_files, load_manifest
 from nmt.decoding.lexicon import Lexicon
 from nmt.errors import CheckpointError, ConfigError, DataError, NmtError, NmtWarning, pass_on_lack_of_memory
-from nmt.files import CHECKSUMS_FILE, read_checksums, sha256_of, warn_if_changed
+from nmt.files import sha256_of
 from nmt.run.bundle import holds_weights_only, unpacked
 from nmt.run.checkpoint import OPTIMIZER_FILE, is_average, load_weights, read_progress, read_tensors
 from nmt.run.folder import (

@@ -4,9 +4,10 @@ import shutil
 from collections.abc import Collection
 from pathlib import Path
 
+from nmt.checksums import CHECKSUMS_FILE, record_checksums
 from nmt.data.manifest import MANIFEST
 from nmt.errors import CheckpointError, DataError, NmtError
-from nmt.files import CHECKSUMS_FILE, read_json, record_checksums, replacing_folder, sha256_of, synchronize, write_json
+from nmt.files import read_json, replacing_folder, sha256_of, synchronize, write_json
 from nmt.run import hub
 from nmt.run.bundle import BEST_FILE, INFO_FILE, RUN_FILES, check_info, pointer_to
 from nmt.run.checkpoint import MODEL_FILE

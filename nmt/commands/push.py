@@ -7,12 +7,13 @@ from pathlib import Path, PureWindowsPath
 from tempfile import TemporaryDirectory
 from typing import Any
 
+from nmt.checksums import CHECKSUMS_FILE
 from nmt.commands import inspect
 from nmt.config.load import config_from_dict
 from nmt.config.yaml_text import dump
 from nmt.data.manifest import MANIFEST
 from nmt.errors import ConfigError, NmtError
-from nmt.files import CHECKSUMS_FILE, read_json, sha256_of, write_json, write_text
+from nmt.files import read_json, sha256_of, write_json, write_text
 from nmt.report.model_card import model_card
 from nmt.run import hub
 from nmt.run.bundle import INFO_FILE, RUN_FILES, describe, run_files

@@ -16,9 +16,10 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from nmt.checksums import check_content
 from nmt.data.epochs import Part
 from nmt.errors import DataError, pass_on_lack_of_memory
-from nmt.files import check_content, read_lines
+from nmt.files import read_lines
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import Vocabulary
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nmt.bars import progress_bar
+from nmt.checksums import check_content
 from nmt.config.schema import SUBWORD_KINDS, CleaningConfig, Config, SourceConfig
 from nmt.data import encoding, filtering, mixing, source_checks, splitting
 from nmt.data.corpus import SPLITS
@@ -23,7 +24,7 @@ from nmt.data.sources import open_source
 from nmt.data.splitting import Mask
 from nmt.data.workers import Workers
 from nmt.errors import DataError
-from nmt.files import check_content, write_lines
+from nmt.files import write_lines
 from nmt.metrics.scores import score
 from nmt.text.normalization import REPAIRS
 from nmt.text.tokenizers import SIDES, Side, model_path

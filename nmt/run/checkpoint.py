@@ -20,9 +20,10 @@ from torch import nn
 from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
 
+from nmt.checksums import is_intact, record_checksums
 from nmt.config.names import PointerName
 from nmt.errors import CheckpointError, pass_on_lack_of_memory
-from nmt.files import is_intact, new_folder, read_json, record_checksums, replacing, sha256_of, write_json
+from nmt.files import new_folder, read_json, replacing, sha256_of, write_json
 from nmt.run.progress import Progress
 
 MODEL_FILE, RAW_MODEL_FILE = "model.safetensors", "raw.safetensors"

@@ -13,13 +13,14 @@ from pathlib import Path
 import torch
 from filelock import FileLock, Timeout
 
+from nmt.checksums import check_content, record_checksums, warn_if_changed, write_recorded
 from nmt.config.load import load
 from nmt.config.schema import Config, ModelConfig
 from nmt.config.yaml_text import dump
 from nmt.data.corpus import PREPARE_AGAIN
 from nmt.data.manifest import FORMAT_VERSION, MANIFEST, config_differences, load_manifest
 from nmt.errors import CheckpointError, ConfigError, DataError, NmtWarning, TrainingError, pass_on_lack_of_memory
-from nmt.files import check_content, read_json, record_checksums, replacing, sha256_of, warn_if_changed, write_recorded
+from nmt.files import read_json, replacing, sha256_of
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.checkpoint import MODEL_FILE, Checkpoints
 from nmt.text.tokenizers import Tokenizer, load_tokenizer

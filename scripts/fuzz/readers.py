@@ -142,7 +142,7 @@ def read_manifest(content: bytes, folder: Path) -> None:
 
 
 def read_checksums(content: bytes, folder: Path) -> None:
-    from nmt.files import is_intact
+    from nmt.checksums import is_intact
 
     put(content, folder, "checked/checksums.json")
     is_intact(put(b"", folder, "checked/src.vocab.txt"))

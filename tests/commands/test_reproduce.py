@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from nmt.files import CHECKSUMS_FILE, read_json, write_json
+from nmt.checksums import CHECKSUMS_FILE
+from nmt.files import read_json, write_json
 from tests import toy
 from tests.conftest import Run
 

@@ -8,11 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nmt.checksums import record_checksums
 from nmt.data import corpus as corpus_module
 from nmt.data.corpus import Corpus, Sequences, SequencesWriter, read_sentences
 from nmt.data.manifest import is_prepared_file
 from nmt.errors import DataError
-from nmt.files import record_checksums, sha256_of, write_lines
+from nmt.files import sha256_of, write_lines
 
 SENTENCES = [[5, 6, 7], [], [4]]
 
