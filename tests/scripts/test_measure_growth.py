@@ -26,7 +26,9 @@ def test_a_table_is_prepared_once_and_trained_on(tmp_path: Path) -> None:
     first, second = map(json.loads, (tmp_path / "growth" / "growth.jsonl").read_text(encoding="utf-8").splitlines())
     assert first["pairs"] == second["pairs"] == 200
     assert first.keys() - second.keys() == {key for key in first if "prepare" in key or "worker" in key}
-    assert 0 < first["prepare_disk_mb"] < 1
-    assert 30 < first["prepare_memory_mb"] < 1000
+    # The script looks at disk and memory now and then; on so little data it may miss their peaks.
+    assert 0 <= first["prepare_disk_mb"] < 1
+    assert 0 <= first["prepare_memory_mb"] < 1000
+    assert 0 < first["prepare_cpu_seconds"] < 60
     assert second["first_update_cpu_seconds"] > 0
     assert 0 < second["train_memory_mb"] <= second["train_peak_mb"]
