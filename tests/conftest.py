@@ -20,6 +20,8 @@ from nmt import cli
 
 # Background jobs of a shell ignore Ctrl-C, and so would the processes that tests start and interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+if hasattr(signal, "SIGHUP"):  # `nohup` ignores it
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 # No deadline: a busy machine may be slow. Continuous integration draws more examples, and the same ones each time.
 settings.register_profile("default", deadline=None, max_examples=30)
