@@ -44,9 +44,8 @@ def main() -> None:
         "--set", dest="overrides", action="append", default=[], metavar="KEY=VALUE", help="change the configuration"
     )
     parser.add_argument("--updates", type=int, default=50, help="of each training")
-    parser.add_argument(
-        "--started", type=float, help=argparse.SUPPRESS
-    )  # the time at which `measure_training` started this process
+    # The time at which `measure_training` started this process.
+    parser.add_argument("--started", type=float, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.started is not None:
         print(json.dumps(train(options.config, options.overrides, options.output, options.updates, options.started)))

@@ -5,9 +5,10 @@ import os
 import runpy
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 # Set before torch is imported: tests run in several processes, and threads do not speed up small tensors.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
@@ -80,3 +81,16 @@ def nmt(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
         return Result(status, captured.out, captured.err)
 
     return run
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """Headless Chromium, driven by playwright; for tests marked with `needs_chromium`."""
+    from playwright.sync_api import sync_playwright  # here, because few tests need it
+
+    from tests.report.test_html import CHROMIUM
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
+        yield browser
+        browser.close()

@@ -9,12 +9,12 @@ import pytest
 
 pytest.importorskip("playwright", reason="needs playwright")
 
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, expect
 
 import nmt as package
 from tests import toy
 from tests.conftest import Run
-from tests.report.test_html import CHROMIUM, needs_chromium
+from tests.report.test_html import needs_chromium
 
 pytestmark = [pytest.mark.slow, needs_chromium]
 
@@ -37,14 +37,6 @@ INJECTED = """() => [...document.querySelectorAll("*")].filter((element) =>
   || element.getAttribute("src") === "x").map((element) => element.outerHTML)"""
 
 Check = Callable[[Path], Page]
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture

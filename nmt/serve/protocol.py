@@ -1,4 +1,4 @@
-"""HTTP connections whose number and time are limited. Without this, slow clients could hold all connections for ever."""
+"""HTTP connections whose number and time are limited. Without this, slow clients could hold all connections forever."""
 
 import asyncio
 import json

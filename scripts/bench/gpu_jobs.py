@@ -44,6 +44,7 @@ from scripts.bench.counting import computed, count_words, measure_costs, trainin
 Figures = dict[str, Any]
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+WARM_UP_UPDATES = 3  # before the measurement
 PRECISIONS = ("float32", "tf32", "bfloat16")
 LUONG: Mapping[str, Any] = {"kind": "luong", "input_feeding": False}
 INPUT_FEEDING: Mapping[str, Any] = {"kind": "luong", "input_feeding": True}
@@ -101,7 +102,7 @@ def make_config(
 ) -> Config:
     """Model R of the benchmarks, or the large model."""
     hidden, layers = (size.hidden, size.layers) if large else (size.model_r[0], 1)
-    step = {"score": "additive"} if decoder["kind"] == "bahdanau" else {"score": "general", "scaled": True}
+    attention = {"score": "additive"} if decoder["kind"] == "bahdanau" else {"score": "general", "scaled": True}
     return config_from_dict(
         {
             "name": "check-gpu",
@@ -109,7 +110,7 @@ def make_config(
             "model": {
                 "embedding_size": hidden,
                 "encoder": {"hidden_size": hidden // 2, "layers": layers},
-                "attention": step,
+                "attention": attention,
                 "decoder": {"hidden_size": hidden, "layers": layers, **decoder},
                 "dropout": dropout,
             },
@@ -175,7 +176,7 @@ def matrix_rate(device: torch.device, size: int, precision: str) -> float:
 
 
 def run_tests(device: torch.device, size: Size) -> Figures:
-    """The tests that run on a GPU if there is one, and `nmt selftest`: which attentions learned."""
+    """The tests that run on a GPU if there is one, and `nmt selftest`. Exits with an error if one of them fails."""
     command = [
         sys.executable,
         "-m",
@@ -188,11 +189,13 @@ def run_tests(device: torch.device, size: Size) -> Figures:
         device.type,
     ]
     tests = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=100)
-    results = selftest.run("cuda" if device.type == "cuda" else "cpu", ("dot",) if size is SMALL else ())
-    return {
-        "pytest": (tests.stdout.strip().splitlines() or tests.stderr.strip().splitlines() or ["no output"])[-1],
-        "selftest": {result.attention: result.exact_match for result in results},
-    }
+    closing_line = (tests.stdout.strip().splitlines() or tests.stderr.strip().splitlines() or ["no output"])[-1]
+    if tests.returncode != 0:
+        sys.exit(f"pytest: {closing_line}")
+    results = [*selftest.run("cuda" if device.type == "cuda" else "cpu", ("dot",) if size is SMALL else ())]
+    if not_learned := [result.attention for result in results if not result.learned]:
+        sys.exit(f"selftest: not learned: {', '.join(not_learned)}")
+    return {"pytest": closing_line, "selftest": {result.attention: result.exact_match for result in results}}
 
 
 def measure_training(device: torch.device, size: Size, *, large: bool, precision: str) -> Figures:
@@ -203,22 +206,23 @@ def measure_training(device: torch.device, size: Size, *, large: bool, precision
     model = build(config, words, device)
     optimizer, objective = build_optimizer(model, config.training), Objective(model, config.training)
     plan = plan_batches(corpus.src.lengths, corpus.tgt.lengths, config.training.batch, key=(1, 0))
-    n_updates = min(size.updates, len(plan) - 3)
-    batches = [batch.to(device) for batch in read_batches(corpus, plan[: n_updates + 3])]
+    n_updates = min(size.updates, len(plan) - WARM_UP_UPDATES)
+    batches = [batch.to(device) for batch in read_batches(corpus, plan[: n_updates + WARM_UP_UPDATES])]
     model.train()
 
     def update(steps: range) -> None:
         for step in steps:
             train_step(objective, optimizer, [batches[step]], step + 1, config, 1e-4)
 
-    update(range(3))  # warm-up
+    measured = range(WARM_UP_UPDATES, n_updates + WARM_UP_UPDATES)
+    update(range(WARM_UP_UPDATES))
     synchronize(device)
     start = time.perf_counter()
-    update(range(3, n_updates + 3))
+    update(measured)
     synchronize(device)
     seconds = time.perf_counter() - start
 
-    pairs = plan[3 : n_updates + 3]
+    pairs = plan[WARM_UP_UPDATES:][:n_updates]
     costs = measure_costs(config.model, words)
     operations = sum(
         training_operations(
@@ -234,7 +238,7 @@ def measure_training(device: torch.device, size: Size, *, large: bool, precision
         "tokens_per_second": tokens / seconds,
         "operations_per_second": operations / seconds,
         "memory": torch.cuda.max_memory_allocated() if device.type == "cuda" else None,
-        **profile_updates(device, lambda: update(range(3, min(8, n_updates + 3)))),
+        **profile_updates(device, lambda: update(measured[:5])),
     }
 
 

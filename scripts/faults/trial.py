@@ -38,7 +38,7 @@ GROWING_KINDS = CREATE | WRITE | MKDIR  # those that a full disk refuses
 ACTIONS = ("nothing", "kill", "kill-halfway", "signal", "fail-once", "fail-from-now-on", "set-clock")
 
 MAX_TEXT = 1 << 20  # bytes of output that are kept
-LIMIT = 120.0  # a command hangs if it uses no processor time for so many seconds, or more time than this
+LIMIT = 120.0  # seconds; a command hangs if it uses no processor time for as long, or more processor time than this
 POLL_SECONDS = 0.002
 COMMANDS = (
     *("augment", "average", "bundle", "doctor", "evaluate", "export", "init"),

@@ -16,7 +16,7 @@ from typing import Any
 from nmt.errors import NmtError
 from scripts.fuzz.inputs import CONFIG, put
 
-WRITTEN_EACH = 16  # of so many configurations, one is written again, which takes longer than reading it
+WRITTEN_EACH = 16  # one configuration in 16 is also written again, which takes longer than reading it
 MAX_TEXT = 200  # characters that are translated in a case
 
 

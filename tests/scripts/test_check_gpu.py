@@ -2,6 +2,7 @@
 
 import json
 import math
+import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+from nmt.commands.selftest import SelftestResult
 from scripts import check_gpu
 from scripts.bench import gpu_jobs
 from scripts.bench.gpu_jobs import JOBS, NEED_GPU, SMALL
@@ -56,6 +58,18 @@ def test_a_job_in_its_own_process() -> None:
     assert set(figures["rates"]) == {"float32", "tf32", "bfloat16"}
     assert check_gpu.run_job("device", "cpu", small=True, seconds=0.01)["error"] == "took more than 0 s"
     assert "KeyError: 'devise'" in check_gpu.run_job("devise", "cpu", small=True, seconds=100)["error"]
+
+
+def test_failing_tests_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    failed = subprocess.CompletedProcess((), 1, "1 failed in 0.1s\n", "")
+    monkeypatch.setattr(gpu_jobs.subprocess, "run", lambda *_args, **_options: failed)
+    with pytest.raises(SystemExit, match=r"pytest: 1 failed in 0\.1s"):
+        gpu_jobs.run_tests(CPU, SMALL)
+    monkeypatch.setattr(gpu_jobs.subprocess, "run", lambda *_args, **_options: subprocess.CompletedProcess((), 0, "1 passed\n", ""))
+    not_learned = SelftestResult("dot", 7, 0.5, 2000, 1.0, 1.0)
+    monkeypatch.setattr(gpu_jobs.selftest, "run", lambda *_args: [not_learned])
+    with pytest.raises(SystemExit, match="selftest: not learned: dot"):
+        gpu_jobs.run_tests(CPU, SMALL)
 
 
 def test_keeps_the_figures_of_all_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from nmt.config.yaml_text import dump
+from scripts.measure_growth import kilobytes, size_of
 from tests import toy
 
 pytestmark = [
@@ -30,5 +31,7 @@ def test_a_table_is_prepared_once_and_trained_on(tmp_path: Path) -> None:
     assert 0 <= first["prepare_disk_mb"] < 1
     assert 0 <= first["prepare_memory_mb"] < 1000
     assert 0 < first["prepare_cpu_seconds"] < 60
+    assert kilobytes("VmHWM") > 30_000  # of this process
+    assert size_of(table) == len(table.read_bytes()) > 0 == size_of(tmp_path / "missing")
     assert second["first_update_cpu_seconds"] > 0
     assert 0 < second["train_memory_mb"] <= second["train_peak_mb"]

@@ -8,10 +8,10 @@ import pytest
 pytest.importorskip("fastapi", reason="needs nmt[serve]")
 pytest.importorskip("playwright", reason="needs playwright")
 
-from playwright.sync_api import Browser, Page, Request, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Request, expect
 
 from nmt.serve.answers import ServedRun
-from tests.report.test_html import CHROMIUM, needs_chromium
+from tests.report.test_html import needs_chromium
 from tests.serve.conftest import serving
 
 pytestmark = [pytest.mark.slow, needs_chromium]
@@ -26,14 +26,6 @@ Open = Callable[..., Page]
 def address(served: list[ServedRun]) -> Iterator[str]:
     with serving(served, {"characters": 300}) as address:
         yield address
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
-        yield browser
-        browser.close()
 
 
 @pytest.fixture
