@@ -87,7 +87,7 @@ def run(options: AugmentOptions, progress: bool | None = None) -> dict[str, Any]
     tasks = _plan_tasks(options, original)
     request = {
         "original": original.manifest["content"],
-        "translations": [task.folder.name for task in tasks],
+        "translations": [f"{task.origin}-{task.folder.name}" for task in tasks],
         "repeat": options.counts,
         "tag": options.tag,
         "both_directions": options.both_directions,
@@ -178,7 +178,7 @@ def _make_task(origin: str, members: Members, sentences: Sentences, text: Path |
     key = hashlib.sha256(json.dumps(hashes).encode()).hexdigest()[:12]
     name = first_run.resolve().name + (f"-and-{len(members) - 1}" if len(members) > 1 else "")
     keep = options.translations or options.output.with_name(f"{options.output.name}-translations")
-    return Task(origin, members, sentences, keep / f"{origin}-{name}-{key}", facts)
+    return Task(origin, members, sentences, keep / f"{name}-{key}", facts)
 
 
 def _translate(tasks: Sequence[Task], options: AugmentOptions, show_bar: bool) -> None:

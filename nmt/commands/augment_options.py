@@ -66,7 +66,7 @@ class AugmentOptions:
         Path | None,
         typer.Option(
             "--translations",
-            help="Folder that keeps the translations for later calls. Default: DIR-translations.",
+            help="Folder that keeps the translations for later calls, also for the opposite direction. Default: DIR-translations.",
             metavar="FOLDER",
         ),
     ] = None

@@ -129,6 +129,18 @@ def test_a_second_call_has_nothing_to_do(setting: Setting, tmp_path: Path, monke
         setting.augment(setting.en_de, overwrite=True)
 
 
+def test_the_opposite_direction_uses_the_same_translations(
+    setting: Setting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = tmp_path / "kept"
+    one = setting.augment(tmp_path / "one", translations=kept)
+    monkeypatch.setattr(augment, "build_translator", None)
+    options = AugmentOptions(setting.de_en, tmp_path / "other", [setting.backward], [setting.forward], translations=kept)
+    other = augment.run(options, progress=False)
+    assert other["splits"]["train"]["pairs"] == one["splits"]["train"]["pairs"]
+    assert parts_of(other)["forward"]["runs"] == parts_of(one)["backward"]["runs"]
+
+
 def test_a_stopped_job_continues_with_the_next_shard(setting: Setting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shards, "SHARD_SENTENCES", 30)
     options = {"set_": ["decoding.method=sampling"], "translations": tmp_path / "kept"}
