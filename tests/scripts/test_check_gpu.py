@@ -62,12 +62,14 @@ def test_a_job_in_its_own_process() -> None:
 
 def test_failing_tests_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     failed = subprocess.CompletedProcess((), 1, "1 failed in 0.1s\n", "")
-    monkeypatch.setattr(gpu_jobs.subprocess, "run", lambda *_args, **_options: failed)
+    monkeypatch.setattr("scripts.bench.gpu_jobs.subprocess.run", lambda *_args, **_options: failed)
     with pytest.raises(SystemExit, match=r"pytest: 1 failed in 0\.1s"):
         gpu_jobs.run_tests(CPU, SMALL)
-    monkeypatch.setattr(gpu_jobs.subprocess, "run", lambda *_args, **_options: subprocess.CompletedProcess((), 0, "1 passed\n", ""))
+    monkeypatch.setattr(
+        "scripts.bench.gpu_jobs.subprocess.run", lambda *_args, **_options: subprocess.CompletedProcess((), 0, "1 passed\n", "")
+    )
     not_learned = SelftestResult("dot", 7, 0.5, 2000, 1.0, 1.0)
-    monkeypatch.setattr(gpu_jobs.selftest, "run", lambda *_args: [not_learned])
+    monkeypatch.setattr("scripts.bench.gpu_jobs.selftest.run", lambda *_args: [not_learned])
     with pytest.raises(SystemExit, match="selftest: not learned: dot"):
         gpu_jobs.run_tests(CPU, SMALL)
 
