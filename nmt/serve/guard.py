@@ -1,6 +1,7 @@
 """What the server refuses before it looks at a request: other hosts, other sites, too many requests, too large ones."""
 
 import asyncio
+import ipaddress
 import json
 from collections import OrderedDict
 from collections.abc import Iterable
@@ -46,6 +47,22 @@ class RefusedError(Exception):
         if self.status == 401:
             headers["WWW-Authenticate"] = "Bearer"
         return JSONResponse({"error": self.text}, self.status, headers)
+
+
+def client_of(address: tuple[str, int] | None) -> str:
+    """Whose requests and connections are counted together: an IPv4 address, or the first half of an IPv6 address.
+
+    One machine can have all addresses with the same first half. A header that names another client is not asked: any client could
+    send it.
+    """
+    host = address[0] if address else ""
+    try:
+        ip = ipaddress.ip_address(host)
+    except ValueError:
+        return host
+    if isinstance(ip, ipaddress.IPv4Address):
+        return host
+    return str(ip.ipv4_mapped) if ip.ipv4_mapped else ip.packed[:8].hex(":", 2)
 
 
 class RateLimit:
@@ -128,7 +145,7 @@ class Guard:
         if origin is not None and _netloc(origin) != host:
             raise RefusedError(403, f"the request comes from a page of {origin}, not of this server")
         if self.rate_limit is not None and scope["method"] == "POST":
-            self.rate_limit.take(scope["client"][0] if scope.get("client") else "")
+            self.rate_limit.take(client_of(scope.get("client")))
 
     async def _with_body(self, scope: Scope, receive: Receive) -> tuple[Scope, Receive]:
         """The request with its body read already. Raises: RefusedError if it is too large, or takes too long."""

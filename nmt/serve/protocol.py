@@ -7,7 +7,10 @@ from typing import Any
 import h11
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from nmt.serve.guard import client_of
+
 MAX_CONNECTIONS = 500  # at a time; the usual limit of open files is 1024
+MAX_CLIENT_CONNECTIONS = 250  # of one address
 MAX_HEADER_BYTES = 1 << 14  # of the first line and all headers of a request
 HEADER_SECONDS = 10.0  # to send them, from the connection or from the last answer on
 CLOSE_SECONDS = 10.0  # to take the rest of an answer after which the connection ends
@@ -18,6 +21,7 @@ class BoundedProtocol(H11Protocol):
 
     Attributes:
         exchange_seconds: from the end of a request's headers to the end of its answer.
+        client_name: of whom the connection is, as `client_of` says.
     """
 
     exchange_seconds = 60.0
@@ -25,12 +29,18 @@ class BoundedProtocol(H11Protocol):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._deadline: asyncio.TimerHandle | None = None
+        self.client_name = ""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._set_deadline(HEADER_SECONDS)
-        if len(self.connections) > MAX_CONNECTIONS:
-            self._refuse(503, "too many connections; wait 1 s")
+        self.client_name = client_of(self.client)
+        same = [one for one in self.connections if isinstance(one, BoundedProtocol) and one.client_name == self.client_name]
+        if len(same) > MAX_CLIENT_CONNECTIONS:
+            self._refuse(429, f"more than {MAX_CLIENT_CONNECTIONS} connections from one address; wait 1 s", retry_after=1)
+            self.connections.discard(self)  # it takes no place from other addresses, not even until it ends
+        elif len(self.connections) > MAX_CONNECTIONS:
+            self._refuse(503, "too many connections; wait 1 s", retry_after=1)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._set_deadline(None)
@@ -57,13 +67,15 @@ class BoundedProtocol(H11Protocol):
     def _waits_for_request(self) -> bool:
         return self.conn.their_state is h11.IDLE
 
-    def _refuse(self, status: int, text: str) -> None:
+    def _refuse(self, status: int, text: str, retry_after: int | None = None) -> None:
         """End the connection with an error, or at once if an answer has begun."""
         if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE, h11.ERROR) or self.transport.is_closing():
             self.transport.abort()
             return
         body = json.dumps({"error": text}).encode()
         headers = {"Content-Type": "application/json", "Content-Length": str(len(body)), "Connection": "close"}
+        if retry_after is not None:
+            headers["Retry-After"] = str(retry_after)
         lines = [f"HTTP/1.1 {status} ", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
         self.transport.write("\r\n".join(lines).encode() + body)
         self._set_deadline(CLOSE_SECONDS)

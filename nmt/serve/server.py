@@ -21,6 +21,8 @@ from nmt.serve.answers import ServedRun
 from nmt.serve.guard import BODY_SECONDS
 from nmt.serve.protocol import MAX_HEADER_BYTES, BoundedProtocol
 
+MAX_WAITING = 128  # connections that are accepted at a time: a burst of them must not take all files that may be open
+
 
 def is_loopback(host: str) -> bool:
     """Whether only this machine can reach `host`."""
@@ -103,6 +105,7 @@ def serve(app: FastAPI, listener: socket.socket, *, max_seconds: float, on_ready
         server_header=False,
         proxy_headers=False,  # any client could name any address in them
         h11_max_incomplete_event_size=MAX_HEADER_BYTES,
+        backlog=MAX_WAITING,
         timeout_graceful_shutdown=ceil(max_seconds),
         http=Protocol,
         ws="none",

@@ -9,7 +9,7 @@ pytest.importorskip("fastapi", reason="needs nmt[serve]")
 from starlette.applications import Starlette
 from starlette.types import Message
 
-from nmt.serve.guard import Guard
+from nmt.serve.guard import Guard, client_of
 from nmt.serve.measurements import Measurements
 
 
@@ -37,3 +37,20 @@ def test_malformed_origins_are_refused(origin: str) -> None:
 @pytest.mark.parametrize("length", ["9" * 5000, "10", "-1", "x"])
 def test_unusable_lengths_are_refused(length: str) -> None:
     assert status_of("POST", host="localhost", content_length=length) == 413
+
+
+@pytest.mark.parametrize(
+    ("host", "client"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("2001:db8::1:2:3:4:5", client_of(("2001:db8:0:1::", 1))),
+        ("2001:db8:0:1:ffff::5", client_of(("2001:db8:0:1::", 1))),
+        ("fe80::1%eth0", client_of(("fe80::2", 1))),
+        ("/tmp/socket", "/tmp/socket"),
+    ],
+)
+def test_who_is_one_client(host: str, client: str) -> None:
+    assert client_of((host, 1)) == client
+    assert client_of((host, 1)) != client_of(("2001:db8:0:2::", 1))
+    assert client_of(None) == ""

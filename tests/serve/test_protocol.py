@@ -3,10 +3,11 @@
 import http.client
 import json
 import socket
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 
 import pytest
 
@@ -134,6 +135,38 @@ def test_connections_that_are_too_many_are_refused(monkeypatch: pytest.MonkeyPat
         connection.request("GET", "/")
         assert connection.getresponse().status == 200
         connection.close()
+
+
+def connect_from(address: tuple[str, int], host: str) -> socket.socket:
+    """A connection from another address of this machine."""
+    return socket.create_connection(address, timeout=60, source_address=(host, 0))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere 127.0.0.2 is no address of this machine")
+def test_one_address_does_not_keep_out_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither with slow headers, nor with an answer that it does not take, nor with a header that names other addresses."""
+    monkeypatch.setattr(protocol, "MAX_CONNECTIONS", 4)
+    monkeypatch.setattr(protocol, "MAX_CLIENT_CONNECTIONS", 3)
+    with serving() as (server, address), ExitStack() as stack:
+        slow = [stack.enter_context(connect_from(address, "127.0.0.1")) for _ in range(3)]
+        slow[0].sendall(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
+        slow[1].sendall(b"GET / HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 127.0.0.9\r\nForwarded: for=127.0.0.9\r\n")
+        until(lambda: len(server.server_state.connections) == 3)
+        for _ in range(20):  # they take no place
+            with connect_from(address, "127.0.0.1") as client:
+                head, _, body = read_all(client).partition(b"\r\n\r\n")
+            assert head.split()[1] == b"429"
+            assert b"Retry-After: 1" in head
+            assert json.loads(body) == {"error": "more than 3 connections from one address; wait 1 s"}
+            assert len(server.server_state.connections) == 3
+        with connect_from(address, "127.0.0.2") as client:
+            client.sendall(GET.replace(b"Host: x", b"Host: x\r\nConnection: close"))
+            assert b" 200 " in read_all(client)
+        slow[2].close()
+        until(lambda: len(server.server_state.connections) == 2)
+        with connect_from(address, "127.0.0.1") as client:
+            client.sendall(GET.replace(b"Host: x", b"Host: x\r\nConnection: close"))
+            assert b" 200 " in read_all(client)
 
 
 @pytest.mark.parametrize(
