@@ -19,12 +19,11 @@ from filelock import FileLock
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from nmt import __version__
-from nmt.commands import train
 from nmt.config.load import load
 from nmt.config.yaml_text import dump
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.checkpoint import load_weights
-from nmt.run.folder import find_checkpoint, load_vocabularies
+from nmt.run.folder import find_checkpoint, load_run_config, load_vocabularies
 from nmt.text.tokenizers import JOINER
 from tests.conftest import Run
 
@@ -174,13 +173,31 @@ def test_training_is_shown_on_tensorboard(trained: Path) -> None:
 
 
 def test_bfloat16_needs_a_processor_that_has_it(nmt: Run, inside: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(train, "supports_mixed_precision", lambda device: device.type == "cuda")
+    monkeypatch.setattr("nmt.model.device.supports_mixed_precision", lambda device: device.type == "cuda")
     result = nmt("train", "-c", "small.yaml", "-o", tmp_path / "run", "--device", "cpu", "--set", "training.precision=bfloat16")
     assert (result.status, result.err) == (
         1,
         "nmt: training.precision: bfloat16 needs a processor with AVX512-BF16 or AMX, or a GPU; set float32\n",
     )
     assert not (tmp_path / "run").exists()
+
+
+def test_precision_auto_is_that_of_the_device_and_then_of_the_run(
+    nmt: Run, inside: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train = ("train", "-c", "small.yaml", "-o", tmp_path / "run", "--device", "cpu", "--set", "training.precision=auto")
+    monkeypatch.setattr("nmt.model.device.supports_mixed_precision", lambda _: False)
+    assert ", bfloat16" not in nmt(*train, "--set", "training.max_steps=2").err
+    assert load_run_config(tmp_path / "run").training.precision == "float32"
+    monkeypatch.setattr("nmt.model.device.supports_mixed_precision", lambda _: True)
+    assert ", bfloat16" not in nmt(*train, "--set", "training.max_steps=4", "--resume").err
+    assert load_run_config(tmp_path / "run").training.precision == "float32"
+    result = nmt("train", "-c", "small.yaml", "-o", tmp_path / "other", "--device", "cpu", "--set", "training.precision=auto")
+    assert (result.status, ", bfloat16" in result.err) == (0, True)
+    assert load_run_config(tmp_path / "other").training.precision == "bfloat16"
+    monkeypatch.setattr("nmt.model.device.supports_mixed_precision", lambda _: False)
+    result = nmt(*(tmp_path / "other" if word == tmp_path / "run" else word for word in train), "--resume")
+    assert "training.precision: bfloat16 needs a processor with AVX512-BF16 or AMX, or a GPU; set float32" in result.err
 
 
 def test_the_journal_records_the_teacher_forcing_ratio(nmt: Run, inside: Path, tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from nmt.data.corpus import Corpus
 from nmt.data.epochs import divide_epoch
 from nmt.data.sampled_corpus import load_training_corpus
 from nmt.data.workers import peak_memory
-from nmt.model.device import set_up_device
+from nmt.model.device import choose_precision, set_up_device
 from nmt.model.seq2seq import Seq2Seq, parameters_by_part
 from nmt.report.sparkline import sparkline
 from nmt.run.folder import build_model, check_prepared
@@ -40,6 +40,8 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
     if training.threads:
         torch.set_num_threads(training.threads)
     torch_device = set_up_device(device)
+    training = training.model_copy(update={"precision": choose_precision(training.precision, torch_device)})
+    config = config.model_copy(update={"training": training})
     batch_size_lines: list[str] = []
     if training.batch.size == "auto":
         result = _find_batch_size(config, corpus, torch_device)

@@ -20,7 +20,7 @@ from nmt.data.epochs import divide_epoch
 from nmt.data.manifest import is_location_key
 from nmt.data.sampled_corpus import load_training_corpus
 from nmt.errors import ConfigError, NmtWarning, TrainingError
-from nmt.model.device import set_up_device, supports_mixed_precision
+from nmt.model.device import choose_precision, set_up_device
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run import provenance
 from nmt.run.bundle import holds_weights_only
@@ -108,9 +108,6 @@ def events(
         TrainingError: interrupted (after saving a checkpoint), too many losses were not finite, or another process failed.
     """
     torch_device = local_gpu(set_up_device(device))
-    if config.training.precision == "bfloat16" and not supports_mixed_precision(torch_device):
-        needed = "a processor with AVX512-BF16 or AMX, or a GPU" if torch_device.type == "cpu" else "an NVIDIA GPU or a CPU"
-        raise ConfigError(f"training.precision: bfloat16 needs {needed}; set float32")
     folder = folder or config.run_folder
     if folder.is_file():
         raise ConfigError(f"{folder}: is a file; name a folder with -o")
@@ -136,6 +133,7 @@ def _train(
 ) -> Generator[Event, None, None]:
     """The training of one process. Only the first process reads and writes the run folder."""
     check_prepared(config)
+    config = _settle_precision(config, folder, device, world)
     corpus = load_training_corpus(config)
     _check_batch_size(config, corpus)
     with lock_run(folder) if world.is_first else nullcontext():
@@ -154,7 +152,8 @@ def _train(
             progress = replace(progress, finished=None)
 
         n_parameters = sum(parameter.numel() for parameter in model.parameters())
-        yield BeginEvent(folder, n_parameters, len(corpus), str(device), torch.get_num_threads(), world.size, progress.step)
+        place = str(device), config.training.precision, torch.get_num_threads(), world.size
+        yield BeginEvent(folder, n_parameters, len(corpus), *place, progress.step)
         if size_result is not None:
             yield MessageEvent(str(size_result))
         if initial_weights is not None:
@@ -218,6 +217,19 @@ def _choose_best(config: Config, folder: Path, device: torch.device, world: Worl
         line = choose_checkpoint(folder, config, device)
     if line is not None:
         yield MessageEvent(line)
+
+
+def _settle_precision(config: Config, folder: Path, device: torch.device, world: World) -> Config:
+    """Replace `training.precision: auto` by the precision of the run to resume, or else by the faster one of the device.
+
+    Raises:
+        ConfigError: bfloat16 is slow here.
+    """
+    precision = config.training.precision
+    if precision == "auto" and world.is_first:
+        precision = load_run_config(folder).training.precision if holds_run(folder) else choose_precision(precision, device)
+    precision = choose_precision(world.broadcast(precision), device)
+    return config.model_copy(update={"training": config.training.model_copy(update={"precision": precision})})
 
 
 def _settle_batch_size(

@@ -3,5 +3,6 @@
 from typing import Literal
 
 DeviceName = Literal["auto", "cpu", "cuda", "mps"]
+TrainingPrecision = Literal["auto", "float32", "bfloat16"]
 EvaluationSplit = Literal["dev", "test"]
 PointerName = Literal["best", "last"]

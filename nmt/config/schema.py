@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal, get_args, get_origin
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from nmt.config.names import TrainingPrecision
 from nmt.errors import ConfigError
 
 SourceFormat = Literal["manythings", "tatoeba", "tsv", "lines", "jsonl", "parquet", "tmx"]
@@ -425,8 +426,9 @@ class TrainingConfig(Section):
     )
     patience: int = Field(10, ge=1, description="early stopping: stop after this many validations without improvement")
     log_every: int = Field(50, ge=1, description="steps between log entries")
-    precision: Literal["float32", "bfloat16"] = Field(
-        "float32", description="float32 or bfloat16 (mixed precision: faster on a GPU, and on a CPU with AVX512-BF16 or AMX)"
+    precision: TrainingPrecision = Field(
+        "float32",
+        description="float32, bfloat16 (mixed precision: faster on a GPU, or a CPU with AVX512-BF16 or AMX) or auto (the faster)",
     )
     threads: int | None = Field(None, ge=1, le=1024, description="CPU threads; default: all cores")
 

@@ -2,7 +2,7 @@
 
 import torch
 
-from nmt.config.names import DeviceName
+from nmt.config.names import DeviceName, TrainingPrecision
 from nmt.errors import ConfigError
 
 
@@ -30,6 +30,21 @@ def set_up_device(name: DeviceName) -> torch.device:
     if device.type == "cuda":
         torch.set_float32_matmul_precision("high")  # as cuDNN's recurrences already do
     return device
+
+
+def choose_precision(precision: TrainingPrecision, device: torch.device) -> TrainingPrecision:
+    """`precision`; in place of `auto`, the faster one of the device.
+
+    Raises:
+        ConfigError: bfloat16 is slow here.
+    """
+    has_mixed = supports_mixed_precision(device)
+    if precision == "bfloat16" and not has_mixed:
+        needed = "a processor with AVX512-BF16 or AMX, or a GPU" if device.type == "cpu" else "an NVIDIA GPU or a CPU"
+        raise ConfigError(f"training.precision: bfloat16 needs {needed}; set float32")
+    if precision != "auto":
+        return precision
+    return "bfloat16" if has_mixed else "float32"
 
 
 def supports_mixed_precision(device: torch.device) -> bool:

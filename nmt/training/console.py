@@ -57,6 +57,7 @@ class Console:
         """Print what is trained, on how much data and where."""
         self._has_begun = True
         where = f"{event.device}, {event.n_threads} thread{'s' * (event.n_threads > 1)}"
+        where += f", {event.precision}" if event.precision != "float32" else ""
         where += f", in {event.n_processes} processes" if event.n_processes > 1 else ""
         self.info(f"{event.folder}: {event.n_parameters:,} parameters, {event.n_pairs:,} pairs, on {where}")
         if event.step:

@@ -14,7 +14,8 @@ class BeginEvent:
     Attributes:
         folder: the run folder.
         n_parameters: of the model. n_pairs: in the training data.
-        device: where it computes, such as cpu or cuda:0. n_threads: of the CPU, in each process.
+        device: where it computes, such as cpu or cuda:0. precision: float32 or bfloat16.
+        n_threads: of the CPU, in each process.
         n_processes: 1 without torchrun.
         step: updates so far.
     """
@@ -23,6 +24,7 @@ class BeginEvent:
     n_parameters: int
     n_pairs: int
     device: str
+    precision: str
     n_threads: int
     n_processes: int
     step: int

@@ -47,7 +47,7 @@ def validation(number: int, bleu: float = 21.5, output: str = "Ein \x1b[2JHund."
 
 
 EVENTS: tuple[Event, ...] = (
-    BeginEvent(FOLDER, 1234567, 5200, "cpu", 2, 1, 10),
+    BeginEvent(FOLDER, 1234567, 5200, "cpu", "float32", 2, 1, 10),
     MessageEvent("lexicon: 3 translations of 2 source tokens"),
     *map(step, range(11, 26)),
     MessageEvent("step 25: update skipped", is_warning=True),
@@ -160,7 +160,7 @@ def test_the_curve_and_the_best_validation(monkeypatch: pytest.MonkeyPatch, tmp_
     for number in range(1, 41):
         Journal(tmp_path / "journal.jsonl").write("validation", number, bleu=float(number % 40))
     with open_console(configure(), quiet=False) as console:
-        console.show(BeginEvent(tmp_path, 1, 1, "cpu", 1, 1, 40))
+        console.show(BeginEvent(tmp_path, 1, 1, "cpu", "bfloat16", 1, 1, 40))
         console.show(validation(55, 20.0))
     (line,) = [line for line in terminal.lines if line.startswith("dev BLEU")]
     assert line == "dev BLEU       20.00     ▁▂▂▃▃▄▄▅▅▆▆▇▇▇█▅  best 39.00 at step 39"
