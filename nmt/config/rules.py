@@ -34,6 +34,7 @@ def check_rules(config: Config) -> list[Problem]:
         *_model_problems(config.model),
         *_attention_problems(config.model),
         *_embedding_and_output_problems(config),
+        *_lexical_bias_problems(config),
         *_training_problems(config.training),
         *_objective_problems(config),
         *_decoding_problems(config),
@@ -193,11 +194,6 @@ def _attention_problems(model: ModelConfig) -> Iterator[Problem]:
         text = f"{score} has no hidden size; remove it or use {choices(SIZED_SCORES)}"
         yield Problem(("model.attention.size", "model.attention.score"), text)
     yield from _attention_kind_problems(attention)
-    if model.lexical_bias and score == "none":
-        yield Problem(("model.lexical_bias", "model.attention.score"), "a lexical bias needs attention, but the score is none")
-    if model.lexical_bias and model.output == "adaptive":
-        text = "a lexical bias needs the logits of all words, which adaptive avoids; use softmax"
-        yield Problem(("model.lexical_bias", "model.output"), text)
     sizes = {"model.encoder.hidden_size": model.encoder.output_size, "model.decoder.hidden_size": model.decoder.hidden_size}
     for key, size in sizes.items():
         if size % attention.heads:
@@ -244,6 +240,20 @@ def _embedding_and_output_problems(config: Config) -> Iterator[Problem]:
         yield Problem(("model.cutoffs", "model.output"), f"{model.output} has no cutoffs; remove them or use adaptive")
     if model.cutoffs is not None and (not model.cutoffs or sorted({*model.cutoffs, 0})[1:] != model.cutoffs):
         yield Problem(("model.cutoffs",), "must be positive numbers in increasing order")
+
+
+def _lexical_bias_problems(config: Config) -> Iterator[Problem]:
+    model, kind = config.model, config.tokenizer.kind
+    if model.lexical_bias and model.attention.score == "none":
+        yield Problem(("model.lexical_bias", "model.attention.score"), "a lexical bias needs attention, but the score is none")
+    if model.lexical_bias and model.output == "adaptive":
+        text = "a lexical bias needs the logits of all words, which adaptive avoids; use softmax"
+        yield Problem(("model.lexical_bias", "model.output"), text)
+    if model.lexical_words and not model.lexical_bias:
+        yield Problem(("model.lexical_words", "model.lexical_bias"), "whole words need a lexical bias; set it, for example to 20")
+    elif model.lexical_words and kind not in SUBWORD_KINDS:
+        text = f"tokens of kind {kind} do not form words; use {choices(SUBWORD_KINDS)}, or set model.lexical_words to 0"
+        yield Problem(("model.lexical_words", "tokenizer.kind"), text)
 
 
 def _training_problems(training: TrainingConfig) -> Iterator[Problem]:

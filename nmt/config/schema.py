@@ -256,6 +256,11 @@ class ModelConfig(Section):
     lexical_bias: int = Field(
         0, ge=0, description="make this many translations of each source token, found by word alignment, more probable; 0: none"
     )
+    lexical_words: int = Field(
+        0,
+        ge=0,
+        description="this many source words, the most frequent, have a lexical bias as a whole instead of by subword; 0: none",
+    )
     src_vectors: Path | None = Field(None, description="file of pretrained source embeddings: text or .vec, also .gz")
     tgt_vectors: Path | None = Field(None, description="file of pretrained target embeddings: text or .vec, also .gz")
     dropout: float = Field(0.2, ge=0, lt=1, description="dropout rate on embeddings, between layers and before the output layer")

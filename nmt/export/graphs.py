@@ -211,7 +211,12 @@ def _from_tensors(tensors: Mapping[str, Tensor], position: Tensor) -> tuple[Memo
 
 def _look_up(bias: LexicalBias, src: Tensor) -> Translations:
     """As `LexicalBias.look_up`, but the graph computes the number of columns."""
-    ids = bias.ids[src].flatten(1)  # [B, S * k]
+    rows = src
+    if bias.n_words:
+        _, keys = bias.words(src)
+        is_word = keys.unsqueeze(2) == bias.word_keys  # [B, S, W]; the graph has no binary search
+        rows = torch.where(is_word.any(2), bias.src_size + is_word.long().argmax(2), src)
+    ids = bias.ids[rows].flatten(1)  # [B, S * k]
     in_order, order = ids.sort(1)
     is_new = (in_order[:, 1:] != in_order[:, :-1]).long()
     column = torch.cat([torch.zeros_like(ids[:, :1]), is_new.cumsum(1)], 1)
@@ -219,7 +224,7 @@ def _look_up(bias: LexicalBias, src: Tensor) -> Translations:
     unique = torch.zeros_like(ids).scatter(1, column, in_order)[:, :n_columns]
     columns = torch.zeros_like(column).scatter(1, order, column).view(*src.shape, bias.size)  # [B, S, k]
     probabilities = torch.zeros([*src.shape, n_columns]).scatter_add(  # type: ignore[list-item] # a tensor, as above
-        2, columns, bias.probabilities[src]
+        2, columns, bias.probabilities[rows]
     )
     return Translations(unique, probabilities)
 

@@ -1,5 +1,6 @@
 """A lexicon in the output layer: translations of the source words that attention reads become more probable (Arthur 2016)."""
 
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass
 
@@ -7,8 +8,10 @@ import torch
 from torch import Tensor, nn
 
 from nmt.model.cross_entropy import Additions
+from nmt.model.word_keys import MAX_CHARACTERS, WordKeys
 from nmt.text.vocabulary import EOS
 
+LAST_KEY = torch.iinfo(torch.long).max  # fills the places without a word
 EPSILON = 0.001  # the probability of words that are no translation, which keeps the logarithm finite
 
 
@@ -34,30 +37,61 @@ class LexicalBias(nn.Module):
 
     Here it is less by log epsilon, so that it is 0 for words that are no translation; the softmax is the same.
 
-    The lexicon has k translations of each source word. It is a part of the weights that training does not change, and is empty at
-    first.
+    The lexicon has k translations of each source token x_j, and of W whole words: if x_j is a part of one of them, the word counts
+    in its place. It is a part of the weights that training does not change, and is empty at first.
 
     Args:
         src_size, tgt_size: of the vocabularies.
-        size: k.
+        size: k. n_words: W; the tokens are subwords if it is not 0.
     """
 
     ids: Tensor
     probabilities: Tensor
+    word_keys: Tensor
 
-    def __init__(self, src_size: int, tgt_size: int, size: int) -> None:
+    def __init__(self, src_size: int, tgt_size: int, size: int, n_words: int = 0) -> None:
         super().__init__()
-        self.size, self.tgt_size = size, tgt_size
-        self.register_buffer("ids", torch.zeros(src_size, size, dtype=torch.long))  # 0 pads, with probability 0
-        self.register_buffer("probabilities", torch.zeros(src_size, size))
+        self.src_size, self.tgt_size, self.size, self.n_words = src_size, tgt_size, size, n_words
+        # First the tokens, then the words. 0 pads, with probability 0.
+        self.register_buffer("ids", torch.zeros(src_size + n_words, size, dtype=torch.long))
+        self.register_buffer("probabilities", torch.zeros(src_size + n_words, size))
+        if n_words:
+            self.words = WordKeys(src_size)
+            self.register_buffer("word_keys", torch.full((n_words,), LAST_KEY))  # ascending
         self.restricted_ids: Tensor | None = None
 
     @torch.no_grad()
     def fill(self, ids: Tensor, probabilities: Tensor) -> None:
-        """Set the translations of each source word, [V_s, k]; the end of a sentence translates into itself."""
-        self.ids.copy_(ids)
-        self.probabilities.copy_(probabilities)
+        """Set the translations of each source token, [V_s, k]; the end of a sentence translates into itself."""
+        self.ids[: self.src_size].copy_(ids)
+        self.probabilities[: self.src_size].copy_(probabilities)
         self.ids[EOS, 0], self.probabilities[EOS, 0] = EOS, 1.0
+
+    @torch.no_grad()
+    def fill_words(self, tokens: Sequence[str], keys: Tensor, ids: Tensor, probabilities: Tensor) -> None:
+        """Set the translations of at most W words, [w, k]; those that are less frequent come later, and are left out.
+
+        Args:
+            tokens: of the source vocabulary. keys: [w], of the words, in lower case.
+        """
+        self.words.fill(tokens, lowercase=True)
+        keys, order = keys[: self.n_words].sort()
+        self.word_keys[: len(keys)] = keys
+        rows = slice(self.src_size, self.src_size + len(keys))
+        self.ids[rows], self.probabilities[rows] = ids[order], probabilities[order].to(self.probabilities.dtype)
+
+    def rows(self, src: Tensor) -> Tensor:
+        """The row of the lexicon for each token of sentences [B, S]."""
+        if not self.n_words:
+            return src
+        _, keys = self.words(src)
+        places = torch.searchsorted(self.word_keys, keys).clamp(max=self.n_words - 1)
+        return torch.where(self.word_keys[places] == keys, self.src_size + places, src)
+
+    def is_valid(self) -> bool:
+        """Whether all numbers that serve as indices are in their range. Those of a file may not be."""
+        is_valid = bool(((self.ids >= 0) & (self.ids < self.tgt_size)).all())
+        return is_valid and (not self.n_words or bool(((self.words.lengths >= 0) & (self.words.lengths <= MAX_CHARACTERS)).all()))
 
     @property
     def output_size(self) -> int:
@@ -73,7 +107,8 @@ class LexicalBias(nn.Module):
     @torch.no_grad()
     def look_up(self, src: Tensor) -> Translations:
         """The translations of sentences [B, S]."""
-        ids = self.ids[src].flatten(1)  # [B, S * k], each of them several times
+        rows = self.rows(src)
+        ids = self.ids[rows].flatten(1)  # [B, S * k], each of them several times
         in_order, order = ids.sort(1)
         column = torch.zeros_like(ids)
         column[:, 1:] = in_order.diff(dim=1).ne(0).cumsum(1)
@@ -82,7 +117,7 @@ class LexicalBias(nn.Module):
         unique = torch.zeros(len(ids), n_columns, dtype=torch.long, device=ids.device).scatter_(1, column, in_order)
         column = torch.zeros_like(column).scatter_(1, order, column).unflatten(1, (-1, self.size))  # [B, S, k]
         probabilities = self.probabilities.new_zeros(*src.shape, n_columns)
-        return Translations(unique, probabilities.scatter_add_(2, column, self.probabilities[src]))
+        return Translations(unique, probabilities.scatter_add_(2, column, self.probabilities[rows]))
 
     def forward(self, attention: Tensor, translations: Translations) -> Tensor:
         """The bias of each translation, from attention weights [B, T, S]: [B, T, U]."""

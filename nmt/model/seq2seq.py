@@ -85,7 +85,7 @@ class Seq2Seq(TranslationModel):
         self.decoder = DECODERS[config.decoder.kind](config, self.dropout)
         self.lexical_bias: LexicalBias | None = None
         if config.lexical_bias:
-            self.lexical_bias = LexicalBias(src_vocabulary_size, tgt_vocabulary_size, config.lexical_bias)
+            self.lexical_bias = LexicalBias(src_vocabulary_size, tgt_vocabulary_size, config.lexical_bias, config.lexical_words)
         vectors = self.decoder.readout.output_size
         self.encoder_weight_dropout, self.decoder_weight_dropout = config.encoder.weight_dropout, config.decoder.weight_dropout
         self.output = build_output(config, vectors, tgt_vocabulary_size, self.tgt_embedding if tied else None)

@@ -24,6 +24,7 @@ from nmt.checksums import is_intact, record_checksums
 from nmt.config.names import PointerName
 from nmt.errors import CheckpointError, pass_on_lack_of_memory
 from nmt.files import new_folder, read_json, replacing, sha256_of, write_json
+from nmt.model.lexical_bias import LexicalBias
 from nmt.run.progress import Progress
 
 MODEL_FILE, RAW_MODEL_FILE = "model.safetensors", "raw.safetensors"
@@ -267,6 +268,8 @@ def load_weights(folder: Path, model: nn.Module, *, raw: bool = False) -> None:
     if missing or unexpected:
         raise CheckpointError(f"{path}: does not fit the configuration and the vocabularies of the run; was one of them changed?")
     _check_content(path)
+    if not all(module.is_valid() for module in model.modules() if isinstance(module, LexicalBias)):
+        raise CheckpointError(f"{path}: its lexicon has numbers outside of the vocabularies; {REMEDY}")
 
 
 def mean_weights(folders: Sequence[Path], model: nn.Module) -> None:

@@ -245,7 +245,7 @@ def _check_model_size(folder: Path, config: ModelConfig, n_src: int, n_tgt: int)
     encoder, decoder, attention = config.encoder, config.decoder, config.attention
     width = max(config.embedding_size, encoder.output_size, decoder.hidden_size, decoder.readout_size or 0, attention.size or 0)
     n_words, n_layers = n_src + n_tgt, encoder.layers + decoder.layers + attention.heads
-    estimate = n_words * (width + config.lexical_bias) + 20 * n_layers * width**2
+    estimate = (n_words + config.lexical_words) * (width + config.lexical_bias) + 20 * n_layers * width**2
     if not sizes or BYTES_PER_WEIGHT * estimate <= MAX_MODEL_FACTOR * limit:
         return
     try:

@@ -1,24 +1,21 @@
 """Initial weights that are not random: word vectors, the weights of another run (fine-tuning), and a lexicon."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
 from nmt.config.schema import Config
-from nmt.data.corpus import Corpus
-from nmt.data.epochs import divide_epoch
-from nmt.data.word_alignment import WordAligner
 from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.checkpoint import MODEL_FILE, read_tensors
 from nmt.run.folder import find_checkpoint, find_run, load_run_config, load_vocabularies
 from nmt.run.journal import Journal
 from nmt.text.tokenizers import Side
+from nmt.training.learned_lexicon import LearnedLexicon
 from nmt.training.word_vectors import WordVectors, load_configured_vectors, set_rows
 
 TIES = ("none", "target", "all")  # values of model.tie_embeddings, each with fewer matrices
-MAX_LEXICON_RANGES = 256  # 262,144 pairs; with 17 tokens a side, aligning them takes 2 GB and 75 s
 
 
 @dataclass(frozen=True)
@@ -42,12 +39,12 @@ class InitialWeights:
     Attributes:
         vectors: word vectors for the embeddings of each side. They replace those of the parent.
         parent: None without `training.start_from`.
-        lexicon: ids and probabilities [V_s, k] of translations; None without `model.lexical_bias`.
+        lexicon: None without `model.lexical_bias`.
     """
 
     vectors: dict[Side, WordVectors]
     parent: ParentWeights | None
-    lexicon: tuple[torch.Tensor, torch.Tensor] | None = None
+    lexicon: LearnedLexicon | None = None
 
     @classmethod
     def load(cls, config: Config) -> "InitialWeights":
@@ -57,7 +54,8 @@ class InitialWeights:
             CheckpointError: the parent is not a run, or has no readable checkpoint.
             DataError: the vocabularies of the parent differ from those of the prepared data, or a file of vectors is unusable.
         """
-        return cls(load_configured_vectors(config), _load_parent(config), _learn_lexicon(config))
+        lexicon = LearnedLexicon.learn(config) if config.model.lexical_bias else None
+        return cls(load_configured_vectors(config), _load_parent(config), lexicon)
 
     def apply(self, model: Seq2Seq, journal: Journal) -> list[str]:
         """Copy them into the model, and write what was copied as the first lines of the journal.
@@ -84,11 +82,10 @@ class InitialWeights:
             journal.write("vectors", 0, side=side, path=str(vectors.path), **figures)
             lines.append(f"{side} vectors: {vectors.coverage}")
         if self.lexicon is not None and model.lexical_bias is not None:
-            model.lexical_bias.fill(*self.lexicon)
-            n_translations = self.lexicon[1].gt(0).sum(1)
-            figures = {"translations": int(n_translations.sum()), "tokens": int(n_translations.gt(0).sum())}
-            journal.write("lexicon", 0, **figures)
-            lines.append(f"lexicon: {figures['translations']:,} translations of {figures['tokens']:,} source tokens")
+            sizes = self.lexicon.fill(model.lexical_bias)
+            journal.write("lexicon", 0, **sizes)
+            words = f", and {sizes['words']:,} whole words" if "words" in sizes else ""
+            lines.append(f"lexicon: {sizes['translations']:,} translations of {sizes['tokens']:,} source tokens{words}")
         return lines
 
 
@@ -110,21 +107,6 @@ def _load_parent(config: Config) -> ParentWeights | None:
             f"{ties[1]} has one; set model.tie_embeddings to {ties[0]}"
         )
     return ParentWeights(run, checkpoint.name, read_tensors(checkpoint / MODEL_FILE))
-
-
-def _learn_lexicon(config: Config) -> tuple[torch.Tensor, torch.Tensor] | None:
-    """Align the words of the training data; if it has several parts, those of some ranges only, to save memory."""
-    if not config.model.lexical_bias:
-        return None
-    src, tgt = load_vocabularies(config.prepared_folder)
-    corpus = Corpus.load(config.prepared_folder, "train")
-    part = next(divide_epoch(len(corpus), seed=config.seed, epoch=0))
-    if part.n_parts > 1:
-        part = replace(part, ranges=part.ranges[:: -(-len(part.ranges) // MAX_LEXICON_RANGES)])
-    aligner = WordAligner(corpus.in_part(part), len(src), len(tgt))
-    aligner.fit()
-    ids, probabilities = aligner.translations(config.model.lexical_bias)
-    return torch.from_numpy(ids), torch.from_numpy(probabilities)
 
 
 @torch.no_grad()

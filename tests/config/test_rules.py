@@ -226,6 +226,15 @@ def test_tags_are_new_tokens(tags: list[str]) -> None:
             "model.lexical_bias, model.attention.score: a lexical bias needs attention, but the score is none",
         ),
         (
+            {"lexical_words": 100},
+            "model.lexical_words, model.lexical_bias: whole words need a lexical bias; set it, for example to 20",
+        ),
+        (
+            {"lexical_bias": 5, "lexical_words": 100},
+            "model.lexical_words, tokenizer.kind: tokens of kind words do not form words; use bpe or unigram, or set "
+            "model.lexical_words to 0",
+        ),
+        (
             {"attention": {"score": "none", "heads": 2}},
             "model.attention.heads, model.attention.score: heads need attention, but the score is none",
         ),

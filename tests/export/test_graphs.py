@@ -21,6 +21,8 @@ from nmt.model.output import OUTPUTS
 from nmt.model.readout import READOUTS
 from nmt.model.recurrent import CELLS
 from nmt.model.seq2seq import Seq2Seq
+from nmt.model.word_keys import WordKeys
+from nmt.text.vocabulary import SPECIALS
 from tests.model.test_seq2seq import KINDS
 
 SRC_V, TGT_V = 11, 13
@@ -30,6 +32,7 @@ OPTIONS = DecodingConfig(beam=4)
 # Together they have every cell, score, kind of attention, decoder, readout, bridge and output.
 CASES: dict[str, dict[str, Any]] = {
     "luong lstm, lexical bias": {"lexical_bias": 3, "attention": {"scaled": True}},
+    "luong lstm, lexical bias of words": {"lexical_bias": 3, "lexical_words": 4, "attention": {"scaled": True}},
     "luong gru, input feeding, tied": {
         "encoder": {"cell": "gru"},
         "attention": {"score": "dot"},
@@ -78,6 +81,12 @@ def build_model(**changes: Any) -> Seq2Seq:
         size = model.lexical_bias.size
         ids = (3 * torch.arange(SRC_V).unsqueeze(1) + 2 * torch.arange(size)) % TGT_V  # some for several source words
         model.lexical_bias.fill(ids, torch.rand(SRC_V, size) / size)
+        if model.lexical_bias.n_words:
+            tokens = [*SPECIALS, "▁a", "b", "c", "▁d", "e", "▁f", "."]
+            word_keys = WordKeys(SRC_V)
+            word_keys.fill(tokens, lowercase=True)
+            _, keys = word_keys(torch.tensor([[4, 5, 6, 7, 8, 9]]))  # abc, de, f
+            model.lexical_bias.fill_words(tokens, keys[0, [0, 3, 5]], (ids[:3] + 4) % TGT_V, torch.rand(3, size))
     return model
 
 

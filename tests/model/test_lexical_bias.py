@@ -16,7 +16,8 @@ from nmt.decoding.search import search
 from nmt.model.inference.for_search import for_search
 from nmt.model.lexical_bias import LexicalBias
 from nmt.model.seq2seq import Seq2Seq
-from nmt.text.vocabulary import EOS
+from nmt.model.word_keys import WordKeys
+from nmt.text.vocabulary import EOS, SPECIALS
 from nmt.training.loss import batch_loss
 
 SRC_V, TGT_V, SIZE = 12, 15, 3
@@ -37,9 +38,9 @@ def random_table(seed: int = 0) -> tuple[torch.Tensor, torch.Tensor]:
 def expected_bias(module: LexicalBias, src: torch.Tensor, attention: torch.Tensor) -> torch.Tensor:
     """log(sum_j alpha_j p(. | x_j) + epsilon) - log(epsilon), [B, T, V], word by word."""
     lexicon = torch.zeros(*attention.shape[:2], TGT_V, dtype=torch.double)
-    for b, sentence in enumerate(src.tolist()):
-        for j, word in enumerate(sentence):
-            for target, probability in zip(module.ids[word].tolist(), module.probabilities[word].tolist(), strict=True):
+    for b, sentence in enumerate(module.rows(src).tolist()):
+        for j, row in enumerate(sentence):
+            for target, probability in zip(module.ids[row].tolist(), module.probabilities[row].tolist(), strict=True):
                 lexicon[b, :, target] += attention[b, :, j] * probability
     return torch.log(lexicon / 0.001 + 1)
 
@@ -85,6 +86,54 @@ def test_the_bias_is_that_of_the_equation(sentences: list[list[int]], seed: int)
     ids = torch.tensor([0, 3, 7, 9])
     for short in (module.restrict(ids), module.restrict(torch.arange(12)).restrict(ids)):
         torch.testing.assert_close(short.dense(attention.flatten(0, 1), translations), bias.flatten(0, 1)[:, ids])
+
+
+def with_words() -> LexicalBias:
+    """Subwords 4 to 11: "▁key", "board", "▁Key", "s", "!", "▁", "boards", "'s"; of the words, only those in the lexicon count."""
+    module = LexicalBias(SRC_V, TGT_V, SIZE, n_words=4).double()
+    module.fill(*random_table())
+    tokens = [*SPECIALS, "▁key", "board", "▁Key", "s", "!", "▁", "boards", "'s"]
+    words = WordKeys(SRC_V)
+    words.fill(tokens, lowercase=True)
+    keys = torch.stack([words(torch.tensor([ids]))[1][0, 0] for ids in ([4, 5], [4, 10], [7])])
+    ids, probabilities = (
+        torch.tensor([[4, 5, 0], [6, 0, 0], [7, 8, 9]]),
+        torch.tensor([[0.9, 0.8, 0], [1.0, 0, 0], [0.5, 0.4, 0.1]]),
+    )
+    module.fill_words(tokens, keys, ids, probabilities)
+    return module
+
+
+@pytest.mark.parametrize(
+    ("src", "expected"),
+    [
+        ([4, 5, EOS], [[4, 5], [4, 5], EOS]),
+        ([6, 5, 8, EOS], [[4, 5], [4, 5], 8, EOS]),  # keys ignore case
+        ([4, 5, 7, 4, 10], [[6], [6], [6], [6], [6]]),  # the same word, divided in two ways
+        ([4, 4, 7, 8, 7], [4, 4, 7, 8, [7, 8, 9]]),  # "keys" is no word of the lexicon, but "s" after a sign is
+        ([9, 7, 5, 5, 0], [9, 7, 5, 5, 0]),
+    ],
+)
+def test_whole_words_count_in_place_of_their_tokens(src: list[int], expected: list[int | list[int]]) -> None:
+    module = with_words()
+    for row, wanted in zip(module.rows(torch.tensor([src]))[0].tolist(), expected, strict=True):
+        assert (row if isinstance(wanted, int) else [word for word in module.ids[row].tolist() if word]) == wanted
+
+
+@given(st.lists(st.lists(st.integers(0, SRC_V - 1), min_size=6, max_size=6), min_size=1, max_size=4))
+def test_the_bias_with_whole_words_is_that_of_the_equation(sentences: list[list[int]]) -> None:
+    module, src = with_words(), torch.tensor(sentences)
+    attention = torch.rand(len(src), 3, 6, dtype=torch.double)
+    bias = module.dense(attention.flatten(0, 1), module.look_up(src))
+    torch.testing.assert_close(bias, expected_bias(module, src, attention).flatten(0, 1))
+
+
+def test_words_that_do_not_fit_are_left_out() -> None:
+    module = LexicalBias(SRC_V, TGT_V, SIZE, n_words=1)
+    full = with_words()
+    keys = full.word_keys[:3].flip(0)
+    module.fill_words([*SPECIALS, *"abcdefgh"], keys, torch.tensor([[4, 0, 0]] * 3), torch.ones(3, SIZE))
+    assert module.word_keys.tolist() == keys[:1].tolist()
 
 
 def test_a_module_that_is_not_filled_changes_nothing() -> None:

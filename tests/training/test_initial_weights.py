@@ -15,7 +15,7 @@ from nmt.config.schema import Config
 from nmt.data import epochs
 from nmt.run.checkpoint import load_weights
 from nmt.run.folder import build_model, find_checkpoint, load_vocabularies
-from nmt.training import initial_weights
+from nmt.training import learned_lexicon
 from nmt.training.initial_weights import InitialWeights
 from tests import toy
 from tests.conftest import Run
@@ -150,11 +150,11 @@ def test_the_lexicon_of_a_large_corpus_comes_from_some_of_its_pairs(parent: Path
     def count_translations() -> int:
         lexicon = InitialWeights.load(config).lexicon
         assert lexicon is not None
-        return int(lexicon[1].gt(0).sum())
+        return int(lexicon.probabilities.gt(0).sum())
 
     whole = count_translations()
     monkeypatch.setattr(epochs, "PART_PAIRS", 90)  # two parts of 23 ranges
     monkeypatch.setattr(epochs, "RANGE_PAIRS", 4)
     half = count_translations()
-    monkeypatch.setattr(initial_weights, "MAX_LEXICON_RANGES", 5)
+    monkeypatch.setattr(learned_lexicon, "MAX_RANGES", 5)
     assert 0 < count_translations() < half < whole
