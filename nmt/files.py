@@ -11,7 +11,10 @@ import re
 import secrets
 import select
 import shutil
+import signal
+import threading
 import time
+import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from io import BufferedReader
@@ -20,7 +23,7 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from nmt.errors import DataError, pass_on_lack_of_memory
+from nmt.errors import DataError, NmtWarning, pass_on_lack_of_memory
 
 ABANDONED_SECONDS = 60  # a temporary file without a change for this long belongs to a killed process
 LOCK_FILE = "lock"  # held in a temporary folder by its process
@@ -91,7 +94,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
             os.replace(temporary, folder)
             synchronize(folder.parent)
     finally:
-        shutil.rmtree(temporary, ignore_errors=True)
+        _delete(temporary)
 
 
 @contextmanager
@@ -113,19 +116,29 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
             yield building
         (building / LOCK_FILE).unlink(missing_ok=True)
         _synchronize_all(building)
-        old_folder = folder.parent / f".{folder.name}.replaced-{secrets.token_hex(4)}"
-        if folder.exists():
-            folder.rename(old_folder)
-        try:
-            building.rename(folder)
-        except BaseException:
-            if old_folder.exists():
-                old_folder.rename(folder)
-            raise
-        synchronize(folder.parent)
-        shutil.rmtree(old_folder, ignore_errors=True)
+        with delaying_interrupts():
+            _swap(building, folder)
     finally:
-        shutil.rmtree(building, ignore_errors=True)
+        _delete(building)
+
+
+def _swap(new: Path, folder: Path) -> None:
+    """Put the folder `new` in the place of `folder`, which may exist, and delete the old one."""
+    old = folder.parent / f".{folder.name}.replaced-{secrets.token_hex(4)}"
+    if folder.exists():
+        folder.rename(old)
+    try:
+        new.rename(folder)
+    except BaseException:
+        if old.exists():
+            old.rename(folder)
+        raise
+    try:
+        synchronize(folder.parent)
+        _delete(old)
+    finally:
+        if old.exists():
+            warnings.warn(f"{old}: the data that was replaced could not be deleted; delete this folder", NmtWarning, stacklevel=5)
 
 
 def recover_folder(folder: Path) -> None:
@@ -140,6 +153,22 @@ def recover_folder(folder: Path) -> None:
                 path.rename(folder)
         elif path.name.startswith(f".{folder.name}.building-") and not _is_being_built(path):
             shutil.rmtree(path, ignore_errors=True)
+
+
+@contextmanager
+def delaying_interrupts() -> Iterator[None]:
+    """Ctrl-C waits until the block ends."""
+    if threading.current_thread() is not threading.main_thread():  # which alone is interrupted
+        yield
+        return
+    arrived: list[int] = []
+    earlier = signal.signal(signal.SIGINT, lambda number, _: arrived.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, earlier)
+        if arrived:
+            signal.raise_signal(signal.SIGINT)
 
 
 @contextmanager
@@ -311,6 +340,12 @@ def _is_ready(stream: BufferedReader) -> bool:
         return bool(select.select([stream], [], [], PIPE_WAIT)[0])
     except (OSError, ValueError):  # select on Windows knows only sockets; a stream in memory has no descriptor
         return not stream.isatty()
+
+
+def _delete(folder: Path) -> None:
+    """Delete a folder as far as possible; Ctrl-C waits for the end."""
+    with delaying_interrupts():
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _temporary_sibling(path: Path) -> Path:

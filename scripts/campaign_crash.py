@@ -7,7 +7,8 @@ an error is one line; runs and prepared data that were complete before are intac
 stray files, and ends with the same files as an undisturbed call: for a training, the same weights bit for bit.
 
 FOLDER/trials.jsonl gets a line for each trial; a repeated call continues where the last one stopped. At the end comes a table. A
-trial whose fault did not come proves nothing, and counts only as tried. Exit status 1 if a trial lost.
+trial whose fault did not come proves nothing, and counts only as tried. Exit status 1 if a trial lost. When the fault is fixed,
+`--repeat-lost` repeats the trials that lost, and only those; not while another call writes into FOLDER.
 
 It needs Linux and a C compiler. `docs/robustness.md` describes the campaigns.
 """
@@ -18,14 +19,16 @@ import json
 import os
 import sys
 from collections import Counter, defaultdict
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
+from nmt.files import write_lines
 from scripts.faults.trial import Laboratory, local_hub, start_interposed
 
-TRIALS_FILE = "trials.jsonl"
+TRIALS_FILE, LOST_FILE = "trials.jsonl", "lost.jsonl"
 
 
 def main() -> None:
@@ -39,6 +42,9 @@ def main() -> None:
     parser.add_argument("--command", action="append", metavar="NAME", help="only this one; may be repeated")
     parser.add_argument("--seed", type=int, default=1, help="of the moments of the faults")
     parser.add_argument("--table", action="store_true", help="only print the table of the finished trials")
+    parser.add_argument(
+        "--repeat-lost", action="store_true", help=f"move the trials that lost to {LOST_FILE}, and repeat them with the present nmt"
+    )
     options = parser.parse_args()
     path = options.output / TRIALS_FILE
     if not options.table:
@@ -57,6 +63,7 @@ def run(options: argparse.Namespace, path: Path) -> None:
     from scripts.faults.scenarios import SCENARIOS
 
     options.output.mkdir(parents=True, exist_ok=True)
+    lost = move_lost(path, options.campaign, options.command) if options.repeat_lost else set()
     rows = _read_trials(path)
     finished = {_key(row) for row in rows}
     fired = Counter((row["campaign"], row["command"]) for row in rows if row["fired"])
@@ -67,6 +74,8 @@ def run(options: argparse.Namespace, path: Path) -> None:
                 continue
             for scenario in SCENARIOS:
                 if options.command and scenario.name not in options.command:
+                    continue
+                if options.repeat_lost and (name, scenario.name) not in lost:
                     continue
                 for trial in campaign(bench, scenario, options.trials):
                     if fired[name, scenario.name] >= options.trials:
@@ -83,6 +92,19 @@ def run(options: argparse.Namespace, path: Path) -> None:
                     file.flush()
                     if row["problems"]:
                         print(f"{name}, {scenario.name}, {trial.fault}: {'; '.join(row['problems'])}", file=sys.stderr)
+
+
+def move_lost(path: Path, campaigns: Collection[str] | None, commands: Collection[str] | None) -> set[tuple[str, str]]:
+    """Move the rows that lost, of these campaigns and commands, to `LOST_FILE`. Returns the campaign and command of each."""
+    kept: list[dict[str, Any]] = []
+    lost: list[dict[str, Any]] = []
+    for row in _read_trials(path):
+        is_chosen = row["campaign"] in (campaigns or [row["campaign"]]) and row["command"] in (commands or [row["command"]])
+        (lost if is_chosen and row["problems"] else kept).append(row)
+    with path.with_name(LOST_FILE).open("a", encoding="utf-8") as file:
+        file.writelines(f"{json.dumps(row)}\n" for row in lost)
+    write_lines(path, map(json.dumps, kept))
+    return {(row["campaign"], row["command"]) for row in lost}
 
 
 def table(rows: list[dict[str, Any]]) -> str:

@@ -4,6 +4,8 @@ import errno
 import fcntl
 import io
 import os
+import shutil
+import signal
 import stat
 import threading
 import time
@@ -18,7 +20,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt import files
-from nmt.errors import DataError
+from nmt.errors import DataError, NmtWarning
 from nmt.files import (
     LOCK_FILE,
     new_folder,
@@ -203,6 +205,37 @@ def test_a_failing_rename_puts_the_old_one_back(tmp_path: Path, monkeypatch: pyt
     monkeypatch.undo()
     assert names(tmp_path) == ["data"]
     assert (tmp_path / "data" / "file").read_text() == "old"
+
+
+def test_ctrl_c_waits_until_the_old_folder_is_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(tmp_path / "data", "old")
+    delete = shutil.rmtree
+
+    def interrupt_twice(path: Path, *, ignore_errors: bool) -> None:
+        for _ in range(2):
+            signal.raise_signal(signal.SIGINT)
+        delete(path, ignore_errors=ignore_errors)
+
+    monkeypatch.setattr(shutil, "rmtree", interrupt_twice)
+    with pytest.raises(KeyboardInterrupt):
+        make(tmp_path / "data", "new")
+    assert names(tmp_path) == ["data"]
+    assert (tmp_path / "data" / "file").read_text() == "new"
+
+
+def test_an_old_folder_that_cannot_be_deleted_is_named_and_the_next_call_deletes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make(tmp_path / "data", "old")
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "rmtree", lambda *_, **__: None)  # as on a disk that has become read-only
+        with pytest.warns(
+            NmtWarning, match=r"data\.replaced-.*: the data that was replaced could not be deleted; delete this folder$"
+        ):
+            make(tmp_path / "data", "new")
+    assert (tmp_path / "data" / "file").read_text() == "new"
+    recover_folder(tmp_path / "data")
+    assert names(tmp_path) == ["data"]
 
 
 def test_building_folders_of_killed_processes_are_deleted(tmp_path: Path) -> None:

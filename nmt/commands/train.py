@@ -49,7 +49,7 @@ from nmt.training.initial_weights import InitialWeights
 from nmt.training.interrupt import stop_on_signal, write_notice
 from nmt.training.loop import Hooks, fit
 from nmt.training.optimization import averaging_function, build_optimizer
-from nmt.training.recorder import Recorder
+from nmt.training.recorder import Recorder, draw_curves
 
 # Keys that may change when a training is resumed: none of them affects an update, unless the learning rate follows the limits.
 LIMIT_KEYS = ("training.epochs", "training.max_steps", "training.max_minutes")
@@ -146,7 +146,7 @@ def _train(
         if (checkpoint := world.broadcast(checkpoint)) is not None:
             progress = load_training(checkpoint, model, optimizer, averaged)
             if progress.reason_to_finish(config.training):
-                yield from _choose_best(config, folder, device, world, progress)  # a kill may have come before
+                yield from _complete(config, folder, device, world, progress)
                 yield EndEvent(folder, progress)
                 return
             progress = replace(progress, finished=None)
@@ -230,6 +230,13 @@ def _settle_precision(config: Config, folder: Path, device: torch.device, world:
         precision = load_run_config(folder).training.precision if holds_run(folder) else choose_precision(precision, device)
     precision = choose_precision(world.broadcast(precision), device)
     return config.model_copy(update={"training": config.training.model_copy(update={"precision": precision})})
+
+
+def _complete(config: Config, folder: Path, device: torch.device, world: World, progress: Progress) -> Iterator[Event]:
+    """What a kill after the last step may have left undone: the curves, and the choice among the checkpoints."""
+    if world.is_first and (problem := draw_curves(folder, config)) is not None:
+        yield MessageEvent(problem, is_warning=True)
+    yield from _choose_best(config, folder, device, world, progress)
 
 
 def _settle_batch_size(

@@ -12,16 +12,20 @@ from concurrent.futures import Future, InvalidStateError, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from itertools import islice
+from mmap import ACCESS_COPY, mmap
 from multiprocessing.connection import wait
 from typing import Any, TypeVar
 
 from nmt.errors import DataError, lacks_memory
+from nmt.files import delaying_interrupts
 
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
 
 MAX_WORKERS = 8  # more would wait for the main process, which reads and writes
 CHUNKS_PER_WORKER = 2
+MIN_MEMORY = 1 << 27  # bytes; for two threads, with their stacks and the space that the C library reserves
+NO_MEMORY = "memory ran out; fewer workers need less: data.workers=1"
 
 
 def worker_count(configured: int | None) -> int:
@@ -68,12 +72,14 @@ class Workers:
 
 @contextmanager
 def start_workers(count: int) -> Iterator[Workers]:
-    """Worker processes for a `with` block. They stop at once if it ends with an error or Ctrl-C.
+    """Worker processes for a `with` block. They stop at once when it ends.
 
     Raises:
-        DataError: a worker died, for example because the system ran out of memory.
+        DataError: memory is too small, or a worker died, for example because the system ran out of memory.
     """
     # With fork, the user's script needs no `if __name__ == "__main__"`; fork is safe only on Linux.
+    if not _has_memory():
+        raise DataError(NO_MEMORY)
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     earlier_children = set(multiprocessing.active_children())
     executor = ProcessPoolExecutor(count, mp_context=context, initializer=_start_worker)
@@ -84,41 +90,36 @@ def start_workers(count: int) -> Iterator[Workers]:
         if arguments.exc_value is None or not lacks_memory(arguments.exc_value):
             report(arguments)
         else:
-            workers.fail(DataError("memory ran out; fewer workers need less: data.workers=1"))
+            workers.fail(DataError(NO_MEMORY))
 
     threading.excepthook = fail_without_memory
     try:
         with warnings.catch_warnings():
             # Python 3.12 warns about a fork in a process with threads; these workers use none of the locks that a thread may hold.
             warnings.simplefilter("ignore", DeprecationWarning)
-            with _without_interrupts():
+            with delaying_interrupts():  # Python ignores a KeyboardInterrupt in the callbacks of a fork, and prints a traceback
                 start = workers.submit(int)
             start.result()
         yield workers
     except BrokenProcessPool:
         raise DataError("a worker process died, perhaps because memory ran out; fewer workers need less: data.workers=1") from None
-    except BaseException:
-        for process in set(multiprocessing.active_children()) - earlier_children:
-            process.terminate()
-        raise
     finally:
         threading.excepthook = report
+        # Also at a normal end: should another program kill a worker then, Python would wait for the others forever.
+        for process in set(multiprocessing.active_children()) - earlier_children:
+            process.kill()
         executor.shutdown(wait=True, cancel_futures=True)
         for process in set(multiprocessing.active_children()) - earlier_children:
             process.join()  # the executor has done this, unless its thread has died
 
 
-@contextmanager
-def _without_interrupts() -> Iterator[None]:
-    """Ctrl-C waits until the block ends: Python ignores a KeyboardInterrupt in the callbacks of a fork, and prints a traceback."""
-    if not hasattr(signal, "pthread_sigmask"):  # Windows, which has no fork
-        yield
-        return
-    earlier = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+def _has_memory() -> bool:
+    """Whether new threads will find memory. Python would wait forever for the start of a thread that finds none."""
     try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, earlier)
+        mmap(-1, MIN_MEMORY, access=ACCESS_COPY).close()
+    except (OSError, MemoryError):
+        return False
+    return True
 
 
 def peak_memory(n_workers: int = 0) -> int | None:
@@ -146,6 +147,8 @@ def chunked(items: Iterable[ItemT], size: int) -> Iterator[list[ItemT]]:
 def _start_worker() -> None:
     # Ctrl-C reaches all processes of the terminal; the main process stops the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if not _has_memory():
+        os._exit(1)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     # spaCy imports torch if it is installed: 180 MB and two seconds per worker, and a tokenizer does not need it.
     sys.modules.setdefault("torch", None)  # type: ignore[arg-type]

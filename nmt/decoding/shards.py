@@ -36,16 +36,22 @@ def write_shard(path: Path, texts: Sequence[str], translator: Translator) -> Non
     lines = [
         f"{translation.text}\t{problem}" if (problem := _problem(translation)) else translation.text for translation in translations
     ]
+    # First the time: after a crash between the two, the shard is translated again, and both times count.
+    times = [*_times(path.parent), f"{time.perf_counter() - start_time:.2f}"]
+    write_text(path.parent / SECONDS_FILE, "".join(f"{seconds}\n" for seconds in times))
     write_text(path, "".join(f"{line}\n" for line in lines))
-    with (path.parent / SECONDS_FILE).open("a", encoding="utf-8") as file:
-        file.write(f"{time.perf_counter() - start_time:.2f}\n")
 
 
 def seconds_of_shards(folder: Path) -> float:
-    """The time to write the shards of a folder, by all calls together. Skips lines that a crash damaged."""
+    """The time to translate the shards of a folder, by all calls together."""
+    return sum(map(float, _times(folder)))
+
+
+def _times(folder: Path) -> list[str]:
+    """The lines of the file of times, without those that a crash of an older version damaged."""
     path = folder / SECONDS_FILE
     lines = path.read_text("utf-8", errors="replace").split("\n") if path.exists() else []
-    return sum(float(line) for line in lines if re.fullmatch(r"\d+\.\d\d", line))
+    return [line for line in lines if re.fullmatch(r"\d+\.\d\d", line)]
 
 
 def read_shards(folder: Path, texts: Sequence[str]) -> Iterator[tuple[str, str, str]]:

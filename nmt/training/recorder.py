@@ -121,12 +121,8 @@ class Recorder:
         self._events.append(MessageEvent(line, is_warning=True))
 
     def _draw_curves(self) -> None:
-        """Draw the journal into the run folder. An error is a warning only: the training continues."""
-        try:
-            title, metric = self.folder.resolve().name, self.config.training.metric
-            curves.draw(self.journal.read(), self.folder / CURVES_FILE, title=title, metric=metric)
-        except (DataError, OSError) as error:
-            self._warn(str(error))
+        if (problem := draw_curves(self.folder, self.config)) is not None:
+            self._warn(problem)
 
     def _fraction(self, update: Update) -> float:
         epoch, part, batch = update.next_position
@@ -144,6 +140,16 @@ class Recorder:
         start_time = time.monotonic()
         yield
         self._start_time += time.monotonic() - start_time
+
+
+def draw_curves(folder: Path, config: Config) -> str | None:
+    """Draw the journal of a run into its folder. Returns what is wrong, if it cannot: the training continues without."""
+    try:
+        events, title = Journal(folder / JOURNAL_FILE).read(), folder.resolve().name
+        curves.draw(events, folder / CURVES_FILE, title=title, metric=config.training.metric)
+    except (DataError, OSError) as error:
+        return str(error)
+    return None
 
 
 def describe_skipped(update: Update, outcome: Outcome) -> str:

@@ -17,9 +17,10 @@ from typing import Any
 from scripts.faults import judge
 from scripts.faults.power_loss import RANDOM_NAME, Disk, State, crash_states, read_record
 from scripts.faults.scenarios import REPOSITORY, Scenario, copy_project, make_project, remove_missing
-from scripts.faults.trial import ALL_KINDS, GROWING_KINDS, SYNC, WRITE, Fault, Laboratory, Outcome
+from scripts.faults.trial import ALL_KINDS, GROWING_KINDS, SYNC, WRITE, Fault, Laboratory, Outcome, workers_of
 
 MAX_TRIES = 3  # for a fault that may not come: at random times, or with a random size
+PAGE = 4096  # bytes; what a tmpfs gives to a file at once
 
 
 @dataclass(frozen=True)
@@ -138,7 +139,8 @@ def _disturb(
     outcome = bench.laboratory.run(scenario.words, fault, on_stop=on_stop)
     fired = has_fired(outcome)  # before the next call changes what it looks at
     problems = judge.judge_messages(outcome, may_fail=may_fail)
-    expected = {*fault.signals, fault.value if fault.action == "signal" else 0, signal.SIGKILL if "kill" in fault.action else 0}
+    expected = {*(() if fault.to_worker else fault.signals), fault.value if fault.action == "signal" else 0}
+    expected |= {signal.SIGKILL} if "kill" in fault.action else set()
     if outcome.status is not None and outcome.status < 0 and -outcome.status not in expected:
         problems.append(f"dies of signal {-outcome.status}")
     if wrong_cause and wrong_cause in outcome.last_line:
@@ -147,7 +149,8 @@ def _disturb(
         problems += judge.compare(normal.files, judge.read_files(bench.laboratory.folder))
     can_delete = fault.value != errno.EROFS or fault.action == "nothing"
     if outcome.status is not None and outcome.status >= 0 and can_delete:  # the command itself has cleaned up
-        names = [name for name in judge.leftovers(bench.laboratory.folder) if not name.endswith(".partial")]
+        leftovers = [name for name in judge.leftovers(bench.laboratory.folder) if not name.endswith(".partial")]
+        names = [name for name in leftovers if name not in outcome.err]  # the others it has named
         problems += [f"leaves {', '.join(names)}"] if names else []
     return _row(outcome, problems + bench.judge_files(scenario), fired=fired)
 
@@ -231,11 +234,11 @@ def _fail_with(action: str, number: int, kinds: int, bench: Bench, scenario: Sce
 
 
 def small_disk(bench: Bench, scenario: Scenario, n_trials: int) -> Iterator[Trial]:
-    """A real file system (tmpfs) with little free space. Needs the right to mount."""
-    generator = bench.random(scenario.name, "small")
-    for number in range(MAX_TRIES * n_trials):
-        free = 4096 * int(2 ** generator.uniform(-1, 8))  # whole pages, perhaps none
-        yield Trial({"free_bytes": free, "number": number}, partial(_on_small_disk, bench, scenario, free))
+    """A real file system (tmpfs) with less free space than an undisturbed call takes. Needs the right to mount."""
+    events = read_record(bench.normal(scenario).record)
+    n_pages = sum(1 + len(event.data) // PAGE for event in events if event.kind in ("create", "mkdir", "write"))
+    for size in sorted(bench.random(scenario.name, "small").sample(range(n_pages), min(n_pages, n_trials))):
+        yield Trial({"free_bytes": PAGE * size}, partial(_on_small_disk, bench, scenario, PAGE * size))
 
 
 def _on_small_disk(bench: Bench, scenario: Scenario, free: int) -> dict[str, Any]:
@@ -320,22 +323,34 @@ def turn_clock_back(bench: Bench, scenario: Scenario, n_trials: int) -> Iterator
 
 
 def kill_workers(bench: Bench, scenario: Scenario, n_trials: int) -> Iterator[Trial]:
-    """SIGKILL for a worker process, as of a system without memory."""
+    """SIGKILL for a worker process at a change of a file, as of a system without memory."""
     if not scenario.name.startswith("prepare"):
         return
     for at in _moments(bench, scenario, ALL_KINDS, n_trials, "workers"):
         killed: list[int] = []
         fault = Fault("signal", at, value=signal.SIGSTOP)
-        on_stop = partial(_kill_first_child, killed)
+        on_stop = partial(_kill_first_worker, killed)
         yield _trial(bench, scenario, fault, {"victim": "worker"}, on_stop=on_stop, has_fired=lambda _, killed=killed: bool(killed))
 
 
-def _kill_first_child(killed: list[int], process: int) -> None:
-    children = Path(f"/proc/{process}/task/{process}/children").read_text("ascii").split()
-    for child in children[:1]:
+def _kill_first_worker(killed: list[int], process: int) -> None:
+    for worker in workers_of(process)[:1]:
         with suppress(ProcessLookupError):
-            os.kill(int(child), signal.SIGKILL)
-            killed.append(int(child))
+            os.kill(worker, signal.SIGKILL)
+            killed.append(worker)
+
+
+def signal_workers(bench: Bench, scenario: Scenario, n_trials: int) -> Iterator[Trial]:
+    """Signals to one worker process at random times: it dies, or ignores Ctrl-C, or waits from SIGSTOP to SIGCONT."""
+    if not scenario.name.startswith("prepare"):
+        return
+    generator, seconds = bench.random(scenario.name, "worker signals"), bench.normal(scenario).seconds
+    deadly = [(signal.SIGTERM,), (signal.SIGKILL,), (signal.SIGHUP,)]
+    kinds = [*deadly, (signal.SIGINT,), (signal.SIGSTOP, signal.SIGCONT)]
+    for number in range(MAX_TRIES * n_trials):
+        signals, after = kinds[number % len(kinds)], round(generator.uniform(0, seconds), 4)
+        trial = _trial(bench, scenario, Fault(after=after, signals=signals, to_worker=True), may_fail=signals in deadly)
+        yield Trial({"action": "signal to a worker", "signals": [each.name for each in signals], "number": number}, trial.run)
 
 
 Campaign = Callable[[Bench, Scenario, int], Iterator[Trial]]
@@ -354,4 +369,5 @@ CAMPAIGNS: dict[str, Campaign] = {
     "changed input": change_inputs,
     "clock": turn_clock_back,
     "killed worker": kill_workers,
+    "worker signals": signal_workers,
 }

@@ -15,7 +15,7 @@ CONFIG: dict[str, Any] = {
     "data": {
         "source": {"format": "manythings", "path": "pairs.tsv"},
         "split": {"dev": 12, "test": 12},
-        "workers": 1,
+        "workers": 2,
         "prepared": "prepared",
     },
     "tokenizer": {"kind": "bpe", "size": 150},
@@ -110,7 +110,7 @@ SCENARIOS = [
 ]
 
 
-def make_project(folder: Path, run: Run, workers: int = 1) -> None:
+def make_project(folder: Path, run: Run) -> None:
     """Fill `folder`: configuration, input, prepared data, a finished run, one that is half trained, and some outputs.
 
     Args:
@@ -119,8 +119,7 @@ def make_project(folder: Path, run: Run, workers: int = 1) -> None:
     folder.mkdir(parents=True)
     lines = (ROOT / "data" / "sample" / "sample.tsv").read_text("utf-8").splitlines(keepends=True)
     (folder / "pairs.tsv").write_text("".join(lines[:N_PAIRS]), "utf-8")
-    config = {**CONFIG, "data": {**CONFIG["data"], "workers": workers}}
-    (folder / "toy.yaml").write_text(json.dumps(config, indent=1), "utf-8")  # JSON is YAML
+    (folder / "toy.yaml").write_text(json.dumps(CONFIG, indent=1), "utf-8")  # JSON is YAML
     (folder / "input.txt").write_text("".join(f"{sentence}\n" for sentence in SENTENCES), "utf-8")
     (folder / "output.txt").write_text("an old translation\n", "utf-8")
     run("prepare", "-c", "toy.yaml")

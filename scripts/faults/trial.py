@@ -40,6 +40,7 @@ ACTIONS = ("nothing", "kill", "kill-halfway", "signal", "fail-once", "fail-from-
 MAX_TEXT = 1 << 20  # bytes of output that are kept
 LIMIT = 120.0  # seconds; a command hangs if it uses no processor time for as long, or more processor time than this
 POLL_SECONDS = 0.002
+WORKER_PAUSE = 0.1  # seconds after a signal to a worker, so that other processes notice a worker that is stopped
 COMMANDS = (
     *("augment", "average", "bundle", "doctor", "evaluate", "export", "init"),
     *("lexicon", "prepare", "pull", "push", "reproduce", "train"),
@@ -64,6 +65,7 @@ class Fault:
         kinds: of the changes that count. value: number of the signal or the error, or seconds.
         after: seconds of processor time after which `signals` are sent, one after the other. (Time on a clock would say little
             on a busy machine.)
+        to_worker: they are for one child of the command, as soon as it has one; by default for the command and all its children.
         memory: bytes that the command may allocate beyond those of its start.
     """
 
@@ -73,6 +75,7 @@ class Fault:
     value: int = 0
     after: float | None = None
     signals: tuple[int, ...] = ()
+    to_worker: bool = False
     memory: int | None = None
 
 
@@ -199,7 +202,13 @@ class Laboratory:
             elif ended:
                 return os.waitstatus_to_exitcode(status), used, sent
             elif waiting and fault.after is not None and used >= fault.after:
-                os.killpg(process, waiting.pop(0))  # as a terminal does: to all processes
+                if not fault.to_worker:
+                    os.killpg(process, waiting.pop(0))  # as a terminal does: to all processes
+                elif workers := workers_of(process):
+                    with suppress(ProcessLookupError):
+                        os.kill(workers[0], waiting[0])
+                        waiting.pop(0)
+                    time.sleep(WORKER_PAUSE)
             elif used > limit or time.monotonic() > end:
                 os.killpg(process, signal.SIGKILL)
                 os.waitpid(process, 0)
@@ -244,6 +253,11 @@ class Laboratory:
         sys.stdout.flush()
         sys.stderr.flush()
         return status
+
+
+def workers_of(process: int) -> list[int]:
+    """The children that a process has forked."""
+    return [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text("ascii").split()]
 
 
 def _save_picture(_figure: Figure, file: BinaryIO, **_: object) -> None:

@@ -18,7 +18,7 @@ from nmt.commands import prepare, train
 from nmt.config.schema import Config
 from nmt.config.yaml_text import dump
 from nmt.data.manifest import check_content_hash, check_files, load_manifest
-from nmt.files import recover_folder
+from nmt.files import recover_folder, write_text
 from nmt.run.checkpoint import read_progress, read_tensors
 from nmt.run.folder import holds_run, open_checkpoints
 from nmt.run.journal import Journal
@@ -141,7 +141,7 @@ def test_a_killed_training_leaves_a_whole_checkpoint_and_ends_with_the_same_weig
     assert names(box) == expected_names
 
 
-def test_the_choice_of_a_checkpoint_is_made_by_the_next_call_if_a_kill_came_before(
+def test_the_last_curves_and_the_choice_of_a_checkpoint_are_made_by_the_next_call_if_a_kill_came_before(
     made: Config, box: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def be_killed(*_: object) -> None:
@@ -152,9 +152,14 @@ def test_the_choice_of_a_checkpoint_is_made_by_the_next_call_if_a_kill_came_befo
         patch.setattr("nmt.commands.train.choose_checkpoint", be_killed)
         with pytest.raises(KeyboardInterrupt):
             train.run(config, box / "run", device="cpu", quiet=True)
-    for _ in range(2):  # the second time there is nothing left to do
+    (box / "run" / ".curves.png.0123abcd.tmp").write_text("half a pict")
+    os.utime(box / "run" / ".curves.png.0123abcd.tmp", (time.time() - 120,) * 2)
+    monkeypatch.setattr("nmt.report.curves.draw", lambda events, path, **_: write_text(path, str(len(events))))
+    for _ in range(2):  # the second time the choice is made already
         train.run(config, box / "run", resume=True, device="cpu", quiet=True)
         assert [event["step"] for event in Journal(box / "run" / "journal.jsonl").read() if event["event"] == "choice"] == [4]
+        assert not [*(box / "run").glob(".*.tmp")]
+        assert (box / "run" / "curves.png").exists()
 
 
 @contextmanager

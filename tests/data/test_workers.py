@@ -5,8 +5,10 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from multiprocessing import popen_fork
 
 import pytest
@@ -67,13 +69,47 @@ def test_lack_of_memory_for_a_thread_is_an_error_and_no_hang(
     assert capsys.readouterr().err == ""
 
 
+# The memory suffices for the stack of a thread, but not for its start: Python would wait for that forever.
+WITH_LITTLE_MEMORY = """
+import resource
+from nmt.data.workers import start_workers
+from nmt.errors import DataError
+for megabytes in (8, 16, 64):
+    for kilobytes in (40, 100):
+        used = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+        limit = used + (megabytes << 20) + (kilobytes << 10)
+        resource.setrlimit(resource.RLIMIT_AS, (limit, resource.RLIM_INFINITY))
+        try:
+            with start_workers(1):
+                pass
+        except DataError as error:
+            print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+def test_without_memory_for_threads_nothing_starts_and_nothing_waits() -> None:
+    process = subprocess.Popen(
+        [sys.executable, "-c", WITH_LITTLE_MEMORY],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        output, _ = process.communicate(timeout=60)
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    assert output == 6 * "memory ran out; fewer workers need less: data.workers=1\n"
+
+
 @pytest.mark.skipif(not hasattr(os, "register_at_fork"), reason="needs fork")
 def test_ctrl_c_during_the_fork_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
     fork = popen_fork.Popen._launch  # type: ignore[attr-defined]
 
     def launch(self: object, process: object) -> None:
-        os.kill(os.getpid(), signal.SIGINT)
-        assert signal.SIGINT in signal.sigpending()
+        signal.raise_signal(signal.SIGINT)
         fork(self, process)
 
     monkeypatch.setattr("multiprocessing.popen_fork.Popen._launch", launch)
@@ -91,6 +127,18 @@ def test_an_error_in_a_worker_is_raised_and_stops_all() -> None:
 def test_a_worker_that_dies_is_reported() -> None:
     with pytest.raises(DataError, match=r"a worker process died.*data\.workers=1"), start_workers(2) as workers:
         list(workers.map(os._exit, [(9,)]))
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGSTOP"), reason="needs SIGSTOP")
+def test_the_end_does_not_wait_for_a_worker_that_never_ends() -> None:
+    with start_workers(2) as workers:
+        worker = workers.submit(os.getpid).result()
+        os.kill(worker, signal.SIGSTOP)
+        rescue = threading.Timer(30, os.kill, (worker, signal.SIGCONT))
+        rescue.start()
+    assert rescue.is_alive()
+    rescue.cancel()
+    assert multiprocessing.active_children() == []
 
 
 def test_an_interruption_does_not_wait_for_the_work() -> None:

@@ -51,3 +51,22 @@ def test_the_table_counts_what_is_lost() -> None:
         ["quota", "export", "1", "1", "1", "0"],
         ["quota", "train", "3", "2", "1", "1"],
     ]
+
+
+def test_trials_that_lost_are_moved_away_to_be_repeated(tmp_path: Path) -> None:
+    path = tmp_path / campaign_crash.TRIALS_FILE
+    rows = [
+        {"campaign": campaign, "command": command, "fired": True, "problems": problems}
+        for campaign, command, problems in [
+            ("quota", "train", []),
+            ("quota", "train", ["hangs"]),
+            ("quota", "export", ["hangs"]),
+            ("clock", "train", ["hangs"]),
+        ]
+    ]
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    assert campaign_crash.move_lost(path, ["quota"], ["train"]) == {("quota", "train")}
+    assert [json.loads(line) for line in path.read_text().splitlines()] == [rows[0], rows[2], rows[3]]
+    assert campaign_crash.move_lost(path, None, None) == {("quota", "export"), ("clock", "train")}
+    assert [json.loads(line) for line in path.read_text().splitlines()] == rows[:1]
+    assert [json.loads(line) for line in (tmp_path / campaign_crash.LOST_FILE).read_text().splitlines()] == rows[1:]
