@@ -30,6 +30,7 @@ settings.register_profile("ci", deadline=None, max_examples=100, derandomize=Tru
 settings.load_profile("ci" if os.environ.get("CI") else "default")
 
 
+EXTRA_BYTES = 1 << 29  # of memory, for tests of damaged and hostile files
 ROOT = Path(__file__).resolve().parent.parent
 
 # Neither this process nor another Python process of the tests connects to another machine.
@@ -81,6 +82,21 @@ def nmt(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
         return Result(status, captured.out, captured.err)
 
     return run
+
+
+@pytest.fixture
+def little_memory() -> Iterator[None]:
+    """The test has no more than `EXTRA_BYTES` beside what this process has: so a size is checked before memory is reserved."""
+    if sys.platform != "linux":
+        yield
+        return
+    import resource
+
+    pages = int(Path("/proc/self/statm").read_text().split()[0])
+    limits = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + EXTRA_BYTES, limits[1]))
+    yield
+    resource.setrlimit(resource.RLIMIT_AS, limits)
 
 
 @pytest.fixture(scope="module")

@@ -6,7 +6,7 @@ import shutil
 import struct
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,6 @@ from tests import toy
 from tests.conftest import Run
 
 Edit = Callable[[Path], object]
-EXTRA_BYTES = 1 << 29
 SENTENCE = "The dog sees the tree."
 
 
@@ -144,21 +143,6 @@ HOSTILE: list[tuple[str, Edit, str]] = [
     ),
 ]
 HOSTILE = [row for row in HOSTILE if hasattr(os, "mkfifo") or row[0] != "pipe"]
-
-
-@pytest.fixture
-def little_memory() -> Iterator[None]:
-    """The test has no more than `EXTRA_BYTES` beside what this process has: so a size is checked before memory is reserved."""
-    if sys.platform != "linux":
-        yield
-        return
-    import resource
-
-    pages = int(Path("/proc/self/statm").read_text().split()[0])
-    limits = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + EXTRA_BYTES, limits[1]))
-    yield
-    resource.setrlimit(resource.RLIMIT_AS, limits)
 
 
 @pytest.mark.usefixtures("little_memory")

@@ -17,7 +17,7 @@ from nmt.decoding.lexicon import Lexicon
 from nmt.errors import ConfigError
 from nmt.export import translate
 from nmt.export.graphs import export_graphs
-from nmt.files import new_folder, write_text
+from nmt.files import new_folder, sha256_of, write_json, write_text
 from nmt.run.checkpoint import load_weights
 from nmt.run.folder import LEXICON_FILE, build_model, load_run_config
 from nmt.text.tokenizers import SIDES, Side, WordTokenizer, load_tokenizer, model_path
@@ -62,7 +62,8 @@ def export_run(run: Path, checkpoint: Path, output: Path, overrides: Sequence[st
         for path in (run / "src.vocab.txt", run / "tgt.vocab.txt", model_path(run, "src"), Path(translate.__file__)):
             if path.exists():
                 shutil.copyfile(path, folder / path.name)
-        write_text(folder / "settings.json", json.dumps(settings, ensure_ascii=False, indent=1) + "\n")
+        digests = {path.name: sha256_of(path) for path in sorted(folder.iterdir()) if path.name != Path(translate.__file__).name}
+        write_json(folder / "settings.json", {**settings, "sha256": digests}, indent=1)
         write_text(folder / "requirements.txt", "".join(f"{line}\n" for line in _requirements(settings)))
 
 

@@ -12,13 +12,14 @@ K slots for hypotheses, in rows R = b * K. S source length, T output length.
 """
 
 import argparse
+import hashlib
 import io
 import json
 import os
 import re
 import sys
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
@@ -37,6 +38,23 @@ MAX_SEARCH_TOKENS = 1 << 15  # of a batch: sentences * beam * source length
 MAX_STRINGS = 300_000  # kept by spaCy
 LINES_AT_ONCE = 2048
 
+# The folder may come from a stranger. So nothing in it is believed.
+MAX_SETTINGS_BYTES, MAX_TEXT_BYTES, MAX_GRAPH_BYTES = 1 << 26, 1 << 28, 1 << 31
+EXTERNAL = re.compile(rb"[\0\x08]location")  # in a graph: a tensor whose values are in another file
+SUBWORDS = ("bpe", "unigram")
+LANGUAGE = re.compile("[a-z]{2,3}")
+LIMITS = {  # of numbers in the settings
+    "beam": (1, 10_000),
+    "batch": (1, 1 << 62),
+    "max_source_tokens": (1, 1 << 62),
+    "length_penalty": (0.0, 10.0),
+    "min_length_ratio": (0.0, 1e6),
+    "max_length_ratio": (0.0, 1000.0),
+}
+STEP_OUTPUTS = {"best_ids": 2, "best_logits": 2, "log_norm": 1, "attention": 2}  # name -> dimensions
+STEP_WORDS = ("best_ids", "best_logits", "log_norm")
+AGAIN = "copy the whole folder again, or write it again with `nmt export`"
+
 JOINER, SPACE = "￭", "▁"  # before a word without a space in front of it; a space in subwords and characters
 INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff]+"
@@ -46,7 +64,10 @@ Array = np.ndarray[Any, Any]
 
 
 class TranslationError(Exception):
-    """The folder or the input cannot be used; the text says what to do."""
+    """The folder or the input cannot be used; the text says what to do. It is one line."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(normalize(text))
 
 
 @dataclass(frozen=True)
@@ -69,28 +90,25 @@ class Translator:
         threads: batches that are translated at the same time, one thread each.
 
     Raises:
-        TranslationError: the folder is not complete, or a package that the tokenizer needs is missing.
+        TranslationError: the folder is not complete or damaged, or a package that the tokenizer needs is missing.
     """
 
     def __init__(self, folder: str | os.PathLike[str], *, beam: int | None = None, threads: int = 1) -> None:
         folder = Path(folder)
-        try:
-            settings = json.loads((folder / "settings.json").read_text(encoding="utf-8"))
-            vocabularies = [(folder / f"{side}.vocab.txt").read_text(encoding="utf-8") for side in ("src", "tgt")]
-            self.model = Model(folder)
-        except (OSError, ValueError, KeyError) as error:
-            raise TranslationError(f"{folder}: not a whole exported model ({error}); write it again with `nmt export`") from None
-        if settings["format"] > FORMAT:
-            raise TranslationError(f"{folder}: made by a newer nmt; use the translate.py of that folder")
+        settings = read_settings(folder)
+        digests = settings.get("sha256", {})  # folders of older versions have none
         self.lexicon: dict[str, str] = settings["lexicon"]
         self.threads = threads
-        src_tokens, self.tgt_tokens = ([line.split("\t")[0] for line in text.split("\n")[:-1]] for text in vocabularies)
+        src_tokens, self.tgt_tokens = (read_vocabulary(folder, f"{side}.vocab.txt", digests) for side in ("src", "tgt"))
         self.options: dict[str, Any] = {**settings["decoding"], "words": len(self.tgt_tokens)}
         if beam is not None:
             self.options["beam"] = beam
         self.src_ids = {token: index for index, token in enumerate(src_tokens) if index >= len(SPECIALS)}
-        self.src_tokenizer = Tokenizer(**settings["tokenizers"]["src"], model=folder / "src.spm.model")
-        self.tgt_tokenizer = Tokenizer(**settings["tokenizers"]["tgt"])
+        tokenizers = settings["tokenizers"]
+        is_subwords = tokenizers["src"]["kind"] in SUBWORDS
+        model = read_file(folder, "src.spm.model", MAX_TEXT_BYTES, digests) if is_subwords else b""
+        self.src_tokenizer, self.tgt_tokenizer = Tokenizer(**tokenizers["src"], model=model), Tokenizer(**tokenizers["tgt"])
+        self.model = Model(folder, digests)
 
     def translate(self, texts: Sequence[str]) -> list[str]:
         """One translation per text, in the same order; an empty text gives an empty one."""
@@ -171,14 +189,13 @@ class Translator:
 class Model:
     """The two graphs. Tensors `memory.*` have a row per sentence, `state.*` a row per hypothesis."""
 
-    def __init__(self, folder: Path) -> None:
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = 1  # batches run in threads of their own
-        options.log_severity_level = 3
-        self.encoder, self.decoder = (_load(folder / name, options) for name in ("encoder.onnx", "step.onnx"))
-        self.encoder_outputs = [output.name for output in self.encoder.get_outputs()]
-        self.step_inputs = [graph_input.name for graph_input in self.decoder.get_inputs()]
-        self.step_outputs = [output.name for output in self.decoder.get_outputs()]
+    def __init__(self, folder: Path, digests: Mapping[str, str]) -> None:
+        self.encoder, self.decoder = (Graph(folder, name, digests) for name in ("encoder.onnx", "step.onnx"))
+        state = {name.replace("state.", "next.") for name in self.decoder.inputs if name.startswith("state.")}
+        given = {*self.encoder.outputs, "ids", "rows", "k", "position"}
+        is_step = set(self.decoder.inputs) <= given and {*STEP_OUTPUTS, *state} <= set(self.decoder.outputs)
+        if not is_step or set(self.encoder.inputs) != {"src", "src_lengths"}:
+            raise TranslationError(f"{folder}: its graphs do not fit each other; {AGAIN}")
 
     def encode(self, sources: Sequence[Sequence[int]]) -> tuple[dict[str, Array], dict[str, Array]]:
         """Memory and first state, with a row for each sentence."""
@@ -186,8 +203,7 @@ class Model:
         src = np.full((len(sources), lengths.max()), PAD)
         for row, source in zip(src, sources, strict=True):
             row[: len(source) + 1] = [*source, EOS]
-        outputs = self.encoder.run(None, {"src": src, "src_lengths": lengths})
-        tensors = dict(zip(self.encoder_outputs, outputs, strict=True))
+        tensors = self.encoder.run({"src": src, "src_lengths": lengths}, len(sources))
         memory, state = ({k: v for k, v in tensors.items() if k.startswith(part)} for part in ("memory.", "state."))
         return memory, state
 
@@ -202,18 +218,128 @@ class Model:
             best_ids [N, k], best_logits [N, k], log_norm [N], attention [R, S], and the next state.
         """
         tensors = {**tensors, "ids": ids, "rows": rows, "k": np.array(k), "position": np.array(position)}
-        outputs = self.decoder.run(None, {name: tensors[name] for name in self.step_inputs})
-        return dict(zip(self.step_outputs, outputs, strict=True))
+        outputs = self.decoder.run({name: tensors[name] for name in self.decoder.inputs}, len(ids), len(rows))
+        shapes = {outputs[name].shape for name in ("best_ids", "best_logits")}
+        if shapes != {(len(rows), k)} or not outputs["attention"].shape[1]:
+            raise TranslationError(f"{self.decoder.path}: not a graph of `nmt export`; {AGAIN}")
+        return outputs
 
 
-def _load(path: Path, options: Any) -> Any:
-    if not path.is_file():
-        raise TranslationError(f"{path}: no such file; write the folder again with `nmt export`")
+class Graph:
+    """A graph of the folder. What it gives is checked: a graph that fits neither the other one nor the vocabularies is an error."""
+
+    def __init__(self, folder: Path, name: str, digests: Mapping[str, str]) -> None:
+        self.path = folder / name
+        content = read_file(folder, name, MAX_GRAPH_BYTES, digests)
+        if EXTERNAL.search(content):
+            raise TranslationError(f"{self.path}: takes tensors from other files; {AGAIN}")
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads = 1  # batches run in threads of their own
+        options.log_severity_level = 4  # errors are raised
+        try:
+            self.session = onnxruntime.InferenceSession(
+                content,
+                options,
+                providers=["CPUExecutionProvider"],
+                enable_fallback=False,  # it would print to stdout
+            )
+            self.inputs = [graph_input.name for graph_input in self.session.get_inputs()]
+            self.outputs = [output.name for output in self.session.get_outputs()]
+        except Exception as error:  # noqa: BLE001 # the errors of onnxruntime have no other base class
+            raise TranslationError(f"{self.path}: cannot be loaded ({first_line(error)}); {AGAIN}") from None
+
+    def run(self, inputs: dict[str, Array], n_rows: int, n_words: int = 0) -> dict[str, Array]:
+        """The outputs by name: each has `n_rows` rows, but `STEP_WORDS` have `n_words`."""
+        try:
+            values = self.session.run(None, inputs)
+        except Exception as error:  # noqa: BLE001 # as above
+            reason = f"cannot be computed ({first_line(error)})"
+            raise TranslationError(f"{self.path}: {reason}; if the memory is large enough, {AGAIN}") from None
+        outputs: dict[str, Any] = dict(zip(self.outputs, values, strict=True))
+        for name, value in outputs.items():
+            n_expected, n_dimensions = (n_words if name in STEP_WORDS else n_rows), STEP_OUTPUTS.get(name)
+            is_array = isinstance(value, np.ndarray) and value.dtype.kind in ("i" if name == "best_ids" else "bif")
+            if not is_array or value.shape[:1] != (n_expected,) or n_dimensions not in (None, value.ndim):
+                raise TranslationError(f"{self.path}: not a graph of `nmt export`; {AGAIN}")
+        return outputs
+
+
+def first_line(error: Exception) -> str:
+    """The beginning of an error's text."""
+    return str(error).strip().split("\n")[0][:300]
+
+
+def read_file(folder: Path, name: str, max_bytes: int, digests: Mapping[str, str]) -> bytes:
+    """A file of the folder, whose size, kind and SHA-256 are checked. Raises: TranslationError."""
+    path = folder / name
     try:
-        return onnxruntime.InferenceSession(os.fspath(path), options, providers=["CPUExecutionProvider"])
-    except Exception as error:  # noqa: BLE001 # the errors of onnxruntime have no other base class
-        reason = str(error).strip().split("\n")[0]
-        raise TranslationError(f"{path}: cannot be loaded ({reason}); write the folder again with `nmt export`") from None
+        target = path.resolve(strict=True)
+        if not target.is_relative_to(folder.resolve()):
+            raise TranslationError(f"{path}: links to {target}, outside of the folder; copy the whole folder, without links")
+        if not target.is_file():
+            raise TranslationError(f"{path}: not a file; {AGAIN}")
+        if target.stat().st_size > max_bytes:
+            raise TranslationError(f"{path}: larger than {max_bytes:,} bytes; {AGAIN}")
+        content = target.read_bytes()
+    except (OSError, RuntimeError) as error:  # links in a circle
+        raise TranslationError(f"{path}: {getattr(error, 'strerror', None) or error}; {AGAIN}") from None
+    if name in digests and hashlib.sha256(content).hexdigest() != digests[name]:
+        raise TranslationError(f"{path}: damaged, its content has changed since nmt wrote it; {AGAIN}")
+    return content
+
+
+def read_vocabulary(folder: Path, name: str, digests: Mapping[str, str]) -> list[str]:
+    """The tokens, in the order of their ids. Raises: TranslationError."""
+    try:
+        tokens = [line.split("\t")[0] for line in read_file(folder, name, MAX_TEXT_BYTES, digests).decode().split("\n")[:-1]]
+    except UnicodeDecodeError as error:
+        raise TranslationError(f"{folder / name}: not UTF-8 ({error.reason}); {AGAIN}") from None
+    if tuple(tokens[: len(SPECIALS)]) != SPECIALS or len({*tokens}) != len(tokens):
+        raise TranslationError(f"{folder / name}: not a vocabulary of `nmt export`; {AGAIN}")
+    return tokens
+
+
+def read_settings(folder: Path) -> dict[str, Any]:
+    """The contents of settings.json: all that is used has the right type. Raises: TranslationError."""
+    path = folder / "settings.json"
+    try:
+        settings = json.loads(read_file(folder, path.name, MAX_SETTINGS_BYTES, {}).decode())
+        checksum = settings.pop("checksum", None)
+        if isinstance(settings["format"], int) and settings["format"] > FORMAT:
+            raise TranslationError(f"{folder}: made by a newer nmt; use the translate.py of that folder")
+        if checksum not in (None, hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()):
+            raise ValueError("its content does not fit its checksum")
+        check_settings(settings)
+    except KeyError as error:
+        raise TranslationError(f"{path}: damaged ({error} is missing); {AGAIN}") from None
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
+        raise TranslationError(f"{path}: damaged ({first_line(error)}); {AGAIN}") from None
+    return settings  # type: ignore[no-any-return] # it is a dictionary
+
+
+def check_settings(settings: Any) -> None:
+    """Raises: KeyError, TypeError, ValueError or AttributeError if a value is missing or has no sense."""
+    decoding, tokenizers = settings["decoding"], settings["tokenizers"]
+    valid = {f"decoding.{name}": _is_number(decoding[name], *limits) for name, limits in LIMITS.items()}
+    valid |= {f"decoding.{name}": isinstance(decoding[name], bool) for name in ("forbid_unknown", "replace_unknown")}
+    valid["decoding.length_formula"] = decoding["length_formula"] in ("power", "wu")
+    for side in ("src", "tgt"):
+        valid[f"tokenizers.{side}"] = _is_tokenizer(**tokenizers[side])
+    for part, texts in (("lexicon", settings["lexicon"]), ("sha256", settings.get("sha256", {}))):
+        valid[part] = all(isinstance(value, str) for value in texts.values())
+    wrong = [name for name, is_valid in valid.items() if not is_valid]
+    if wrong:
+        raise ValueError(f"{', '.join(wrong)}: wrong")
+
+
+def _is_number(value: Any, low: Any, high: Any) -> bool:
+    is_number = isinstance(value, int | float if isinstance(low, float) else int)
+    return is_number and low <= value <= high
+
+
+def _is_tokenizer(kind: Any, lowercase: Any, language: Any = "", version: Any = "") -> bool:
+    is_known = kind in ("characters", *SUBWORDS) or (kind == "words" and bool(LANGUAGE.fullmatch(language)))
+    return is_known and isinstance(lowercase, bool) and isinstance(version, str)
 
 
 @dataclass(frozen=True)
@@ -291,8 +417,10 @@ class Search:
         outputs = self.model.step(self.last_ids.ravel(), np.flatnonzero(is_open), k, t, memory | state)
         best_ids = outputs["best_ids"]
         best = outputs["best_logits"].astype(np.float64) - outputs["log_norm"].astype(np.float64)[:, None]
-        if not np.isfinite(outputs["log_norm"]).all():
+        if not (np.isfinite(outputs["log_norm"]).all() and np.isfinite(outputs["best_logits"]).all()):
             raise TranslationError("the model's logits are not finite: its files are damaged")
+        if best_ids.size and not (best_ids.min() >= 0 and best_ids.max() < self.options["words"]):
+            raise TranslationError("the model has other words than tgt.vocab.txt: its files are damaged")
         best[np.isin(best_ids, self.forbidden) | (too_short[:, None] & (best_ids == EOS))] = -np.inf
         ids, log_probs = np.zeros((*is_open.shape, k), np.int64), np.full((*is_open.shape, k), -np.inf)
         ids[is_open], log_probs[is_open] = best_ids, best
@@ -358,7 +486,7 @@ class Tokenizer:
     """
 
     def __init__(
-        self, kind: str, *, lowercase: bool = False, language: str = "", version: str = "", model: Path | None = None
+        self, kind: str, *, lowercase: bool = False, language: str = "", version: str = "", model: bytes | None = None
     ) -> None:
         self.kind, self.lowercase, self.language = kind, lowercase, language
         self.mark, self.look_alike = (JOINER, "■") if kind == "words" else (SPACE, "_")
@@ -376,11 +504,12 @@ class Tokenizer:
             else:
                 import sentencepiece
 
-                self.subwords = sentencepiece.SentencePieceProcessor(model_file=os.fspath(model))
+                self.subwords = sentencepiece.SentencePieceProcessor(model_proto=model)
         except ImportError as error:
-            raise TranslationError(f"the tokenizer needs {error.name}; run `pip install -r requirements.txt`") from None
-        except OSError as error:
-            raise TranslationError(f"{model}: not a readable subword model ({error}); write it again with `nmt export`") from None
+            reason = f"needs {error.name}" if error.name else f"cannot be loaded ({first_line(error)})"
+            raise TranslationError(f"the tokenizer {reason}; run `pip install -r requirements.txt`") from None
+        except (OSError, RuntimeError) as error:
+            raise TranslationError(f"src.spm.model: not a readable subword model ({first_line(error)}); {AGAIN}") from None
 
     def normalize(self, text: str) -> str:
         """One line in Unicode NFC without invisible characters; a look-alike replaces the tokenizer's own mark."""
@@ -470,8 +599,8 @@ def main() -> None:
                     print(f"{number} ||| {translation.text} ||| {translation.score:.4f}" if is_list else translation.text)
             n_done += len(texts)
             sys.stdout.flush()
-    except TranslationError as error:
-        sys.exit(f"translate.py: {error}")
+    except (TranslationError, MemoryError) as error:
+        sys.exit(f"translate.py: {str(error) or 'the memory is too small; try a smaller --beam, or fewer --threads'}")
     except UnicodeDecodeError as error:
         sys.exit(f"translate.py: {options.file or 'stdin'}: not UTF-8 ({error.reason})")
     except OSError as error:

@@ -300,7 +300,7 @@ def _on_invalid(_request: Request, error: Exception) -> Response:
 def _on_http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     texts = {
-        404: f"there is no {request.url.path}; /openapi.json lists all addresses",
+        404: f"there is no {request.scope['path']}; /openapi.json lists all addresses",
         405: f"{request.method} is not possible here",
     }
     return RefusedError(error.status_code, texts.get(error.status_code, str(error.detail))).response()

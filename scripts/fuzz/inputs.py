@@ -121,23 +121,24 @@ def mutate(seeds: Sequence[bytes], random_: random.Random) -> bytes:
 
 
 def make_files(folder: Path) -> None:
-    """Prepare invented sentence pairs, train a tiny run, evaluate and bundle it; nothing if that is done."""
-    from nmt.commands import bundle, evaluate, prepare, train
+    """Prepare invented sentence pairs, train a tiny run, evaluate, bundle and export it; nothing of what is done."""
+    from nmt.commands import bundle, evaluate, export, prepare, train
     from nmt.commands.evaluate_options import EvaluateOptions
     from nmt.config.load import config_from_dict
 
-    if (folder / "run.nmt").exists():
-        return
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "pairs.tsv").write_bytes(TABLE)
-    (folder / "c.json").write_text(json.dumps(CONFIG, indent=1), encoding="utf-8")
-    config = config_from_dict(CONFIG)
     with contextlib.chdir(folder):
-        prepare.run(config, progress=False, overwrite=True)
-        shutil.rmtree("run", ignore_errors=True)
-        train.run(config, Path("run"), quiet=True)
-        evaluate.run(EvaluateOptions([Path("run")], split="dev"))
-        bundle.run(Path("run"), Path("run.nmt"))
+        if not Path("run.nmt").exists():
+            Path("pairs.tsv").write_bytes(TABLE)
+            Path("c.json").write_text(json.dumps(CONFIG, indent=1), encoding="utf-8")
+            config = config_from_dict(CONFIG)
+            prepare.run(config, progress=False, overwrite=True)
+            shutil.rmtree("run", ignore_errors=True)
+            train.run(config, Path("run"), quiet=True)
+            evaluate.run(EvaluateOptions([Path("run")], split="dev"))
+            bundle.run(Path("run"), Path("run.nmt"))
+        if not Path("exported").exists():
+            export.run(Path("run"), Path("exported"))
 
 
 def put(content: bytes, folder: Path, name: str) -> Path:

@@ -54,6 +54,15 @@ def _shown_files(folder: Path) -> list[bytes]:
     return [*named_files(folder / "run", *patterns), b"config.yaml\n" + json.dumps(CONFIG).encode()]
 
 
+def _exported_files(folder: Path) -> list[bytes]:
+    """The files that the exported translator reads, each with its name on a line before it; settings without checksums."""
+    exported = folder / "exported"
+    settings = json.loads((exported / "settings.json").read_bytes())
+    contents = {name: (exported / name).read_bytes() for name in settings["sha256"] if name != "requirements.txt"}
+    contents["settings.json"] = json.dumps({**settings, "sha256": {}, "checksum": None}).encode()
+    return [name.encode() + b"\n" + content for name, content in contents.items()]
+
+
 def _table(
     name: str = "x", table_format: str = "tsv", columns: tuple[int | str, int | str] = (1, 2)
 ) -> Callable[[bytes, Path], object]:
@@ -108,6 +117,7 @@ TARGETS: dict[str, Target] = {
     "reference alignments": Target(readers.read_alignments, constant(ALIGNMENTS)),
     "bundle": Target(readers.read_bundle, files("run.nmt")),
     "bundle, members": Target(readers.read_bundle_member, _unpacked),
+    "exported run": Target(readers.read_exported, _exported_files),
     "text": Target(readers.tokenize, constant(TABLE[:200], "￭Anna ▁sieht\u00a0„1984“ – İ! ﬁ e\u0301\n".encode())),
     "translation": Target(readers.translate, constant(TABLE[:60], b"Anna sieht 1984.\n")),
     "request": Target(request, constant(*REQUESTS)),

@@ -92,7 +92,7 @@ def build_model(**changes: Any) -> Seq2Seq:
 
 def export(model: Seq2Seq, folder: Path) -> Model:
     export_graphs(model, folder / "encoder.onnx", folder / "step.onnx")
-    return Model(folder)
+    return Model(folder, {})
 
 
 def check(model: Seq2Seq, exported: Model, options: DecodingConfig = OPTIONS) -> None:

@@ -1,5 +1,6 @@
 """The API: answers, errors, limits, token, and what it says of itself."""
 
+import asyncio
 import http.client
 import json
 import time
@@ -241,6 +242,20 @@ def test_the_rate_is_limited(served: list[ServedRun], monkeypatch: pytest.Monkey
         now = time.monotonic()
         monkeypatch.setattr(guard, "monotonic", lambda: now + 31)
         assert [client.post("/translate", json={"q": ""}).status_code for _ in range(2)] == [200, 429]
+
+
+def test_an_address_that_is_not_utf8() -> None:
+    """As other servers than that of nmt pass it on; and paths are shown as they are."""
+    scope = {"type": "http", "method": "GET", "path": "/x y", "raw_path": b"/x y", "query_string": b"\xffx=1", "root_path": ""}
+    answers: list[Any] = []
+
+    async def send(message: Any) -> None:
+        answers.append(message)
+
+    app = create_app([], Limits(), hosts=None)
+    asyncio.run(app({**scope, "headers": [(b"host", b"x")], "client": ("127.0.0.1", 1)}, None, send))  # type: ignore[arg-type]
+    assert answers[0]["status"] == 404
+    assert json.loads(answers[1]["body"]) == {"error": "there is no /x y; /openapi.json lists all addresses"}
 
 
 def test_the_memory_of_the_rate_limit_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
