@@ -1,11 +1,8 @@
-"""The command line: parse, call, print, exit status. Heavy imports are inside the commands, so that `nmt --help` is fast."""
+"""The command line: parse, call, print. Heavy imports are inside the commands, so that `nmt --help` is fast."""
 
 import gc
-import io
 import json
-import os
 import sys
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -16,7 +13,7 @@ import typer
 
 from nmt.commands.augment_options import AugmentOptions
 from nmt.commands.evaluate_options import EvaluateOptions
-from nmt.commands.group import Commands, HelpfulCommand, fail_on_interrupt, fail_on_system_error, fail_without_memory, flush_stdout
+from nmt.commands.group import Commands, HelpfulCommand, run_app
 from nmt.commands.options import (
     BeamOption,
     ConfigOption,
@@ -34,7 +31,7 @@ from nmt.commands.options import (
 from nmt.commands.serve_options import ServeOptions
 from nmt.commands.translate_options import TranslateOptions
 from nmt.config.names import PointerName
-from nmt.errors import NmtError, NmtWarning, printable
+from nmt.errors import NmtError
 
 # The groups of `nmt --help`.
 DATA, TRAIN, TRANSLATE, RESULTS, SETUP = "Data", "Training", "Translation", "Results", "Set-up"
@@ -97,10 +94,7 @@ def init(
     from nmt.commands import init as command
 
     project = command.run(folder, data or (), direction)
-    if as_json:
-        _print_json(project.to_dict())
-    else:
-        print(project.to_text())
+    print(_to_json(project.to_dict()) if as_json else project.to_text())
 
 
 @subcommand(DATA, "Read sentence pairs; clean, split, tokenize and encode them.")
@@ -120,10 +114,8 @@ def prepare(
     from nmt.config.load import load
 
     manifest = command.run(load(config, set_ or ()), output, overwrite=overwrite, progress=False if quiet else None)
-    if as_json:
-        _print_json(manifest)
-    elif not quiet:
-        print(command.summary(manifest))
+    if as_json or not quiet:
+        print(_to_json(manifest) if as_json else command.summary(manifest))
 
 
 @subcommand(
@@ -135,10 +127,8 @@ def augment(options: AugmentOptions) -> None:
     from nmt.commands import augment as command
 
     manifest = command.run(options, progress=False if options.quiet else None)
-    if options.as_json:
-        _print_json(manifest)
-    elif not options.quiet:
-        print(command.summary(manifest))
+    if options.as_json or not options.quiet:
+        print(_to_json(manifest) if options.as_json else command.summary(manifest))
 
 
 @subcommand(TRAIN, "Train a model on prepared data.")
@@ -258,10 +248,7 @@ def evaluate(options: EvaluateOptions) -> None:
     from nmt.commands import evaluate as command
 
     results = command.run(options)
-    if options.as_json:
-        _print_json(results.to_dict())
-    else:
-        print(results.to_table(details=options.details))
+    print(_to_json(results.to_dict()) if options.as_json else results.to_table(details=options.details))
     if failures := results.failures(options.gate):
         raise NmtError("; ".join(failures))
 
@@ -277,10 +264,10 @@ def inspect(
     from nmt.commands import inspect as command
 
     facts = command.run(run)
-    if as_json:
-        _print_json(facts)
+    if card:
+        print(command.card(facts), end="")
     else:
-        print(command.card(facts) if card else command.describe(facts), end="" if card else "\n")
+        print(_to_json(facts) if as_json else command.describe(facts))
 
 
 @subcommand(RESULTS, "List runs as a table. Model, steps, scores, size and date of each.")
@@ -291,10 +278,7 @@ def runs(
     from nmt.commands import runs as command
 
     rows = command.run(folder)
-    if as_json:
-        _print_json(rows)
-    else:
-        print(command.to_table(rows))
+    print(_to_json(rows) if as_json else command.to_table(rows))
 
 
 @subcommand(TRAIN, "Train a finished run again and compare the weights. Exit status 1 if they differ. Repeat it to continue.")
@@ -311,10 +295,7 @@ def reproduce(
     from nmt.commands import reproduce as command
 
     result = command.run(run, output, data=data, device=device, quiet=quiet)
-    if as_json:
-        _print_json(result.to_dict())
-    else:
-        print(result.to_text())
+    print(_to_json(result.to_dict()) if as_json else result.to_text())
     if not result.is_equal:
         raise NmtError(result.failure())
 
@@ -365,7 +346,7 @@ def selftest(
         if not as_json:
             print(result.to_row(), flush=True)
     if as_json:
-        _print_json([result.to_dict() for result in results])
+        print(_to_json([result.to_dict() for result in results]))
     if failed := [result.attention for result in results if not result.learned]:
         raise NmtError(f"has not learned to copy and reverse: {', '.join(failed)}")
 
@@ -386,10 +367,7 @@ def doctor(
     from nmt.commands import doctor as command
 
     findings = command.run(folder)
-    if as_json:
-        _print_json([asdict(finding) for finding in findings])
-    else:
-        print("\n".join(finding.to_row() for finding in findings))
+    print(_to_json([*map(asdict, findings)]) if as_json else "\n".join(finding.to_row() for finding in findings))
     if text := command.failure(findings):
         raise NmtError(text)
 
@@ -398,7 +376,7 @@ def doctor(
 def schema() -> None:
     from nmt.commands import schema as command
 
-    _print_json(command.run())
+    print(_to_json(command.run()))
 
 
 @contextmanager
@@ -414,38 +392,8 @@ def _without_garbage_collection() -> Iterator[None]:
 
 def main() -> None:
     """The entry point."""
-    # Idle OpenMP threads spin. With the default, long time, training is many times slower as soon as another program needs a core;
-    # this short time costs nothing on a quiet machine. It must be set before torch is imported.
-    os.environ.setdefault("GOMP_SPINCOUNT", "10000")
-    if sys.stderr is None:  # it is closed: without this, messages for it would go to stdout
-        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, io.TextIOWrapper):
-            stream.reconfigure(encoding="utf-8", errors="replace")
-    try:
-        try:
-            with warnings.catch_warnings():
-                warnings.simplefilter("default", NmtWarning)
-                warnings.showwarning = _show_warning
-                app()
-        finally:
-            flush_stdout()  # here, where an error can still be reported
-    except KeyboardInterrupt:
-        fail_on_interrupt()
-    except MemoryError as error:  # so early that no command has begun
-        fail_without_memory(error)
-    except OSError as error:
-        fail_on_system_error(error)
+    run_app(app)
 
 
-def _show_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any, **__: Any) -> None:
-    text = (
-        f"nmt: warning: {printable(str(message))}\n"
-        if category is NmtWarning
-        else warnings.formatwarning(message, category, filename, lineno)
-    )
-    print(text, end="", file=sys.stderr)
-
-
-def _print_json(value: Any) -> None:
-    print(json.dumps(value, indent=2, ensure_ascii=False))
+def _to_json(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)

@@ -3,6 +3,10 @@
 import errno
 import re
 import sys
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 # Characters that move the cursor, color or reorder text, or are half a character. Further lines of an error begin with two spaces.
 _CONTROL = re.compile("\n(?!  )|[\0-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
@@ -58,6 +62,12 @@ def lacks_memory(error: BaseException) -> bool:
     texts = ("out of memory", "can't allocate memory", "not enough memory", "ALLOC_FAILED", "bad_alloc", "can't start new thread")
     is_told_by_text = isinstance(error, RuntimeError) or type(error).__name__ == "SafetensorError"
     return is_told_by_text and any(text in str(error) for text in (*texts, "Cannot allocate memory"))
+
+
+def first_problem(error: "ValidationError") -> str:
+    """The first problem that pydantic found in a file: the key, and what is wrong."""
+    problem = error.errors()[0]
+    return f"{'.'.join(map(str, problem['loc']))}: {problem['msg']}"
 
 
 def pass_on_lack_of_memory(error: BaseException) -> None:

@@ -278,6 +278,17 @@ def explain_read_errors(path: Path, advice: str = "") -> Iterator[None]:
         raise DataError(f"{path}: cannot be read ({' '.join(str(error.strerror or error).split())}){advice}") from None
 
 
+@contextmanager
+def explain_write_errors(path: Path, advice: str = "") -> Iterator[None]:
+    """Raises: DataError in place of the OSErrors of writing `path`, except for a broken pipe."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise DataError(f"{path}: cannot be written ({error.strerror or error}){advice}") from None
+
+
 def stream_lines(stream: BufferedReader, name: str) -> Iterator[list[str]]:
     """UTF-8 lines of a file, a pipe or a keyboard, in batches of all lines that have arrived: no line waits for a later one.
 

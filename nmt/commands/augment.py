@@ -25,7 +25,7 @@ from nmt.commands.prepare import existing_manifest
 from nmt.data.augmentation import PairFilter, Sentences, encode_pairs, select_sentences, swap_sides, write_training_data
 from nmt.data.corpus import Corpus, Sequences, restore_pairs
 from nmt.data.manifest import Input, check_files, load_manifest, write_manifest
-from nmt.data.raw_lines import read_raw_lines
+from nmt.data.raw_lines import read_text_lines
 from nmt.data.reading import Pair
 from nmt.data.workers import peak_memory
 from nmt.decoding.batch_runner import TooLargeError
@@ -141,7 +141,7 @@ def _plan_tasks(options: AugmentOptions, original: PreparedData) -> list[Task]:
             sentences = select_sentences((pair[side] for pair in original.pairs()), keys, data.cleaning)
             tasks += [_make_task(from_pairs, members, sentences, None, options) for members in groups]
         if path is not None and counts[from_text]:
-            sentences = select_sentences(map(original.tokenizers[side].normalize, _read_text(path)), keys, data.cleaning)
+            sentences = select_sentences(map(original.tokenizers[side].normalize, read_text_lines(path)), keys, data.cleaning)
             tasks += [_make_task(from_text, members, sentences, path, options) for members in groups]
     return tasks
 
@@ -262,15 +262,6 @@ def _synthetic_pairs(task: Task, original: PreparedData, pair_filter: PairFilter
             dropped[reason] += 1
         else:
             yield pair
-
-
-def _read_text(path: Path) -> Iterator[str]:
-    """The lines of a text file, plain, .gz or .zip. Raises: DataError if it cannot be read."""
-    for number, line in enumerate(read_raw_lines(path), 1):
-        try:
-            yield line.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise DataError(f"{path}, line {number}: not UTF-8 ({error.reason} at byte {error.start + 1})") from None
 
 
 def _token_counts(sentences: Sequences) -> dict[str, float]:

@@ -8,13 +8,12 @@ from pathlib import Path
 from typing import Literal
 
 from nmt.checksums import CHECKSUMS_FILE, read_checksums, warn_if_changed
-from nmt.config.load import config_from_dict
 from nmt.config.names import PointerName
 from nmt.config.schema import Config
 from nmt.data.corpus import SPLITS, Corpus, read_sentences
-from nmt.data.manifest import MANIFEST, check_content_hash, check_files, load_manifest
+from nmt.data.manifest import MANIFEST, check_content_hash, check_files, load_manifest, prepared_config
 from nmt.decoding.lexicon import Lexicon
-from nmt.errors import CheckpointError, ConfigError, DataError, NmtError, NmtWarning, pass_on_lack_of_memory
+from nmt.errors import CheckpointError, NmtError, NmtWarning, pass_on_lack_of_memory
 from nmt.files import sha256_of
 from nmt.run.bundle import holds_weights_only, unpacked
 from nmt.run.checkpoint import OPTIMIZER_FILE, is_average, load_weights, read_progress, read_tensors
@@ -82,7 +81,7 @@ def _check(part: str, *reads: Callable[[], object]) -> Finding:
         except (NmtError, OSError) as error:
             pass_on_lack_of_memory(error)
             return Finding(part, "damaged", str(error))
-    text = next((str(each.message) for each in caught if issubclass(each.category, NmtWarning)), "")
+    text = next((str(warning.message) for warning in caught if issubclass(warning.category, NmtWarning)), "")
     return Finding(part, "warning" if text else "ok", text)
 
 
@@ -94,25 +93,18 @@ def _check_prepared(folder: Path) -> Iterator[Finding]:
     contents = [partial(check, folder, manifest) for check in (check_files, check_content_hash)]
     yield _check("sizes and contents", *contents)
     yield _check("vocabularies", partial(load_vocabularies, folder))
-    yield _check("configuration and tokenizers", lambda: load_tokenizers(folder, _prepared_config(folder)))
+    yield _check("configuration and tokenizers", lambda: load_tokenizers(folder, prepared_config(folder, manifest)))
     for split in SPLITS:
         texts = [partial(read_sentences, folder, split, side) for side in SIDES] if split != "train" else []
         yield _check(f"{split} data", partial(Corpus.load, folder, split), *texts)
-    for each in manifest["inputs"]:
-        path = Path(each["path"])
+    for file in manifest["inputs"]:
+        path = Path(file["path"])
         if not path.is_file():
-            yield Finding(each["role"], "warning", f"{path}: missing; it is needed only to prepare this data again")
-        elif sha256_of(path) != each["sha256"]:
-            yield Finding(each["role"], "warning", f"{path}: has changed since; to prepare this data again, restore it")
+            yield Finding(file["role"], "warning", f"{path}: missing; it is needed only to prepare this data again")
+        elif sha256_of(path) != file["sha256"]:
+            yield Finding(file["role"], "warning", f"{path}: has changed since; to prepare this data again, restore it")
         else:
             yield Finding(f"input {path}", "ok")
-
-
-def _prepared_config(folder: Path) -> Config:
-    try:
-        return config_from_dict({"name": "prepared", **load_manifest(folder)["config"]})
-    except ConfigError:
-        raise DataError(f"{folder}: prepared by another version of nmt; run `nmt prepare -c ... --overwrite`") from None
 
 
 def _check_run(folder: Path) -> Iterator[Finding]:

@@ -17,7 +17,7 @@ from nmt.data.manifest import load_manifest
 from nmt.decoding.forced import score_pairs
 from nmt.errors import DataError, NmtError
 from nmt.evaluation import page
-from nmt.evaluation.analysis import analyze, reference_alignment_error
+from nmt.evaluation.analysis import analyze
 from nmt.evaluation.comparison import OtherSystem, compare_systems
 from nmt.evaluation.leaks import TrainingOverlap, find_overlap, score_leaks
 from nmt.evaluation.results import Evaluation, RunsSummary
@@ -30,7 +30,7 @@ from nmt.run import provenance
 from nmt.run.folder import EVALUATION_FOLDER, HISTORY_FILE, ancestors, check_same_data, load_run_config
 from nmt.run.journal import Journal
 from nmt.run.load import opened
-from nmt.text.tokenizers import JOINER, load_tokenizer
+from nmt.text.tokenizers import JOINER, Tokenizer, load_tokenizer
 
 N_RESAMPLES = 1000  # of the bootstrap, for the confidence intervals
 HISTORY_KEYS = ("scores", "lowercase_scores", "tokenized_scores", "loss", "perplexity", "comparison")
@@ -79,13 +79,10 @@ def _score_system(system: System, metrics: Sequence[str], options: EvaluateOptio
     translations = system.translate(text)
     translation_seconds = round(time.perf_counter() - start_time, 2)
     outputs = [translation.text for translation in translations]
-    lowercase = options.lowercase or system.lowercase
-    scores = score(outputs, text.references, metrics, bootstrap=N_RESAMPLES)
-    lowercase_scores = score(outputs, text.references, metrics, lowercase=True, bootstrap=N_RESAMPLES) if lowercase else []
-    tokenized_scores = _score_words(system, outputs, text, lowercase) if options.tokenized else []
-    tokenized_scores += _score_moses(outputs, text.references, options)
-    _warn_if_tokenized(outputs, options)
-
+    tokenizer = None
+    if options.tokenized:  # spaCy's words, for a model with any tokenizer
+        tokenizer = load_tokenizer(TokenizerConfig(kind="words"), system.config.data.tgt_language, "tgt", system.folders[0])
+    scores = _score_outputs(outputs, text, metrics, options, tokenizer, lowercase=options.lowercase or system.lowercase)
     overlap = _find_overlap(text, system, options.data)
     comparison = None
     if other is not None:
@@ -97,11 +94,7 @@ def _score_system(system: System, metrics: Sequence[str], options: EvaluateOptio
     teacher_forced = score_pairs(system.translator, pairs)
     details = None
     if options.details or options.report is not None or alignments is not None:
-        free_running = score_pairs(system.translator, pairs, free_running=True)
-        error = None if alignments is None else reference_alignment_error(text, teacher_forced, alignments, system.translator)
-        tokenizer = system.translator.src_tokenizer
-        details = analyze(text, translations, teacher_forced, free_running, tokenizer, overlap, error, lowercase=system.lowercase)
-
+        details = analyze(text, translations, teacher_forced, system.translator, overlap, alignments, lowercase=system.lowercase)
     evaluation = Evaluation(
         subject=system.describe(text),
         text=text,
@@ -112,9 +105,7 @@ def _score_system(system: System, metrics: Sequence[str], options: EvaluateOptio
             **_text_facts(text),
             "translation_seconds": translation_seconds,
         },
-        scores=scores,
-        lowercase_scores=lowercase_scores,
-        tokenized_scores=tokenized_scores,
+        **scores,
         loss=-sum(pair.log_prob for pair in teacher_forced) / sum(len(pair.token_log_probs) for pair in teacher_forced),
         comparison=comparison,
         leaks=None if overlap is None else score_leaks(overlap, text, outputs, metrics, lowercase=system.lowercase),
@@ -146,11 +137,7 @@ def _evaluate_file(hypotheses: Path, options: EvaluateOptions) -> Evaluation:
     metrics = _metric_names(options)
     outputs, references = read_files(hypotheses, options.reference_files, options.columns)
     text = EvaluationSet(str(hypotheses), None, references)
-    scores = score(outputs, references, metrics, bootstrap=N_RESAMPLES)
-    lowercase_scores = score(outputs, references, metrics, lowercase=True, bootstrap=N_RESAMPLES) if options.lowercase else []
-    tokenized_scores = _score_tokenized(outputs, references, "as they stand", options.lowercase) if options.tokenized else []
-    tokenized_scores += _score_moses(outputs, references, options)
-    _warn_if_tokenized(outputs, options)
+    scores = _score_outputs(outputs, text, metrics, options, lowercase=options.lowercase)
     comparison = None
     if options.other is not None:
         comparison = compare_systems(text, outputs, _read_other(options.other, text), metrics)
@@ -164,9 +151,7 @@ def _evaluate_file(hypotheses: Path, options: EvaluateOptions) -> Evaluation:
             **_text_facts(text),
             "provenance": {"hypotheses_sha256": provenance.of_lines(outputs), "code": provenance.of_code()},
         },
-        scores=scores,
-        lowercase_scores=lowercase_scores,
-        tokenized_scores=tokenized_scores,
+        **scores,
         comparison=comparison,
     )
     if options.report is not None:
@@ -235,34 +220,44 @@ def _training_folders(system: System, prepared: Path | None) -> list[Path]:
     return [*folders.values()]
 
 
-def _warn_if_tokenized(outputs: Sequence[str], options: EvaluateOptions) -> None:
+def _score_outputs(
+    outputs: Sequence[str],
+    text: EvaluationSet,
+    metrics: Sequence[str],
+    options: EvaluateOptions,
+    tokenizer: Tokenizer | None = None,
+    *,
+    lowercase: bool,
+) -> dict[str, Any]:
+    """The fields `scores`, `lowercase_scores` and `tokenized_scores` of an `Evaluation`. Warns if the outputs look tokenized.
+
+    Args:
+        tokenizer: for --tokenized; None if the texts are tokenized already.
+        lowercase: add scores that ignore case.
+    """
+    references, tokenized_scores = text.references, list[MetricScore]()
+    if options.tokenized:
+        words, *reference_words = (_tokenize(lines, tokenizer) for lines in (outputs, *references))
+        name = "as they stand" if tokenizer is None else tokenizer.signature
+        for case in (False, True) if lowercase else (False,):
+            tokenized_scores.append(score_tokenized(words, reference_words, name, lowercase=case, bootstrap=N_RESAMPLES))
+    if options.moses is not None:
+        tokenized_scores.append(score_moses(outputs, references, options.moses, bootstrap=N_RESAMPLES))
     n_tokenized = sum(output.endswith(" .") for output in outputs)
     if n_tokenized >= MIN_TOKENIZED and not options.tokenized:
-        print(
-            f"nmt: {n_tokenized:,} outputs end in ' .' and look tokenized; the metrics need detokenized text",
-            file=sys.stderr,
-        )
+        print(f"nmt: {n_tokenized:,} outputs end in ' .' and look tokenized; the metrics need detokenized text", file=sys.stderr)
+    return {
+        "scores": score(outputs, references, metrics, bootstrap=N_RESAMPLES),
+        "lowercase_scores": score(outputs, references, metrics, lowercase=True, bootstrap=N_RESAMPLES) if lowercase else [],
+        "tokenized_scores": tokenized_scores,
+    }
 
 
-def _score_words(system: System, outputs: Sequence[str], text: EvaluationSet, lowercase: bool) -> list[MetricScore]:
-    """Tokenized BLEU on spaCy's words, for a model with any tokenizer."""
-    tokenizer = load_tokenizer(TokenizerConfig(kind="words"), system.config.data.tgt_language, "tgt", system.folders[0])
-
-    def tokenize(lines: Sequence[str]) -> list[str]:
-        return [" ".join(token.removeprefix(JOINER) for token in tokens) for tokens in tokenizer.split_all(lines)]
-
-    return _score_tokenized(tokenize(outputs), [tokenize(stream) for stream in text.references], tokenizer.signature, lowercase)
-
-
-def _score_tokenized(
-    outputs: Sequence[str], references: Sequence[Sequence[str]], tokenizer: str, lowercase: bool
-) -> list[MetricScore]:
-    cases = (False, True) if lowercase else (False,)
-    return [score_tokenized(outputs, references, tokenizer, lowercase=case, bootstrap=N_RESAMPLES) for case in cases]
-
-
-def _score_moses(outputs: Sequence[str], references: Sequence[Sequence[str]], options: EvaluateOptions) -> list[MetricScore]:
-    return [] if options.moses is None else [score_moses(outputs, references, options.moses, bootstrap=N_RESAMPLES)]
+def _tokenize(lines: Sequence[str], tokenizer: Tokenizer | None) -> Sequence[str]:
+    """The lines with spaces between their words; unchanged without a tokenizer."""
+    if tokenizer is None:
+        return lines
+    return [" ".join(token.removeprefix(JOINER) for token in tokens) for tokens in tokenizer.split_all(lines)]
 
 
 def _load_other(

@@ -1,14 +1,17 @@
 """How all commands appear: their help in groups, their errors in one line. Without torch, so that help appears at once."""
 
+import io
 import os
 import signal
 import sys
+import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, NoReturn
 
 import typer.core
 
-from nmt.errors import NmtError, lacks_memory
+from nmt.errors import NmtError, NmtWarning, lacks_memory, printable
 
 OTHER = "Other commands"
 MAX_SENTENCE = 200  # characters; a narrow terminal breaks the sentence into lines
@@ -100,6 +103,39 @@ def fail_on_system_error(error: OSError) -> NoReturn:
     if isinstance(error, BrokenPipeError):  # the reader closed the pipe, as `| head` does
         sys.exit(BROKEN_PIPE_STATUS)
     fail(f"{error.filename or 'input or output'}: {error.strerror or error}")
+
+
+def run_app(app: Callable[[], object]) -> None:
+    """Run the command line: as in `Commands.invoke`, an error before or after a command is one line, too."""
+    # Idle OpenMP threads spin. With the default, long time, training is many times slower as soon as another program needs a core;
+    # this short time costs nothing on a quiet machine. It must be set before torch is imported.
+    os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+    if sys.stderr is None:  # it is closed: without this, messages for it would go to stdout
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="replace")
+    try:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("default", NmtWarning)
+                warnings.showwarning = _show_warning
+                app()
+        finally:
+            flush_stdout()  # here, where an error can still be reported
+    except KeyboardInterrupt:
+        fail_on_interrupt()
+    except MemoryError as error:  # so early that no command has begun
+        fail_without_memory(error)
+    except OSError as error:
+        fail_on_system_error(error)
+
+
+def _show_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any, **__: Any) -> None:
+    text = f"nmt: warning: {printable(str(message))}\n"
+    if category is not NmtWarning:
+        text = warnings.formatwarning(message, category, filename, lineno)
+    print(text, end="", file=sys.stderr)
 
 
 def flush_stdout() -> None:

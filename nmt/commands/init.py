@@ -17,12 +17,14 @@ from nmt.config.schema import DIRECTION_PATTERN
 from nmt.config.yaml_text import comment, parse
 from nmt.data.inspection import SEPARATORS, PairFiles, inspect_files, inspect_table, read_rows
 from nmt.errors import ConfigError, DataError
-from nmt.files import write_text
+from nmt.files import explain_write_errors, write_text
+from nmt.metrics.table import label_rows
 from nmt.text.language_guess import language_of_name
 
 SCHEMA_FILE = "schema.json"
 MODELINE = f"# yaml-language-server: $schema={SCHEMA_FILE}\n"
 MIN_PAIRS = 200
+MAX_EXAMPLE = 30  # characters of an example on the screen
 UNSPACED = ("zh", "ja", "th", "lo", "my", "km")  # languages without spaces between words
 
 
@@ -78,12 +80,8 @@ class Project:
 
     def to_text(self) -> str:
         """For the screen."""
-        rows = [*self.found.items(), *_rows("written", map(str, self.files)), *_rows("next", self.next_commands)]
+        rows = [*self.found.items(), *label_rows("written", map(str, self.files)), *label_rows("next", self.next_commands)]
         return "\n".join(f"{label:<12}{text}" for label, text in rows)
-
-
-def _rows(label: str, texts: Any) -> list[tuple[str, str]]:
-    return [(label if i == 0 else "", text) for i, text in enumerate(texts)]
 
 
 def run(folder: Path, data: Sequence[Path] = (), direction: str | None = None) -> Project:
@@ -152,16 +150,16 @@ def _languages(files: PairFiles, direction: str | None) -> tuple[str, str]:
         (language_of_name(path.name.removesuffix(".gz").rpartition(".")[2]) if len(files.paths) == 2 else None) or column.language
         for path, column in zip(files.paths * (3 - len(files.paths)), files.columns, strict=True)
     ]
-    one, two = guesses
+    first, second = guesses
     if direction is None:
-        if one is None or two is None or one == two:
+        if first is None or second is None or first == second:
             names = " and ".join(guess or "unknown" for guess in guesses)
             raise DataError(
                 f"{files.paths[0]}: the languages are not clear ({names}); name them with --direction, for example en-de"
             )
-        return one, two
+        return first, second
     src, tgt = direction.split("-")
-    return (tgt, src) if one == tgt or two == src else (src, tgt)
+    return (tgt, src) if first == tgt or second == src else (src, tgt)
 
 
 def _source(files: PairFiles, languages: tuple[str, str], folder: Path) -> dict[str, Any]:
@@ -240,8 +238,8 @@ def _found(files: PairFiles, languages: tuple[str, str], values: dict[str, Any])
     }
 
 
-def _shorten(text: str, length: int = 30) -> str:
-    return text if len(text) <= length else f"{text[: length - 3]}..."
+def _shorten(text: str) -> str:
+    return text if len(text) <= MAX_EXAMPLE else f"{text[: MAX_EXAMPLE - 3]}..."
 
 
 def _as_tabs(files: PairFiles) -> str:
@@ -259,12 +257,10 @@ def _write(folder: Path, contents: dict[str, str]) -> list[Path]:
     is_cut_off = existing == written and len(existing) < len(paths) - 1
     if existing and not is_cut_off:
         raise DataError(f"{existing[0]}: exists already, nothing was changed; name another folder")
-    try:
+    with explain_write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         for path in reversed(paths):  # the schema first: without it, a repeated call would count the project as complete
             write_text(path, contents[path.name])
-    except OSError as error:
-        raise DataError(f"{folder}: cannot be written ({error.strerror or error})") from None
     return paths
 
 

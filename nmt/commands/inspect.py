@@ -11,6 +11,7 @@ from typing import Any
 from nmt.config.load import differences
 from nmt.config.schema import Config
 from nmt.errors import CheckpointError, NmtError, printable
+from nmt.metrics.table import label_rows
 from nmt.model.seq2seq import parameters_by_part
 from nmt.report.model_card import model_card
 from nmt.report.sparkline import sparkline
@@ -140,8 +141,8 @@ def describe(facts: dict[str, Any]) -> str:
         *_model_rows(facts),
         *_curve_rows(facts),
         *_score_rows(facts),
-        *[("problem" if i == 0 else "", problem) for i, problem in enumerate(facts["problems"])],
-        *[("next" if i == 0 else "", command) for i, command in enumerate(facts["next"])],
+        *label_rows("problem", facts["problems"]),
+        *label_rows("next", facts["next"]),
     ]
     return "\n".join(f"{label:<{LABEL_WIDTH}}{printable(text)}".rstrip() for label, text in rows)
 
@@ -169,21 +170,22 @@ def _state_rows(facts: dict[str, Any]) -> Rows:
         if (kept := facts[name]) is not None:
             score = "" if kept["score"] is None else f", {kept['score']:.4g} in validation"
             yield f"{name} step", f"{kept['step']:,}, checkpoints/{kept['checkpoint']}{score}"
-    for i, session in enumerate(facts["sessions"]):
+    sessions: list[str] = []
+    for session in facts["sessions"]:
         libraries = f"nmt {session['version']}, torch {session['libraries']['torch']}"
         count = f", {session['processes']} processes" if session["processes"] > 1 else ""
-        where = f"{session['device']}, {session['cpu']}, threads: {session['threads']}{count}"
-        yield ("trained with" if i == 0 else ""), f"{libraries}, {where}" + (f", from step {session['step']}" if i else "")
+        step = f", from step {session['step']}" if sessions else ""
+        sessions.append(f"{libraries}, {session['device']}, {session['cpu']}, threads: {session['threads']}{count}{step}")
+    yield from label_rows("trained with", sessions)
 
 
 def _config_rows(facts: dict[str, Any]) -> Rows:
     width = max(map(len, facts["not_default"]), default=0)
-    for i, (key, values) in enumerate(facts["not_default"].items()):
+    settings = []
+    for key, values in facts["not_default"].items():
         value, default = (json.dumps(values[name], ensure_ascii=False) for name in ("value", "default"))
-        yield (
-            ("not default" if i == 0 else ""),
-            f"{key:<{width}}  {value}" + ("" if default == "null" else f"  (default {default})"),
-        )
+        settings.append(f"{key:<{width}}  {value}" + ("" if default == "null" else f"  (default {default})"))
+    yield from label_rows("not default", settings)
 
 
 def _data_rows(facts: dict[str, Any]) -> Rows:
@@ -194,11 +196,10 @@ def _data_rows(facts: dict[str, Any]) -> Rows:
     yield "data", f"{data['prepared']}, content {data['content'][:HASH_LENGTH]}: {pairs} pairs{', augmented' * data['augmented']}"
     if data["problem"]:
         yield "", data["problem"]
-    for each in data["inputs"]:
-        yield "", f"{each['role']}: {each['path']}, {_size(each['bytes'])}, SHA-256 {each['sha256'][:HASH_LENGTH]}"
-    for i, (side, language) in enumerate(zip(SIDES, facts["direction"].split("-"), strict=True)):
-        figures = facts["vocabulary"][side]
-        yield ("vocabulary" if i == 0 else ""), f"{language} {figures['size']:,}, {figures['tokenizer']}"
+    for file in data["inputs"]:
+        yield "", f"{file['role']}: {file['path']}, {_size(file['bytes'])}, SHA-256 {file['sha256'][:HASH_LENGTH]}"
+    vocabularies = zip(facts["direction"].split("-"), map(facts["vocabulary"].get, SIDES), strict=True)
+    yield from label_rows("vocabulary", (f"{code} {figures['size']:,}, {figures['tokenizer']}" for code, figures in vocabularies))
 
 
 def _model_rows(facts: dict[str, Any]) -> Rows:
@@ -225,11 +226,12 @@ def _curve_rows(facts: dict[str, Any]) -> Rows:
 
 
 def _score_rows(facts: dict[str, Any]) -> Rows:
-    evaluations = facts["evaluations"][-MAX_SCORES_SHOWN:]
-    for i, event in enumerate(evaluations):
+    lines = []
+    for event in facts["evaluations"][-MAX_SCORES_SHOWN:]:
         scores = "  ".join(f"{score['metric']} {score['score']:.2f}" for score in event.get("scores", []))
-        what = event.get("split") or "other sentences"
-        yield ("scores" if i == 0 else ""), f"{what}, step {event['step']:,}, beam {event.get('beam')}: {scores}"
+        sentences = event.get("split") or "other sentences"
+        lines.append(f"{sentences}, step {event['step']:,}, beam {event.get('beam')}: {scores}")
+    yield from label_rows("scores", lines)
 
 
 def _size(count: int) -> str:

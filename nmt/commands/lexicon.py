@@ -14,7 +14,8 @@ from nmt.data.batching import Batch, plan_batches, read_batches
 from nmt.data.corpus import Corpus
 from nmt.data.word_alignment import WordAligner
 from nmt.decoding.lexicon import LinkCounts, build_lexicon, count_links
-from nmt.errors import ConfigError, DataError
+from nmt.errors import ConfigError
+from nmt.files import explain_write_errors
 from nmt.model.device import set_up_device
 from nmt.run.checkpoint import load_weights
 from nmt.run.folder import LEXICON_FILE, build_model, check_same_data, find_checkpoint, find_run, load_run_config, load_vocabularies
@@ -61,10 +62,8 @@ def run(
         load_weights(find_checkpoint(folder), model)
         links = count_links(model.to(set_up_device(device)).eval(), _batches(corpus, sample, config.seed), len(vocabularies[1]))
     lexicon, path = build_lexicon(links, *vocabularies), folder / LEXICON_FILE
-    try:
+    with explain_write_errors(path):
         lexicon.save(path)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be written ({error.strerror or error})") from None
     n_entries = sum(map(len, lexicon.entries.values()))
     return (
         f"{path}: {n_entries:,} translations of {len(lexicon.entries):,} source tokens, "

@@ -7,7 +7,7 @@ from pathlib import Path
 from nmt.checksums import CHECKSUMS_FILE, record_checksums
 from nmt.data.manifest import MANIFEST
 from nmt.errors import CheckpointError, DataError, NmtError
-from nmt.files import read_json, replacing_folder, sha256_of, synchronize, write_json
+from nmt.files import MAX_TEXT_BYTES, explain_write_errors, read_json, replacing_folder, sha256_of, synchronize, write_json
 from nmt.run import hub
 from nmt.run.bundle import BEST_FILE, INFO_FILE, RUN_FILES, check_info, pointer_to
 from nmt.run.checkpoint import MODEL_FILE
@@ -15,7 +15,6 @@ from nmt.run.folder import CARD_FILE, CONFIG_FILE, RUNS_FOLDER
 from nmt.run.hub import Snapshot
 from nmt.run.load import build_translator
 
-MAX_TEXT = 1 << 28  # bytes of each file but the weights
 NEEDED = (CONFIG_FILE, MANIFEST, "src.vocab.txt", "tgt.vocab.txt", MODEL_FILE)
 POSSIBLE = {*RUN_FILES, MODEL_FILE} - {CHECKSUMS_FILE, CARD_FILE}
 
@@ -39,16 +38,13 @@ def run(repository: str, output: Path | None = None) -> str:
     snapshot = hub.find(name, revision or None)
     if INFO_FILE not in snapshot.sizes:
         raise CheckpointError(f"{name}: holds no model of nmt ({INFO_FILE} is missing); `nmt push` publishes such models")
-    try:
-        with replacing_folder(output) as folder:
-            try:
-                checkpoint = _download(snapshot, folder)
-                build_translator([(folder, folder / "checkpoints" / checkpoint)], device="cpu")
-            except NmtError as error:
-                raise type(error)(str(error).replace(str(folder), name)) from None
-            _check_free(output)
-    except OSError as error:
-        raise DataError(f"{output}: cannot be written ({error.strerror or error})") from None
+    with explain_write_errors(output), replacing_folder(output) as folder:
+        try:
+            checkpoint = _download(snapshot, folder)
+            build_translator([(folder, folder / "checkpoints" / checkpoint)], device="cpu")
+        except NmtError as error:
+            raise type(error)(str(error).replace(str(folder), name)) from None
+        _check_free(output)
     size = sum(path.stat().st_size for path in output.rglob("*") if path.is_file()) / 1e6
     return f'{output}: {name} at {snapshot.commit[:12]}, {checkpoint}, {size:.1f} MB\nnext: nmt translate --run {output} "..."'
 
@@ -109,8 +105,8 @@ def _check_sizes(snapshot: Snapshot, names: Collection[str], folder: Path) -> No
     for name in names:
         if name not in snapshot.sizes:
             raise CheckpointError(f"{snapshot.repository}: incomplete, {name} is missing; ask its owner to push again")
-        if name != MODEL_FILE and snapshot.sizes[name] > MAX_TEXT:
-            size, limit = snapshot.sizes[name] / 1e6, MAX_TEXT / 1e6
+        if name != MODEL_FILE and snapshot.sizes[name] > MAX_TEXT_BYTES:
+            size, limit = snapshot.sizes[name] / 1e6, MAX_TEXT_BYTES / 1e6
             raise CheckpointError(f"{snapshot.repository}: refused, {name} has {size:,.0f} MB; at most {limit:,.0f} make sense")
     total, free = sum(snapshot.sizes[name] for name in names), shutil.disk_usage(folder).free
     if total > free:

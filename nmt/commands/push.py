@@ -89,9 +89,9 @@ def _without_folders(value: Any) -> Any:
 
     def shorten(value: Any) -> Any:
         if isinstance(value, dict):
-            return {key: shorten(each) for key, each in value.items()}
+            return {key: shorten(item) for key, item in value.items()}
         if isinstance(value, list):
-            return [shorten(each) for each in value]
+            return [shorten(item) for item in value]
         if not (isinstance(value, str) and paths.get(value)):
             return value
         parts = paths[value]
@@ -107,8 +107,8 @@ def _texts(value: Any) -> Iterator[str]:
     if isinstance(value, str):
         yield value
     elif isinstance(value, dict | list):
-        for each in value.values() if isinstance(value, dict) else value:
-            yield from _texts(each)
+        for item in value.values() if isinstance(value, dict) else value:
+            yield from _texts(item)
 
 
 def _is_absolute(text: str) -> bool:

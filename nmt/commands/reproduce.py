@@ -46,7 +46,7 @@ class Reproduction:
     @property
     def is_equal(self) -> bool:
         """Whether all weights are equal, bit for bit."""
-        return all(one == two for one, two in self.hashes.values())
+        return all(run_hash == copy_hash for run_hash, copy_hash in self.hashes.values())
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
@@ -55,15 +55,18 @@ class Reproduction:
             "copy": str(self.copy),
             "step": self.step,
             "equal": self.is_equal,
-            "sha256": {name: {"run": one, "copy": two} for name, (one, two) in self.hashes.items()},
+            "sha256": {name: dict(zip(("run", "copy"), hashes, strict=True)) for name, hashes in self.hashes.items()},
             "difference": self.difference,
             "remarks": self.remarks,
         }
 
     def to_text(self) -> str:
         """For the screen: the hashes, and what was not the same."""
-        rows = [f"{name}  {one or 'missing'}  {self.run}" for name, (one, _) in self.hashes.items()]
-        rows += [f"{name}  {two or 'missing'}  {self.copy}" for name, (_, two) in self.hashes.items()]
+        rows = [
+            f"{name}  {hashes[i] or 'missing'}  {folder}"
+            for i, folder in enumerate((self.run, self.copy))
+            for name, hashes in self.hashes.items()
+        ]
         verdict = [f"equal: step {self.step:,}, the weights of both trainings are the same bit for bit"] * self.is_equal
         return "\n".join([*rows, *self.remarks, *verdict])
 
@@ -169,16 +172,16 @@ def _provide_data(folder: Path, config: Config) -> None:
         raise DataError(f"{prepared}: the prepared data of {folder} is missing; `nmt augment` made it, name its folder with --data")
     new = prepare.run(config)
     if new["content"] != manifest["content"]:
-        hashes = {each["role"]: each["sha256"] for each in manifest["inputs"]}
-        changed = [each["path"] for each in new["inputs"] if each["sha256"] != hashes.get(each["role"])]
+        hashes = {file["role"]: file["sha256"] for file in manifest["inputs"]}
+        changed = [file["path"] for file in new["inputs"] if file["sha256"] != hashes.get(file["role"])]
         tokenizers = f"{manifest['tokenizers']['src']} then, {new['tokenizers']['src']} now"
         reason = f"{', '.join(changed)} has changed since" if changed else f"tokenizer {tokenizers}"
         raise DataError(f"{prepared}: prepared again, but it is not the data that {folder} was trained on ({reason})")
 
 
 def _hashes(run: Path, copy: Path, config: Config) -> dict[str, tuple[str | None, str | None]]:
-    one, two = (_weight_hashes(open_checkpoints(folder, config).find("last")) for folder in (run, copy))
-    return {name: (one.get(name), two.get(name)) for name in {**one, **two}}
+    of_run, of_copy = (_weight_hashes(open_checkpoints(folder, config).find("last")) for folder in (run, copy))
+    return {name: (of_run.get(name), of_copy.get(name)) for name in {**of_run, **of_copy}}
 
 
 def _weight_hashes(checkpoint: Path | None) -> dict[str, str]:
@@ -188,15 +191,15 @@ def _weight_hashes(checkpoint: Path | None) -> dict[str, str]:
 
 def _first_difference(run: Path, copy: Path) -> str | None:
     """The first event that differs in the journals of the two trainings, apart from the clock, in words."""
-    journals = (_events(run), _events(copy))
-    for one, two in zip_longest(*journals):
-        if one is None or two is None:
-            event, only = (one, run) if two is None else (two, copy)
-            return f"step {event['step']}, {event['event']}: only in {only}"
-        for key in {**one, **two}:
-            if one.get(key) != two.get(key):
-                values = "" if key == "samples" else f" {one.get(key)} in {run}, {two.get(key)} in {copy}"
-                return f"step {one['step']}, {one['event']}: {key}{values}"
+    for run_event, copy_event in zip_longest(_events(run), _events(copy)):
+        if run_event is None or copy_event is None:
+            event, folder = (run_event, run) if copy_event is None else (copy_event, copy)
+            return f"step {event['step']}, {event['event']}: only in {folder}"
+        for key in {**run_event, **copy_event}:
+            old, new = run_event.get(key), copy_event.get(key)
+            if old != new:
+                values = "" if key == "samples" else f" {old} in {run}, {new} in {copy}"
+                return f"step {run_event['step']}, {run_event['event']}: {key}{values}"
     return None
 
 

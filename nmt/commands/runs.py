@@ -52,7 +52,7 @@ def describe_model(config: Config) -> str:
     """A model in short: tokens, encoder, attention, decoder."""
     tokenizer, encoder, attention, decoder = config.tokenizer, config.model.encoder, config.model.attention, config.model.decoder
     tokens = f"{tokenizer.kind} {tokenizer.size}" if tokenizer.kind in SUBWORD_KINDS else tokenizer.kind
-    sizes = [f"{each.hidden_size}" + (f"x{each.layers}" if each.layers > 1 else "") for each in (encoder, decoder)]
+    sizes = [f"{part.hidden_size}" + (f"x{part.layers}" if part.layers > 1 else "") for part in (encoder, decoder)]
     return f"{tokens}, {encoder.cell} {sizes[0]}, {attention.score}, {decoder.kind} {sizes[1]}"
 
 

@@ -17,12 +17,12 @@ def run() -> dict[str, Any]:
 def _tidy(node: Any) -> None:
     """Remove what pydantic derives from the names: titles, and the defaults of sections, which their keys repeat."""
     if isinstance(node, list):
-        for each in node:
-            _tidy(each)
+        for item in node:
+            _tidy(item)
     elif isinstance(node, dict):
         if isinstance(node.get("title"), str):
             del node["title"]
         if isinstance(node.get("default"), dict):
             del node["default"]
-        for each in node.values():
-            _tidy(each)
+        for item in node.values():
+            _tidy(item)

@@ -8,13 +8,13 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from nmt.commands.translate_io import PAGE_SUFFIX, InputTexts, as_data_error
+from nmt.commands.translate_io import PAGE_SUFFIX, InputTexts
 from nmt.decoding.alignment import align, to_pharaoh, translation_to_dict
 from nmt.decoding.forced import ScoredPair
 from nmt.decoding.quality_warnings import describe
 from nmt.decoding.translation import Translation
 from nmt.errors import ConfigError, NmtError
-from nmt.files import write_text
+from nmt.files import explain_write_errors, write_text
 from nmt.metrics.scores import perplexity
 from nmt.report import heatmap
 from nmt.report.html import attention_figure, page
@@ -149,7 +149,7 @@ def _draw_page(answers: Iterable[TranslationAnswer], path: Path) -> Iterator[Tra
             _check_attention(translation, "--attention")
             figure = attention_figure(*translation.attention_labels, translation.attention, translation.text)
             sections.append((f"{answer.number}  {translation.source}", figure))
-    with as_data_error(path):
+    with explain_write_errors(path):
         write_text(path, page("Attention", sections))
 
 

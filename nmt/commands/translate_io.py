@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from nmt.errors import DataError, NmtError
-from nmt.files import replacing, stream_lines
+from nmt.files import explain_write_errors, replacing, stream_lines
 from nmt.report.style import PICTURE_FORMATS
 
 PAGE_SUFFIX = ".html"
@@ -98,13 +98,13 @@ def write_output(lines: Iterable[str], path: Path | None = None) -> None:
         _write(lines, sys.stdout)
         return
     if path.exists() and not path.is_file():  # a device or a pipe, which cannot be replaced
-        with as_data_error(path), path.open("w", encoding="utf-8", newline="\n") as file:
+        with explain_write_errors(path), path.open("w", encoding="utf-8", newline="\n") as file:
             _write(lines, file)
         return
     partial = path.resolve().with_name(f"{path.resolve().name}.partial")
     with (
         _mention_partial_file(partial),
-        as_data_error(partial),
+        explain_write_errors(partial),
         replacing(path, partial),
         partial.open("w", encoding="utf-8", newline="\n") as file,
     ):
@@ -130,14 +130,3 @@ def _mention_partial_file(partial: Path) -> Iterator[None]:
             raise DataError(f"{error}; {remark}") from None
         print(f"nmt: {remark}", file=sys.stderr)
         raise
-
-
-@contextmanager
-def as_data_error(path: Path) -> Iterator[None]:
-    """Raise DataError instead of OSError, except for a broken pipe."""
-    try:
-        yield
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        raise DataError(f"{path}: cannot be written ({error.strerror or error})") from None

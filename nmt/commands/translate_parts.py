@@ -19,7 +19,7 @@ from nmt.commands.translate_options import TranslateOptions
 from nmt.data.raw_lines import read_raw_lines
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
-from nmt.files import decode_batches, read_json, replacing, sha256_of, write_json
+from nmt.files import decode_batches, explain_write_errors, read_json, replacing, sha256_of, write_json
 from nmt.run.checkpoint import MODEL_FILE
 from nmt.run.folder import LEXICON_FILE, load_run_config
 from nmt.run.load import build_translator, opened
@@ -64,13 +64,12 @@ def run(options: TranslateOptions) -> None:
     for part, reason in reasons.items():
         if reason:
             _print(f"{part.path}: {reason}, so it is translated again")
-        try:
-            _translate_part(part, translator, options)
-        except DataError as error:
-            failed.append(part.path.name)
-            _print(str(error))
-        except OSError as error:
-            raise DataError(f"{part.output}: cannot be written ({error.strerror or error}); other parts are intact") from None
+        with explain_write_errors(part.output, "; other parts are intact"):
+            try:
+                _translate_part(part, translator, options)
+            except DataError as error:
+                failed.append(part.path.name)
+                _print(str(error))
     if failed:
         raise DataError(
             f"{len(failed)} of {len(parts)} parts could not be translated: {', '.join(failed)}; repair them, then repeat"

@@ -64,20 +64,20 @@ def explain(error: ValidationError) -> list[Problem]:
     Where a key allows several types, pydantic reports an error for each of them: their requirements are joined by "or".
     """
     grouped: dict[tuple[str, str], list[Any]] = {}
-    lists = {each["loc"][:-2] for each in error.errors() if isinstance(each["loc"][-1], int)}
-    for each in error.errors():
-        if each["loc"][:-1] in lists and not isinstance(each["loc"][-1], int):
+    lists = {detail["loc"][:-2] for detail in error.errors() if isinstance(detail["loc"][-1], int)}
+    for detail in error.errors():
+        if detail["loc"][:-1] in lists and not isinstance(detail["loc"][-1], int):
             continue  # "must be text", but a list is right, too, and an item of it is wrong
-        location = _locate(each["loc"])
-        grouped.setdefault((".".join(location.path), location.entry), []).append(each)
+        location = _locate(detail["loc"])
+        grouped.setdefault((".".join(location.path), location.entry), []).append(detail)
     return [Problem((key,), entry + _explain(errors)) for (key, entry), errors in grouped.items()]
 
 
 def without_wrong_keys(values: dict[str, Any], error: ValidationError) -> dict[str, Any]:
     """A copy of `values` without the wrong keys of `error`: they fall back to their defaults."""
     correct_values = deepcopy(values)
-    for each in error.errors():
-        *sections, last = _locate(each["loc"]).path
+    for detail in error.errors():
+        *sections, last = _locate(detail["loc"]).path
         section = correct_values
         for key in sections:
             section = section.get(key, {})
@@ -100,7 +100,7 @@ class _Location(NamedTuple):
 
     @property
     def choices(self) -> list[str]:
-        return [value for each in self.types if get_origin(each) is Literal for value in get_args(each)]
+        return [value for kind in self.types if get_origin(kind) is Literal for value in get_args(kind)]
 
 
 def _locate(pydantic_location: Sequence[int | str]) -> _Location:
@@ -120,7 +120,7 @@ def _locate(pydantic_location: Sequence[int | str]) -> _Location:
                 break
             path.append(name)
     location, rest = _Location(path, section, ""), pydantic_location[len(path) :]
-    containers = [get_origin(each) for each in location.types]
+    containers = [get_origin(kind) for kind in location.types]
     if rest and dict in containers:
         return location._replace(entry=f"{rest[0]}: ")
     indices = [part for part in rest if isinstance(part, int)]
@@ -144,7 +144,7 @@ def _explain(errors: Sequence[Any]) -> str:
         return f"{value} is not one of {', '.join(location.choices)}" + (f"; did you mean {similar[0]}?" if similar else "")
     if first["type"] == "string_pattern_mismatch":
         return f"must be {PATTERN_TEXTS[first['ctx']['pattern']]}; got {value}"
-    return f"must be {' or '.join(_requirement(each, location) for each in errors)}; got {value}"
+    return f"must be {' or '.join(_requirement(detail, location) for detail in errors)}; got {value}"
 
 
 def _requirement(error: Any, location: _Location) -> str:

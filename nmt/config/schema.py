@@ -533,7 +533,7 @@ def section_of(parent: type[BaseModel], key: str) -> type[BaseModel] | None:
 
 def named_sections_of(parent: type[BaseModel], key: str) -> type[BaseModel] | None:
     """The section under each name in the mapping under `key`; None if `key` holds no mapping of sections."""
-    mappings = (get_args(each) for each in _members(parent, key) if get_origin(each) is dict)
+    mappings = (get_args(annotation) for annotation in _members(parent, key) if get_origin(annotation) is dict)
     return next((values for _, values in mappings if _is_section(values)), None)
 
 

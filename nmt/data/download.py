@@ -89,7 +89,7 @@ def _download_once(url: str, output: Path, path: Path, is_hashed: bool) -> None:
 
 
 def _check_address(url: str, is_hashed: bool) -> None:
-    """Raises: DataError if someone on the way could replace the file without notice."""
+    """Raises: DataError if an attacker in the network could replace the file without notice."""
     parts = urlsplit(url)
     if parts.scheme != "https" and not is_hashed and parts.hostname not in ("127.0.0.1", "::1", "localhost"):
         raise DataError(f"{url}: http is not safe; use https, or give data.source.sha256 to check the file")

@@ -6,7 +6,7 @@ not grow with the corpus.
 
 A part is a random draw from the whole corpus, so it has all topics, sources and sentence lengths in their shares: a corpus is often
 sorted by its sources, and a model forgets what it has not seen for long. It is drawn as short ranges of neighbors, since a disk
-reads neighbors fast. A tenth of the corpus, all in one place, makes 8 to 12 % of nearly every part of 1024 ranges.
+reads neighbors fast. If a tenth of the corpus stands in one place, nearly every part of 1024 ranges has 8 to 12 % of it.
 """
 
 from collections.abc import Iterable, Iterator

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmt.data.raw_lines import read_raw_lines
+from nmt.data.raw_lines import read_text_lines
 from nmt.errors import DataError
 from nmt.text.language_guess import guess_language, language_of_name
 
@@ -78,8 +78,8 @@ def inspect_table(path: Path) -> PairFiles:
         kept = clear[:2] if len(clear) >= 2 else [0, 1]
         indices, cells = [indices[i] for i in kept], [cells[i] for i in kept]
     has_header = _is_header(header, indices)
-    one, two = (_describe(index, texts, header if has_header else None) for index, texts in zip(indices, cells, strict=True))
-    return PairFiles((path,), n_rows - has_header, (one, two), n_columns, separator)
+    sides = [_describe(index, texts, header if has_header else None) for index, texts in zip(indices, cells, strict=True)]
+    return PairFiles((path,), n_rows - has_header, (sides[0], sides[1]), n_columns, separator)
 
 
 def inspect_files(src: Path, tgt: Path) -> PairFiles:
@@ -88,12 +88,12 @@ def inspect_files(src: Path, tgt: Path) -> PairFiles:
     Raises:
         DataError: a file cannot be read, or they have different numbers of lines.
     """
-    samples = [_sample([line] for line in _decoded_lines(path)) for path in (src, tgt)]
+    samples = [_sample([line] for line in read_text_lines(path)) for path in (src, tgt)]
     (src_rows, n_src), (tgt_rows, n_tgt) = samples
     if n_src != n_tgt:
         raise DataError(f"{src} has {n_src:,} lines, but {tgt} has {n_tgt:,}: aligned files need the same number")
-    one, two = (_describe(0, _cells(rows, 0), None) for rows in (src_rows, tgt_rows))
-    return PairFiles((src, tgt), n_src, (one, two), 1, "")
+    src_column, tgt_column = (_describe(0, _cells(rows, 0), None) for rows in (src_rows, tgt_rows))
+    return PairFiles((src, tgt), n_src, (src_column, tgt_column), 1, "")
 
 
 def read_rows(path: Path, separator: str) -> Iterator[list[str]]:
@@ -102,7 +102,7 @@ def read_rows(path: Path, separator: str) -> Iterator[list[str]]:
     Raises:
         DataError: the file cannot be read, is not UTF-8, or has a broken cell.
     """
-    lines = _decoded_lines(path)
+    lines = read_text_lines(path)
     if separator == "\t":
         yield from (line.split("\t") for line in lines)
     else:
@@ -112,17 +112,9 @@ def read_rows(path: Path, separator: str) -> Iterator[list[str]]:
             raise DataError(f"{path}: not a readable table ({error})") from None
 
 
-def _decoded_lines(path: Path) -> Iterator[str]:
-    for number, line in enumerate(read_raw_lines(path), 1):
-        try:
-            yield line.decode("utf-8").rstrip("\r")
-        except UnicodeDecodeError as error:
-            raise DataError(f"{path}, line {number}: not UTF-8 ({error.reason} at byte {error.start + 1})") from None
-
-
 def _find_separator(path: Path) -> str:
     """The separator that gives most rows the same number of columns, two or more. Raises: DataError if there is none."""
-    lines, _ = _sample([line] for line in _decoded_lines(path))
+    lines, _ = _sample([line] for line in read_text_lines(path))
     texts = [line for (line,) in lines if line.strip()]
     for separator in SEPARATORS if texts else ():
         try:

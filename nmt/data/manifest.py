@@ -15,7 +15,7 @@ from nmt.checksums import CHECKSUMS_FILE, check_content, record_checksums
 from nmt.config.load import config_from_dict, differences
 from nmt.config.schema import Config
 from nmt.data.corpus import MAX_HASHED_BYTES, SPLITS
-from nmt.errors import ConfigError, DataError, pass_on_lack_of_memory
+from nmt.errors import ConfigError, DataError, first_problem, pass_on_lack_of_memory
 from nmt.files import read_json, sha256_of, write_json
 from nmt.text.tokenizers import SIDES, Side
 
@@ -95,11 +95,18 @@ def load_manifest(folder: Path) -> dict[str, Any]:
     try:
         _Manifest.model_validate(manifest, strict=True)
     except ValidationError as error:
-        key, text = ".".join(map(str, error.errors()[0]["loc"])), error.errors()[0]["msg"]
-        raise DataError(f"{path}: damaged ({key}: {text}); run `nmt prepare -c ... --overwrite`") from None
+        raise DataError(f"{path}: damaged ({first_problem(error)}); run `nmt prepare -c ... --overwrite`") from None
     if others := [name for name in manifest["files"] if not is_prepared_file(name)]:
         raise DataError(f"{path}: damaged ({others[0]!r} is no file of prepared data); run `nmt prepare -c ... --overwrite`")
     return manifest
+
+
+def prepared_config(folder: Path, manifest: Mapping[str, Any]) -> Config:
+    """The configuration that the data in `folder` was prepared with. Raises: DataError if another version of nmt prepared it."""
+    try:
+        return config_from_dict({"name": "prepared", **manifest["config"]})
+    except ConfigError:
+        raise DataError(f"{folder}: prepared by another version of nmt; run `nmt prepare -c ... --overwrite`") from None
 
 
 def write_manifest(folder: Path, config: Config, inputs: Iterable[Input], figures: Mapping[str, Any]) -> dict[str, Any]:
@@ -111,7 +118,7 @@ def write_manifest(folder: Path, config: Config, inputs: Iterable[Input], figure
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "nmt_version": __version__,
-        "inputs": [{**asdict(each), "path": str(each.path)} for each in inputs],
+        "inputs": [{**asdict(file), "path": str(file.path)} for file in inputs],
         "config": {key: value for key, value in config.to_dict().items() if key in SECTIONS},
         **figures,
         "files": {path.name: path.stat().st_size for path in paths},
@@ -150,11 +157,11 @@ def config_differences(manifest: Mapping[str, Any], config: Config) -> Iterator[
 
 def input_differences(manifest: Mapping[str, Any], inputs: Iterable[Input]) -> list[str]:
     """A sentence about each input that has changed since the preparation."""
-    hashes = {each["role"]: each["sha256"] for each in manifest["inputs"]}
+    hashes = {file["role"]: file["sha256"] for file in manifest["inputs"]}
     inputs = list(inputs)
     if len(inputs) != len(hashes):
         return [f"it was made from {len(hashes)} input files, now there are {len(inputs)}"]
-    return [f"{each.path} has changed since" for each in inputs if hashes.get(each.role) != each.sha256]
+    return [f"{file.path} has changed since" for file in inputs if hashes.get(file.role) != file.sha256]
 
 
 def is_location_key(key: str) -> bool:

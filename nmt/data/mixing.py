@@ -19,7 +19,7 @@ from nmt.errors import DataError
 
 @dataclass(frozen=True)
 class Source:
-    """A source that has been read. pairs: the file it is in, with other sources; part: its place there."""
+    """A source that has been read. pairs: of all sources; part: the indices of this source's pairs among them."""
 
     name: str
     pairs: Pairs
@@ -33,7 +33,7 @@ class Split:
 
     Attributes:
         source: all its pairs. is_member: [N], which of them are in the split; None: all.
-        lines: what `stream` reads; copies: how often each of its pairs occurs, by default once.
+        lines: the pairs to stream, in their order. copies: how many times each occurs; None: once.
     """
 
     source: Pairs
@@ -68,14 +68,15 @@ def apply_shares(train: Split, sources: Sequence[Source], data: DataConfig) -> S
     for source, count, share in zip(sources, counts, shares, strict=True):
         if share and not count:
             raise DataError(f"data.sources.{source.name}.share: none of its pairs is left for training; remove the source")
-    wanted = np.diff(np.rint(shares.cumsum() * counts.sum()).astype(np.int64), prepend=0)
-    fewest = wanted // np.maximum(counts, 1)
-    copies = np.zeros(len(is_member), np.uint8 if fewest.max() < np.iinfo(np.uint8).max else np.uint32)
+    # Each pair of a source occurs `n_times`, and some of its pairs, chosen at random, once more.
+    n_wanted = np.diff(np.rint(shares.cumsum() * counts.sum()).astype(np.int64), prepend=0)
+    n_times = n_wanted // np.maximum(counts, 1)
+    copies = np.zeros(len(is_member), np.uint8 if n_times.max() < np.iinfo(np.uint8).max else np.uint32)
     fingerprints = train.fingerprints("pair")
     start = 0
-    for source, count, total, times in zip(sources, counts.tolist(), wanted.tolist(), fewest.tolist(), strict=True):
-        is_sampled = sample_pairs(fingerprints[start : start + count], total - times * count, data.split.seed, "share")
-        copies[source.part][is_member[source.part]] = times + is_sampled.astype(copies.dtype)
+    for source, count, wanted, times in zip(sources, counts.tolist(), n_wanted.tolist(), n_times.tolist(), strict=True):
+        is_once_more = sample_pairs(fingerprints[start : start + count], wanted - times * count, data.split.seed, "share")
+        copies[source.part][is_member[source.part]] = times + is_once_more.astype(copies.dtype)
         start += count
     return replace(train, copies=copies)
 

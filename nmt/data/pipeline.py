@@ -144,10 +144,10 @@ def _read_sources(job: Job) -> tuple[Pairs, list[Source], dict[str, Source]]:
             for key, config in data.training_sources.items():
                 sources.append(read(key, config, data.cleaning, output))
         pairs = output.pairs()
-        for name, own in {"dev": data.dev, "test": data.test}.items():
-            if own is not None:
+        for name, source in {"dev": data.dev, "test": data.test}.items():
+            if source is not None:
                 with PairsWriter(job.scratch / f"{name}.tsv") as output:
-                    held_out[name] = read(name, own, None, output)
+                    held_out[name] = read(name, source, None, output)
     if held_out:
         names = {name: ", ".join(str(path) for paths in job.files[name].values() for path in paths) for name in held_out}
         sets = {name: source.pairs.fingerprints for name, source in held_out.items()}
@@ -317,12 +317,8 @@ def _encode(
 
 
 def _token_counts(sentences: TokenizedSide) -> dict[str, float]:
-    n_sentences = sum(map(len, sentences.lengths))
-    return {
-        "tokens": sentences.n_tokens,
-        "mean": round(sentences.n_tokens / max(1, n_sentences), 2),
-        "longest": sentences.longest,
-    }
+    mean = round(sentences.n_tokens / max(1, sentences.n_sentences), 2)
+    return {"tokens": sentences.n_tokens, "mean": mean, "longest": sentences.longest}
 
 
 def _count_overlap(splits: Mapping[str, Split]) -> dict[str, dict[Side, int]]:

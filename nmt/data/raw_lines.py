@@ -17,8 +17,8 @@ from nmt.files import explain_read_errors
 BLOCK_BYTES = 1 << 18  # read at once
 ZSTD_BLOCK_BYTES = 1 << 9  # read at once of .zst: each byte can become 32,768
 MAX_LINE_BYTES = 1 << 24  # a file with longer lines is not text
-MAX_ZEROS = 0.05  # of the bytes: a few are dirt
-# The first bytes of files that look like text only to their owner.
+MAX_ZEROS = 0.05  # share of zero bytes; damaged text has a few
+# The first bytes of formats that users take for text.
 OTHER_FORMATS = {
     b"7z\xbc\xaf\x27\x1c": "7z; unpack it with `7z x`",
     b"%PDF-": "PDF; save its table as text, with tabs",
@@ -27,8 +27,12 @@ OTHER_FORMATS = {
 MAX_XZ_MEMORY = 1 << 28  # four times what a file from `xz -9` needs
 
 
+def ignore_progress(_n_bytes: int) -> None:
+    """The default for `advance`."""
+
+
 def read_raw_lines(
-    path: Path, member: str | None = None, language: str = "", advance: Callable[[int], object] = bool
+    path: Path, member: str | None = None, language: str = "", advance: Callable[[int], object] = ignore_progress
 ) -> Iterator[bytes]:
     """The undecoded lines of a plain or compressed file, without line feeds and byte order mark.
 
@@ -58,8 +62,17 @@ def read_raw_lines(
         yield from rest.removesuffix(b"\n").split(b"\n")
 
 
+def read_text_lines(path: Path) -> Iterator[str]:
+    """The lines of a plain or compressed UTF-8 file, without line ends. Raises: DataError as `read_raw_lines`; or not UTF-8."""
+    for number, line in enumerate(read_raw_lines(path), 1):
+        try:
+            yield line.decode("utf-8").rstrip("\r")
+        except UnicodeDecodeError as error:
+            raise DataError(f"{path}, line {number}: not UTF-8 ({error.reason} at byte {error.start + 1})") from None
+
+
 def read_blocks(
-    path: Path, member: str | None = None, language: str = "", advance: Callable[[int], object] = bool
+    path: Path, member: str | None = None, language: str = "", advance: Callable[[int], object] = ignore_progress
 ) -> Iterator[bytes]:
     """The uncompressed content in blocks that are not empty; see `read_raw_lines`."""
     with (
@@ -81,6 +94,7 @@ class _Readable(Protocol):
 
 
 def _without_mark(path: Path, start: bytes) -> bytes:
+    """The first bytes of a file, without a byte order mark. Raises: DataError if they are not UTF-8 text."""
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise DataError(f"{path}: is UTF-16; save it as UTF-8")
     if start.count(0) > MAX_ZEROS * len(start):

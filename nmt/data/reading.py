@@ -108,22 +108,22 @@ class Pairs:
         with self.path.open(encoding="utf-8", newline="\n") as file:
             for block in blocks(len(self)):
                 numbers = np.ones(block.stop - block.start, np.int8) if copies is None else copies[block]
-                for number, line in zip(numbers.tolist(), file, strict=False):  # not strict: the file goes on after the block
+                for number, line in zip(numbers.tolist(), file, strict=False):  # not strict: the file continues after the block
                     for _ in range(number):
                         yield _to_pair(line)
 
     def offsets(self, is_wanted: Mask) -> npt.NDArray[np.int64]:
         """Where the lines of some pairs begin, for `read_at`."""
-        found = np.empty(np.count_nonzero(is_wanted), np.int64)
+        starts = np.empty(np.count_nonzero(is_wanted), np.int64)
         position = count = 0
         with self.path.open("rb") as file:
             for block in blocks(len(self)):
                 for wanted, line in zip(is_wanted[block].tolist(), file, strict=False):
                     if wanted:
-                        found[count] = position
+                        starts[count] = position
                         count += 1
                     position += len(line)
-        return found
+        return starts
 
     def read_at(self, offsets: npt.NDArray[np.int64]) -> Iterator[Pair]:
         """The pairs whose lines begin at `offsets`, in that order."""
@@ -286,7 +286,7 @@ def clean_rows(
 
 
 def _join_ranges(ranges: list[tuple[int, int]], later: list[tuple[int, int]]) -> None:
-    """Append line ranges; neighbouring ones become one."""
+    """Append line ranges; neighboring ones become one."""
     for first, last in later:
         start = ranges.pop()[0] if ranges and ranges[-1][1] + 1 == first else first
         ranges.append((start, last))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, Self
 
-from nmt.data.raw_lines import MAX_LINE_BYTES, read_blocks, read_raw_lines
+from nmt.data.raw_lines import MAX_LINE_BYTES, ignore_progress, read_blocks, read_raw_lines
 from nmt.errors import DataError
 from nmt.files import explain_read_errors
 
@@ -50,7 +50,7 @@ class PairSource(Protocol):
         """What a row needs, for messages."""
         ...
 
-    def rows(self, advance: Callable[[int], object] = bool) -> Iterator[RawRow]:
+    def rows(self, advance: Callable[[int], object] = ignore_progress) -> Iterator[RawRow]:
         """All rows. advance: called with numbers of bytes that were read. Raises: DataError if a file is missing or damaged."""
         ...
 
@@ -82,7 +82,7 @@ class JsonLinesSource:
     def expected(self) -> str:
         return f"a JSON object with {self.src} and {self.tgt}"
 
-    def rows(self, advance: Callable[[int], object] = bool) -> Iterator[RawRow]:
+    def rows(self, advance: Callable[[int], object] = ignore_progress) -> Iterator[RawRow]:
         return ((line,) for line in read_raw_lines(self.path, self.member, advance=advance))
 
     def pair(self, row: RawRow) -> tuple[str, str]:
@@ -134,7 +134,7 @@ class ParquetSource:
     def name(self) -> str:
         return str(self.path)
 
-    def rows(self, advance: Callable[[int], object] = bool) -> Iterator[RawRow]:
+    def rows(self, advance: Callable[[int], object] = ignore_progress) -> Iterator[RawRow]:
         with _explain_parquet(self.path), _import_parquet(self.path).ParquetFile(self.path) as file:
             size = self.path.stat().st_size
             for group in range(file.num_row_groups):
@@ -249,14 +249,14 @@ class TmxSource:
     def name(self) -> str:
         return str(self.path)
 
-    def rows(self, advance: Callable[[int], object] = bool) -> Iterator[RawRow]:
+    def rows(self, advance: Callable[[int], object] = ignore_progress) -> Iterator[RawRow]:
         languages: set[str] = set()
         for unit in self._units(advance):
             languages |= unit.keys()
             texts = [_text_of(unit, language) for language in (self.src_language, self.tgt_language)]
             yield tuple(text.encode("utf-8") for text in texts)
         for language in (self.src_language, self.tgt_language):
-            if not any(_is_of(each, language) for each in languages):
+            if not any(_is_of(code, language) for code in languages):
                 listing = ", ".join(sorted(filter(None, languages))[:10]) or "none"
                 raise DataError(f"{self.path}: has no text in {language}; its languages are: {listing}")
 

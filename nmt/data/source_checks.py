@@ -15,7 +15,7 @@ from nmt.text.language_guess import guess_language, language_of_name
 
 SAMPLE_ROWS = 256  # of a chunk, in which the languages are compared
 MIN_WORDS, SWAPPED_PART = 20, 0.8  # swapped: this many known words in the sample, and this part of them on the other side
-SHIFTED_ROWS, MIN_SHIFTED_ROWS = 1024, 30  # of a chunk, in neighbouring rows
+SHIFTED_ROWS, MIN_SHIFTED_ROWS = 1024, 30  # of a chunk, in neighboring rows
 MAX_SHIFT = 3
 MIN_Z = 5  # aligned files are far below 0; a random order exceeds 5 once in a million chunks
 MIN_LANGUAGE_WORDS, FOREIGN_PART = 200, 0.05  # another language: of at least 200 words, under 5 % are frequent in the stated one
@@ -50,7 +50,7 @@ def find_shift(pairs: Sequence[Pair]) -> int:
     rows = range(MAX_SHIFT, len(src) - MAX_SHIFT)
     if len(rows) < MIN_SHIFTED_ROWS:
         return 0
-    usual = float(np.median([one[0] - other[0] for one, other in zip(src, tgt, strict=True)]))
+    usual = float(np.median([src_traits[0] - tgt_traits[0] for src_traits, tgt_traits in zip(src, tgt, strict=True)]))
 
     def similarity(shift: int) -> npt.NDArray[np.float64]:
         return np.array([_similarity(src[row], tgt[row + shift], usual) for row in rows])
@@ -70,6 +70,7 @@ def _traits(text: str) -> tuple[float, str, frozenset[str]]:
 
 
 def _similarity(src: tuple[float, str, frozenset[str]], tgt: tuple[float, str, frozenset[str]], usual: float) -> float:
+    """Of two `_traits`; `usual`: the usual difference of the lengths' logarithms."""
     return -2 * abs(src[0] - tgt[0] - usual) + (src[1] == tgt[1]) + min(2, len(src[2] & tgt[2]))
 
 
@@ -112,7 +113,7 @@ def check_copies(name: str, n_copies: int, n_pairs: int) -> None:
 
 
 def check_languages(name: str, pairs: Iterable[Pair], languages: tuple[str, str]) -> None:
-    """Warn if a side of a sample has hardly any frequent word of its language, and does not look like it otherwise."""
+    """Warn if a side of a sample has few frequent words of its language, and other signs do not speak for that language."""
     for language, texts in zip(languages, zip(*pairs, strict=True), strict=False):
         known, words = function_words(language), re.findall(r"[^\W\d_]+", " ".join(texts).lower())
         if len(words) < MIN_LANGUAGE_WORDS or sum(word in known for word in words) >= FOREIGN_PART * len(words):

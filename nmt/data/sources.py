@@ -13,7 +13,7 @@ from typing import cast
 
 from nmt.config.schema import SourceConfig
 from nmt.data import source_checks
-from nmt.data.raw_lines import read_raw_lines
+from nmt.data.raw_lines import ignore_progress, read_raw_lines
 from nmt.data.record_sources import JsonLinesSource, PairSource, ParquetSource, RawRow, TmxSource, TooFewColumnsError
 from nmt.errors import DataError
 from nmt.files import explain_read_errors
@@ -43,7 +43,7 @@ class TableSource:
     def expected(self) -> str:
         return f"{max(self.src, self.tgt) + 1} columns separated by tabs"
 
-    def rows(self, advance: Callable[[int], object] = bool) -> Iterator[RawRow]:
+    def rows(self, advance: Callable[[int], object] = ignore_progress) -> Iterator[RawRow]:
         lines = read_raw_lines(self.path, self.member, advance=advance)
         if self.has_header:
             next(lines, None)
@@ -75,7 +75,7 @@ class LinesSource:
     def name(self) -> str:
         return f"{self.src} and {self.tgt}"
 
-    def rows(self, advance: Callable[[int], object] = bool) -> Iterator[RawRow]:
+    def rows(self, advance: Callable[[int], object] = ignore_progress) -> Iterator[RawRow]:
         src = read_raw_lines(self.src, self.member, self.src_language, advance)
         tgt = read_raw_lines(self.tgt, self.member, self.tgt_language, advance)
         for count, pair in enumerate(zip_longest(src, tgt)):
@@ -99,7 +99,7 @@ def find_files(path: Path | Sequence[Path]) -> list[Path]:
         DataError: no file matches a pattern.
     """
     if not isinstance(path, Path):
-        return [file for each in path for file in find_files(each)]
+        return [file for entry in path for file in find_files(entry)]
     if "\0" in str(path):
         raise DataError(f"{path}: is no path; it has a zero byte")
     with explain_read_errors(path):

@@ -212,12 +212,12 @@ def are_among(few: Fingerprints, many: Fingerprints) -> Mask:
 
 def _find(sentences: Fingerprints, others: Fingerprints, is_wanted: Mask | None = None) -> Mask:
     """Which of some sorted different sentences are among the wanted others."""
-    found = np.zeros(len(sentences), np.bool_)
+    is_found = np.zeros(len(sentences), np.bool_)
     for block in blocks(len(others) if len(sentences) else 0):
         part = others[block] if is_wanted is None else others[block][is_wanted[block]]
         indices = np.minimum(np.searchsorted(sentences, part), len(sentences) - 1)
-        found[indices[sentences[indices] == part]] = True
-    return found
+        is_found[indices[sentences[indices] == part]] = True
+    return is_found
 
 
 def _starts_run(values: Fingerprints, order: npt.NDArray[np.int64]) -> Mask:

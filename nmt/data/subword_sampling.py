@@ -95,8 +95,8 @@ class BpeDropout(SubwordSampler):
             [symbols[character] for character in token] if token in pieces and pieces.keys() >= set(token) else [symbol]
             for symbol, token in enumerate(tokens)
         ]
-        self._n_characters = np.array([len(each) for each in characters])
-        self._characters = np.concatenate([np.array(each) for each in characters])
+        self._n_characters = np.array([*map(len, characters)])
+        self._characters = np.concatenate([*map(np.array, characters)])
         self._first_character = self._n_characters.cumsum() - self._n_characters
 
     def _sample_words(self, ids: Ids, words: Integers, random: Fingerprints) -> tuple[Integers, Integers]:
@@ -120,7 +120,7 @@ class BpeDropout(SubwordSampler):
         Returns:
             the symbols of all words, those of each word in order, and the words' numbers.
         """
-        finished = [(symbols[:0], words[:0])]
+        finished_symbols, finished_words = [symbols[:0]], [words[:0]]
         step = 0
         while len(symbols):
             n = len(symbols)
@@ -132,17 +132,18 @@ class BpeDropout(SubwordSampler):
             left = best[can_merge] % n
             symbols[left] = self._merged[best[can_merge] // n]
             stays = can_merge[np.cumsum(is_first) - 1]
-            finished.append((symbols[~stays], words[~stays]))
+            finished_symbols.append(symbols[~stays])
+            finished_words.append(words[~stays])
             stays[left + 1] = False
             symbols, words, random, step = symbols[stays], words[stays], random[stays], step + 1
-        return np.concatenate([each for each, _ in finished]), np.concatenate([each for _, each in finished])
+        return np.concatenate(finished_symbols), np.concatenate(finished_words)
 
     def _find_merges(self, symbols: Integers, words: Integers) -> Integers:
         """The priority of the merge of each symbol with the next one, or NO_MERGE."""
         pairs = symbols[:-1] * self._n_symbols + symbols[1:]
-        found = np.searchsorted(self._pairs, pairs)
-        is_merge = (self._pairs[found] == pairs) & (words[:-1] == words[1:])
-        return np.append(np.where(is_merge, self._priorities[found], NO_MERGE), NO_MERGE)
+        indices = np.searchsorted(self._pairs, pairs)
+        is_merge = (self._pairs[indices] == pairs) & (words[:-1] == words[1:])
+        return np.append(np.where(is_merge, self._priorities[indices], NO_MERGE), NO_MERGE)
 
 
 class UnigramSampling(SubwordSampler):
@@ -206,8 +207,8 @@ class UnigramSampling(SubwordSampler):
             edges = [edge for start in prefixes if log_sums[start] > -inf and (edge := self._edges.get(text[start:end]))]
             logs = [log_sums[end - n_characters] + weight for _, n_characters, weight in edges]
             highest = max(logs, default=-inf)
-            log_sums.append(highest + log(sum(exp(each - highest) for each in logs)) if logs else -inf)
-            lattice.append((list(accumulate(exp(each - log_sums[end]) for each in logs[:-1])), edges))
+            log_sums.append(highest + log(sum(exp(value - highest) for value in logs)) if logs else -inf)
+            lattice.append((list(accumulate(exp(value - log_sums[end]) for value in logs[:-1])), edges))
         return lattice
 
 

@@ -182,14 +182,14 @@ class _Direction:
 
 def _number_cells(corpus: Corpus, chosen: Indices, tgt_size: int) -> tuple[Indices, list[Block]]:
     """The keys src * tgt_size + tgt of all pairs of words, ascending, and the blocks; pairs with an empty sentence are left out."""
-    found: list[tuple[Indices, Indices, Indices]] = []  # pairs of sentences; the keys in their cells; the key of each cell
+    groups: list[tuple[Indices, Indices, Indices]] = []  # pairs of sentences; the keys in their cells; the key of each cell
     for pairs in _equal_lengths(corpus, chosen):
         src, tgt = (np.pad(side.rows(pairs), ((0, 0), (1, 0)), constant_values=EMPTY_WORD) for side in (corpus.src, corpus.tgt))
         keys = src[:, np.newaxis, :].astype(np.int64) * tgt_size + tgt[:, :, np.newaxis]
         unique, cells = np.unique(keys, return_inverse=True)
-        found.append((pairs, unique, cells.reshape(keys.shape).astype(np.int32)))
-    keys = np.unique(np.concatenate([np.zeros(0, np.int64), *(unique for _, unique, _ in found)]))
-    return keys, [Block(pairs, np.searchsorted(keys, unique).astype(np.int32)[cells]) for pairs, unique, cells in found]
+        groups.append((pairs, unique, cells.reshape(keys.shape).astype(np.int32)))
+    keys = np.unique(np.concatenate([np.zeros(0, np.int64), *(unique for _, unique, _ in groups)]))
+    return keys, [Block(pairs, np.searchsorted(keys, unique).astype(np.int32)[cells]) for pairs, unique, cells in groups]
 
 
 def _equal_lengths(corpus: Corpus, chosen: Indices) -> Iterator[Indices]:

@@ -31,10 +31,11 @@ class Candidates:
 
     def force(self, ids: Tensor, logits: Tensor, norm: Tensor) -> "Candidates":
         """Only the token `ids` [R] in the rows where it is not negative; logits [R, V], norm [R, 1]."""
-        forced = (ids >= 0).unsqueeze(1)
-        only = torch.full_like(self.log_probs, float("-inf"))
-        only[:, :1] = to_log_probs(logits.gather(1, ids.clamp(min=0).unsqueeze(1).to(logits.device)), norm)
-        return Candidates(torch.where(forced, ids.unsqueeze(1), self.ids), torch.where(forced, only, self.log_probs))
+        is_forced = (ids >= 0).unsqueeze(1)
+        forced_log_probs = torch.full_like(self.log_probs, float("-inf"))
+        forced_log_probs[:, :1] = to_log_probs(logits.gather(1, ids.clamp(min=0).unsqueeze(1).to(logits.device)), norm)
+        log_probs = torch.where(is_forced, forced_log_probs, self.log_probs)
+        return Candidates(torch.where(is_forced, ids.unsqueeze(1), self.ids), log_probs)
 
     def scatter_to_beam(self, is_open: Tensor) -> "Candidates":
         """[b, K, k]: the rows go to the hypotheses where `is_open` [b, K]; the others get -inf."""

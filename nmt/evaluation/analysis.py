@@ -6,7 +6,7 @@ import numpy as np
 
 from nmt.data.evaluation_set import EvaluationSet
 from nmt.decoding.alignment import align
-from nmt.decoding.forced import ScoredPair
+from nmt.decoding.forced import ScoredPair, score_pairs
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.evaluation import attention_stats, breakdown
@@ -16,7 +16,6 @@ from nmt.evaluation.results import Details
 from nmt.evaluation.skipped_words import skipped_words
 from nmt.metrics.alignment_error import AlignmentErrorRate, Links, ReferenceAlignment, alignment_error_rate, check_links
 from nmt.metrics.table import Table
-from nmt.text.tokenizers import Tokenizer
 
 N_EXTREMES = 10  # sentences with the highest, and with the lowest chrF
 
@@ -25,28 +24,32 @@ def analyze(
     text: EvaluationSet,
     translations: Sequence[Translation],
     teacher_forced: Sequence[ScoredPair],
-    free_running: Sequence[ScoredPair],
-    src_tokenizer: Tokenizer,
+    translator: Translator,
     overlap: TrainingOverlap | None,
-    error: AlignmentErrorRate | None = None,
+    alignments: Sequence[ReferenceAlignment] | None = None,
     *,
     lowercase: bool = False,
 ) -> Details:
     """The details of an evaluation.
 
     Args:
-        teacher_forced, free_running: the references, scored with the reference as the decoder's input, and with its own output.
+        translations: of the sources, by `translator`.
+        teacher_forced: the references, scored with the reference as the decoder's input.
         overlap: of the text with the training data, if that is known.
-        error: of the attention, if there are reference alignments.
+        alignments: reference alignments of the sentences, for the alignment error rate.
         lowercase: whether the system writes only lower-case letters.
+
+    Raises:
+        DataError: an alignment does not fit its sentence, there are no links, or the model has no attention.
     """
+    free_running = score_pairs(translator, [(pair.source, pair.text) for pair in teacher_forced], free_running=True)
     outputs = [translation.text for translation in translations]
     translated = breakdown.TranslatedText(
         text.sources or [],
         outputs,
         text.references,
         complete=[translation.complete for translation in translations],
-        skipped=[bool(skipped_words(translation, src_tokenizer)) for translation in translations],
+        skipped=[bool(skipped_words(translation, translator.src_tokenizer)) for translation in translations],
         lowercase=lowercase,
     )
     tables = [breakdown.by_length(translated)]
@@ -60,26 +63,23 @@ def analyze(
     losses = ([-np.array(pair.token_log_probs) for pair in pairs] for pairs in (teacher_forced, free_running))
     tables.append(attention_stats.exposure_bias(*losses))
     best, worst = breakdown.extremes(translated, N_EXTREMES)
-    return Details(tables, output_warnings(translated, None if overlap is None else overlap.tgt_counts), best, worst, error)
+    warnings = output_warnings(translated, None if overlap is None else overlap.tgt_counts)
+    error = None if alignments is None else _alignment_error(text, teacher_forced, alignments, translator)
+    return Details(tables, warnings, best, worst, error)
 
 
-def reference_alignment_error(
+def _alignment_error(
     text: EvaluationSet,
     teacher_forced: Sequence[ScoredPair],
     alignments: Sequence[ReferenceAlignment],
     translator: Translator,
 ) -> AlignmentErrorRate:
-    """The alignment error rate of the attention, while the decoder reads the references.
-
-    Raises:
-        DataError: an alignment does not fit its sentence, there are no links, or the model has no attention.
-    """
+    """The alignment error rate of the attention, while the decoder reads the references."""
     check_links(alignments, text.sources or [], text.references[0])
-    tokenizers = translator.src_tokenizer, translator.tgt_tokenizer
     forced = (
         Translation(pair.source, pair.text, pair.src_tokens, pair.tokens, attention=pair.attention) for pair in teacher_forced
     )
-    links: list[Links] = [frozenset(align(translation, tokenizers)) for translation in forced]
+    links: list[Links] = [frozenset(align(translation, translator.tokenizers)) for translation in forced]
     return alignment_error_rate(links, alignments)
 
 

@@ -9,7 +9,7 @@ from math import ceil
 from pathlib import Path
 from typing import Any
 
-from nmt.data.corpus import Corpus, restore_texts
+from nmt.data.corpus import Corpus, restore_pairs
 from nmt.data.evaluation_set import EvaluationSet
 from nmt.data.splitting import sentence_key
 from nmt.decoding.translator import Translator
@@ -80,13 +80,10 @@ def words(text: str) -> list[str]:
 
 def find_overlap(text: EvaluationSet, translator: Translator, prepared: Sequence[Path]) -> TrainingOverlap:
     """Look the test sentences up in the training data of the prepared folders. Raises: DataError if it is damaged."""
-    src = translator.src_tokenizer, translator.src_vocabulary
-    tgt = translator.tgt_tokenizer, translator.tgt_vocabulary
-    corpora = [Corpus.load(folder, "train") for folder in prepared]
-    training = chain.from_iterable(
-        zip(restore_texts(corpus.src, *src), restore_texts(corpus.tgt, *tgt), strict=True) for corpus in corpora
-    )
-    overlap = scan(training, text_variants(text.sources or [], *src), text_variants(text.references[0], *tgt))
+    tools, corpora = (translator.tokenizers, translator.vocabularies), [Corpus.load(folder, "train") for folder in prepared]
+    training = chain.from_iterable(restore_pairs(corpus, *tools) for corpus in corpora)
+    sides = zip((text.sources or [], text.references[0]), *tools, strict=True)
+    overlap = scan(training, *(text_variants(*side) for side in sides))
     for counts in (overlap.src_counts, overlap.tgt_counts):
         for word in words(SPECIALS[UNK]):  # stands for many different words, each of them rare
             del counts[word]

@@ -1,10 +1,16 @@
 """A table of results, for the screen, for a page and for JSON."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 TableCell = str | int | float
+
+
+def label_rows(label: str, texts: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """A row (label, text) for each text; only the first row has the label."""
+    for i, text in enumerate(texts):
+        yield ("" if i else label), text
 
 
 @dataclass(frozen=True)

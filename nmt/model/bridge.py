@@ -76,7 +76,7 @@ class BackwardBridge(DenseBridge):
 
 
 class ZeroBridge(Bridge):
-    """Zeros: the decoder learns of the source only through attention."""
+    """Zeros: the decoder sees the source only through attention."""
 
     def forward(self, summary: Summary) -> RecurrentState:
         zeros = summary.vector.new_zeros(summary.vector.shape[0], self.decoder_layers, self.decoder_size)

@@ -81,9 +81,9 @@ class _LinearCrossEntropy(torch.autograd.Function):
     ) -> tuple[Tensor, Tensor]:
         smoothing, divergence_weight, learning, dtype = options
         additions = None if ids is None or values is None else Additions(ids, values)
-        wanted, even = learning and any(ctx.needs_input_grad), smoothing / len(weight)
         inputs = (vectors, weight, bias) if values is None else (vectors, weight, bias, values)
-        gradients = [torch.zeros_like(tensor) for tensor in inputs] if wanted else None
+        has_gradient = learning and any(ctx.needs_input_grad)
+        gradients = [torch.zeros_like(tensor) for tensor in inputs] if has_gradient else None
         references, divergence = weight[targets], None
         if divergence_weight:
             normalizers, divergence = _pair_log_normalizers(vectors, weight, bias, additions, divergence_weight, gradients, dtype)
@@ -93,11 +93,10 @@ class _LinearCrossEntropy(torch.autograd.Function):
         uniform = (normalizers - vectors @ weight.mean(0) - bias.mean()).sum()
         if additions is not None:
             is_reference = additions.ids == targets.unsqueeze(1)
-            nll, uniform = (
-                nll - torch.where(is_reference, additions.values, 0).sum(),
-                uniform - additions.values.sum() / len(weight),
-            )
-        if gradients is not None:  # subtract the target distribution: the reference word, and the even part of all words
+            nll = nll - torch.where(is_reference, additions.values, 0).sum()
+            uniform = uniform - additions.values.sum() / len(weight)
+        if gradients is not None:  # subtract the target distribution: the reference word, and the even share of each word
+            even = smoothing / len(weight)
             gradients[0].add_(references, alpha=smoothing - 1)
             gradients[1].index_add_(0, targets, vectors, alpha=smoothing - 1)
             gradients[2].index_add_(0, targets, torch.ones_like(normalizers), alpha=smoothing - 1)
@@ -189,10 +188,8 @@ def _pair_log_normalizers(
         divergence += (first_mean - second_mean).sum()
         if gradients is not None:
             shifts, row_gradient, descents = (ratio - first_mean, ratio + second_mean), torch.zeros_like(rows), []
-            by_block, row_factor = (
-                (tensor.split(len(exponentials[0])) for tensor in (weight.to(dtype), *gradients[1:3])),
-                rows.to(dtype),
-            )
+            by_block = (tensor.split(len(exponentials[0])) for tensor in (weight.to(dtype), *gradients[1:3]))
+            row_factor = rows.to(dtype)
             for block, d, words, weight_gradient, bias_gradient in zip(exponentials, differences, *by_block, strict=True):
                 p, q = block.div_(total).chunk(2, 1)
                 # The derivative of all logits, divided by -divergence_weight.

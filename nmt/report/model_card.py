@@ -45,9 +45,9 @@ def model_card(facts: Mapping[str, Any], step: int, *, repository: str | None = 
 def _escaped(value: Any) -> Any:
     """Facts whose texts are no markup: names of files, splits and metrics can come from a stranger."""
     if isinstance(value, Mapping):
-        return {key: _escaped(each) for key, each in value.items()}
+        return {key: _escaped(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_escaped(each) for each in value]
+        return [_escaped(item) for item in value]
     return re.sub(r"[\[\]`]", r"\\\g<0>", escape(value, quote=False)) if isinstance(value, str) else value
 
 
@@ -77,7 +77,7 @@ def _metadata(facts: Mapping[str, Any], evaluations: list[dict[str, Any]], licen
 
 def _result(facts: Mapping[str, Any], event: Mapping[str, Any]) -> dict[str, Any]:
     """An evaluation in the metadata."""
-    inputs = [_file_name(each["path"]) for each in facts["data"]["inputs"]]
+    inputs = [_file_name(file["path"]) for file in facts["data"]["inputs"]]
     return {
         "task": {"type": "translation", "name": f"Translation {facts['direction']}"},
         "dataset": {"name": f"{_text_name(event)}, {', '.join(inputs)}", "type": "text", "split": event.get("split") or "other"},
@@ -117,7 +117,7 @@ def _text_name(event: Mapping[str, Any]) -> str:
 
 def _data(facts: Mapping[str, Any]) -> str:
     data = facts["data"]
-    rows = [f"- {_file_name(each['path'])}: {each['bytes']:,} bytes, SHA-256 `{each['sha256']}`" for each in data["inputs"]]
+    rows = [f"- {_file_name(file['path'])}: {file['bytes']:,} bytes, SHA-256 `{file['sha256']}`" for file in data["inputs"]]
     if data["url"]:
         rows.append(f"- from <{data['url']}>")
     pairs = ", ".join(f"{count:,} for {name}" for name, count in data["pairs"].items())

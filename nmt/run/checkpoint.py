@@ -22,7 +22,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from nmt.checksums import is_intact, record_checksums
 from nmt.config.names import PointerName
-from nmt.errors import CheckpointError, pass_on_lack_of_memory
+from nmt.errors import CheckpointError, first_problem, pass_on_lack_of_memory
 from nmt.files import new_folder, read_json, replacing, sha256_of, write_json
 from nmt.model.lexical_bias import LexicalBias
 from nmt.run.progress import Progress
@@ -225,8 +225,7 @@ def read_progress(folder: Path) -> Progress:
             raise ValueError("it has no step")
         return _PROGRESS.validate_python(values)
     except ValidationError as error:
-        key, text = ".".join(map(str, error.errors()[0]["loc"])), error.errors()[0]["msg"]
-        raise CheckpointError(f"{folder / PROGRESS_FILE}: cannot be read ({key}: {text})") from None
+        raise CheckpointError(f"{folder / PROGRESS_FILE}: cannot be read ({first_problem(error)})") from None
     except (OSError, ValueError) as error:
         pass_on_lack_of_memory(error)
         raise CheckpointError(f"{folder / PROGRESS_FILE}: cannot be read ({error})") from None

@@ -45,7 +45,7 @@ def find(repository: str, revision: str | None = None) -> Snapshot:
     """The repository at a branch, tag or commit (default: main). Raises: NmtError if there is none, or no access."""
     with _explained(repository, revision):
         info = _api().model_info(repository, revision=revision, files_metadata=True)
-        sizes = {each.rfilename: each.size or 0 for each in info.siblings or ()}
+        sizes = {file.rfilename: file.size or 0 for file in info.siblings or ()}
         return Snapshot(repository, str(info.sha), sizes, bool(info.private))
 
 

@@ -6,13 +6,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from nmt.config.load import config_from_dict
 from nmt.config.schema import Config
 from nmt.data.augmentation import HeldOut
 from nmt.data.corpus import Corpus, restore_pairs
-from nmt.data.manifest import check_files, load_manifest
+from nmt.data.manifest import check_files, load_manifest, prepared_config
 from nmt.data.reading import Pair
-from nmt.errors import CheckpointError, ConfigError, DataError
+from nmt.errors import CheckpointError, DataError
 from nmt.run.folder import ancestors, check_same_data, load_run_config, load_tokenizers, load_vocabularies
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import Vocabulary
@@ -35,10 +34,7 @@ class PreparedData:
         """Raises: DataError if the folder is not prepared, or damaged."""
         manifest = load_manifest(folder)
         check_files(folder, manifest)
-        try:
-            config = config_from_dict({"name": "prepared", **manifest["config"]})
-        except ConfigError:
-            raise DataError(f"{folder}: prepared by another version of nmt; run `nmt prepare -c ... --overwrite`") from None
+        config = prepared_config(folder, manifest)
         tools = load_tokenizers(folder, config), load_vocabularies(folder)
         return cls(folder, manifest, config, *tools, Corpus.load(folder, "train"), HeldOut.load(folder))
 
@@ -61,13 +57,14 @@ def check_teacher(run: Path, data: PreparedData, direction: str, known: HeldOut)
     if config.data.direction != direction:
         raise DataError(f"{run}: translates {config.data.direction}; a run for {direction} is needed here")
     if config.tokenizer.lowercase != data.config.tokenizer.lowercase:
-        run_case, data_case = (f"tokenizer.lowercase={json.dumps(each.tokenizer.lowercase)}" for each in (config, data.config))
+        run_case, data_case = (
+            f"tokenizer.lowercase={json.dumps(settings.tokenizer.lowercase)}" for settings in (config, data.config)
+        )
         raise DataError(f"{run}: trained with {run_case}, but {data.folder} has {data_case}; use a run of the same case")
     try:
-        for each in (run, *ancestors(run)):
-            n_leaked = _count_leaked(each, data, known)
-            if n_leaked:
-                raise DataError(_leak_message(each, n_leaked, data))
+        for trained_run in (run, *ancestors(run)):
+            if n_leaked := _count_leaked(trained_run, data, known):
+                raise DataError(_leak_message(trained_run, n_leaked, data))
     except CheckpointError as error:
         raise DataError(f"{error}; its training data may have dev and test sentences") from None
 

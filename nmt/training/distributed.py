@@ -24,7 +24,7 @@ from nmt.errors import ConfigError, TrainingError
 T = TypeVar("T")
 
 DEFAULT_TIMEOUT = timedelta(minutes=30)
-ROLL_CALL = timedelta(seconds=60)  # the longest time to wait for the processes that still answer, after one does not
+CHECK_TIMEOUT = timedelta(seconds=60)  # to find out which process does not answer
 
 
 @dataclass(frozen=True)
@@ -33,8 +33,8 @@ class World:
 
     Attributes:
         rank: index of this process, from 0. size: number of processes.
-        tensor_group, gloo_group, roll_call_group: process groups that send tensors; send Python objects, over the CPU; and find out
-            who still answers.
+        tensor_group, gloo_group: process groups that send tensors, and Python objects over the CPU.
+        check_group: a process group to find out which processes still answer.
         names: of the processes, for messages. timeout: how long a process may not answer.
     """
 
@@ -42,7 +42,7 @@ class World:
     size: int = 1
     tensor_group: Any = None
     gloo_group: Any = None
-    roll_call_group: Any = None
+    check_group: Any = None
     names: tuple[str, ...] = ()
     timeout: timedelta = DEFAULT_TIMEOUT
 
@@ -154,10 +154,10 @@ class World:
             raise TrainingError(f"another process of this training failed ({text[:200]}); see its error message") from None
 
     def _silent_processes(self) -> str:
-        """The processes that do not answer now, as far as this process can tell: the first one hears all, the others only it."""
-        wait = min(self.timeout, ROLL_CALL)
+        """The processes that do not answer now. The first process can tell for all; the others can tell only for the first."""
+        wait = min(self.timeout, CHECK_TIMEOUT)
         try:
-            dist.monitored_barrier(self.roll_call_group, timeout=wait, wait_all_ranks=True)
+            dist.monitored_barrier(self.check_group, timeout=wait, wait_all_ranks=True)
         except RuntimeError as error:
             if match := re.search(r"Ranks ([\d, ]+) failed to pass", str(error)):
                 return ", ".join(self.names[int(rank)] for rank in match[1].split(","))
@@ -192,18 +192,18 @@ def init_distributed(device: torch.device, timeout: timedelta = DEFAULT_TIMEOUT)
 
     try:
         # Messages over the CPU report a process that hangs, so those between GPUs wait longer; and processes may start late.
-        backend, patience = "nccl" if device.type == "cuda" else "gloo", max(4 * timeout, DEFAULT_TIMEOUT)
-        store, rank, size = next(rendezvous("env://", timeout=patience))
-        dist.init_process_group(backend, store=PrefixStore(_attempt(), store), rank=rank, world_size=size, timeout=patience)
+        backend, long_timeout = "nccl" if device.type == "cuda" else "gloo", max(4 * timeout, DEFAULT_TIMEOUT)
+        store, rank, size = next(rendezvous("env://", timeout=long_timeout))
+        dist.init_process_group(backend, store=PrefixStore(_attempt(), store), rank=rank, world_size=size, timeout=long_timeout)
         gloo_group = dist.new_group(backend="gloo", timeout=timeout)
-        roll_call_group = dist.new_group(backend="gloo", timeout=3 * min(timeout, ROLL_CALL))
+        check_group = dist.new_group(backend="gloo", timeout=3 * min(timeout, CHECK_TIMEOUT))
         names = [""] * size
         dist.all_gather_object(names, f"process {rank + 1} of {size} ({socket.gethostname()}, pid {os.getpid()})", gloo_group)
     except (RuntimeError, ValueError) as error:
         raise TrainingError(f"the processes of this training cannot connect ({_first_line(error)})") from None
     tensor_group = dist.group.WORLD if device.type == "cuda" else gloo_group
     try:
-        yield World(rank, size, tensor_group, gloo_group, roll_call_group, tuple(names), timeout)
+        yield World(rank, size, tensor_group, gloo_group, check_group, tuple(names), timeout)
     finally:
         dist.destroy_process_group()
 

@@ -46,10 +46,9 @@ class View:
     def begin(self, event: BeginEvent) -> None:
         """Start the clock; a training that continues has earlier validations in its journal."""
         self.folder, self.begin_time = event.folder, time.monotonic()
-        events = Journal(event.folder / JOURNAL_FILE).read() if event.step else []
-        self.bleu = [
-            (each["step"], each["bleu"]) for each in events if each["event"] == "validation" and each["step"] <= event.step
-        ]
+        lines = Journal(event.folder / JOURNAL_FILE).read() if event.step else []
+        validations = [line for line in lines if line["event"] == "validation" and line["step"] <= event.step]
+        self.bleu = [(line["step"], line["bleu"]) for line in validations]
 
     def add_step(self, event: StepEvent) -> None:
         """Show an update, after which a validation may come."""

@@ -1,6 +1,10 @@
-"""The training loop. `fit` makes one update after another with `train_step`, and validates and saves when it is time."""
+"""The training loop. `fit` makes one update after another with `train_step`, and validates and saves when it is time.
 
-import time
+All random numbers follow from (seed, step) and (seed, epoch), and the learning rate from the progress, so a resumed training equals
+an uninterrupted one. But a learning rate that follows `max_minutes` depends on the clock: a resumed training continues from the
+recorded seconds, and two trainings are equal only if their updates and validations take equal times.
+"""
+
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -24,6 +28,7 @@ from nmt.training.distributed import SINGLE_PROCESS, World
 from nmt.training.loss import draw_forcing_mask
 from nmt.training.objective import Objective
 from nmt.training.optimization import Moment, forcing_ratio, learning_rate
+from nmt.training.stopwatch import Stopwatch
 
 T = TypeVar("T")
 
@@ -116,10 +121,6 @@ def fit(
 ) -> Generator[None, None, Progress]:
     """Train from `progress` until a limit of the configuration is reached, or `hooks.stop` returns True.
 
-    All random numbers follow from (seed, step) and (seed, epoch), and the learning rate from the progress, so a resumed training
-    equals an uninterrupted one. But a learning rate that follows `max_minutes` depends on the clock: a resumed training continues
-    from the recorded seconds, and two trainings are equal only if their updates and validations take equal times.
-
     Args:
         averaged: a moving average of the model; the loop updates it, and validates it in place of the model.
 
@@ -133,35 +134,20 @@ def fit(
     Raises:
         TrainingError: too many updates in a row were not finite.
     """
-    training = config.training
-    start_time, saved_seconds = time.monotonic() - progress.seconds, progress.seconds
+    training, clock, saved_seconds = config.training, Stopwatch(progress.seconds), progress.seconds
     objective = Objective(model, training, world)
     closed = False
     model.train()
     for update in prefetch(planned_updates(corpus, config, progress, world, model.device), model.device):
-        moment = Moment(update.step, progress.reductions, progress.fraction(training, update.n_parts, update.n_batches))
-        rate = learning_rate(moment, training.learning_rate)
-        outcome = train_step(objective, optimizer, update.micro_batches, update.step, config, rate)
-        interval = progress.interval
-        if outcome.is_finite:
-            interval = interval.plus(outcome.objective, outcome.nll, outcome.n_tokens)
-            if averaged is not None:
-                averaged.update_parameters(model)
-        elif progress.skipped_in_row + 1 >= training.max_skipped:
-            raise TrainingError(
-                f"step {update.step}: loss or gradient was not finite in {training.max_skipped} updates in a row; "
-                "the last checkpoint is intact; lower training.learning_rate.peak or training.clip_norm"
-            )
+        outcome, interval = _make_update(update, progress, objective, optimizer, averaged, config)
         hooks.log(update, outcome, interval)
-        pause_start = time.monotonic()
-        try:
-            yield
-        except GeneratorExit:
-            closed = True
-        start_time += time.monotonic() - pause_start
-
+        with clock.paused():
+            try:
+                yield
+            except GeneratorExit:
+                closed = True
         # The first process decides for all.
-        seconds, stop = world.broadcast((time.monotonic() - start_time, hooks.stop() or closed))
+        seconds, stop = world.broadcast((clock.seconds, hooks.stop() or closed))
         progress = progress.after_update(
             update.next_position,
             applied=outcome.is_finite,
@@ -172,12 +158,8 @@ def fit(
         due = update.ends_epoch if training.validate_every is None else update.step % training.validate_every == 0
         score = None
         if due or progress.finished:
-            validated = model if averaged is None else averaged
-            validated.eval()
-            score = world.broadcast(hooks.validate(update.step))
-            validated.train()
-            seconds = world.broadcast(time.monotonic() - start_time)
-            progress = progress.after_validation(score, seconds, training, due=due)
+            score = world.broadcast(_validate(model if averaged is None else averaged, update.step, hooks))
+            progress = progress.after_validation(score, world.broadcast(clock.seconds), training, due=due)
         is_old = training.checkpoint_minutes is not None and progress.seconds - saved_seconds >= 60 * training.checkpoint_minutes
         if due or progress.finished or stop or is_old:
             saved_seconds = progress.seconds
@@ -185,6 +167,38 @@ def fit(
         if progress.finished or stop:
             return progress
     return progress
+
+
+def _make_update(
+    update: Update, progress: Progress, objective: Objective, optimizer: Optimizer, averaged: AveragedModel | None, config: Config
+) -> tuple[Outcome, Interval]:
+    """Change the weights and their moving average; returns the outcome, and the sums of the interval with it.
+
+    Raises:
+        TrainingError: too many updates in a row were not finite.
+    """
+    training = config.training
+    moment = Moment(update.step, progress.reductions, progress.fraction(training, update.n_parts, update.n_batches))
+    rate = learning_rate(moment, training.learning_rate)
+    outcome = train_step(objective, optimizer, update.micro_batches, update.step, config, rate)
+    if outcome.is_finite:
+        if averaged is not None:
+            averaged.update_parameters(objective.model)
+        return outcome, progress.interval.plus(outcome.objective, outcome.nll, outcome.n_tokens)
+    if progress.skipped_in_row + 1 >= training.max_skipped:
+        raise TrainingError(
+            f"step {update.step}: loss or gradient was not finite in {training.max_skipped} updates in a row; "
+            "the last checkpoint is intact; lower training.learning_rate.peak or training.clip_norm"
+        )
+    return outcome, progress.interval
+
+
+def _validate(model: Seq2Seq | AveragedModel, step: int, hooks: Hooks) -> float:
+    """The score of the model, in evaluation mode."""
+    model.eval()
+    score = hooks.validate(step)
+    model.train()
+    return score
 
 
 def train_step(

@@ -1,8 +1,6 @@
 """The records of a training: journal, curves, TensorBoard files, validations and checkpoints in its run folder, and its events."""
 
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from pathlib import Path
 
@@ -19,6 +17,7 @@ from nmt.run.journal import Journal
 from nmt.run.progress import Interval, Progress
 from nmt.training.events import CheckpointEvent, Event, MessageEvent, StepEvent, ValidationEvent
 from nmt.training.loop import Hooks, Outcome, Update
+from nmt.training.stopwatch import Stopwatch
 from nmt.training.tensorboard import TensorBoardWriter
 from nmt.training.validation import VALIDATION_METRICS, Validator
 
@@ -52,8 +51,8 @@ class Recorder:
         self.tensorboard = TensorBoardWriter(folder / TENSORBOARD_FOLDER, progress.step, self._warn)
         self.validator = Validator(model if self.averaged is None else self.averaged, config, folder)
         self.journal.rewind(progress.step)
-        self._earlier_seconds, self._begin_time = progress.seconds, time.monotonic()
-        self._restart_clock()
+        self._training_time = Stopwatch(progress.seconds)
+        self._interval_time, self._n_tokens = Stopwatch(), 0  # since the last line of the journal, or the start
 
     def __enter__(self) -> "Recorder":
         return self
@@ -68,7 +67,7 @@ class Recorder:
 
     def take_events(self) -> Iterator[Event]:
         """The events since the last call. The time that the caller takes for them does not count in the speed."""
-        with self._paused():
+        with self._interval_time.paused():
             while self._events:
                 yield self._events.pop(0)
 
@@ -88,7 +87,7 @@ class Recorder:
             fraction=self._fraction(update),
             loss=interval.objective / n_tokens,
             perplexity=perplexity(interval.likelihood / n_tokens),
-            tokens_per_second=self._n_tokens / max(1e-9, time.monotonic() - self._start_time),
+            tokens_per_second=self._n_tokens / max(1e-9, self._interval_time.seconds),
             learning_rate=outcome.learning_rate,
             forcing_ratio=outcome.forcing_ratio,
             gradient_norm=outcome.gradient_norm,
@@ -97,13 +96,13 @@ class Recorder:
         if update.step % self.config.training.log_every == 0:
             self.journal.write("train", update.step, **event.figures)
             self.tensorboard.update(update.step, event.figures)
-            self._restart_clock()
+            self._interval_time, self._n_tokens = Stopwatch(), 0
 
     def _validate(self, step: int) -> float:
-        with self._paused():
-            start_time = time.monotonic()
+        with self._interval_time.paused():
+            validation_time = Stopwatch()
             result = self.validator.validate()
-            seconds = time.monotonic() - start_time
+            seconds = validation_time.seconds
             samples = [asdict(sample) for sample in result.samples]
             self.journal.write("validation", step, **result.figures, seconds=seconds, samples=samples)
             self._events.append(ValidationEvent(step, seconds, result))
@@ -126,20 +125,8 @@ class Recorder:
 
     def _fraction(self, update: Update) -> float:
         epoch, part, batch = update.next_position
-        seconds = self._earlier_seconds + time.monotonic() - self._begin_time
-        progress = Progress(step=update.step, epoch=epoch, part=part, batch=batch, seconds=seconds)
+        progress = Progress(step=update.step, epoch=epoch, part=part, batch=batch, seconds=self._training_time.seconds)
         return progress.fraction(self.config.training, update.n_parts, update.n_batches)
-
-    def _restart_clock(self) -> None:
-        """The speed is that since the last line of the journal, or since the start."""
-        self._start_time, self._n_tokens = time.monotonic(), 0
-
-    @contextmanager
-    def _paused(self) -> Iterator[None]:
-        """The time inside the block does not count in the speed."""
-        start_time = time.monotonic()
-        yield
-        self._start_time += time.monotonic() - start_time
 
 
 def draw_curves(folder: Path, config: Config) -> str | None:

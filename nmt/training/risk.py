@@ -48,7 +48,7 @@ def find_candidates(model: Seq2Seq, batch: Batch, config: RiskConfig, seed: int)
         hypotheses = search(model, sources, options, n_best=config.size)
     finally:
         model.train()  # also where memory does not hold the search: then the training continues with smaller micro-batches
-    return [[list(ids) for ids in dict.fromkeys(tuple(each.ids) for each in n_best)] for n_best in hypotheses]
+    return [[list(ids) for ids in dict.fromkeys(tuple(hypothesis.ids) for hypothesis in n_best)] for n_best in hypotheses]
 
 
 def sequence_log_probs(model: Seq2Seq, batch: Batch, candidates: list[list[Ids]]) -> Tensor:

@@ -4,7 +4,6 @@ import threading
 from collections.abc import Callable, Mapping
 from io import BytesIO
 from pathlib import Path
-from types import TracebackType
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class TensorBoardWriter:
-    """Writes event files for TensorBoard. As a context, it closes them at the end.
+    """Writes event files for TensorBoard, until `close`.
 
     Each call flushes the file. If writing fails, it warns once and writes nothing more; the training continues.
     """
@@ -37,12 +36,6 @@ class TensorBoardWriter:
             self.writer = _open(folder, first_step=step + 1)
         except OSError as error:
             self._give_up(error)
-
-    def __enter__(self) -> "TensorBoardWriter":
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        self.close()
 
     def close(self) -> None:
         """Close the files."""

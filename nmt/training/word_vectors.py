@@ -85,7 +85,7 @@ def set_rows(weight: torch.Tensor, vectors: WordVectors) -> None:
 def load_vectors(path: Path, vocabulary: Vocabulary, dimension: int) -> WordVectors:
     """Read the vectors of the vocabulary's tokens; other lines take no memory.
 
-    If the file lacks a token, its lower-cased form serves; then the token without the mark that a tokenizer put before it (for a
+    If the file lacks a token, its lower-cased form is used; then the token without the mark that a tokenizer put before it (for a
     space or for no space); then that form lower-cased. If a token has several vectors, the first counts. Only the numbers of
     vectors that are used are checked.
 
@@ -200,8 +200,8 @@ def _vector(path: Path, number: int, numbers: bytes, dimension: int) -> npt.NDAr
         vector = np.array(values).astype(np.float32)
     finite = np.isfinite(vector)
     if not finite.all():
-        culprit = _excerpt(fields[int(np.argmin(finite))])
-        raise DataError(f"{path}, line {number}: {culprit} is not a finite number; fix the line or delete it")
+        field = _excerpt(fields[int(np.argmin(finite))])
+        raise DataError(f"{path}, line {number}: {field} is not a finite number; fix the line or delete it")
     return vector
 
 

@@ -24,7 +24,7 @@ from nmt.model.device import supports_mixed_precision
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.checkpoint import Checkpoints, load_optimizer, load_weights, read_progress
 from nmt.run.progress import Interval, Progress
-from nmt.training import loop
+from nmt.training import loop, stopwatch
 from nmt.training import objective as objective_module
 from nmt.training.distributed import World
 from nmt.training.loop import Hooks, Outcome, Update, fit, forward_backward, train_step
@@ -351,7 +351,7 @@ class Clock:
         update: Callable[..., Outcome] = train_step,
     ) -> None:
         self.now, self.update_seconds, self.update = now, update_seconds, update
-        monkeypatch.setattr(loop, "time", self)
+        monkeypatch.setattr(stopwatch, "time", self)
         monkeypatch.setattr(loop, "train_step", self.train_step)
 
     def monotonic(self) -> float:

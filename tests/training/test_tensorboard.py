@@ -4,6 +4,7 @@ import errno
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -45,9 +46,9 @@ def validation(loss: float = 1.0, attention: bytes | None = None) -> Validation:
     return Validation(loss=loss, bleu=12.5, chrf=30.0, samples=SAMPLES, attention=attention)
 
 
-def open_writer(folder: Path, step: int = 0) -> TensorBoardWriter:
+def open_writer(folder: Path, step: int = 0) -> closing[TensorBoardWriter]:
     """A board for which all goes well."""
-    return TensorBoardWriter(folder, step, pytest.fail)
+    return closing(TensorBoardWriter(folder, step, pytest.fail))
 
 
 def read(folder: Path) -> Any:
@@ -129,20 +130,19 @@ def shown_steps(events: Any, tag: str) -> list[int]:
 
 
 def test_each_call_flushes_the_file(tmp_path: Path) -> None:
-    tensorboard = open_writer(tmp_path)
-    tensorboard.update(50, FIGURES)
-    tensorboard.validation(50, validation(attention=png()))
-    events = read(tmp_path)
-    assert scalars(events, "train/loss") == [(50, 2.0)]
-    assert len(events.Images("attention")) == 1
-    tensorboard.__exit__(None, None, None)
+    with open_writer(tmp_path) as tensorboard:
+        tensorboard.update(50, FIGURES)
+        tensorboard.validation(50, validation(attention=png()))
+        events = read(tmp_path)
+        assert scalars(events, "train/loss") == [(50, 2.0)]
+        assert len(events.Images("attention")) == 1
 
 
 def test_an_interrupted_training_closes_its_file(tmp_path: Path) -> None:
-    tensorboard = open_writer(tmp_path)
+    tensorboard = TensorBoardWriter(tmp_path, 0, pytest.fail)
 
     def train() -> None:
-        with tensorboard:
+        with closing(tensorboard):
             tensorboard.update(50, FIGURES)
             raise KeyboardInterrupt
 
@@ -156,7 +156,7 @@ def test_an_interrupted_training_closes_its_file(tmp_path: Path) -> None:
 def test_a_folder_that_cannot_be_made_is_a_warning(tmp_path: Path) -> None:
     (tmp_path / "tensorboard").write_text("not a folder")
     warnings: list[str] = []
-    with TensorBoardWriter(tmp_path / "tensorboard", 0, warnings.append) as tensorboard:
+    with closing(TensorBoardWriter(tmp_path / "tensorboard", 0, warnings.append)) as tensorboard:
         tensorboard.update(50, FIGURES)
         tensorboard.validation(50, validation())
     assert warnings == [f"{tmp_path / 'tensorboard'}: cannot be written (File exists); the training continues without it"]
@@ -170,7 +170,7 @@ def test_an_error_in_the_thread_that_writes_is_a_warning(
 
     warnings: list[str] = []
     report = threading.excepthook
-    with TensorBoardWriter(tmp_path, 0, warnings.append) as tensorboard:
+    with closing(TensorBoardWriter(tmp_path, 0, warnings.append)) as tensorboard:
         monkeypatch.setattr("tensorboard.summary.writer.record_writer.RecordWriter.write", fail)
         tensorboard.update(50, FIGURES)
         tensorboard.update(100, FIGURES)
@@ -186,7 +186,7 @@ def test_a_full_disk_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         raise OSError(28, "No space left on device")
 
     warnings: list[str] = []
-    with TensorBoardWriter(tmp_path, 0, warnings.append) as tensorboard:
+    with closing(TensorBoardWriter(tmp_path, 0, warnings.append)) as tensorboard:
         tensorboard.update(50, FIGURES)
         monkeypatch.setattr(SummaryWriter, "add_scalar", fail)
         tensorboard.update(100, FIGURES)
