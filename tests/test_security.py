@@ -3,6 +3,7 @@
 import json
 import os
 import shutil
+import socket
 import struct
 import subprocess
 import sys
@@ -11,8 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from nmt import cli
 from tests import toy
 from tests.conftest import Run
+from tests.hub import TOKEN, running_hub
 
 Edit = Callable[[Path], object]
 SENTENCE = "The dog sees the tree."
@@ -175,7 +178,7 @@ def contents(folder: Path) -> dict[Path, tuple[int, int]]:
 
 
 @pytest.mark.slow
-def test_no_command_runs_code_from_data_and_translation_writes_nothing(tmp_path: Path) -> None:
+def test_no_command_runs_code_from_data_nor_does_more_than_it_should(tmp_path: Path) -> None:
     toy.write_table(tmp_path / "pairs.tsv", toy.sentence_pairs())
     config = toy.configure(
         Path("pairs.tsv"),
@@ -193,26 +196,56 @@ def test_no_command_runs_code_from_data_and_translation_writes_nothing(tmp_path:
     )
     (tmp_path / "c.yaml").write_text(json.dumps(config.to_dict()), encoding="utf-8")
     train = ["train", "-c", "c.yaml", "-q"]
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        port = str(free.getsockname()[1])
     commands = [
+        ("write", ["init", "new"]),
+        ("", ["schema"]),
+        ("", ["--version"]),
         ("write", ["prepare", "-c", "c.yaml", "-q"]),
+        ("write", ["train", "-c", "c.yaml", "--dry-run"]),
         ("write", [*train, "--set", "training.max_steps=2"]),
         ("write", [*train, "--resume"]),
         ("write", ["average", "runs/toy", "--kept", "last"]),
         ("write", ["lexicon", "runs/toy", "--pairs", "20"]),
-        ("write", ["evaluate", "runs/toy", "--split", "dev"]),
-        ("write", ["doctor", "runs/toy"]),
+        ("write", ["evaluate", "runs/toy", "--split", "dev", "--report", "report"]),
+        ("write", ["augment", "data/prepared/toy", "-o", "more", "--forward", "runs/toy", "-q"]),
+        ("", ["doctor", "runs/toy"]),
+        ("", ["doctor", "more"]),
         ("write", ["bundle", "runs/toy", "-o", "toy.nmt"]),
         ("write", ["reproduce", "runs/toy", "-o", "again"]),
         ("write", ["translate", "--run", "toy.nmt", "--attention", "x.html", SENTENCE]),
         ("write", ["inspect", "runs/toy", "--card"]),  # takes the lock of a training, to see whether there is one
         ("write", ["runs", "runs"]),
-        ("read", ["translate", "--run", "runs/toy", SENTENCE]),
-        ("read", ["translate", "--run", "runs/toy", "--json", "--n-best", "2", SENTENCE]),
+        ("write", ["selftest", "--attention", "dot"]),
+        ("write", ["export", "runs/toy", "-o", "exported", "--set", "decoding.precision=int8"]),
+        ("write connect", ["push", "runs/toy", "owner/toy"]),
+        ("write connect", ["pull", "owner/toy", "-o", "pulled"]),
+        ("", ["translate", "--run", "pulled", SENTENCE]),
+        ("", ["translate", "--run", "runs/toy", SENTENCE]),
+        ("", ["translate", "--run", "runs/toy", "--json", "--n-best", "2", SENTENCE]),
+        ("", ["exported", "exported", SENTENCE]),
+        ("connect", ["serve", "runs/toy", "--port", port]),
     ]
     script = Path(__file__).with_name("watched_commands.py")
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([*sys.path, os.environ["PYTHONPATH"]])}
-    process = subprocess.run(
-        [sys.executable, script, json.dumps(commands)], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
-    )
+    with running_hub() as hub:
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([*sys.path, os.environ["PYTHONPATH"]]),
+            "HF_ENDPOINT": hub.address,
+            "HF_HUB_DISABLE_XET": "1",
+            "HF_HOME": str(tmp_path / "hub"),
+            "HF_TOKEN": TOKEN,
+        }
+        process = subprocess.run(
+            [sys.executable, script, json.dumps(commands)],
+            cwd=tmp_path,
+            env=environment,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
     assert process.returncode == 0, process.stderr[-2000:]
-    assert process.stdout.strip()
+    assert '"translatedText":' in process.stdout
+    names = {command.name or getattr(command.callback, "__name__", "") for command in cli.app.registered_commands}
+    assert names <= {words[0] for _, words in commands}, "the watch does not run a new command"

@@ -1,6 +1,9 @@
-"""Runs commands of nmt, given as JSON, and ends with an error as soon as nmt runs code from data, or a reading command writes.
+"""Runs commands of nmt, given as JSON, and ends with an error as soon as nmt runs code from data, or does what it must not.
 
-    python watched_commands.py '[["write", ["prepare", "-c", "c.yaml"]], ["read", ["translate", "x"]]]'
+    python watched_commands.py '[["write", ["prepare", "-c", "c.yaml"]], ["", ["translate", "x"]]]'
+
+Before each command stands what it may do: "write" files and start processes, "connect" to an address, both or neither. A server
+gets a request, and then SIGTERM. Beside the commands there is `exported FOLDER SENTENCE`: the translator of an exported run.
 
 nmt itself never unpickles, evaluates or compiles; only its own worker processes exchange pickled data. Libraries are
 imported first, which executes their code.
@@ -8,43 +11,81 @@ imported first, which executes their code.
 
 import importlib
 import json
+import os
 import pickle
 import pkgutil
+import signal
+import socket
 import sys
+import threading
+import time
 from collections.abc import Callable
+from http.client import HTTPConnection
 from pathlib import Path
 from types import FrameType
 from typing import Any
 
+import huggingface_hub
 import matplotlib.pyplot
+import onnxruntime.quantization
 import sacrebleu
 import sentencepiece
 import spacy
+import torch.onnx
 import torch.optim.swa_utils
 import torch.utils.tensorboard
+import uvicorn.lifespan.on
 
 import nmt.commands
+import nmt.serve.app
 from nmt import cli
+from nmt.export.translate import Translator
 
-LIBRARIES = (matplotlib.pyplot, sacrebleu, sentencepiece, spacy, torch.optim.swa_utils, torch.utils.tensorboard)
+LIBRARIES = (
+    *(
+        huggingface_hub,
+        matplotlib.pyplot,
+        onnxruntime.quantization,
+        sacrebleu,
+        sentencepiece,
+        spacy,
+        torch.onnx,
+        uvicorn.lifespan.on,
+    ),
+    *(torch.optim.swa_utils, torch.utils.tensorboard, nmt.serve.app),
+)
 PACKAGE = str(Path(nmt.commands.__file__ or "").parent.parent)
 WRITING = {"os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.symlink", "os.chmod", "shutil.rmtree"}
-RUNNING = {"os.system", "subprocess.Popen", "os.exec", "os.posix_spawn", "socket.connect"}
-VIOLATIONS = (
-    *("eval('1')", "exec('1')", "compile('1', 'x', 'eval')", "pickle.loads(b'N.')", "_pickle.loads(b'cposix\\nsystem\\n.')"),
-    *("torch.load('x')", "open('written', 'w')", "os.mkdir('written')", "os.system('true')", "shutil.rmtree('written')"),
-    *(
-        "os.remove('written')",
-        "os.symlink('x', 'written')",
-        "subprocess.run(['true'])",
-        "socket.create_connection(('127.0.0.1', 9))",
-    ),
+RUNNING = {"os.system", "subprocess.Popen", "os.exec", "os.posix_spawn"}
+EVALUATING = ("eval('1')", "exec('1')", "compile('1', 'x', 'eval')")
+UNPICKLING = ("pickle.loads(b'N.')", "_pickle.loads(b'cposix\\nsystem\\n.')", "torch.load('x')")
+CONNECTING = ("socket.create_connection(('127.0.0.1', 9))", "socket.socket().connect_ex(('127.0.0.1', 9))")
+CHANGING = (
+    *("open('written', 'w')", "os.open('written', os.O_CREAT | os.O_WRONLY)", "os.mkdir('written')", "os.remove('written')"),
+    *("os.symlink('x', 'written')", "shutil.rmtree('written')", "os.system('true')", "subprocess.run(['true'])"),
 )
-mode = "write"
+VIOLATIONS = {  # what a command may do -> what the watch must find
+    "write": (*EVALUATING, *UNPICKLING, *CONNECTING),
+    "connect": (*EVALUATING, *UNPICKLING, *CHANGING),
+    "": (*EVALUATING, *UNPICKLING, *CONNECTING, *CHANGING),
+}
+permissions = {"write"}
+found: list[str] = []  # also in threads, and where the exception is caught
+
+
+def allow(allowed: str) -> None:
+    """Set what the next command may do."""
+    permissions.clear()
+    permissions.update(allowed.split())
+
+
+def violation(text: str) -> None:
+    found.append(text)
+    raise SystemExit(text)
 
 
 def refuse(*_: Any, **__: Any) -> None:
-    raise SystemExit("unpickles")
+    violation("unpickles")
 
 
 def _is_between_workers() -> bool:
@@ -58,42 +99,78 @@ def _is_between_workers() -> bool:
 def watch(event: str, arguments: tuple[Any, ...]) -> None:
     """An audit hook."""
     if event in ("exec", "compile") and sys._getframe(1).f_code.co_filename.startswith(PACKAGE):
-        raise SystemExit(f"nmt runs code: {arguments}")
+        violation(f"nmt runs code: {arguments}")
     if event == "pickle.find_class" and not _is_between_workers():
-        raise SystemExit(f"unpickles {arguments}")
-    if mode == "read":
-        opens_to_write = event == "open" and isinstance(arguments[1], str) and set(arguments[1]) & set("wax+")
+        violation(f"unpickles {arguments}")
+    if "connect" not in permissions and event == "socket.connect" and arguments[0].family in (socket.AF_INET, socket.AF_INET6):
+        violation(f"connects to {arguments[1]}")
+    if "write" not in permissions:
+        opens_to_write = event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR) and arguments[0] != os.devnull
         if event in WRITING or event in RUNNING or opens_to_write:
-            raise SystemExit(f"{event} {arguments}")
+            violation(f"{event} {arguments}")
 
 
-def main() -> None:
-    global mode  # noqa: PLW0603
-    commands: list[tuple[str, list[str]]] = json.loads(sys.argv[1])
-    for module in pkgutil.iter_modules(nmt.commands.__path__, "nmt.commands."):
-        importlib.import_module(module.name)
-    modules = {
-        name: importlib.import_module(name) for name in ("os", "pickle", "_pickle", "shutil", "socket", "subprocess", "torch")
-    }
-    violations: dict[str, Callable[[], object]] = {
-        code: eval(compile(f"lambda: {code}", f"{PACKAGE}/x.py", "eval"), modules) for code in VIOLATIONS
+def request_and_end(port: int) -> None:
+    """Ask the server for a translation as soon as it answers, and end it."""
+    while True:
+        connection = HTTPConnection("127.0.0.1", port, timeout=60)
+        try:
+            connection.request("POST", "/translate", '{"q": "The dog sees the tree."}', {"Content-Type": "application/json"})
+            sys.stdout.write(connection.getresponse().read().decode())
+            break
+        except ConnectionRefusedError:
+            time.sleep(0.05)
+        finally:
+            connection.close()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def run(words: list[str]) -> None:
+    """Run a command to its end."""
+    if words[0] == "exported":
+        sys.stdout.writelines(Translator(words[1]).translate(words[2:]))
+        return
+    if words[0] == "serve":
+        threading.Thread(target=request_and_end, args=(int(words[words.index("--port") + 1]),), daemon=True).start()
+    sys.argv = ["nmt", *words]
+    try:
+        cli.main()
+    except SystemExit as exit_:
+        if exit_.code:
+            raise
+
+
+def check_watch() -> None:
+    """Raises: AssertionError if the watch does not find something that it should find."""
+    names = ("os", "pickle", "_pickle", "shutil", "socket", "subprocess", "torch")
+    modules = {name: importlib.import_module(name) for name in names}
+    codes = {code for violations in VIOLATIONS.values() for code in violations}
+    calls: dict[str, Callable[[], object]] = {
+        code: eval(compile(f"lambda: {code}", f"{PACKAGE}/x.py", "eval"), modules) for code in codes
     }
     torch.load = pickle.load = pickle.loads = refuse
     sys.addaudithook(watch)
-    mode = "read"
-    for code, violate in violations.items():
-        try:
-            violate()
-        except SystemExit:
-            continue
-        raise AssertionError(f"the watch does not find {code}")
-    for mode, words in commands:  # noqa: B007 - `watch` uses it
-        sys.argv = ["nmt", *words]
-        try:
-            cli.main()
-        except SystemExit as exit_:
-            if exit_.code:
-                raise
+    for allowed, violations in VIOLATIONS.items():
+        allow(allowed)
+        for code in violations:
+            try:
+                calls[code]()
+            except SystemExit:
+                continue
+            raise AssertionError(f"the watch does not find {code}")
+    found.clear()
+
+
+def main() -> None:
+    commands: list[tuple[str, list[str]]] = json.loads(sys.argv[1])
+    for module in pkgutil.iter_modules(nmt.commands.__path__, "nmt.commands."):
+        importlib.import_module(module.name)
+    check_watch()
+    for allowed, words in commands:
+        allow(allowed)
+        run(words)
+        if found:
+            raise SystemExit(f"{' '.join(words)}: {found}")
 
 
 if __name__ == "__main__":
