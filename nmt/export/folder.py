@@ -20,6 +20,7 @@ from nmt.export.graphs import export_graphs
 from nmt.files import new_folder, sha256_of, write_json, write_text
 from nmt.run.checkpoint import load_weights
 from nmt.run.folder import LEXICON_FILE, build_model, load_run_config
+from nmt.run.load import unchanged
 from nmt.text.tokenizers import SIDES, Side, WordTokenizer, load_tokenizer, model_path
 
 DECODING_KEYS = (
@@ -44,16 +45,16 @@ def export_run(run: Path, checkpoint: Path, output: Path, overrides: Sequence[st
         overrides: `decoding.key=value`.
 
     Raises:
-        CheckpointError: the checkpoint cannot be read.
+        CheckpointError: the checkpoint cannot be read, or the run was changed meanwhile.
         ConfigError: an override is invalid, or asks for something that the exported translator does not do.
         DataError: vocabularies, tokenizers or lexicon of the run are missing or damaged.
     """
-    config = load_run_config(run, overrides)
-    check_decoding(config.decoding)
-    settings = _settings(run, config)
-    model = build_model(run, config)
-    load_weights(checkpoint, model)
-    with new_folder(output) as folder:
+    with new_folder(output) as folder, unchanged([(run, checkpoint)]):
+        config = load_run_config(run, overrides)
+        check_decoding(config.decoding)
+        settings = _settings(run, config)
+        model = build_model(run, config)
+        load_weights(checkpoint, model)
         graphs = folder / "encoder.onnx", folder / "step.onnx"
         export_graphs(model.eval(), *graphs)
         if config.decoding.precision == "int8":

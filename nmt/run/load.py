@@ -1,7 +1,7 @@
 """From run folders to a translator: loads models, tokenizers, vocabularies and lexicon, and puts them together."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from nmt.config.names import DeviceName
@@ -17,6 +17,7 @@ from nmt.model.inference.for_search import for_search
 from nmt.run.bundle import unpacked
 from nmt.run.checkpoint import MODEL_FILE, load_weights
 from nmt.run.folder import (
+    CONFIG_FILE,
     LEXICON_FILE,
     build_model,
     find_checkpoint,
@@ -54,6 +55,33 @@ def opened(path: Path | None) -> Iterator[tuple[Path, Path]]:
         yield find_run_and_checkpoint(path)
 
 
+@contextmanager
+def unchanged(members: Sequence[tuple[Path, Path]]) -> Iterator[None]:
+    """For a block that reads runs with their checkpoints: parts of an old and a new run must not be put together.
+
+    Raises:
+        CheckpointError: a file was replaced meanwhile.
+    """
+    before = _versions(members)
+    yield
+    for path, version in _versions(members).items():
+        if version != before[path]:
+            raise CheckpointError(f"{path}: was changed while the run was loaded; repeat the command")
+
+
+def _versions(members: Sequence[tuple[Path, Path]]) -> dict[Path, tuple[int, ...]]:
+    """What differs as soon as a file that translating needs is written again."""
+    tools = [f"{side}.{ending}" for side in SIDES for ending in ("vocab.txt", "spm.model")]
+    paths = [run / name for run, _ in members for name in (CONFIG_FILE, LEXICON_FILE, *tools)]
+    versions: dict[Path, tuple[int, ...]] = {}
+    for path in (*paths, *(checkpoint / MODEL_FILE for _, checkpoint in members)):
+        versions[path] = ()
+        with suppress(OSError):  # a run may lack it
+            status = path.stat()
+            versions[path] = (status.st_ino, status.st_size, status.st_mtime_ns)
+    return versions
+
+
 def load_translator(
     folder: Path | Sequence[Path] | None = None,
     *,
@@ -84,6 +112,13 @@ def build_translator(
     members: Sequence[tuple[Path, Path]], *, device: DeviceName = "auto", overrides: Sequence[str] = (), n_best: int = 1
 ) -> Translator:
     """As `load_translator`, from pairs of a run and a checkpoint, as `find_run_and_checkpoint` returns them."""
+    with unchanged(members):
+        return _build_translator(members, device, overrides, n_best)
+
+
+def _build_translator(
+    members: Sequence[tuple[Path, Path]], device: DeviceName, overrides: Sequence[str], n_best: int
+) -> Translator:
     run = members[0][0]
     config = load_run_config(run, overrides)
     decoding, torch_device = config.decoding, set_up_device(device)

@@ -1,13 +1,20 @@
 """Loading a run to translate with."""
 
+import shutil
 from pathlib import Path
 
 import pytest
 
+from nmt.export import folder
+from nmt.files import replacing
 from nmt.model.inference.int8 import Int8Linear
 from nmt.model.inference.pack import PackedLinear
+from nmt.model.seq2seq import Seq2Seq
+from nmt.run import load
+from nmt.run.checkpoint import load_weights
 from nmt.run.load import load_translator
 from tests import toy
+from tests.conftest import Run
 
 
 @pytest.fixture(scope="module")
@@ -19,3 +26,28 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_loaded_model_has_packed_weights(run: Path, precision: str, layer: type) -> None:
     translator = load_translator(run, overrides=[f"decoding.precision={precision}"])
     assert isinstance(translator.model.get_submodule("output.logits"), layer)
+
+
+@pytest.mark.parametrize("name", ["src.vocab.txt", "config.yaml", "lexicon.tsv", "checkpoints"])
+def test_a_run_that_is_replaced_while_it_is_loaded(
+    nmt: Run, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """Old weights do not get a new vocabulary."""
+    copy = shutil.copytree(run, tmp_path / "run")
+    changed = next(copy.glob("checkpoints/*/model.safetensors")) if name == "checkpoints" else copy / name
+
+    def load_and_replace(checkpoint: Path, model: Seq2Seq) -> None:
+        load_weights(checkpoint, model)
+        content = changed.read_bytes() if changed.exists() else b"source\ttarget\tprobability\tcount\n"
+        with replacing(changed) as new:
+            new.write_bytes(content)
+
+    for module, words in ((load, ("translate", "--run", copy, "A dog.")), (folder, ("export", copy, "-o", tmp_path / "new"))):
+        monkeypatch.setattr(module, "load_weights", load_and_replace)
+        result = nmt(*words)
+        line = f"nmt: {changed}: was changed while the run was loaded; repeat the command\n"
+        assert (result.status, result.out, result.err) == (1, "", line)
+        monkeypatch.undo()
+        changed.unlink() if name == "lexicon.tsv" else None
+    assert not (tmp_path / "new").exists()
+    assert nmt("translate", "--run", copy, "A dog.").status == 0
