@@ -603,7 +603,7 @@ def test_a_configuration_with_typing_errors(nmt: Run, tmp_path: Path, command: s
     path.write_text("name: typo\ndata: {source: {path: x}}\ntraining: {ephocs: 3, patience: many}\n", encoding="utf-8")
     result = nmt(command, "-c", path)
     assert result.status == 1
-    assert "training.ephocs: unknown key; did you mean epochs?" in result.err
+    assert "training.ephocs: unknown key; did you mean training.epochs?" in result.err
     assert 'training.patience: must be a whole number; got "many"' in result.err
     assert "no such file" in nmt(command, "-c", tmp_path / "none.yaml").err
     assert nmt(command).status == 2

@@ -116,7 +116,7 @@ def nothing() -> None:
 
 
 CONFIGURATION: list[tuple[str, Edit, str]] = [
-    ("typo in a key", config("dropout", "droput"), "c.yaml: model.droput: unknown key; did you mean dropout?"),
+    ("typo in a key", config("dropout", "droput"), "c.yaml: model.droput: unknown key; did you mean model.dropout?"),
     ("key in another section", config("max_steps: 1", "beam: 3"), "training.beam: unknown key; did you mean decoding.beam?"),
     ("typo in a value", config("hidden_size: 8}, dec", "cell: ltsm}, dec"), 'model.encoder.cell: "ltsm" is not one of lstm, gru'),
     ("dropout above 1", config("0.1", "1.5"), "c.yaml: model.dropout: must be less than 1; got 1.5"),
@@ -509,7 +509,7 @@ RUN: list[tuple[str, Edit, list[str], str]] = [
         "other version",
         lambda: replace("runs/toy/config.yaml", "bridge:", "bridges:"),
         [],
-        "model.bridges: unknown key; did you mean br",
+        "model.bridges: unknown key; did you mean model.br",
     ),
     (
         "newer version",

@@ -165,7 +165,8 @@ def test_incompatible_options(nmt: Run, trained: Path) -> None:
     refused = nmt("translate", "--run", trained, "--set", "training.epochs=3", DOG)
     assert refused.err == "nmt: --set training.epochs=3: for a trained run only decoding.KEY=VALUE can be set\n"
     assert (
-        "decoding.baem: unknown key; did you mean beam?" in nmt("translate", "--run", trained, "--set", "decoding.baem=3", DOG).err
+        "decoding.baem: unknown key; did you mean decoding.beam?"
+        in nmt("translate", "--run", trained, "--set", "decoding.baem=3", DOG).err
     )
 
 

@@ -16,8 +16,11 @@ from tests.config.examples import SECTIONS, Values, problems_of, values_with
     ("sections", "problem"),
     [
         ({"trainin": {}}, "trainin: unknown key; did you mean training?"),
-        ({"model": {"enc": {}}}, "model.enc: unknown key; did you mean encoder?"),
-        ({"model": {"encoder": {"hiden_size": 3}}}, "model.encoder.hiden_size: unknown key; did you mean hidden_size?"),
+        ({"model": {"enc": {}}}, "model.enc: unknown key; did you mean model.encoder?"),
+        (
+            {"model": {"encoder": {"hiden_size": 3}}},
+            "model.encoder.hiden_size: unknown key; did you mean model.encoder.hidden_size?",
+        ),
         ({"model": {"decoder": {"zzz": 3}}}, "model.decoder.zzz: unknown key; known keys: kind, cell, hidden_size, layers, "),
         ({"epochs": 3}, "epochs: unknown key; did you mean training.epochs?"),
         ({"bidirectional": True}, "bidirectional: unknown key; did you mean model.encoder.bidirectional?"),
@@ -42,7 +45,10 @@ from tests.config.examples import SECTIONS, Values, problems_of, values_with
         ({"data": {"source": {"path": 3}}}, "data.source.path: must be text or a list; got 3"),
         ({"data": {"source": {"path": ["a", 3]}}}, "data.source.path: item 2: must be text; got 3"),
         ({"data": {"sources": {"a": 3, "b": {"path": "c"}}}}, "data.sources.a: must be a section (keys and values); got 3"),
-        ({"data": {"sources": {"a": {"path": "b", "shares": 1}}}}, "data.sources.a.shares: unknown key; did you mean share?"),
+        (
+            {"data": {"sources": {"a": {"path": "b", "shares": 1}}}},
+            "data.sources.a.shares: unknown key; did you mean data.sources.a.share?",
+        ),
         ({"data": {"sources": {"a": {"path": "b", "share": 2}}}}, "data.sources.a.share: must be at most 1; got 2"),
         (
             {"data": {"source": {"path": "a", "columns": {"en": 1.5, "de": 2}}}},
@@ -110,7 +116,7 @@ def test_all_problems_are_listed_at_once() -> None:
     assert sorted(problems) == [
         "data.direction: the source and target languages of en-en are the same",
         "model.bridge, model.decoder.hidden_size: copy needs equal sizes (encoder output 512, decoder 256); or use dense",
-        "model.encoder.layrs: unknown key; did you mean layers?",
+        "model.encoder.layrs: unknown key; did you mean model.encoder.layers?",
         "name: must be given",
         'training.epochs: must be a whole number; got "many"',
         "training.learning_rate.peak: must be more than 0; got -1",
