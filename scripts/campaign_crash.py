@@ -8,7 +8,7 @@ stray files, and ends with the same files as an undisturbed call: for a training
 
 FOLDER/trials.jsonl gets a line for each trial; a repeated call continues where the last one stopped. At the end comes a table. A
 trial whose fault did not come proves nothing, and counts only as tried. Exit status 1 if a trial lost. When the fault is fixed,
-`--repeat-lost` repeats the trials that lost, and only those; not while another call writes into FOLDER.
+`--repeat-lost` with the same number of trials repeats as many as lost; not while another call writes into FOLDER.
 
 It needs Linux and a C compiler. `docs/robustness.md` describes the campaigns.
 """
@@ -25,7 +25,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from nmt.files import write_lines
+from nmt.files import write_text
 from scripts.faults.trial import Laboratory, local_hub, start_interposed
 
 TRIALS_FILE, LOST_FILE = "trials.jsonl", "lost.jsonl"
@@ -63,39 +63,47 @@ def run(options: argparse.Namespace, path: Path) -> None:
     from scripts.faults.scenarios import SCENARIOS
 
     options.output.mkdir(parents=True, exist_ok=True)
-    lost = move_lost(path, options.campaign, options.command) if options.repeat_lost else set()
+    lost = move_lost(path, options.campaign, options.command) if options.repeat_lost else []
+    lost_keys, n_lost = {_key(row) for row in lost}, Counter((row["campaign"], row["command"]) for row in lost)
     rows = _read_trials(path)
     finished = {_key(row) for row in rows}
     fired = Counter((row["campaign"], row["command"]) for row in rows if row["fired"])
     bench = Bench(Laboratory(options.output / "project"), options.output, options.seed)
+    pairs = [
+        (name, scenario)
+        for name in CAMPAIGNS
+        for scenario in SCENARIOS
+        if name in (options.campaign or CAMPAIGNS) and scenario.name in (options.command or [scenario.name])
+    ]
     with path.open("a", encoding="utf-8") as file:
-        for name, campaign in CAMPAIGNS.items():
-            if options.campaign and name not in options.campaign:
+        for name, scenario in pairs:
+            pair = name, scenario.name
+            goal = fired[pair] + n_lost[pair] if options.repeat_lost else options.trials
+            if fired[pair] >= goal:
                 continue
-            for scenario in SCENARIOS:
-                if options.command and scenario.name not in options.command:
+            plan = [
+                (trial, {"campaign": name, "command": scenario.name, "fault": trial.fault, "seed": options.seed})
+                for trial in CAMPAIGNS[name](bench, scenario, options.trials)
+            ]
+            plan.sort(key=lambda each: _key(each[1]) not in lost_keys)  # what lost comes first
+            for trial, facts in plan:
+                if fired[pair] >= goal:
+                    break
+                if _key(facts) in finished:
                     continue
-                if options.repeat_lost and (name, scenario.name) not in lost:
-                    continue
-                for trial in campaign(bench, scenario, options.trials):
-                    if fired[name, scenario.name] >= options.trials:
-                        break
-                    row = {"campaign": name, "command": scenario.name, "fault": trial.fault, "seed": options.seed}
-                    if _key(row) in finished:
-                        continue
-                    finished.add(_key(row))
-                    start = _processor_time()
-                    row |= trial.run()
-                    row["seconds"] = round(_processor_time() - start, 2)
-                    fired[name, scenario.name] += row["fired"]
-                    file.write(json.dumps(row) + "\n")
-                    file.flush()
-                    if row["problems"]:
-                        print(f"{name}, {scenario.name}, {trial.fault}: {'; '.join(row['problems'])}", file=sys.stderr)
+                finished.add(_key(facts))
+                start = _processor_time()
+                row = {**facts, **trial.run()}
+                row["seconds"] = round(_processor_time() - start, 2)
+                fired[pair] += row["fired"]
+                file.write(json.dumps(row) + "\n")
+                file.flush()
+                if row["problems"]:
+                    print(f"{name}, {scenario.name}, {trial.fault}: {'; '.join(row['problems'])}", file=sys.stderr)
 
 
-def move_lost(path: Path, campaigns: Collection[str] | None, commands: Collection[str] | None) -> set[tuple[str, str]]:
-    """Move the rows that lost, of these campaigns and commands, to `LOST_FILE`. Returns the campaign and command of each."""
+def move_lost(path: Path, campaigns: Collection[str] | None, commands: Collection[str] | None) -> list[dict[str, Any]]:
+    """Move the rows that lost, of these campaigns and commands, to `LOST_FILE`. Returns them."""
     kept: list[dict[str, Any]] = []
     lost: list[dict[str, Any]] = []
     for row in _read_trials(path):
@@ -103,8 +111,8 @@ def move_lost(path: Path, campaigns: Collection[str] | None, commands: Collectio
         (lost if is_chosen and row["problems"] else kept).append(row)
     with path.with_name(LOST_FILE).open("a", encoding="utf-8") as file:
         file.writelines(f"{json.dumps(row)}\n" for row in lost)
-    write_lines(path, map(json.dumps, kept))
-    return {(row["campaign"], row["command"]) for row in lost}
+    write_text(path, "".join(f"{json.dumps(row)}\n" for row in kept))
+    return lost
 
 
 def table(rows: list[dict[str, Any]]) -> str:

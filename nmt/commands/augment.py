@@ -203,7 +203,7 @@ def _translate(tasks: Sequence[Task], options: AugmentOptions, show_bar: bool) -
                 except TooLargeError as error:
                     raise DataError(f"sentence {texts[error.index]!r} {error.reason}") from None
                 except OSError as error:
-                    raise DataError(f"{error.filename or path}: cannot be written ({error.strerror or error})") from None
+                    raise DataError(f"{path}: cannot be written ({error.strerror or error})") from None
                 bar.update(len(texts))
 
 
