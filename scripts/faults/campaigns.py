@@ -7,6 +7,7 @@ import random
 import shutil
 import signal
 import subprocess
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -235,8 +236,11 @@ def _fail_with(action: str, number: int, kinds: int, bench: Bench, scenario: Sce
 
 def small_disk(bench: Bench, scenario: Scenario, n_trials: int) -> Iterator[Trial]:
     """A real file system (tmpfs) with less free space than an undisturbed call takes. Needs the right to mount."""
-    events = read_record(bench.normal(scenario).record)
-    n_pages = sum(1 + len(event.data) // PAGE for event in events if event.kind in ("create", "mkdir", "write"))
+    n_bytes: Counter[str] = Counter()  # by file
+    for event in read_record(bench.normal(scenario).record):
+        if event.kind == "write":
+            n_bytes[event.fields[0]] += len(event.data)
+    n_pages = sum(-(-size // PAGE) for size in n_bytes.values())
     for size in sorted(bench.random(scenario.name, "small").sample(range(n_pages), min(n_pages, n_trials))):
         yield Trial({"free_bytes": PAGE * size}, partial(_on_small_disk, bench, scenario, PAGE * size))
 
