@@ -51,3 +51,17 @@ def test_a_run_that_is_replaced_while_it_is_loaded(
         changed.unlink() if name == "lexicon.tsv" else None
     assert not (tmp_path / "new").exists()
     assert nmt("translate", "--run", copy, "A dog.").status == 0
+
+
+def test_a_checkpoint_that_a_training_deletes_after_it_was_read(
+    nmt: Run, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copy = shutil.copytree(run, tmp_path / "run")
+
+    def load_and_delete(checkpoint: Path, model: Seq2Seq) -> None:
+        load_weights(checkpoint, model)
+        shutil.rmtree(checkpoint)
+
+    expected = nmt("translate", "--run", copy, "A dog.")
+    monkeypatch.setattr(load, "load_weights", load_and_delete)
+    assert nmt("translate", "--run", copy, "A dog.") == expected
