@@ -194,6 +194,7 @@ def _propose(name: str, direction: str, source: dict[str, Any], files: PairFiles
             "attention": {"score": "general", "scaled": True},
             "decoder": {"kind": "luong", "cell": "lstm", "hidden_size": sizes.decoder, "layers": 1},
             "lexical_bias": 20,
+            "lexical_words": 20000,
             "dropout": sizes.dropout[0],
             "src_embedding_dropout": sizes.dropout[1],
             "tgt_embedding_dropout": sizes.dropout[1],
