@@ -18,10 +18,11 @@ RANDOM_NAME = re.compile(r"[0-9a-f]{8}(?=\.tmp$)|(?<=building-)[0-9a-f]{8}$|(?<=
 
 @dataclass
 class File:
-    """now: what a program reads. durable: what is on disk for certain."""
+    """now: what a program reads. durable: what is on disk for certain. kept: its first bytes, which no later change has touched."""
 
     now: bytes = b""
     durable: bytes = b""
+    kept: int = 0
 
 
 @dataclass
@@ -104,6 +105,7 @@ class Disk:
             case "truncate", [inode, size]:
                 file = self._file(inode)
                 file.now = file.now[: int(size)].ljust(int(size), b"\0")
+                file.kept = min(file.kept, int(size))
             case "rename", [old, new]:
                 self._folder(new).now[Path(new).name] = self._remove(old)
                 self._folder(new).change()
@@ -118,10 +120,11 @@ class Disk:
     def _write(self, inode: str, offset: int, data: bytes) -> None:
         file = self._file(inode)
         file.now = file.now[:offset].ljust(offset, b"\0") + data + file.now[offset + len(data) :]
+        file.kept = min(file.kept, offset)
 
     def _synchronize(self, node: Node) -> None:
         if isinstance(node, File):
-            node.durable = node.now
+            node.durable, node.kept = node.now, len(node.now)
         else:
             node.durable, node.pending = dict(node.now), []
 
@@ -223,7 +226,7 @@ def _random_content(generator: random.Random) -> Content:
     def content(file: File) -> bytes:
         if file.now == file.durable:
             return file.now
-        return generator.choice([file.now, file.durable, file.now[: generator.randrange(len(file.now) + 1)]])
+        return generator.choice([file.now, file.durable, file.now[: generator.randint(file.kept, len(file.now))]])
 
     return content
 
@@ -247,7 +250,8 @@ def _flatten(folder: Folder, content: Content, entries: Entries, prefix: str = "
 def _read(path: Path) -> Folder:
     folder = Folder()
     for child in sorted(path.iterdir()):
-        node: Node = _read(child) if child.is_dir() else File(child.read_bytes(), child.read_bytes())
+        content = b"" if child.is_dir() else child.read_bytes()
+        node: Node = _read(child) if child.is_dir() else File(content, content, len(content))
         folder.now[child.name] = node
     folder.durable = copy.copy(folder.now)
     return folder

@@ -46,6 +46,16 @@ def test_a_file_that_was_not_synchronized_may_be_empty_or_cut_off(disk: Disk) ->
     assert all(content is not None and (content == OLD or NEW.startswith(content)) for content in contents(states))
 
 
+def test_an_addition_to_a_file_may_be_cut_off_but_not_what_was_there(disk: Disk) -> None:
+    inode = str((disk.root / "file").stat().st_ino)
+    addition = [Event("write", [inode, str(len(OLD)), str(len(NEW))], NEW)]
+    found = contents(list(crash_states(disk, addition, 60, seed=1)))
+    assert found > {OLD, OLD + NEW}
+    assert all(content is not None and content.startswith(OLD) for content in found)
+    emptied = [Event("truncate", [inode, "0"]), Event("write", [inode, "0", str(len(OLD))], OLD + NEW)]
+    assert b"" in contents(list(crash_states(disk, emptied, 60, seed=1)))
+
+
 def test_the_state_of_a_kill_has_all_changes(disk: Disk, tmp_path: Path) -> None:
     killed = {
         state.after: state
