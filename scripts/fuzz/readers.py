@@ -9,6 +9,7 @@ import json
 import shutil
 import zipfile
 import zlib
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -208,34 +209,41 @@ def read_bundle_member(content: bytes, folder: Path) -> None:
 
 
 def read_exported(content: bytes, folder: Path) -> None:
-    """First line: the name of a file in the exported folder, in place of which the rest stands. Without checksums."""
+    """With a file of the exported folder replaced; see `_replaced`. Without checksums."""
     from nmt.export.translate import TranslationError, Translator
 
     valid, exported = folder / "exported", folder / "work" / "exported"
-    name, _, rest = content.partition(b"\n")
     if not exported.exists():
         shutil.copytree(valid, exported)
         settings = json.loads((valid / "settings.json").read_bytes())
         (exported / "settings.json").write_text(json.dumps({**settings, "sha256": {}, "checksum": None}))
-    named = [path for path in exported.iterdir() if path.name.encode() == name]
-    if not named:
-        return
-    (path,) = named
-    original = path.read_bytes()
-    path.write_bytes(rest)
+    with _replaced(exported, content) as is_there:
+        try:
+            if is_there:
+                Translator(exported).translate(["Anna sees the river."])
+        except TranslationError as error:
+            raise NmtError(str(error)) from None
+
+
+@contextlib.contextmanager
+def _replaced(folder: Path, content: bytes) -> Iterator[bool]:
+    """Inside the block, the file of `folder` that the first line of `content` names holds the rest. Yields whether it is there."""
+    name, _, rest = content.partition(b"\n")
+    paths = [path for path in folder.rglob("*") if path.is_file() and str(path.relative_to(folder)).encode() == name]
+    originals = [path.read_bytes() for path in paths]
+    for path in paths:
+        path.write_bytes(rest)
     try:
-        Translator(exported).translate(["Anna sees the river."])
-    except TranslationError as error:
-        raise NmtError(str(error)) from None
+        yield bool(paths)
     finally:
-        path.write_bytes(original)
+        for path, original in zip(paths, originals, strict=True):
+            path.write_bytes(original)
 
 
 def show_run(content: bytes, folder: Path) -> None:
-    """First line: the name of a file in the run, in place of which the rest stands. Then the commands that show runs."""
+    """With a file of the run replaced, see `_replaced`: the commands that show runs."""
     from nmt.commands import doctor, inspect, runs
 
-    name, _, rest = content.partition(b"\n")
     valid, run = folder / "run", folder / "work" / "runs" / "run"
     if not run.exists():
         shutil.copytree(valid, run)
@@ -247,13 +255,9 @@ def show_run(content: bytes, folder: Path) -> None:
         (run / "config.yaml").write_text(json.dumps(CONFIG))  # reading the whole one takes most of the time
         for path in run.glob("checkpoints/*/checksums.json"):
             path.unlink()
-    named = [path for path in run.rglob("*") if path.is_file() and str(path.relative_to(run)).encode() == name]
-    if not named:
-        return
-    (path,) = named
-    original = path.read_bytes()
-    path.write_bytes(rest)
-    try:
+    with _replaced(run, content) as is_there:
+        if not is_there:
+            return
         runs.to_table(runs.run(run.parent))
         with contextlib.suppress(NmtError):
             doctor.run(run)
@@ -261,8 +265,6 @@ def show_run(content: bytes, folder: Path) -> None:
         inspect.describe(facts)
         json.dumps(facts)
         inspect.card(facts)
-    finally:
-        path.write_bytes(original)
 
 
 @cache
