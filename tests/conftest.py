@@ -84,6 +84,14 @@ def nmt(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     return run
 
 
+@pytest.fixture(autouse=True)
+def interruptible() -> Iterator[None]:
+    """Ctrl-C still ends the tests after a command in this process, which ignores it from its end on."""
+    handler = signal.getsignal(signal.SIGINT)
+    yield
+    signal.signal(signal.SIGINT, handler)
+
+
 @pytest.fixture
 def little_memory() -> Iterator[None]:
     """The test has no more than `EXTRA_BYTES` beside what this process has: so a size is checked before memory is reserved."""

@@ -86,9 +86,8 @@ def fail_without_memory(error: Exception) -> NoReturn:
 
 
 def fail_on_interrupt() -> NoReturn:
-    """Exit after Ctrl-C. Another Ctrl-C during the exit would print a traceback."""
-    with suppress(ValueError):  # only the main thread may set it
-        signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Exit after Ctrl-C."""
+    _ignore_interrupts()
     fail("interrupted", status=130)
 
 
@@ -123,12 +122,19 @@ def run_app(app: Callable[[], object]) -> None:
                 app()
         finally:
             flush_stdout()  # here, where an error can still be reported
+            _ignore_interrupts()
     except KeyboardInterrupt:
         fail_on_interrupt()
     except MemoryError as error:  # so early that no command has begun
         fail_without_memory(error)
     except OSError as error:
         fail_on_system_error(error)
+
+
+def _ignore_interrupts() -> None:
+    """Ctrl-C during the exit would print a traceback."""
+    with suppress(ValueError):  # only the main thread may set it
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _show_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any, **__: Any) -> None:

@@ -230,6 +230,8 @@ class Laboratory:
             if fault.memory is not None:
                 _limit_memory(fault.memory)
             status = self._call(words, fault, log)
+        except BaseException:  # noqa: BLE001, an interrupt outside the command must not end without a word
+            traceback.print_exc()
         finally:
             os._exit(status)
 

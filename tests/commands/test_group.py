@@ -1,6 +1,8 @@
 """How commands end."""
 
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -8,11 +10,19 @@ from nmt.commands.group import fail_on_interrupt
 
 
 def test_a_second_ctrl_c_does_not_disturb_the_exit_of_the_first(capsys: pytest.CaptureFixture[str]) -> None:
-    before = signal.getsignal(signal.SIGINT)
-    try:
-        with pytest.raises(SystemExit) as caught:
-            fail_on_interrupt()
-        signal.raise_signal(signal.SIGINT)
-    finally:
-        signal.signal(signal.SIGINT, before)
+    with pytest.raises(SystemExit) as caught:
+        fail_on_interrupt()
+    signal.raise_signal(signal.SIGINT)
     assert (caught.value.code, capsys.readouterr().err) == (130, "nmt: interrupted\n")
+
+
+def test_ctrl_c_after_a_command_has_ended_does_not_disturb_the_exit() -> None:
+    code = """
+import atexit, signal, sys
+from nmt.cli import main
+atexit.register(signal.raise_signal, signal.SIGINT)
+sys.argv = ["nmt", "--version"]
+main()
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stderr) == (0, "")
