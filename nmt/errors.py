@@ -3,6 +3,7 @@
 import errno
 import re
 import sys
+from mmap import ACCESS_COPY, mmap
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -10,6 +11,8 @@ if TYPE_CHECKING:
 
 # Characters that move the cursor, color or reorder text, or are half a character. Further lines of an error begin with two spaces.
 _CONTROL = re.compile("\n(?!  )|[\0-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+ONEDNN_TEXTS = ("could not create a primitive", "could not execute a primitive")  # of errors of oneDNN, which torch multiplies with
 
 
 def printable(text: str) -> str:
@@ -59,9 +62,19 @@ def lacks_memory(error: BaseException) -> bool:
     torch = sys.modules.get("torch")  # not imported here, which would slow down every start of the command line
     if isinstance(error, MemoryError if torch is None else (MemoryError, torch.OutOfMemoryError)):
         return True
+    if not isinstance(error, RuntimeError) and type(error).__name__ != "SafetensorError":
+        return False
     texts = ("out of memory", "can't allocate memory", "not enough memory", "ALLOC_FAILED", "bad_alloc", "can't start new thread")
-    is_told_by_text = isinstance(error, RuntimeError) or type(error).__name__ == "SafetensorError"
-    return is_told_by_text and any(text in str(error) for text in (*texts, "Cannot allocate memory"))
+    return str(error) in ONEDNN_TEXTS or any(text in str(error) for text in (*texts, "Cannot allocate memory"))
+
+
+def has_memory(n_bytes: int) -> bool:
+    """Whether so much memory can still be reserved. Libraries may crash, and Python may wait forever, if they lack a few bytes."""
+    try:
+        mmap(-1, n_bytes, access=ACCESS_COPY).close()
+    except (OSError, MemoryError):
+        return False
+    return True
 
 
 def first_problem(error: "ValidationError") -> str:

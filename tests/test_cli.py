@@ -585,6 +585,16 @@ def test_a_full_disk(trained: Path, words: str, unbuffered: str) -> None:
     assert done.stderr == "nmt: input or output: No space left on device\n"
 
 
+@pytest.mark.parametrize("words", ["train -c small.yaml", "translate Katze", "evaluate", "average", "lexicon"])
+def test_nearly_no_memory(nmt: Run, inside: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+    monkeypatch.setattr("nmt.model.device.MIN_MEMORY", 1 << 62)  # bytes, more than any computer has
+    result = nmt(*words.split())
+    assert result.status == 1
+    assert (
+        result.err.splitlines()[-1] == "nmt: out of memory; use smaller batches or a smaller model, or a machine with more memory"
+    )
+
+
 def test_input_that_is_not_utf8(nmt: Run, inside: Path, tmp_path: Path) -> None:
     bad = tmp_path / "bad.txt"
     bad.write_bytes(b"Good.\nSch\xf6n.\n")

@@ -1,8 +1,8 @@
-"""nmt.errors: what stands in the text of an error."""
+"""nmt.errors: what stands in the text of an error, and which errors mean that memory is too small."""
 
 import pytest
 
-from nmt.errors import DataError
+from nmt.errors import DataError, has_memory, lacks_memory
 
 
 @pytest.mark.parametrize(
@@ -19,3 +19,20 @@ def test_data_cannot_forge_lines_or_move_the_cursor(text: str, shown: str) -> No
     error = DataError(text)
     assert str(error) == shown
     assert str(DataError(str(error))) == shown
+
+
+def test_errors_of_torch_that_mean_a_lack_of_memory() -> None:
+    for text in (
+        "could not create a primitive",
+        "could not execute a primitive",
+        "[enforce fail] . DefaultCPUAllocator: not enough memory",
+    ):
+        assert lacks_memory(RuntimeError(text))
+    # The processor lacks instructions, or a model has a wrong shape:
+    for text in ("could not create a primitive descriptor for a matmul primitive", "mat1 and mat2 shapes cannot be multiplied"):
+        assert not lacks_memory(RuntimeError(text))
+
+
+def test_no_computer_has_all_memory() -> None:
+    assert has_memory(1 << 20)
+    assert not has_memory(1 << 62)

@@ -58,9 +58,9 @@ def run(
     if aligner:
         links = _align(corpus, vocabularies, sample)
     else:
-        model = build_model(folder, config)
+        torch_device, model = set_up_device(device), build_model(folder, config)
         load_weights(find_checkpoint(folder), model)
-        links = count_links(model.to(set_up_device(device)).eval(), _batches(corpus, sample, config.seed), len(vocabularies[1]))
+        links = count_links(model.to(torch_device).eval(), _batches(corpus, sample, config.seed), len(vocabularies[1]))
     lexicon, path = build_lexicon(links, *vocabularies), folder / LEXICON_FILE
     with explain_write_errors(path):
         lexicon.save(path)

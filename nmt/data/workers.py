@@ -12,11 +12,10 @@ from concurrent.futures import Future, InvalidStateError, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager, suppress
 from itertools import islice
-from mmap import ACCESS_COPY, mmap
 from multiprocessing.connection import wait
 from typing import Any, TypeVar
 
-from nmt.errors import DataError, lacks_memory
+from nmt.errors import DataError, has_memory, lacks_memory
 from nmt.files import delaying_interrupts
 
 ItemT = TypeVar("ItemT")
@@ -77,9 +76,10 @@ def start_workers(count: int) -> Iterator[Workers]:
     Raises:
         DataError: memory is too small, or a worker died, for example because the system ran out of memory.
     """
-    # With fork, the user's script needs no `if __name__ == "__main__"`; fork is safe only on Linux.
-    if not _has_memory():
+    # Python would wait forever for the start of a thread that finds no memory.
+    if not has_memory(MIN_MEMORY):
         raise DataError(NO_MEMORY)
+    # With fork, the user's script needs no `if __name__ == "__main__"`; fork is safe only on Linux.
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     earlier_children = set(multiprocessing.active_children())
     executor = ProcessPoolExecutor(count, mp_context=context, initializer=_start_worker)
@@ -113,15 +113,6 @@ def start_workers(count: int) -> Iterator[Workers]:
             process.join()  # the executor has done this, unless its thread has died
 
 
-def _has_memory() -> bool:
-    """Whether new threads will find memory. Python would wait forever for the start of a thread that finds none."""
-    try:
-        mmap(-1, MIN_MEMORY, access=ACCESS_COPY).close()
-    except (OSError, MemoryError):
-        return False
-    return True
-
-
 def peak_memory(n_workers: int = 0) -> int | None:
     """An upper bound in bytes: the sum of the peaks of this process and its workers, with shared memory counted in each.
 
@@ -147,7 +138,7 @@ def chunked(items: Iterable[ItemT], size: int) -> Iterator[list[ItemT]]:
 def _start_worker() -> None:
     # Ctrl-C reaches all processes of the terminal; the main process stops the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if not _has_memory():
+    if not has_memory(MIN_MEMORY):
         os._exit(1)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     # spaCy imports torch if it is installed: 180 MB and two seconds per worker, and a tokenizer does not need it.

@@ -3,7 +3,9 @@
 import torch
 
 from nmt.config.names import DeviceName, TrainingPrecision
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, has_memory
+
+MIN_MEMORY = 1 << 24  # bytes; with less, torch and sentencepiece may end the process without a message
 
 
 def pick_device(name: DeviceName) -> torch.device:
@@ -24,9 +26,13 @@ def pick_device(name: DeviceName) -> torch.device:
 def set_up_device(name: DeviceName) -> torch.device:
     """Pick a device; on a GPU, also let torch multiply float32 matrices in TF32, for the whole process.
 
-    Raises: as `pick_device`.
+    Raises:
+        ConfigError: as `pick_device`.
+        MemoryError: nearly no memory is left.
     """
     device = pick_device(name)
+    if not has_memory(MIN_MEMORY):
+        raise MemoryError
     if device.type == "cuda":
         torch.set_float32_matmul_precision("high")  # as cuDNN's recurrences already do
     return device

@@ -124,6 +124,7 @@ class Checkpoints:
         """
         name = f"{AVERAGE_PREFIX}{step:08d}"
         if any(kept.checkpoint == name and kept.score is not None and kept.score >= score for kept in self.kept("best")):
+            self.delete_unreferenced()  # what an earlier call could not delete
             return False
         try:
             if (self.folder / name).exists():

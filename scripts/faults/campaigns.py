@@ -272,7 +272,7 @@ def limit_memory(bench: Bench, scenario: Scenario, n_trials: int) -> Iterator[Tr
     """Less memory than the command needs."""
     generator = bench.random(scenario.name, "memory")
     for _ in range(MAX_TRIES * n_trials):
-        memory = int(2 ** generator.uniform(12, 29))
+        memory = int(2 ** generator.uniform(20, 29))
         fault = Fault(memory=memory)
         yield _trial(bench, scenario, fault, wrong_cause="damaged", has_fired=lambda outcome: outcome.status != 0)
 

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from nmt.model.device import supports_mixed_precision
+from nmt.model import device
+from nmt.model.device import set_up_device, supports_mixed_precision
 
 AVX512, AMX = "_is_avx512_bf16_supported", "_is_amx_tile_supported"
 
@@ -24,3 +25,10 @@ def test_a_torch_that_cannot_tell_counts_as_without(monkeypatch: pytest.MonkeyPa
 def test_other_devices() -> None:
     assert supports_mixed_precision(torch.device("cuda"))
     assert not supports_mixed_precision(torch.device("mps"))
+
+
+def test_a_device_is_refused_if_nearly_no_memory_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert set_up_device("cpu").type == "cpu"
+    monkeypatch.setattr(device, "MIN_MEMORY", 1 << 62)
+    with pytest.raises(MemoryError):
+        set_up_device("cpu")

@@ -190,6 +190,14 @@ def test_a_second_average_that_cannot_be_written_leaves_the_first(tmp_path: Path
     assert best_weight(checkpoints) == 5.0
 
 
+def test_a_second_average_deletes_what_the_first_could_not(tmp_path: Path) -> None:
+    checkpoints, model = save_with_average(tmp_path)
+    leftover = checkpoints.folder / "average-00000001"
+    leftover.mkdir()
+    assert not checkpoints.add_average(2, model, 0.5)
+    assert not leftover.exists()
+
+
 def test_a_pointer_without_a_list_names_one_checkpoint(tmp_path: Path) -> None:
     save(tmp_path, 1)
     (tmp_path / "checkpoints" / "last.json").write_text('{"checkpoint": "step-00000001", "step": 1}')
