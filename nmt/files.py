@@ -86,8 +86,8 @@ def new_folder(folder: Path) -> Iterator[Path]:
     """
     _delete_abandoned(folder)
     temporary = _temporary_sibling(folder)
-    temporary.mkdir()
     try:
+        temporary.mkdir()
         with naming(folder):
             yield temporary
             _synchronize_all(temporary)
@@ -110,8 +110,8 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
     folder.parent.mkdir(parents=True, exist_ok=True)
     recover_folder(folder)
     building = folder.parent / f".{folder.name}.building-{secrets.token_hex(4)}"
-    building.mkdir()
     try:
+        building.mkdir()
         with FileLock(building / LOCK_FILE):
             yield building
         (building / LOCK_FILE).unlink(missing_ok=True)

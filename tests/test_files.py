@@ -13,6 +13,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager
 from io import BufferedReader, RawIOBase
 from pathlib import Path
+from typing import Any
 
 import pytest
 from filelock import FileLock
@@ -153,6 +154,23 @@ def test_it_replaces_the_old_one_or_an_empty_folder(tmp_path: Path) -> None:
     make(tmp_path / "data", "new")
     assert names(tmp_path) == ["data"]
     assert (tmp_path / "data" / "file").read_text() == "new"
+
+
+@pytest.mark.parametrize("fill", [replacing_folder, new_folder])
+def test_ctrl_c_just_after_the_temporary_folder_was_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fill: Callable[[Path], AbstractContextManager[Path]]
+) -> None:
+    make_folder = Path.mkdir
+
+    def make_and_interrupt(path: Path, *arguments: Any, **options: Any) -> None:
+        make_folder(path, *arguments, **options)
+        if path.name.startswith("."):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(Path, "mkdir", make_and_interrupt)
+    with pytest.raises(KeyboardInterrupt), fill(tmp_path / "data"):
+        pass
+    assert names(tmp_path) == []
 
 
 @pytest.mark.parametrize("error", [ValueError, KeyboardInterrupt, SystemExit])
