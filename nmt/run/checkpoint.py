@@ -7,6 +7,7 @@ moving average, `model.safetensors` holds the averaged weights and `raw.safetens
 
 import re
 import shutil
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -22,7 +23,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from nmt.checksums import is_intact, record_checksums
 from nmt.config.names import PointerName
-from nmt.errors import CheckpointError, first_problem, pass_on_lack_of_memory
+from nmt.errors import CheckpointError, NmtWarning, first_problem, pass_on_lack_of_memory
 from nmt.files import new_folder, read_json, replacing, sha256_of, write_json
 from nmt.model.lexical_bias import LexicalBias
 from nmt.run.progress import Progress
@@ -216,6 +217,9 @@ class Checkpoints:
                 path.unlink(missing_ok=True)
             elif path.name not in referenced:
                 shutil.rmtree(path, ignore_errors=True)
+                if path.exists():
+                    text = f"{path}: this checkpoint is no longer needed and could not be deleted; delete this folder"
+                    warnings.warn(text, NmtWarning, stacklevel=3)
 
 
 def read_progress(folder: Path) -> Progress:

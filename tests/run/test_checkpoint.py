@@ -13,7 +13,7 @@ from torch.optim import AdamW
 
 from nmt.config.names import PointerName
 from nmt.config.schema import ModelConfig
-from nmt.errors import CheckpointError
+from nmt.errors import CheckpointError, NmtWarning
 from nmt.files import write_json
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run import checkpoint
@@ -196,6 +196,14 @@ def test_a_second_average_deletes_what_the_first_could_not(tmp_path: Path) -> No
     leftover.mkdir()
     assert not checkpoints.add_average(2, model, 0.5)
     assert not leftover.exists()
+
+
+def test_a_checkpoint_that_cannot_be_deleted_gives_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    save(tmp_path, 1)
+    monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
+    with pytest.warns(NmtWarning, match="step-00000001: this checkpoint is no longer needed and could not be deleted; delete"):
+        save(tmp_path, 2)
+    assert find(tmp_path, "last") == "step-00000002"
 
 
 def test_a_pointer_without_a_list_names_one_checkpoint(tmp_path: Path) -> None:
