@@ -25,7 +25,7 @@ from nmt.text.vocabulary import Vocabulary
 
 SPLITS = ("train", "dev", "test")
 SHARD_SENTENCES = 1 << 22
-MIN_MAPPED_BYTES = 4096  # smaller files are read
+MIN_MAPPED_BYTES = 1 << 24  # smaller files are read: a process dies if another program cuts off a file that it has mapped
 MAX_HASHED_BYTES = 1 << 26  # of larger files, only the size and the header are checked; `nmt doctor` checks all
 BLOCK_SENTENCES = 1 << 16  # in memory at once in a pass over all sentences
 PREPARE_AGAIN = "run `nmt prepare -c ... --overwrite`"
@@ -256,7 +256,6 @@ def _load_shard(stem: Path) -> tuple[Ids, npt.NDArray[np.int64]]:
 
 def _load_array(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     try:
-        # An array without elements cannot be mapped.
         size = path.stat().st_size
         is_mapped = size >= MIN_MAPPED_BYTES
         array: npt.NDArray[Any] = np.load(path, mmap_mode="r" if is_mapped else None, allow_pickle=False)

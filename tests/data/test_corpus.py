@@ -1,5 +1,6 @@
 """nmt.data.corpus: ids on disk."""
 
+import os
 from itertools import chain
 from pathlib import Path
 
@@ -34,7 +35,8 @@ def test_sentences_are_read_back_as_written(sentences: list[list[int]], tmp_path
     assert read.lengths.dtype == np.int32
 
 
-def test_sentences_are_mapped_not_loaded(tmp_path: Path) -> None:
+def test_sentences_of_large_files_are_mapped_not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corpus_module, "MIN_MAPPED_BYTES", 1 << 12)
     write(tmp_path / "train.src", [list(range(4, 1000)), list(range(4, 2000))])
     read = Sequences.load(tmp_path / "train.src")
     assert isinstance(read[1], np.memmap)
@@ -42,6 +44,14 @@ def test_sentences_are_mapped_not_loaded(tmp_path: Path) -> None:
     assert read[-1].tolist() == read[1].tolist()
     with pytest.raises(IndexError, match="sentence 2 of 2"):
         read[2]
+
+
+def test_a_file_that_is_cut_off_later_does_not_disturb(tmp_path: Path) -> None:
+    sentence = list(range(4, 100_000))
+    write(tmp_path / "train.src", [sentence])
+    read = Sequences.load(tmp_path / "train.src")
+    os.truncate(tmp_path / "train.src.npy", 100)  # if it were mapped, the next line would end the process
+    assert read[0].tolist() == sentence
 
 
 def test_many_sentences_are_written_in_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,7 +87,8 @@ def test_the_content_of_large_files_is_not_read(tmp_path: Path, monkeypatch: pyt
     path.write_bytes(content[:-4] + b"\1\0\0\0")
     with pytest.raises(DataError, match=r"train\.src\.npy: damaged, its content has changed"):
         Sequences.load(tmp_path / "train.src")
-    monkeypatch.setattr(corpus_module, "MAX_HASHED_BYTES", len(content) - 1)
+    for name in ("MAX_HASHED_BYTES", "MIN_MAPPED_BYTES"):
+        monkeypatch.setattr(corpus_module, name, len(content) - 1)
     assert Sequences.load(tmp_path / "train.src")[0][-1] == 1
     path.write_bytes(content + b"\0")
     with pytest.raises(DataError, match=f"damaged, has {len(content) + 1:,} bytes instead of {len(content):,}"):
@@ -152,7 +163,8 @@ def test_sentences_are_lines(tmp_path: Path) -> None:
         b"{'descr': '<i4', 'fortran_order': False, 'shape': " + b"(" * 300 + b"3",
     ],
 )
-def test_hostile_headers_are_refused(tmp_path: Path, header: bytes) -> None:
+def test_hostile_headers_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, header: bytes) -> None:
+    monkeypatch.setattr(corpus_module, "MIN_MAPPED_BYTES", 1 << 12)
     content = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
     for length in (len(content), 100_000):  # read, and mapped
         (tmp_path / "train.src.npy").write_bytes(content.ljust(length, b"\0"))
