@@ -135,7 +135,7 @@ def describe(translation: Translation, translator: Translator) -> dict[str, Any]
         weights = word_weights(translation.attention[: len(rows)], rows, columns)
         attention = [[round(weight, DIGITS) for weight in row] for row in weights.tolist()]
     return {
-        **translation_to_dict(translation, (translator.src_tokenizer, translator.tgt_tokenizer)),
+        **translation_to_dict(translation, translator.tokenizers),
         "words": words,
         "attention": attention,
     }
