@@ -1,6 +1,7 @@
 """`nmt export`: writes a run as ONNX, with a translator that needs neither torch nor nmt."""
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 
 from nmt.errors import DataError, NmtError
@@ -21,11 +22,9 @@ def run(folder: Path | None, output: Path | None = None, overrides: Sequence[str
         DataError: a file of the run is missing or damaged, or `output` exists.
         NmtError: the packages of the extra `export` are missing.
     """
-    try:
-        import onnx  # noqa: F401
-        import onnxruntime  # noqa: F401
-    except ImportError as error:
-        raise NmtError(f"nmt export needs the package {error.name}; install it with `pip install 'nmt[export]'`") from None
+    for package in ("onnx", "onnxruntime"):
+        if find_spec(package) is None:
+            raise NmtError(f"nmt export needs the package {package}; install it with `pip install 'nmt[export]'`")
     from nmt.export.folder import export_run
 
     with opened(folder) as (run_folder, checkpoint):

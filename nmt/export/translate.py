@@ -27,6 +27,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # onnxruntime reads it when imported; else it reports on models to its maker
 import onnxruntime
 
 FORMAT = 1

@@ -1,6 +1,8 @@
 """`nmt export`: what it writes and prints, and what it refuses."""
 
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
@@ -59,6 +61,17 @@ def test_settings_that_it_refuses(nmt: Run, run: Path, tmp_path: Path, setting: 
     result = nmt("export", run, "-o", tmp_path / "new", "--set", setting)
     assert (result.status, result.out, result.err) == (1, "", f"nmt: {message}\n")
     assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("module", ["nmt.export.translate", "nmt.export.folder"])
+def test_onnxruntime_reports_nothing_to_its_maker(tmp_path: Path, module: str) -> None:
+    """Where it may report, it makes folders in the home of the user as soon as it is imported."""
+    report_variables = ("ORT_", "CI", "GITHUB_ACTIONS", "TF_BUILD", "BUILD_", "XDG_")  # those with which it is silent anyway
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(report_variables)}
+    environment["HOME"] = str(tmp_path)
+    code = f"import {module}, onnxruntime.quantization"
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+    assert [path.name for path in tmp_path.rglob("*") if "icrosoft" in path.name or "onnx" in path.name] == []
 
 
 def test_a_missing_package_is_named(nmt: Run, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
