@@ -38,7 +38,8 @@ GROWING_KINDS = CREATE | WRITE | MKDIR  # those that a full disk refuses
 ACTIONS = ("nothing", "kill", "kill-halfway", "signal", "fail-once", "fail-from-now-on", "set-clock")
 
 MAX_TEXT = 1 << 20  # bytes of output that are kept
-LIMIT = 120.0  # seconds; a command hangs if it uses no processor time for as long, or more processor time than this
+LIMIT = 120.0  # seconds; a command hangs if it uses nearly no processor time for as long, or more processor time than this
+MIN_WORK = 0.1  # seconds of processor time; a thread that only looks at the clock now and then uses less in LIMIT
 POLL_SECONDS = 0.002
 WORKER_PAUSE = 0.1  # seconds after a signal to a worker, so that other processes notice a worker that is stopped
 COMMANDS = (
@@ -188,11 +189,11 @@ class Laboratory:
         self, process: int, fault: Fault, limit: float, on_stop: Callable[[int], object] | None
     ) -> tuple[int | None, float, bool]:
         """The status, the processor time, and whether all signals of the fault were sent before the end."""
-        waiting, used, end = list(fault.signals), 0.0, time.monotonic() + limit
+        waiting, earlier, end = list(fault.signals), 0.0, time.monotonic() + limit
         while True:
-            earlier, used = used, _processor_time(process)
-            if used > earlier:
-                end = time.monotonic() + limit
+            used = _processor_time(process)
+            if used > earlier + MIN_WORK:
+                earlier, end = used, time.monotonic() + limit
             ended, status = os.waitpid(process, os.WNOHANG | os.WUNTRACED)
             sent = bool(fault.signals) and not waiting
             if ended and os.WIFSTOPPED(status):
