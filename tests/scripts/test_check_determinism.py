@@ -19,7 +19,7 @@ def small(path: Path, folder: Path) -> Config:
     """A configuration with the toy's data, and smaller sizes in the same ratio."""
     values = load(path).to_dict()
     values["data"] = {"direction": "en-de", "source": {"format": "manythings", "path": str(folder / "pairs.tsv")}, "workers": 1}
-    values["tokenizer"] |= {"kind": "characters"}
+    values["tokenizer"] |= {"kind": "bpe", "size": 60} if values["model"]["lexical_words"] else {"kind": "characters"}
     _shrink(values["model"])
     values["training"]["batch"] |= {"size": values["training"]["batch"]["size"] // FACTOR}
     return cut(config_from_dict(values), pairs=100, steps=2, tatoeba=None, folder=folder)
