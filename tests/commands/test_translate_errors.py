@@ -96,6 +96,7 @@ def test_an_interruption_keeps_finished_lines(trained: Path, tmp_path: Path) -> 
         end = time.monotonic() + 60
         while not partial.exists() or not partial.stat().st_size:
             assert time.monotonic() < end
+        time.sleep(0.5)  # a signal just before Python waits for a line is noticed only after that line
         process.send_signal(signal.SIGINT)
         lines = process.stderr.read().decode().splitlines()
         assert process.wait(60) == 130
