@@ -12,8 +12,6 @@ if TYPE_CHECKING:
 # Characters that move the cursor, color or reorder text, or are half a character. Further lines of an error begin with two spaces.
 _CONTROL = re.compile("\n(?!  )|[\0-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
-ONEDNN_TEXTS = ("could not create a primitive", "could not execute a primitive")  # of errors of oneDNN, which torch multiplies with
-
 
 def printable(text: str) -> str:
     """A text with escapes for control characters and line breaks, which data and names of files may have."""
@@ -64,12 +62,17 @@ def lacks_memory(error: BaseException) -> bool:
         return True
     if not isinstance(error, RuntimeError) and type(error).__name__ != "SafetensorError":
         return False
-    texts = ("out of memory", "can't allocate memory", "not enough memory", "ALLOC_FAILED", "bad_alloc", "can't start new thread")
-    return str(error) in ONEDNN_TEXTS or any(text in str(error) for text in (*texts, "Cannot allocate memory"))
+    texts = ("out of memory", "can't allocate memory", "Cannot allocate memory", "not enough memory", "ALLOC_FAILED", "bad_alloc")
+    # All that oneDNN says, with which torch multiplies matrices. More text after it has another cause.
+    whole_texts = ("could not create a primitive", "could not execute a primitive")
+    return str(error) in whole_texts or any(text in str(error) for text in (*texts, "can't start new thread"))
 
 
 def has_memory(n_bytes: int) -> bool:
-    """Whether so much memory can still be reserved. Libraries may crash, and Python may wait forever, if they lack a few bytes."""
+    """Whether this many bytes of memory can still be reserved.
+
+    Ask before memory is needed: without the last few bytes, libraries may crash, and Python may wait forever for a thread.
+    """
     try:
         mmap(-1, n_bytes, access=ACCESS_COPY).close()
     except (OSError, MemoryError):

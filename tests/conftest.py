@@ -13,7 +13,7 @@ from typing import Any
 # Set before torch is imported: tests run in several processes, and threads do not speed up small tensors.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MKL_NUM_THREADS", "1")
-# A test that imports onnxruntime before nmt would let it connect to another machine.
+# For tests that import onnxruntime before nmt: no telemetry.
 os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
 
 import pytest

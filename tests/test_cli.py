@@ -586,7 +586,7 @@ def test_a_full_disk(trained: Path, words: str, unbuffered: str) -> None:
 
 
 @pytest.mark.parametrize("words", ["train -c small.yaml", "translate Katze", "evaluate", "average", "lexicon"])
-def test_nearly_no_memory(nmt: Run, inside: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+def test_nearly_no_memory(nmt: Run, inside: Path, monkeypatch: pytest.MonkeyPatch, words: str) -> None:
     monkeypatch.setattr("nmt.model.device.MIN_MEMORY", 1 << 62)  # bytes, more than any computer has
     result = nmt(*words.split())
     assert result.status == 1

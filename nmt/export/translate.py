@@ -28,7 +28,7 @@ from typing import Any
 
 import numpy as np
 
-os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # onnxruntime reads it when imported; else it reports on models to its maker
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # no telemetry; onnxruntime reads it when it is imported
 import onnxruntime
 
 FORMAT = 1

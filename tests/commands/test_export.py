@@ -64,10 +64,10 @@ def test_settings_that_it_refuses(nmt: Run, run: Path, tmp_path: Path, setting: 
 
 
 @pytest.mark.parametrize("module", ["nmt.export.translate", "nmt.export.folder"])
-def test_onnxruntime_reports_nothing_to_its_maker(tmp_path: Path, module: str) -> None:
-    """Where it may report, it makes folders in the home of the user as soon as it is imported."""
-    report_variables = ("ORT_", "CI", "GITHUB_ACTIONS", "TF_BUILD", "BUILD_", "XDG_")  # those with which it is silent anyway
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(report_variables)}
+def test_onnxruntime_sends_no_telemetry(tmp_path: Path, module: str) -> None:
+    """Otherwise it makes folders in the home of the user as soon as it is imported."""
+    silencing_prefixes = ("ORT_", "CI", "GITHUB_ACTIONS", "TF_BUILD", "BUILD_", "XDG_")  # those with which it is silent anyway
+    environment = {name: value for name, value in os.environ.items() if not name.startswith(silencing_prefixes)}
     environment["HOME"] = str(tmp_path)
     code = f"import {module}, onnxruntime.quantization"
     subprocess.run([sys.executable, "-c", code], env=environment, check=True)
