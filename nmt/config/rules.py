@@ -252,7 +252,7 @@ def _lexical_bias_problems(config: Config) -> Iterator[Problem]:
     if model.lexical_words and not model.lexical_bias:
         yield Problem(
             ("model.lexical_words", "model.lexical_bias"),
-            "whole words need a lexical bias; set it to 20, or set model.lexical_words to 0",
+            "whole words need a lexical bias; set it, or set model.lexical_words to 0",
         )
     elif model.lexical_words and kind not in SUBWORD_KINDS:
         text = f"tokens of kind {kind} do not form words; use {choices(SUBWORD_KINDS)}, or set model.lexical_words to 0"

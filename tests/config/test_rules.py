@@ -227,7 +227,7 @@ def test_tags_are_new_tokens(tags: list[str]) -> None:
         ),
         (
             {"lexical_words": 100},
-            "model.lexical_words, model.lexical_bias: whole words need a lexical bias; set it to 20, or set model.lexical_words to 0",
+            "model.lexical_words, model.lexical_bias: whole words need a lexical bias; set it, or set model.lexical_words to 0",
         ),
         (
             {"lexical_bias": 5, "lexical_words": 100},
