@@ -1,0 +1,102 @@
+"""scripts/diversify.py: teachers, their translations and the models that learn from them, in rounds."""
+
+from pathlib import Path
+
+import pytest
+import yaml
+
+from nmt.files import read_json
+from nmt.run.folder import load_run_config
+from scripts import diversify
+from tests import toy
+from tests.conftest import Run
+
+
+def write_config(folder: Path, direction: str) -> Path:
+    """The configuration FOLDER/DIRECTION.yaml of a tiny model of toy data."""
+    config = toy.configure(
+        toy.write_table(folder / "pairs.tsv", toy.sentence_pairs()[:100]),
+        data={
+            "direction": direction,
+            "split": {"dev": 10, "test": 10, "direction": "en-de"},
+            "prepared": str(folder / f"prepared-{direction}"),
+        },
+        tokenizer={"kind": "words"},
+        model={"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 8}, "dropout": 0.1},
+        training={"max_steps": 3, "batch": {"size": 16}, "validation_pairs": 2},
+        decoding={"beam": 1, "max_length_ratio": 0.5},
+    )
+    file = folder / f"{direction}.yaml"
+    file.write_text(yaml.safe_dump(config.to_dict()), encoding="utf-8")
+    return file
+
+
+def words(folder: Path, *options: str) -> list[str]:
+    paths = [str(write_config(folder, direction)) for direction in ("en-de", "de-en")]
+    return [*paths, "-o", str(folder / "runs"), *options]
+
+
+class Commands(list[str]):
+    """Runs the commands in this process, and keeps their names."""
+
+    def __init__(self, nmt: Run) -> None:
+        super().__init__()
+        self.nmt = nmt
+
+    def run(self, *arguments: str | Path) -> None:
+        self.append(str(arguments[0]))
+        result = self.nmt(*arguments)
+        assert result.status == 0, result.err
+
+
+@pytest.mark.slow
+def test_each_round_learns_from_all_runs_before(
+    tmp_path: Path, nmt: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    commands = Commands(nmt)
+    monkeypatch.setattr(diversify, "_nmt", commands.run)
+    options = words(tmp_path, "--rounds", "2", "--seeds", "2", "3", "--set", "model.dropout=0.2", "--set", "training.threads=1")
+    assert diversify.main(options) == 0
+    once = ["prepare"] * 2 + ["train"] * 2 + ["augment", "train"] * 2 + ["augment", "train", "train"] * 2 + ["evaluate"] * 8
+    assert commands == once
+    table = capsys.readouterr().out.splitlines()[-4:]
+    assert [row.split(" | ")[1] for row in table[2:]] == ["2, 3", "2, 3"]
+
+    runs = tmp_path / "runs"
+    parts = read_json(runs / "round-2" / "forward" / "manifest.json")["augmentation"]["parts"]
+    members = [[str(Path(member["run"]).relative_to(runs.resolve())) for member in part.get("runs", [])] for part in parts]
+    assert members == [[], ["round-0/forward-1"], ["round-1/forward-2"], ["round-0/backward-1"], ["round-1/backward-2"]]
+    config = load_run_config(runs / "round-2" / "backward-3")
+    assert (config.seed, config.model.dropout) == (3, 0.2)
+    assert config.prepared_folder.resolve() == (runs / "round-2" / "backward").resolve()
+    assert load_run_config(runs / "round-0" / "forward-1").model.dropout == 0.1
+
+
+def test_two_configurations_of_one_direction_are_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = str(write_config(tmp_path, "en-de"))
+    assert diversify.main([config, config, "-o", str(tmp_path / "runs")]) == 1
+    message = f"{config}: the two configurations need opposite directions, not en-de and en-de\n"
+    assert capsys.readouterr().err == message
+
+
+def test_a_wrong_key_is_an_error_before_the_first_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert diversify.main(words(tmp_path, "--set", "model.dropuot=0.2")) == 1
+    assert "model.dropuot: unknown key" in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("option", ["--rounds", "--teachers"])
+def test_zero_rounds_or_teachers_are_a_usage_error(option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        diversify.main(words(tmp_path, option, "0"))
+    assert "--rounds and --teachers must be at least 1" in capsys.readouterr().err
+
+
+def test_a_failed_command_ends_it_with_its_exit_status(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    options = words(tmp_path)
+    (tmp_path / "pairs.tsv").unlink()
+    with pytest.raises(SystemExit, match="1"):
+        diversify.main(options)
+    assert "pairs.tsv" in capfd.readouterr().err
