@@ -32,7 +32,7 @@ from nmt.decoding.batch_runner import TooLargeError
 from nmt.decoding.shards import plan_shards, read_shards, seconds_of_shards, write_shard
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
-from nmt.files import replacing_folder, sha256_of
+from nmt.files import explain_write_errors, replacing_folder, sha256_of
 from nmt.run.checkpoint import MODEL_FILE
 from nmt.run.folder import LEXICON_FILE, load_run_config
 from nmt.run.load import build_translator, find_run_and_checkpoint
@@ -101,16 +101,13 @@ def run(options: AugmentOptions, progress: bool | None = None) -> dict[str, Any]
     planned_time = time.perf_counter()
     _translate(tasks, options, show_bar=is_watched() if progress is None else progress)
     start_time += time.perf_counter() - planned_time  # the time of translation is in the figures, with that of earlier calls
-    try:
-        with replacing_folder(options.output) as building:
-            figures = _write_files(building, original, tasks, options, tag)
-            figures["augmentation"] = {"request": request, "folder": str(original.folder), **figures["augmentation"]}
-            seconds = time.perf_counter() - start_time + sum(map(seconds_of_shards, {task.folder for task in tasks}))
-            figures |= {"seconds": round(seconds, 2), "peak_memory": peak_memory()}
-            inputs = [Input(**{**each, "path": Path(each["path"])}) for each in original.manifest["inputs"]]
-            manifest = write_manifest(building, original.config, inputs, figures)
-    except OSError as error:
-        raise DataError(f"{options.output}: cannot be written ({error.strerror or error})") from None
+    with explain_write_errors(options.output), replacing_folder(options.output) as building:
+        figures = _write_files(building, original, tasks, options, tag)
+        figures["augmentation"] = {"request": request, "folder": str(original.folder), **figures["augmentation"]}
+        seconds = time.perf_counter() - start_time + sum(map(seconds_of_shards, {task.folder for task in tasks}))
+        figures |= {"seconds": round(seconds, 2), "peak_memory": peak_memory()}
+        inputs = [Input(**{**each, "path": Path(each["path"])}) for each in original.manifest["inputs"]]
+        manifest = write_manifest(building, original.config, inputs, figures)
     return {**manifest, "folder": str(options.output), "already_prepared": False}
 
 

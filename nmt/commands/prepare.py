@@ -23,7 +23,7 @@ from nmt.data.pipeline import Job, run_pipeline
 from nmt.data.sources import find_files
 from nmt.data.workers import peak_memory, start_workers, worker_count
 from nmt.errors import DataError
-from nmt.files import explain_read_errors, recover_folder, replacing_folder, sha256_of
+from nmt.files import explain_read_errors, explain_write_errors, recover_folder, replacing_folder, sha256_of
 from nmt.text.tokenizers import SIDES
 
 
@@ -57,15 +57,12 @@ def run(config: Config, folder: Path | None = None, *, overwrite: bool = False, 
         return {**existing, "folder": str(folder), "already_prepared": True}
     n_workers = worker_count(config.data.workers)
     show_bars = is_watched() if progress is None else progress
-    try:
-        with replacing_folder(folder) as building:
-            with start_workers(n_workers) as workers:
-                figures = run_pipeline(Job(config, files, building, workers, show_bars))
-            seconds = round(time.perf_counter() - start_time, 2)
-            figures = {**figures, "seconds": seconds, "peak_memory": peak_memory(n_workers)}
-            manifest = write_manifest(building, config, inputs, figures)
-    except OSError as error:
-        raise DataError(f"{folder}: cannot be written ({error.strerror or error})") from None
+    with explain_write_errors(folder), replacing_folder(folder) as building:
+        with start_workers(n_workers) as workers:
+            figures = run_pipeline(Job(config, files, building, workers, show_bars))
+        seconds = round(time.perf_counter() - start_time, 2)
+        figures = {**figures, "seconds": seconds, "peak_memory": peak_memory(n_workers)}
+        manifest = write_manifest(building, config, inputs, figures)
     return {**manifest, "folder": str(folder), "already_prepared": False}
 
 
