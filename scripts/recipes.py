@@ -3,8 +3,9 @@
     nmt evaluate RUN --split dev; nmt evaluate RUN --moses de      # before, for each run
     python scripts/recipes.py RUN...
 
-Runs whose configurations differ only in the seed share a row, with mean and standard deviation. The total time adds, once each, the
-runs that the training started from, those that translated its training data, and the time of `nmt augment`.
+Runs whose configurations differ only in the seed share a row, with mean and standard deviation. The scores of lower-case models
+ignore case. The total time adds, once each, the runs that the training started from, those that translated its training data, and
+the time of `nmt augment`.
 """
 
 import argparse
@@ -52,7 +53,8 @@ class RunFigures:
 def measure(folder: Path) -> RunFigures:
     """Raises: CheckpointError if there is no run, DataError if a run that it needed is missing."""
     config = load_run_config(find_run(folder))
-    dev, test = (_last_evaluation(folder, split) for split in ("dev", "test"))
+    keys = ["scores", "tokenized_scores"] + ["lowercase_scores"] * config.tokenizer.lowercase  # the last one counts
+    dev, test = (_last_evaluation(folder, split, keys) for split in ("dev", "test"))
     needed = sorted(needed_runs(folder))
     n_parameters = sum(parameter.numel() for parameter in build_model(folder, config).parameters())
     seconds = test.get("translation_seconds")
@@ -90,12 +92,12 @@ def _minutes_of_augmentation(folders: Sequence[Path]) -> float:
     return float(sum(manifest["seconds"] for manifest in manifests.values() if "augmentation" in manifest)) / 60
 
 
-def _last_evaluation(folder: Path, split: str) -> dict[str, Any]:
-    """The facts and scores of the last evaluation on a split; empty if there is none."""
+def _last_evaluation(folder: Path, split: str, keys: Sequence[str]) -> dict[str, Any]:
+    """The facts of the last evaluation on a split, and its scores under these keys; empty if there is none."""
     events = [event for event in Journal(folder / "evaluation" / "history.jsonl").read() if event.get("split") == split]
     if not events:
         return {}
-    scores = {score["metric"]: score["score"] for key in ("scores", "tokenized_scores") for score in events[-1][key]}
+    scores = {score["metric"]: score["score"] for key in keys for score in events[-1][key]}
     return {**events[-1], **scores}
 
 

@@ -31,9 +31,12 @@ def copy(trained: Path, folder: Path, *, seed: int, bleu: float | None = None, n
         (folder / "evaluation").mkdir()
         journal = Journal(folder / "evaluation" / "history.jsonl")
         for split, values in (("dev", [bleu]), ("test", [0.0]), ("test", [bleu + 1, bleu + 2])):  # the last one counts
-            scores = [{"metric": metric, "score": value} for metric, value in zip(("BLEU", "chrF"), values, strict=False)]
+            named = list(zip(("BLEU", "chrF"), values, strict=False))
+            scores, lowercase_scores = ([{"metric": name, "score": value + more} for name, value in named] for more in (0, 10))
             facts = {"split": split, "sentences": 40, "translation_seconds": 0.5}
-            journal.write("evaluation", 2, scores=scores, tokenized_scores=[{"metric": "Moses BLEU", "score": 9.0}], **facts)
+            tokenized_scores = [{"metric": "Moses BLEU", "score": 9.0}]
+            kinds = {"scores": scores, "lowercase_scores": lowercase_scores, "tokenized_scores": tokenized_scores}
+            journal.write("evaluation", 2, **kinds, **facts)
     return folder
 
 
@@ -54,6 +57,14 @@ def test_runs_that_differ_in_the_seed_share_a_row(trained: Path, tmp_path: Path,
     assert recipes.main([*map(str, runs)]) == 0
     (row,) = cells(capsys.readouterr().out)
     assert row == ["toy", "1, 2", "0.0 M", "0", "0", "31.5 ± 0.7", "32.5 ± 0.7", "33.5 ± 0.7", "9.0 ± 0.0", "80"]
+
+
+def test_the_scores_of_a_lower_case_model_ignore_case(trained: Path, tmp_path: Path) -> None:
+    run = copy(trained, tmp_path / "run", seed=1, bleu=30.0)
+    config = run / "config.yaml"
+    config.write_text(config.read_text("utf-8").replace("lowercase: false", "lowercase: true"), "utf-8")
+    (row,) = cells(recipes.to_table([recipes.measure(run)]))
+    assert row[5:9] == ["40.0", "41.0", "42.0", "9.0"]
 
 
 def test_the_total_counts_each_run_that_was_needed_once(trained: Path, tmp_path: Path) -> None:
