@@ -56,17 +56,17 @@ def train_rounds(
         if not side.prepared.exists():
             _nmt("prepare", "-c", side.config)
     teachers = [[_train(side, folder / "round-0", seed) for seed in range(1, n_teachers + 1)] for side in sides]
+    students: list[list[Path]] = []
     for number in range(1, n_rounds + 1):
-        last = number == n_rounds
         students = []
         for side, forward, backward in zip(sides, teachers, reversed(teachers), strict=True):
             data = folder / f"round-{number}" / side.name
             runs = [f"--forward={run}" for run in forward] + [f"--backward={run}" for run in backward]
             _nmt("augment", side.prepared, "-o", data, *runs, "--translations", folder / "translations")
             keys = [f"data.prepared={data}", *overrides]
-            students.append([_train(side, data.parent, seed, keys) for seed in (seeds if last else seeds[:1])])
-        teachers = students if last else [old + new for old, new in zip(teachers, students, strict=True)]
-    return teachers
+            students.append([_train(side, data.parent, seed, keys) for seed in (seeds if number == n_rounds else seeds[:1])])
+        teachers = [old + new for old, new in zip(teachers, students, strict=True)]
+    return students
 
 
 def _train(side: Side, folder: Path, seed: int, overrides: Sequence[str] = ()) -> Path:

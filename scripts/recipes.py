@@ -53,7 +53,9 @@ class RunFigures:
 def measure(folder: Path) -> RunFigures:
     """Raises: CheckpointError if there is no run, DataError if a run that it needed is missing."""
     config = load_run_config(find_run(folder))
-    keys = ["scores", "tokenized_scores"] + ["lowercase_scores"] * config.tokenizer.lowercase  # the last one counts
+    keys = ["scores", "tokenized_scores"]
+    if config.tokenizer.lowercase:
+        keys.append("lowercase_scores")  # in place of the scores with the same names
     dev, test = (_last_evaluation(folder, split, keys) for split in ("dev", "test"))
     needed = sorted(needed_runs(folder))
     n_parameters = sum(parameter.numel() for parameter in build_model(folder, config).parameters())

@@ -93,8 +93,8 @@ def check_script(arguments: Sequence[str]) -> None:
     for word in arguments[1:]:
         assert not word.startswith("-") or f'"{word}"' in source, f"{arguments[0]}: no option {word}"
     if settings := [value for option, value in pairwise(arguments) if option == "--set"]:
-        named = [word for word in arguments if word.startswith("configs/")]
-        load(ROOT / [*named, "configs/sample.yaml"][0], settings)
+        config = next((word for word in arguments if word.startswith("configs/")), "configs/sample.yaml")
+        load(ROOT / config, settings)
 
 
 @pytest.mark.parametrize(("page", "words"), COMMANDS, ids=lambda each: each if isinstance(each, str) else " ".join(each))
