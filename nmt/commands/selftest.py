@@ -48,6 +48,10 @@ def list_systems() -> dict[str, dict[str, Any]]:
             "decoder": {"kind": "bahdanau", "readout": "state", "hidden_size": 64},
             "attention": {"score": "additive"},
         },
+        "conditional": {
+            "decoder": {"kind": "conditional", "cell": "gru", "readout": "deep", "hidden_size": 64},
+            "attention": {"score": "additive"},
+        },
         "gnmt": {"decoder": {"kind": "gnmt", "layers": 2, "hidden_size": 64}},
     }
 

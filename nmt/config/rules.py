@@ -172,6 +172,9 @@ def _decoder_problems(decoder: DecoderConfig) -> Iterator[Problem]:
     if decoder.kind == "gnmt" and decoder.layers == 1:
         text = "gnmt attends between the first layer and those above it; set layers to 2 or more, or use luong"
         yield Problem(("model.decoder.layers", "model.decoder.kind"), text)
+    if decoder.kind == "conditional" and decoder.layers > 1:
+        text = "conditional makes two recurrent steps with one state; set layers to 1, or use gnmt"
+        yield Problem(("model.decoder.layers", "model.decoder.kind"), text)
     if decoder.readout_size is not None and decoder.readout in ("concat", "state"):
         text = f"the other sizes determine the size of {decoder.readout}; remove readout_size"
         yield Problem(("model.decoder.readout_size", "model.decoder.readout"), text)

@@ -17,7 +17,7 @@ EncoderKind = Literal["recurrent"]
 Cell = Literal["lstm", "gru", "elman", "sru"]
 ScoreName = Literal["dot", "general", "concat", "additive", "concat_shared", "linear", "none"]
 AttentionKind = Literal["global", "local_m", "local_p", "coverage"]
-DecoderKind = Literal["luong", "bahdanau", "gnmt"]
+DecoderKind = Literal["luong", "bahdanau", "conditional", "gnmt"]
 ReadoutName = Literal["attentional", "concat", "state", "deep", "maxout"]
 BridgeName = Literal["copy", "dense", "backward", "zero"]
 Tying = Literal["none", "target", "all"]
@@ -39,6 +39,7 @@ LOCAL_KINDS: tuple[AttentionKind, ...] = ("local_m", "local_p")
 READOUTS_BY_DECODER: dict[DecoderKind, tuple[ReadoutName, ...]] = {
     "luong": ("attentional", "concat"),
     "bahdanau": ("state", "deep", "maxout"),
+    "conditional": ("state", "deep", "maxout"),
     "gnmt": get_args(ReadoutName),
 }
 
@@ -216,7 +217,9 @@ class AttentionConfig(Section):
 
 class DecoderConfig(Section):
     kind: DecoderKind = Field(
-        "luong", description="luong (attend after the recurrent step), bahdanau (before it) or gnmt (after the first layer)"
+        "luong",
+        description="luong (attend after the recurrent step), bahdanau (before it), conditional (between two) or gnmt (after the first "
+        "layer)",
     )
     cell: Cell = Field("lstm", description=choices(Cell))
     hidden_size: int = Field(256, ge=1, description="number of units")
@@ -230,7 +233,7 @@ class DecoderConfig(Section):
     readout: ReadoutName = Field(
         "attentional",
         description=f"layer before the output: {choices(READOUTS_BY_DECODER['luong'])} for luong; "
-        f"{choices(READOUTS_BY_DECODER['bahdanau'])} for bahdanau; all for gnmt",
+        f"{choices(READOUTS_BY_DECODER['bahdanau'])} for bahdanau, conditional; all for gnmt",
     )
     readout_size: int | None = Field(
         None, ge=1, description="attentional, deep, maxout: size of the vector; default: decoder.hidden_size"

@@ -18,7 +18,7 @@ from nmt.model.attention import AttentionState, Memory
 from nmt.model.decoder import DecoderState
 from nmt.model.encoder import RecurrentEncoder, Summary
 from nmt.model.inference.pack import replace_submodules
-from nmt.model.inference.steps import InferenceStack
+from nmt.model.inference.steps import replace_stacks
 from nmt.model.lexical_bias import LexicalBias, Translations
 from nmt.model.output import Adaptive
 from nmt.model.recurrent import (
@@ -86,8 +86,7 @@ class StepGraph(nn.Module):
 
     def __init__(self, model: Seq2Seq, names: list[str]) -> None:
         super().__init__()
-        decoder, output = model.decoder, model.output
-        decoder = replace_submodules(decoder, recurrent=InferenceStack(decoder.recurrent, lambda linear: linear))
+        output, decoder = model.output, replace_stacks(model.decoder, lambda linear: linear)
         self.model = replace_submodules(model, decoder=decoder)
         self.compute_logits: Callable[[Tensor], Tensor] = output.compute_logits
         if isinstance(output, Adaptive):

@@ -118,10 +118,14 @@ class LuongDecoder(Decoder):
 
 
 class BahdanauDecoder(Decoder):
-    """alpha_t from s_{t-1}, s_t = RNN([E y_{t-1}; c_t], s_{t-1}) (Bahdanau 2015, 3.1); the query is the top layer's state."""
+    """alpha_t from s_{t-1}, s_t = RNN([E y_{t-1}; c_t], s_{t-1}) (Bahdanau 2015, 3.1); the query is the top layer's state.
 
-    def __init__(self, config: ModelConfig, dropout: Dropout) -> None:
-        super().__init__(config, config.embedding_size + config.encoder.output_size, dropout)
+    Args:
+        context_below: whether the first layer reads the context.
+    """
+
+    def __init__(self, config: ModelConfig, dropout: Dropout, *, context_below: bool = True) -> None:
+        super().__init__(config, config.embedding_size + (config.encoder.output_size if context_below else 0), dropout)
 
     def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> StepOutput:
         top, attended, state = self._attend_and_step(embedded, state, memory)
@@ -140,6 +144,24 @@ class BahdanauDecoder(Decoder):
     def _attend_and_step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Tensor, Attended, DecoderState]:
         attended = self.attention.step(state.recurrent.top, memory, state.attention)
         top, recurrent = self.recurrent.step(embedded, attended.context, state.recurrent)
+        return top, attended, DecoderState(recurrent, attended.state)
+
+
+class ConditionalDecoder(BahdanauDecoder):
+    """s'_t = RNN_1(E y_{t-1}, s_{t-1}), alpha_t from s'_t, s_t = RNN_2(c_t, s'_t): the conditional GRU (Sennrich 2017, 2), with any
+    cell.
+
+    So attention sees the last word, and the state sees the context of the current step. The two steps share one state.
+    """
+
+    def __init__(self, config: ModelConfig, dropout: Dropout) -> None:
+        super().__init__(config, dropout, context_below=False)
+        self.transition = RecurrentStack(config.decoder, config.encoder.output_size, dropout)
+
+    def _attend_and_step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> tuple[Tensor, Attended, DecoderState]:
+        query, recurrent = self.recurrent.step(embedded, None, state.recurrent)
+        attended = self.attention.step(query, memory, state.attention)
+        top, recurrent = self.transition.step(attended.context, None, recurrent)
         return top, attended, DecoderState(recurrent, attended.state)
 
 
@@ -173,5 +195,6 @@ class GnmtDecoder(Decoder):
 DECODERS: dict[DecoderKind, Callable[[ModelConfig, Dropout], Decoder]] = {
     "luong": LuongDecoder,
     "bahdanau": BahdanauDecoder,
+    "conditional": ConditionalDecoder,
     "gnmt": GnmtDecoder,
 }

@@ -23,8 +23,9 @@ def test_every_score_and_kind_is_checked() -> None:
 
 
 def test_the_names_of_the_systems() -> None:
-    names = "dot general concat additive concat_shared linear none local_m local_p coverage heads input_feeding bahdanau gnmt"
-    assert list(selftest.list_systems()) == names.split()
+    scores = "dot general concat additive concat_shared linear none"
+    variants = "local_m local_p coverage heads input_feeding bahdanau conditional gnmt"
+    assert list(selftest.list_systems()) == f"{scores} {variants}".split()
 
 
 def test_the_task_is_to_copy_or_to_reverse() -> None:

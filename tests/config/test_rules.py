@@ -182,6 +182,15 @@ def test_tags_are_new_tokens(tags: list[str]) -> None:
             "set layers to 2 or more, or use luong",
         ),
         (
+            {"decoder": {"kind": "conditional", "readout": "deep", "layers": 2}},
+            "model.decoder.layers, model.decoder.kind: conditional makes two recurrent steps with one state; "
+            "set layers to 1, or use gnmt",
+        ),
+        (
+            {"decoder": {"kind": "conditional"}},
+            "model.decoder.readout, model.decoder.kind: conditional needs state, deep or maxout, not attentional",
+        ),
+        (
             {"decoder": {"kind": "gnmt", "layers": 2, "input_feeding": True}},
             "model.decoder.input_feeding, model.decoder.readout: input feeding needs kind luong and readout attentional",
         ),

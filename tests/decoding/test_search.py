@@ -220,6 +220,7 @@ SYSTEMS: dict[str, dict[str, Any]] = {
         "attention": {"kind": "coverage", "score": "concat"},
         "decoder": {"hidden_size": 16, "kind": "bahdanau", "readout": "state"},
     },
+    "conditional": {"decoder": {"hidden_size": 16, "cell": "gru", "kind": "conditional", "readout": "deep"}},
     "gnmt": {"decoder": {"hidden_size": 16, "layers": 2, "kind": "gnmt"}},
     "adaptive": {"output": "adaptive"},
 }

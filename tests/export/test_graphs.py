@@ -51,6 +51,11 @@ CASES: dict[str, dict[str, Any]] = {
         "attention": {"score": "concat", "kind": "local_p", "window": 2, "heads": 2},
         "decoder": {"kind": "bahdanau", "cell": "elman", "hidden_size": 6, "readout": "state"},
     },
+    "conditional gru, heads": {
+        "encoder": {"cell": "gru"},
+        "attention": {"score": "additive", "heads": 2},
+        "decoder": {"kind": "conditional", "cell": "gru", "hidden_size": 6, "readout": "deep", "layer_norm": True},
+    },
     "gnmt, local_m, adaptive": {
         "encoder": {"layers": 2, "residual": True, "layer_norm": True, "bidirectional": False},
         "attention": {"kind": "local_m", "window": 1},

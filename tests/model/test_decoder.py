@@ -78,6 +78,40 @@ def test_gnmt_follows_its_equations(layers: int, stacked: dict[str, bool]) -> No
             np.testing.assert_allclose(vectors[row, t], expected, atol=1e-10)
 
 
+def gru(w: dict[str, Array], stack: str, x: Array, h: Array) -> Array:
+    parts = (w[f"{stack}.layers.0.{name}_l0"] for name in ("weight_ih", "bias_ih", "weight_hh", "bias_hh"))
+    weight_ih, bias_ih, weight_hh, bias_hh = parts
+    (r, z, n), (r_h, z_h, n_h) = (np.split(part, 3) for part in (x @ weight_ih.T + bias_ih, h @ weight_hh.T + bias_hh))
+    new: Array = np.tanh(n + sigma(r + r_h) * n_h)
+    result: Array = (1 - sigma(z + z_h)) * new + sigma(z + z_h) * h
+    return result
+
+
+@torch.no_grad()
+def test_conditional_gru_follows_its_equations() -> None:
+    model = make(kind="conditional", cell="gru", readout="deep")
+    src, tgt = torch.randint(4, V, (B, S)), torch.randint(4, V, (B, T))
+    memory = model.encode(src, torch.tensor([S, S - 2]))
+    state, embedded = model.start(memory), model.tgt_embedding(tgt)
+    vectors, attention = model.decoder.unroll(embedded, state, memory)
+
+    w = {name: parameter.numpy() for name, parameter in model.decoder.named_parameters()}
+    values, mask = memory.values.numpy(), memory.mask.numpy()
+    for row in range(B):
+        h = state.recurrent.top[row].numpy()
+        for t in range(T):
+            query = gru(w, "recurrent", embedded[row, t].numpy(), h)
+            scores = np.array([value @ w["attention.score.weight.weight"].T @ query for value in values[row]])
+            exponentials = np.exp(scores) * mask[row]
+            alpha = exponentials / exponentials.sum()
+            context = alpha @ values[row]
+            h = gru(w, "transition", context, query)
+            np.testing.assert_allclose(attention[row, t], alpha, atol=1e-10)
+            total = w["readout.state.weight"] @ h + w["readout.state.bias"] + w["readout.context.weight"] @ context
+            expected = np.tanh(total + w["readout.embedded.weight"] @ embedded[row, t].numpy())
+            np.testing.assert_allclose(vectors[row, t], expected, atol=1e-10)
+
+
 @pytest.mark.parametrize(("decoder", "sees"), [({"kind": "luong"}, False), ({"kind": "gnmt"}, True)], ids=["luong", "gnmt"])
 def test_what_the_next_state_knows_of_the_source(decoder: dict[str, Any], sees: bool) -> None:
     """After one step, the state of the top layer depends on the encoder's outputs, and that of the first layer does not."""

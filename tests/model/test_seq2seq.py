@@ -39,6 +39,11 @@ KINDS: dict[str, dict[str, Any]] = {
         "attention": {"kind": "coverage", "score": "additive"},
         "decoder": {"kind": "bahdanau", "readout": "maxout", "hidden_size": 7},
     },
+    "conditional": {"decoder": {"kind": "conditional", "readout": "deep", "hidden_size": 7}, "attention": {"score": "additive"}},
+    "conditional normalized, coverage": {
+        "attention": {"kind": "coverage", "score": "additive"},
+        "decoder": {"kind": "conditional", "readout": "state", "hidden_size": 7, "layer_norm": True},
+    },
     "gnmt": {"decoder": {"kind": "gnmt", "readout": "deep", "hidden_size": 7, "layers": 2}},
     "gnmt normalized and residual": {
         "decoder": {"kind": "gnmt", "hidden_size": 7, "layers": 3, "layer_norm": True, "residual": True},
@@ -59,7 +64,7 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 EXTREMES = [
     *product(KINDS, ["lstm"], [True]),
-    *product(["luong", "bahdanau", "gnmt", "stacked"], ["gru", "elman", "sru"], [True, False]),
+    *product(["luong", "bahdanau", "conditional", "gnmt", "stacked"], ["gru", "elman", "sru"], [True, False]),
 ]
 
 

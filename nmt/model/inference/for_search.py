@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from nmt.config.schema import Precision
 from nmt.model.inference import int8
 from nmt.model.inference.pack import PackedLinear, PackFn, pack_linears, replace_submodules
-from nmt.model.inference.steps import GateTable, InferenceStack
+from nmt.model.inference.steps import GateTable, replace_stacks
 from nmt.model.readout import Readout
 from nmt.model.recurrent import FusedLayer
 from nmt.model.seq2seq import Seq2Seq
@@ -35,15 +35,14 @@ def for_search(model: Seq2Seq, precision: Precision = "float32") -> Seq2Seq:
         int8.check_available(model.device)
     elif model.device.type != "cpu":
         return model
-    pack, embedding, stack = PACK_FUNCTIONS[precision], model.tgt_embedding, model.decoder.recurrent
-    first, readout = stack.layers[0], pack_linears(model.decoder.readout, pack)
+    pack, embedding, decoder = PACK_FUNCTIONS[precision], model.tgt_embedding, model.decoder
+    first, readout = decoder.recurrent.layers[0], pack_linears(decoder.readout, pack)
     if isinstance(first, FusedLayer) and embedding.num_embeddings * len(first.weights[0]) <= MAX_TABLE_SIZE:
         size = embedding.embedding_dim
         table = GateTable(embedding.weight * embedding.scale, first)
-        recurrent, readout = InferenceStack(stack, pack, size), EmbeddingReadout(readout, size)
-        decoder = replace_submodules(model.decoder, recurrent=recurrent, readout=readout)
+        decoder = replace_submodules(replace_stacks(decoder, pack, size), readout=EmbeddingReadout(readout, size))
         return replace_submodules(model, tgt_embedding=table, decoder=decoder, output=pack_linears(model.output, pack))
-    decoder = replace_submodules(model.decoder, recurrent=InferenceStack(stack, pack), readout=readout)
+    decoder = replace_submodules(replace_stacks(decoder, pack), readout=readout)
     return replace_submodules(model, decoder=decoder, output=pack_linears(model.output, pack))
 
 

@@ -9,7 +9,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
-from nmt.model.inference.pack import PackFn, linear_of, pack_linears
+from nmt.model.decoder import Decoder
+from nmt.model.inference.pack import PackFn, linear_of, pack_linears, replace_submodules
 from nmt.model.recurrent import (
     ALL_LAYERS,
     GRU,
@@ -50,6 +51,13 @@ class InferenceStack(RecurrentStack):
             states[index] = self.steps[index](outputs, context if index else fed, states[index])
             outputs = self._join(index, outputs, states[index][0])
         return outputs, RecurrentState.of_layers(states)
+
+
+def replace_stacks(decoder: Decoder, pack: PackFn, n_embedding: int = 0) -> Decoder:
+    """A copy of a decoder with an `InferenceStack` for each of its stacks; that of the words' embeddings gets `n_embedding`."""
+    stacks = [(name, stack) for name, stack in decoder.named_children() if isinstance(stack, RecurrentStack)]
+    replaced = {name: InferenceStack(stack, pack, n_embedding if name == "recurrent" else 0) for name, stack in stacks}
+    return replace_submodules(decoder, **replaced)
 
 
 class FusedStep(nn.Module):

@@ -22,6 +22,7 @@ SECTIONS: list[dict[str, Any]] = [
     {"decoder": {"layers": 3, "input_feeding": True, "readout": "deep"}},
     {"decoder": {"kind": "bahdanau", "cell": "gru", "readout": "maxout"}, "attention": {"score": "additive"}},
     {"decoder": {"kind": "bahdanau", "readout": "state"}, "tie_embeddings": "target"},
+    {"decoder": {"kind": "conditional", "cell": "gru", "readout": "deep", "layer_norm": True}, "tie_embeddings": "target"},
     {"decoder": {"kind": "gnmt", "layers": 3, "readout": "deep", "residual": True}, "tie_embeddings": "target"},
     {"decoder": {"kind": "gnmt", "layers": 2, "cell": "sru"}, "encoder": {"cell": "sru"}},
     {"decoder": {"cell": "sru", "layers": 2, "input_feeding": True}, "encoder": {"cell": "sru"}},

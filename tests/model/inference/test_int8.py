@@ -77,6 +77,7 @@ def model_of(**sections: Any) -> Seq2Seq:
         {"encoder": {"cell": "gru"}, "decoder": {"cell": "gru", "input_feeding": True}},
         {"encoder": {"cell": "elman"}, "decoder": {"cell": "elman", "layers": 2, "layer_norm": True}},
         {"decoder": {"kind": "bahdanau", "readout": "maxout"}, "attention": {"score": "additive"}},
+        {"decoder": {"kind": "conditional", "readout": "deep"}},
         {"decoder": {"kind": "gnmt", "layers": 3}},
         {"encoder": {"cell": "sru"}, "decoder": {"cell": "sru"}},
         {"tie_embeddings": "target"},
