@@ -218,8 +218,8 @@ class AttentionConfig(Section):
 class DecoderConfig(Section):
     kind: DecoderKind = Field(
         "luong",
-        description="luong (attend after the recurrent step), bahdanau (before it), conditional (between two) or gnmt (after the first "
-        "layer)",
+        description="luong (attend after the recurrent step), bahdanau (before it), conditional (between two) or gnmt (after the "
+        "first layer)",
     )
     cell: Cell = Field("lstm", description=choices(Cell))
     hidden_size: int = Field(256, ge=1, description="number of units")
