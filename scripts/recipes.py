@@ -95,8 +95,15 @@ def _minutes_of_augmentation(folders: Sequence[Path]) -> float:
 
 
 def _last_evaluation(folder: Path, split: str, keys: Sequence[str]) -> dict[str, Any]:
-    """The facts of the last evaluation on a split, and its scores under these keys; empty if there is none."""
-    events = [event for event in Journal(folder / "evaluation" / "history.jsonl").read() if event.get("split") == split]
+    """The facts and the scores under these keys of the run's last evaluation on a split; empty if there is none.
+
+    Evaluations with other decoding settings or as part of an ensemble do not count.
+    """
+    events = [
+        event
+        for event in Journal(folder / "evaluation" / "history.jsonl").read()
+        if event.get("split") == split and not event["overrides"] and "members" not in event["provenance"]
+    ]
     if not events:
         return {}
     scores = {score["metric"]: score["score"] for key in keys for score in events[-1][key]}

@@ -2,6 +2,7 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -30,13 +31,20 @@ def copy(trained: Path, folder: Path, *, seed: int, bleu: float | None = None, n
     if bleu is not None:
         (folder / "evaluation").mkdir()
         journal = Journal(folder / "evaluation" / "history.jsonl")
-        for split, values in (("dev", [bleu]), ("test", [0.0]), ("test", [bleu + 1, bleu + 2])):  # the last one counts
+        plain: dict[str, Any] = {"overrides": {}, "provenance": {"model": {}}}
+        for split, values, system in (
+            ("dev", [bleu], plain),
+            ("test", [0.0], plain),
+            ("test", [bleu + 1, bleu + 2], plain),  # the last one counts
+            ("test", [99.0, 99.0], plain | {"overrides": {"decoding.method": "mbr"}}),
+            ("test", [99.0, 99.0], plain | {"provenance": {"members": [{}, {}]}}),
+        ):
             named = list(zip(("BLEU", "chrF"), values, strict=False))
             scores, lowercase_scores = ([{"metric": name, "score": value + more} for name, value in named] for more in (0, 10))
             facts = {"split": split, "sentences": 40, "translation_seconds": 0.5}
             tokenized_scores = [{"metric": "Moses BLEU", "score": 9.0}]
             kinds = {"scores": scores, "lowercase_scores": lowercase_scores, "tokenized_scores": tokenized_scores}
-            journal.write("evaluation", 2, **kinds, **facts)
+            journal.write("evaluation", 2, **kinds, **facts, **system)
     return folder
 
 
