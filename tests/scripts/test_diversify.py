@@ -71,6 +71,10 @@ def test_each_round_learns_from_all_runs_before(
     assert config.prepared_folder.resolve() == (runs / "round-2" / "backward").resolve()
     assert load_run_config(runs / "round-0" / "forward-1").model.dropout == 0.1
 
+    assert diversify.main(options) == 0  # all is there: only the table is new
+    assert capsys.readouterr().out.splitlines()[-4:] == table
+    assert set(commands[len(once) :]) == {"train", "augment"}
+
 
 def test_two_configurations_of_one_direction_are_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = str(write_config(tmp_path, "en-de"))
