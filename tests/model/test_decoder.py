@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
 from nmt.config.schema import READOUTS_BY_DECODER, DecoderKind, ModelConfig
+from nmt.model.attention import Memory
 from nmt.model.decoder import DECODERS, DecoderState
 from nmt.model.seq2seq import Seq2Seq
 
@@ -26,6 +28,21 @@ def make(**decoder: Any) -> Seq2Seq:
     for parameter in model.parameters():
         parameter.data.normal_(std=0.7)
     return model
+
+
+def read_batch(model: Seq2Seq) -> tuple[Memory, DecoderState, Tensor]:
+    """A batch with padding: the memory, the first state, and the embedded prefix [B, T, E]."""
+    src, tgt = torch.randint(4, V, (B, S)), torch.randint(4, V, (B, T))
+    memory = model.encode(src, torch.tensor([S, S - 2]))
+    return memory, model.start(memory), model.tgt_embedding(tgt)
+
+
+def attend(w: dict[str, Array], memory: Memory, row: int, query: Array) -> tuple[Array, Array]:
+    """Weights and context of one query, with the general score."""
+    values = memory.values[row].numpy()
+    exponentials = np.exp(values @ w["attention.score.weight.weight"].T @ query) * memory.mask[row].numpy()
+    alpha: Array = exponentials / exponentials.sum()
+    return alpha, alpha @ values
 
 
 def sigma(x: Array) -> Array:
@@ -51,13 +68,10 @@ def normalize(w: dict[str, Array], layer: int, x: Array) -> Array:
 @torch.no_grad()
 def test_gnmt_follows_its_equations(layers: int, stacked: dict[str, bool]) -> None:
     model = make(kind="gnmt", layers=layers, **stacked)
-    src, tgt = torch.randint(4, V, (B, S)), torch.randint(4, V, (B, T))
-    memory = model.encode(src, torch.tensor([S, S - 2]))
-    state, embedded = model.start(memory), model.tgt_embedding(tgt)
+    memory, state, embedded = read_batch(model)
     vectors, attention = model.decoder.unroll(embedded, state, memory)
 
     w = {name: parameter.numpy() for name, parameter in model.decoder.named_parameters()}
-    values, mask = memory.values.numpy(), memory.mask.numpy()
     assert state.recurrent.cell is not None
     for row in range(B):
         h, c = (list(part[row].numpy()) for part in (state.recurrent.hidden, state.recurrent.cell))
@@ -69,10 +83,7 @@ def test_gnmt_follows_its_equations(layers: int, stacked: dict[str, bool]) -> No
                 above = normalize(w, layer, h[layer]) if stacked else h[layer]
                 below = below + above if stacked and layer else above
                 if layer == 0:
-                    scores = np.array([value @ w["attention.score.weight.weight"].T @ below for value in values[row]])
-                    exponentials = np.exp(scores) * mask[row]
-                    alpha = exponentials / exponentials.sum()
-                    context = alpha @ values[row]
+                    alpha, context = attend(w, memory, row, below)
             np.testing.assert_allclose(attention[row, t], alpha, atol=1e-10)
             expected = np.tanh(w["readout.weight.weight"] @ np.concatenate([context, below]))
             np.testing.assert_allclose(vectors[row, t], expected, atol=1e-10)
@@ -90,21 +101,15 @@ def gru(w: dict[str, Array], stack: str, x: Array, h: Array) -> Array:
 @torch.no_grad()
 def test_conditional_gru_follows_its_equations() -> None:
     model = make(kind="conditional", cell="gru", readout="deep")
-    src, tgt = torch.randint(4, V, (B, S)), torch.randint(4, V, (B, T))
-    memory = model.encode(src, torch.tensor([S, S - 2]))
-    state, embedded = model.start(memory), model.tgt_embedding(tgt)
+    memory, state, embedded = read_batch(model)
     vectors, attention = model.decoder.unroll(embedded, state, memory)
 
     w = {name: parameter.numpy() for name, parameter in model.decoder.named_parameters()}
-    values, mask = memory.values.numpy(), memory.mask.numpy()
     for row in range(B):
         h = state.recurrent.top[row].numpy()
         for t in range(T):
             query = gru(w, "recurrent", embedded[row, t].numpy(), h)
-            scores = np.array([value @ w["attention.score.weight.weight"].T @ query for value in values[row]])
-            exponentials = np.exp(scores) * mask[row]
-            alpha = exponentials / exponentials.sum()
-            context = alpha @ values[row]
+            alpha, context = attend(w, memory, row, query)
             h = gru(w, "transition", context, query)
             np.testing.assert_allclose(attention[row, t], alpha, atol=1e-10)
             total = w["readout.state.weight"] @ h + w["readout.state.bias"] + w["readout.context.weight"] @ context
