@@ -101,9 +101,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         groups = train_rounds(sides, options.output, options.rounds, options.teachers, options.seeds, options.set)
         for side, runs in zip(sides, groups, strict=True):
             for run in runs:
-                if recipes.measure(run).dev_bleu is None:
+                figures = recipes.measure(run)
+                if figures.dev_bleu is None:
                     _nmt("evaluate", run, "--split", "dev")
-                if recipes.measure(run).moses_bleu is None:
+                if figures.moses_bleu is None:
                     _nmt("evaluate", run, "--moses", side.target)
         print(recipes.to_table([recipes.measure(run) for runs in groups for run in runs]))
     except NmtError as error:

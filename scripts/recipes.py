@@ -102,7 +102,7 @@ def _last_evaluation(folder: Path, split: str, keys: Sequence[str]) -> dict[str,
     events = [
         event
         for event in Journal(folder / "evaluation" / "history.jsonl").read()
-        if event.get("split") == split and not event["overrides"] and "members" not in event["provenance"]
+        if event.get("split") == split and not event.get("overrides") and "members" not in event.get("provenance", {})
     ]
     if not events:
         return {}

@@ -54,7 +54,7 @@ class InferenceStack(RecurrentStack):
 
 
 def replace_stacks(decoder: Decoder, pack: PackFn, n_embedding: int = 0) -> Decoder:
-    """A copy of a decoder with an `InferenceStack` for each of its stacks; that of the words' embeddings gets `n_embedding`."""
+    """A copy of a decoder with an `InferenceStack` for each stack; `n_embedding` is for the one that reads the embedded words."""
     stacks = [(name, stack) for name, stack in decoder.named_children() if isinstance(stack, RecurrentStack)]
     replaced = {name: InferenceStack(stack, pack, n_embedding if name == "recurrent" else 0) for name, stack in stacks}
     return replace_submodules(decoder, **replaced)
