@@ -30,6 +30,7 @@ from tests.serve.conftest import serving
 DOG, KING = "The dog sees the tree.", "The king loves the river."
 HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
 TOKEN = "a token of some length"
+WAIT_SECONDS = 60  # on a busy machine
 
 
 def client_of(runs: Sequence[ServedRun], *, token: str | None = None, **limits: Any) -> TestClient:
@@ -269,12 +270,19 @@ def test_the_memory_of_the_rate_limit_is_bounded(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.fixture
-def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Event]:
+def translating() -> Event:
+    """Set as soon as the first translation has begun."""
+    return Event()
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch, translating: Event) -> Iterator[Event]:
     """All translations wait until this is set."""
     gate, translate_n_best = Event(), Translator.translate_n_best
 
     def wait(translator: Translator, *arguments: Any) -> list[list[Translation]]:
-        assert gate.wait(20)
+        translating.set()
+        assert gate.wait(WAIT_SECONDS)
         return translate_n_best(translator, *arguments)
 
     monkeypatch.setattr(Translator, "translate_n_best", wait)
@@ -282,7 +290,7 @@ def gate(monkeypatch: pytest.MonkeyPatch) -> Iterator[Event]:
     gate.set()
 
 
-def test_a_full_queue(served: list[ServedRun], gate: Event) -> None:
+def test_a_full_queue(served: list[ServedRun], gate: Event, translating: Event) -> None:
     with client_of(served, queue=2) as client:
         statuses: list[int] = []
 
@@ -292,6 +300,7 @@ def test_a_full_queue(served: list[ServedRun], gate: Event) -> None:
         threads = [Thread(target=post) for _ in range(3)]
         for number, thread in enumerate(threads):
             thread.start()
+            assert translating.wait(WAIT_SECONDS)  # or the first two would be taken together
             until(lambda number=number: client.get("/health").json()["waiting"] == number)
         refused = client.post("/translate", json={"q": DOG})
         text = "the queue is full: 2 of at most 2 texts wait; try again later"
@@ -304,7 +313,7 @@ def test_a_full_queue(served: list[ServedRun], gate: Event) -> None:
 
 
 def until(condition: Any) -> None:
-    end = time.monotonic() + 20
+    end = time.monotonic() + WAIT_SECONDS
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.005)
