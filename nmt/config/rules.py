@@ -297,6 +297,9 @@ def _objective_problems(config: Config) -> Iterator[Problem]:
     if training.coverage_loss and config.model.attention.score == "none":
         text = "the coverage loss needs attention, but the score is none"
         yield Problem(("training.coverage_loss", "model.attention.score"), text)
+    if training.alignment_loss and not config.model.lexical_bias:
+        text = "guided alignment needs the lexicon of the lexical bias; set model.lexical_bias, for example to 20"
+        yield Problem(("training.alignment_loss", "model.lexical_bias"), text)
 
 
 def _decoding_problems(config: Config) -> Iterator[Problem]:

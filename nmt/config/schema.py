@@ -387,6 +387,11 @@ class TrainingConfig(Section):
     coverage_loss: float = Field(
         0.0, ge=0, description="weight of the coverage loss, which penalizes repeated attention (See 2017)"
     )
+    alignment_loss: float = Field(
+        0.0,
+        ge=0,
+        description="weight of guided alignment (Chen 2016): attention learns the word alignments of `model.lexical_bias`",
+    )
     r_drop: float = Field(
         0.0,
         ge=0,

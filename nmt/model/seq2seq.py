@@ -18,7 +18,7 @@ from nmt.model.decoder import DECODERS, DecoderState
 from nmt.model.encoder import build_encoder
 from nmt.model.inference.pack import RestrictedEmbedding, replace_submodules
 from nmt.model.layers import Dropout, Embedding, send
-from nmt.model.lexical_bias import LexicalBias
+from nmt.model.lexical_bias import LexicalBias, Translations
 from nmt.model.output import build_output
 from nmt.model.recurrent import drop_weights
 from nmt.model.topk import ThresholdFn
@@ -32,21 +32,21 @@ class Decoded:
     Attributes:
         vectors: [B, T, R], for the output layer.
         attention: [B, T, S].
-        translation_ids: [B, U], the words with a lexical bias; None if the model has none.
+        translations: of the source words; None if the model has no lexical bias.
         lexical_bias: [B, T, U].
     """
 
     vectors: Tensor
     attention: Tensor
-    translation_ids: Tensor | None = None
+    translations: Translations | None = None
     lexical_bias: Tensor | None = None
 
     def at(self, positions: Tensor) -> tuple[Tensor, Additions | None]:
         """The vectors [N, R] at N positions of the flattened [B, T], and the lexical bias there."""
         vectors = self.vectors.flatten(0, 1)[positions]
-        if self.translation_ids is None or self.lexical_bias is None:
+        if self.translations is None or self.lexical_bias is None:
             return vectors, None
-        ids = self.translation_ids[positions // self.vectors.shape[1]]
+        ids = self.translations.ids[positions // self.vectors.shape[1]]
         return vectors, Additions(ids, self.lexical_bias.flatten(0, 1)[positions])
 
     def interleave(self, rows: Tensor, other: "Decoded", other_rows: Tensor) -> "Decoded":
@@ -156,7 +156,7 @@ class Seq2Seq(TranslationModel):
         if self.lexical_bias is None or memory.translations is None:
             return decoded
         bias = self.lexical_bias(decoded.attention, memory.translations)
-        return replace(decoded, translation_ids=memory.translations.ids, lexical_bias=bias)
+        return replace(decoded, translations=memory.translations, lexical_bias=bias)
 
     def _decode(self, tgt_in: Tensor, forcing_mask: Tensor | None, state: DecoderState, memory: Memory) -> Decoded:
         if forcing_mask is None:

@@ -5,9 +5,16 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
+from nmt.config.schema import TrainingConfig
 from nmt.data.batching import Batch
+from nmt.data.word_alignment import FIRST_TENSION
+from nmt.model.layers import send
+from nmt.model.lexical_bias import Translations
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import SPECIALS
+
+CROSS_ENTROPY_ONLY = TrainingConfig()
+MIN_PROBABILITY = 1e-10  # keeps logarithms and quotients finite
 
 
 @dataclass(frozen=True)
@@ -15,7 +22,7 @@ class Loss:
     """Sums over the target tokens of a batch without padding, in nats.
 
     Attributes:
-        objective: the sum to minimize, with label smoothing, coverage loss and R-Drop.
+        objective: the sum to minimize, with label smoothing, coverage loss, alignment loss and R-Drop.
         nll: the plain negative log-likelihood, for perplexity.
         n_tokens: the number of target tokens.
     """
@@ -26,15 +33,7 @@ class Loss:
 
 
 def batch_loss(
-    model: Seq2Seq,
-    batch: Batch,
-    *,
-    label_smoothing: float = 0.0,
-    coverage_weight: float = 0.0,
-    r_drop: float = 0.0,
-    src_replacement: float = 0.0,
-    tgt_replacement: float = 0.0,
-    forcing_mask: Tensor | None = None,
+    model: Seq2Seq, batch: Batch, config: TrainingConfig = CROSS_ENTROPY_ONLY, forcing_mask: Tensor | None = None
 ) -> Loss:
     """Cross-entropy of the reference. Logits are computed at its tokens only, not at padding.
 
@@ -43,24 +42,24 @@ def batch_loss(
     (-log P(y) - log Q(y)) / 2 + alpha / 4 (KL(P || Q) + KL(Q || P)). `nll` is the mean of both passes.
 
     Args:
-        coverage_weight: lambda of See 2017, eq. 13.
-        r_drop: alpha of R-Drop; 0 is a single pass.
-        src_replacement, tgt_replacement: the rates of `replace_words` for the words that encoder and decoder read. The words to
-            predict stay. In R-Drop, each pass has its own replacements.
+        config: the terms of the objective. `coverage_loss` is lambda of See 2017, eq. 13; `alignment_loss` needs a model with a
+            lexical bias; `r_drop` is alpha of R-Drop, and each of its passes replaces other words.
         forcing_mask: [B, T], on the CPU, False where the decoder reads its own output; see `Seq2Seq.forward`.
     """
     n_tokens, n_passes = batch.n_tokens, 1
-    if r_drop:
+    if config.r_drop:
         batch, n_passes = batch.repeat(), 2
         forcing_mask = None if forcing_mask is None else torch.cat([forcing_mask, forcing_mask])
-    src = replace_words(batch.src, src_replacement, model.src_embedding.num_embeddings)
-    tgt_in = replace_words(batch.tgt_in, tgt_replacement, model.tgt_embedding.num_embeddings)
+    src = replace_words(batch.src, config.src_word_replacement, model.src_embedding.num_embeddings)
+    tgt_in = replace_words(batch.tgt_in, config.tgt_word_replacement, model.tgt_embedding.num_embeddings)
     decoded = model(src, batch.src_lengths, tgt_in, forcing_mask)
     vectors, additions = decoded.at(batch.token_positions)
     targets = batch.tgt_out.flatten()[batch.token_positions]
-    objective, nll = model.output.loss(vectors, targets, label_smoothing, r_drop / 2, additions)
-    if coverage_weight:
-        objective = objective + coverage_weight * coverage_loss(decoded.attention, batch.tgt_mask)
+    objective, nll = model.output.loss(vectors, targets, config.label_smoothing, config.r_drop / 2, additions)
+    if config.coverage_loss:
+        objective = objective + config.coverage_loss * coverage_loss(decoded.attention, batch.tgt_mask)
+    if config.alignment_loss and decoded.translations is not None:
+        objective = objective + config.alignment_loss * alignment_loss(decoded.attention, batch, decoded.translations)
     return Loss(objective / n_passes, nll.detach() / n_passes, n_tokens)
 
 
@@ -85,6 +84,27 @@ def coverage_loss(attention: Tensor, tgt_mask: Tensor) -> Tensor:
     """
     coverage = attention.cumsum(1) - attention
     return (torch.minimum(attention, coverage).sum(-1) * tgt_mask).sum()
+
+
+def alignment_loss(attention: Tensor, batch: Batch, translations: Translations) -> Tensor:
+    """Guided alignment (Chen 2016): - sum_t sum_j a_tj log alpha_tj.
+
+    a_tj ~ p_lex(y_t | x_j) exp(-lambda |t / T - j / S|) is the posterior of the aligner that learned the lexicon (Dyer 2013, 2),
+    for t = 1..T and j = 1..S, with its first tension as lambda. It is 0 for words that are no translation of a source word.
+
+    Args:
+        attention: [B, T, S]. translations: of the source words.
+    """
+    rows, steps, positions = attention.shape
+    device = attention.device
+    tgt_lengths, src_lengths = batch.tgt_mask.sum(1), send(batch.src_lengths, device)
+    is_translation = translations.ids.unsqueeze(1) == batch.tgt_out.unsqueeze(2)  # [B, T, U]
+    probabilities = is_translation.to(translations.probabilities.dtype) @ translations.probabilities.transpose(1, 2)  # [B, T, S]
+    tgt_places = torch.arange(1, steps + 1, device=device) / tgt_lengths.view(rows, 1)
+    src_places = torch.arange(1, positions + 1, device=device) / src_lengths.view(rows, 1)
+    links = probabilities * torch.exp(-FIRST_TENSION * (tgt_places.unsqueeze(2) - src_places.unsqueeze(1)).abs())
+    links = links * batch.tgt_mask.unsqueeze(2) / links.sum(2, keepdim=True).clamp_min(MIN_PROBABILITY)
+    return -(links * attention.to(links.dtype).clamp_min(MIN_PROBABILITY).log()).sum()
 
 
 def draw_forcing_mask(batch: Batch, ratio: float, per: str, generator: torch.Generator) -> Tensor | None:

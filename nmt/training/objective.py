@@ -68,16 +68,7 @@ class _ObjectiveModule(nn.Module):
         if batch is None:  # a gradient of 0 for one parameter, so that there is a backward pass
             zero = 0 * next(self.model.parameters()).flatten()[0]
             return zero, zero.detach()
-        loss = batch_loss(
-            self.model,
-            batch,
-            label_smoothing=self.config.label_smoothing,
-            coverage_weight=self.config.coverage_loss,
-            r_drop=self.config.r_drop,
-            src_replacement=self.config.src_word_replacement,
-            tgt_replacement=self.config.tgt_word_replacement,
-            forcing_mask=forcing_mask,
-        )
+        loss = batch_loss(self.model, batch, self.config, forcing_mask)
         objective = loss.objective
         if (weight := self.config.risk.weight) > 0:
             risk = batch_risk(self.model, batch, self.config.risk, seed)

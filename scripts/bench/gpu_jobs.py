@@ -27,7 +27,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from nmt.commands import selftest
 from nmt.config.load import config_from_dict
-from nmt.config.schema import Config, DecodingConfig
+from nmt.config.schema import Config, DecodingConfig, TrainingConfig
 from nmt.data.batching import Batch, plan_batches, read_batches
 from nmt.data.corpus import Corpus, Sequences
 from nmt.decoding.search import search
@@ -282,7 +282,7 @@ def measure_step_loop(device: torch.device, size: Size, *, decoder: Mapping[str,
     (batch,) = (batch.to(device) for batch in read_batches(corpus, [np.arange(size.batch)]))
 
     def forward() -> Tensor:
-        return batch_loss(model, batch, label_smoothing=0.1).objective
+        return batch_loss(model, batch, TrainingConfig(label_smoothing=0.1)).objective
 
     if form == "compiled":
         forward = torch.compile(forward, backend=size.compiler)
@@ -389,7 +389,7 @@ def gradient(model: Seq2Seq, batch: Batch, *, is_bfloat16: bool = False) -> tupl
     """The loss of a batch and its gradient, as float64 on the CPU."""
     model.train()  # for cuDNN, which computes no gradient in evaluation mode
     with torch.autocast(batch.src.device.type, torch.bfloat16) if is_bfloat16 else nullcontext():
-        loss = batch_loss(model, batch, label_smoothing=0.1).objective
+        loss = batch_loss(model, batch, TrainingConfig(label_smoothing=0.1)).objective
     loss.backward()
     gradients = [parameter.grad.flatten() for parameter in model.parameters() if parameter.grad is not None]
     return float(loss.detach()), torch.cat([part.double().cpu() for part in gradients])

@@ -324,6 +324,10 @@ def test_r_drop_needs_all_probabilities_and_dropout() -> None:
     assert problems_of(values_with(model={"attention": {"score": "none"}}, training={"coverage_loss": 1.0})) == [
         "training.coverage_loss, model.attention.score: the coverage loss needs attention, but the score is none"
     ]
+    assert problems_of(values_with(training={"alignment_loss": 1.0})) == [
+        "training.alignment_loss, model.lexical_bias: guided alignment needs the lexicon of the lexical bias; "
+        "set model.lexical_bias, for example to 20"
+    ]
 
 
 @pytest.mark.parametrize(

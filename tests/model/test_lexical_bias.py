@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.config.schema import DecodingConfig, ModelConfig
+from nmt.config.schema import DecodingConfig, ModelConfig, TrainingConfig
 from nmt.data.batching import build_batch
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.forced import score_batch
@@ -151,7 +151,7 @@ def test_training_minimizes_the_negative_log_likelihood(smoothing: float) -> Non
     )
     parameters = [*model.parameters()]
     gradients = torch.autograd.grad(expected, parameters)
-    loss = batch_loss(model, batch, label_smoothing=smoothing)
+    loss = batch_loss(model, batch, TrainingConfig(label_smoothing=smoothing))
     torch.testing.assert_close(loss.objective, expected)
     torch.testing.assert_close(torch.autograd.grad(loss.objective, parameters), gradients)
 

@@ -42,11 +42,11 @@ def limit_memory(monkeypatch: pytest.MonkeyPatch, max_positions: int) -> list[Ba
     """From now on a batch of more than `max_positions` positions does not fit; returns those that did."""
     fitted: list[Batch] = []
 
-    def limited(model: Seq2Seq, batch: Batch, **options: Any) -> Loss:
+    def limited(model: Seq2Seq, batch: Batch, *arguments: Any) -> Loss:
         if positions(batch) > max_positions:
             raise torch.OutOfMemoryError
         fitted.append(batch)
-        return batch_loss(model, batch, **options)
+        return batch_loss(model, batch, *arguments)
 
     monkeypatch.setattr(objective, "batch_loss", limited)
     monkeypatch.setattr(batch_size, "check_device", lambda _: None)
@@ -220,10 +220,10 @@ from nmt.config import load as config
 from nmt.training import batch_size, objective
 from nmt.training.loss import batch_loss
 
-def limited(model, batch, **options):
+def limited(model, batch, *arguments):
     if batch.src.numel() + batch.tgt_in.numel() > (900, 1500)[1 - int(os.environ["RANK"])]:
         raise torch.OutOfMemoryError
-    return batch_loss(model, batch, **options)
+    return batch_loss(model, batch, *arguments)
 
 objective.batch_loss, batch_size.check_device = limited, lambda _: None
 train.run(config.load(Path("toy.yaml")), Path(sys.argv[1]), device="cpu")

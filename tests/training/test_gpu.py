@@ -91,10 +91,10 @@ def test_copies_to_a_gpu_are_pinned_and_asynchronous(monkeypatch: pytest.MonkeyP
 def test_memory_is_freed_after_the_failed_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     handling: list[bool] = []
 
-    def small_memory(model: Seq2Seq, batch: Batch, **options: Any) -> Loss:
+    def small_memory(model: Seq2Seq, batch: Batch, *arguments: Any) -> Loss:
         if len(batch) > 2:
             raise torch.OutOfMemoryError
-        return batch_loss(model, batch, **options)
+        return batch_loss(model, batch, *arguments)
 
     monkeypatch.setattr(objective, "batch_loss", small_memory)
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: handling.append(sys.exc_info()[1] is not None))

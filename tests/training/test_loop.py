@@ -268,11 +268,11 @@ def test_micro_batches_that_do_not_fit_are_split_in_half(monkeypatch: pytest.Mon
     (batch,) = read_batches(corpus, [np.arange(25)])
     sizes: list[int] = []
 
-    def small_memory(model: Seq2Seq, batch: Batch, **options: Any) -> Loss:
+    def small_memory(model: Seq2Seq, batch: Batch, *arguments: Any) -> Loss:
         sizes.append(len(batch))
         if len(batch) > 7:
             raise torch.OutOfMemoryError
-        return batch_loss(model, batch, **options)
+        return batch_loss(model, batch, *arguments)
 
     whole = make_model(config).double()
     train_step(Objective(whole, config.training), build_optimizer(whole, config.training), [batch], 1, config, 0.01)
@@ -293,9 +293,9 @@ def test_two_ranks_never_draw_the_same_dropout(accumulate: int, monkeypatch: pyt
     batch = build_batch([[5, 6]], [[6, 5]])
     seeds: list[int] = []
 
-    def record(model: Seq2Seq, batch: Batch, **options: Any) -> Loss:
+    def record(model: Seq2Seq, batch: Batch, *arguments: Any) -> Loss:
         seeds.append(torch.initial_seed())
-        return batch_loss(model, batch, **options)
+        return batch_loss(model, batch, *arguments)
 
     monkeypatch.setattr(objective_module, "batch_loss", record)
     for rank in range(3):

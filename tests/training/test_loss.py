@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.config.schema import ForcingSchedule, ModelConfig, TeacherForcingConfig
+from nmt.config.schema import ForcingSchedule, ModelConfig, TeacherForcingConfig, TrainingConfig
 from nmt.data.batching import Batch, build_batch
 from nmt.model.seq2seq import Seq2Seq
-from nmt.text.vocabulary import SPECIALS
+from nmt.text.vocabulary import EOS, SPECIALS
 from nmt.training.loop import reseed
-from nmt.training.loss import batch_loss, coverage_loss, draw_forcing_mask, replace_words
+from nmt.training.loss import alignment_loss, batch_loss, coverage_loss, draw_forcing_mask, replace_words
 from nmt.training.optimization import FORCING_SCHEDULES, forcing_ratio
 
 COVERAGE = {"embedding_size": 6, "dropout": 0.0, "attention": {"kind": "coverage", "score": "additive"}}
@@ -49,7 +49,7 @@ def test_coverage_loss_is_0_for_attention_once_and_1_for_twice() -> None:
 
 def test_the_objective_adds_the_weighted_coverage_loss() -> None:
     model, batch = make()
-    plain, covered = batch_loss(model, batch), batch_loss(model, batch, coverage_weight=0.5)
+    plain, covered = batch_loss(model, batch), batch_loss(model, batch, TrainingConfig(coverage_loss=0.5))
     attention = model(batch.src, batch.src_lengths, batch.tgt_in).attention
     assert covered.nll.item() == plain.nll.item()
     difference = (covered.objective - plain.objective).item()
@@ -57,13 +57,63 @@ def test_the_objective_adds_the_weighted_coverage_loss() -> None:
     assert difference > 0
 
 
+def make_with_lexicon() -> tuple[Seq2Seq, Batch]:
+    """Source word 5 is 4 or 6, 6 is 5, 7 is 4; 8 has no translation."""
+    model, batch = make(lexical_bias=2)
+    assert model.lexical_bias is not None
+    ids, probabilities = torch.zeros(11, 2, dtype=torch.long), torch.zeros(11, 2)
+    for word, translations in {5: {4: 0.75, 6: 0.25}, 6: {5: 1.0}, 7: {4: 0.5}}.items():
+        for column, (translation, probability) in enumerate(translations.items()):
+            ids[word, column], probabilities[word, column] = translation, probability
+    model.lexical_bias.fill(ids, probabilities)
+    return model, batch
+
+
+def test_alignment_loss_follows_the_equation() -> None:
+    model, batch = make_with_lexicon()
+    assert model.lexical_bias is not None
+    torch.manual_seed(1)
+    attention = torch.rand(2, 5, 4, dtype=torch.float64)
+    lexicon = {(5, 4): 0.75, (5, 6): 0.25, (6, 5): 1.0, (7, 4): 0.5, (EOS, EOS): 1.0}
+    expected = 0.0
+    for b, (src, tgt) in enumerate([([5, 6, 7, EOS], [4, 5, EOS]), ([8, EOS], [6, 7, 8, 9, EOS])]):
+        for t, y in enumerate(tgt):
+            links = np.array([lexicon.get((x, y), 0.0) for x in src])
+            links *= [np.exp(-4 * abs((t + 1) / len(tgt) - (j + 1) / len(src))) for j in range(len(src))]
+            if links.sum():
+                expected -= (links / links.sum() * np.log(attention[b, t, : len(src)].numpy())).sum()
+    translations = model.lexical_bias.look_up(batch.src)
+    assert alignment_loss(attention, batch, translations).item() == pytest.approx(expected, rel=1e-7)
+    assert torch.autograd.gradcheck(lambda weights: alignment_loss(weights, batch, translations), attention.requires_grad_())
+
+
+def test_alignment_loss_is_0_where_attention_reads_the_only_translation() -> None:
+    model, batch = make_with_lexicon()
+    assert model.lexical_bias is not None
+    attention = torch.zeros(2, 5, 4)
+    attention[0, 1, 1] = attention[0, 2, 3] = attention[1, 4, 1] = 1  # 5 from 6, and both ends
+    attention[0, 0] = torch.tensor([0.5, 0, 0.5, 0])  # 4 from 5 or 7
+    loss = alignment_loss(attention, batch, model.lexical_bias.look_up(batch.src))
+    assert loss.item() == pytest.approx(np.log(2), rel=1e-6)
+
+
+def test_the_objective_adds_the_weighted_alignment_loss() -> None:
+    model, batch = make_with_lexicon()
+    plain, guided = batch_loss(model, batch), batch_loss(model, batch, TrainingConfig(alignment_loss=0.5))
+    decoded = model(batch.src, batch.src_lengths, batch.tgt_in)
+    assert guided.nll.item() == plain.nll.item()
+    expected = 0.5 * alignment_loss(decoded.attention, batch, decoded.translations).item()
+    assert (guided.objective - plain.objective).item() == pytest.approx(expected, abs=1e-10)
+    assert expected > 0
+
+
 @pytest.mark.parametrize("forced", [True, False])
 def test_r_drop_is_half_of_equation_4_of_two_passes(forced: bool) -> None:
     model, batch = make(dropout=0.4, word_dropout=0.2)
     mask = None if forced else torch.tensor([[True, True, False, False, True], [True] * 5])
-    options = {"label_smoothing": 0.1, "coverage_weight": 0.5}
+    config = TrainingConfig(label_smoothing=0.1, coverage_loss=0.5, r_drop=3)
     torch.manual_seed(7)
-    loss = batch_loss(model, batch, r_drop=3.0, forcing_mask=mask, **options)
+    loss = batch_loss(model, batch, config, mask)
     torch.manual_seed(7)
     twice = batch.repeat()
     decoded = model(twice.src, twice.src_lengths, twice.tgt_in, None if mask is None else mask.repeat(2, 1))
@@ -88,7 +138,7 @@ def test_without_dropout_r_drop_changes_nothing() -> None:
     gradients = []
     for r_drop in (0.0, 5.0):
         model.zero_grad()
-        loss = batch_loss(model, batch, label_smoothing=0.1, coverage_weight=0.5, r_drop=r_drop)
+        loss = batch_loss(model, batch, TrainingConfig(label_smoothing=0.1, coverage_loss=0.5, r_drop=r_drop))
         loss.objective.backward()
         gradients.append({"objective": loss.objective, "nll": loss.nll, **{name: p.grad for name, p in model.named_parameters()}})
     for name, value in gradients[0].items():
@@ -117,7 +167,7 @@ def test_replacements_are_read_and_not_predicted_and_differ_between_passes() -> 
     calls: list[tuple[torch.Tensor, ...]] = []
     model.register_forward_pre_hook(lambda _, inputs: calls.append(inputs))
     torch.manual_seed(1)
-    loss = batch_loss(model, batch, src_replacement=0.9, tgt_replacement=0.9, r_drop=1.0)
+    loss = batch_loss(model, batch, TrainingConfig(src_word_replacement=0.9, tgt_word_replacement=0.9, r_drop=1))
     src, src_lengths, tgt_in, _ = calls[0]
     assert not torch.equal(src[:2], src[2:])
     assert not torch.equal(tgt_in[:2], tgt_in[2:])
@@ -130,14 +180,15 @@ def test_replacements_are_read_and_not_predicted_and_differ_between_passes() -> 
 def test_padding_changes_neither_loss_nor_gradient(kind: dict[str, Any]) -> None:
     sizes = {"encoder": {"hidden_size": 4}, "decoder": {"hidden_size": 8}}
     model, batch = make(**sizes, **kind)
+    config = TrainingConfig(coverage_loss=1)
     model.zero_grad()
-    together = batch_loss(model, batch, coverage_weight=1.0)
+    together = batch_loss(model, batch, config)
     together.objective.backward()
     gradients = {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
     model.zero_grad()
     total = 0.0
     for src, tgt in (([5, 6, 7], [4, 5]), ([8], [6, 7, 8, 9])):
-        alone = batch_loss(model, build_batch([src], [tgt]), coverage_weight=1.0)
+        alone = batch_loss(model, build_batch([src], [tgt]), config)
         alone.objective.backward()
         total += alone.objective.item()
     assert together.objective.item() == pytest.approx(total, abs=1e-10)
