@@ -90,7 +90,8 @@ def alignment_loss(attention: Tensor, batch: Batch, translations: Translations) 
     """Guided alignment (Chen 2016): - sum_t sum_j a_tj log alpha_tj.
 
     a_tj ~ p_lex(y_t | x_j) exp(-lambda |t / T - j / S|) is the posterior of the aligner that learned the lexicon (Dyer 2013, 2),
-    for t = 1..T and j = 1..S, with its first tension as lambda. It is 0 for words that are no translation of a source word.
+    for t = 1..T and j = 1..S, with its first value of lambda. It is 0 for words that are no translation of a source word, and for
+    padding.
 
     Args:
         attention: [B, T, S]. translations: of the source words.
@@ -103,7 +104,7 @@ def alignment_loss(attention: Tensor, batch: Batch, translations: Translations) 
     tgt_places = torch.arange(1, steps + 1, device=device) / tgt_lengths.view(rows, 1)
     src_places = torch.arange(1, positions + 1, device=device) / src_lengths.view(rows, 1)
     links = probabilities * torch.exp(-FIRST_TENSION * (tgt_places.unsqueeze(2) - src_places.unsqueeze(1)).abs())
-    links = links * batch.tgt_mask.unsqueeze(2) / links.sum(2, keepdim=True).clamp_min(MIN_PROBABILITY)
+    links = links / links.sum(2, keepdim=True).clamp_min(MIN_PROBABILITY)
     return -(links * attention.to(links.dtype).clamp_min(MIN_PROBABILITY).log()).sum()
 
 

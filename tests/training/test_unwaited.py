@@ -21,6 +21,7 @@ BAHDANAU = {"decoder": {"kind": "bahdanau", "readout": "maxout", "hidden_size": 
 COVERAGE = {**LUONG, "attention": {"kind": "coverage", "score": "additive"}}
 LOCAL = {**LUONG, "attention": {"kind": "local_p"}}
 HEADS = {**LUONG, "attention": {"score": "dot", "heads": 2}}
+LEXICAL = {**LUONG, "lexical_bias": 3}
 VARIATIONAL = {**LUONG, "variational_dropout": True, "word_dropout": 0.1, "dropout": 0.2}
 
 
@@ -28,6 +29,7 @@ VARIATIONAL = {**LUONG, "variational_dropout": True, "word_dropout": 0.1, "dropo
     ("kind", "forcing"),
     [
         *((kind, {"start": 0.5}) for kind in (LUONG, FEEDING, BAHDANAU, COVERAGE, LOCAL, HEADS, VARIATIONAL)),
+        (LEXICAL, {}),
         *((kind, {}) for kind in (LUONG, BAHDANAU)),
         (LUONG, {"start": 0.5, "per": "sentence"}),
         (LUONG, {"start": 0.0}),
@@ -40,6 +42,7 @@ def test_an_update_does_not_wait_for_the_gpu(
     monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())  # which knows no such device
     noise = {"r_drop": 2.0, "src_word_replacement": 0.1, "tgt_word_replacement": 0.1} if forcing else {}
     training = {"teacher_forcing": forcing, "label_smoothing": 0.1, "coverage_loss": 0.5, **noise}
+    training |= {"alignment_loss": 0.5} if "lexical_bias" in kind else {}
     config = make_config(model={"embedding_size": 32, "encoder": {"hidden_size": 32}, "dropout": 0.1, **kind}, training=training)
     corpus, sources = make_corpus(60, seed=4)
     alike = np.array([index for index, source in enumerate(sources) if len(source) == 5])
