@@ -4,8 +4,8 @@
     python scripts/recipes.py RUN...
 
 Runs whose configurations differ only in the seed share a row, with mean and standard deviation. The scores of lower-case models
-ignore case. The total time adds, once each, the runs that the training started from, those that translated its training data, and
-the time of `nmt augment`.
+ignore case. The total time adds, once each, the runs that the training started from, those that made its training data, and the
+time of `nmt augment`.
 """
 
 import argparse
@@ -74,12 +74,13 @@ def measure(folder: Path) -> RunFigures:
 
 
 def needed_runs(folder: Path) -> set[Path]:
-    """The run, those that it started from, and those that translated its training data, with all that these needed."""
+    """The run, those that it started from, and those that made its training data, with all that these needed."""
     if not folder.is_dir():
         raise DataError(f"{folder}: missing; its training time is part of the total")
     start_from = load_run_config(folder).training.start_from
-    parts = load_manifest(folder).get("augmentation", {}).get("parts", [])
-    others = {Path(member["run"]) for part in parts for member in part.get("runs", [])} | ({start_from} if start_from else set())
+    augmentation = load_manifest(folder).get("augmentation", {})
+    groups = [*(part.get("runs", []) for part in augmentation.get("parts", [])), augmentation.get("teachers", [])]
+    others = {Path(member["run"]) for group in groups for member in group} | ({start_from} if start_from else set())
     return {folder.resolve()}.union(*map(needed_runs, others))
 
 

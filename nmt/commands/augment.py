@@ -1,4 +1,4 @@
-"""`nmt augment`: a new prepared folder with synthetic pairs, which trained runs translate, beside the original pairs."""
+"""`nmt augment`: a new prepared folder with synthetic pairs and soft targets, both from trained runs, beside the original pairs."""
 
 import hashlib
 import json
@@ -22,19 +22,23 @@ from nmt.commands.augment_options import (
     AugmentOptions,
 )
 from nmt.commands.prepare import existing_manifest
-from nmt.data.augmentation import PairFilter, Sentences, encode_pairs, select_sentences, swap_sides, write_training_data
-from nmt.data.corpus import Corpus, Sequences, restore_pairs
+from nmt.data.augmentation import HeldOut, PairFilter, Sentences, encode_pairs, select_sentences, swap_sides, write_training_data
+from nmt.data.corpus import Corpus, Sequences, SequencesWriter, restore_pairs
 from nmt.data.manifest import Input, check_files, load_manifest, write_manifest
 from nmt.data.raw_lines import read_text_lines
 from nmt.data.reading import Pair
+from nmt.data.soft_targets import STEM
 from nmt.data.workers import peak_memory
 from nmt.decoding.batch_runner import TooLargeError
 from nmt.decoding.shards import plan_shards, read_shards, seconds_of_shards, write_shard
+from nmt.decoding.soft_targets import soft_targets
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
 from nmt.files import explain_write_errors, replacing_folder, sha256_of
-from nmt.run.checkpoint import MODEL_FILE
-from nmt.run.folder import LEXICON_FILE, load_run_config
+from nmt.model.device import set_up_device
+from nmt.model.seq2seq import Seq2Seq
+from nmt.run.checkpoint import MODEL_FILE, load_weights
+from nmt.run.folder import LEXICON_FILE, build_model, load_run_config, load_vocabularies
 from nmt.run.load import build_translator, find_run_and_checkpoint
 from nmt.run.teacher import PreparedData, check_teacher
 from nmt.text.tokenizers import SIDES
@@ -84,7 +88,8 @@ def run(options: AugmentOptions, progress: bool | None = None) -> dict[str, Any]
     tag = _tag_id(options, original)
     if options.both_directions and not original.config.vocabulary.joint:
         raise DataError(f"{original.folder}: --both-directions needs one vocabulary for both languages: vocabulary.joint=true")
-    tasks = _plan_tasks(options, original)
+    known = original.held_out.shared_with(original.pairs())
+    tasks, teachers = _plan_tasks(options, original, known), _find_teachers(options, original, known)
     request = {
         "original": original.manifest["content"],
         "translations": [f"{task.origin}-{task.folder.name}" for task in tasks],
@@ -92,18 +97,24 @@ def run(options: AugmentOptions, progress: bool | None = None) -> dict[str, Any]
         "tag": options.tag,
         "both_directions": options.both_directions,
     }
+    if teachers:
+        request["teachers"] = [facts["sha256"] for facts in _describe(teachers)]
     existing = existing_manifest(options.output, options.overwrite)
     if existing is not None:
         if existing.get("augmentation", {}).get("request") != request:
             raise DataError(f"{options.output}: contains other prepared data; --overwrite replaces it, -o names another folder")
         check_files(options.output, existing)
         return {**existing, "folder": str(options.output), "already_prepared": True}
-    planned_time = time.perf_counter()
-    _translate(tasks, options, show_bar=is_watched() if progress is None else progress)
+    planned_time, show_bar = time.perf_counter(), is_watched() if progress is None else progress
+    models = _load_models(teachers, options)
+    _translate(tasks, options, show_bar=show_bar)
     start_time += time.perf_counter() - planned_time  # the time of translation is in the figures, with that of earlier calls
     with explain_write_errors(options.output), replacing_folder(options.output) as building:
         figures = _write_files(building, original, tasks, options, tag)
         figures["augmentation"] = {"request": request, "folder": str(original.folder), **figures["augmentation"]}
+        if teachers:
+            figures["augmentation"]["teachers"] = _describe(teachers)
+            _write_soft_targets(building, models, show_bar=show_bar)
         seconds = time.perf_counter() - start_time + sum(map(seconds_of_shards, {task.folder for task in tasks}))
         figures |= {"seconds": round(seconds, 2), "peak_memory": peak_memory()}
         inputs = [Input(**{**each, "path": Path(each["path"])}) for each in original.manifest["inputs"]]
@@ -120,10 +131,30 @@ def _tag_id(options: AugmentOptions, original: PreparedData) -> int | None:
     return original.vocabularies[0].ids([options.tag])[0]
 
 
-def _plan_tasks(options: AugmentOptions, original: PreparedData) -> list[Task]:
-    """What to translate: first all that needs forward runs, then all that needs backward runs."""
-    data, held_out = original.config.data, original.held_out
-    known, counts = held_out.shared_with(original.pairs()), options.counts
+def _find_teachers(options: AugmentOptions, original: PreparedData, known: HeldOut) -> Members:
+    """The runs whose probabilities become soft targets.
+
+    Raises:
+        CheckpointError: a run cannot be read.
+        DataError: a run does not fit, or has dev or test sentences in its training data.
+    """
+    members = [member for group in _group_members(options.teacher or [], ensemble=True) for member in group]
+    for run, _ in members:
+        check_teacher(run, original, original.config.data.direction, known)
+        if load_vocabularies(run) != original.vocabularies:
+            raise DataError(
+                f"{run}: its vocabularies differ from those of {original.folder}; its probabilities would be for other words"
+            )
+    return members
+
+
+def _plan_tasks(options: AugmentOptions, original: PreparedData, known: HeldOut) -> list[Task]:
+    """What to translate: first all that needs forward runs, then all that needs backward runs.
+
+    Args:
+        known: see `check_teacher`.
+    """
+    data, held_out, counts = original.config.data, original.held_out, options.counts
     tasks: list[Task] = []
     work = (
         (options.forward, data.direction, FORWARD, SELF_TRAINING, options.src_text, held_out.src),
@@ -155,16 +186,7 @@ def _group_members(runs: Sequence[Path], *, ensemble: bool) -> list[Members]:
 def _make_task(origin: str, members: Members, sentences: Sentences, text: Path | None, options: AugmentOptions) -> Task:
     """Raises: ConfigError if a decoding option is invalid."""
     first_run, _ = members[0]
-    lexicon = first_run / LEXICON_FILE
-    runs = [
-        {
-            "run": str(run),
-            "checkpoint": checkpoint.name,
-            "sha256": sha256_of(checkpoint / MODEL_FILE),
-            "data": load_manifest(run)["content"],
-        }
-        for run, checkpoint in members
-    ]
+    lexicon, runs = first_run / LEXICON_FILE, _describe(members)
     facts = {
         "runs": runs,
         "lexicon_sha256": sha256_of(lexicon) if lexicon.exists() else None,
@@ -176,6 +198,40 @@ def _make_task(origin: str, members: Members, sentences: Sentences, text: Path |
     name = first_run.resolve().name + (f"-and-{len(members) - 1}" if len(members) > 1 else "")
     keep = options.translations or options.output.with_name(f"{options.output.name}-translations")
     return Task(origin, members, sentences, keep / f"{name}-{key}", facts)
+
+
+def _describe(members: Members) -> list[dict[str, str]]:
+    return [
+        {
+            "run": str(run),
+            "checkpoint": checkpoint.name,
+            "sha256": sha256_of(checkpoint / MODEL_FILE),
+            "data": load_manifest(run)["content"],
+        }
+        for run, checkpoint in members
+    ]
+
+
+def _load_models(members: Members, options: AugmentOptions) -> list[Seq2Seq]:
+    """In evaluation mode. Raises: CheckpointError if one cannot be read."""
+    device, models = set_up_device(options.device), []
+    for run, checkpoint in members:
+        model = build_model(run, load_run_config(run))
+        load_weights(checkpoint, model)
+        models.append(model.to(device).eval())
+    return models
+
+
+def _write_soft_targets(folder: Path, models: Sequence[Seq2Seq], *, show_bar: bool) -> None:
+    """Of all training pairs in the folder."""
+    train = Corpus.load(folder, "train")
+    with (
+        progress_bar(total=len(train), unit=" pairs", desc="soft targets", disable=not show_bar) as bar,
+        SequencesWriter(folder / STEM, len(train)) as writer,
+    ):
+        for ids, lengths in soft_targets(models, train):
+            writer.write(ids, lengths)
+            bar.update(len(lengths))
 
 
 def _translate(tasks: Sequence[Task], options: AugmentOptions, show_bar: bool) -> None:
@@ -281,6 +337,8 @@ def summary(manifest: Mapping[str, Any]) -> str:
         dropped = ", ".join(f"{count:,} {reason}" for reason, count in sorted(part["dropped"].items()))
         rows.append((part["origin"], f"{runs}: {part['sentences']:,} sentences, {part['pairs']:,} pairs{times}"))
         rows.append(("  dropped", f"{sum(part['dropped'].values()):,}{': ' if dropped else ''}{dropped}"))
+    if teachers := manifest["augmentation"].get("teachers"):
+        rows.append(("soft targets", " + ".join(teacher["run"] for teacher in teachers)))
     train = manifest["splits"]["train"]
     n_swapped = manifest["augmentation"]["swapped_pairs"]
     swapped = f", {n_swapped:,} of them swapped" if n_swapped else ""

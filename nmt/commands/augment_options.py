@@ -32,6 +32,14 @@ class AugmentOptions:
             "--backward", help="Run of the opposite direction that translates the training targets; may be repeated.", metavar="RUN"
         ),
     ] = None
+    teacher: Annotated[
+        RunsOption,
+        typer.Option(
+            "--teacher",
+            help="Run whose probabilities training.distillation learns; may be repeated: their mean.",
+            metavar="RUN",
+        ),
+    ] = None
     ensemble: Annotated[
         bool, typer.Option("--ensemble", help="All runs of a direction translate together, instead of one after the other.")
     ] = False
@@ -97,8 +105,10 @@ class AugmentOptions:
 
     def check(self) -> None:
         """Raises: typer.BadParameter if options do not go together."""
-        if not self.forward and not self.backward and not self.both_directions:
-            raise typer.BadParameter("there is nothing to add; give --forward, --backward or --both-directions")
+        if not self.forward and not self.backward and not self.teacher and not self.both_directions:
+            raise typer.BadParameter("there is nothing to add; give --forward, --backward, --teacher or --both-directions")
+        if self.teacher and self.both_directions:
+            raise typer.BadParameter("--teacher translates in one direction, but --both-directions has two; remove one of them")
         if self.src_text is not None and not self.forward:
             raise typer.BadParameter("--src-text needs --forward: a run that translates it")
         if self.tgt_text is not None and not self.backward:

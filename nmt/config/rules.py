@@ -231,18 +231,27 @@ def _embedding_and_output_problems(config: Config) -> Iterator[Problem]:
         if model.tie_embeddings == "all" and getattr(model, f"src_{name}") is not None:
             text = f"tie_embeddings all has only one embedding; give model.tgt_{name} instead"
             yield Problem((f"model.src_{name}", "model.tie_embeddings"), text)
-    if adaptive and model.tie_embeddings != "none":
-        yield Problem(("model.output", "model.tie_embeddings"), "adaptive has no output matrix to share; use softmax or tie none")
-    if adaptive and config.training.label_smoothing:
-        text = "label smoothing computes all words, which adaptive avoids; set it to 0"
-        yield Problem(("model.output", "training.label_smoothing"), text)
-    if adaptive and config.training.r_drop:
-        text = "R-Drop compares the probabilities of all words, which adaptive avoids computing; set it to 0, or use softmax"
-        yield Problem(("model.output", "training.r_drop"), text)
+    if adaptive:
+        yield from _adaptive_problems(config)
     if model.cutoffs is not None and not adaptive:
         yield Problem(("model.cutoffs", "model.output"), f"{model.output} has no cutoffs; remove them or use adaptive")
     if model.cutoffs is not None and (not model.cutoffs or sorted({*model.cutoffs, 0})[1:] != model.cutoffs):
         yield Problem(("model.cutoffs",), "must be positive numbers in increasing order")
+
+
+def _adaptive_problems(config: Config) -> Iterator[Problem]:
+    """Of an adaptive softmax."""
+    if config.model.tie_embeddings != "none":
+        yield Problem(("model.output", "model.tie_embeddings"), "adaptive has no output matrix to share; use softmax or tie none")
+    if config.training.label_smoothing:
+        text = "label smoothing computes all words, which adaptive avoids; set it to 0"
+        yield Problem(("model.output", "training.label_smoothing"), text)
+    if config.training.r_drop:
+        text = "R-Drop compares the probabilities of all words, which adaptive avoids computing; set it to 0, or use softmax"
+        yield Problem(("model.output", "training.r_drop"), text)
+    if config.training.distillation:
+        text = "soft targets need the probabilities of all words, which adaptive avoids computing; set it to 0, or use softmax"
+        yield Problem(("model.output", "training.distillation"), text)
 
 
 def _lexical_bias_problems(config: Config) -> Iterator[Problem]:
@@ -297,6 +306,9 @@ def _objective_problems(config: Config) -> Iterator[Problem]:
     if training.coverage_loss and config.model.attention.score == "none":
         text = "the coverage loss needs attention, but the score is none"
         yield Problem(("training.coverage_loss", "model.attention.score"), text)
+    if training.distillation and training.subword_sampling.tgt:
+        text = "soft targets are for one segmentation of the target sentences; set one of them to 0"
+        yield Problem(("training.distillation", "training.subword_sampling.tgt"), text)
     if training.alignment_loss and not config.model.lexical_bias:
         text = "guided alignment needs the lexicon of the lexical bias; set model.lexical_bias, for example to 20"
         yield Problem(("training.alignment_loss", "model.lexical_bias"), text)

@@ -384,6 +384,12 @@ class TrainingConfig(Section):
         False, description="smaller decays at first, at most (1 + n) / (10 + n) after n updates, so that the first weights fade"
     )
     label_smoothing: float = Field(0.0, ge=0, lt=1, description="probability mass spread over the vocabulary; 0: none")
+    distillation: float = Field(
+        0.0,
+        ge=0,
+        le=1,
+        description="weight of the soft targets that `nmt augment --teacher` writes (Kim and Rush 2016); the words have the rest",
+    )
     coverage_loss: float = Field(
         0.0, ge=0, description="weight of the coverage loss, which penalizes repeated attention (See 2017)"
     )

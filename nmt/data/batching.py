@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import cycle
 from math import inf
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -16,11 +17,23 @@ from torch import Tensor
 
 from nmt.config.schema import BatchConfig, CurriculumConfig
 from nmt.data.corpus import Corpus
+from nmt.data.soft_targets import unpack
 from nmt.text.vocabulary import EOS, PAD, SOS
 
 NO_CURRICULUM = CurriculumConfig()
 
 SentenceIds = NDArray[np.int32] | Sequence[int]
+
+
+class SoftTargets(NamedTuple):
+    """A distribution over the vocabulary at each of N positions: of the K most probable words, and the rest spread evenly over all.
+
+    Attributes:
+        ids: [N, K]; those of a position differ. probabilities: [N, K].
+    """
+
+    ids: Tensor
+    probabilities: Tensor
 
 
 @dataclass(frozen=True)
@@ -36,6 +49,7 @@ class Batch:
         token_positions: [n_tokens], indices of the real tokens in the flattened `tgt_out`. Precomputed: indexing with a boolean
             mask would wait for the GPU.
         n_tokens: number of real tokens of `tgt_out`.
+        soft_targets: of the tokens at `token_positions`; None if the training data has none, or they are not used.
     """
 
     src: Tensor
@@ -45,6 +59,7 @@ class Batch:
     tgt_mask: Tensor
     token_positions: Tensor
     n_tokens: int
+    soft_targets: SoftTargets | None = None
 
     def __len__(self) -> int:
         """The number of sentence pairs."""
@@ -55,13 +70,15 @@ class Batch:
         if len(self) == 1:
             return [self]
         middle = len(self) // 2
+        n_first = int(self.tgt_mask[:middle].sum())
         parts = []
-        for rows in (slice(None, middle), slice(middle, None)):
+        for rows, tokens in ((slice(None, middle), slice(None, n_first)), (slice(middle, None), slice(n_first, None))):
             src, src_lengths, tgt_in, tgt_out, tgt_mask = (
                 tensor[rows] for tensor in (self.src, self.src_lengths, self.tgt_in, self.tgt_out, self.tgt_mask)
             )
             token_positions = _token_positions(tgt_mask)
-            parts.append(Batch(src, src_lengths, tgt_in, tgt_out, tgt_mask, token_positions, len(token_positions)))
+            soft = None if self.soft_targets is None else SoftTargets(*(tensor[tokens] for tensor in self.soft_targets))
+            parts.append(Batch(src, src_lengths, tgt_in, tgt_out, tgt_mask, token_positions, len(token_positions), soft))
         return parts
 
     def repeat(self) -> "Batch":
@@ -70,17 +87,19 @@ class Batch:
             torch.cat([tensor, tensor]) for tensor in (self.src, self.src_lengths, self.tgt_in, self.tgt_out, self.tgt_mask)
         )
         token_positions = torch.cat([self.token_positions, self.token_positions + self.tgt_out.numel()])
-        return Batch(src, src_lengths, tgt_in, tgt_out, tgt_mask, token_positions, 2 * self.n_tokens)
+        soft = None if self.soft_targets is None else SoftTargets(*(torch.cat([tensor, tensor]) for tensor in self.soft_targets))
+        return Batch(src, src_lengths, tgt_in, tgt_out, tgt_mask, token_positions, 2 * self.n_tokens, soft)
 
     def to(self, device: torch.device) -> "Batch":
         """The batch on another device, without waiting for a GPU; `src_lengths` stays on the CPU."""
         if device.type == self.src.device.type:
             return self
-        src, tgt_in, tgt_out, tgt_mask, token_positions = (
+        src, tgt_in, tgt_out, tgt_mask, token_positions, *soft = (
             (tensor.pin_memory() if device.type == "cuda" else tensor).to(device, non_blocking=True)
-            for tensor in (self.src, self.tgt_in, self.tgt_out, self.tgt_mask, self.token_positions)
+            for tensor in (self.src, self.tgt_in, self.tgt_out, self.tgt_mask, self.token_positions, *(self.soft_targets or ()))
         )
-        return replace(self, src=src, tgt_in=tgt_in, tgt_out=tgt_out, tgt_mask=tgt_mask, token_positions=token_positions)
+        tensors = {"src": src, "tgt_in": tgt_in, "tgt_out": tgt_out, "tgt_mask": tgt_mask, "token_positions": token_positions}
+        return replace(self, **tensors, soft_targets=SoftTargets(*soft) if soft else None)
 
 
 def plan_batches(
@@ -171,7 +190,12 @@ def cut_batches(
 def read_batches(corpus: Corpus, plan: Sequence[NDArray[np.int64]]) -> Iterator[Batch]:
     """Yields the planned batches; each is read when it is needed."""
     for indices in plan:
-        yield build_batch([corpus.src[i] for i in indices], [corpus.tgt[i] for i in indices])
+        batch = build_batch([corpus.src[i] for i in indices], [corpus.tgt[i] for i in indices])
+        if corpus.soft_targets is not None:
+            soft = (unpack(corpus.soft_targets[i], len(corpus.tgt[i]) + 1) for i in indices)
+            ids, probabilities = (torch.from_numpy(np.concatenate(parts)) for parts in zip(*soft, strict=True))
+            batch = replace(batch, soft_targets=SoftTargets(ids, probabilities))
+        yield batch
 
 
 def build_batch(src: Sequence[SentenceIds], tgt: Sequence[SentenceIds]) -> Batch:

@@ -111,11 +111,16 @@ class Sequences:
 
 
 class Corpus:
-    """The sentence pairs of one split."""
+    """The sentence pairs of one split.
 
-    def __init__(self, src: Sequences, tgt: Sequences) -> None:
+    Args:
+        soft_targets: of the target sentences, as `nmt.data.soft_targets` packs them; None if they are not used.
+    """
+
+    def __init__(self, src: Sequences, tgt: Sequences, soft_targets: Sequences | None = None) -> None:
         self.src = src
         self.tgt = tgt
+        self.soft_targets = soft_targets
 
     @classmethod
     def load(cls, folder: Path, split: str) -> Self:
@@ -127,7 +132,10 @@ class Corpus:
 
     def in_part(self, part: Part) -> "Corpus":
         """The pairs that a training sees in a part of an epoch; a subclass may segment them in another way."""
-        return self if part.n_parts == 1 else Corpus(self.src.selection(part.ranges), self.tgt.selection(part.ranges))
+        if part.n_parts == 1:
+            return self
+        soft_targets = None if self.soft_targets is None else self.soft_targets.selection(part.ranges)
+        return Corpus(self.src.selection(part.ranges), self.tgt.selection(part.ranges), soft_targets)
 
     def in_parts(self, parts: Iterable[Part]) -> Iterator[tuple[Part, "Corpus"]]:
         """Each part with its pairs."""

@@ -11,6 +11,7 @@ from itertools import chain, islice, pairwise, starmap
 import numpy as np
 
 from nmt.config.schema import Config
+from nmt.data import soft_targets
 from nmt.data.corpus import Block, Corpus, Sequences
 from nmt.data.epochs import Part
 from nmt.data.splitting import random_keys
@@ -28,7 +29,7 @@ class SampledCorpus(Corpus):
     """
 
     def __init__(self, corpus: Corpus, samplers: Mapping[Side, SubwordSampler], seed: int) -> None:
-        super().__init__(corpus.src, corpus.tgt)
+        super().__init__(corpus.src, corpus.tgt, corpus.soft_targets)
         self._samplers, self._seed = samplers, seed
 
     def in_part(self, part: Part) -> Corpus:
@@ -61,17 +62,19 @@ class SampledCorpus(Corpus):
     def _join(self, part: Part, blocks: Iterable[Block]) -> Corpus:
         remaining, fixed = iter(blocks), super().in_part(part)
         sides = {side: Sequences.of_blocks(list(islice(remaining, len(part.ranges)))) for side in self._samplers}
-        return Corpus(sides.get("src", fixed.src), sides.get("tgt", fixed.tgt))
+        return Corpus(sides.get("src", fixed.src), sides.get("tgt", fixed.tgt), fixed.soft_targets)
 
 
 def load_training_corpus(config: Config) -> Corpus:
-    """The training data of the prepared folder, with subword sampling if it is configured.
+    """The training data of the prepared folder, with soft targets and subword sampling if they are configured.
 
     Raises:
-        DataError: a file is missing or damaged.
+        DataError: a file is missing or damaged, or there are no soft targets.
     """
     folder, rates = config.prepared_folder, config.training.subword_sampling
     corpus = Corpus.load(folder, "train")
+    if config.training.distillation:
+        corpus = Corpus(corpus.src, corpus.tgt, soft_targets.load(folder, corpus))
     samplers = {
         side: SAMPLERS[config.tokenizer.kind](load_pieces(folder, side), Vocabulary.load(folder / f"{side}.vocab.txt"), rate)
         for side, rate in zip(SIDES, (rates.src, rates.tgt), strict=True)

@@ -6,6 +6,9 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn import functional
+
+from nmt.data.batching import SoftTargets
 
 # Logits are computed for at most this many positions and words at a time: memory does not grow with the batch, and products of this
 # shape run near the peak speed of a processor, unlike products with all words at once.
@@ -30,6 +33,13 @@ class Additions(NamedTuple):
         return self.values.new_zeros(self.ids.shape[0], vocabulary_size).scatter_add(1, self.ids, self.values)
 
 
+class Distillation(NamedTuple):
+    """The weight of the cross-entropy of soft targets, in [0, 1]."""
+
+    targets: SoftTargets
+    weight: float
+
+
 def linear_cross_entropy(
     vectors: Tensor,
     weight: Tensor,
@@ -38,6 +48,7 @@ def linear_cross_entropy(
     label_smoothing: float = 0.0,
     divergence_weight: float = 0.0,
     additions: Additions | None = None,
+    distillation: Distillation | None = None,
 ) -> tuple[Tensor, Tensor]:
     """Cross-entropy of softmax(W x + b + additions), summed over N positions, in nats.
 
@@ -47,6 +58,7 @@ def linear_cross_entropy(
     Args:
         vectors: [N, R]. weight: [V, R]. bias: [V]. targets: [N].
         label_smoothing: the probability mass that is spread evenly over the vocabulary (Szegedy 2016, 7).
+        distillation: the cross-entropy of `targets`, with smoothing, has the rest of the weight.
 
     Returns:
         the objective with smoothing, and the plain negative log-likelihood, which has no gradient.
@@ -59,7 +71,7 @@ def linear_cross_entropy(
     product_dtype = torch.get_autocast_dtype("cpu") if is_mixed else weight.dtype
     with torch.autocast(device, enabled=False):
         ids, values = (None, None) if additions is None else (additions.ids, additions.values.to(weight.dtype))
-        options = label_smoothing, divergence_weight, torch.is_grad_enabled(), product_dtype
+        options = label_smoothing, divergence_weight, distillation, torch.is_grad_enabled(), product_dtype
         inputs = vectors.to(weight.dtype), weight, bias, values, ids, targets, options
         result: tuple[Tensor, Tensor] = _LinearCrossEntropy.apply(*inputs)  # type: ignore[no-untyped-call]
     return result
@@ -77,9 +89,9 @@ class _LinearCrossEntropy(torch.autograd.Function):
         values: Tensor | None,
         ids: Tensor | None,
         targets: Tensor,
-        options: tuple[float, float, bool, torch.dtype],
+        options: tuple[float, float, Distillation | None, bool, torch.dtype],
     ) -> tuple[Tensor, Tensor]:
-        smoothing, divergence_weight, learning, dtype = options
+        smoothing, divergence_weight, distillation, learning, dtype = options
         additions = None if ids is None or values is None else Additions(ids, values)
         inputs = (vectors, weight, bias) if values is None else (vectors, weight, bias, values)
         has_gradient = learning and any(ctx.needs_input_grad)
@@ -95,20 +107,25 @@ class _LinearCrossEntropy(torch.autograd.Function):
             is_reference = additions.ids == targets.unsqueeze(1)
             nll = nll - torch.where(is_reference, additions.values, 0).sum()
             uniform = uniform - additions.values.sum() / len(weight)
+        hard_weight = 1.0 if distillation is None else 1 - distillation.weight
+        objective = hard_weight * ((1 - smoothing) * nll + smoothing * uniform)
         if gradients is not None:  # subtract the target distribution: the reference word, and the even share of each word
-            even = smoothing / len(weight)
-            gradients[0].add_(references, alpha=smoothing - 1)
-            gradients[1].index_add_(0, targets, vectors, alpha=smoothing - 1)
-            gradients[2].index_add_(0, targets, torch.ones_like(normalizers), alpha=smoothing - 1)
+            even, factor = hard_weight * smoothing / len(weight), hard_weight * (smoothing - 1)
+            gradients[0].add_(references, alpha=factor)
+            gradients[1].index_add_(0, targets, vectors, alpha=factor)
+            gradients[2].index_add_(0, targets, torch.ones_like(normalizers), alpha=factor)
             if smoothing:
                 gradients[0].sub_(even * weight.sum(0))
                 gradients[1].sub_(even * vectors.sum(0))
                 gradients[2].sub_(even * len(vectors))
             if additions is not None:
-                gradients[3].add_(is_reference.to(weight.dtype), alpha=smoothing - 1).sub_(even)
+                gradients[3].add_(is_reference.to(weight.dtype), alpha=factor).sub_(even)
+        if distillation is not None:
+            expected = _expected_logits(vectors, weight, bias, additions, gradients, distillation)
+            objective = objective + distillation.weight * (normalizers.sum() - expected)
+        if gradients is not None:
             ctx.save_for_backward(*gradients)
         ctx.mark_non_differentiable(nll)
-        objective = (1 - smoothing) * nll + smoothing * uniform
         return (objective if divergence is None else objective + divergence_weight * divergence), nll
 
     @staticmethod
@@ -117,6 +134,37 @@ class _LinearCrossEntropy(torch.autograd.Function):
         if outer.device.type != "cpu" or outer.item() != 1:  # no comparison on a GPU, which would wait for it
             gradients = [gradient * outer for gradient in gradients]
         return (*gradients, *[None] * (7 - len(gradients)))
+
+
+def _expected_logits(
+    vectors: Tensor,
+    weight: Tensor,
+    bias: Tensor,
+    additions: Additions | None,
+    gradients: Sequence[Tensor] | None,
+    distillation: Distillation,
+) -> Tensor:
+    """sum_v p_v (W_v x + b_v) for the soft targets p, summed over all positions; subtracts its gradient, weighted."""
+    (ids, probabilities), soft_weight = distillation
+    probabilities = probabilities.to(weight.dtype)
+    even = (1 - probabilities.sum(1)) / len(weight)  # [N]: of each word of the vocabulary, in addition
+    rows = functional.embedding_bag(ids, weight, per_sample_weights=probabilities, mode="sum")
+    rows = rows + even.unsqueeze(1) * weight.sum(0)
+    expected = (vectors * rows).sum() + (probabilities * bias[ids]).sum() + even.sum() * bias.sum()
+    if gradients is not None:
+        gradients[0].sub_(rows, alpha=soft_weight)
+        gradients[1].sub_(even @ vectors, alpha=soft_weight)
+        for word, probability in zip(ids.unbind(1), probabilities.unbind(1), strict=True):
+            gradients[1].index_add_(0, word, probability.unsqueeze(1) * vectors, alpha=-soft_weight)
+        gradients[2].sub_(even.sum(), alpha=soft_weight).index_add_(0, ids.flatten(), probabilities.flatten(), alpha=-soft_weight)
+    if additions is not None:
+        shares = even.unsqueeze(1).expand_as(additions.values).clone()
+        for word, probability in zip(ids.split(1, 1), probabilities.split(1, 1), strict=True):
+            shares += torch.where(additions.ids == word, probability, 0)
+        expected = expected + (additions.values * shares).sum()
+        if gradients is not None:
+            gradients[3].sub_(shares, alpha=soft_weight)
+    return expected
 
 
 def _log_normalizers(

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from nmt.config.schema import ModelConfig, OutputName
 from nmt.errors import ConfigError
-from nmt.model.cross_entropy import Additions, linear_cross_entropy
+from nmt.model.cross_entropy import Additions, Distillation, linear_cross_entropy
 from nmt.model.inference.pack import replace_submodules, select_outputs
 from nmt.model.topk import ThresholdFn, fast_topk, log_norm, to_log_probs, topk_log_probs
 
@@ -73,6 +73,7 @@ class Output(nn.Module, ABC):
         label_smoothing: float = 0.0,
         divergence_weight: float = 0.0,
         additions: Additions | None = None,
+        distillation: Distillation | None = None,
     ) -> tuple[Tensor, Tensor]:
         """Sums over N positions, in nats.
 
@@ -82,6 +83,7 @@ class Output(nn.Module, ABC):
             divergence_weight: if not 0, rows i and N/2 + i are the same position in two passes with different dropout, and the
                 objective includes the divergence of their distributions; see `linear_cross_entropy`.
             additions: to the logits; for layers that can.
+            distillation: for layers that can.
 
         Returns:
             the objective with smoothing, and the plain negative log-likelihood, which has no gradient.
@@ -130,9 +132,10 @@ class Softmax(Output):
         label_smoothing: float = 0.0,
         divergence_weight: float = 0.0,
         additions: Additions | None = None,
+        distillation: Distillation | None = None,
     ) -> tuple[Tensor, Tensor]:
         projected, weight, bias = self.project(vectors), self.logits.weight, self.logits.bias
-        return linear_cross_entropy(projected, weight, bias, targets, label_smoothing, divergence_weight, additions)
+        return linear_cross_entropy(projected, weight, bias, targets, label_smoothing, divergence_weight, additions, distillation)
 
 
 class Adaptive(Output):
@@ -193,8 +196,10 @@ class Adaptive(Output):
         label_smoothing: float = 0.0,
         divergence_weight: float = 0.0,
         additions: Additions | None = None,
+        distillation: Distillation | None = None,
     ) -> tuple[Tensor, Tensor]:
         assert label_smoothing == divergence_weight == 0, "refused when the configuration is read"
+        assert distillation is None, "refused when the configuration is read"
         objective = -self.token_log_probs(vectors, targets).sum()
         return objective, objective.detach()
 

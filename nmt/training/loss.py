@@ -8,6 +8,7 @@ from torch import Tensor
 from nmt.config.schema import TrainingConfig
 from nmt.data.batching import Batch
 from nmt.data.word_alignment import FIRST_TENSION
+from nmt.model.cross_entropy import Distillation
 from nmt.model.layers import send
 from nmt.model.lexical_bias import Translations
 from nmt.model.seq2seq import Seq2Seq
@@ -22,7 +23,7 @@ class Loss:
     """Sums over the target tokens of a batch without padding, in nats.
 
     Attributes:
-        objective: the sum to minimize, with label smoothing, coverage loss, alignment loss and R-Drop.
+        objective: the sum to minimize, with label smoothing, distillation, coverage loss, alignment loss and R-Drop.
         nll: the plain negative log-likelihood, for perplexity.
         n_tokens: the number of target tokens.
     """
@@ -42,7 +43,8 @@ def batch_loss(
     (-log P(y) - log Q(y)) / 2 + alpha / 4 (KL(P || Q) + KL(Q || P)). `nll` is the mean of both passes.
 
     Args:
-        config: the terms of the objective. `coverage_loss` is lambda of See 2017, eq. 13; `alignment_loss` needs a model with a
+        config: the terms of the objective. `distillation` is alpha of Kim and Rush 2016, 2.2, for the soft targets of the batch,
+            which must have some; `coverage_loss` is lambda of See 2017, eq. 13; `alignment_loss` needs a model with a
             lexical bias; `r_drop` is alpha of R-Drop, and each of its passes replaces other words.
         forcing_mask: [B, T], on the CPU, False where the decoder reads its own output; see `Seq2Seq.forward`.
     """
@@ -55,7 +57,8 @@ def batch_loss(
     decoded = model(src, batch.src_lengths, tgt_in, forcing_mask)
     vectors, additions = decoded.at(batch.token_positions)
     targets = batch.tgt_out.flatten()[batch.token_positions]
-    objective, nll = model.output.loss(vectors, targets, config.label_smoothing, config.r_drop / 2, additions)
+    distillation = Distillation(batch.soft_targets, config.distillation) if batch.soft_targets and config.distillation else None
+    objective, nll = model.output.loss(vectors, targets, config.label_smoothing, config.r_drop / 2, additions, distillation)
     if config.coverage_loss:
         objective = objective + config.coverage_loss * coverage_loss(decoded.attention, batch.tgt_mask)
     if config.alignment_loss and decoded.translations is not None:

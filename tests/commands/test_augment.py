@@ -17,6 +17,8 @@ from nmt.data.corpus import Corpus
 from nmt.data.manifest import load_manifest
 from nmt.decoding import shards
 from nmt.errors import CheckpointError, ConfigError, DataError
+from nmt.run.folder import find_checkpoint
+from nmt.run.journal import Journal
 from nmt.run.teacher import PreparedData
 from tests.conftest import Run
 from tests.toy import configure, contents, sentence_pairs, write_table
@@ -224,6 +226,44 @@ def test_distillation_leaves_out_the_original_pairs(setting: Setting, tmp_path: 
     assert manifest["splits"]["train"]["pairs"] == part["pairs"] == len(Corpus.load(tmp_path / "more", "train"))
 
 
+def test_a_student_learns_the_soft_targets_of_its_teachers(setting: Setting, tmp_path: Path, nmt: Run) -> None:
+    """Before training, the loss is 4.5."""
+    other = shutil.copytree(setting.forward, tmp_path / "copy")
+    result = nmt("augment", setting.en_de, "-o", tmp_path / "soft", "--teacher", setting.forward, "--teacher", other)
+    assert (result.status, result.err) == (0, "")
+    assert f"soft targets        {setting.forward} + {other}\ntrain               170 pairs" in result.out
+    assert [teacher["run"] for teacher in load_manifest(tmp_path / "soft")["augmentation"]["teachers"]] == [
+        str(setting.forward),
+        str(other),
+    ]
+    again = nmt("augment", setting.en_de, "-o", tmp_path / "soft", "--teacher", setting.forward, "--teacher", other)
+    assert f"already written     {tmp_path / 'soft'}" in again.out
+    fewer = nmt("augment", setting.en_de, "-o", tmp_path / "soft", "--teacher", setting.forward)
+    assert "soft: contains other prepared data; --overwrite replaces it" in fewer.err
+    assert nmt("doctor", tmp_path / "soft").status == 0
+    config = tmp_path / "toy.yaml"
+    config.write_text(json.dumps(setting.config("en-de", {}).to_dict()), encoding="utf-8")
+    command = ["train", "-c", config, "-q", "--set", "training.distillation=1", "--set"]
+    assert nmt(*command, f"data.prepared={tmp_path / 'soft'}", "-o", tmp_path / "student").status == 0
+    student, teacher = (
+        [event["loss"] for event in Journal(run / "journal.jsonl").read() if event["event"] == "validation"][-1]
+        for run in (tmp_path / "student", setting.forward)
+    )
+    assert student < teacher + 1 < 3
+    refused = nmt(*command, f"data.prepared={setting.en_de}", "-o", tmp_path / "none")
+    assert refused.status == 1
+    assert refused.err.startswith(f"nmt: training.distillation: {setting.en_de} has no soft targets; write a folder that has them")
+    assert not (tmp_path / "none").exists()
+    # Stopped and resumed, a student has the same weights as without a stop.
+    stop = ["--set", "training.learning_rate.schedule=constant", "-o", tmp_path / "part", "--set"]
+    whole = [*stop[:3], tmp_path / "whole"]
+    assert nmt(*command, f"data.prepared={tmp_path / 'soft'}", *whole).status == 0
+    assert nmt(*command, f"data.prepared={tmp_path / 'soft'}", *stop, "training.max_steps=7").status == 0
+    assert nmt(*command, f"data.prepared={tmp_path / 'soft'}", *stop[:4], "--resume").status == 0
+    weights = [find_checkpoint(tmp_path / run) / "model.safetensors" for run in ("whole", "part")]
+    assert weights[0].read_bytes() == weights[1].read_bytes()
+
+
 def test_both_directions(setting: Setting, tmp_path: Path) -> None:
     manifest = setting.augment(tmp_path / "both", forward=None, backward=None, both_directions=True)
     corpus, original = (Corpus.load(folder, "train") for folder in (tmp_path / "both", setting.en_de))
@@ -263,6 +303,8 @@ def test_wrong_runs_are_refused_in_one_line(setting: Setting, tmp_path: Path) ->
         ({"backward": [setting.forward]}, DataError, "run-en-de: translates en-de; a run for de-en is needed here"),
         ({"forward": [setting.backward]}, DataError, "run-de-en: translates de-en; a run for en-de is needed here"),
         ({"forward": [tmp_path / "none"]}, CheckpointError, "none: no run here"),
+        ({"teacher": [setting.backward]}, DataError, "run-de-en: translates de-en; a run for en-de is needed here"),
+        ({"teacher": [setting.forward, setting.forward]}, DataError, "run-en-de: is named twice; name each run once"),
         ({"set_": ["decoding.beem=3"]}, ConfigError, "decoding.beem"),
         ({"set_": ["model.dropout=0"]}, ConfigError, "only decoding.KEY=VALUE can be set"),
     ]
@@ -279,6 +321,8 @@ def test_wrong_runs_are_refused_in_one_line(setting: Setting, tmp_path: Path) ->
     _, other_words = setting.train("small", {}, tokenizer=small, training={"max_steps": 1})
     with pytest.raises(CheckpointError, match="an ensemble needs runs on the same prepared data"):
         setting.augment(tmp_path / "more", forward=[setting.forward, other_words], ensemble=True)
+    with pytest.raises(DataError, match=r"run-small: its vocabularies differ from those of .*en-de; its probabilities would"):
+        setting.augment(tmp_path / "more", teacher=[setting.forward, other_words])
     assert setting.augment(tmp_path / "more", forward=[other_words], backward=None)["splits"]["train"]["pairs"] >= 170
     with pytest.raises(DataError, match="no prepared data here"):
         augment.run(AugmentOptions(tmp_path / "none", tmp_path / "more", both_directions=True))
@@ -287,7 +331,8 @@ def test_wrong_runs_are_refused_in_one_line(setting: Setting, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ([], "there is nothing to add"),
+        ([], "there is nothing to add; give --forward, --backward, --teacher or --both-directions"),
+        (["--teacher", "a", "--both-directions"], "--teacher translates in one direction, but --both-directions has two"),
         (["--forward", "a", "--tgt-text", "b"], "--tgt-text needs --backward"),
         (["--backward", "a", "--src-text", "b"], "--src-text needs --forward"),
         (["--backward", "a", "--tag", "<bt>"], "--tag marks the translations of --tgt-text"),

@@ -311,7 +311,7 @@ def test_combinations_of_the_model_with_other_sections() -> None:
     ]
 
 
-def test_r_drop_needs_all_probabilities_and_dropout() -> None:
+def test_what_the_terms_of_the_objective_need() -> None:
     assert problems_of(values_with(model={"output": "adaptive"}, training={"r_drop": 5})) == [
         "model.output, training.r_drop: R-Drop compares the probabilities of all words, which adaptive avoids computing; "
         "set it to 0, or use softmax"
@@ -323,6 +323,15 @@ def test_r_drop_needs_all_probabilities_and_dropout() -> None:
     config_from_dict(values_with(model={"dropout": 0}, training={"r_drop": 5, "src_word_replacement": 0.1}))
     assert problems_of(values_with(model={"attention": {"score": "none"}}, training={"coverage_loss": 1.0})) == [
         "training.coverage_loss, model.attention.score: the coverage loss needs attention, but the score is none"
+    ]
+    assert problems_of(values_with(model={"output": "adaptive"}, training={"distillation": 0.5})) == [
+        "model.output, training.distillation: soft targets need the probabilities of all words, which adaptive avoids computing; "
+        "set it to 0, or use softmax"
+    ]
+    sampling = {"tokenizer": {"kind": "bpe"}, "training": {"distillation": 0.5, "subword_sampling": {"tgt": 0.1}}}
+    assert problems_of(values_with(**sampling)) == [
+        "training.distillation, training.subword_sampling.tgt: "
+        "soft targets are for one segmentation of the target sentences; set one of them to 0"
     ]
     assert problems_of(values_with(training={"alignment_loss": 1.0})) == [
         "training.alignment_loss, model.lexical_bias: guided alignment needs the lexicon of the lexical bias; "

@@ -11,7 +11,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.config.schema import BatchConfig, CurriculumConfig
-from nmt.data.batching import batch_sizes, build_batch, cut_batches, pad_sources, plan_batches, shard, update_sizes
+from nmt.data.batching import (
+    Batch,
+    batch_sizes,
+    build_batch,
+    cut_batches,
+    pad_sources,
+    plan_batches,
+    read_batches,
+    shard,
+    update_sizes,
+)
+from nmt.data.corpus import Corpus, Sequences
+from nmt.data.soft_targets import pack
 from nmt.text.vocabulary import EOS, PAD, SOS
 
 lengths = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1, max_size=200)
@@ -201,3 +213,31 @@ def test_a_repeated_batch_holds_each_pair_twice_in_the_same_order() -> None:
     for name in ("src", "src_lengths", "tgt_in", "tgt_out", "tgt_mask"):
         assert torch.equal(getattr(twice, name), torch.cat([getattr(batch, name)] * 2)), name
     assert torch.equal(twice.tgt_out.flatten()[twice.token_positions], batch.tgt_out.flatten()[batch.token_positions].repeat(2))
+
+
+def test_soft_targets_stay_with_their_tokens() -> None:
+    """The first word of the soft targets of each token is here the token itself."""
+    sentences = [[5, 6], [7], [8, 9, 10], []]
+    packed = []
+    for sentence in sentences:
+        tokens = np.array([*sentence, EOS])
+        packed.append(pack(np.stack([tokens, tokens + 20], 1), np.tile(np.array([0.5, 0.25], np.float32), (len(tokens), 1))))
+
+    def sequences(rows: list[Any]) -> Sequences:
+        return Sequences.of_blocks([(np.concatenate(rows).astype(np.int32), np.array([*map(len, rows)], np.int32))])
+
+    corpus = Corpus(sequences(sentences), sequences(sentences), sequences(packed))
+
+    def check(batch: Batch) -> None:
+        assert batch.soft_targets is not None
+        ids, probabilities = batch.soft_targets
+        tokens = batch.tgt_out.flatten()[batch.token_positions]
+        assert ids.tolist() == torch.stack([tokens, tokens + 20], 1).tolist()
+        assert probabilities.tolist() == [[0.5, 0.25]] * batch.n_tokens
+
+    for batch in read_batches(corpus, [np.array([3, 0, 2]), np.array([1])]):
+        check(batch)
+        check(batch.repeat())
+        for half in batch.split_in_half():
+            check(half)
+        check(batch.repeat().split_in_half()[1])

@@ -79,12 +79,14 @@ def test_a_part_of_a_corpus_reads_its_pairs(monkeypatch: pytest.MonkeyPatch) -> 
         (np.concatenate([np.zeros(0, np.int32), *(np.array(ids, np.int32) for ids in part)]), np.cumsum([0, *map(len, part)]))
         for part in (sentences[start:end] for start, end in pairwise(bounds))
     ]
-    corpus = Corpus(Sequences(*shards), Sequences(*shards))
+    corpus = Corpus(Sequences(*shards), Sequences(*shards), Sequences(*shards))
     parts = [*divide_epoch(50, seed=1, epoch=0)]
     assert len(parts) == 3
     for part, pairs in corpus.in_parts(parts):
         expected = [sentences[index] for index in part.indices()]
         assert [ids.tolist() for ids in map(pairs.src.__getitem__, range(len(pairs)))] == expected
         assert pairs.tgt.lengths.tolist() == [*map(len, expected)]
+        assert pairs.soft_targets is not None
+        assert [ids.tolist() for ids in map(pairs.soft_targets.__getitem__, range(len(pairs)))] == expected
         assert pairs.src.n_tokens == sum(map(len, expected))
         assert pairs.src.block(3, 17)[0].tolist() == [*chain.from_iterable(expected[3:17])]

@@ -1,4 +1,4 @@
-"""The divergence of two passes in the loss of a softmax, against the equations in NumPy. The loss itself: see test_output.py."""
+"""The terms of the loss of a softmax, against the equations in NumPy. The plain loss: see test_output.py."""
 
 import numpy as np
 import pytest
@@ -7,8 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
+from nmt.data.batching import SoftTargets
 from nmt.model import cross_entropy
-from nmt.model.cross_entropy import Additions, linear_cross_entropy
+from nmt.model.cross_entropy import Additions, Distillation, linear_cross_entropy
 
 R, V = 7, 11
 
@@ -139,3 +140,60 @@ def test_additions_are_those_of_dense_logits(
     ours = torch.autograd.grad(loss, (vectors, weight, bias, values))
     torch.testing.assert_close(ours[:3], gradients[:3])
     torch.testing.assert_close(ours[3][ids != 0], gradients[3][ids != 0])
+
+
+def make_distillation(n: int, n_words: int, weight: float) -> tuple[Distillation, np.ndarray]:
+    """Soft targets, and their distributions [n, V]."""
+    random = np.random.default_rng(n)
+    ids = random.random((n, V)).argsort(1)[:, :n_words]
+    probabilities = random.dirichlet(np.ones(n_words + 1), n)[:, :n_words]
+    distributions = np.zeros((n, V))
+    for row in range(n):
+        distributions[row, ids[row]] = probabilities[row]
+        distributions[row] += (1 - probabilities[row].sum()) / V
+    return Distillation(SoftTargets(torch.from_numpy(ids), torch.from_numpy(probabilities)), weight), distributions
+
+
+def test_distillation_shares_the_weight_with_the_words() -> None:
+    vectors, weight, bias, targets = make(4)
+    distillation, distributions = make_distillation(8, 3, 0.3)
+    logits = vectors.detach().numpy() @ weight.detach().numpy().T + bias.detach().numpy()
+    log_probs = logits - np.log(np.exp(logits).sum(1, keepdims=True))
+    reference = log_probs[range(8), targets.numpy()]
+    hard, soft = -(0.9 * reference + 0.1 * log_probs.mean(1)).sum(), -(distributions * log_probs).sum()
+    loss, nll = linear_cross_entropy(vectors, weight, bias, targets, 0.1, distillation=distillation)
+    assert loss.item() == pytest.approx(0.7 * hard + 0.3 * soft, rel=1e-12)
+    assert nll.item() == pytest.approx(-reference.sum(), rel=1e-12)
+
+
+@given(
+    st.integers(1, 4),
+    st.integers(1, 9),
+    st.integers(1, V),
+    st.sampled_from([0.2, 1.0]),
+    st.sampled_from([0.0, 0.7]),
+    st.booleans(),
+)
+def test_gradients_with_distillation(
+    n_pairs: int, rows: int, n_words: int, soft_weight: float, divergence_weight: float, with_additions: bool
+) -> None:
+    vectors, weight, bias, targets = make(n_pairs)
+    distillation, distributions = make_distillation(2 * n_pairs, n_words, soft_weight)
+    ids = torch.stack([torch.randperm(V)[:5] for _ in range(2 * n_pairs)])
+    values = torch.rand(ids.shape, dtype=torch.double, requires_grad=True)
+    dense = torch.zeros(2 * n_pairs, V, dtype=torch.double)
+    if with_additions:
+        dense = dense.scatter_add(1, ids, values)
+    log_probs = (vectors @ weight.t() + bias + dense).log_softmax(1)
+    both = torch.cat([vectors, dense], 1), torch.cat([weight, torch.eye(V, dtype=torch.double)], 1)
+    hard = literal(*both, bias, targets, 0.1, 0.0)
+    divergence = literal(*both, bias, targets, 0.1, divergence_weight) - hard
+    expected = (1 - soft_weight) * hard - soft_weight * (torch.from_numpy(distributions) * log_probs).sum() + divergence
+    inputs = (vectors, weight, bias, values) if with_additions else (vectors, weight, bias)
+    gradients = torch.autograd.grad(expected, inputs)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(cross_entropy, "MAX_ROWS", rows)
+        additions = Additions(ids, values) if with_additions else None
+        loss, _ = linear_cross_entropy(vectors, weight, bias, targets, 0.1, divergence_weight, additions, distillation)
+    torch.testing.assert_close(loss, expected)
+    torch.testing.assert_close(torch.autograd.grad(loss, inputs), gradients)

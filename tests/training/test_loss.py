@@ -1,5 +1,6 @@
 """The training objective."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,7 +8,7 @@ import pytest
 import torch
 
 from nmt.config.schema import ForcingSchedule, ModelConfig, TeacherForcingConfig, TrainingConfig
-from nmt.data.batching import Batch, build_batch
+from nmt.data.batching import Batch, SoftTargets, build_batch
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import EOS, SPECIALS
 from nmt.training.loop import reseed
@@ -105,6 +106,21 @@ def test_the_objective_adds_the_weighted_alignment_loss() -> None:
     expected = 0.5 * alignment_loss(decoded.attention, batch, decoded.translations).item()
     assert (guided.objective - plain.objective).item() == pytest.approx(expected, abs=1e-10)
     assert expected > 0
+
+
+def test_soft_targets_share_the_objective_with_the_words() -> None:
+    model, batch = make()
+    ids = torch.stack([torch.randperm(13)[:3] for _ in range(batch.n_tokens)])
+    soft = replace(batch, soft_targets=SoftTargets(ids, torch.full((batch.n_tokens, 3), 0.25, dtype=torch.float64)))
+    plain, unused = batch_loss(model, batch), batch_loss(model, soft)
+    assert unused.objective.item() == plain.objective.item()
+    loss = batch_loss(model, soft, TrainingConfig(distillation=0.5, label_smoothing=0.1))
+    smoothed = batch_loss(model, batch, TrainingConfig(label_smoothing=0.1))
+    decoded = model(batch.src, batch.src_lengths, batch.tgt_in)
+    log_probs = model.output.log_probs(decoded.vectors.flatten(0, 1)[batch.token_positions])
+    expected = -0.25 * log_probs.gather(1, ids).sum() - 0.25 / 13 * log_probs.sum()
+    assert loss.objective.item() == pytest.approx((0.5 * smoothed.objective + 0.5 * expected).item(), rel=1e-10)
+    assert loss.nll.item() == pytest.approx(plain.nll.item(), rel=1e-10)
 
 
 @pytest.mark.parametrize("forced", [True, False])

@@ -1,0 +1,48 @@
+"""Soft targets of training data: the probabilities that trained models give to the words at each target token."""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nmt.config.schema import BatchConfig
+from nmt.data.batching import Batch, plan_batches, read_batches
+from nmt.data.corpus import Block, Corpus
+from nmt.data.soft_targets import N_WORDS, pack
+from nmt.model.seq2seq import Seq2Seq
+
+BATCH_CONFIG = BatchConfig(unit="tokens", size=1024)
+BLOCK_PAIRS = 4096  # in memory at once
+
+
+@torch.inference_mode()
+def soft_targets(models: Sequence[Seq2Seq], corpus: Corpus) -> Iterator[Block]:
+    """For each pair of the corpus, in order, the packed distributions of its target tokens, block by block.
+
+    Args:
+        models: in evaluation mode, on one device; each distribution is the mean of theirs.
+    """
+    for start in range(0, len(corpus), BLOCK_PAIRS):
+        ranges = [(start, min(start + BLOCK_PAIRS, len(corpus)))]
+        block = Corpus(corpus.src.selection(ranges), corpus.tgt.selection(ranges))
+        plan = plan_batches(block.src.lengths, block.tgt.lengths, BATCH_CONFIG, key=(0, 0))
+        packed = [np.zeros(0, np.int32)] * len(block)
+        for pairs, batch in zip(plan, read_batches(block, plan), strict=True):
+            ids, probabilities = (best.cpu().split(batch.tgt_mask.sum(1).tolist()) for best in _most_probable(models, batch))
+            for pair, *sentence in zip(pairs.tolist(), ids, probabilities, strict=True):
+                packed[pair] = pack(*(tensor.numpy() for tensor in sentence))
+        yield np.concatenate(packed), np.array([len(sentence) for sentence in packed], np.int32)
+
+
+def _most_probable(models: Sequence[Seq2Seq], batch: Batch) -> tuple[Tensor, Tensor]:
+    """Ids and probabilities of the most probable words at the tokens of a batch, [n_tokens, K] each, best first."""
+    batch, total = batch.to(models[0].device), torch.zeros(())
+    for model in models:
+        vectors, additions = model(batch.src, batch.src_lengths, batch.tgt_in).at(batch.token_positions)
+        if additions is not None:
+            vectors = torch.cat([vectors, additions.dense(model.tgt_embedding.num_embeddings)], 1)
+        probabilities = model.output.log_probs(vectors).exp()
+        total = probabilities if model is models[0] else total + probabilities
+    best = (total / len(models)).topk(min(N_WORDS, total.shape[1]), 1)
+    return best.indices, best.values
