@@ -4,8 +4,9 @@
 
 The two configurations are for the same pairs, in opposite directions. Round 0 trains on the original pairs, with the configurations
 as they are and the seeds from 1 to `--teachers`. In each later round, all runs of the rounds before translate the training pairs
-(`nmt augment`), and new models train on the original and the synthetic pairs, with the keys of `--set`. The last round trains with
-each of `--seeds`, a round before it only with the first.
+(`nmt augment`), and new models train on the original and the synthetic pairs, with the keys of `--set`. With
+`--set training.distillation=0.5`, they also learn the probabilities of the earlier models of their direction. The last round trains
+with each of `--seeds`, a round before it only with the first.
 
 The runs are FOLDER/round-R/forward-SEED and backward-SEED; FOLDER/round-R/forward and backward are prepared data. At the end, the
 runs of the last round are scored on dev and test, and the table of scripts/recipes.py is printed. After an interruption, repeat the
@@ -28,12 +29,18 @@ from scripts import recipes
 
 @dataclass(frozen=True)
 class Side:
-    """One of the two directions. prepared: the folder of its original pairs; target: the code of its target language."""
+    """One of the two directions.
+
+    Attributes:
+        prepared: the folder of its original pairs. target: the code of its target language.
+        distills: whether rounds after round 0 also learn the probabilities of earlier models.
+    """
 
     name: str
     config: Path
     prepared: Path
     target: str
+    distills: bool
 
 
 def open_sides(forward: Path, backward: Path, overrides: Sequence[str]) -> list[Side]:
@@ -42,10 +49,9 @@ def open_sides(forward: Path, backward: Path, overrides: Sequence[str]) -> list[
     if configs[1].data.direction != configs[0].data.opposite_direction:
         directions = " and ".join(config.data.direction for config in configs)
         raise ConfigError(f"{backward}: the two configurations need opposite directions, not {directions}")
-    for path in (forward, backward):
-        load(path, overrides)  # an error now, not after hours of training
-    sides = zip(("forward", "backward"), (forward, backward), configs, strict=True)
-    return [Side(name, path, config.prepared_folder, config.data.direction.split("-")[1]) for name, path, config in sides]
+    distills = [load(path, overrides).training.distillation > 0 for path in (forward, backward)]
+    sides = zip(("forward", "backward"), (forward, backward), configs, distills, strict=True)
+    return [Side(name, path, each.prepared_folder, each.data.direction.split("-")[1], soft) for name, path, each, soft in sides]
 
 
 def train_rounds(
@@ -62,6 +68,7 @@ def train_rounds(
         for side, forward, backward in zip(sides, teachers, reversed(teachers), strict=True):
             data = folder / f"round-{number}" / side.name
             runs = [f"--forward={run}" for run in forward] + [f"--backward={run}" for run in backward]
+            runs += [f"--teacher={run}" for run in forward if side.distills]
             _nmt("augment", side.prepared, "-o", data, *runs, "--translations", folder / "translations")
             keys = [f"data.prepared={data}", *overrides]
             students.append([_train(side, data.parent, seed, keys) for seed in (seeds if number == n_rounds else seeds[:1])])

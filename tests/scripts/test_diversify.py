@@ -56,6 +56,7 @@ def test_each_round_learns_from_all_runs_before(
     commands = Commands(nmt)
     monkeypatch.setattr(diversify, "_nmt", commands.run)
     options = words(tmp_path, "--rounds", "2", "--seeds", "2", "3", "--set", "model.dropout=0.2", "--set", "training.threads=1")
+    options += ["--set", "training.distillation=0.5"]
     assert diversify.main(options) == 0
     once = ["prepare"] * 2 + ["train"] * 2 + ["augment", "train"] * 2 + ["augment", "train", "train"] * 2 + ["evaluate"] * 8
     assert commands == once
@@ -63,9 +64,11 @@ def test_each_round_learns_from_all_runs_before(
     assert [row.split(" | ")[1] for row in table[2:]] == ["2, 3", "2, 3"]
 
     runs = tmp_path / "runs"
-    parts = read_json(runs / "round-2" / "forward" / "manifest.json")["augmentation"]["parts"]
-    members = [[str(Path(member["run"]).relative_to(runs.resolve())) for member in part.get("runs", [])] for part in parts]
-    assert members == [[], ["round-0/forward-1"], ["round-1/forward-2"], ["round-0/backward-1"], ["round-1/backward-2"]]
+    augmentation = read_json(runs / "round-2" / "forward" / "manifest.json")["augmentation"]
+    groups = [*(part.get("runs", []) for part in augmentation["parts"]), augmentation["teachers"]]
+    members = [[str(Path(member["run"]).relative_to(runs.resolve())) for member in group] for group in groups]
+    forward, backward = ["round-0/forward-1", "round-1/forward-2"], ["round-0/backward-1", "round-1/backward-2"]
+    assert members == [[], *([run] for run in forward + backward), forward]
     config = load_run_config(runs / "round-2" / "backward-3")
     assert (config.seed, config.model.dropout) == (3, 0.2)
     assert config.prepared_folder.resolve() == (runs / "round-2" / "backward").resolve()
