@@ -36,7 +36,7 @@ class AugmentOptions:
         RunsOption,
         typer.Option(
             "--teacher",
-            help="Run whose probabilities training.distillation learns; may be repeated: their mean.",
+            help="Run whose word probabilities a training learns (training.distillation); may be repeated: then their mean.",
             metavar="RUN",
         ),
     ] = None
