@@ -37,9 +37,9 @@ from nmt.errors import DataError
 from nmt.files import explain_write_errors, replacing_folder, sha256_of
 from nmt.model.device import set_up_device
 from nmt.model.seq2seq import Seq2Seq
-from nmt.run.checkpoint import MODEL_FILE, load_weights
-from nmt.run.folder import LEXICON_FILE, build_model, load_run_config, load_vocabularies
-from nmt.run.load import build_translator, find_run_and_checkpoint
+from nmt.run.checkpoint import MODEL_FILE
+from nmt.run.folder import LEXICON_FILE, load_run_config, load_vocabularies
+from nmt.run.load import build_translator, find_run_and_checkpoint, load_model, unchanged
 from nmt.run.teacher import PreparedData, check_teacher
 from nmt.text.tokenizers import SIDES
 
@@ -97,8 +97,9 @@ def run(options: AugmentOptions, progress: bool | None = None) -> dict[str, Any]
         "tag": options.tag,
         "both_directions": options.both_directions,
     }
+    teacher_facts = _describe(teachers)
     if teachers:
-        request["teachers"] = [facts["sha256"] for facts in _describe(teachers)]
+        request["teachers"] = [facts["sha256"] for facts in teacher_facts]
     existing = existing_manifest(options.output, options.overwrite)
     if existing is not None:
         if existing.get("augmentation", {}).get("request") != request:
@@ -106,14 +107,15 @@ def run(options: AugmentOptions, progress: bool | None = None) -> dict[str, Any]
         check_files(options.output, existing)
         return {**existing, "folder": str(options.output), "already_prepared": True}
     planned_time, show_bar = time.perf_counter(), is_watched() if progress is None else progress
-    models = _load_models(teachers, options)
+    with unchanged(teachers):
+        models = [load_model(*teacher).to(set_up_device(options.device)).eval() for teacher in teachers]
     _translate(tasks, options, show_bar=show_bar)
     start_time += time.perf_counter() - planned_time  # the time of translation is in the figures, with that of earlier calls
     with explain_write_errors(options.output), replacing_folder(options.output) as building:
         figures = _write_files(building, original, tasks, options, tag)
         figures["augmentation"] = {"request": request, "folder": str(original.folder), **figures["augmentation"]}
         if teachers:
-            figures["augmentation"]["teachers"] = _describe(teachers)
+            figures["augmentation"]["teachers"] = teacher_facts
             _write_soft_targets(building, models, show_bar=show_bar)
         seconds = time.perf_counter() - start_time + sum(map(seconds_of_shards, {task.folder for task in tasks}))
         figures |= {"seconds": round(seconds, 2), "peak_memory": peak_memory()}
@@ -138,13 +140,14 @@ def _find_teachers(options: AugmentOptions, original: PreparedData, known: HeldO
         CheckpointError: a run cannot be read.
         DataError: a run does not fit, or has dev or test sentences in its training data.
     """
-    members = [member for group in _group_members(options.teacher or [], ensemble=True) for member in group]
+    members = _find_members(options.teacher or [])
     for run, _ in members:
         check_teacher(run, original, original.config.data.direction, known)
         if load_vocabularies(run) != original.vocabularies:
-            raise DataError(
-                f"{run}: its vocabularies differ from those of {original.folder}; its probabilities would be for other words"
-            )
+            raise DataError(f"{run}: its vocabularies differ from those of {original.folder}; a teacher needs the same")
+        if _n_swapped(original.manifest) and not _n_swapped(load_manifest(run)):
+            text = f"was trained for one direction, but {original.folder} has pairs of both; use a run for both as the teacher"
+            raise DataError(f"{run}: {text}")
     return members
 
 
@@ -161,10 +164,10 @@ def _plan_tasks(options: AugmentOptions, original: PreparedData, known: HeldOut)
         (options.backward, data.opposite_direction, BACKWARD, BACK_TRANSLATION, options.tgt_text, held_out.tgt),
     )
     for side, (runs, direction, from_pairs, from_text, path, keys) in enumerate(work):
-        groups = _group_members(runs or [], ensemble=options.ensemble)
-        for members in groups:
-            for member, _ in members:
-                check_teacher(member, original, direction, known)
+        members = _find_members(runs or [])
+        groups = [members] if options.ensemble and members else [[member] for member in members]
+        for run, _ in members:
+            check_teacher(run, original, direction, known)
         if groups and counts[from_pairs]:
             sentences = select_sentences((pair[side] for pair in original.pairs()), keys, data.cleaning)
             tasks += [_make_task(from_pairs, members, sentences, None, options) for members in groups]
@@ -174,13 +177,17 @@ def _plan_tasks(options: AugmentOptions, original: PreparedData, known: HeldOut)
     return tasks
 
 
-def _group_members(runs: Sequence[Path], *, ensemble: bool) -> list[Members]:
-    """The runs that translate together. Raises: CheckpointError if a run cannot be read, DataError if one is named twice."""
+def _n_swapped(manifest: Mapping[str, Any]) -> int:
+    return int(manifest.get("augmentation", {}).get("swapped_pairs", 0))
+
+
+def _find_members(runs: Sequence[Path]) -> Members:
+    """Raises: CheckpointError if a run cannot be read, DataError if one is named twice."""
     members = [find_run_and_checkpoint(run) for run in runs]
     for i, member in enumerate(members):
         if member in members[:i]:
             raise DataError(f"{member[0]}: is named twice; name each run once")
-    return [members] if ensemble and members else [[member] for member in members]
+    return members
 
 
 def _make_task(origin: str, members: Members, sentences: Sentences, text: Path | None, options: AugmentOptions) -> Task:
@@ -201,6 +208,7 @@ def _make_task(origin: str, members: Members, sentences: Sentences, text: Path |
 
 
 def _describe(members: Members) -> list[dict[str, str]]:
+    """What the manifest records of them."""
     return [
         {
             "run": str(run),
@@ -210,16 +218,6 @@ def _describe(members: Members) -> list[dict[str, str]]:
         }
         for run, checkpoint in members
     ]
-
-
-def _load_models(members: Members, options: AugmentOptions) -> list[Seq2Seq]:
-    """In evaluation mode. Raises: CheckpointError if one cannot be read."""
-    device, models = set_up_device(options.device), []
-    for run, checkpoint in members:
-        model = build_model(run, load_run_config(run))
-        load_weights(checkpoint, model)
-        models.append(model.to(device).eval())
-    return models
 
 
 def _write_soft_targets(folder: Path, models: Sequence[Seq2Seq], *, show_bar: bool) -> None:
@@ -266,7 +264,7 @@ def _write_files(
     """All files of the new folder except the manifest. Returns its figures: those of the original, with other training data."""
     counts, keeps_original = options.counts, bool(options.counts[ORIGINAL])
     for name in original.manifest["files"]:
-        if not name.startswith("train."):
+        if not name.startswith(("train.", "train-")):  # shards, too
             shutil.copyfile(original.folder / name, folder / name)
     parts = [(original.corpus, counts[ORIGINAL])]
     earlier_parts = original.manifest.get("augmentation", {}).get("parts", [])

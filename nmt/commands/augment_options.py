@@ -108,7 +108,9 @@ class AugmentOptions:
         if not self.forward and not self.backward and not self.teacher and not self.both_directions:
             raise typer.BadParameter("there is nothing to add; give --forward, --backward, --teacher or --both-directions")
         if self.teacher and self.both_directions:
-            raise typer.BadParameter("--teacher translates in one direction, but --both-directions has two; remove one of them")
+            raise typer.BadParameter("--teacher is for one direction, and --both-directions adds the other; remove one of them")
+        if self.teacher and not (self.forward or self.backward) and (self.overrides or self.ensemble):
+            raise typer.BadParameter("--beam, --set and --ensemble are for translations; add --forward or --backward")
         if self.src_text is not None and not self.forward:
             raise typer.BadParameter("--src-text needs --forward: a run that translates it")
         if self.tgt_text is not None and not self.backward:

@@ -388,7 +388,7 @@ class TrainingConfig(Section):
         0.0,
         ge=0,
         le=1,
-        description="weight of the soft targets that `nmt augment --teacher` writes (Kim and Rush 2016); the words have the rest",
+        description="weight of the soft targets of `nmt augment --teacher` (Kim and Rush 2016); the references have the rest",
     )
     coverage_loss: float = Field(
         0.0, ge=0, description="weight of the coverage loss, which penalizes repeated attention (See 2017)"

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from nmt.data.corpus import PREPARE_AGAIN, Corpus, Ids, Sequences
+from nmt.data.corpus import Corpus, Ids, Sequences
 from nmt.errors import DataError
 
 STEM = "train.soft-targets"
@@ -30,11 +30,13 @@ def unpack(sentence: Ids, n_tokens: int) -> tuple[npt.NDArray[np.int64], npt.NDA
 
 def load(folder: Path, corpus: Corpus) -> Sequences:
     """The soft targets of `corpus`, the training data of a prepared folder. Raises: DataError if they are missing or damaged."""
-    if not any(folder.glob(f"{STEM}.npy")) and not any(folder.glob("train-*.soft-targets.npy")):
+    if not (folder / f"{STEM}.npy").exists() and not any(folder.glob("train-*.soft-targets.npy")):
         text = f"training.distillation: {folder} has no soft targets; write a folder that has them with `nmt augment --teacher`"
         raise DataError(f"{text}, or set it to 0")
     sentences = Sequences.load(folder / STEM)
     n_tokens = corpus.tgt.n_tokens + len(corpus)
     if len(sentences) != len(corpus) or sentences.n_tokens == 0 or sentences.n_tokens % (2 * n_tokens):
-        raise DataError(f"{folder / STEM}.npy: damaged, it does not fit the training data; {PREPARE_AGAIN}")
+        raise DataError(
+            f"{folder / STEM}.npy: damaged, it does not fit the training data; run `nmt augment --teacher ... --overwrite`"
+        )
     return sentences

@@ -37,12 +37,13 @@ def soft_targets(models: Sequence[Seq2Seq], corpus: Corpus) -> Iterator[Block]:
 
 def _most_probable(models: Sequence[Seq2Seq], batch: Batch) -> tuple[Tensor, Tensor]:
     """Ids and probabilities of the most probable words at the tokens of a batch, [n_tokens, K] each, best first."""
-    batch, total = batch.to(models[0].device), torch.zeros(())
-    for model in models:
-        vectors, additions = model(batch.src, batch.src_lengths, batch.tgt_in).at(batch.token_positions)
-        if additions is not None:
-            vectors = torch.cat([vectors, additions.dense(model.tgt_embedding.num_embeddings)], 1)
-        probabilities = model.output.log_probs(vectors).exp()
-        total = probabilities if model is models[0] else total + probabilities
-    best = (total / len(models)).topk(min(N_WORDS, total.shape[1]), 1)
+    batch = batch.to(models[0].device)
+    mean = torch.stack([_probabilities(model, batch) for model in models]).mean(0)
+    best = mean.topk(min(N_WORDS, mean.shape[1]), 1)
     return best.indices, best.values
+
+
+def _probabilities(model: Seq2Seq, batch: Batch) -> Tensor:
+    """Of all words at the tokens of a batch, [n_tokens, V]."""
+    decoded = model(batch.src, batch.src_lengths, batch.tgt_in)
+    return model.output.log_probs(model.vectors_at(batch.token_positions, decoded)).exp()

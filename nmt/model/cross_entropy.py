@@ -6,7 +6,6 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import functional
 
 from nmt.data.batching import SoftTargets
 
@@ -148,8 +147,9 @@ def _expected_logits(
     (ids, probabilities), soft_weight = distillation
     probabilities = probabilities.to(weight.dtype)
     even = (1 - probabilities.sum(1)) / len(weight)  # [N]: of each word of the vocabulary, in addition
-    rows = functional.embedding_bag(ids, weight, per_sample_weights=probabilities, mode="sum")
-    rows = rows + even.unsqueeze(1) * weight.sum(0)
+    rows = even.unsqueeze(1) * weight.sum(0)  # [N, R]: sum_v p_v W_v
+    for word, probability in zip(ids.unbind(1), probabilities.unbind(1), strict=True):
+        rows.addcmul_(probability.unsqueeze(1), weight[word])
     expected = (vectors * rows).sum() + (probabilities * bias[ids]).sum() + even.sum() * bias.sum()
     if gradients is not None:
         gradients[0].sub_(rows, alpha=soft_weight)

@@ -124,6 +124,11 @@ class Seq2Seq(TranslationModel):
             return vectors
         return torch.cat([vectors, self.lexical_bias.dense(attention, memory.translations)], 1)
 
+    def vectors_at(self, positions: Tensor, decoded: Decoded) -> Tensor:
+        """The input of the output layer at N positions of the flattened [B, T]: as in a step of search, [N, `vector_size`]."""
+        vectors, additions = decoded.at(positions)
+        return vectors if additions is None else torch.cat([vectors, additions.dense(self.tgt_embedding.num_embeddings)], 1)
+
     def compute_logits(self, vectors: Tensor) -> Tensor:
         return self.output.compute_logits(vectors)
 

@@ -14,6 +14,7 @@ from nmt.decoding.unknown_words import UnknownWords
 from nmt.errors import CheckpointError, ConfigError
 from nmt.model.device import set_up_device
 from nmt.model.inference.for_search import for_search
+from nmt.model.seq2seq import Seq2Seq
 from nmt.run.bundle import unpacked
 from nmt.run.checkpoint import MODEL_FILE, load_weights
 from nmt.run.folder import (
@@ -126,11 +127,7 @@ def _build_translator(
     check_n_best(n_best, decoding)
     for other, _ in members[1:]:
         _check_same_vocabularies(run, other)
-    models = []
-    for member, checkpoint in members:
-        model = build_model(member, load_run_config(member))
-        load_weights(checkpoint, model)
-        models.append(for_search(model.to(torch_device), decoding.precision))
+    models = [for_search(load_model(*member).to(torch_device), decoding.precision) for member in members]
     lexicon, vocabularies = _load_lexicon(run, decoding), load_vocabularies(run)
     return Translator(
         (models[0] if len(models) == 1 else Ensemble(models)).eval(),
@@ -140,6 +137,13 @@ def _build_translator(
         unknown=UnknownWords(decoding.replace_unknown, lexicon if decoding.lexicon else None),
         shortlist=Shortlist(lexicon, *vocabularies, decoding.shortlist) if lexicon and decoding.shortlist else None,
     )
+
+
+def load_model(run: Path, checkpoint: Path) -> Seq2Seq:
+    """The model of a run with the weights of one of its checkpoints. Raises: CheckpointError if it cannot be read."""
+    model = build_model(run, load_run_config(run))
+    load_weights(checkpoint, model)
+    return model
 
 
 def _load_lexicon(run: Path, decoding: DecodingConfig) -> Lexicon | None:

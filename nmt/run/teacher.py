@@ -1,4 +1,4 @@
-"""Runs as teachers: they translate training data for other models, so they must fit it, and not know its dev and test sets."""
+"""Runs as teachers: they translate or teach training data of other models, so they must fit it, and not know dev and test."""
 
 import json
 from collections.abc import Iterator
@@ -44,7 +44,7 @@ class PreparedData:
 
 
 def check_teacher(run: Path, data: PreparedData, direction: str, known: HeldOut) -> None:
-    """Check a run that translates the training data of `data` in `direction`.
+    """Check a run that translates the training data of `data` in `direction`, or gives probabilities for it.
 
     Args:
         known: the keys of dev and test that the training data of `data` itself contains.

@@ -57,7 +57,10 @@ def batch_loss(
     decoded = model(src, batch.src_lengths, tgt_in, forcing_mask)
     vectors, additions = decoded.at(batch.token_positions)
     targets = batch.tgt_out.flatten()[batch.token_positions]
-    distillation = Distillation(batch.soft_targets, config.distillation) if batch.soft_targets and config.distillation else None
+    distillation = None
+    if config.distillation:
+        assert batch.soft_targets is not None, "refused when the training data is loaded"
+        distillation = Distillation(batch.soft_targets, config.distillation)
     objective, nll = model.output.loss(vectors, targets, config.label_smoothing, config.r_drop / 2, additions, distillation)
     if config.coverage_loss:
         objective = objective + config.coverage_loss * coverage_loss(decoded.attention, batch.tgt_mask)

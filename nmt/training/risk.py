@@ -59,9 +59,7 @@ def sequence_log_probs(model: Seq2Seq, batch: Batch, candidates: list[list[Ids]]
     rows = send(torch.arange(len(sentences)).repeat_interleave(targets.tgt_mask.sum(1)), batch.src.device)
     targets = targets.to(batch.src.device)
     decoded = model(batch.src, batch.src_lengths, targets.tgt_in, sentences=send(sentences, batch.src.device))
-    vectors, additions = decoded.at(targets.token_positions)
-    if additions is not None:
-        vectors = torch.cat([vectors, additions.dense(model.tgt_embedding.num_embeddings)], 1)
+    vectors = model.vectors_at(targets.token_positions, decoded)
     ids = targets.tgt_out.flatten()[targets.token_positions]
     log_probs = model.output.token_log_probs(vectors, ids)
     sums = log_probs.new_zeros(len(sentences)).index_add(0, rows, log_probs)

@@ -12,6 +12,7 @@ from nmt.commands import augment, prepare
 from nmt.commands import train as train_command
 from nmt.commands.augment_options import AugmentOptions
 from nmt.config.schema import Config
+from nmt.data import corpus as corpora
 from nmt.data.augmentation import HeldOut
 from nmt.data.corpus import Corpus
 from nmt.data.manifest import load_manifest
@@ -264,12 +265,25 @@ def test_a_student_learns_the_soft_targets_of_its_teachers(setting: Setting, tmp
     assert weights[0].read_bytes() == weights[1].read_bytes()
 
 
+def test_shards_of_the_original_pairs_are_left_out(setting: Setting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corpora, "SHARD_SENTENCES", 100)
+    setting.augment(tmp_path / "two", forward=None, backward=None, teacher=[setting.forward])
+    assert (tmp_path / "two" / "train-0002-of-0002.soft-targets.npy").exists()
+    monkeypatch.setattr(corpora, "SHARD_SENTENCES", 1000)
+    options = AugmentOptions(tmp_path / "two", tmp_path / "more", [setting.forward])
+    manifest = augment.run(options, progress=False)
+    assert len(Corpus.load(tmp_path / "more", "train")) == manifest["splits"]["train"]["pairs"] > 170
+    assert not [*(tmp_path / "more").glob("train-*"), *(tmp_path / "more").glob("train.soft*")]
+
+
 def test_both_directions(setting: Setting, tmp_path: Path) -> None:
     manifest = setting.augment(tmp_path / "both", forward=None, backward=None, both_directions=True)
     corpus, original = (Corpus.load(folder, "train") for folder in (tmp_path / "both", setting.en_de))
     assert manifest["splits"]["train"]["pairs"] == len(corpus) == 2 * len(original)
     assert corpus.src[len(original)].tolist() == original.tgt[0].tolist()
     assert "340 pairs, 170 of them swapped" in augment.summary(manifest)
+    with pytest.raises(DataError, match=r"run-en-de: was trained for one direction, but .*both has pairs of both; use a run for b"):
+        augment.run(AugmentOptions(tmp_path / "both", tmp_path / "soft", teacher=[setting.forward]), progress=False)
     # A model of both directions can be tuned in each of them: the vocabularies are the same.
     like = setting.config(
         "opposite",
@@ -321,7 +335,7 @@ def test_wrong_runs_are_refused_in_one_line(setting: Setting, tmp_path: Path) ->
     _, other_words = setting.train("small", {}, tokenizer=small, training={"max_steps": 1})
     with pytest.raises(CheckpointError, match="an ensemble needs runs on the same prepared data"):
         setting.augment(tmp_path / "more", forward=[setting.forward, other_words], ensemble=True)
-    with pytest.raises(DataError, match=r"run-small: its vocabularies differ from those of .*en-de; its probabilities would"):
+    with pytest.raises(DataError, match=r"run-small: its vocabularies differ from those of .*en-de; a teacher needs the same"):
         setting.augment(tmp_path / "more", teacher=[setting.forward, other_words])
     assert setting.augment(tmp_path / "more", forward=[other_words], backward=None)["splits"]["train"]["pairs"] >= 170
     with pytest.raises(DataError, match="no prepared data here"):
@@ -331,8 +345,9 @@ def test_wrong_runs_are_refused_in_one_line(setting: Setting, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        (["--teacher", "a", "--beam", "2"], "--beam, --set and --ensemble are for translations; add --forward or --backward"),
         ([], "there is nothing to add; give --forward, --backward, --teacher or --both-directions"),
-        (["--teacher", "a", "--both-directions"], "--teacher translates in one direction, but --both-directions has two"),
+        (["--teacher", "a", "--both-directions"], "--teacher is for one direction, and --both-directions adds the other"),
         (["--forward", "a", "--tgt-text", "b"], "--tgt-text needs --backward"),
         (["--backward", "a", "--src-text", "b"], "--src-text needs --forward"),
         (["--backward", "a", "--tag", "<bt>"], "--tag marks the translations of --tgt-text"),

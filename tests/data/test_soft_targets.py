@@ -46,7 +46,7 @@ def test_they_must_fit_the_training_data(tmp_path: Path, monkeypatch: pytest.Mon
     assert soft_targets.load(tmp_path, corpus)[1].tolist() == [12, 13, 14, 15]
     for lengths in ([12, 4], [12, 4, 9], [0, 0, 0]):
         write(tmp_path, "train.soft-targets", lengths)
-        with pytest.raises(DataError, match=r"train\.soft-targets\.npy: damaged, it does not fit the training data; run `nmt prep"):
+        with pytest.raises(DataError, match=r"train\.soft-targets\.npy: damaged, it does not fit the training data; run `nmt augm"):
             soft_targets.load(tmp_path, corpus)
     for path in tmp_path.glob("train.soft-targets*"):
         path.unlink()
