@@ -49,9 +49,12 @@ def open_sides(forward: Path, backward: Path, overrides: Sequence[str]) -> list[
     if configs[1].data.direction != configs[0].data.opposite_direction:
         directions = " and ".join(config.data.direction for config in configs)
         raise ConfigError(f"{backward}: the two configurations need opposite directions, not {directions}")
-    distills = [load(path, overrides).training.distillation > 0 for path in (forward, backward)]
-    sides = zip(("forward", "backward"), (forward, backward), configs, distills, strict=True)
-    return [Side(name, path, each.prepared_folder, each.data.direction.split("-")[1], soft) for name, path, each, soft in sides]
+    sides = []
+    for name, path, config in zip(("forward", "backward"), (forward, backward), configs, strict=True):
+        changed = load(path, overrides)  # an error now, not after hours of training
+        target = config.data.direction.split("-")[1]
+        sides.append(Side(name, path, config.prepared_folder, target, changed.training.distillation > 0))
+    return sides
 
 
 def train_rounds(

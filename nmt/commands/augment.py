@@ -1,4 +1,4 @@
-"""`nmt augment`: a new prepared folder with synthetic pairs and soft targets, both from trained runs, beside the original pairs."""
+"""`nmt augment`: a new prepared folder with the original pairs, and with translations and probabilities from trained runs."""
 
 import hashlib
 import json
@@ -178,6 +178,7 @@ def _plan_tasks(options: AugmentOptions, original: PreparedData, known: HeldOut)
 
 
 def _n_swapped(manifest: Mapping[str, Any]) -> int:
+    """How many training pairs `--both-directions` added."""
     return int(manifest.get("augmentation", {}).get("swapped_pairs", 0))
 
 
@@ -221,7 +222,7 @@ def _describe(members: Members) -> list[dict[str, str]]:
 
 
 def _write_soft_targets(folder: Path, models: Sequence[Seq2Seq], *, show_bar: bool) -> None:
-    """Of all training pairs in the folder."""
+    """Write the soft targets of all training pairs in the folder."""
     train = Corpus.load(folder, "train")
     with (
         progress_bar(total=len(train), unit=" pairs", desc="soft targets", disable=not show_bar) as bar,

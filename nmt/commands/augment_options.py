@@ -36,7 +36,7 @@ class AugmentOptions:
         RunsOption,
         typer.Option(
             "--teacher",
-            help="Run whose word probabilities a training learns (training.distillation); may be repeated: then their mean.",
+            help="Store this run's word probabilities, for training.distillation; may be repeated: then the mean of all.",
             metavar="RUN",
         ),
     ] = None

@@ -1,4 +1,4 @@
-"""Runs as teachers: they translate or teach training data of other models, so they must fit it, and not know dev and test."""
+"""Runs as teachers: they add to the training data of other models, so they must fit it, and not know its dev and test sets."""
 
 import json
 from collections.abc import Iterator
