@@ -1,6 +1,6 @@
 """Train several systems for the same time on the same data, score them on the same test split, and print a table.
 
-    python scripts/compare_systems.py [--minutes 10] [--base configs/tatoeba.yaml] [--output runs/compare] [CONFIG...]
+    python scripts/compare_systems.py [--minutes 10] [--base configs/tatoeba-luong.yaml] [--output runs/compare] [CONFIG...]
 
 Each CONFIG gives only the model and the teacher forcing; data, optimization and search are those of the base configuration, whose
 data must be prepared. The systems run one after the other, so that each has the whole machine. Results in the output folder are
@@ -31,7 +31,7 @@ SYSTEMS = (
     "multiplicative",
     "rnnsearch",
     "luong-global",
-    "tatoeba",
+    "tatoeba-luong",
 )
 COLUMNS = ("system", "parameters", "steps", "tokens/s", "dev perplexity", "BLEU", "chrF")
 
@@ -110,7 +110,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument(
         "--base",
         type=Path,
-        default=ROOT / "configs/tatoeba.yaml",
+        default=ROOT / "configs/tatoeba-luong.yaml",
         help="data, optimization, search (%(default)s)",
     )
     parser.add_argument("--output", type=Path, default=Path("runs/compare"), help="folder for runs and figures (%(default)s)")
