@@ -9,12 +9,10 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from nmt.commands import schema
 from nmt.config.load import config_from_dict
 from nmt.config.schema import DIRECTION_PATTERN
-from nmt.config.yaml_text import comment, parse
+from nmt.config.yaml_text import comment, parse, to_yaml
 from nmt.data.inspection import SEPARATORS, PairFiles, inspect_files, inspect_table, read_rows
 from nmt.errors import ConfigError, DataError
 from nmt.files import explain_write_errors, write_text
@@ -30,24 +28,30 @@ UNSPACED = ("zh", "ja", "th", "lo", "my", "km")  # languages without spaces betw
 
 @dataclass(frozen=True)
 class Sizes:
-    """A model and a training that suit a number of pairs, up to `max_pairs`. dropout: in general, and on embeddings."""
+    """A model and a training that suit a number of pairs, up to `max_pairs`.
+
+    Attributes:
+        tied: whether the output layer has the weights of the target embedding.
+        dropout: of the units, the source embedding, and the encoder output.
+    """
 
     max_pairs: float
     embedding: int
     encoder: int
     decoder: int
+    tied: bool
     subwords: int
     batch: int
     steps: int
-    peak: float
-    dropout: tuple[float, float]
+    dropout: tuple[float, float, float]
 
 
+# The third is configs/tatoeba.yaml; docs/experiments.md has the scores of the first two.
 SIZES = (
-    Sizes(10_000, embedding=128, encoder=128, decoder=256, subwords=1000, batch=32, steps=2000, peak=0.003, dropout=(0.4, 0.4)),
-    Sizes(50_000, embedding=192, encoder=192, decoder=384, subwords=3000, batch=64, steps=5000, peak=0.005, dropout=(0.3, 0.1)),
-    Sizes(300_000, embedding=256, encoder=256, decoder=512, subwords=5000, batch=96, steps=6000, peak=0.006, dropout=(0.2, 0.0)),
-    Sizes(inf, embedding=384, encoder=384, decoder=768, subwords=16000, batch=128, steps=20000, peak=0.004, dropout=(0.1, 0.0)),
+    Sizes(5_000, 128, 128, 192, tied=True, subwords=1000, batch=32, steps=4000, dropout=(0.5, 0.3, 0.4)),
+    Sizes(50_000, 192, 192, 256, tied=True, subwords=3000, batch=64, steps=8000, dropout=(0.5, 0.3, 0.4)),
+    Sizes(300_000, 256, 256, 384, tied=False, subwords=5000, batch=96, steps=11000, dropout=(0.3, 0.2, 0.2)),
+    Sizes(inf, 384, 384, 512, tied=False, subwords=16000, batch=128, steps=20000, dropout=(0.2, 0.1, 0.1)),
 )
 
 
@@ -134,7 +138,7 @@ def _start_with_data(folder: Path, data: Sequence[Path], direction: str | None) 
     values = _propose(name, direction, source, files, sizes)
     config_from_dict(values)
     heading = f"# Written by `nmt init` for {files.n_pairs:,} pairs. Every value is a proposal; `nmt schema` lists all keys.\n"
-    text = MODELINE + heading + comment(yaml.safe_dump(values, sort_keys=False, allow_unicode=True, width=10_000))
+    text = MODELINE + heading + comment(to_yaml(values))
     found = _found(files, languages, values)
     example = files.columns[0 if languages[0] == direction.split("-")[0] else 1].example
     return Project(folder, _write(folder, {f"{name}.yaml": text, **contents}), found, example)
@@ -192,21 +196,33 @@ def _propose(name: str, direction: str, source: dict[str, Any], files: PairFiles
             "embedding_size": sizes.embedding,
             "encoder": {"cell": "lstm", "hidden_size": sizes.encoder, "layers": 1, "bidirectional": True},
             "attention": {"score": "general", "scaled": True},
-            "decoder": {"kind": "luong", "cell": "lstm", "hidden_size": sizes.decoder, "layers": 1},
+            "decoder": {
+                "kind": "gnmt",
+                "cell": "lstm",
+                "hidden_size": sizes.decoder,
+                "layers": 2,
+                "readout": "deep",
+                "readout_size": sizes.embedding if sizes.tied else sizes.decoder,
+            },
+            "tie_embeddings": "target" if sizes.tied else "none",
             "lexical_bias": 20,
-            "lexical_words": 20000,
+            "lexical_words": 40000,
             "dropout": sizes.dropout[0],
             "src_embedding_dropout": sizes.dropout[1],
-            "tgt_embedding_dropout": sizes.dropout[1],
+            "tgt_embedding_dropout": 0.1,
+            "encoder_output_dropout": sizes.dropout[2],
         },
         "training": {
             "epochs": 100,
             "max_steps": sizes.steps,
             "batch": {"size": sizes.batch},
-            "learning_rate": {"peak": sizes.peak, "schedule": "linear", "warmup_steps": 200, "steps": None},
+            "optimizer": "adam",
+            "learning_rate": {"peak": 0.004, "schedule": "linear", "warmup_steps": 200, "steps": None},
+            "weight_decay": 0.00001,
             "label_smoothing": 0.1,
-            "validate_every": sizes.steps // 6,
+            "validate_every": sizes.steps // 5,
             "validation_pairs": min(1000, n_held_out),
+            "precision": "auto",
         },
         "decoding": {"beam": 5},
     }
@@ -234,7 +250,7 @@ def _found(files: PairFiles, languages: tuple[str, str], values: dict[str, Any])
         "split": f"{held_out:,} pairs for dev, {held_out:,} for test, the others for training",
         "tokenizer": f"{values['tokenizer']['kind']}, {values['tokenizer']['size']:,} subwords per language",
         "model": f"embeddings {model['embedding_size']}, encoder 2 x {model['encoder']['hidden_size']}, "
-        f"decoder {model['decoder']['hidden_size']}",
+        f"decoder {model['decoder']['layers']} x {model['decoder']['hidden_size']}",
         "training": f"{training['max_steps']:,} updates with {training['batch']['size']} sentences each",
     }
 

@@ -3,6 +3,7 @@
 import re
 import sys
 from collections.abc import Iterator
+from decimal import Decimal
 from typing import Any
 
 import yaml
@@ -13,6 +14,7 @@ from nmt.errors import ConfigError
 
 MAX_CHARACTERS, MAX_VALUES, MAX_DEPTH = 1 << 18, 10_000, 50  # of a text; a configuration with all its comments has 16,000, 180, 4
 MAX_DIGITS = 100  # of a whole number
+MIN_DECIMAL = 1e-8  # smaller numbers are written with an exponent
 MAX_COMMENT_COLUMN = 40  # on longer lines the comment follows the value directly, outside of the common column
 LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
@@ -38,9 +40,13 @@ def parse(text: str, origin: str) -> Any:
 
 def dump(config: Config) -> str:
     """The whole configuration as YAML, with the description of each key as a comment beside it."""
-    text = yaml.dump(config.to_dict(), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=sys.maxsize)
-    separated = re.sub(r"^(?=\w+:$)", "\n", text, flags=re.MULTILINE)  # an empty line before each section
+    separated = re.sub(r"^(?=\w+:$)", "\n", to_yaml(config.to_dict()), flags=re.MULTILINE)  # an empty line before each section
     return comment(separated)
+
+
+def to_yaml(values: dict[str, Any]) -> str:
+    """The values as YAML, without comments."""
+    return yaml.dump(values, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=sys.maxsize)
 
 
 def comment(text: str) -> str:
@@ -138,6 +144,11 @@ class _Dumper(yaml.SafeDumper):
         style = '"' if LINE_BREAK.search(text) else None
         return self.represent_scalar("tag:yaml.org,2002:str", text, style)
 
+    def represent_decimal(self, value: float) -> yaml.ScalarNode:
+        if MIN_DECIMAL <= abs(value) < 1:  # not 1.0e-05
+            return self.represent_scalar("tag:yaml.org,2002:float", f"{Decimal(repr(value)):f}")
+        return self.represent_float(value)
+
 
 _FLOAT = re.compile(
     r"^[-+]?(\d[\d_]*\.[\d_]*([eE][-+]?\d+)?|\.\d[\d_]*([eE][-+]?\d+)?|\d[\d_]*[eE][-+]?\d+|\.(inf|Inf|INF)|\.(nan|NaN|NAN))$"
@@ -153,4 +164,5 @@ _Loader.yaml_implicit_resolvers = {
 _Loader.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+0123456789."))
 _Loader.add_implicit_resolver("tag:yaml.org,2002:bool", _BOOL, list("tTfF"))
 _Dumper.add_representer(str, _Dumper.represent_text)
+_Dumper.add_representer(float, _Dumper.represent_decimal)
 _Dumper.add_implicit_resolver("tag:yaml.org,2002:float", _FLOAT, list("-+0123456789."))

@@ -109,6 +109,16 @@ def test_sizes_grow_with_the_data(nmt: Run, folder: Path) -> None:
     assert large.data.split.dev == 2000
 
 
+def test_much_data_gets_the_recommended_model(nmt: Run, folder: Path, root: Path) -> None:
+    pairs = [(f"{src} {i}", f"{tgt} {i}") for i in range(90) for src, tgt in toy.sentence_pairs()]
+    toy.write_table(folder / "pairs.tsv", pairs)
+    assert nmt("init", "x", "--data", "pairs.tsv").status == 0
+    config, recommended = load(Path("x/x.yaml")), load(root / "configs" / "tatoeba.yaml")
+    assert (config.model, config.tokenizer) == (recommended.model, recommended.tokenizer)
+    same = {key: getattr(recommended.training, key) for key in ("epochs", "validation_pairs", "log_every")}
+    assert config.training.model_copy(update=same) == recommended.training
+
+
 def test_a_killed_call_can_be_repeated(nmt: Run, folder: Path) -> None:
     assert nmt("init", "x").status == 0
     Path("x/sample.tsv").unlink()

@@ -30,6 +30,12 @@ def test_dump_keeps_any_text_on_its_line(tmp_path: Path, path: str) -> None:
     assert load(write(tmp_path, dump(config))) == config
 
 
+@pytest.mark.parametrize(("value", "text"), [(0.00001, "0.00001"), (3.5e-7, "0.00000035"), (1e-12, "1.0e-12"), (0.5, "0.5")])
+def test_dump_writes_small_numbers_without_an_exponent(value: float, text: str) -> None:
+    config = config_from_dict(values_with(training={"weight_decay": value}))
+    assert f"  weight_decay: {text} " in dump(config)
+
+
 def test_dump_names_every_key() -> None:
     given_sets = {"source": {"path": "a"}, "dev": {"path": "b"}, "test": {"path": "c"}}
     config = config_from_dict(values_with(data=given_sets))
