@@ -21,7 +21,7 @@ each_config = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.relat
 
 
 def test_the_documented_ones_are_there() -> None:
-    assert {"sample", "tatoeba", "tatoeba-luong", "multi30k", "luong-tutorial", "bahdanau-tutorial"} <= {
+    assert {"sample", "tatoeba", "tatoeba-large", "multi30k", "luong-tutorial", "bahdanau-tutorial"} <= {
         path.stem for path in PATHS
     }
 
@@ -79,12 +79,12 @@ def test_the_schema_explains_and_constrains_each_key() -> None:
 
 
 def test_models_of_both_directions_have_the_same_data() -> None:
-    forward, backward, small = (load(ROOT / "configs" / f"tatoeba{name}.yaml") for name in ("", "-de-en", "-luong"))
+    forward, backward, large = (load(ROOT / "configs" / f"tatoeba{name}.yaml") for name in ("", "-de-en", "-large"))
     assert backward.data.direction == forward.data.opposite_direction
     assert backward.data.splits_as_opposite
     for section in ("source", "cleaning", "max_pairs"):
-        assert getattr(small.data, section) == getattr(forward.data, section) == getattr(backward.data, section)
-    for split in (small.data.split, forward.data.split):
+        assert getattr(large.data, section) == getattr(forward.data, section) == getattr(backward.data, section)
+    for split in (large.data.split, forward.data.split):
         assert (split.seed, split.test) == (backward.data.split.seed, backward.data.split.test)
     assert (forward.model, forward.tokenizer) == (backward.model, backward.tokenizer)
     length = {key: getattr(forward.training, key) for key in ("max_steps", "validate_every")}
