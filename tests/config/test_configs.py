@@ -79,12 +79,13 @@ def test_the_schema_explains_and_constrains_each_key() -> None:
 
 
 def test_models_of_both_directions_have_the_same_data() -> None:
-    forward, backward, large = (load(ROOT / "configs" / f"tatoeba{name}.yaml") for name in ("", "-de-en", "-large"))
+    forward, backward, *others = (load(ROOT / "configs" / f"tatoeba{name}.yaml") for name in ("", "-de-en", "-large", "-luong"))
     assert backward.data.direction == forward.data.opposite_direction
     assert backward.data.splits_as_opposite
     for section in ("source", "cleaning", "max_pairs"):
-        assert getattr(large.data, section) == getattr(forward.data, section) == getattr(backward.data, section)
-    for split in (large.data.split, forward.data.split):
+        assert all(getattr(config.data, section) == getattr(backward.data, section) for config in (forward, *others))
+    for config in (forward, *others):
+        split = config.data.split
         assert (split.seed, split.test) == (backward.data.split.seed, backward.data.split.test)
     assert (forward.model, forward.tokenizer) == (backward.model, backward.tokenizer)
     length = {key: getattr(forward.training, key) for key in ("max_steps", "validate_every")}
