@@ -1,16 +1,17 @@
-"""Train models on the translations of earlier models, in both directions: data diversification (Nguyen 2020), as one command.
+"""Train models that also learn from the translations of earlier models (data diversification, Nguyen 2020), as one command.
 
-    python scripts/diversify.py FORWARD.yaml BACKWARD.yaml -o FOLDER [--rounds N] [--teachers N] [--seeds 1 2 3] [--set KEY=VALUE]
+    python scripts/diversify.py FORWARD.yaml BACKWARD.yaml -o FOLDER [--teachers N] [--seeds 1 2 3] [--forward-only]
+        [--set KEY=VALUE]
 
-The two configurations are for the same pairs, in opposite directions. Round 0 trains on the original pairs, with the configurations
-as they are and the seeds from 1 to `--teachers`. In each later round, all runs of the rounds before translate the training pairs
-(`nmt augment`), and new models train on the original and the synthetic pairs, with the keys of `--set`. With
-`--set training.distillation=0.5`, they also learn the probabilities of the earlier models of their direction. The last round trains
-with each of `--seeds`, a round before it only with the first.
+The two configurations are for the same pairs, in opposite directions. The teachers train on the original pairs, with the
+configurations as they are and the seeds from 1 to `--teachers`. They translate the training pairs (`nmt augment`). The students
+train on the original and the synthetic pairs, with the keys of `--set` and each of `--seeds`. With
+`--set training.distillation=0.5`, they also learn the probabilities of the teachers of their direction. Keys of `decoding` are for
+the translations of the teachers alone.
 
-The runs are FOLDER/round-R/forward-SEED and backward-SEED; FOLDER/round-R/forward and backward are prepared data. At the end, the
-runs of the last round are scored on dev and test, and the table of scripts/recipes.py is printed. After an interruption, repeat the
-command: it continues. For other settings, name another FOLDER.
+The runs are FOLDER/teachers/forward-SEED and backward-SEED, and FOLDER/students/forward-SEED and backward-SEED; FOLDER/data has the
+training data of the students. At the end, the students are scored on dev and test, and the table of scripts/recipes.py is printed.
+After an interruption, repeat the command: it continues. For other settings, name another FOLDER.
 """
 
 import argparse
@@ -33,7 +34,7 @@ class Side:
 
     Attributes:
         prepared: the folder of its original pairs. target: the code of its target language.
-        distills: whether rounds after round 0 also learn the probabilities of earlier models.
+        distills: whether its students also learn the probabilities of its teachers.
     """
 
     name: str
@@ -57,26 +58,26 @@ def open_sides(forward: Path, backward: Path, overrides: Sequence[str]) -> list[
     return sides
 
 
-def train_rounds(
-    sides: Sequence[Side], folder: Path, n_rounds: int, n_teachers: int, seeds: Sequence[int], overrides: Sequence[str]
-) -> list[list[Path]]:
-    """The runs of the last round, for each side."""
+def train_teachers(sides: Sequence[Side], folder: Path, number: int) -> list[list[Path]]:
+    """The runs of each side."""
     for side in sides:
         if not side.prepared.exists():
             _nmt("prepare", "-c", side.config)
-    teachers = [[_train(side, folder / "round-0", seed) for seed in range(1, n_teachers + 1)] for side in sides]
-    students: list[list[Path]] = []
-    for number in range(1, n_rounds + 1):
-        students = []
-        for side, forward, backward in zip(sides, teachers, reversed(teachers), strict=True):
-            data = folder / f"round-{number}" / side.name
-            runs = [f"--forward={run}" for run in forward] + [f"--backward={run}" for run in backward]
-            runs += [f"--teacher={run}" for run in forward if side.distills]
-            _nmt("augment", side.prepared, "-o", data, *runs, "--translations", folder / "translations")
-            keys = [f"data.prepared={data}", *overrides]
-            students.append([_train(side, data.parent, seed, keys) for seed in (seeds if number == n_rounds else seeds[:1])])
-        teachers = [old + new for old, new in zip(teachers, students, strict=True)]
-    return students
+    return [[_train(side, folder / "teachers", seed) for seed in range(1, number + 1)] for side in sides]
+
+
+def train_students(
+    side: Side, teachers: Sequence[Path], opposite: Sequence[Path], folder: Path, seeds: Sequence[int], overrides: Sequence[str]
+) -> list[Path]:
+    """The runs of one side. opposite: the teachers of the other side."""
+    data = folder / "data" / side.name
+    options = [f"--forward={run}" for run in teachers] + [f"--backward={run}" for run in opposite]
+    options += [f"--teacher={run}" for run in teachers if side.distills]
+    decoding = [override for override in overrides if override.startswith("decoding.")]
+    options += [f"--set={override}" for override in decoding]
+    _nmt("augment", side.prepared, "-o", data, *options, "--translations", folder / "translations")
+    keys = [f"data.prepared={data}", *(override for override in overrides if override not in decoding)]
+    return [_train(side, folder / "students", seed, keys) for seed in seeds]
 
 
 def _train(side: Side, folder: Path, seed: int, overrides: Sequence[str] = ()) -> Path:
@@ -99,24 +100,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("forward", type=Path, help="configuration")
     parser.add_argument("backward", type=Path, help="configuration of the opposite direction")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="for runs, data and translations")
-    parser.add_argument("--rounds", type=int, default=1, help="of translation and training (%(default)s)")
-    parser.add_argument("--teachers", type=int, default=1, help="runs of each direction on the original pairs (%(default)s)")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1], help="of the runs of the last round (1)")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a key for the rounds after round 0")
+    parser.add_argument("--teachers", type=int, default=1, help="number of teachers of each direction (%(default)s)")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1], help="of the students (1)")
+    parser.add_argument("--forward-only", action="store_true", help="train no student of the opposite direction")
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a key for the students")
     options = parser.parse_args(arguments)
-    if min(options.rounds, options.teachers) < 1:
-        parser.error("--rounds and --teachers must be at least 1")
+    if options.teachers < 1:
+        parser.error("--teachers must be at least 1")
+    folder = options.output
     try:
         sides = open_sides(options.forward, options.backward, options.set)
-        groups = train_rounds(sides, options.output, options.rounds, options.teachers, options.seeds, options.set)
-        for side, runs in zip(sides, groups, strict=True):
-            for run in runs:
-                figures = recipes.measure(run)
-                if figures.dev_bleu is None:
-                    _nmt("evaluate", run, "--split", "dev")
-                if figures.moses_bleu is None:
-                    _nmt("evaluate", run, "--moses", side.target)
-        print(recipes.to_table([recipes.measure(run) for runs in groups for run in runs]))
+        forward, backward = train_teachers(sides, folder, options.teachers)
+        work = [(sides[0], forward, backward), (sides[1], backward, forward)][: 1 if options.forward_only else 2]
+        students = []
+        for side, teachers, opposite in work:
+            runs = train_students(side, teachers, opposite, folder, options.seeds, options.set)
+            students += [(side, run) for run in runs]
+        for side, run in students:
+            figures = recipes.measure(run)
+            if figures.dev_bleu is None:
+                _nmt("evaluate", run, "--split", "dev")
+            if figures.moses_bleu is None:
+                _nmt("evaluate", run, "--moses", side.target)
+        print(recipes.to_table([recipes.measure(run) for _, run in students]))
     except NmtError as error:
         print(error, file=sys.stderr)
         return 1

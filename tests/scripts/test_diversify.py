@@ -1,4 +1,4 @@
-"""scripts/diversify.py: teachers, their translations and the models that learn from them, in rounds."""
+"""scripts/diversify.py: teachers, their translations and the models that learn from them."""
 
 from pathlib import Path
 
@@ -50,33 +50,34 @@ class Commands(list[str]):
 
 
 @pytest.mark.slow
-def test_each_round_learns_from_all_runs_before(
+def test_students_learn_from_all_teachers(
     tmp_path: Path, nmt: Run, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     commands = Commands(nmt)
     monkeypatch.setattr(diversify, "_nmt", commands.run)
-    options = words(tmp_path, "--rounds", "2", "--seeds", "2", "3", "--set", "model.dropout=0.2", "--set", "training.threads=1")
-    options += ["--set", "training.distillation=0.5"]
+    options = words(tmp_path, "--teachers", "2", "--seeds", "2", "3", "--set", "model.dropout=0.2", "--set", "training.threads=1")
+    options += ["--set", "training.distillation=0.5", "--set", "decoding.beam=2"]
     assert diversify.main(options) == 0
-    once = ["prepare"] * 2 + ["train"] * 2 + ["augment", "train"] * 2 + ["augment", "train", "train"] * 2 + ["evaluate"] * 8
+    once = ["prepare"] * 2 + ["train"] * 4 + ["augment", "train", "train"] * 2 + ["evaluate"] * 8
     assert commands == once
     table = capsys.readouterr().out.splitlines()[-4:]
     assert [row.split(" | ")[1] for row in table[2:]] == ["2, 3", "2, 3"]
 
     runs = tmp_path / "runs"
-    augmentation = read_json(runs / "round-2" / "forward" / "manifest.json")["augmentation"]
+    augmentation = read_json(runs / "data" / "forward" / "manifest.json")["augmentation"]
     groups = [*(part.get("runs", []) for part in augmentation["parts"]), augmentation["teachers"]]
     members = [[str(Path(member["run"]).relative_to(runs.resolve())) for member in group] for group in groups]
-    forward, backward = ["round-0/forward-1", "round-1/forward-2"], ["round-0/backward-1", "round-1/backward-2"]
+    forward, backward = ([f"teachers/{side}-{seed}" for seed in (1, 2)] for side in ("forward", "backward"))
     assert members == [[], *([run] for run in forward + backward), forward]
-    config = load_run_config(runs / "round-2" / "backward-3")
-    assert (config.seed, config.model.dropout) == (3, 0.2)
-    assert config.prepared_folder.resolve() == (runs / "round-2" / "backward").resolve()
-    assert load_run_config(runs / "round-0" / "forward-1").model.dropout == 0.1
+    assert [part["decoding"]["beam"] for part in augmentation["parts"][1:]] == [2] * 4
+    config = load_run_config(runs / "students" / "backward-3")
+    assert (config.seed, config.model.dropout, config.decoding.beam) == (3, 0.2, 1)
+    assert config.prepared_folder.resolve() == (runs / "data" / "backward").resolve()
+    assert load_run_config(runs / "teachers" / "forward-1").model.dropout == 0.1
 
-    assert diversify.main(options) == 0  # all is there: only the table is new
-    assert capsys.readouterr().out.splitlines()[-4:] == table
-    assert set(commands[len(once) :]) == {"train", "augment"}
+    assert diversify.main([*options, "--forward-only"]) == 0  # all is there: only the table is new
+    assert capsys.readouterr().out.splitlines()[-3:] == table[:-1]
+    assert commands[len(once) :] == ["train"] * 4 + ["augment", "train", "train"]
 
 
 def test_two_configurations_of_one_direction_are_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -92,11 +93,10 @@ def test_a_wrong_key_is_an_error_before_the_first_training(tmp_path: Path, capsy
     assert not (tmp_path / "runs").exists()
 
 
-@pytest.mark.parametrize("option", ["--rounds", "--teachers"])
-def test_zero_rounds_or_teachers_are_a_usage_error(option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_zero_teachers_are_a_usage_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
-        diversify.main(words(tmp_path, option, "0"))
-    assert "--rounds and --teachers must be at least 1" in capsys.readouterr().err
+        diversify.main(words(tmp_path, "--teachers", "0"))
+    assert "--teachers must be at least 1" in capsys.readouterr().err
 
 
 def test_a_failed_command_ends_it_with_its_exit_status(
