@@ -59,7 +59,7 @@ def open_sides(forward: Path, backward: Path, overrides: Sequence[str]) -> list[
 
 
 def train_teachers(sides: Sequence[Side], folder: Path, number: int) -> list[list[Path]]:
-    """The runs of each side."""
+    """The runs of each side, on the original pairs."""
     for side in sides:
         if not side.prepared.exists():
             _nmt("prepare", "-c", side.config)
@@ -69,11 +69,11 @@ def train_teachers(sides: Sequence[Side], folder: Path, number: int) -> list[lis
 def train_students(
     side: Side, teachers: Sequence[Path], opposite: Sequence[Path], folder: Path, seeds: Sequence[int], overrides: Sequence[str]
 ) -> list[Path]:
-    """The runs of one side. opposite: the teachers of the other side."""
+    """Translate, and train the runs of one side. opposite: the teachers of the other side."""
     data = folder / "data" / side.name
     options = [f"--forward={run}" for run in teachers] + [f"--backward={run}" for run in opposite]
     options += [f"--teacher={run}" for run in teachers if side.distills]
-    decoding = [override for override in overrides if override.startswith("decoding.")]
+    decoding = [override for override in overrides if override.strip().startswith("decoding.")]
     options += [f"--set={override}" for override in decoding]
     _nmt("augment", side.prepared, "-o", data, *options, "--translations", folder / "translations")
     keys = [f"data.prepared={data}", *(override for override in overrides if override not in decoding)]
@@ -100,10 +100,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("forward", type=Path, help="configuration")
     parser.add_argument("backward", type=Path, help="configuration of the opposite direction")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="for runs, data and translations")
-    parser.add_argument("--teachers", type=int, default=1, help="number of teachers of each direction (%(default)s)")
+    parser.add_argument("--teachers", type=int, default=1, help="teachers of each direction (%(default)s)")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1], help="of the students (1)")
     parser.add_argument("--forward-only", action="store_true", help="train no student of the opposite direction")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a key for the students")
+    set_help = "change a key for the students, or a decoding key for the translations"
+    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help=set_help)
     options = parser.parse_args(arguments)
     if options.teachers < 1:
         parser.error("--teachers must be at least 1")
@@ -111,7 +112,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         sides = open_sides(options.forward, options.backward, options.set)
         forward, backward = train_teachers(sides, folder, options.teachers)
-        work = [(sides[0], forward, backward), (sides[1], backward, forward)][: 1 if options.forward_only else 2]
+        work = [(sides[0], forward, backward)]
+        if not options.forward_only:
+            work.append((sides[1], backward, forward))
         students = []
         for side, teachers, opposite in work:
             runs = train_students(side, teachers, opposite, folder, options.seeds, options.set)
