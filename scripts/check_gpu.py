@@ -30,7 +30,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import torch
 
 from nmt.files import write_text
-from scripts.bench.gpu_jobs import JOBS, NEED_GPU, ROOT
+from scripts.bench.gpu_jobs import JOBS, ROOT, can_run
 
 JOB_SECONDS = 150  # at most, for each job
 
@@ -82,7 +82,7 @@ def main() -> int:
     end = time.monotonic() + 60 * arguments.minutes
     results: dict[str, dict[str, Any]] = {}
     for name in JOBS:
-        if arguments.device == "cpu" and name.endswith(NEED_GPU):
+        if not can_run(name, torch.device(arguments.device)):
             continue
         seconds = min(JOB_SECONDS, end - time.monotonic())
         if seconds <= 0:

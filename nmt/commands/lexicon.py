@@ -17,8 +17,8 @@ from nmt.decoding.lexicon import LinkCounts, build_lexicon, count_links
 from nmt.errors import ConfigError
 from nmt.files import explain_write_errors
 from nmt.model.device import set_up_device
-from nmt.run.checkpoint import load_weights
-from nmt.run.folder import LEXICON_FILE, build_model, check_same_data, find_checkpoint, find_run, load_run_config, load_vocabularies
+from nmt.run.folder import LEXICON_FILE, check_same_data, find_checkpoint, find_run, load_run_config, load_vocabularies
+from nmt.run.load import load_model
 from nmt.text.vocabulary import Vocabulary
 
 BATCH_CONFIG = BatchConfig(unit="tokens", size=4096)
@@ -58,9 +58,8 @@ def run(
     if aligner:
         links = _align(corpus, vocabularies, sample)
     else:
-        torch_device, model = set_up_device(device), build_model(folder, config)
-        load_weights(find_checkpoint(folder), model)
-        links = count_links(model.to(torch_device).eval(), _batches(corpus, sample, config.seed), len(vocabularies[1]))
+        model = load_model(folder, find_checkpoint(folder)).to(set_up_device(device))
+        links = count_links(model.eval(), _batches(corpus, sample, config.seed), len(vocabularies[1]))
     lexicon, path = build_lexicon(links, *vocabularies), folder / LEXICON_FILE
     with explain_write_errors(path):
         lexicon.save(path)

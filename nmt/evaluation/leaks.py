@@ -61,7 +61,7 @@ class Leaks:
     lowercase: bool = False
 
     def __str__(self) -> str:
-        counts = f"test sentences that are in the training data: {self.exact:,} exactly, {self.near:,} nearly"
+        counts = f"sentences that are in the training data: {self.exact:,} exactly, {self.near:,} nearly"
         if not self.exact and not self.near:
             return counts
         scores = ", ".join(f"{score.name} {score.value:.2f}" for score in self.scores_without)

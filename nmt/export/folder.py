@@ -18,9 +18,8 @@ from nmt.errors import ConfigError
 from nmt.export import translate
 from nmt.export.graphs import export_graphs
 from nmt.files import new_folder, sha256_of, write_json, write_text
-from nmt.run.checkpoint import load_weights
-from nmt.run.folder import LEXICON_FILE, build_model, load_run_config
-from nmt.run.load import unchanged
+from nmt.run.folder import LEXICON_FILE, load_run_config
+from nmt.run.load import load_model, unchanged
 from nmt.text.tokenizers import SIDES, Side, WordTokenizer, load_tokenizer, model_path
 
 DECODING_KEYS = (
@@ -53,10 +52,8 @@ def export_run(run: Path, checkpoint: Path, output: Path, overrides: Sequence[st
         config = load_run_config(run, overrides)
         check_decoding(config.decoding)
         settings = _settings(run, config)
-        model = build_model(run, config)
-        load_weights(checkpoint, model)
         graphs = folder / "encoder.onnx", folder / "step.onnx"
-        export_graphs(model.eval(), *graphs)
+        export_graphs(load_model(run, checkpoint).eval(), *graphs)
         if config.decoding.precision == "int8":
             for graph in graphs:
                 _quantize(graph)

@@ -13,9 +13,10 @@ from nmt.data.corpus import read_sentences
 from nmt.decoding.translator import Translator
 from nmt.metrics.scores import score
 from nmt.model.inference.for_search import for_search
-from nmt.run.checkpoint import load_weights, step_of
-from nmt.run.folder import JOURNAL_FILE, build_model, load_tokenizers, load_vocabularies, open_checkpoints
+from nmt.run.checkpoint import step_of
+from nmt.run.folder import JOURNAL_FILE, load_tokenizers, load_vocabularies, open_checkpoints
 from nmt.run.journal import Journal
+from nmt.run.load import load_model
 
 
 def choose_checkpoint(folder: Path, config: Config, device: torch.device) -> str | None:
@@ -38,9 +39,7 @@ def choose_checkpoint(folder: Path, config: Config, device: torch.device) -> str
     tokenizers, vocabularies = load_tokenizers(folder, config), load_vocabularies(folder)
     scores = {}
     for name in names:
-        model = build_model(folder, config)
-        load_weights(checkpoints.folder / name, model)
-        model = for_search(model.to(device).eval())
+        model = for_search(load_model(folder, checkpoints.folder / name).to(device).eval())
         translator = Translator(model, tokenizers=tokenizers, vocabularies=vocabularies, options=options)
         outputs = [translation.text for translation in translator.translate(sources)]
         (result,) = score(outputs, [references], [training.metric], lowercase=config.tokenizer.lowercase)

@@ -31,6 +31,7 @@ from nmt.config.schema import Config, DecodingConfig, TrainingConfig
 from nmt.data.batching import Batch, plan_batches, read_batches
 from nmt.data.corpus import Corpus, Sequences
 from nmt.decoding.search import search
+from nmt.model.device import supports_mixed_precision
 from nmt.model.inference.for_search import for_search
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import SPECIALS
@@ -368,7 +369,7 @@ def compare_with_cpu(device: torch.device, size: Size) -> Figures:
         (batch,) = read_batches(corpus, [np.arange(size.batch)])
         expected_loss, expected = gradient(build(config, words, torch.device("cpu")).double(), batch)
         figures[name] = {}
-        for precision in PRECISIONS:
+        for precision in PRECISIONS if supports_mixed_precision(device) else PRECISIONS[:-1]:
             set_precision(precision)
             loss, actual = gradient(build(config, words, device), batch.to(device), is_bfloat16=precision == "bfloat16")
             figures[name][precision] = {
@@ -416,7 +417,14 @@ JOBS: dict[str, Job] = {
     "decoding, model R": partial(measure_decoding, large=False),
     "batch size": measure_batch_size,
 }
-NEED_GPU = ("graph", "batch size")  # what a CPU leaves out: jobs whose name ends so
+NEED_GPU = ("graph", "batch size")  # jobs whose name ends so
+
+
+def can_run(name: str, device: torch.device) -> bool:
+    """Whether the device can run the job; without AVX-512, a CPU has no recurrent layers in bfloat16."""
+    if device.type == "cuda":
+        return True
+    return not name.endswith(NEED_GPU) and (supports_mixed_precision(device) or not name.endswith("bfloat16"))
 
 
 if __name__ == "__main__":

@@ -520,7 +520,7 @@ def test_leaks_are_reported(nmt: Run, run: Path, folder: Path, tmp_path: Path) -
     assert value["leaks"]["exact"] == 1
     assert [score["metric"] for score in value["leaks"]["scores_without"]] == list(METRICS)
     table = nmt("evaluate", run, "--sources", sources, "--references", references).out
-    assert "test sentences that are in the training data: 1 exactly, 0 nearly; scores without them: BLEU " in table
+    assert "\nsentences that are in the training data: 1 exactly, 0 nearly; scores without them: BLEU " in table
 
 
 def test_leaks_into_an_earlier_run_are_reported(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> None:
@@ -535,7 +535,7 @@ def test_leaks_into_an_earlier_run_are_reported(nmt: Run, run: Path, folder: Pat
     assert read(nmt(*words, "--json"))["leaks"]["exact"] == sum(source not in held for source in sources) > 0
     shutil.rmtree(first)
     result = nmt(*words)
-    assert "test sentences that are in the training data: 0 exactly" in result.out
+    assert "\nsentences that are in the training data: 0 exactly" in result.out
     assert result.err.endswith(f"training data of an earlier run ({run}: starts from {first}, which is missing)\n")
 
 

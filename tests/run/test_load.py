@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from nmt.export import folder
 from nmt.files import replacing
 from nmt.model.inference.int8 import Int8Linear
 from nmt.model.inference.pack import PackedLinear
@@ -42,8 +41,8 @@ def test_a_run_that_is_replaced_while_it_is_loaded(
         with replacing(changed) as new:
             new.write_bytes(content)
 
-    for module, words in ((load, ("translate", "--run", copy, "A dog.")), (folder, ("export", copy, "-o", tmp_path / "new"))):
-        monkeypatch.setattr(module, "load_weights", load_and_replace)
+    for words in (("translate", "--run", copy, "A dog."), ("export", copy, "-o", tmp_path / "new")):
+        monkeypatch.setattr(load, "load_weights", load_and_replace)
         result = nmt(*words)
         line = f"nmt: {changed}: was changed while the run was loaded; repeat the command\n"
         assert (result.status, result.out, result.err) == (1, "", line)
