@@ -69,7 +69,7 @@ def assert_harmless(page: Page) -> None:
 def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run whose tokens, data and folder are named by payloads."""
     folder = tmp_path_factory.mktemp("markup")
-    trained = toy.train(folder, training={"max_steps": 1, "validate_every": 1, "validation_pairs": 2, "final_pairs": 0})
+    trained = toy.train(folder, training=toy.ONE_UPDATE)
     run = folder / f"run {FILE_PAYLOAD}"
     shutil.copytree(trained, run, ignore=shutil.ignore_patterns("checksums.json"))
     for side in ("src", "tgt"):

@@ -25,8 +25,7 @@ SENTENCE = "The dog sees the tree."
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run; tests copy it."""
     folder = tmp_path_factory.mktemp("trained")
-    training = {"max_steps": 1, "validate_every": 1, "validation_pairs": 2, "final_pairs": 0}
-    return toy.train(folder, training=training, tokenizer={"kind": "bpe", "size": 60})
+    return toy.train(folder, training=toy.ONE_UPDATE, tokenizer={"kind": "bpe", "size": 60})
 
 
 @pytest.fixture

@@ -18,7 +18,15 @@ from nmt.data.manifest import MANIFEST
 from nmt.errors import CheckpointError, NmtError
 from nmt.files import replacing
 from nmt.run.checkpoint import CHECKPOINT_NAME, MODEL_FILE, step_of
-from nmt.run.folder import CARD_FILE, CONFIG_FILE, EVALUATION_FOLDER, HISTORY_FILE, LEXICON_FILE, PROVENANCE_FILE
+from nmt.run.folder import (
+    CARD_FILE,
+    CONFIG_FILE,
+    EVALUATION_FOLDER,
+    HISTORY_FILE,
+    LEXICON_FILE,
+    PROVENANCE_FILE,
+    refuse_newer_format,
+)
 from nmt.text.tokenizers import SIDES
 
 SUFFIX = ".nmt"
@@ -100,8 +108,7 @@ def check_info(name: Path | str, info: Any) -> str:
     """
     info = info if isinstance(info, dict) and info.get("format") == FORMAT else {}
     version, checkpoint = info.get("format_version"), str(info.get("checkpoint"))
-    if isinstance(version, int) and version > FORMAT_VERSION:
-        raise CheckpointError(f"{name}: made by a newer nmt (format {version}, this version reads {FORMAT_VERSION}); update nmt")
+    refuse_newer_format(name, version, FORMAT_VERSION)
     if version != FORMAT_VERSION or not CHECKPOINT_NAME.fullmatch(checkpoint):
         raise CheckpointError(f"{name}: no bundle; {REMEDY}")
     return checkpoint

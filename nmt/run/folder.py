@@ -196,8 +196,13 @@ def _check_format(folder: Path) -> None:
         version = read_json(folder / MANIFEST, verify=False).get("format_version")  # a newer nmt may make other checksums
     except (OSError, ValueError):
         return
-    if isinstance(version, int) and version > FORMAT_VERSION:
-        raise CheckpointError(f"{folder}: made by a newer nmt (format {version}, this version reads {FORMAT_VERSION}); update nmt")
+    refuse_newer_format(folder, version, FORMAT_VERSION)
+
+
+def refuse_newer_format(name: Path | str, version: object, known: int) -> None:
+    """Raises: CheckpointError if a format has a higher version than the known one."""
+    if isinstance(version, int) and version > known:
+        raise CheckpointError(f"{name}: made by a newer nmt (format {version}, this version reads {known}); update nmt")
 
 
 def load_vocabularies(folder: Path) -> tuple[Vocabulary, Vocabulary]:

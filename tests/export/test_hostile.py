@@ -23,8 +23,7 @@ SENTENCE = "The dog sees the tree."
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """An exported run; tests copy it."""
     folder = tmp_path_factory.mktemp("exported")
-    training = {"max_steps": 1, "validate_every": 1, "validation_pairs": 2, "final_pairs": 0}
-    run = toy.train(folder, training=training, tokenizer={"kind": "bpe", "size": 60})
+    run = toy.train(folder, training=toy.ONE_UPDATE, tokenizer={"kind": "bpe", "size": 60})
     export_run(*find_run_and_checkpoint(run), folder / "export", ())
     return folder / "export"
 
