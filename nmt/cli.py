@@ -327,6 +327,13 @@ def lexicon(
     print(command.run(run, aligner=aligner, pairs=pairs, data=data, device=device))
 
 
+@subcommand(TRANSLATE, "Store a run's training pairs in the run, so that translation can look at similar ones: decoding.neighbors.")
+def neighbors(run: RunArgument = None, data: DataOption = None) -> None:
+    from nmt.commands import neighbors as command
+
+    print(command.run(run, data=data))
+
+
 @subcommand(SETUP, "Test this installation. Trains a tiny model with each kind of attention. Exit status 1 if one does not learn.")
 def selftest(
     device: DeviceOption = "auto",

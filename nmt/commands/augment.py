@@ -33,7 +33,7 @@ from nmt.decoding.batch_runner import TooLargeError
 from nmt.decoding.shards import plan_shards, read_shards, seconds_of_shards, write_shard
 from nmt.decoding.soft_targets import soft_targets
 from nmt.decoding.translator import Translator
-from nmt.errors import DataError
+from nmt.errors import ConfigError, DataError
 from nmt.files import explain_write_errors, replacing_folder, sha256_of
 from nmt.model.device import set_up_device
 from nmt.model.seq2seq import Seq2Seq
@@ -192,13 +192,17 @@ def _find_members(runs: Sequence[Path]) -> Members:
 
 
 def _make_task(origin: str, members: Members, sentences: Sentences, text: Path | None, options: AugmentOptions) -> Task:
-    """Raises: ConfigError if a decoding option is invalid."""
+    """Raises: ConfigError if a decoding option is invalid or not for this command."""
     first_run, _ = members[0]
     lexicon, runs = first_run / LEXICON_FILE, _describe(members)
+    decoding = load_run_config(first_run, options.overrides).decoding
+    if decoding.neighbors.pairs:
+        reason = "training sentences would find their own translations; add --set decoding.neighbors.pairs=0"
+        raise ConfigError(f"decoding.neighbors.pairs: {decoding.neighbors.pairs} is not for `nmt augment`; {reason}")
     facts = {
         "runs": runs,
         "lexicon_sha256": sha256_of(lexicon) if lexicon.exists() else None,
-        "decoding": load_run_config(first_run, options.overrides).decoding.model_dump(mode="json"),
+        "decoding": decoding.model_dump(mode="json", exclude={"neighbors"}),
         "text": None if text is None else {"path": str(text), "sha256": sha256_of(text)},
     }
     hashes = [run["sha256"] for run in runs], facts["lexicon_sha256"], facts["decoding"], sentences.texts

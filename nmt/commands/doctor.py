@@ -13,12 +13,14 @@ from nmt.config.schema import Config
 from nmt.data.corpus import SPLITS, Corpus, read_sentences
 from nmt.data.manifest import MANIFEST, check_content_hash, check_files, load_manifest, prepared_config
 from nmt.decoding.lexicon import Lexicon
+from nmt.decoding.neighbors import load_pairs
 from nmt.errors import CheckpointError, NmtError, NmtWarning, pass_on_lack_of_memory
 from nmt.files import sha256_of
 from nmt.run.bundle import holds_weights_only, unpacked
 from nmt.run.checkpoint import OPTIMIZER_FILE, is_average, load_weights, read_progress, read_tensors
 from nmt.run.folder import (
     LEXICON_FILE,
+    NEIGHBORS_FILE,
     PROVENANCE_FILE,
     build_model,
     check_same_data,
@@ -120,10 +122,12 @@ def _check_run(folder: Path) -> Iterator[Finding]:
         yield _check(PROVENANCE_FILE, partial(warn_if_changed, folder / PROVENANCE_FILE))
     if (folder / LEXICON_FILE).exists():
         yield _check(LEXICON_FILE, partial(Lexicon.load, folder / LEXICON_FILE))
+    if (folder / NEIGHBORS_FILE).exists():
+        yield _check(NEIGHBORS_FILE, partial(load_pairs, folder / NEIGHBORS_FILE))
     if vocabularies.state != "damaged":
         yield from _check_checkpoints(folder, config)
     data = _check(f"training data {config.prepared_folder}", partial(check_same_data, folder, config.prepared_folder))
-    # Only `train --resume`, `evaluate`, `average` and `lexicon` need it.
+    # Only `train --resume`, `evaluate`, `average`, `lexicon` and `neighbors` need it.
     yield data if data.state == "ok" else Finding(data.part, "warning", f"{data.text}; translation does not need it")
 
 

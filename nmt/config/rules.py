@@ -338,6 +338,9 @@ def _decoding_problems(config: Config) -> Iterator[Problem]:
     if decoding.shortlist and config.model.output == "adaptive":
         text = "adaptive already computes only the words that it needs; set shortlist to 0"
         yield Problem(("decoding.shortlist", "model.output"), text)
+    if decoding.shortlist and decoding.neighbors.pairs:
+        text = "neighbors may need any word; set one of them to 0"
+        yield Problem(("decoding.shortlist", "decoding.neighbors.pairs"), text)
 
 
 def _sizes(model: ModelConfig) -> str:

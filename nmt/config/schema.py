@@ -458,6 +458,16 @@ class MbrConfig(Section):
     utility: Utility = Field("chrf", description=f"similarity of two candidates: {choices(Utility)}")
 
 
+class NeighborsConfig(Section):
+    pairs: int = Field(
+        0, ge=0, le=1000, description="look at this many similar training pairs, which `nmt neighbors` stores; 0: none"
+    )
+    weight: float = Field(0.6, ge=0, lt=1, description="largest weight of what followed there; the model has the rest")
+    distance: float = Field(
+        0.08, gt=0, le=1000, description="mean squared distance from the nearest state there at which the weight becomes 0"
+    )
+
+
 class DecodingConfig(Section):
     method: DecodingMethod = Field(
         "beam", description="beam (beam search), sampling (random) or mbr (the candidate that is most similar to the others)"
@@ -500,6 +510,7 @@ class DecodingConfig(Section):
         le=50,
         description="consider only this many translations of each source word (at most 50) and frequent words; 0: all",
     )
+    neighbors: NeighborsConfig = Field(NeighborsConfig(), description="nearest-neighbor translation (Khandelwal 2021)")
     precision: Precision = Field(
         "float32", description="float32 or int8 (8-bit matrix products, CPU only; results depend slightly on the batch)"
     )

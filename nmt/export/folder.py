@@ -72,6 +72,9 @@ def check_decoding(options: DecodingConfig) -> None:
         if value != only:
             only_text = json.dumps(only).strip('"')
             raise ConfigError(f"decoding.{key}: {value} cannot be exported; add --set decoding.{key}={only_text}")
+    if options.neighbors.pairs:
+        text = f"{options.neighbors.pairs} cannot be exported; add --set decoding.neighbors.pairs=0"
+        raise ConfigError(f"decoding.neighbors.pairs: {text}")
 
 
 def _settings(run: Path, config: Config) -> dict[str, Any]:

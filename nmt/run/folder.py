@@ -1,7 +1,7 @@
 """The run folder: training writes it, translation and evaluation read it. It is complete in itself and can be moved.
 
 config.yaml   manifest.json (of the prepared data)  src.vocab.txt  tgt.vocab.txt  [src.spm.model  tgt.spm.model]
-checksums.json  checkpoints/  provenance.json  journal.jsonl  curves.png  tensorboard/  evaluation/  [lexicon.tsv]
+checksums.json  checkpoints/  provenance.json  journal.jsonl  curves.png  tensorboard/  evaluation/  [lexicon.tsv]  [neighbors.tsv]
 """
 
 import shutil
@@ -33,6 +33,7 @@ MAX_MODEL_FACTOR = 64  # times the size of the weights file; a model of a smalle
 RUNS_FOLDER = Path("runs")
 CONFIG_FILE, JOURNAL_FILE, CURVES_FILE, LEXICON_FILE = "config.yaml", "journal.jsonl", "curves.png", "lexicon.tsv"
 PROVENANCE_FILE, TENSORBOARD_FOLDER, EVALUATION_FOLDER = "provenance.json", "tensorboard", "evaluation"
+NEIGHBORS_FILE = "neighbors.tsv"
 HISTORY_FILE = "history.jsonl"  # in the evaluation folder
 CARD_FILE = "README.md"  # the model card
 

@@ -6,8 +6,11 @@ from pathlib import Path
 
 from nmt.config.names import DeviceName
 from nmt.config.schema import DecodingConfig
+from nmt.data.augmentation import encode_pairs
+from nmt.data.reading import Pair
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.lexicon import Lexicon
+from nmt.decoding.neighbors import NeighborModel, load_pairs
 from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translator import Translator, check_n_best
 from nmt.decoding.unknown_words import UnknownWords
@@ -15,11 +18,13 @@ from nmt.errors import CheckpointError, ConfigError
 from nmt.model.device import set_up_device
 from nmt.model.inference.for_search import for_search
 from nmt.model.seq2seq import Seq2Seq
+from nmt.model.translation_model import TranslationModel
 from nmt.run.bundle import unpacked
 from nmt.run.checkpoint import MODEL_FILE, load_weights
 from nmt.run.folder import (
     CONFIG_FILE,
     LEXICON_FILE,
+    NEIGHBORS_FILE,
     build_model,
     find_checkpoint,
     find_run,
@@ -74,7 +79,7 @@ def unchanged(members: Sequence[tuple[Path, Path]]) -> Iterator[None]:
 def _versions(members: Sequence[tuple[Path, Path]]) -> dict[Path, tuple[int, ...]]:
     """What differs as soon as a file that translating needs is written again."""
     tools = [f"{side}.{ending}" for side in SIDES for ending in ("vocab.txt", "spm.model")]
-    paths = [run / name for run, _ in members for name in (CONFIG_FILE, LEXICON_FILE, *tools)]
+    paths = [run / name for run, _ in members for name in (CONFIG_FILE, LEXICON_FILE, NEIGHBORS_FILE, *tools)]
     versions: dict[Path, tuple[int, ...]] = {}
     for path in (*paths, *(checkpoint / MODEL_FILE for _, checkpoint in members)):
         versions[path] = ()
@@ -101,8 +106,8 @@ def load_translator(
     Raises:
         CheckpointError: a folder contains no run, or no readable checkpoint; or the vocabularies of an ensemble differ.
         ConfigError: the configuration of a run is damaged; an override is invalid or sets another section than decoding; the beam
-            is too narrow for `n_best`; or decoding needs a lexicon that the run does not have.
-        DataError: vocabularies, tokenizers or lexicon of a run are missing or damaged.
+            is too narrow for `n_best`; or decoding needs a lexicon or training pairs that the run does not have.
+        DataError: vocabularies, tokenizers, lexicon or training pairs of a run are missing or damaged.
     """
     paths: list[Path | None] = [folder] if folder is None or isinstance(folder, Path) else [*folder] or [None]
     with ExitStack() as stack:
@@ -127,11 +132,16 @@ def _build_translator(
     check_n_best(n_best, decoding)
     for other, _ in members[1:]:
         _check_same_vocabularies(run, other)
-    models = [for_search(load_model(*member).to(torch_device), decoding.precision) for member in members]
-    lexicon, vocabularies = _load_lexicon(run, decoding), load_vocabularies(run)
+    models = [load_model(*member).to(torch_device).eval() for member in members]
+    fast_models = [for_search(model, decoding.precision) for model in models]
+    lexicon, vocabularies, tokenizers = _load_lexicon(run, decoding), load_vocabularies(run), load_tokenizers(run, config)
+    model: TranslationModel = fast_models[0] if len(models) == 1 else Ensemble(fast_models)
+    if decoding.neighbors.pairs:
+        pairs = encode_pairs(_load_neighbors(members, decoding), tokenizers, vocabularies, None)
+        model = NeighborModel(models[0], fast_models[0], pairs, decoding.neighbors)
     return Translator(
-        (models[0] if len(models) == 1 else Ensemble(models)).eval(),
-        tokenizers=load_tokenizers(run, config),
+        model.eval(),
+        tokenizers=tokenizers,
         vocabularies=vocabularies,
         options=decoding,
         unknown=UnknownWords(decoding.replace_unknown, lexicon if decoding.lexicon else None),
@@ -159,6 +169,21 @@ def _load_lexicon(run: Path, decoding: DecodingConfig) -> Lexicon | None:
     if decoding.shortlist:
         raise ConfigError(f"decoding.shortlist: {decoding.shortlist} needs the lexicon of the run; `nmt lexicon {run}` makes it")
     return None
+
+
+def _load_neighbors(members: Sequence[tuple[Path, Path]], decoding: DecodingConfig) -> list[Pair]:
+    """The pairs to look for similar ones in.
+
+    Raises:
+        ConfigError: the run has none, or there are several runs.
+        DataError: the pairs are damaged.
+    """
+    run, key = members[0][0], f"decoding.neighbors.pairs: {decoding.neighbors.pairs}"
+    if len(members) > 1:
+        raise ConfigError(f"{key} is for one run, not for an ensemble; set it to 0, or name one run")
+    if not (run / NEIGHBORS_FILE).exists():
+        raise ConfigError(f"{key} needs the training pairs in the run; `nmt neighbors {run}` stores them")
+    return load_pairs(run / NEIGHBORS_FILE)
 
 
 def _check_same_vocabularies(run: Path, other: Path) -> None:

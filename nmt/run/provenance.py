@@ -15,7 +15,7 @@ from nmt.checksums import write_recorded
 from nmt.data.manifest import load_manifest
 from nmt.files import MAX_JSON_BYTES, sha256_of
 from nmt.run.checkpoint import MODEL_FILE
-from nmt.run.folder import CONFIG_FILE, LEXICON_FILE, PROVENANCE_FILE
+from nmt.run.folder import CONFIG_FILE, LEXICON_FILE, NEIGHBORS_FILE, PROVENANCE_FILE
 
 
 class _Libraries(BaseModel):
@@ -79,11 +79,12 @@ def of_members(members: Sequence[tuple[Path, Path]]) -> dict[str, Any]:
         DataError: a run's manifest is missing or damaged.
     """
     models = [_of_model(*member) for member in members]
-    first_run, _ = members[0]  # its lexicon is used
-    lexicon = first_run / LEXICON_FILE
+    first_run, _ = members[0]  # its lexicon and its pairs are used
+    files = {"lexicon_sha256": first_run / LEXICON_FILE, "neighbors_sha256": first_run / NEIGHBORS_FILE}
     if len(members) > 1:
         models = [{"members": [{"run": str(run), **model} for (run, _), model in zip(members, models, strict=True)]}]
-    return {**models[0], "lexicon_sha256": sha256_of(lexicon) if lexicon.exists() else None, "code": of_code()}
+    hashes = {key: sha256_of(path) if path.exists() else None for key, path in files.items()}
+    return {**models[0], **hashes, "code": of_code()}
 
 
 def of_lines(lines: Sequence[str]) -> str:
