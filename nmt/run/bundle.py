@@ -24,7 +24,6 @@ from nmt.run.folder import (
     EVALUATION_FOLDER,
     HISTORY_FILE,
     LEXICON_FILE,
-    NEIGHBORS_FILE,
     PROVENANCE_FILE,
     refuse_newer_format,
 )
@@ -40,7 +39,6 @@ RUN_FILES = (
     CHECKSUMS_FILE,
     *(f"{side}.{ending}" for side in SIDES for ending in ("vocab.txt", "spm.model")),
     LEXICON_FILE,
-    NEIGHBORS_FILE,
     PROVENANCE_FILE,
     f"{EVALUATION_FOLDER}/{HISTORY_FILE}",
     CARD_FILE,

@@ -54,6 +54,10 @@ def test_a_bundle(nmt: Run, run: Path, tmp_path: Path) -> None:
             "decoding.coverage_penalty: 0.2 cannot be exported; add --set decoding.coverage_penalty=0.0",
         ),
         ("decoding.shortlist=20", "decoding.shortlist: 20 cannot be exported; add --set decoding.shortlist=0"),
+        (
+            "decoding.neighbors.pairs=8",
+            "decoding.neighbors.pairs: 8 cannot be exported; add --set decoding.neighbors.pairs=0",
+        ),
         ("model.dropout=0.1", "--set model.dropout=0.1: for a trained run only decoding.KEY=VALUE can be set"),
     ],
 )

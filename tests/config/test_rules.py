@@ -396,6 +396,10 @@ def test_combination_of_the_training(training: Values, problem: str) -> None:
             "decoding.mbr.samples, decoding.mbr.candidates: candidates beam are as many as decoding.beam; set that, or candidates "
             "to sampling",
         ),
+        (
+            {"shortlist": 20, "neighbors": {"pairs": 8}},
+            "decoding.shortlist, decoding.neighbors.pairs: neighbors may need any word; set one of them to 0",
+        ),
     ],
     ids=str,
 )
