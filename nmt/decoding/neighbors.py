@@ -29,7 +29,7 @@ from nmt.model.translation_model import StepOutput, TranslationModel
 HEADER = "source\ttarget"
 MAX_BYTES = 1 << 30
 MAX_KEYS = 32  # nearest keys of a step; farther ones have hardly any weight
-TEMPERATURE = 1 / 3  # of the weights of the keys, as a part of the distance
+TEMPERATURE = 1 / 3  # of the softmax over the nearest keys, as a share of `decoding.neighbors.distance`
 BATCH_CONFIG = BatchConfig(unit="tokens", size=2048)
 
 
