@@ -26,7 +26,20 @@ pytestmark = pytest.mark.slow
 
 RUNS = ("tatoeba", "sample", "a", "b", "s1", "s2", "s3", "new", "m", "none", "attention", "en-de")
 # The tests run these for real, but for the commands that read a configuration: those train or download.
-RUNNABLE = ("translate", "evaluate", "export", "lexicon", "average", "inspect", "runs", "schema", "doctor", "init", "bundle")
+RUNNABLE = (
+    "translate",
+    "evaluate",
+    "export",
+    "lexicon",
+    "neighbors",
+    "average",
+    "inspect",
+    "runs",
+    "schema",
+    "doctor",
+    "init",
+    "bundle",
+)
 PAIRS = [(src, tgt.replace("Ja", "Wo")) for src, tgt in toy.sentence_pairs()]  # the Python page has a prefix "Wo"
 
 
@@ -67,6 +80,8 @@ def test_command_runs(page: str, words: list[str], workplace: Path, nmt: Run, mo
         shutil.rmtree(words[2], ignore_errors=True)
     if "decoding.shortlist=50" in words:
         assert nmt("lexicon", "runs/tatoeba").status == 0
+    if any(word.startswith("decoding.neighbors") for word in words):
+        assert nmt("neighbors").status == 0
     result = nmt(*words[1:])
     if words[1:3] == ["evaluate", "runs/new"]:  # a gate, which a small model does not pass
         assert "is below 30" in result.err
