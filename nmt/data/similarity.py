@@ -43,9 +43,8 @@ class SimilarSentences:
         """The indices of at most n sentences with a feature of `sentence`, the most similar first; of equals, the earlier first."""
         ids = np.asarray(sentence, np.int64)
         wanted = np.unique(np.concatenate([ids, self._pairs(ids)]))
-        rows = np.searchsorted(self._features, wanted)
-        rows = rows[rows < len(self._features)]
-        rows = rows[np.isin(self._features[rows], wanted) & self._is_used[rows]]
+        _, rows, _ = np.intersect1d(self._features, wanted, assume_unique=True, return_indices=True)
+        rows = rows[self._is_used[rows]]
         similarity = np.zeros(len(self._norms))
         for row in rows:
             similarity[self._sentences[self._starts[row] : self._ends[row]]] += self._idf[row] ** 2

@@ -6,7 +6,7 @@ from math import log, sqrt
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from nmt.data import similarity as module
@@ -25,6 +25,7 @@ def features(row: Sequence[int]) -> set[tuple[int, ...]]:
     return {(one,) for one in row} | set(pairwise(row))
 
 
+@example([[4, 5], [5, 5]], [5, 4, 5, 5], 1, 2)  # a feature that no sentence has, between features of both
 @given(st.lists(sentences, min_size=1, max_size=12), sentences, st.integers(1, 15), st.sampled_from([2, 100]))
 def test_similarity_is_the_cosine_of_the_weights(rows: list[list[int]], query: list[int], n: int, most: int) -> None:
     counts: dict[tuple[int, ...], int] = {}
