@@ -460,11 +460,11 @@ class MbrConfig(Section):
 
 class NeighborsConfig(Section):
     pairs: int = Field(
-        0, ge=0, le=1000, description="look at this many similar training pairs, which `nmt neighbors` stores; 0: none"
+        0, ge=0, le=1000, description="look at this many similar training pairs; `nmt neighbors` stores them in the run; 0: none"
     )
-    weight: float = Field(0.6, ge=0, lt=1, description="largest weight of what followed there; the model has the rest")
+    weight: float = Field(0.6, ge=0, lt=1, description="largest weight of the words of these pairs; the model has the rest")
     distance: float = Field(
-        0.08, gt=0, le=1000, description="mean squared distance from the nearest state there at which the weight becomes 0"
+        0.08, gt=0, le=1000, description="mean squared distance to the nearest state in these pairs at which their weight becomes 0"
     )
 
 

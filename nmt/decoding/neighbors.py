@@ -1,4 +1,4 @@
-"""Nearest-neighbor translation: at each step, the model also looks at what followed in similar training pairs.
+"""Nearest-neighbor translation: at each step, the model also looks at similar training pairs.
 
 After Khandelwal et al. 2021 (arXiv 2010.00710), with a small datastore for each sentence: the training pairs with the most similar
 sources (Dai et al. 2023, arXiv 2302.12188). Each target token of these pairs is a value. Its key is the vector that the model's
