@@ -1,16 +1,17 @@
 """Train models that also learn from the translations of earlier models (data diversification, Nguyen 2020), as one command.
 
-    python scripts/diversify.py FORWARD.yaml BACKWARD.yaml -o FOLDER [--teachers N] [--seeds 1 2 3] [--forward-only]
-        [--set KEY=VALUE]
+    python scripts/diversify.py FORWARD.yaml BACKWARD.yaml -o FOLDER [--teachers N] [--more-teachers OTHER.yaml] [--seeds 1 2 3]
+        [--forward-only] [--set KEY=VALUE]
 
 The two configurations are for the same pairs, in opposite directions. The teachers train on the original pairs, with the
-configurations as they are and the seeds from 1 to `--teachers`. They translate the training pairs (`nmt augment`). The students
-train on the original and the synthetic pairs, with the keys of `--set` and each of `--seeds`. With
-`--set training.distillation=0.5`, they also learn the probabilities of the teachers of their direction. Keys of `decoding` are for
-the translations of the teachers alone.
+configurations as they are and the seeds from 1 to `--teachers`. So do those of `--more-teachers`, which need the same pairs and
+tokenizers. They translate the training pairs (`nmt augment`). The students train on the original and the synthetic pairs, with the
+keys of `--set` and each of `--seeds`. With `--set training.distillation=0.5`, they also learn the probabilities of the teachers of
+their direction. Keys of `decoding` are for the translations of the teachers alone.
 
-The runs are FOLDER/teachers/forward-SEED and backward-SEED, and FOLDER/students/forward-SEED and backward-SEED; FOLDER/data has the
-training data of the students. At the end, the students are scored on dev and test, and the table of scripts/recipes.py is printed.
+The runs are FOLDER/teachers/forward-SEED and backward-SEED, with more teachers also forward-NAME-SEED, and
+FOLDER/students/forward-SEED and backward-SEED; FOLDER/data has the training data of the students. At the end, the students are
+scored on dev and test, and the table of scripts/recipes.py is printed.
 After an interruption, repeat the command: it continues. For other settings, name another FOLDER.
 """
 
@@ -34,6 +35,7 @@ class Side:
 
     Attributes:
         prepared: the folder of its original pairs. target: the code of its target language.
+        teachers: the configurations of its teachers, by the beginning of the names of their runs.
         distills: whether its students also learn the probabilities of its teachers.
     """
 
@@ -41,11 +43,12 @@ class Side:
     config: Path
     prepared: Path
     target: str
+    teachers: dict[str, Path]
     distills: bool
 
 
-def open_sides(forward: Path, backward: Path, overrides: Sequence[str]) -> list[Side]:
-    """Raises: ConfigError: a configuration is invalid, or the directions are not opposite."""
+def open_sides(forward: Path, backward: Path, more_teachers: Sequence[Path], overrides: Sequence[str]) -> list[Side]:
+    """Raises: ConfigError: a configuration is invalid or of another direction, or the two directions are not opposite."""
     configs = [load(path) for path in (forward, backward)]
     if configs[1].data.direction != configs[0].data.opposite_direction:
         directions = " and ".join(config.data.direction for config in configs)
@@ -54,16 +57,30 @@ def open_sides(forward: Path, backward: Path, overrides: Sequence[str]) -> list[
     for name, path, config in zip(("forward", "backward"), (forward, backward), configs, strict=True):
         changed = load(path, overrides)  # an error now, not after hours of training
         target = config.data.direction.split("-")[1]
-        sides.append(Side(name, path, config.prepared_folder, target, changed.training.distillation > 0))
+        sides.append(Side(name, path, config.prepared_folder, target, {name: path}, changed.training.distillation > 0))
+    by_direction = {config.data.direction: side for config, side in zip(configs, sides, strict=True)}
+    for path in more_teachers:
+        config = load(path)
+        if config.data.direction not in by_direction:
+            raise ConfigError(f"{path}: a teacher needs the direction {' or '.join(by_direction)}, not {config.data.direction}")
+        side = by_direction[config.data.direction]
+        side.teachers[f"{side.name}-{config.name}"] = path
     return sides
 
 
 def train_teachers(sides: Sequence[Side], folder: Path, number: int) -> list[list[Path]]:
     """The runs of each side, on the original pairs."""
-    for side in sides:
-        if not side.prepared.exists():
-            _nmt("prepare", "-c", side.config)
-    return [[_train(side, folder / "teachers", seed) for seed in range(1, number + 1)] for side in sides]
+    for path in [path for side in sides for path in side.teachers.values()]:
+        if not load(path).prepared_folder.exists():
+            _nmt("prepare", "-c", path)
+    return [
+        [
+            _train(path, folder / "teachers" / f"{name}-{seed}", seed)
+            for name, path in side.teachers.items()
+            for seed in range(1, number + 1)
+        ]
+        for side in sides
+    ]
 
 
 def train_students(
@@ -77,13 +94,12 @@ def train_students(
     options += [f"--set={override}" for override in decoding]
     _nmt("augment", side.prepared, "-o", data, *options, "--translations", folder / "translations")
     keys = [f"data.prepared={data}", *(override for override in overrides if override not in decoding)]
-    return [_train(side, folder / "students", seed, keys) for seed in seeds]
+    return [_train(side.config, folder / "students" / f"{side.name}-{seed}", seed, keys) for seed in seeds]
 
 
-def _train(side: Side, folder: Path, seed: int, overrides: Sequence[str] = ()) -> Path:
-    run = folder / f"{side.name}-{seed}"
+def _train(config: Path, run: Path, seed: int, overrides: Sequence[str] = ()) -> Path:
     keys = [f"--set={override}" for override in (*overrides, f"seed={seed}")]
-    _nmt("train", "-c", side.config, "-o", run, "--resume", *keys)
+    _nmt("train", "-c", config, "-o", run, "--resume", *keys)
     return run
 
 
@@ -101,6 +117,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("backward", type=Path, help="configuration of the opposite direction")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="for runs, data and translations")
     parser.add_argument("--teachers", type=int, default=1, help="teachers of each direction (%(default)s)")
+    more_help = "configurations of further teachers, in any of the two directions"
+    parser.add_argument("--more-teachers", type=Path, nargs="+", default=[], metavar="CONFIG", help=more_help)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1], help="of the students (1)")
     parser.add_argument("--forward-only", action="store_true", help="train no student of the opposite direction")
     set_help = "change a key for the students, or a decoding key for the translations"
@@ -110,7 +128,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         parser.error("--teachers must be at least 1")
     folder = options.output
     try:
-        sides = open_sides(options.forward, options.backward, options.set)
+        sides = open_sides(options.forward, options.backward, options.more_teachers, options.set)
         forward, backward = train_teachers(sides, folder, options.teachers)
         work = [(sides[0], forward, backward)]
         if not options.forward_only:

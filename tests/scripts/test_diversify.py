@@ -12,22 +12,22 @@ from tests import toy
 from tests.conftest import Run
 
 
-def write_config(folder: Path, direction: str) -> Path:
-    """The configuration FOLDER/DIRECTION.yaml of a tiny model of toy data."""
+def write_config(folder: Path, direction: str, name: str = "toy", hidden_size: int = 8) -> Path:
+    """The configuration FOLDER/NAME-DIRECTION.yaml of a tiny model of toy data."""
     config = toy.configure(
         toy.write_table(folder / "pairs.tsv", toy.sentence_pairs()[:100]),
         data={
             "direction": direction,
-            "split": {"dev": 10, "test": 10, "direction": "en-de"},
+            "split": {"dev": 10, "test": 10, "direction": "en-de" if "de" in direction else None},
             "prepared": str(folder / f"prepared-{direction}"),
         },
         tokenizer={"kind": "words"},
-        model={"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 8}, "dropout": 0.1},
+        model={"embedding_size": 8, "encoder": {"hidden_size": hidden_size}, "decoder": {"hidden_size": 8}, "dropout": 0.1},
         training={"max_steps": 3, "batch": {"size": 16}, "validation_pairs": 2},
         decoding={"beam": 1, "max_length_ratio": 0.5},
     )
-    file = folder / f"{direction}.yaml"
-    file.write_text(yaml.safe_dump(config.to_dict()), encoding="utf-8")
+    file = folder / f"{name}-{direction}.yaml"
+    file.write_text(yaml.safe_dump({**config.to_dict(), "name": name}), encoding="utf-8")
     return file
 
 
@@ -78,6 +78,30 @@ def test_students_learn_from_all_teachers(
     assert diversify.main([*options, "--forward-only"]) == 0  # all is there: only the table is new
     assert capsys.readouterr().out.splitlines()[-3:] == table[:-1]
     assert commands[len(once) :] == ["train"] * 4 + ["augment", "train", "train"]
+
+
+@pytest.mark.slow
+def test_more_teachers_of_another_size(tmp_path: Path, nmt: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    commands = Commands(nmt)
+    monkeypatch.setattr(diversify, "_nmt", commands.run)
+    wider = str(write_config(tmp_path, "en-de", "wider", 12))
+    options = ["--more-teachers", wider, "--forward-only", "--set", "training.distillation=0.5"]
+    assert diversify.main(words(tmp_path, *options)) == 0
+    assert commands == ["prepare"] * 2 + ["train"] * 3 + ["augment", "train", "evaluate", "evaluate"]
+    runs = tmp_path / "runs"
+    augmentation = read_json(runs / "data" / "forward" / "manifest.json")["augmentation"]
+    members = [part["runs"][0]["run"] for part in augmentation["parts"][1:]]
+    assert [Path(run).name for run in members] == ["forward-1", "forward-wider-1", "backward-1"]
+    assert [Path(teacher["run"]).name for teacher in augmentation["teachers"]] == ["forward-1", "forward-wider-1"]
+    sizes = [load_run_config(Path(run)).model.encoder.hidden_size for run in (*members, runs / "students" / "forward-1")]
+    assert sizes == [8, 12, 8, 8]
+
+
+def test_a_teacher_of_other_languages_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = write_config(tmp_path, "en-fr")
+    assert diversify.main(words(tmp_path, "--more-teachers", str(other))) == 1
+    assert capsys.readouterr().err == f"{other}: a teacher needs the direction en-de or de-en, not en-fr\n"
+    assert not (tmp_path / "runs").exists()
 
 
 def test_two_configurations_of_one_direction_are_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
