@@ -3,13 +3,16 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor, nn
 
+from nmt.decoding.neighbors import NeighborModel
 from nmt.model.seq2seq import Seq2Seq
 from nmt.model.translation_model import StepOutput, TranslationModel
+
+Member = Seq2Seq | NeighborModel
 
 
 @dataclass(frozen=True)
@@ -26,7 +29,7 @@ class PerModel:
 class Ensemble(TranslationModel):
     """Models with the same target vocabulary that predict each word together."""
 
-    def __init__(self, models: Sequence[Seq2Seq]) -> None:
+    def __init__(self, models: Sequence[Member]) -> None:
         super().__init__()
         self.models = nn.ModuleList(models)
         self.sizes = [model.vector_size for model in models]
@@ -36,8 +39,8 @@ class Ensemble(TranslationModel):
         return self._members[0].device
 
     @property
-    def _members(self) -> list[Seq2Seq]:
-        return [model for model in self.models if isinstance(model, Seq2Seq)]
+    def _members(self) -> list[Member]:
+        return cast("list[Member]", [*self.models])
 
     def restrict(self, ids: Tensor) -> "Ensemble":
         return Ensemble([model.restrict(ids) for model in self._members])
@@ -58,4 +61,4 @@ class Ensemble(TranslationModel):
     def compute_logits(self, vectors: Tensor) -> Tensor:
         """log sum_m p_m(y) for each word y, which is the log of the mean probability plus log M: [N, sum of R] -> [N, V]."""
         parts = zip(self._members, vectors.split(self.sizes, 1), strict=True)
-        return reduce(torch.logaddexp, (model.output.log_probs(vector) for model, vector in parts))
+        return reduce(torch.logaddexp, (model.compute_logits(vector).log_softmax(1) for model, vector in parts))

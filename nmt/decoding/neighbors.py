@@ -8,7 +8,7 @@ readout gives at that token, with teacher forcing.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 import torch
@@ -84,20 +84,26 @@ class NeighborModel(TranslationModel):
 
     Args:
         model: the trained model, which makes the keys. fast_model: its form for search.
-        pairs: to look for similar pairs in, as ids.
+        pairs: to look for similar pairs in, as ids. similar: finds their sources.
     """
 
-    def __init__(self, model: Seq2Seq, fast_model: Seq2Seq, pairs: Corpus, options: NeighborsConfig) -> None:
+    def __init__(
+        self, model: Seq2Seq, fast_model: Seq2Seq, pairs: Corpus, similar: SimilarSentences, options: NeighborsConfig
+    ) -> None:
         super().__init__()
-        self.model, self.fast_model, self.pairs, self.options = model, fast_model, pairs, options
-        self.similar = SimilarSentences(pairs.src, model.src_embedding.num_embeddings)
-        self.vector_size, self.vocabulary_size = model.decoder.readout.output_size, model.tgt_embedding.num_embeddings
+        self.model, self.fast_model, self.pairs, self.similar, self.options = model, fast_model, pairs, similar, options
+        self.key_size, self.vocabulary_size = model.decoder.readout.output_size, model.tgt_embedding.num_embeddings
+
+    @property
+    def vector_size(self) -> int:
+        """The width of the vectors of a step."""
+        return self.fast_model.vector_size + self.vocabulary_size + 1
 
     @property
     def device(self) -> torch.device:
         return self.model.device
 
-    def restrict(self, ids: Tensor) -> TranslationModel:
+    def restrict(self, ids: Tensor) -> NoReturn:
         raise ConfigError("decoding.shortlist: neighbors may need any word; set it to 0")
 
     def encode(self, src: Tensor, src_lengths: Tensor) -> NeighborMemory:
@@ -117,7 +123,7 @@ class NeighborModel(TranslationModel):
         """Keys [n, R] and values [n] of some pairs, and the pair of each; one more row is for padding."""
         src_lengths, tgt_lengths = self.pairs.src.lengths[pairs], self.pairs.tgt.lengths[pairs]
         plan = plan_batches(src_lengths, tgt_lengths, BATCH_CONFIG, key=(0, 0)) if len(pairs) else []
-        padding = torch.zeros(1, self.vector_size, dtype=self.model.src_embedding.weight.dtype)
+        padding = torch.zeros(1, self.key_size, dtype=self.model.src_embedding.weight.dtype)
         keys, values, owners = [padding], [torch.zeros(1, dtype=torch.long)], [np.full(1, -1)]
         for rows in plan:
             (batch,) = read_batches(self.pairs, [pairs[rows]])
@@ -133,8 +139,8 @@ class NeighborModel(TranslationModel):
     def step(self, ids: Tensor, state: Any, memory: NeighborMemory) -> StepOutput:
         """As that of the model. The vectors [N, R' + V + 1] hold those of the model, lambda p_neighbors(y), and 1 - lambda."""
         output = self.fast_model.step(ids, state, memory.memory)
-        queries = output.vector[:, : self.vector_size].unflatten(0, (len(memory.keys), -1))  # [B, K, R]
-        products = queries @ memory.keys.transpose(1, 2) / self.vector_size
+        queries = output.vector[:, : self.key_size].unflatten(0, (len(memory.keys), -1))  # [B, K, R]
+        products = queries @ memory.keys.transpose(1, 2) / self.key_size
         distances = queries.square().mean(2, keepdim=True) + memory.squares.unsqueeze(1) - 2 * products  # [B, K, N]
         nearest = distances.clamp(min=0).topk(min(MAX_KEYS, distances.shape[2]), largest=False)
         relative = nearest.values / self.options.distance

@@ -8,7 +8,8 @@ from nmt.config.names import DeviceName
 from nmt.config.schema import DecodingConfig
 from nmt.data.augmentation import encode_pairs
 from nmt.data.reading import Pair
-from nmt.decoding.ensemble import Ensemble
+from nmt.data.similarity import SimilarSentences
+from nmt.decoding.ensemble import Ensemble, Member
 from nmt.decoding.lexicon import Lexicon
 from nmt.decoding.neighbors import NeighborModel, load_pairs
 from nmt.decoding.shortlist import Shortlist
@@ -135,10 +136,13 @@ def _build_translator(
     models = [load_model(*member).to(torch_device).eval() for member in members]
     fast_models = [for_search(model, decoding.precision) for model in models]
     lexicon, vocabularies, tokenizers = _load_lexicon(run, decoding), load_vocabularies(run), load_tokenizers(run, config)
-    model: TranslationModel = fast_models[0] if len(models) == 1 else Ensemble(fast_models)
+    parts: Sequence[Member] = fast_models
     if decoding.neighbors.pairs:
-        pairs = encode_pairs(_load_neighbors(members, decoding), tokenizers, vocabularies, None)
-        model = NeighborModel(models[0], fast_models[0], pairs, decoding.neighbors)
+        pairs = encode_pairs(_load_neighbors(run, decoding), tokenizers, vocabularies, None)
+        similar = SimilarSentences(pairs.src, len(vocabularies[0]))
+        together = zip(models, fast_models, strict=True)
+        parts = [NeighborModel(model, fast_model, pairs, similar, decoding.neighbors) for model, fast_model in together]
+    model: TranslationModel = parts[0] if len(parts) == 1 else Ensemble(parts)
     return Translator(
         model.eval(),
         tokenizers=tokenizers,
@@ -171,19 +175,18 @@ def _load_lexicon(run: Path, decoding: DecodingConfig) -> Lexicon | None:
     return None
 
 
-def _load_neighbors(members: Sequence[tuple[Path, Path]], decoding: DecodingConfig) -> list[Pair]:
+def _load_neighbors(run: Path, decoding: DecodingConfig) -> list[Pair]:
     """The pairs to look for similar ones in.
 
     Raises:
-        ConfigError: the run has none, or there are several runs.
+        ConfigError: the run has none.
         DataError: the pairs are damaged.
     """
-    run, key = members[0][0], f"decoding.neighbors.pairs: {decoding.neighbors.pairs}"
-    if len(members) > 1:
-        raise ConfigError(f"{key} is for one run, not for an ensemble; set it to 0, or name one run")
-    if not (run / NEIGHBORS_FILE).exists():
+    path = run / NEIGHBORS_FILE
+    if not path.exists():
+        key = f"decoding.neighbors.pairs: {decoding.neighbors.pairs}"
         raise ConfigError(f"{key} needs the training pairs in the run; `nmt neighbors {run}` stores them")
-    return load_pairs(run / NEIGHBORS_FILE)
+    return load_pairs(path)
 
 
 def _check_same_vocabularies(run: Path, other: Path) -> None:

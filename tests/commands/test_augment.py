@@ -17,6 +17,7 @@ from nmt.data.augmentation import HeldOut
 from nmt.data.corpus import Corpus
 from nmt.data.manifest import load_manifest
 from nmt.decoding import shards
+from nmt.decoding.neighbors import load_pairs
 from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.run.folder import find_checkpoint
 from nmt.run.journal import Journal
@@ -108,6 +109,8 @@ def test_train_tune_and_evaluate_use_it(setting: Setting, tmp_path: Path, nmt: R
     assert nmt("train", "-c", config, "-o", tmp_path / "b", "-q", *tuned).status == 0
     result = nmt("evaluate", tmp_path / "a", "--json", "--metric", "BLEU")
     assert json.loads(result.out)["leaks"]["exact"] == 0
+    assert nmt("neighbors", tmp_path / "a").status == 0
+    assert load_pairs(tmp_path / "a" / "neighbors.tsv") == [*dict.fromkeys(PreparedData.load(setting.en_de).pairs())]
     assert setting.augment(tmp_path / "again", forward=[tmp_path / "b"])["splits"]["train"]["pairs"] > 170
     shutil.rmtree(tmp_path / "a")
     with pytest.raises(

@@ -12,6 +12,8 @@ from nmt.commands import neighbors
 from nmt.config.schema import DecodingConfig, NeighborsConfig
 from nmt.data.batching import build_batch
 from nmt.data.corpus import Corpus, read_sentences
+from nmt.data.similarity import SimilarSentences
+from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.forced import score_batch
 from nmt.decoding.neighbors import HEADER, NeighborModel, load_pairs, save_pairs
 from nmt.decoding.search import search
@@ -30,7 +32,12 @@ OPTIONS = NeighborsConfig(pairs=3, weight=0.7, distance=2.0)
 
 
 def with_neighbors(model: Seq2Seq, options: NeighborsConfig = OPTIONS) -> NeighborModel:
-    return NeighborModel(model, model, Corpus(sequences(SRC), sequences(TGT)), options).eval()
+    return from_pairs(model, Corpus(sequences(SRC), sequences(TGT)), options, model)
+
+
+def from_pairs(model: Seq2Seq, pairs: Corpus, options: NeighborsConfig, fast_model: Seq2Seq) -> NeighborModel:
+    similar = SimilarSentences(pairs.src, model.src_embedding.num_embeddings)
+    return NeighborModel(model, fast_model, pairs, similar, options).eval()
 
 
 @pytest.mark.parametrize("system", ["global", "gru, bahdanau", "adaptive", "input feeding"])
@@ -88,17 +95,25 @@ def test_without_weight_or_far_away_it_is_the_model(options: NeighborsConfig) ->
 
 def test_without_similar_pairs_it_is_the_model() -> None:
     model, sources = make_model(), [[6, 6, 8], [11, 9]]
-    neighbor_model = NeighborModel(model, model, Corpus(sequences([[4, 5]]), sequences([[4]])), OPTIONS).eval()
+    neighbor_model = from_pairs(model, Corpus(sequences([[4, 5]]), sequences([[4]])), OPTIONS, model)
     alone, together = (search(each, sources, DecodingConfig(beam=3)) for each in (model, neighbor_model))
     assert [one.ids for (one,) in alone] == [one.ids for (one,) in together]
 
 
 def test_the_fast_form_of_the_model_searches() -> None:
     model = make_model().float()
-    pairs = Corpus(sequences(SRC), sequences(TGT))
-    fast = NeighborModel(model, for_search(model), pairs, OPTIONS).eval()
+    fast = from_pairs(model, Corpus(sequences(SRC), sequences(TGT)), OPTIONS, for_search(model))
     plain, quick = (search(each, make_sources(), DecodingConfig(beam=3)) for each in (with_neighbors(model), fast))
     assert [one.ids for (one,) in plain] == [one.ids for (one,) in quick]
+
+
+def test_each_model_of_an_ensemble_has_its_own_keys() -> None:
+    models, (source, target) = [make_model("global"), make_model("gru, bahdanau", 5), make_model("adaptive", 6)], (SRC[3], TGT[3])
+    members = [with_neighbors(model) for model in models]
+    ((log_probs, attention),) = score_batch(Ensemble(members).eval(), [source], [target])
+    scored = [score_batch(member, [source], [target])[0] for member in members]
+    np.testing.assert_allclose(np.exp(log_probs), np.mean([np.exp(alone) for alone, _ in scored], 0), rtol=1e-6)
+    np.testing.assert_allclose(attention, np.mean([each for _, each in scored], 0), atol=1e-6)
 
 
 def test_a_shortlist_is_refused() -> None:
@@ -172,10 +187,13 @@ def test_a_run_without_pairs_says_how_to_store_them(trained: Path, tmp_path: Pat
     assert (result.status, result.out, result.err) == (1, "", f"nmt: {text}\n")
 
 
-def test_an_ensemble_is_refused(trained: Path, nmt: Run) -> None:
-    result = nmt("translate", "--run", trained, "--run", trained, "--set", "decoding.neighbors.pairs=8", SENTENCE)
-    text = "decoding.neighbors.pairs: 8 is for one run, not for an ensemble; set it to 0, or name one run"
-    assert (result.status, result.err) == (1, f"nmt: {text}\n")
+def test_an_ensemble_looks_in_the_pairs_of_its_first_run(trained: Path, tmp_path: Path, nmt: Run) -> None:
+    without = shutil.copytree(trained, tmp_path / "run", ignore=shutil.ignore_patterns("neighbors.tsv"))
+    options = ("--set", "decoding.neighbors.pairs=8", SENTENCE)
+    alone, together = nmt("translate", "--run", trained, *options), nmt("translate", "--run", trained, "--run", without, *options)
+    assert (together.status, together.out) == (0, alone.out)
+    result = nmt("translate", "--run", without, "--run", trained, *options)
+    assert result.err.startswith(f"nmt: decoding.neighbors.pairs: 8 needs the training pairs in the run; `nmt neighbors {without}`")
 
 
 def test_augment_is_refused(trained: Path, tmp_path: Path, nmt: Run) -> None:
