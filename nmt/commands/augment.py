@@ -199,10 +199,13 @@ def _make_task(origin: str, members: Members, sentences: Sentences, text: Path |
     if decoding.neighbors.pairs:
         reason = "training sentences would find their own translations; add --set decoding.neighbors.pairs=0"
         raise ConfigError(f"decoding.neighbors.pairs: {decoding.neighbors.pairs} is not for `nmt augment`; {reason}")
+    if decoding.rerank.run is not None:
+        reason = "add --set decoding.rerank.run=null"
+        raise ConfigError(f"decoding.rerank.run: {decoding.rerank.run} is not for `nmt augment`; {reason}")
     facts = {
         "runs": runs,
         "lexicon_sha256": sha256_of(lexicon) if lexicon.exists() else None,
-        "decoding": decoding.model_dump(mode="json", exclude={"neighbors"}),
+        "decoding": decoding.model_dump(mode="json", exclude={"neighbors", "rerank"}),
         "text": None if text is None else {"path": str(text), "sha256": sha256_of(text)},
     }
     hashes = [run["sha256"] for run in runs], facts["lexicon_sha256"], facts["decoding"], sentences.texts

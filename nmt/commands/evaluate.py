@@ -30,6 +30,7 @@ from nmt.run import provenance
 from nmt.run.folder import EVALUATION_FOLDER, HISTORY_FILE, ancestors, check_same_data, load_run_config
 from nmt.run.journal import Journal
 from nmt.run.load import opened
+from nmt.run.teacher import PreparedData, check_teacher
 from nmt.text.tokenizers import JOINER, Tokenizer, load_tokenizer
 
 N_RESAMPLES = 1000  # of the bootstrap, for the confidence intervals
@@ -180,6 +181,10 @@ def _read_text(system: System, options: EvaluateOptions) -> EvaluationSet:
             "or name other sentences with --sources and --references"
         )
     check_same_data(system.folders[0], prepared)
+    if (rerank := system.translator.options.rerank.run) is not None:
+        data = PreparedData.load(prepared)
+        with opened(rerank) as (run, _):
+            check_teacher(run, data, data.config.data.opposite_direction, data.held_out.shared_with(data.pairs()))
     return read_split(prepared, options.split)
 
 

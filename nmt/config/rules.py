@@ -323,6 +323,17 @@ def _decoding_problems(config: Config) -> Iterator[Problem]:
     if decoding.coverage_penalty and config.model.attention.score == "none":
         text = "the coverage penalty needs attention, but the score is none"
         yield Problem(("decoding.coverage_penalty", "model.attention.score"), text)
+    yield from _method_problems(decoding)
+    if decoding.shortlist and config.model.output == "adaptive":
+        text = "adaptive already computes only the words that it needs; set shortlist to 0"
+        yield Problem(("decoding.shortlist", "model.output"), text)
+    if decoding.shortlist and decoding.neighbors.pairs:
+        text = "neighbors may need any word; set one of them to 0"
+        yield Problem(("decoding.shortlist", "decoding.neighbors.pairs"), text)
+
+
+def _method_problems(decoding: DecodingConfig) -> Iterator[Problem]:
+    """Keys that the method does not use."""
     method_key = "decoding.mbr.candidates" if decoding.method == "mbr" else "decoding.method"
     for key in ("temperature", "top_k", "top_p", "epsilon"):
         is_set = getattr(decoding, key) != DecodingConfig.model_fields[key].default
@@ -335,12 +346,8 @@ def _decoding_problems(config: Config) -> Iterator[Problem]:
         elif is_set and key == "samples" and decoding.mbr.candidates == "beam":
             text = "candidates beam are as many as decoding.beam; set that, or candidates to sampling"
             yield Problem(("decoding.mbr.samples", "decoding.mbr.candidates"), text)
-    if decoding.shortlist and config.model.output == "adaptive":
-        text = "adaptive already computes only the words that it needs; set shortlist to 0"
-        yield Problem(("decoding.shortlist", "model.output"), text)
-    if decoding.shortlist and decoding.neighbors.pairs:
-        text = "neighbors may need any word; set one of them to 0"
-        yield Problem(("decoding.shortlist", "decoding.neighbors.pairs"), text)
+    if decoding.rerank.run is not None and decoding.search == "sampling":
+        yield Problem(("decoding.rerank.run", method_key), "reranking is for the hypotheses of beam search, not for samples")
 
 
 def _sizes(model: ModelConfig) -> str:

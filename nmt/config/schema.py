@@ -468,6 +468,15 @@ class NeighborsConfig(Section):
     )
 
 
+class RerankConfig(Section):
+    run: Path | None = Field(
+        None,
+        description="run or bundle of the opposite direction: choose among the hypotheses of the beam with its help; default: none",
+    )
+    weight: float = Field(0.2, ge=0, le=100, description="weight of its log-probability of the source, given the translation")
+    length_reward: float = Field(0.2, ge=-100, le=100, description="added to the score for each token of the translation")
+
+
 class DecodingConfig(Section):
     method: DecodingMethod = Field(
         "beam", description="beam (beam search), sampling (random) or mbr (the candidate that is most similar to the others)"
@@ -511,6 +520,7 @@ class DecodingConfig(Section):
         description="consider only this many translations of each source word (at most 50) and frequent words; 0: all",
     )
     neighbors: NeighborsConfig = Field(NeighborsConfig(), description="nearest-neighbor translation (Khandelwal 2021)")
+    rerank: RerankConfig = Field(RerankConfig(), description="reranking with a model of the opposite direction (Yee 2019)")
     precision: Precision = Field(
         "float32", description="float32 or int8 (8-bit matrix products, CPU only; results depend slightly on the batch)"
     )

@@ -19,7 +19,9 @@ UTILITIES: Mapping[Utility, Callable[[Sequence[str]], NDArray[np.float64]]] = {"
 DIGITS = 6  # of the expected utility; rounding errors must not decide between candidates that are equally good
 
 
-def rank_by_expected_utility(translations: Sequence[Translation], options: DecodingConfig) -> list[Translation]:
+def rank_by_expected_utility(
+    translations: Sequence[Translation], options: DecodingConfig, *, reranked: bool = False
+) -> list[Translation]:
     """The candidates with different texts, the highest expected utility first; this is their new score, in 0..100.
 
     The more probable of equally good candidates comes first. Truncated candidates are left out if there are complete ones.
@@ -28,9 +30,10 @@ def rank_by_expected_utility(translations: Sequence[Translation], options: Decod
         translations: of one sentence, at least one.
         options: p(y_j) is the same for all samples. For candidates of beam search, it is the probability of the model to the power
             of 1 / temperature, normalized over the candidates.
+        reranked: exp(score) takes the place of the probability of the model.
     """
     candidates = [translation for translation in translations if translation.complete] or translations
-    log_probs = np.array([candidate.log_prob for candidate in candidates])
+    log_probs = np.array([candidate.score if reranked else candidate.log_prob for candidate in candidates])
     energies = np.zeros_like(log_probs) if options.search == "sampling" else log_probs / options.temperature
     weights = np.exp(energies - energies.max())
     # Different tokens may be joined to the same text: the most probable candidate stands for all, with the sum of their weights.

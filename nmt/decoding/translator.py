@@ -1,6 +1,6 @@
 """The translator: raw text in, translations out."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from itertools import chain
 
@@ -26,6 +26,7 @@ from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import Vocabulary
 
 MAX_SEARCH_TOKENS = 1 << 15  # of a batch: sentences x beam x source length; limits the memory of search
+RerankFn = Callable[[Sequence[Sequence[Translation]]], list[list[Translation]]]  # see `nmt.decoding.reranking`
 MIN_LENGTH = 16  # tokens; shorter sentences count as this long, which limits the hypotheses, and so the logits, of a step
 
 
@@ -38,6 +39,7 @@ class Translator:
         options: how to search.
         unknown: how to replace unknown words.
         shortlist: limits the target words of each batch; None for all words.
+        rerank: gives the hypotheses of the beam other scores; None for those of search.
 
     Raises:
         ValueError: the model is in training mode, in which dropout would change the translations.
@@ -52,6 +54,7 @@ class Translator:
         options: DecodingConfig,
         unknown: UnknownWords | None = None,
         shortlist: Shortlist | None = None,
+        rerank: RerankFn | None = None,
     ) -> None:
         if model.training:
             raise ValueError("the model is in training mode; call model.eval() first")
@@ -59,7 +62,7 @@ class Translator:
         self.tokenizers, self.vocabularies = tokenizers, vocabularies
         self.src_tokenizer, self.tgt_tokenizer = tokenizers
         self.src_vocabulary, self.tgt_vocabulary = vocabularies
-        self.options, self.unknown, self.shortlist = options, unknown or UnknownWords(), shortlist
+        self.options, self.unknown, self.shortlist, self.rerank = options, unknown or UnknownWords(), shortlist, rerank
 
     def translate(self, texts: Sequence[str], prefixes: Sequence[str] | None = None) -> list[Translation]:
         """One translation per text, in the same order; an empty text gives an empty one.
@@ -125,7 +128,8 @@ class Translator:
         """The n best translations of each (text, its tokens, ids of its prefix)."""
         sources, prefixes = [self.src_vocabulary.ids(tokens) for _, tokens, _ in batch], [prefix for _, _, prefix in batch]
         words = None if self.shortlist is None else self.shortlist.choose(sources, chain.from_iterable(prefixes))
-        n_best = _n_hypotheses(self.options, n)[0] if self.options.method == "mbr" else n
+        needs_all = self.options.method == "mbr" or self.rerank is not None
+        n_best = _n_hypotheses(self.options, n)[0] if needs_all else n
         all_hypotheses = search(self.model, sources, self.options, n_best=n_best, prefixes=prefixes, words=words)
         results = [
             [self._to_translation(text, tokens, hypothesis) for hypothesis in hypotheses]
@@ -133,11 +137,14 @@ class Translator:
         ]
         if self.options.method == "sampling":
             return results
+        if self.rerank is not None:
+            results = self.rerank(results)
         if self.options.method == "mbr":
-            return [rank_by_expected_utility(candidates, self.options)[:n] for candidates in results]
+            reranked = self.rerank is not None
+            return [rank_by_expected_utility(candidates, self.options, reranked=reranked)[:n] for candidates in results]
         # Different tokens may be joined to the same text. If a sentence then has too few texts, take them from the whole beam.
-        results = [_without_duplicates(translations) for translations in results]
-        too_few = [i for i, best in enumerate(results) if len(best) < n < self.options.beam]
+        results = [_without_duplicates(translations)[:n] for translations in results]
+        too_few = [] if needs_all else [i for i, best in enumerate(results) if len(best) < n < self.options.beam]
         if too_few:
             whole_beams = self._translate_batch([batch[i] for i in too_few], self.options.beam)
             for i, best in zip(too_few, whole_beams, strict=True):

@@ -102,7 +102,11 @@ class System:
 
     def facts(self) -> dict[str, Any]:
         """For JSON: the decoding options, and the hashes of weights, configuration, data and code."""
-        options = self.translator.options
+        options, sources = self.translator.options, provenance.of_members(self.members)
+        if options.rerank.run is not None:
+            with opened(options.rerank.run) as member:
+                facts = provenance.of_members([member])
+            sources["rerank"] = {"model": facts["model"], "data": facts["data"]}
         return {
             "run": str(self.names[0]),
             "step": self.steps[0],
@@ -110,7 +114,7 @@ class System:
             "length_penalty": options.length_penalty,
             "decoding": options.model_dump(mode="json"),
             "overrides": self.overrides,
-            "provenance": provenance.of_members(self.members),
+            "provenance": sources,
         }
 
 

@@ -75,6 +75,9 @@ def check_decoding(options: DecodingConfig) -> None:
     if options.neighbors.pairs:
         text = f"{options.neighbors.pairs} cannot be exported; add --set decoding.neighbors.pairs=0"
         raise ConfigError(f"decoding.neighbors.pairs: {text}")
+    if options.rerank.run is not None:
+        text = f"{options.rerank.run} cannot be exported; add --set decoding.rerank.run=null"
+        raise ConfigError(f"decoding.rerank.run: {text}")
 
 
 def _settings(run: Path, config: Config) -> dict[str, Any]:

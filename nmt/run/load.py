@@ -1,17 +1,19 @@
 """From run folders to a translator: loads models, tokenizers, vocabularies and lexicon, and puts them together."""
 
+import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from nmt.config.names import DeviceName
-from nmt.config.schema import DecodingConfig
+from nmt.config.schema import Config, DecodingConfig
 from nmt.data.augmentation import encode_pairs
 from nmt.data.reading import Pair
 from nmt.data.similarity import SimilarSentences
 from nmt.decoding.ensemble import Ensemble, Member
 from nmt.decoding.lexicon import Lexicon
 from nmt.decoding.neighbors import NeighborModel, load_pairs
+from nmt.decoding.reranking import Reranker
 from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translator import Translator, check_n_best
 from nmt.decoding.unknown_words import UnknownWords
@@ -150,6 +152,7 @@ def _build_translator(
         options=decoding,
         unknown=UnknownWords(decoding.replace_unknown, lexicon if decoding.lexicon else None),
         shortlist=Shortlist(lexicon, *vocabularies, decoding.shortlist) if lexicon and decoding.shortlist else None,
+        rerank=_load_reranker(config, device),
     )
 
 
@@ -187,6 +190,30 @@ def _load_neighbors(run: Path, decoding: DecodingConfig) -> list[Pair]:
         key = f"decoding.neighbors.pairs: {decoding.neighbors.pairs}"
         raise ConfigError(f"{key} needs the training pairs in the run; `nmt neighbors {run}` stores them")
     return load_pairs(path)
+
+
+def _load_reranker(config: Config, device: DeviceName) -> Reranker | None:
+    """None if `decoding.rerank` names no run.
+
+    Raises:
+        CheckpointError: there is no run, or it cannot be read.
+        ConfigError: it translates in another direction, or another case.
+    """
+    rerank = config.decoding.rerank
+    if rerank.run is None:
+        return None
+    with opened(rerank.run) as member:
+        other, key = load_run_config(member[0]), f"decoding.rerank.run: {rerank.run}"
+        if other.data.direction != config.data.opposite_direction:
+            raise ConfigError(
+                f"{key} translates {other.data.direction}; reranking needs a run for {config.data.opposite_direction}"
+            )
+        if other.tokenizer.lowercase != config.tokenizer.lowercase:
+            raise ConfigError(
+                f"{key} has tokenizer.lowercase={json.dumps(other.tokenizer.lowercase)}; reranking needs the same case"
+            )
+        keys = ("decoding.rerank.run=null", f"decoding.precision={config.decoding.precision}")
+        return Reranker(build_translator([member], device=device, overrides=keys), rerank)
 
 
 def _check_same_vocabularies(run: Path, other: Path) -> None:
