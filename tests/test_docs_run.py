@@ -47,6 +47,11 @@ PAIRS = [(src, tgt.replace("Ja", "Wo")) for src, tgt in toy.sentence_pairs()]  #
 def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with everything that the commands name: runs, prepared data and texts."""
     folder = tmp_path_factory.mktemp("docs")
+    (folder / "opposite").mkdir()
+    split = {"dev": 20, "test": 40, "direction": "en-de"}
+    prepared = str(folder / "opposite" / "prepared")
+    opposite = toy.train(folder / "opposite", data={"direction": "de-en", "split": split, "prepared": prepared})
+    shutil.copytree(opposite, folder / "runs" / "tatoeba-de-en")  # older than the others: not the default run
     run = toy.train(folder, training={"max_steps": 60, "validate_every": 30, "batch": {"size": 16}, "keep_best": 2})
     for name in RUNS:
         shutil.copytree(run, folder / "runs" / name)
