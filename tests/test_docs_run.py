@@ -24,7 +24,7 @@ from tests.documentation import COMMANDS, ROOT, blocks_of
 
 pytestmark = pytest.mark.slow
 
-RUNS = ("tatoeba", "sample", "a", "b", "s1", "s2", "s3", "new", "m", "none", "attention", "en-de")
+RUNS = ("tatoeba", "tatoeba-large", "sample", "a", "b", "s1", "s2", "s3", "new", "m", "none", "attention", "en-de")
 # The tests run these for real, but for the commands that read a configuration: those train or download.
 RUNNABLE = (
     "translate",
@@ -86,7 +86,7 @@ def test_command_runs(page: str, words: list[str], workplace: Path, nmt: Run, mo
     if "decoding.shortlist=50" in words:
         assert nmt("lexicon", "runs/tatoeba").status == 0
     if any(word.startswith("decoding.neighbors") for word in words):
-        assert nmt("neighbors").status == 0
+        assert nmt("neighbors", *[word for word in words if word.startswith("runs/")][:1]).status == 0
     result = nmt(*words[1:])
     if words[1:3] == ["evaluate", "runs/new"]:  # a gate, which a small model does not pass
         assert "is below 30" in result.err
