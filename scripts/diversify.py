@@ -64,7 +64,9 @@ def open_sides(forward: Path, backward: Path, more_teachers: Sequence[Path], ove
         if config.data.direction not in by_direction:
             raise ConfigError(f"{path}: a teacher needs the direction {' or '.join(by_direction)}, not {config.data.direction}")
         side = by_direction[config.data.direction]
-        side.teachers[f"{side.name}-{config.name}"] = path
+        if (name := f"{side.name}-{config.name}") in side.teachers:
+            raise ConfigError(f"{path}: another teacher has the name {config.name} too; give it another `name`")
+        side.teachers[name] = path
     return sides
 
 
@@ -117,7 +119,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("backward", type=Path, help="configuration of the opposite direction")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="for runs, data and translations")
     parser.add_argument("--teachers", type=int, default=1, help="teachers of each direction (%(default)s)")
-    more_help = "configurations of further teachers, in any of the two directions"
+    more_help = "configurations of further teachers, in either direction"
     parser.add_argument("--more-teachers", type=Path, nargs="+", default=[], metavar="CONFIG", help=more_help)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1], help="of the students (1)")
     parser.add_argument("--forward-only", action="store_true", help="train no student of the opposite direction")

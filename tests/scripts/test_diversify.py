@@ -104,6 +104,12 @@ def test_a_teacher_of_other_languages_is_an_error(tmp_path: Path, capsys: pytest
     assert not (tmp_path / "runs").exists()
 
 
+def test_two_teachers_of_one_name_are_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    other = str(write_config(tmp_path, "en-de", "wider"))
+    assert diversify.main(words(tmp_path, "--more-teachers", other, other)) == 1
+    assert capsys.readouterr().err == f"{other}: another teacher has the name wider too; give it another `name`\n"
+
+
 def test_two_configurations_of_one_direction_are_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     config = str(write_config(tmp_path, "en-de"))
     assert diversify.main([config, config, "-o", str(tmp_path / "runs")]) == 1
