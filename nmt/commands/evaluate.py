@@ -181,11 +181,16 @@ def _read_text(system: System, options: EvaluateOptions) -> EvaluationSet:
             "or name other sentences with --sources and --references"
         )
     check_same_data(system.folders[0], prepared)
+    _check_reranker(system, prepared)
+    return read_split(prepared, options.split)
+
+
+def _check_reranker(system: System, prepared: Path) -> None:
+    """Raises: DataError if the run that reranks the system's translations has dev or test sentences in its training data."""
     if (rerank := system.translator.options.rerank.run) is not None:
         data = PreparedData.load(prepared)
         with opened(rerank) as (run, _):
             check_teacher(run, data, data.config.data.opposite_direction, data.held_out.shared_with(data.pairs()))
-    return read_split(prepared, options.split)
 
 
 def _find_overlap(text: EvaluationSet, system: System, prepared: Path | None, *, is_other: bool = False) -> TrainingOverlap | None:
@@ -276,6 +281,8 @@ def _load_other(
         raise DataError(
             f"{path} translates {other.direction}, but {system.names[0]} {system.direction}; compare systems of one direction"
         )
+    if options.sources is None:
+        _check_reranker(other, options.data or system.config.prepared_folder)
     return other
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import yaml
 
 from nmt.config.schema import RerankConfig
 from nmt.data.corpus import read_sentences
@@ -147,6 +148,12 @@ def test_scores_need_a_run_that_has_not_seen_the_sentences(runs: tuple[Path, Pat
     assert (result.status, result.out) == (1, "")
     assert result.err.startswith(f"nmt: {other}: its training data has ")
     assert "dev and test sentences of" in result.err
+    reranked = shutil.copytree(runs[0], tmp_path / "reranked")
+    values = yaml.safe_load((reranked / "config.yaml").read_text(encoding="utf-8"))
+    values["decoding"]["rerank"] = {"run": str(other)}
+    (reranked / "config.yaml").write_text(yaml.safe_dump(values), encoding="utf-8")
+    compared = nmt("evaluate", runs[0], "--compare", reranked)
+    assert (compared.status, compared.out, compared.err.splitlines()[-1:]) == (1, "", result.err.splitlines())
 
 
 def test_augment_and_export_refuse_it(runs: tuple[Path, Path], tmp_path: Path, nmt: Run) -> None:
