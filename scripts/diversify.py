@@ -1,13 +1,13 @@
 """Train models that also learn from the translations of earlier models (data diversification, Nguyen 2020), as one command.
 
-    python scripts/diversify.py FORWARD.yaml BACKWARD.yaml -o FOLDER [--teachers N] [--more-teachers OTHER.yaml] [--seeds 1 2 3]
-        [--forward-only] [--set KEY=VALUE]
+    python scripts/diversify.py FORWARD.yaml BACKWARD.yaml -o FOLDER [--teachers N] [--more-teachers NAME KEY=VALUE...]
+        [--seeds 1 2 3] [--forward-only] [--set KEY=VALUE]
 
 The two configurations are for the same pairs, in opposite directions. The teachers train on the original pairs, with the
-configurations as they are and the seeds from 1 to `--teachers`. So do those of `--more-teachers`, which need the same pairs and
-tokenizers. They translate the training pairs (`nmt augment`). The students train on the original and the synthetic pairs, with the
-keys of `--set` and each of `--seeds`. With `--set training.distillation=0.5`, they also learn the probabilities of the teachers of
-their direction. Keys of `decoding` are for the translations of the teachers alone.
+configurations as they are and the seeds from 1 to `--teachers`. So do those of `--more-teachers`, with other values of some keys,
+in both directions. They translate the training pairs (`nmt augment`). The students train on the original and the synthetic pairs,
+with the keys of `--set` and each of `--seeds`. With `--set training.distillation=0.5`, they also learn the probabilities of the
+teachers of their direction. Keys of `decoding` are for the translations of the teachers alone.
 
 The runs are FOLDER/teachers/forward-SEED and backward-SEED, with more teachers also forward-NAME-SEED, and
 FOLDER/students/forward-SEED and backward-SEED; FOLDER/data has the training data of the students. At the end, the students are
@@ -35,7 +35,7 @@ class Side:
 
     Attributes:
         prepared: the folder of its original pairs. target: the code of its target language.
-        teachers: the configurations of its teachers, by the beginning of the names of their runs.
+        teachers: the keys to change for its teachers, by the beginning of the names of their runs.
         distills: whether its students also learn the probabilities of its teachers.
     """
 
@@ -43,42 +43,43 @@ class Side:
     config: Path
     prepared: Path
     target: str
-    teachers: dict[str, Path]
+    teachers: dict[str, list[str]]
     distills: bool
 
 
-def open_sides(forward: Path, backward: Path, more_teachers: Sequence[Path], overrides: Sequence[str]) -> list[Side]:
-    """Raises: ConfigError: a configuration is invalid or of another direction, or the two directions are not opposite."""
+def open_sides(forward: Path, backward: Path, more_teachers: Sequence[Sequence[str]], overrides: Sequence[str]) -> list[Side]:
+    """more_teachers: each a name, then the keys to change.
+
+    Raises: ConfigError: a configuration is invalid, the two directions are not opposite, or two teachers have one name.
+    """
     configs = [load(path) for path in (forward, backward)]
     if configs[1].data.direction != configs[0].data.opposite_direction:
         directions = " and ".join(config.data.direction for config in configs)
         raise ConfigError(f"{backward}: the two configurations need opposite directions, not {directions}")
+    names = [name for name, *_ in more_teachers]
+    if len(set(names)) < len(names):
+        raise ConfigError(f"--more-teachers: the names {' '.join(names)} must differ")
     sides = []
-    for name, path, config in zip(("forward", "backward"), (forward, backward), configs, strict=True):
+    for side, path, config in zip(("forward", "backward"), (forward, backward), configs, strict=True):
         changed = load(path, overrides)  # an error now, not after hours of training
+        teachers: dict[str, list[str]] = {side: []}
+        for name, *keys in more_teachers:
+            teachers[f"{side}-{name}"] = [f"name={config.name}-{name}", f"data.prepared={config.prepared_folder}", *keys]
+            load(path, teachers[f"{side}-{name}"])
         target = config.data.direction.split("-")[1]
-        sides.append(Side(name, path, config.prepared_folder, target, {name: path}, changed.training.distillation > 0))
-    by_direction = {config.data.direction: side for config, side in zip(configs, sides, strict=True)}
-    for path in more_teachers:
-        config = load(path)
-        if config.data.direction not in by_direction:
-            raise ConfigError(f"{path}: a teacher needs the direction {' or '.join(by_direction)}, not {config.data.direction}")
-        side = by_direction[config.data.direction]
-        if (name := f"{side.name}-{config.name}") in side.teachers:
-            raise ConfigError(f"{path}: another teacher has the name {config.name} too; give it another `name`")
-        side.teachers[name] = path
+        sides.append(Side(side, path, config.prepared_folder, target, teachers, changed.training.distillation > 0))
     return sides
 
 
 def train_teachers(sides: Sequence[Side], folder: Path, number: int) -> list[list[Path]]:
     """The runs of each side, on the original pairs."""
-    for path in [path for side in sides for path in side.teachers.values()]:
-        if not load(path).prepared_folder.exists():
-            _nmt("prepare", "-c", path)
+    for side in sides:
+        if not side.prepared.exists():
+            _nmt("prepare", "-c", side.config)
     return [
         [
-            _train(path, folder / "teachers" / f"{name}-{seed}", seed)
-            for name, path in side.teachers.items()
+            _train(side.config, folder / "teachers" / f"{name}-{seed}", seed, keys)
+            for name, keys in side.teachers.items()
             for seed in range(1, number + 1)
         ]
         for side in sides
@@ -119,8 +120,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("backward", type=Path, help="configuration of the opposite direction")
     parser.add_argument("-o", "--output", type=Path, required=True, metavar="FOLDER", help="for runs, data and translations")
     parser.add_argument("--teachers", type=int, default=1, help="teachers of each direction (%(default)s)")
-    more_help = "configurations of further teachers, in either direction"
-    parser.add_argument("--more-teachers", type=Path, nargs="+", default=[], metavar="CONFIG", help=more_help)
+    more_help = "further teachers of each direction: their name, and keys to change; may be repeated"
+    metavar = ("NAME", "KEY=VALUE")
+    parser.add_argument("--more-teachers", nargs="+", action="append", default=[], metavar=metavar, help=more_help)
     parser.add_argument("--seeds", type=int, nargs="+", default=[1], help="of the students (1)")
     parser.add_argument("--forward-only", action="store_true", help="train no student of the opposite direction")
     set_help = "change a key for the students, or a decoding key for the translations"

@@ -12,8 +12,8 @@ from tests import toy
 from tests.conftest import Run
 
 
-def write_config(folder: Path, direction: str, name: str = "toy", hidden_size: int = 8) -> Path:
-    """The configuration FOLDER/NAME-DIRECTION.yaml of a tiny model of toy data."""
+def write_config(folder: Path, direction: str) -> Path:
+    """The configuration FOLDER/DIRECTION.yaml of a tiny model of toy data."""
     config = toy.configure(
         toy.write_table(folder / "pairs.tsv", toy.sentence_pairs()[:100]),
         data={
@@ -22,12 +22,12 @@ def write_config(folder: Path, direction: str, name: str = "toy", hidden_size: i
             "prepared": str(folder / f"prepared-{direction}"),
         },
         tokenizer={"kind": "words"},
-        model={"embedding_size": 8, "encoder": {"hidden_size": hidden_size}, "decoder": {"hidden_size": 8}, "dropout": 0.1},
+        model={"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 8}, "dropout": 0.1},
         training={"max_steps": 3, "batch": {"size": 16}, "validation_pairs": 2},
         decoding={"beam": 1, "max_length_ratio": 0.5},
     )
-    file = folder / f"{name}-{direction}.yaml"
-    file.write_text(yaml.safe_dump({**config.to_dict(), "name": name}), encoding="utf-8")
+    file = folder / f"{direction}.yaml"
+    file.write_text(yaml.safe_dump(config.to_dict()), encoding="utf-8")
     return file
 
 
@@ -84,30 +84,32 @@ def test_students_learn_from_all_teachers(
 def test_more_teachers_of_another_size(tmp_path: Path, nmt: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     commands = Commands(nmt)
     monkeypatch.setattr(diversify, "_nmt", commands.run)
-    wider = str(write_config(tmp_path, "en-de", "wider", 12))
-    options = ["--more-teachers", wider, "--forward-only", "--set", "training.distillation=0.5"]
+    options = ["--more-teachers", "wide", "model.encoder.hidden_size=12", "--forward-only", "--set", "training.distillation=0.5"]
     assert diversify.main(words(tmp_path, *options)) == 0
-    assert commands == ["prepare"] * 2 + ["train"] * 3 + ["augment", "train", "evaluate", "evaluate"]
+    assert commands == ["prepare"] * 2 + ["train"] * 4 + ["augment", "train", "evaluate", "evaluate"]
     runs = tmp_path / "runs"
     augmentation = read_json(runs / "data" / "forward" / "manifest.json")["augmentation"]
     members = [part["runs"][0]["run"] for part in augmentation["parts"][1:]]
-    assert [Path(run).name for run in members] == ["forward-1", "forward-wider-1", "backward-1"]
-    assert [Path(teacher["run"]).name for teacher in augmentation["teachers"]] == ["forward-1", "forward-wider-1"]
+    assert [Path(run).name for run in members] == ["forward-1", "forward-wide-1", "backward-1", "backward-wide-1"]
+    assert [Path(teacher["run"]).name for teacher in augmentation["teachers"]] == ["forward-1", "forward-wide-1"]
     sizes = [load_run_config(Path(run)).model.encoder.hidden_size for run in (*members, runs / "students" / "forward-1")]
-    assert sizes == [8, 12, 8, 8]
-
-
-def test_a_teacher_of_other_languages_is_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    other = write_config(tmp_path, "en-fr")
-    assert diversify.main(words(tmp_path, "--more-teachers", str(other))) == 1
-    assert capsys.readouterr().err == f"{other}: a teacher needs the direction en-de or de-en, not en-fr\n"
-    assert not (tmp_path / "runs").exists()
+    assert sizes == [8, 12, 8, 12, 8]
 
 
 def test_two_teachers_of_one_name_are_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    other = str(write_config(tmp_path, "en-de", "wider"))
-    assert diversify.main(words(tmp_path, "--more-teachers", other, other)) == 1
-    assert capsys.readouterr().err == f"{other}: another teacher has the name wider too; give it another `name`\n"
+    teacher = ["--more-teachers", "wide", "model.encoder.hidden_size=12"]
+    assert diversify.main(words(tmp_path, *teacher, *teacher)) == 1
+    assert capsys.readouterr().err == "--more-teachers: the names wide wide must differ\n"
+    assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.parametrize("option", [["--set"], ["--more-teachers", "wide"]])
+def test_a_wrong_key_is_an_error_before_the_first_training(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: list[str]
+) -> None:
+    assert diversify.main(words(tmp_path, *option, "model.dropuot=0.2")) == 1
+    assert "model.dropuot: unknown key" in capsys.readouterr().err
+    assert not (tmp_path / "runs").exists()
 
 
 def test_two_configurations_of_one_direction_are_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -115,12 +117,6 @@ def test_two_configurations_of_one_direction_are_an_error(tmp_path: Path, capsys
     assert diversify.main([config, config, "-o", str(tmp_path / "runs")]) == 1
     message = f"{config}: the two configurations need opposite directions, not en-de and en-de\n"
     assert capsys.readouterr().err == message
-
-
-def test_a_wrong_key_is_an_error_before_the_first_training(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert diversify.main(words(tmp_path, "--set", "model.dropuot=0.2")) == 1
-    assert "model.dropuot: unknown key" in capsys.readouterr().err
-    assert not (tmp_path / "runs").exists()
 
 
 def test_zero_teachers_are_a_usage_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
