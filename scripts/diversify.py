@@ -50,12 +50,16 @@ class Side:
 def open_sides(forward: Path, backward: Path, more_teachers: Sequence[Sequence[str]], overrides: Sequence[str]) -> list[Side]:
     """more_teachers: each a name, then the keys to change.
 
-    Raises: ConfigError: a configuration is invalid, the two directions are not opposite, or two teachers have one name.
+    Raises: ConfigError: a configuration is invalid, the directions are not opposite, or a teacher lacks its own name, or keys.
     """
     configs = [load(path) for path in (forward, backward)]
     if configs[1].data.direction != configs[0].data.opposite_direction:
         directions = " and ".join(config.data.direction for config in configs)
         raise ConfigError(f"{backward}: the two configurations need opposite directions, not {directions}")
+    for name, *keys in more_teachers:
+        if "=" in name or "/" in name or not keys:
+            reason = "needs a name, then keys to change, for example wide model.dropout=0.3"
+            raise ConfigError(f"--more-teachers {' '.join([name, *keys])}: {reason}")
     names = [name for name, *_ in more_teachers]
     if len(set(names)) < len(names):
         raise ConfigError(f"--more-teachers: the names {' '.join(names)} must differ")
@@ -64,8 +68,8 @@ def open_sides(forward: Path, backward: Path, more_teachers: Sequence[Sequence[s
         changed = load(path, overrides)  # an error now, not after hours of training
         teachers: dict[str, list[str]] = {side: []}
         for name, *keys in more_teachers:
-            teachers[f"{side}-{name}"] = [f"name={config.name}-{name}", f"data.prepared={config.prepared_folder}", *keys]
-            load(path, teachers[f"{side}-{name}"])
+            load(path, keys)
+            teachers[f"{side}-{name}"] = keys
         target = config.data.direction.split("-")[1]
         sides.append(Side(side, path, config.prepared_folder, target, teachers, changed.training.distillation > 0))
     return sides

@@ -96,6 +96,14 @@ def test_more_teachers_of_another_size(tmp_path: Path, nmt: Run, monkeypatch: py
     assert sizes == [8, 12, 8, 12, 8]
 
 
+@pytest.mark.parametrize("words_given", [["model.dropout=0.3"], ["wide"], ["../wide", "model.dropout=0.3"]])
+def test_more_teachers_need_a_name_and_keys(tmp_path: Path, capsys: pytest.CaptureFixture[str], words_given: list[str]) -> None:
+    assert diversify.main(words(tmp_path, "--more-teachers", *words_given)) == 1
+    message = "needs a name, then keys to change, for example wide model.dropout=0.3"
+    assert capsys.readouterr().err == f"--more-teachers {' '.join(words_given)}: {message}\n"
+    assert not (tmp_path / "runs").exists()
+
+
 def test_two_teachers_of_one_name_are_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     teacher = ["--more-teachers", "wide", "model.encoder.hidden_size=12"]
     assert diversify.main(words(tmp_path, *teacher, *teacher)) == 1
