@@ -24,7 +24,11 @@ from tests.documentation import COMMANDS, ROOT, blocks_of
 
 pytestmark = pytest.mark.slow
 
-RUNS = ("tatoeba", "tatoeba-large", "sample", "a", "b", "s1", "s2", "s3", "new", "m", "none", "attention", "en-de")
+RUNS = (
+    *("tatoeba", "tatoeba-large", "multi30k-more/students/backward-1", "sample"),
+    *("a", "b", "s1", "s2", "s3", "new", "m", "none", "attention", "en-de"),
+)
+OPPOSITE_RUNS = ("tatoeba-de-en", "multi30k-more/students/forward-1")
 # The tests run these for real, but for the commands that read a configuration: those train or download.
 RUNNABLE = (
     "translate",
@@ -51,7 +55,8 @@ def workplace(tmp_path_factory: pytest.TempPathFactory) -> Path:
     split = {"dev": 20, "test": 40, "direction": "en-de"}
     prepared = str(folder / "opposite" / "prepared")
     opposite = toy.train(folder / "opposite", data={"direction": "de-en", "split": split, "prepared": prepared})
-    shutil.copytree(opposite, folder / "runs" / "tatoeba-de-en")  # older than the others: not the default run
+    for name in OPPOSITE_RUNS:
+        shutil.copytree(opposite, folder / "runs" / name)  # older than the others: not the default run
     run = toy.train(folder, training={"max_steps": 60, "validate_every": 30, "batch": {"size": 16}, "keep_best": 2})
     for name in RUNS:
         shutil.copytree(run, folder / "runs" / name)
