@@ -25,8 +25,20 @@ from tests.documentation import COMMANDS, ROOT, blocks_of
 pytestmark = pytest.mark.slow
 
 RUNS = (
-    *("tatoeba", "tatoeba-large", "multi30k-more/students/backward-1", "sample"),
-    *("a", "b", "s1", "s2", "s3", "new", "m", "none", "attention", "en-de"),
+    "tatoeba",
+    "tatoeba-large",
+    "multi30k-more/students/backward-1",
+    "sample",
+    "a",
+    "b",
+    "s1",
+    "s2",
+    "s3",
+    "new",
+    "m",
+    "none",
+    "attention",
+    "en-de",
 )
 OPPOSITE_RUNS = ("tatoeba-de-en", "multi30k-more/students/forward-1")
 # The tests run these for real, but for the commands that read a configuration: those train or download.
