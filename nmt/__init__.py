@@ -50,7 +50,11 @@ def prepare(
     """
     from nmt.commands import prepare as command
 
-    return command.run(_load_config(config, overrides), None if folder is None else Path(folder), overwrite=overwrite)
+    return command.run(
+        _load_config(config, overrides),
+        None if folder is None else Path(folder),
+        overwrite=overwrite,
+    )
 
 
 def train(
@@ -94,10 +98,12 @@ def train_events(
     resume: bool = False,
     device: DeviceName = "auto",
 ) -> Generator[Event, None, None]:
-    """Train as `train` does, but print nothing and yield what happens, so that a notebook can plot it.
+    """Train as `train` does, but print nothing and yield what happens, so that a notebook can plot
+    it.
 
-    The training advances while the caller takes events. To leave the loop early, or to close the generator, ends the training after
-    the last update and saves it; `resume` continues it exactly. The time that the caller takes does not count as training time.
+    The training advances while the caller takes events. To leave the loop early, or to close the
+    generator, ends the training after the last update and saves it; `resume` continues it exactly.
+    The time that the caller takes does not count as training time.
 
     Args:
         config, overrides, folder, resume, device: those of `train`.
@@ -108,7 +114,9 @@ def train_events(
     from nmt.commands import train as command
 
     checked_config = _load_config(config, overrides)
-    yield from command.events(checked_config, None if folder is None else Path(folder), resume=resume, device=device)
+    yield from command.events(
+        checked_config, None if folder is None else Path(folder), resume=resume, device=device
+    )
 
 
 def load(*runs: str | PathLike[str], overrides: Sequence[str] = ()) -> Translator:
@@ -119,7 +127,8 @@ def load(*runs: str | PathLike[str], overrides: Sequence[str] = ()) -> Translato
         overrides: `decoding.key=value`, which replace values of the run's configuration.
 
     Raises:
-        CheckpointError: a folder contains no run, or an unreadable one; or the vocabularies of an ensemble differ.
+        CheckpointError: a folder contains no run, or an unreadable one; or the vocabularies of an
+            ensemble differ.
         ConfigError: an override is invalid, or its key is not in the section decoding.
     """
     from nmt.run.load import load_translator

@@ -20,7 +20,9 @@ def is_watched() -> bool:
 
 
 def progress_bar(**options: Any) -> "tqdm[Any]":
-    """A bar of tqdm, with its options. A notebook that has ipywidgets shows it as a widget, others as text."""
+    """A bar of tqdm, with its options. A notebook that has ipywidgets shows it as a widget, others
+    as text.
+    """
     if in_notebook() and find_spec("ipywidgets") is not None:
         from tqdm.notebook import tqdm as widget
 

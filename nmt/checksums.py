@@ -1,4 +1,6 @@
-"""The SHA-256 of the files in a folder, recorded beside them: a changed or damaged file is noticed when it is read."""
+"""The SHA-256 of the files in a folder, recorded beside them: a changed or damaged file is noticed
+when it is read.
+"""
 
 import hashlib
 import warnings
@@ -14,10 +16,14 @@ CHECKSUMS_FILE = "checksums.json"
 def record_checksums(folder: Path, digests: Mapping[str, str]) -> None:
     """Record the SHA-256 of files in `folder` that are about to be written.
 
-    The present content of a file stays valid as well, because a crash may come before it is replaced.
+    The present content of a file stays valid as well, because a crash may come before it is
+    replaced.
     """
     recorded = read_checksums(folder)
-    added = {name: [digest, *(old for old in recorded.get(name, ())[:1] if old != digest)] for name, digest in digests.items()}
+    added = {
+        name: [digest, *(old for old in recorded.get(name, ())[:1] if old != digest)]
+        for name, digest in digests.items()
+    }
     write_json(folder / CHECKSUMS_FILE, {"sha256": {**recorded, **added}}, indent=2)
 
 
@@ -28,19 +34,24 @@ def write_recorded(path: Path, text: str) -> None:
 
 
 def read_checksums(folder: Path) -> dict[str, list[str]]:
-    """The valid SHA-256 of files in `folder`, by name; empty if none are recorded, as in folders of older versions.
+    """The valid SHA-256 of files in `folder`, by name; empty if none are recorded, as in folders of
+    older versions.
 
     Raises:
         DataError: the record is damaged.
     """
     path = folder / CHECKSUMS_FILE
     try:
-        return {str(name): [*map(str, digests)] for name, digests in read_json(path)["sha256"].items()}
+        return {
+            str(name): [*map(str, digests)] for name, digests in read_json(path)["sha256"].items()
+        }
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         pass_on_lack_of_memory(error)
-        raise DataError(f"{path}: damaged ({error}); restore it, or delete it to use the folder without checks") from None
+        raise DataError(
+            f"{path}: damaged ({error}); restore it, or delete it to use the folder without checks"
+        ) from None
 
 
 def is_intact(path: Path) -> bool:
@@ -58,11 +69,16 @@ def check_content(path: Path, advice: str) -> None:
     """Raises: DataError if `is_intact` is False, with `advice` on what to do."""
     with explain_read_errors(path, f"; {advice}"):
         if not is_intact(path):
-            raise DataError(f"{path}: damaged, its content has changed since nmt wrote it; {advice}")
+            raise DataError(
+                f"{path}: damaged, its content has changed since nmt wrote it; {advice}"
+            )
 
 
 def warn_if_changed(path: Path) -> None:
     """Warn if `is_intact` is False for a file that users may edit."""
     if not is_intact(path):
-        text = f"{path}: edited or damaged since nmt wrote it; if you edited it, delete its entry in {CHECKSUMS_FILE} beside it"
+        text = (
+            f"{path}: edited or damaged since nmt wrote it; if you edited it, delete its entry "
+            f"in {CHECKSUMS_FILE} beside it"
+        )
         warnings.warn(text, NmtWarning, stacklevel=2)

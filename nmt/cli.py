@@ -1,4 +1,6 @@
-"""The command line: parse, call, print. Heavy imports are inside the commands, so that `nmt --help` is fast."""
+"""The command line: parse, call, print. Heavy imports are inside the commands, so that `nmt --help`
+is fast.
+"""
 
 import gc
 import json
@@ -56,13 +58,17 @@ app = typer.Typer(
 
 
 def subcommand(group: str, help_text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A command in one of the groups of `nmt --help`, which shows the first sentence of its help."""
+    """A command in one of the groups of `nmt --help`, which shows the first sentence of its
+    help.
+    """
     return app.command(help=help_text, rich_help_panel=group, cls=HelpfulCommand)
 
 
 @app.callback(invoke_without_command=True)
 def start(
-    version: Annotated[bool, typer.Option("--version", is_eager=True, help="Print versions and device, and exit.")] = False,
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, help="Print versions and device, and exit.")
+    ] = False,
 ) -> None:
     """Options before the command."""
     if version:
@@ -72,21 +78,35 @@ def start(
         raise typer.Exit
 
 
-@subcommand(DATA, "Write a starter project. With --data, a configuration for your own sentence pairs; without, the sample of nmt.")
+@subcommand(
+    DATA,
+    (
+        "Write a starter project. With --data, a configuration for your own sentence pairs; "
+        "without, "
+        "the sample of nmt."
+    ),
+)
 def init(
-    folder: Annotated[Path, typer.Argument(help="Folder to write; . is the current one.", metavar="DIR")],
+    folder: Annotated[
+        Path, typer.Argument(help="Folder to write; . is the current one.", metavar="DIR")
+    ],
     data: Annotated[
         list[Path] | None,
         typer.Option(
             "--data",
-            help="Table with a pair per line (tabs, commas; also .gz, .zip); or, given twice, two files with a sentence per line.",
+            help=(
+                "Table with a pair per line (tabs, commas; also .gz, .zip); or, given twice, "
+                "two files with a sentence per line."
+            ),
             metavar="FILE",
         ),
     ] = None,
     direction: Annotated[
         str | None,
         typer.Option(
-            "--direction", help="Source and target language, for example en-de. Default: as the data looks.", metavar="A-B"
+            "--direction",
+            help="Source and target language, for example en-de. Default: as the data looks.",
+            metavar="A-B",
         ),
     ] = None,
     as_json: JsonOption = False,
@@ -101,11 +121,17 @@ def init(
 def prepare(
     config: ConfigOption,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Folder to write. Default: data/prepared/NAME.", metavar="DIR")
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="Folder to write. Default: data/prepared/NAME.", metavar="DIR"
+        ),
     ] = None,
     set_: SetOption = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace other data in the folder, once the new data is complete.")
+        bool,
+        typer.Option(
+            "--overwrite", help="Replace other data in the folder, once the new data is complete."
+        ),
     ] = False,
     as_json: JsonOption = False,
     quiet: QuietOption = False,
@@ -113,13 +139,20 @@ def prepare(
     from nmt.commands import prepare as command
     from nmt.config.load import load
 
-    manifest = command.run(load(config, set_ or ()), output, overwrite=overwrite, progress=False if quiet else None)
+    manifest = command.run(
+        load(config, set_ or ()), output, overwrite=overwrite, progress=False if quiet else None
+    )
     if as_json or not quiet:
         print(_to_json(manifest) if as_json else command.summary(manifest))
 
 
 @subcommand(
-    DATA, "Add synthetic pairs to prepared training data. Trained runs translate them; the result is a new prepared folder."
+    DATA,
+    (
+        "Add synthetic pairs to prepared training data. Trained runs translate them; the result "
+        "is a "
+        "new prepared folder."
+    ),
 )
 @options_from(AugmentOptions)
 def augment(options: AugmentOptions) -> None:
@@ -135,13 +168,25 @@ def augment(options: AugmentOptions) -> None:
 def train(
     config: ConfigOption,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Run folder to write. Default: runs/NAME.", metavar="RUN")
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="Run folder to write. Default: runs/NAME.", metavar="RUN"
+        ),
     ] = None,
     set_: SetOption = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Continue from the last checkpoint, or start if there is none.")] = False,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume", help="Continue from the last checkpoint, or start if there is none."
+        ),
+    ] = False,
     device: DeviceOption = "auto",
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the configuration, the model's sizes, and the estimated time and memory.")
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Print the configuration, the model's sizes, and the estimated time and memory.",
+        ),
     ] = False,
     quiet: QuietOption = False,
 ) -> None:
@@ -161,7 +206,11 @@ def train(
 
 @subcommand(
     TRANSLATE,
-    "Translate sentences, a file or stdin. Prints one line for each line of input. With --score, scores given translations.",
+    (
+        "Translate sentences, a file or stdin. Prints one line for each line of input. With "
+        "--score, "
+        "scores given translations."
+    ),
 )
 @options_from(TranslateOptions)
 def translate(options: TranslateOptions) -> None:
@@ -189,37 +238,68 @@ def serve(options: ServeOptions) -> None:
     command.run(options)
 
 
-@subcommand(TRANSLATE, "Pack all that translating needs into one file. `nmt translate --run FILE` and `nmt.load` take it.")
+@subcommand(
+    TRANSLATE,
+    (
+        "Pack all that translating needs into one file. `nmt translate --run FILE` and `nmt.load` "
+        "take it."
+    ),
+)
 def bundle(
     run: RunArgument = None,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="File to write. Default: RUN.nmt.", metavar="FILE")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="File to write. Default: RUN.nmt.", metavar="FILE"),
+    ] = None,
 ) -> None:
     from nmt.commands import bundle as command
 
     print(command.run(run, output))
 
 
-@subcommand(TRANSLATE, "Publish a run on the Hugging Face hub. With a model card; its access token comes from `hf auth login`.")
+@subcommand(
+    TRANSLATE,
+    (
+        "Publish a run on the Hugging Face hub. With a model card; its access token comes from `hf "
+        "auth login`."
+    ),
+)
 def push(
-    run: Annotated[Path, typer.Argument(help="Run folder, or a file of `nmt bundle`.", metavar="RUN")],
-    repository: Annotated[str, typer.Argument(help="Repository on the hub, such as me/en-de.", metavar="USER/NAME")],
+    run: Annotated[
+        Path, typer.Argument(help="Run folder, or a file of `nmt bundle`.", metavar="RUN")
+    ],
+    repository: Annotated[
+        str, typer.Argument(help="Repository on the hub, such as me/en-de.", metavar="USER/NAME")
+    ],
     license_id: Annotated[
-        str | None, typer.Option("--license", help="License of the model, for its card, such as cc-by-2.0.", metavar="ID")
+        str | None,
+        typer.Option(
+            "--license", help="License of the model, for its card, such as cc-by-2.0.", metavar="ID"
+        ),
     ] = None,
-    private: Annotated[bool, typer.Option("--private", help="Only you can see the repository.")] = False,
+    private: Annotated[
+        bool, typer.Option("--private", help="Only you can see the repository.")
+    ] = False,
 ) -> None:
     from nmt.commands import push as command
 
     print(command.run(run, repository, license_id=license_id, private=private))
 
 
-@subcommand(TRANSLATE, "Get a run from the Hugging Face hub. It translates as the run that was published.")
+@subcommand(
+    TRANSLATE, "Get a run from the Hugging Face hub. It translates as the run that was published."
+)
 def pull(
     repository: Annotated[
-        str, typer.Argument(help="Repository on the hub; also a branch, tag or commit of it.", metavar="USER/NAME[@REVISION]")
+        str,
+        typer.Argument(
+            help="Repository on the hub; also a branch, tag or commit of it.",
+            metavar="USER/NAME[@REVISION]",
+        ),
     ],
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Folder to write. Default: runs/NAME.", metavar="DIR")
+        Path | None,
+        typer.Option("-o", "--output", help="Folder to write. Default: runs/NAME.", metavar="DIR"),
     ] = None,
 ) -> None:
     from nmt.commands import pull as command
@@ -227,11 +307,14 @@ def pull(
     print(command.run(repository, output))
 
 
-@subcommand(TRANSLATE, "Export a run as ONNX. The folder has a translator that needs neither nmt nor torch.")
+@subcommand(
+    TRANSLATE, "Export a run as ONNX. The folder has a translator that needs neither nmt nor torch."
+)
 def export(
     run: RunOrBundleArgument = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Folder to write. Default: RUN-onnx.", metavar="DIR")
+        Path | None,
+        typer.Option("-o", "--output", help="Folder to write. Default: RUN-onnx.", metavar="DIR"),
     ] = None,
     beam: BeamOption = None,
     set_: DecodingOption = None,
@@ -241,23 +324,38 @@ def export(
     print(command.run(run, output, decoding_overrides(set_, beam)))
 
 
-@subcommand(RESULTS, "Score a run or a file of translations. Exit status 1 if a required score is not reached.")
+@subcommand(
+    RESULTS,
+    "Score a run or a file of translations. Exit status 1 if a required score is not reached.",
+)
 @options_from(EvaluateOptions)
 def evaluate(options: EvaluateOptions) -> None:
     options.check()
     from nmt.commands import evaluate as command
 
     results = command.run(options)
-    print(_to_json(results.to_dict()) if options.as_json else results.to_table(details=options.details))
+    print(
+        _to_json(results.to_dict())
+        if options.as_json
+        else results.to_table(details=options.details)
+    )
     if failures := results.failures(options.gate):
         raise NmtError("; ".join(failures))
 
 
-@subcommand(RESULTS, "Show what a run is. Configuration, data, model, curves, scores, size, and the next commands.")
+@subcommand(
+    RESULTS,
+    "Show what a run is. Configuration, data, model, curves, scores, size, and the next commands.",
+)
 def inspect(
     run: RunOrBundleArgument = None,
     as_json: JsonOption = False,
-    card: Annotated[bool, typer.Option("--card", help="Print a model card: Markdown, with the metadata of model hubs.")] = False,
+    card: Annotated[
+        bool,
+        typer.Option(
+            "--card", help="Print a model card: Markdown, with the metadata of model hubs."
+        ),
+    ] = False,
 ) -> None:
     if card and as_json:
         raise typer.BadParameter("give --card or --json, not both")
@@ -272,7 +370,9 @@ def inspect(
 
 @subcommand(RESULTS, "List runs as a table. Model, steps, scores, size and date of each.")
 def runs(
-    folder: Annotated[Path | None, typer.Argument(help="Folder that holds runs. Default: runs.", metavar="DIR")] = None,
+    folder: Annotated[
+        Path | None, typer.Argument(help="Folder that holds runs. Default: runs.", metavar="DIR")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     from nmt.commands import runs as command
@@ -281,11 +381,21 @@ def runs(
     print(_to_json(rows) if as_json else command.to_table(rows))
 
 
-@subcommand(TRAIN, "Train a finished run again and compare the weights. Exit status 1 if they differ. Repeat it to continue.")
+@subcommand(
+    TRAIN,
+    (
+        "Train a finished run again and compare the weights. Exit status 1 if they differ. "
+        "Repeat it "
+        "to continue."
+    ),
+)
 def reproduce(
     run: RunArgument = None,
     output: Annotated[
-        Path | None, typer.Option("-o", "--output", help="Run folder to write. Default: RUN-reproduced.", metavar="DIR")
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="Run folder to write. Default: RUN-reproduced.", metavar="DIR"
+        ),
     ] = None,
     data: DataOption = None,
     device: DeviceOption = "auto",
@@ -300,10 +410,19 @@ def reproduce(
         raise NmtError(result.failure())
 
 
-@subcommand(TRAIN, "Average the weights of a run's kept checkpoints. The average is used if it is better on the dev set.")
+@subcommand(
+    TRAIN,
+    (
+        "Average the weights of a run's kept checkpoints. The average is used if it is better on "
+        "the "
+        "dev set."
+    ),
+)
 def average(
     run: RunArgument = None,
-    kept: Annotated[PointerName, typer.Option("--kept", help="Average the best or the last kept checkpoints.")] = "best",
+    kept: Annotated[
+        PointerName, typer.Option("--kept", help="Average the best or the last kept checkpoints.")
+    ] = "best",
     device: DeviceOption = "auto",
 ) -> None:
     from nmt.commands import average as command
@@ -312,12 +431,27 @@ def average(
     print(command.run(run, kept=kept, device=set_up_device(device)))
 
 
-@subcommand(TRANSLATE, "Learn a lexicon from a run's data. It translates unknown words and makes decoding.shortlist possible.")
+@subcommand(
+    TRANSLATE,
+    (
+        "Learn a lexicon from a run's data. It translates unknown words and makes "
+        "decoding.shortlist "
+        "possible."
+    ),
+)
 def lexicon(
     run: RunArgument = None,
-    aligner: Annotated[bool, typer.Option("--aligner", help="Align the words statistically, not by the run's attention.")] = False,
+    aligner: Annotated[
+        bool,
+        typer.Option(
+            "--aligner", help="Align the words statistically, not by the run's attention."
+        ),
+    ] = False,
     pairs: Annotated[
-        int | None, typer.Option("--pairs", min=1, help="Use this many random training pairs. Default: all.", metavar="N")
+        int | None,
+        typer.Option(
+            "--pairs", min=1, help="Use this many random training pairs. Default: all.", metavar="N"
+        ),
     ] = None,
     data: DataOption = None,
     device: DeviceOption = "auto",
@@ -327,25 +461,40 @@ def lexicon(
     print(command.run(run, aligner=aligner, pairs=pairs, data=data, device=device))
 
 
-@subcommand(TRANSLATE, "Store a run's training pairs in the run, so that translation can look at similar ones: decoding.neighbors.")
+@subcommand(
+    TRANSLATE,
+    (
+        "Store a run's training pairs in the run, so that translation can look at similar ones: "
+        "decoding.neighbors."
+    ),
+)
 def neighbors(run: RunArgument = None, data: DataOption = None) -> None:
     from nmt.commands import neighbors as command
 
     print(command.run(run, data=data))
 
 
-@subcommand(SETUP, "Test this installation. Trains a tiny model with each kind of attention. Exit status 1 if one does not learn.")
+@subcommand(
+    SETUP,
+    (
+        "Test this installation. Trains a tiny model with each kind of attention. Exit status 1 if "
+        "one does not learn."
+    ),
+)
 def selftest(
     device: DeviceOption = "auto",
     attentions: Annotated[
-        list[str] | None, typer.Option("--attention", help="Test only this one; may be repeated.", metavar="NAME")
+        list[str] | None,
+        typer.Option("--attention", help="Test only this one; may be repeated.", metavar="NAME"),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
     from nmt.commands import selftest as command
 
     results = []
-    iterator = command.run(device, attentions or ())  # checks the arguments before the header is printed
+    iterator = command.run(
+        device, attentions or ()
+    )  # checks the arguments before the header is printed
     if not as_json:
         print(command.header(device))
     for result in iterator:
@@ -360,13 +509,21 @@ def selftest(
 
 @subcommand(
     SETUP,
-    "Check all files of a run, a bundle or prepared data. Says what is damaged, and what to do; exit status 1 if one is damaged.",
+    (
+        "Check all files of a run, a bundle or prepared data. Says what is damaged, and what to "
+        "do; "
+        "exit status 1 if one is damaged."
+    ),
 )
 def doctor(
     folder: Annotated[
         Path | None,
         typer.Argument(
-            help="Run folder, a file of `nmt bundle`, or prepared folder. Default: the newest in runs/.", metavar="RUN|DATA"
+            help=(
+                "Run folder, a file of `nmt bundle`, or prepared folder. Default: the newest in "
+                "runs/."
+            ),
+            metavar="RUN|DATA",
         ),
     ] = None,
     as_json: JsonOption = False,
@@ -374,12 +531,22 @@ def doctor(
     from nmt.commands import doctor as command
 
     findings = command.run(folder)
-    print(_to_json([*map(asdict, findings)]) if as_json else "\n".join(finding.to_row() for finding in findings))
+    print(
+        _to_json([*map(asdict, findings)])
+        if as_json
+        else "\n".join(finding.to_row() for finding in findings)
+    )
     if text := command.failure(findings):
         raise NmtError(text)
 
 
-@subcommand(SETUP, "Print the JSON schema of configurations. With it, editors complete, explain and check the keys.")
+@subcommand(
+    SETUP,
+    (
+        "Print the JSON schema of configurations. With it, editors complete, explain and check the "
+        "keys."
+    ),
+)
 def schema() -> None:
     from nmt.commands import schema as command
 
@@ -388,7 +555,9 @@ def schema() -> None:
 
 @contextmanager
 def _without_garbage_collection() -> Iterator[None]:
-    """Import and load without the garbage collector, and exempt all that is loaded from it: scanning it takes a second."""
+    """Import and load without the garbage collector, and exempt all that is loaded from it:
+    scanning it takes a second.
+    """
     gc.disable()
     try:
         yield

@@ -1,4 +1,6 @@
-"""Errors (and warnings) that a user can cause and fix. The command line prints an error's text without a traceback; status 1."""
+"""Errors (and warnings) that a user can cause and fix. The command line prints an error's text
+without a traceback; status 1.
+"""
 
 import errno
 import re
@@ -9,24 +11,33 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pydantic import ValidationError
 
-# Characters that move the cursor, color or reorder text, or are half a character. Further lines of an error begin with two spaces.
-_CONTROL = re.compile("\n(?!  )|[\0-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+# Characters that move the cursor, color or reorder text, or are half a character. Further lines of
+# an error begin with two spaces.
+_CONTROL = re.compile(
+    "\n(?!  )|[\0-\x09\x0b-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 
 
 def printable(text: str) -> str:
-    """A text with escapes for control characters and line breaks, which data and names of files may have."""
+    """A text with escapes for control characters and line breaks, which data and names of files may
+    have.
+    """
     return _CONTROL.sub(lambda match: repr(match[0])[1:-1], text)
 
 
 class NmtError(Exception):
-    """Base of all these errors. The text says what is wrong, where, and what to do. It has no control characters."""
+    """Base of all these errors. The text says what is wrong, where, and what to do. It has no
+    control characters.
+    """
 
     def __init__(self, text: str) -> None:
         super().__init__(printable(text))
 
 
 class NmtWarning(UserWarning):
-    """Something that the user should look at, but that stops nothing. The command line prints its text as one line."""
+    """Something that the user should look at, but that stops nothing. The command line prints its
+    text as one line.
+    """
 
 
 class ConfigError(NmtError):
@@ -52,26 +63,39 @@ class TrainingError(NmtError):
 def lacks_memory(error: BaseException) -> bool:
     """Whether `error` means that the memory of the computer or the GPU is too small.
 
-    torch has an exception type only for GPU memory. For other memory it raises a RuntimeError, recognized here by its text, as are
-    errors of safetensors and sentencepiece.
+    torch has an exception type only for GPU memory. For other memory it raises a RuntimeError,
+    recognized here by its text, as are errors of safetensors and sentencepiece.
     """
     if isinstance(error, OSError):
         return error.errno == errno.ENOMEM
-    torch = sys.modules.get("torch")  # not imported here, which would slow down every start of the command line
+    torch = sys.modules.get(
+        "torch"
+    )  # not imported here, which would slow down every start of the command line
     if isinstance(error, MemoryError if torch is None else (MemoryError, torch.OutOfMemoryError)):
         return True
     if not isinstance(error, RuntimeError) and type(error).__name__ != "SafetensorError":
         return False
-    texts = ("out of memory", "can't allocate memory", "Cannot allocate memory", "not enough memory", "ALLOC_FAILED", "bad_alloc")
-    # All that oneDNN says, with which torch multiplies matrices. More text after it has another cause.
+    texts = (
+        "out of memory",
+        "can't allocate memory",
+        "Cannot allocate memory",
+        "not enough memory",
+        "ALLOC_FAILED",
+        "bad_alloc",
+    )
+    # All that oneDNN says, with which torch multiplies matrices. More text after it has another
+    # cause.
     whole_texts = ("could not create a primitive", "could not execute a primitive")
-    return str(error) in whole_texts or any(text in str(error) for text in (*texts, "can't start new thread"))
+    return str(error) in whole_texts or any(
+        text in str(error) for text in (*texts, "can't start new thread")
+    )
 
 
 def has_memory(n_bytes: int) -> bool:
     """Whether this many bytes of memory can still be reserved.
 
-    Ask before memory is needed: without the last few bytes, libraries may crash, and Python may wait forever for a thread.
+    Ask before memory is needed: without the last few bytes, libraries may crash, and Python may
+    wait forever for a thread.
     """
     try:
         mmap(-1, n_bytes, access=ACCESS_COPY).close()
@@ -87,6 +111,8 @@ def first_problem(error: "ValidationError") -> str:
 
 
 def pass_on_lack_of_memory(error: BaseException) -> None:
-    """For code that reads a file and would call it damaged. Raises: MemoryError if `error` means that memory was too small."""
+    """For code that reads a file and would call it damaged. Raises: MemoryError if `error` means
+    that memory was too small.
+    """
     if lacks_memory(error):
         raise MemoryError(str(error)) from None

@@ -1,7 +1,7 @@
 """Write files whole or not at all, read UTF-8 lines, hash files.
 
-A file or folder is first written beside its path under a temporary name, then renamed. So whenever a process is killed, the path
-holds either the old content or the new.
+A file or folder is first written beside its path under a temporary name, then renamed. So whenever
+a process is killed, the path holds either the old content or the new.
 """
 
 import hashlib
@@ -25,7 +25,9 @@ from filelock import FileLock, Timeout
 
 from nmt.errors import DataError, NmtWarning, pass_on_lack_of_memory
 
-ABANDONED_SECONDS = 60  # a temporary file without a change for this long belongs to a killed process
+ABANDONED_SECONDS = (
+    60  # a temporary file without a change for this long belongs to a killed process
+)
 LOCK_FILE = "lock"  # held in a temporary folder by its process
 FOLDERS_CAN_BE_OPENED = os.name != "nt"
 
@@ -34,18 +36,22 @@ MAX_TEXT_BYTES = 1 << 28  # of a text file of a run, such as its vocabulary
 
 # Limits of `stream_lines`.
 BLOCK_BYTES = 1 << 16  # read at once
-BATCH_LINES, BATCH_BYTES = 2048, 1 << 18  # a batch ends at about this size: the memory of attention grows with it
+BATCH_LINES, BATCH_BYTES = (
+    2048,
+    1 << 18,
+)  # a batch ends at about this size: the memory of attention grows with it
 MAX_LINE_BYTES = 1 << 20
 PIPE_WAIT = 0.02  # seconds for a pipe to fill again
 
 
 @contextmanager
 def replacing(path: Path, temporary: Path | None = None) -> Iterator[Path]:
-    """Yields a temporary path to write, which replaces `path` when the block ends without an error. Links are followed.
+    """Yields a temporary path to write, which replaces `path` when the block ends without an error.
+    Links are followed.
 
     Args:
-        temporary: the path to write; after an error the file stays, unless it is empty. By default the path is unique, and the file
-            is deleted after an error.
+        temporary: the path to write; after an error the file stays, unless it is empty. By default
+            the path is unique, and the file is deleted after an error.
 
     Raises:
         OSError: `path` cannot be written.
@@ -79,7 +85,8 @@ def write_lines(path: Path, lines: Iterable[str]) -> None:
 
 @contextmanager
 def new_folder(folder: Path) -> Iterator[Path]:
-    """Yields a temporary folder to fill, which becomes `folder` when the block ends without an error.
+    """Yields a temporary folder to fill, which becomes `folder` when the block ends without an
+    error.
 
     Raises:
         OSError: `folder` exists, or cannot be written.
@@ -99,7 +106,8 @@ def new_folder(folder: Path) -> Iterator[Path]:
 
 @contextmanager
 def replacing_folder(folder: Path) -> Iterator[Path]:
-    """Yields a temporary folder to fill, which replaces `folder` when the block ends without an error.
+    """Yields a temporary folder to fill, which replaces `folder` when the block ends without an
+    error.
 
     The block may take hours: a lock shows other processes that the temporary folder is in use.
 
@@ -138,13 +146,23 @@ def _swap(new: Path, folder: Path) -> None:
         _delete(old)
     finally:
         if old.exists():
-            warnings.warn(f"{old}: the data that was replaced could not be deleted; delete this folder", NmtWarning, stacklevel=5)
+            warnings.warn(
+                f"{old}: the data that was replaced could not be deleted; delete this folder",
+                NmtWarning,
+                stacklevel=5,
+            )
 
 
 def recover_folder(folder: Path) -> None:
-    """Delete what killed processes left beside `folder`; restore the old folder if one of them had moved it aside."""
+    """Delete what killed processes left beside `folder`; restore the old folder if one of them had
+    moved it aside.
+    """
     folder = folder.resolve()
-    siblings = [path for path in folder.parent.iterdir() if path.is_dir()] if folder.parent.is_dir() else []
+    siblings = (
+        [path for path in folder.parent.iterdir() if path.is_dir()]
+        if folder.parent.is_dir()
+        else []
+    )
     for path in siblings:
         if path.name.startswith(f".{folder.name}.replaced-"):
             if folder.exists():
@@ -173,7 +191,9 @@ def delaying_interrupts() -> Iterator[None]:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Let an OSError that names no file, or the two of a copy, name the one that is being written: `path`."""
+    """Let an OSError that names no file, or the two of a copy, name the one that is being written:
+    `path`.
+    """
     try:
         yield
     except OSError as error:
@@ -187,7 +207,8 @@ def synchronize(path: Path) -> None:
     is_folder = path.is_dir()
     if is_folder and not FOLDERS_CAN_BE_OPENED:
         return
-    # Windows can only synchronize a file that is open for writing; other systems only open folders for reading.
+    # Windows can only synchronize a file that is open for writing; other systems only open folders
+    # for reading.
     descriptor = os.open(path, os.O_RDONLY if is_folder else os.O_RDWR)
     try:
         os.fsync(descriptor)
@@ -236,8 +257,15 @@ def _checksum(value: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
-def read_lines(path: Path, *, advice: str = "", needs_final_line_feed: bool = False, max_bytes: int | None = None) -> list[str]:
-    """The lines of a whole UTF-8 file, without line ends (\\n or \\r\\n) and byte order mark; none if it is empty.
+def read_lines(
+    path: Path,
+    *,
+    advice: str = "",
+    needs_final_line_feed: bool = False,
+    max_bytes: int | None = None,
+) -> list[str]:
+    """The lines of a whole UTF-8 file, without line ends (\\n or \\r\\n) and byte order mark; none
+    if it is empty.
 
     Args:
         advice: what to do about an error, for its message.
@@ -245,7 +273,8 @@ def read_lines(path: Path, *, advice: str = "", needs_final_line_feed: bool = Fa
         max_bytes: refuse a larger file before it is read.
 
     Raises:
-        DataError: the file is missing, too large, cannot be read, is not UTF-8 (the line is named), or is cut off.
+        DataError: the file is missing, too large, cannot be read, is not UTF-8 (the line is named),
+            or is cut off.
     """
     advice = advice and f"; {advice}"
     with explain_read_errors(path, advice):
@@ -257,7 +286,9 @@ def read_lines(path: Path, *, advice: str = "", needs_final_line_feed: bool = Fa
     except UnicodeDecodeError as error:
         before = error.object[: error.start]
         line, byte = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
-        raise DataError(f"{path}, line {line}: not UTF-8 ({error.reason} at byte {byte}){advice}") from None
+        raise DataError(
+            f"{path}, line {line}: not UTF-8 ({error.reason} at byte {byte}){advice}"
+        ) from None
     *lines, rest = text.split("\n")
     if rest and needs_final_line_feed:
         raise DataError(f"{path}, line {len(lines) + 1}: the file is cut off here{advice}")
@@ -275,7 +306,9 @@ def explain_read_errors(path: Path, advice: str = "") -> Iterator[None]:
         raise DataError(f"{path}: is a folder, not a file") from None
     except OSError as error:
         pass_on_lack_of_memory(error)
-        raise DataError(f"{path}: cannot be read ({' '.join(str(error.strerror or error).split())}){advice}") from None
+        raise DataError(
+            f"{path}: cannot be read ({' '.join(str(error.strerror or error).split())}){advice}"
+        ) from None
 
 
 @contextmanager
@@ -290,19 +323,26 @@ def explain_write_errors(path: Path, advice: str = "") -> Iterator[None]:
 
 
 def stream_lines(stream: BufferedReader, name: str) -> Iterator[list[str]]:
-    """UTF-8 lines of a file, a pipe or a keyboard, in batches of all lines that have arrived: no line waits for a later one.
+    """UTF-8 lines of a file, a pipe or a keyboard, in batches of all lines that have arrived: no
+    line waits for a later one.
 
     Args:
         name: of the stream, for messages.
 
     Raises:
-        DataError: a line is not UTF-8, or too long; the message names it. All lines before it have been yielded.
+        DataError: a line is not UTF-8, or too long; the message names it. All lines before it have
+            been yielded.
     """
     rest, n_lines, ended = b"", 0, False
     while not ended:
         lines: list[bytes] = []
         n_bytes = 0
-        while not ended and len(lines) < BATCH_LINES and n_bytes < BATCH_BYTES and (not lines or _is_ready(stream)):
+        while (
+            not ended
+            and len(lines) < BATCH_LINES
+            and n_bytes < BATCH_BYTES
+            and (not lines or _is_ready(stream))
+        ):
             block = stream.read1(BLOCK_BYTES)
             ended = not block
             *complete, rest = (rest + block).split(b"\n")
@@ -314,11 +354,16 @@ def stream_lines(stream: BufferedReader, name: str) -> Iterator[list[str]]:
         yield from _decode(lines, name, n_lines + 1)
         n_lines += len(lines)
         if len(rest) > MAX_LINE_BYTES:
-            raise DataError(f"{name}, line {n_lines + 1}: longer than {MAX_LINE_BYTES:,} bytes; put each sentence on its own line")
+            raise DataError(
+                f"{name}, line {n_lines + 1}: longer than {MAX_LINE_BYTES:,} bytes; put each "
+                "sentence on its own line"
+            )
 
 
 def decode_batches(lines: Iterable[bytes], name: str) -> Iterator[list[str]]:
-    """Undecoded lines as texts, in batches as those of `stream_lines`. Raises: DataError as there."""
+    """Undecoded lines as texts, in batches as those of `stream_lines`. Raises: DataError as
+    there.
+    """
     n_lines, n_bytes, batch = 0, 0, list[bytes]()
     for line in lines:
         batch.append(line)
@@ -330,14 +375,18 @@ def decode_batches(lines: Iterable[bytes], name: str) -> Iterator[list[str]]:
 
 
 def _decode(lines: Sequence[bytes], name: str, first: int) -> Iterator[list[str]]:
-    """Yields the texts before the first bad line in one list, if there are any; `first` is the number of the first line."""
+    """Yields the texts before the first bad line in one list, if there are any; `first` is the
+    number of the first line.
+    """
     texts: list[str] = []
     problem = None
     for number, line in enumerate(lines, first):
         try:
             texts.append(line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r"))
         except UnicodeDecodeError as error:
-            problem = DataError(f"{name}, line {number}: not UTF-8 ({error.reason} at byte {error.start + 1})")
+            problem = DataError(
+                f"{name}, line {number}: not UTF-8 ({error.reason} at byte {error.start + 1})"
+            )
             break
     if texts:
         yield texts
@@ -346,10 +395,15 @@ def _decode(lines: Sequence[bytes], name: str, first: int) -> Iterator[list[str]
 
 
 def _is_ready(stream: BufferedReader) -> bool:
-    """Whether a read would not block. Where the system cannot say, whether the stream is not a keyboard."""
+    """Whether a read would not block. Where the system cannot say, whether the stream is not a
+    keyboard.
+    """
     try:
         return bool(select.select([stream], [], [], PIPE_WAIT)[0])
-    except (OSError, ValueError):  # select on Windows knows only sockets; a stream in memory has no descriptor
+    except (
+        OSError,
+        ValueError,
+    ):  # select on Windows knows only sockets; a stream in memory has no descriptor
         return not stream.isatty()
 
 
@@ -385,7 +439,9 @@ def _age(path: Path) -> float:
 
 
 def _is_being_built(building: Path) -> bool:
-    """Whether a process holds the lock of the folder. The system frees the lock even if the process is killed."""
+    """Whether a process holds the lock of the folder. The system frees the lock even if the process
+    is killed.
+    """
     if not (building / LOCK_FILE).exists():  # the process may be about to take it
         return _age(building) <= ABANDONED_SECONDS
     try:

@@ -1,23 +1,30 @@
-"""Measure the translation speed of a trained run, what faster settings cost in BLEU, and compare with other toolkits.
+"""Measure the translation speed of a trained run, what faster settings cost in BLEU, and compare
+with other toolkits.
 
-    python scripts/bench_decode.py [RUN] [--split test] [--sentences 500] [--beam K]... [--shortlist 50] [--rounds 3]
-        [--against SYSTEM]... [--peer-python SYSTEM=PYTHON]... [--peer-updates 300] [--peer-folder DIR]
-        [--json FILE]
+    python scripts/bench_decode.py [RUN] [--split test] [--sentences 500] [--beam K]... [--shortlist
+        50] [--rounds 3] [--against SYSTEM]... [--peer-python SYSTEM=PYTHON]... [--peer-updates 300]
+        [--peer-folder DIR] [--json FILE]
 
-For each beam (default: 1 and 5), and for exact search, search with a shortlist (if `nmt lexicon` has written the lexicon), with
-8-bit integers, and with both, it prints
+For each beam (default: 1 and 5), and for exact search, search with a shortlist (if `nmt lexicon`
+has written the lexicon), with 8-bit integers, and with both, it prints
 
-- sentences and output tokens per second, <eos> included, from raw text to raw text, without the start of the process;
-- the milliseconds for a single sentence, median and 99th percentile, over the first `--singles` sentences;
-- the operations of all matrix products in the search, counted by scripts/bench/counting.py, as a share of the speed of a product of
-  two 2048 x 2048 float32 matrices; finished hypotheses and padding are included;
-- the peak memory of the process, words computed per position, BLEU, and length in tokens: shorter output takes less time.
+- sentences and output tokens per second, <eos> included, from raw text to raw text, without the
+start of the process;
+- the milliseconds for a single sentence, median and 99th percentile, over the first `--singles`
+sentences;
+- the operations of all matrix products in the search, counted by scripts/bench/counting.py, as a
+  share of the speed of a product of two 2048 x 2048 float32 matrices; finished hypotheses and
+  padding are included;
+- the peak memory of the process, words computed per position, BLEU, and length in tokens: shorter
+output takes less time.
 
-SYSTEM is `reference`, the same model with the plain search of scripts/bench/plain_search.py, one hypothesis and one step at a time;
-or `joeynmt`, `opennmt`, each in its own environment (see scripts/bench/peers.py). A peer first trains the same model on the same
-tokens for `--peer-updates`; this is not measured. Its time is that of the whole translation minus the time for a single sentence,
-which stands for its start; figures that it does not report stay empty. All systems run in turn, round after round, each in a new
-process. Figures are medians over the rounds, and ratios are computed within a round.
+SYSTEM is `reference`, the same model with the plain search of scripts/bench/plain_search.py, one
+hypothesis and one step at a time; or `joeynmt`, `opennmt`, each in its own environment (see
+scripts/bench/peers.py). A peer first trains the same model on the same tokens for `--peer-updates`;
+this is not measured. Its time is that of the whole translation minus the time for a single
+sentence, which stands for its start; figures that it does not report stay empty. All systems run in
+turn, round after round, each in a new process. Figures are medians over the rounds, and ratios are
+computed within a round.
 """
 
 import argparse
@@ -38,7 +45,14 @@ from nmt.errors import NmtError
 from nmt.files import write_text
 from nmt.metrics.scores import score
 from nmt.run.checkpoint import step_of
-from nmt.run.folder import LEXICON_FILE, check_same_data, find_checkpoint, find_run, load_run_config, load_tokenizers
+from nmt.run.folder import (
+    LEXICON_FILE,
+    check_same_data,
+    find_checkpoint,
+    find_run,
+    load_run_config,
+    load_tokenizers,
+)
 from scripts.bench import peers
 from scripts.bench.peer_decode import PeerModel
 from scripts.bench.rounds import (
@@ -88,8 +102,8 @@ class Bench:
     """The settings of the benchmark.
 
     Attributes:
-        run, prepared: the run folder and the prepared folder. sentences: number from the split. singles: how many of them are also
-            translated one at a time.
+        run, prepared: the run folder and the prepared folder. sentences: number from the split.
+            singles: how many of them are also translated one at a time.
         shortlist: candidates for each source word. updates: training updates of the peers.
     """
 
@@ -104,36 +118,70 @@ class Bench:
     updates: int
     interpreters: Mapping[str, Path]
 
-    def systems(self, beams: Sequence[int], against: Sequence[str], folder: Path) -> Iterator[BenchSystem]:
+    def systems(
+        self, beams: Sequence[int], against: Sequence[str], folder: Path
+    ) -> Iterator[BenchSystem]:
         """All systems, nmt's exact search first; peers work in `folder`."""
-        models = {name: self._build_peer(name, folder / name) for name in dict.fromkeys(against) if name in peers.PEERS}
+        models = {
+            name: self._build_peer(name, folder / name)
+            for name in dict.fromkeys(against)
+            if name in peers.PEERS
+        }
         for beam in beams:
             for name, overrides in self.variants().items():
                 yield self._nmt(f"nmt {name}", beam, overrides)
             for name in dict.fromkeys(against):
-                yield self._peer(name, beam, models[name]) if name in models else self._nmt(name, beam, EXACT, plain=True)
+                yield (
+                    self._peer(name, beam, models[name])
+                    if name in models
+                    else self._nmt(name, beam, EXACT, plain=True)
+                )
 
     def variants(self) -> dict[str, dict[str, object]]:
         """The decoding settings to measure, by name."""
         short = {**EXACT, "shortlist": self.shortlist}
         variants = {"exact": EXACT, "int8": {**EXACT, "precision": "int8"}}
-        if self.shortlist and (self.run / LEXICON_FILE).exists() and self.config.model.output == "softmax":
+        if (
+            self.shortlist
+            and (self.run / LEXICON_FILE).exists()
+            and self.config.model.output == "softmax"
+        ):
             variants |= {"shortlist": short, "shortlist int8": {**short, "precision": "int8"}}
         return variants
 
-    def _nmt(self, name: str, beam: int, changes: Mapping[str, object], *, plain: bool = False) -> BenchSystem:
+    def _nmt(
+        self, name: str, beam: int, changes: Mapping[str, object], *, plain: bool = False
+    ) -> BenchSystem:
         overrides = [f"decoding.{key}={value}" for key, value in {"beam": beam, **changes}.items()]
-        job = {"run": str(self.run), "prepared": str(self.prepared), "split": self.split, "sentences": self.sentences}
-        job |= {"singles": self.singles, "threads": self.threads, "plain": plain, "overrides": overrides, "system": name}
-        return BenchSystem(f"{name}, beam {beam}", lambda _: work(job, environment_of(self.threads), "decode_worker.py"))
+        job = {
+            "run": str(self.run),
+            "prepared": str(self.prepared),
+            "split": self.split,
+            "sentences": self.sentences,
+        }
+        job |= {
+            "singles": self.singles,
+            "threads": self.threads,
+            "plain": plain,
+            "overrides": overrides,
+            "system": name,
+        }
+        return BenchSystem(
+            f"{name}, beam {beam}",
+            lambda _: work(job, environment_of(self.threads), "decode_worker.py"),
+        )
 
     def _build_peer(self, name: str, folder: Path) -> PeerModel | str:
         """A peer with its trained model, or the reason why it cannot be measured."""
         if unsupported := peers.PEERS[name].unsupported_keys(self.config.model):
-            return f"{peers.PEERS[name].title} does not support this model: {', '.join(unsupported)}"
+            return (
+                f"{peers.PEERS[name].title} does not support this model: {', '.join(unsupported)}"
+            )
         try:
             python = peers.find(name, self.interpreters)
-            model = PeerModel(name, python, self.config, folder, self.updates, environment_of(self.threads))
+            model = PeerModel(
+                name, python, self.config, folder, self.updates, environment_of(self.threads)
+            )
             model.prepare(self.split, self.sentences)
         except peers.PeerError as error:
             return str(error)
@@ -145,16 +193,26 @@ class Bench:
             start = model.translate("one", beam, self.config.decoding.batch)[0]
             seconds, memory, outputs = model.translate("test", beam, self.config.decoding.batch)
             if seconds <= start:
-                raise peers.PeerError("the translation took no longer than the start of the process; raise --sentences")
+                raise peers.PeerError(
+                    "the translation took no longer than the start of the process; raise "
+                    "--sentences"
+                )
             return self._peer_figures(outputs, seconds - start, memory)
 
-        return BenchSystem(f"{name}, beam {beam}", run, error=model if isinstance(model, str) else None)
+        return BenchSystem(
+            f"{name}, beam {beam}", run, error=model if isinstance(model, str) else None
+        )
 
-    def _peer_figures(self, outputs: Sequence[Sequence[str]], seconds: float, memory: int | None) -> Figures:
+    def _peer_figures(
+        self, outputs: Sequence[Sequence[str]], seconds: float, memory: int | None
+    ) -> Figures:
         tokens = sum(len(output) + 1 for output in outputs)
         references = read_sentences(self.prepared, self.split, "tgt")[: len(outputs)]
         _, tokenizer = load_tokenizers(self.run, self.config)
-        texts, lowercase = [tokenizer.join(output) for output in outputs], self.config.tokenizer.lowercase
+        texts, lowercase = (
+            [tokenizer.join(output) for output in outputs],
+            self.config.tokenizer.lowercase,
+        )
         (bleu,) = score(texts, [references], ["BLEU"], lowercase=lowercase)
         return {
             "sentences_per_second": len(outputs) / seconds,
@@ -172,11 +230,17 @@ def summary(system: BenchSystem, exact: BenchSystem) -> Figures:
     if not system.rounds:
         return result
     pairs = zip(system.rounds, exact.rounds, strict=False)
-    result["ratio"] = statistics.median(figures["sentences_per_second"] / base["sentences_per_second"] for figures, base in pairs)
+    result["ratio"] = statistics.median(
+        figures["sentences_per_second"] / base["sentences_per_second"] for figures, base in pairs
+    )
     for key in KEYS:
         values = [figures[key] for figures in system.rounds if figures.get(key) is not None]
         result[key] = statistics.median(values) if values else None
-    shares = [figures["computed"] / figures["matmul"] for figures in system.rounds if "computed" in figures]
+    shares = [
+        figures["computed"] / figures["matmul"]
+        for figures in system.rounds
+        if "computed" in figures
+    ]
     result["computed_share"] = statistics.median(shares) if shares else None
     return result
 
@@ -186,7 +250,8 @@ def to_table(results: Figures) -> str:
     measured = [row for row in results["systems"] if row["rounds"]]
     matmul_rates = [row["matmul"] for row in measured if row["matmul"] is not None]
     lines = [
-        f"{results['run']}, step {results['step']}: {results['sentences']} sentences of {results['split']}, "
+        f"{results['run']}, step {results['step']}: {results['sentences']} sentences of "
+        f"{results['split']}, "
         f"rounds {len(measured[0]['rounds'])}, threads {results['threads']}, "
         f"matrix product {statistics.median(matmul_rates) / 1e9:.1f} GFLOP/s",
         "",
@@ -218,30 +283,95 @@ def _cells(row: Figures) -> list[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Measure the translation speed of a trained run.")
-    parser.add_argument("run", nargs="?", type=Path, metavar="RUN", help="the run folder (the last run)")
-    parser.add_argument("--data", type=Path, metavar="DIR", help="its prepared folder, if you moved it")
-    parser.add_argument("--split", choices=("dev", "test"), default="test", help="the split to translate (%(default)s)")
-    parser.add_argument("--sentences", type=int, default=500, help="number of sentences (%(default)s)")
-    parser.add_argument("--singles", type=int, default=100, help="number of sentences also translated one at a time (%(default)s)")
-    parser.add_argument("--beam", action="append", type=int, metavar="K", help="beam size; repeat for several (1 and 5)")
-    parser.add_argument("--shortlist", type=int, default=50, metavar="N", help="decoding.shortlist of that variant (%(default)s)")
+    parser.add_argument(
+        "run", nargs="?", type=Path, metavar="RUN", help="the run folder (the last run)"
+    )
+    parser.add_argument(
+        "--data", type=Path, metavar="DIR", help="its prepared folder, if you moved it"
+    )
+    parser.add_argument(
+        "--split",
+        choices=("dev", "test"),
+        default="test",
+        help="the split to translate (%(default)s)",
+    )
+    parser.add_argument(
+        "--sentences", type=int, default=500, help="number of sentences (%(default)s)"
+    )
+    parser.add_argument(
+        "--singles",
+        type=int,
+        default=100,
+        help="number of sentences also translated one at a time (%(default)s)",
+    )
+    parser.add_argument(
+        "--beam",
+        action="append",
+        type=int,
+        metavar="K",
+        help="beam size; repeat for several (1 and 5)",
+    )
+    parser.add_argument(
+        "--shortlist",
+        type=int,
+        default=50,
+        metavar="N",
+        help="decoding.shortlist of that variant (%(default)s)",
+    )
     parser.add_argument("--rounds", type=int, default=3, help="rounds of each system (%(default)s)")
-    parser.add_argument("--against", action="append", default=[], choices=SYSTEMS, help="another system; repeat for several")
-    parser.add_argument("--peer-python", action="append", default=[], type=interpreter, metavar="SYSTEM=PYTHON", help="its Python")
-    parser.add_argument("--peer-updates", type=int, default=300, metavar="N", help="training updates of a peer (%(default)s)")
-    parser.add_argument("--peer-folder", type=Path, metavar="DIR", help="where to keep the peers' models for the next time")
+    parser.add_argument(
+        "--against",
+        action="append",
+        default=[],
+        choices=SYSTEMS,
+        help="another system; repeat for several",
+    )
+    parser.add_argument(
+        "--peer-python",
+        action="append",
+        default=[],
+        type=interpreter,
+        metavar="SYSTEM=PYTHON",
+        help="its Python",
+    )
+    parser.add_argument(
+        "--peer-updates",
+        type=int,
+        default=300,
+        metavar="N",
+        help="training updates of a peer (%(default)s)",
+    )
+    parser.add_argument(
+        "--peer-folder",
+        type=Path,
+        metavar="DIR",
+        help="where to keep the peers' models for the next time",
+    )
     parser.add_argument("--threads", type=int, help="CPU threads (all cores)")
     parser.add_argument("--json", type=Path, metavar="FILE", help="also write all figures to FILE")
     options = parser.parse_args(arguments)
     beams = options.beam or [1, 5]
-    counts = [options.sentences, options.singles, options.rounds, options.peer_updates, options.threads or 1, *beams]
+    counts = [
+        options.sentences,
+        options.singles,
+        options.rounds,
+        options.peer_updates,
+        options.threads or 1,
+        *beams,
+    ]
     if min(counts) < 1 or options.shortlist < 0:
-        parser.error("--sentences, --singles, --rounds, --peer-updates, --threads and --beam must be at least 1")
+        parser.error(
+            "--sentences, --singles, --rounds, --peer-updates, --threads and --beam must be at "
+            "least 1"
+        )
     try:
         results = measure(options, beams)
         print(to_table(results))
         if options.json is not None:
-            write_text(options.json, json.dumps({"machine": machine(), **results}, indent=2, ensure_ascii=False) + "\n")
+            write_text(
+                options.json,
+                json.dumps({"machine": machine(), **results}, indent=2, ensure_ascii=False) + "\n",
+            )
     except (NmtError, peers.PeerError) as error:
         print(error, file=sys.stderr)
         return 1
@@ -255,7 +385,9 @@ def measure(options: Any, beams: Sequence[int]) -> Figures:
     prepared = options.data or config.prepared_folder
     check_same_data(run, prepared)
     step = step_of(find_checkpoint(run).name)  # an average has no progress file
-    config = config.model_copy(update={"data": config.data.model_copy(update={"prepared": prepared})})
+    config = config.model_copy(
+        update={"data": config.data.model_copy(update={"prepared": prepared})}
+    )
     threads = options.threads or available_cores()
     n_sentences = min(options.sentences, len(read_sentences(prepared, options.split, "src")))
     bench = Bench(
@@ -271,10 +403,15 @@ def measure(options: Any, beams: Sequence[int]) -> Figures:
         interpreters=dict(options.peer_python),
     )
     with tempfile.TemporaryDirectory(prefix="nmt-bench-") as folder:
-        systems = list(bench.systems(beams, options.against, (options.peer_folder or Path(folder)).resolve()))
+        systems = list(
+            bench.systems(beams, options.against, (options.peer_folder or Path(folder)).resolve())
+        )
         run_rounds(systems, options.rounds, "nmt exact")
     per_beam = len(systems) // len(beams)
-    summaries = [summary(system, systems[index // per_beam * per_beam]) for index, system in enumerate(systems)]
+    summaries = [
+        summary(system, systems[index // per_beam * per_beam])
+        for index, system in enumerate(systems)
+    ]
     return {
         "run": str(run),
         "step": step,

@@ -1,20 +1,25 @@
-"""Check everything that only a GPU can show, in one call of under nine minutes; writes one JSON file.
+"""Check everything that only a GPU can show, in one call of under nine minutes; writes one JSON
+file.
 
     python scripts/check_gpu.py [--device cuda] [--small] [--minutes 8.5] [-o check-gpu.json]
 
-It runs the jobs of scripts/bench/gpu_jobs.py, each in a process of its own, so that a failure of one harms no other:
+It runs the jobs of scripts/bench/gpu_jobs.py, each in a process of its own, so that a failure of
+one harms no other:
 
 - the tests that need a GPU, and `nmt selftest`;
-- equality with the CPU: loss, gradient and translations of the same weights, in float32, TF32 and bfloat16;
-- training speed of model R (scripts/bench/model-r.yaml) and of a large model (4 layers of 1,024 units, 32,000 words) in each
-  precision, as a share of the speed of a large product of matrices; the share of time in which kernels run, and the share of the
-  kernels of cuBLAS and cuDNN;
-- decoders that run step by step (input feeding, Bahdanau): as they are, compiled, and as a CUDA graph;
+- equality with the CPU: loss, gradient and translations of the same weights, in float32, TF32 and
+bfloat16;
+- training speed of model R (scripts/bench/model-r.yaml) and of a large model (4 layers of 1,024
+  units, 32,000 words) in each precision, as a share of the speed of a large product of matrices;
+  the share of time in which kernels run, and the share of the kernels of cuBLAS and cuDNN;
+- decoders that run step by step (input feeding, Bahdanau): as they are, compiled, and as a CUDA
+graph;
 - search with batches of 64 and 512 sentences and beams of 1 and 5;
 - `training.batch.size: auto`.
 
-The file is written again after each job. A job that fails or takes too long leaves its reason there, and the exit status is 1.
-All data is random. With --small, on a GPU or a CPU, tiny sizes show in about a minute that the script itself works.
+The file is written again after each job. A job that fails or takes too long leaves its reason
+there, and the exit status is 1. All data is random. With --small, on a GPU or a CPU, tiny sizes
+show in about a minute that the script itself works.
 """
 
 import argparse
@@ -37,14 +42,28 @@ JOB_SECONDS = 150  # at most, for each job
 
 def run_job(name: str, device: str, *, small: bool, seconds: float) -> dict[str, Any]:
     """The figures of one job; `error` says why there are none, `seconds` how long it took."""
-    command = [sys.executable, str(ROOT / "scripts" / "bench" / "gpu_jobs.py"), name, device, *(["--small"] if small else [])]
+    command = [
+        sys.executable,
+        str(ROOT / "scripts" / "bench" / "gpu_jobs.py"),
+        name,
+        device,
+        *(["--small"] if small else []),
+    ]
     start = time.monotonic()
     try:
-        process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=seconds, check=False)
+        process = subprocess.run(
+            command, cwd=ROOT, capture_output=True, text=True, timeout=seconds, check=False
+        )
     except subprocess.TimeoutExpired:
         return {"error": f"took more than {seconds:.0f} s", "seconds": seconds}
-    lines = (process.stdout if process.returncode == 0 else process.stderr).strip().splitlines() or ["no output"]
-    figures = json.loads(lines[-1]) if process.returncode == 0 else {"error": lines[-1], "output": lines[-30:]}
+    lines = (
+        process.stdout if process.returncode == 0 else process.stderr
+    ).strip().splitlines() or ["no output"]
+    figures = (
+        json.loads(lines[-1])
+        if process.returncode == 0
+        else {"error": lines[-1], "output": lines[-30:]}
+    )
     return {**figures, "seconds": time.monotonic() - start}
 
 
@@ -56,9 +75,17 @@ def summarize(results: dict[str, dict[str, Any]]) -> list[str]:
         if "error" in figures:
             text = f"failed: {figures['error']}"
         elif "operations_per_second" in figures:
-            share = figures["operations_per_second"] / rates.get(name.rsplit(", ", 1)[1], float("nan"))
-            kernels = f"kernels {figures['kernels_of_time']:.0%} of the time, library {figures['library_of_time']:.0%}"
-            text = f"{figures['tokens_per_second']:,.0f} tokens/s, {share:.1%} of a large product; {kernels}"
+            share = figures["operations_per_second"] / rates.get(
+                name.rsplit(", ", 1)[1], float("nan")
+            )
+            kernels = (
+                f"kernels {figures['kernels_of_time']:.0%} of the time, library "
+                f"{figures['library_of_time']:.0%}"
+            )
+            text = (
+                f"{figures['tokens_per_second']:,.0f} tokens/s, {share:.1%} of a large "
+                f"product; {kernels}"
+            )
         elif "ms" in figures:
             text = f"{figures['ms']:.1f} ms; kernels {figures['kernels_of_time']:.0%} of the time"
         else:
@@ -69,9 +96,16 @@ def summarize(results: dict[str, dict[str, Any]]) -> list[str]:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=("cuda", "cpu"))
+    parser.add_argument(
+        "--device", default="cuda" if torch.cuda.is_available() else "cpu", choices=("cuda", "cpu")
+    )
     parser.add_argument("--small", action="store_true", help="tiny sizes")
-    parser.add_argument("--minutes", type=float, default=8.5, help="start no job after this time, and stop the current one")
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=8.5,
+        help="start no job after this time, and stop the current one",
+    )
     parser.add_argument("-o", "--output", type=Path, default=Path("check-gpu.json"))
     arguments = parser.parse_args()
     if arguments.device == "cuda" and not torch.cuda.is_available():

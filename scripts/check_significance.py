@@ -1,9 +1,10 @@
-"""Measure how often the paired tests find a difference between systems that do not differ: at the level 0.05, 5 % is right.
+"""Measure how often the paired tests find a difference between systems that do not differ: at the
+level 0.05, 5 % is right.
 
     python scripts/check_significance.py --references test.de one.de other.de
 
-Pairs without a difference come from the translations of two real systems: for each randomly drawn sentence, chance decides which of
-the two outputs goes to which system.
+Pairs without a difference come from the translations of two real systems: for each randomly drawn
+sentence, chance decides which of the two outputs goes to which system.
 """
 
 import argparse
@@ -21,19 +22,37 @@ from nmt.metrics.significance import Difference, compare
 ALPHA = 0.05
 
 
-def null_pair(outputs: Sequence[Sequence[str]], reference: Sequence[str], size: int, random: np.random.Generator) -> Difference:
+def null_pair(
+    outputs: Sequence[Sequence[str]],
+    reference: Sequence[str],
+    size: int,
+    random: np.random.Generator,
+) -> Difference:
     """Compare two systems that differ only by chance, in BLEU."""
     sentences, swaps = random.integers(len(reference), size=size), random.integers(2, size=size)
-    first, second = ([outputs[swap ^ system][i] for i, swap in zip(sentences, swaps, strict=True)] for system in (0, 1))
-    return compare(first, second, [[reference[i] for i in sentences]], ["BLEU"], trials=500, resamples=500)[0]
+    first, second = (
+        [outputs[swap ^ system][i] for i, swap in zip(sentences, swaps, strict=True)]
+        for system in (0, 1)
+    )
+    return compare(
+        first, second, [[reference[i] for i in sentences]], ["BLEU"], trials=500, resamples=500
+    )[0]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Measure how often the tests find a difference where there is none.")
-    parser.add_argument("outputs", nargs=2, type=Path, help="translations of two systems, one per line")
+    parser = argparse.ArgumentParser(
+        description="Measure how often the tests find a difference where there is none."
+    )
+    parser.add_argument(
+        "outputs", nargs=2, type=Path, help="translations of two systems, one per line"
+    )
     parser.add_argument("--references", type=Path, required=True, help="references, one per line")
-    parser.add_argument("--pairs", type=int, default=400, help="number of comparisons (%(default)s)")
-    parser.add_argument("--sentences", type=int, default=500, help="sentences in a comparison (%(default)s)")
+    parser.add_argument(
+        "--pairs", type=int, default=400, help="number of comparisons (%(default)s)"
+    )
+    parser.add_argument(
+        "--sentences", type=int, default=500, help="sentences in a comparison (%(default)s)"
+    )
     options = parser.parse_args(arguments)
     try:
         reference, outputs = read_files(options.references, options.outputs)
@@ -41,14 +60,19 @@ def main(arguments: Sequence[str] | None = None) -> int:
         print(error, file=sys.stderr)
         return 1
     random = np.random.default_rng(1)
-    differences = [null_pair(outputs, reference, options.sentences, random) for _ in range(options.pairs)]
+    differences = [
+        null_pair(outputs, reference, options.sentences, random) for _ in range(options.pairs)
+    ]
     for name, values in (
         ("randomization", [difference.p_randomization for difference in differences]),
         ("bootstrap", [difference.p_bootstrap for difference in differences]),
     ):
         share = sum(value < ALPHA for value in values) / len(values)
         deviation = sqrt(share * (1 - share) / len(values))
-        print(f"{name:<14} {100 * share:5.1f} % +- {100 * deviation:.1f} of {len(values)} pairs below {ALPHA}")
+        print(
+            f"{name:<14} {100 * share:5.1f} % +- {100 * deviation:.1f} of {len(values)} pairs "
+            f"below {ALPHA}"
+        )
     return 0
 
 

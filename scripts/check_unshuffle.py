@@ -2,9 +2,10 @@
 
     python scripts/check_unshuffle.py [RUN] [--prepared PATH] [--least SHARE]
 
-Translates the test split. For each number of the sorted reference, it checks whether the attention of that step is strongest at the
-number's position in the source, whatever the model wrote. Steps that an output does not reach count as wrong. Exit status 1 if the
-share of correct steps is below SHARE.
+Translates the test split. For each number of the sorted reference, it checks whether the attention
+of that step is strongest at the number's position in the source, whatever the model wrote. Steps
+that an output does not reach count as wrong. Exit status 1 if the share of correct steps is below
+SHARE.
 """
 
 import argparse
@@ -58,14 +59,20 @@ def count(translations: Iterable[Translation], references: Iterable[str]) -> Tal
 
 
 def sorting_permutation(numbers: Sequence[str]) -> list[int]:
-    """The position of the smallest number, then of the next one: what the steps of the output should attend to."""
+    """The position of the smallest number, then of the next one: what the steps of the output
+    should attend to.
+    """
     return sorted(range(len(numbers)), key=lambda position: int(numbers[position]))
 
 
 def count_aligned(attention: NDArray[np.floating[Any]], permutation: Sequence[int]) -> int:
-    """The number of rows of `attention` [T, S] whose largest weight is at the permutation's position; further rows do not count."""
+    """The number of rows of `attention` [T, S] whose largest weight is at the permutation's
+    position; further rows do not count.
+    """
     positions = attention.argmax(1).tolist()[: len(permutation)]
-    return sum(position == expected for position, expected in zip(positions, permutation, strict=False))
+    return sum(
+        position == expected for position, expected in zip(positions, permutation, strict=False)
+    )
 
 
 def check(run: Path, prepared: Path | None = None) -> Tally:
@@ -77,15 +84,25 @@ def check(run: Path, prepared: Path | None = None) -> Tally:
     translator = load_translator(run)
     prepared = prepared or load_run_config(run).prepared_folder
     check_same_data(run, prepared)
-    return count(translator.translate(read_sentences(prepared, "test", "src")), read_sentences(prepared, "test", "tgt"))
+    return count(
+        translator.translate(read_sentences(prepared, "test", "src")),
+        read_sentences(prepared, "test", "tgt"),
+    )
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description="Check that the attention of a trained unshuffle run is the permutation.")
-    parser.add_argument("run", type=Path, nargs="?", default=RUN, help="the run folder (%(default)s)")
+    parser = argparse.ArgumentParser(
+        description="Check that the attention of a trained unshuffle run is the permutation."
+    )
+    parser.add_argument(
+        "run", type=Path, nargs="?", default=RUN, help="the run folder (%(default)s)"
+    )
     parser.add_argument("--prepared", type=Path, help="the prepared folder, if you moved it")
     parser.add_argument(
-        "--least", type=float, default=MIN_SHARE, help="minimum share of steps with correct attention (%(default)s)"
+        "--least",
+        type=float,
+        default=MIN_SHARE,
+        help="minimum share of steps with correct attention (%(default)s)",
     )
     options = parser.parse_args(arguments)
     try:
@@ -93,10 +110,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except NmtError as error:
         print(error, file=sys.stderr)
         return 1
-    print(f"sorted without an error          {tally.exact_share:7.2%} of {tally.sentences:,} sentences")
+    print(
+        f"sorted without an error          {tally.exact_share:7.2%} of {tally.sentences:,} "
+        "sentences"
+    )
     print(f"attention is the permutation at  {tally.aligned_share:7.2%} of {tally.steps:,} numbers")
     if tally.aligned_share < options.least:
-        print(f"{options.run}: the attention is the permutation at less than {options.least:.2%} of the numbers", file=sys.stderr)
+        print(
+            (
+                f"{options.run}: the attention is the permutation at less than "
+                f"{options.least:.2%} of "
+                "the numbers"
+            ),
+            file=sys.stderr,
+        )
         return 1
     return 0
 

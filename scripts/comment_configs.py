@@ -1,9 +1,10 @@
-"""Write the description of each key as a comment beside it, in all configurations under configs/ and scripts/.
+"""Write the description of each key as a comment beside it, in all configurations under configs/
+and scripts/.
 
     python scripts/comment_configs.py [FILE...]
 
-The descriptions are those in `nmt/config/schema.py`. Keys, their order, values and comment-only lines stay unchanged. Without
-arguments, also writes configs/schema.json, which editors read.
+The descriptions are those in `nmt/config/schema.py`. Keys, their order, values and comment-only
+lines stay unchanged. Without arguments, also writes configs/schema.json, which editors read.
 """
 
 import json
@@ -18,11 +19,15 @@ from nmt.errors import ConfigError
 
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA = ROOT / "configs" / "schema.json"
-CONFIGS = sorted(path for folder in ("configs", "scripts") for path in (ROOT / folder).rglob("*.yaml"))
+CONFIGS = sorted(
+    path for folder in ("configs", "scripts") for path in (ROOT / folder).rglob("*.yaml")
+)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Rewrite the files whose comments differ, and print their names; 1 if a file is not a valid configuration."""
+    """Rewrite the files whose comments differ, and print their names; 1 if a file is not a valid
+    configuration.
+    """
     for path in map(Path, arguments) if arguments else CONFIGS:
         try:
             load(path)
@@ -35,7 +40,11 @@ def main(arguments: Sequence[str]) -> int:
             path.write_text(after, encoding="utf-8", newline="\n")
             print(f"{path}: comments written")
     if not arguments:
-        SCHEMA.write_text(f"{json.dumps(schema.run(), indent=2, ensure_ascii=False)}\n", encoding="utf-8", newline="\n")
+        SCHEMA.write_text(
+            f"{json.dumps(schema.run(), indent=2, ensure_ascii=False)}\n",
+            encoding="utf-8",
+            newline="\n",
+        )
     return 0
 
 

@@ -1,10 +1,12 @@
-"""Train several systems for the same time on the same data, score them on the same test split, and print a table.
+"""Train several systems for the same time on the same data, score them on the same test split, and
+print a table.
 
-    python scripts/compare_systems.py [--minutes 10] [--base configs/tatoeba-luong.yaml] [--output runs/compare] [CONFIG...]
+    python scripts/compare_systems.py [--minutes 10] [--base configs/tatoeba-luong.yaml] [--output
+    runs/compare] [CONFIG...]
 
-Each CONFIG gives only the model and the teacher forcing; data, optimization and search are those of the base configuration, whose
-data must be prepared. The systems run one after the other, so that each has the whole machine. Results in the output folder are
-used again.
+Each CONFIG gives only the model and the teacher forcing; data, optimization and search are those of
+the base configuration, whose data must be prepared. The systems run one after the other, so that
+each has the whole machine. Results in the output folder are used again.
 """
 
 import argparse
@@ -37,7 +39,9 @@ COLUMNS = ("system", "parameters", "steps", "tokens/s", "dev perplexity", "BLEU"
 
 
 def merge(base: Config, system: Config, minutes: float) -> Config:
-    """The base configuration with the model and the teacher forcing of `system`, and `minutes` of training."""
+    """The base configuration with the model and the teacher forcing of `system`, and `minutes` of
+    training.
+    """
     values = base.to_dict()
     values["name"] = system.name
     values["data"]["prepared"] = str(base.prepared_folder)
@@ -48,7 +52,9 @@ def merge(base: Config, system: Config, minutes: float) -> Config:
 
 
 def measure(config: Config, folder: Path) -> dict[str, Any]:
-    """Train and evaluate with the command line, as a user would; reads the figures of a run that was measured before."""
+    """Train and evaluate with the command line, as a user would; reads the figures of a run that
+    was measured before.
+    """
     results = folder / f"{config.name}.json"
     if not results.exists():
         file = folder / f"{config.name}.yaml"
@@ -62,14 +68,23 @@ def measure(config: Config, folder: Path) -> dict[str, Any]:
 
 
 def _nmt(*arguments: str) -> str:
-    result = subprocess.run([sys.executable, "-m", "nmt", *arguments], cwd=ROOT, stdout=subprocess.PIPE, text=True, check=False)
+    result = subprocess.run(
+        [sys.executable, "-m", "nmt", *arguments],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        text=True,
+        check=False,
+    )
     if result.returncode:
         raise SystemExit(f"nmt {' '.join(arguments)}: exit status {result.returncode}")
     return result.stdout
 
 
 def _figures(config: Config, run: Path, evaluation: dict[str, Any]) -> dict[str, Any]:
-    events = [json.loads(line) for line in (run / "journal.jsonl").read_text(encoding="utf-8").splitlines()]
+    events = [
+        json.loads(line)
+        for line in (run / "journal.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     validations = [event for event in events if event["event"] == "validation"]
     speeds = [event["tokens_per_second"] for event in events if event["event"] == "train"]
     if not speeds:
@@ -87,7 +102,9 @@ def _figures(config: Config, run: Path, evaluation: dict[str, Any]) -> dict[str,
 def _count_parameters(config: Config) -> int:
     from nmt.run.folder import build_model
 
-    return sum(parameter.numel() for parameter in build_model(config.prepared_folder, config).parameters())
+    return sum(
+        parameter.numel() for parameter in build_model(config.prepared_folder, config).parameters()
+    )
 
 
 def to_table(rows: Sequence[dict[str, Any]]) -> str:
@@ -98,29 +115,62 @@ def to_table(rows: Sequence[dict[str, Any]]) -> str:
         low, high = bleu["interval"]
         quality = [f"{bleu['score']:.1f} [{low:.1f}, {high:.1f}]", f"{chrf['score']:.1f}"]
         speed, perplexity = f"{row['tokens_per_second']:,.0f}", f"{row['perplexity']:.2f}"
-        cells = [row["system"], f"{row['parameters'] / 1e6:.1f} M", f"{row['steps']:,}", speed, perplexity]
+        cells = [
+            row["system"],
+            f"{row['parameters'] / 1e6:.1f} M",
+            f"{row['steps']:,}",
+            speed,
+            perplexity,
+        ]
         lines.append(f"| {' | '.join([*cells, *quality])} |")
     return "\n".join(lines)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Compare systems after equal training time.")
-    parser.add_argument("configs", nargs="*", type=Path, help="configurations (default: the systems of the literature)")
-    parser.add_argument("--minutes", type=float, default=10, help="training time of each system, validation included (%(default)s)")
+    parser.add_argument(
+        "configs",
+        nargs="*",
+        type=Path,
+        help="configurations (default: the systems of the literature)",
+    )
+    parser.add_argument(
+        "--minutes",
+        type=float,
+        default=10,
+        help="training time of each system, validation included (%(default)s)",
+    )
     parser.add_argument(
         "--base",
         type=Path,
         default=ROOT / "configs/tatoeba-luong.yaml",
         help="data, optimization, search (%(default)s)",
     )
-    parser.add_argument("--output", type=Path, default=Path("runs/compare"), help="folder for runs and figures (%(default)s)")
-    parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="change a key of the base")
+    parser.add_argument(
+        "--output",
+        type=Path,
+        default=Path("runs/compare"),
+        help="folder for runs and figures (%(default)s)",
+    )
+    parser.add_argument(
+        "--set", action="append", default=[], metavar="KEY=VALUE", help="change a key of the base"
+    )
     options = parser.parse_args(arguments)
     try:
         base = load(options.base, options.set)
-        systems = [load(path) for path in options.configs or [ROOT / f"configs/{name}.yaml" for name in SYSTEMS]]
+        systems = [
+            load(path)
+            for path in options.configs or [ROOT / f"configs/{name}.yaml" for name in SYSTEMS]
+        ]
         options.output.mkdir(parents=True, exist_ok=True)
-        print(to_table([measure(merge(base, system, options.minutes), options.output.absolute()) for system in systems]))
+        print(
+            to_table(
+                [
+                    measure(merge(base, system, options.minutes), options.output.absolute())
+                    for system in systems
+                ]
+            )
+        )
     except NmtError as error:
         print(error, file=sys.stderr)
         return 1

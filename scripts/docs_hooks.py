@@ -1,8 +1,10 @@
 """What `make docs` does beyond MkDocs.
 
 - It adds the pages that are made from the code, and the notebook as a page.
-- Pages link to files outside of docs/, such as ../configs/sample.yaml. Each becomes a page that shows the file.
-- It turns equations into MathML. Browsers draw that themselves, so the pages need no script for equations.
+- Pages link to files outside of docs/, such as ../configs/sample.yaml. Each becomes a page that
+shows the file.
+- It turns equations into MathML. Browsers draw that themselves, so the pages need no script for
+equations.
 """
 
 import re
@@ -27,7 +29,9 @@ OUTSIDE_LINK = re.compile(r"\]\(\.\./((?:configs|scripts)/[\w./-]+)\)")
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the pages of the reference, the notebook, and a page for each file outside of docs/ that a page links to."""
+    """Add the pages of the reference, the notebook, and a page for each file outside of docs/ that
+    a page links to.
+    """
     for name, make in PAGES.items():
         files.append(File.generated(config, f"reference/{name}.md", content=make()))
     names = {"unique_key": NOTEBOOK, "output_files_dir": f"{NOTEBOOK}_files"}
@@ -36,11 +40,19 @@ def on_files(files: Files, config: Any) -> Files:
     files.append(File.generated(config, f"{NOTEBOOK}.md", content=text))
     for path, picture in resources["outputs"].items():
         files.append(File.generated(config, path, content=picture))
-    linked = {path for file in files.documentation_pages() for path in OUTSIDE_LINK.findall(file.content_string)}
+    linked = {
+        path
+        for file in files.documentation_pages()
+        for path in OUTSIDE_LINK.findall(file.content_string)
+    }
     for path in sorted(linked):
         text = (ROOT / path).read_text(encoding="utf-8")
         language = {".py": "python", ".yaml": "yaml"}.get(Path(path).suffix, "text")
-        files.append(File.generated(config, f"files/{path}.md", content=f"# {path}\n\n````{language}\n{text}````\n"))
+        files.append(
+            File.generated(
+                config, f"files/{path}.md", content=f"# {path}\n\n````{language}\n{text}````\n"
+            )
+        )
     return files
 
 

@@ -1,9 +1,11 @@
-"""Load `nmt serve` with many clients at once: requests per second, latencies, memory, and whether every answer is right.
+"""Load `nmt serve` with many clients at once: requests per second, latencies, memory, and whether
+every answer is right.
 
     python scripts/load_serve.py RUN --clients 200 --requests 2000
     python scripts/load_serve.py RUN --file sentences.txt --set decoding.precision=int8
 
-Each client sends one sentence after the other. First each sentence is translated alone; under load each answer must be the same.
+Each client sends one sentence after the other. First each sentence is translated alone; under load
+each answer must be the same.
 """
 
 import argparse
@@ -59,7 +61,9 @@ class Client:
 
     def translate(self, text: str) -> tuple[int, dict[str, Any]]:
         """Status and answer."""
-        self._connection.request("POST", "/translate", json.dumps({"q": text}), {"Content-Type": "application/json"})
+        self._connection.request(
+            "POST", "/translate", json.dumps({"q": text}), {"Content-Type": "application/json"}
+        )
         response = self._connection.getresponse()
         return response.status, json.loads(response.read())
 
@@ -75,7 +79,9 @@ class Client:
         return float(match[1]) if match else float("nan")
 
 
-def load(port: int, sentences: Sequence[str], expected: Sequence[str], n_clients: int, n_requests: int) -> tuple[Results, float]:
+def load(
+    port: int, sentences: Sequence[str], expected: Sequence[str], n_clients: int, n_requests: int
+) -> tuple[Results, float]:
     """Let all clients start together; the results, and the seconds until the last answer."""
     results, lock, numbers = Results(), threading.Lock(), iter(range(n_requests))
     barrier = threading.Barrier(n_clients + 1)
@@ -108,13 +114,19 @@ def load(port: int, sentences: Sequence[str], expected: Sequence[str], n_clients
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("run", type=Path)
     parser.add_argument("--clients", type=int, default=200)
     parser.add_argument("--requests", type=int, default=2000, help="of all clients together")
-    parser.add_argument("--file", type=Path, help="sentences, one per line; default: those of the built-in sample")
+    parser.add_argument(
+        "--file", type=Path, help="sentences, one per line; default: those of the built-in sample"
+    )
     parser.add_argument("--sentences", type=int, default=200, help="how many different ones")
-    parser.add_argument("--set", action="append", default=[], help="decoding.KEY=VALUE for the server")
+    parser.add_argument(
+        "--set", action="append", default=[], help="decoding.KEY=VALUE for the server"
+    )
     arguments = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # ends the server too
     if arguments.file is not None:
@@ -123,26 +135,39 @@ def main() -> None:
         table = next(SAMPLE.glob("*.tsv")).read_text(encoding="utf-8")
         lines = [line.split("\t")[0] for line in table.splitlines()]
     sentences = [line for line in dict.fromkeys(lines) if line.strip()][: arguments.sentences]
-    with server(arguments.run, [word for setting in arguments.set for word in ("--set", setting)]) as (process, port):
+    with server(
+        arguments.run, [word for setting in arguments.set for word in ("--set", setting)]
+    ) as (process, port):
         with closing(Client(port)) as client:
             start_time = time.perf_counter()
             expected = [client.translate(sentence)[1]["translatedText"] for sentence in sentences]
             alone = (time.perf_counter() - start_time) / len(sentences)
-            memory, batches = client.measurement("process_resident_memory_bytes"), client.measurement("nmt_batch_requests_count")
+            memory, batches = (
+                client.measurement("process_resident_memory_bytes"),
+                client.measurement("nmt_batch_requests_count"),
+            )
         results, seconds = load(port, sentences, expected, arguments.clients, arguments.requests)
         with closing(Client(port)) as client:
             batches = client.measurement("nmt_batch_requests_count") - batches
             after = client.measurement("process_resident_memory_bytes")
         process.send_signal(signal.SIGTERM)
         status = process.wait(SECONDS)
-    median, *_ = percentiles = [quantiles(results.seconds, n=100)[percent - 1] for percent in (50, 95, 99)]
+    median, *_ = percentiles = [
+        quantiles(results.seconds, n=100)[percent - 1] for percent in (50, 95, 99)
+    ]
     answered = ", ".join(f"{number} x {code}" for code, number in sorted(results.statuses.items()))
     print(f"one client            {1 / alone:.0f} requests/s, {alone * 1000:.0f} ms each")
     print(f"{arguments.clients:<5} clients         {len(results.seconds) / seconds:.0f} requests/s")
-    print(f"latency               median {median:.2f} s, 95 % {percentiles[1]:.2f} s, 99 % {percentiles[2]:.2f} s")
+    print(
+        f"latency               median {median:.2f} s, 95 % {percentiles[1]:.2f} s, 99 % "
+        f"{percentiles[2]:.2f} s"
+    )
     print(f"requests per batch    {len(results.seconds) / max(batches, 1):.1f}")
     print(f"memory                {memory / 1e6:.0f} MB before, {after / 1e6:.0f} MB after")
-    print(f"statuses              {answered}; {results.n_wrong} answers are not those of the sentence alone")
+    print(
+        f"statuses              {answered}; {results.n_wrong} answers are not those of the "
+        "sentence alone"
+    )
     print(f"exit status           {status} after SIGTERM")
     if results.n_wrong or sum(results.statuses.values()) != arguments.requests or status:
         sys.exit(1)

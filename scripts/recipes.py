@@ -1,11 +1,12 @@
-"""Print a table of finished runs in Markdown: their scores, sizes, speeds and training times, teachers included.
+"""Print a table of finished runs in Markdown: their scores, sizes, speeds and training times,
+teachers included.
 
     nmt evaluate RUN --split dev; nmt evaluate RUN --moses de      # before, for each run
     python scripts/recipes.py RUN...
 
-Runs whose configurations differ only in the seed share a row, with mean and standard deviation. The scores of lower-case models
-ignore case. The total time adds, once each, the runs that the training started from, those that made its training data, and the
-time of `nmt augment`.
+Runs whose configurations differ only in the seed share a row, with mean and standard deviation. The
+scores of lower-case models ignore case. The total time adds, once each, the runs that the training
+started from, those that made its training data, and the time of `nmt augment`.
 """
 
 import argparse
@@ -24,7 +25,18 @@ from nmt.run.checkpoint import Checkpoints, read_progress
 from nmt.run.folder import build_model, find_run, load_run_config
 from nmt.run.journal import Journal
 
-COLUMNS = ("recipe", "seeds", "parameters", "minutes", "total", "dev BLEU", "BLEU", "chrF", moses.NAME, "sentences/s")
+COLUMNS = (
+    "recipe",
+    "seeds",
+    "parameters",
+    "minutes",
+    "total",
+    "dev BLEU",
+    "BLEU",
+    "chrF",
+    moses.NAME,
+    "sentences/s",
+)
 MISSING = "-"
 
 
@@ -34,7 +46,8 @@ class RunFigures:
 
     Attributes:
         config: of the run.
-        parameters: of the model, in millions. minutes: of training; total: with all runs that it needed.
+        parameters: of the model, in millions. minutes: of training; total: with all runs that it
+            needed.
         dev_bleu, bleu, chrf, moses_bleu: of the last evaluations on the dev and the test split.
         speed: sentences translated per second.
     """
@@ -74,13 +87,20 @@ def measure(folder: Path) -> RunFigures:
 
 
 def needed_runs(folder: Path) -> set[Path]:
-    """The run, those that it started from, and those that made its training data, with all that these needed."""
+    """The run, those that it started from, and those that made its training data, with all that
+    these needed.
+    """
     if not folder.is_dir():
         raise DataError(f"{folder}: missing; its training time is part of the total")
     start_from = load_run_config(folder).training.start_from
     augmentation = load_manifest(folder).get("augmentation", {})
-    groups = [*(part.get("runs", []) for part in augmentation.get("parts", [])), augmentation.get("teachers", [])]
-    others = {Path(member["run"]) for group in groups for member in group} | ({start_from} if start_from else set())
+    groups = [
+        *(part.get("runs", []) for part in augmentation.get("parts", [])),
+        augmentation.get("teachers", []),
+    ]
+    others = {Path(member["run"]) for group in groups for member in group} | (
+        {start_from} if start_from else set()
+    )
     return {folder.resolve()}.union(*map(needed_runs, others))
 
 
@@ -92,18 +112,28 @@ def _minutes(folder: Path) -> float:
 def _minutes_of_augmentation(folders: Sequence[Path]) -> float:
     """Of making each augmented data set that the runs were trained on."""
     manifests = {manifest["content"]: manifest for manifest in map(load_manifest, folders)}
-    return float(sum(manifest["seconds"] for manifest in manifests.values() if "augmentation" in manifest)) / 60
+    return (
+        float(
+            sum(
+                manifest["seconds"] for manifest in manifests.values() if "augmentation" in manifest
+            )
+        )
+        / 60
+    )
 
 
 def _last_evaluation(folder: Path, split: str, keys: Sequence[str]) -> dict[str, Any]:
-    """The facts and the scores under these keys of the run's last evaluation on a split; empty if there is none.
+    """The facts and the scores under these keys of the run's last evaluation on a split; empty if
+    there is none.
 
     Evaluations with other decoding settings or as part of an ensemble do not count.
     """
     events = [
         event
         for event in Journal(folder / "evaluation" / "history.jsonl").read()
-        if event.get("split") == split and not event.get("overrides") and "members" not in event.get("provenance", {})
+        if event.get("split") == split
+        and not event.get("overrides")
+        and "members" not in event.get("provenance", {})
     ]
     if not events:
         return {}
@@ -122,14 +152,22 @@ def _group_by_recipe(runs: Sequence[RunFigures]) -> Iterator[list[RunFigures]]:
     """The runs whose configurations are the same, apart from the seed."""
     groups: dict[str, list[RunFigures]] = {}
     for run in runs:
-        groups.setdefault(run.config.model_copy(update={"seed": 0}).model_dump_json(), []).append(run)
+        groups.setdefault(run.config.model_copy(update={"seed": 0}).model_dump_json(), []).append(
+            run
+        )
     yield from groups.values()
 
 
 def _cells(group: Sequence[RunFigures]) -> list[str]:
     seeds = ", ".join(str(run.config.seed) for run in group)
-    averages = [f"{statistics.mean(getattr(run, name) for run in group):,.0f}" for name in ("minutes", "total")]
-    scores = [_mean_and_deviation([getattr(run, name) for run in group]) for name in ("dev_bleu", "bleu", "chrf", "moses_bleu")]
+    averages = [
+        f"{statistics.mean(getattr(run, name) for run in group):,.0f}"
+        for name in ("minutes", "total")
+    ]
+    scores = [
+        _mean_and_deviation([getattr(run, name) for run in group])
+        for name in ("dev_bleu", "bleu", "chrf", "moses_bleu")
+    ]
     speeds = [run.speed for run in group if run.speed is not None]
     speed = f"{statistics.mean(speeds):,.0f}" if speeds else MISSING
     return [group[0].config.name, seeds, f"{group[0].parameters:.1f} M", *averages, *scores, speed]
@@ -145,7 +183,9 @@ def _mean_and_deviation(values: Sequence[float | None]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description="Print a table of finished runs in Markdown.")
-    parser.add_argument("runs", nargs="+", type=Path, metavar="RUN", help="run folder, evaluated on dev and test")
+    parser.add_argument(
+        "runs", nargs="+", type=Path, metavar="RUN", help="run folder, evaluated on dev and test"
+    )
     try:
         print(to_table([measure(folder) for folder in parser.parse_args(arguments).runs]))
     except NmtError as error:

@@ -1,4 +1,5 @@
-"""The pages of the documentation that are made from the code: every configuration key, every option, every error with a remedy.
+"""The pages of the documentation that are made from the code: every configuration key, every
+option, every error with a remedy.
 
     python scripts/reference_pages.py configuration      # print one page as Markdown
 
@@ -25,10 +26,21 @@ from nmt.config.schema import PATTERN_TEXTS, Config, named_sections_of, section_
 from nmt.decoding.quality_warnings import DESCRIPTIONS
 
 PACKAGE = Path(__file__).resolve().parent.parent / "nmt"
-TYPES = {int: "whole number", float: "number", bool: "`true` or `false`", str: "text", Path: "path", NoneType: ""}
+TYPES = {
+    int: "whole number",
+    float: "number",
+    bool: "`true` or `false`",
+    str: "text",
+    Path: "path",
+    NoneType: "",
+}
 BOUNDS = {"ge": "at least", "gt": "more than", "le": "at most", "lt": "less than"}
 GAP = "…"  # in a message, where it names a file, a key or a number
-ERROR_NAMES = {name for name, value in vars(errors).items() if isinstance(value, type) and issubclass(value, errors.NmtError)}
+ERROR_NAMES = {
+    name
+    for name, value in vars(errors).items()
+    if isinstance(value, type) and issubclass(value, errors.NmtError)
+}
 
 # The parts of nmt whose messages are listed together, with a heading for each.
 PARTS = {
@@ -47,10 +59,14 @@ def configuration() -> str:
     """The page of all configuration keys."""
     introduction = (
         "# Configuration keys\n\n"
-        "Every key, its type, its default and its meaning. This page is made from the code, so it is complete and current.\n\n"
-        "A configuration is a YAML file. Only `name` and the place of the data must be given; every other key has a default. "
-        "`--set` changes a key for one command: `--set training.epochs=3`. The file `config.yaml` in a run folder lists all keys "
-        "with their values. nmt refuses unknown keys, wrong types and combinations that cannot work, and names the keys.\n"
+        "Every key, its type, its default and its meaning. This page is made from the code, so "
+        "it is complete and current.\n\n"
+        "A configuration is a YAML file. Only `name` and the place of the data must be given; "
+        "every other key has a default. "
+        "`--set` changes a key for one command: `--set training.epochs=3`. The file "
+        "`config.yaml` in a run folder lists all keys "
+        "with their values. nmt refuses unknown keys, wrong types and combinations that cannot "
+        "work, and names the keys.\n"
     )
     return "\n".join([introduction, *_sections(Config, "")])
 
@@ -61,7 +77,10 @@ def _sections(section: type[BaseModel], prefix: str) -> Iterator[str]:
         subsection, name = _section_below(section, key), prefix + key
         anchor = f"`{key}`{{ #{name} }}"
         if subsection is None:
-            yield f"| {anchor} | {_type_text(field)} | {_default_text(field)} | {_cell(field.description)} |"
+            yield (
+                f"| {anchor} | {_type_text(field)} | {_default_text(field)} | "
+                f"{_cell(field.description)} |"
+            )
         else:
             target = "data.source" if name in ("data.dev", "data.test") else name
             yield f"| {anchor} | [section](#section-{target}) | | {_cell(field.description)} |"
@@ -78,8 +97,15 @@ def _section_below(section: type[BaseModel], key: str) -> type[BaseModel] | None
 
 
 def _type_text(field: FieldInfo) -> str:
-    bounds = [f"{word} {getattr(each, name):g}" for each in field.metadata for name, word in BOUNDS.items() if hasattr(each, name)]
-    patterns = [PATTERN_TEXTS[each.pattern] for each in field.metadata if getattr(each, "pattern", None)]
+    bounds = [
+        f"{word} {getattr(each, name):g}"
+        for each in field.metadata
+        for name, word in BOUNDS.items()
+        if hasattr(each, name)
+    ]
+    patterns = [
+        PATTERN_TEXTS[each.pattern] for each in field.metadata if getattr(each, "pattern", None)
+    ]
     if patterns:
         return _cell(patterns[0])
     return _cell(", ".join([_annotation_text(field.annotation), *bounds]))
@@ -111,21 +137,38 @@ def commands() -> str:
     """The page of all commands and options."""
     introduction = (
         "# Commands and options\n\n"
-        "Every command with all its options. This page is made from the code, so it is complete and current. "
+        "Every command with all its options. This page is made from the code, so it is complete "
+        "and current. "
         "`nmt COMMAND --help` prints the same in the terminal.\n\n"
-        "Results go to stdout; messages, warnings and progress go to stderr. The exit status is 0 for success, 1 for an error that "
-        "you can fix or a required score that was not reached, 2 for wrong options, and 130 after Ctrl-C.\n"
+        "Results go to stdout; messages, warnings and progress go to stderr. The exit status is "
+        "0 for success, 1 for an error that "
+        "you can fix or a required score that was not reached, 2 for wrong options, and 130 "
+        "after Ctrl-C.\n"
     )
     group: Any = typer.main.get_command(app)
     context = typer.Context(group, info_name="nmt")
-    return "\n".join([introduction, *(_command(name, group.commands[name], context) for name in group.list_commands(context))])
+    return "\n".join(
+        [
+            introduction,
+            *(
+                _command(name, group.commands[name], context)
+                for name in group.list_commands(context)
+            ),
+        ]
+    )
 
 
 def _command(name: str, command: Any, parent: Any) -> str:
     context = typer.Context(command, info_name=name, parent=parent)
     usage = " ".join(command.collect_usage_pieces(context))
-    lines = [f"## `nmt {name}` {{ #nmt-{name} }}\n", f"{_cell(command.help)}\n", f"```\nnmt {name} {usage}\n```\n"]
-    records = [record for parameter in command.params if (record := parameter.get_help_record(context))]
+    lines = [
+        f"## `nmt {name}` {{ #nmt-{name} }}\n",
+        f"{_cell(command.help)}\n",
+        f"```\nnmt {name} {usage}\n```\n",
+    ]
+    records = [
+        record for parameter in command.params if (record := parameter.get_help_record(context))
+    ]
     rows = [f"| `{_escaped(names)}` | {_cell(meaning)} |" for names, meaning in records]
     return "\n".join([*lines, *(["| option | meaning |", "|---|---|", *rows, ""] if rows else [])])
 
@@ -134,9 +177,11 @@ def error_messages() -> str:
     """The page of all error messages that say what to do."""
     introduction = (
         "# Error messages and remedies\n\n"
-        f"Every error message of nmt that says what to do. Where a message names a file, a key or a number, `{GAP}` stands here. "
+        "Every error message of nmt that says what to do. Where a message names a file, a key or "
+        f"a number, `{GAP}` stands here. "
         "This page is made from the code, so it is complete and current.\n\n"
-        "An error is one line on stderr that starts with `nmt:`. It does not destroy anything: earlier checkpoints, prepared "
+        "An error is one line on stderr that starts with `nmt:`. It does not destroy anything: "
+        "earlier checkpoints, prepared "
         "folders and outputs stay as they were.\n"
     )
     lines, constants = [introduction], _text_constants()
@@ -144,9 +189,15 @@ def error_messages() -> str:
         paths = [
             path
             for part in parts
-            for path in ([PACKAGE / part] if part.endswith(".py") else sorted((PACKAGE / part).rglob("*.py")))
+            for path in (
+                [PACKAGE / part] if part.endswith(".py") else sorted((PACKAGE / part).rglob("*.py"))
+            )
         ]
-        messages = dict.fromkeys(text for path in paths for text in messages_of(path.read_text(encoding="utf-8"), constants))
+        messages = dict.fromkeys(
+            text
+            for path in paths
+            for text in messages_of(path.read_text(encoding="utf-8"), constants)
+        )
         rows = [text.partition("; ") for text in messages if re.search(r"\w.*; .*\w", text)]
         if rows:
             lines += [f"## {heading}\n", "| message | what to do |", "|---|---|"]
@@ -163,18 +214,25 @@ def error_messages() -> str:
 
 def _text_constants() -> dict[str, str]:
     """The texts that modules of nmt give a name to."""
-    assignments = (node for path in PACKAGE.rglob("*.py") for node in ast.parse(path.read_text(encoding="utf-8")).body)
+    assignments = (
+        node
+        for path in PACKAGE.rglob("*.py")
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+    )
     return {
         target.id: node.value.value
         for node in assignments
-        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+        if isinstance(node, ast.Assign)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
         for target in node.targets
         if isinstance(target, ast.Name)
     }
 
 
 def messages_of(source: str, constants: Mapping[str, str]) -> Iterator[str]:
-    """The texts of the errors and the configuration problems that a module can make, with `GAP` for the values in them.
+    """The texts of the errors and the configuration problems that a module can make, with `GAP` for
+    the values in them.
 
     Args:
         constants: the values of names that may occur in the texts.
@@ -184,19 +242,30 @@ def messages_of(source: str, constants: Mapping[str, str]) -> Iterator[str]:
             continue
         assigned: dict[str, str | None] = {}
         for node in sorted(
-            (each for each in ast.walk(function) if isinstance(each, ast.Assign | ast.Call)), key=lambda each: each.lineno
+            (each for each in ast.walk(function) if isinstance(each, ast.Assign | ast.Call)),
+            key=lambda each: each.lineno,
         ):
             if isinstance(node, ast.Assign):
-                assigned |= {target.id: _text_of(node.value, constants) for target in node.targets if isinstance(target, ast.Name)}
+                assigned |= {
+                    target.id: _text_of(node.value, constants)
+                    for target in node.targets
+                    if isinstance(target, ast.Name)
+                }
                 continue
-            name = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+            name = (
+                node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
+            )
             if name in ERROR_NAMES | {"BadParameter"} and node.args:
                 argument, prefix = node.args[0], ""
             elif name == "Problem" and len(node.args) == 2:
                 argument, prefix = node.args[1], f"{_keys_text(node.args[0], constants)}: "
             else:
                 continue
-            text = assigned.get(argument.id) if isinstance(argument, ast.Name) else _text_of(argument, constants)
+            text = (
+                assigned.get(argument.id)
+                if isinstance(argument, ast.Name)
+                else _text_of(argument, constants)
+            )
             if text:
                 yield prefix + text
 
@@ -207,12 +276,16 @@ def _keys_text(node: ast.expr, constants: Mapping[str, str]) -> str:
 
 
 def _text_of(node: ast.expr, constants: Mapping[str, str]) -> str | None:
-    """The text of a string or f-string in the code, with `GAP` for values that are not constants; None for other expressions."""
+    """The text of a string or f-string in the code, with `GAP` for values that are not constants;
+    None for other expressions.
+    """
     if isinstance(node, ast.Constant) and isinstance(node.value, str):
         return node.value
     if isinstance(node, ast.JoinedStr):
         return "".join(
-            str(part.value) if isinstance(part, ast.Constant) else constants.get(ast.unparse(part)[1:-1], GAP)
+            str(part.value)
+            if isinstance(part, ast.Constant)
+            else constants.get(ast.unparse(part)[1:-1], GAP)
             for part in node.values
         )
     return None
@@ -232,7 +305,11 @@ def _escaped(text: str) -> str:
     return text.replace("|", r"\|")
 
 
-PAGES: dict[str, Callable[[], str]] = {"configuration": configuration, "commands": commands, "errors": error_messages}
+PAGES: dict[str, Callable[[], str]] = {
+    "configuration": configuration,
+    "commands": commands,
+    "errors": error_messages,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

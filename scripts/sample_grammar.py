@@ -1,7 +1,8 @@
 """A small grammar of English and German, for the sample corpus.
 
-A sentence is first data (a `Clause`: who does what to whom, where and when), which is then rendered in both languages.
-`english_clause` and `german_clause` order the words; `NounPhrase` and `Verb` inflect them.
+A sentence is first data (a `Clause`: who does what to whom, where and when), which is then rendered
+in both languages. `english_clause` and `german_clause` order the words; `NounPhrase` and `Verb`
+inflect them.
 """
 
 import re
@@ -33,16 +34,21 @@ class Words:
 NOTHING = Words("", "")
 
 
-# --- Nouns, adjectives and determiners ------------------------------------------------------------------------------------
+# --- Nouns, adjectives and determiners
+# ------------------------------------------------------------------------------------
 
 Paradigm = dict[tuple[Case, str], str]
 
 
 def paradigm(nominative: str, accusative: str, dative: str) -> Paradigm:
-    """Endings by case and gender (masculine, feminine, neuter, and the plural of all three); "-" is no ending."""
+    """Endings by case and gender (masculine, feminine, neuter, and the plural of all three); "-" is
+    no ending.
+    """
     rows: dict[Case, str] = {"nominative": nominative, "accusative": accusative, "dative": dative}
     return {
-        (case, gender): ending.strip("-") for case, row in rows.items() for gender, ending in zip("mfnp", row.split(), strict=True)
+        (case, gender): ending.strip("-")
+        for case, row in rows.items()
+        for gender, ending in zip("mfnp", row.split(), strict=True)
     }
 
 
@@ -53,9 +59,20 @@ MIXED = paradigm("er e es en", "en e es en", "en en en en")
 WEAK = paradigm("e e e en", "en e e en", "en en en en")
 
 POSSESSIVES = {"I": "my", "you": "your", "he": "his", "she": "her", "we": "our", "they": "their"}
-EIN_WORDS = {"a": "ein", "no": "kein", "my": "mein", "your": "dein", "his": "sein", "her": "ihr", "our": "unser", "their": "ihr"}
+EIN_WORDS = {
+    "a": "ein",
+    "no": "kein",
+    "my": "mein",
+    "your": "dein",
+    "his": "sein",
+    "her": "ihr",
+    "our": "unser",
+    "their": "ihr",
+}
 NUMBERS = {"two": "zwei", "three": "drei", "four": "vier", "five": "fünf"}
-DETERMINERS: dict[str, tuple[str, Paradigm, Paradigm]] = {  # German stem, its endings, the endings of a following adjective
+DETERMINERS: dict[
+    str, tuple[str, Paradigm, Paradigm]
+] = {  # German stem, its endings, the endings of a following adjective
     "the": ("d", DEFINITE, WEAK),
     "this": ("dies", STRONG, WEAK),
     "many": ("viel", STRONG, STRONG),
@@ -64,7 +81,9 @@ DETERMINERS: dict[str, tuple[str, Paradigm, Paradigm]] = {  # German stem, its e
 
 
 class Nominal(Protocol):
-    """A subject or an object. `pronoun` is the English pronoun for it; the form of the verb depends on it."""
+    """A subject or an object. `pronoun` is the English pronoun for it; the form of the verb depends
+    on it.
+    """
 
     @property
     def pronoun(self) -> str: ...
@@ -80,7 +99,9 @@ class Nominal(Protocol):
 
 @dataclass(frozen=True)
 class Noun:
-    """A noun with its plurals. A weak masculine noun has the form of its plural in all cases except the nominative."""
+    """A noun with its plurals. A weak masculine noun has the form of its plural in all cases except
+    the nominative.
+    """
 
     english: str
     english_plural: str
@@ -96,7 +117,9 @@ class Noun:
     def decline(self, case: Case, plural: bool) -> str:
         """The German form."""
         if plural:
-            return self.german_plural + ("n" if case == "dative" and self.german_plural[-1] not in "ns" else "")
+            return self.german_plural + (
+                "n" if case == "dative" and self.german_plural[-1] not in "ns" else ""
+            )
         return self.german_plural if self.weak and case != "nominative" else self.german
 
 
@@ -117,7 +140,9 @@ class Adjective:
 
 @dataclass(frozen=True)
 class NounPhrase:
-    """A noun with its determiner ("" for none; a number; a genitive such as "Anna's") and perhaps an adjective."""
+    """A noun with its determiner ("" for none; a number; a genitive such as "Anna's") and perhaps
+    an adjective.
+    """
 
     noun: Noun
     determiner: str = "the"
@@ -126,16 +151,27 @@ class NounPhrase:
 
     @property
     def pronoun(self) -> str:
-        return "they" if self.plural or self.noun.gender == "p" else {"m": "he", "f": "she", "n": "it"}[self.noun.gender]
+        return (
+            "they"
+            if self.plural or self.noun.gender == "p"
+            else {"m": "he", "f": "she", "n": "it"}[self.noun.gender]
+        )
 
     @property
     def known(self) -> bool:
-        return self.determiner in {"the", "this", *POSSESSIVES.values()} or self.determiner.endswith("'s")
+        return self.determiner in {
+            "the",
+            "this",
+            *POSSESSIVES.values(),
+        } or self.determiner.endswith("'s")
 
     def english(self, is_object: bool = False) -> str:
         plural = self.pronoun == "they"
         determiner = "these" if plural and self.determiner == "this" else self.determiner
-        words = join(self.adjective.english if self.adjective else "", self.noun.english_plural if plural else self.noun.english)
+        words = join(
+            self.adjective.english if self.adjective else "",
+            self.noun.english_plural if plural else self.noun.english,
+        )
         return join("an" if determiner == "a" and words[0] in "aeiou" else determiner, words)
 
     def german(self, case: Case = "nominative") -> str:
@@ -145,7 +181,10 @@ class NounPhrase:
             stem, endings, adjective_endings = DETERMINERS[self.determiner]
             determiner = stem + endings[cell]
         else:
-            determiner, adjective_endings = NUMBERS.get(self.determiner, self.determiner.replace("'", "")), STRONG
+            determiner, adjective_endings = (
+                NUMBERS.get(self.determiner, self.determiner.replace("'", "")),
+                STRONG,
+            )
         adjective = self.adjective.decline(adjective_endings[cell]) if self.adjective else ""
         return join(determiner, adjective, self.noun.decline(case, plural))
 
@@ -184,7 +223,11 @@ class Pronoun:
         return self.object if is_object else self.subject
 
     def german(self, case: Case = "nominative") -> str:
-        return self.forms if self.is_name else self.forms.split()[("nominative", "accusative", "dative").index(case)]
+        return (
+            self.forms
+            if self.is_name
+            else self.forms.split()[("nominative", "accusative", "dative").index(case)]
+        )
 
 
 def name(pronoun: str, english: str, german: str = "") -> Pronoun:
@@ -208,7 +251,9 @@ WHO = Pronoun("he", "who", "who", "wer wen wem")
 
 def stand_in(phrase: NounPhrase) -> Pronoun:
     """The pronoun for a thing: "it" in English; in German it has the noun's gender."""
-    return replace(PRONOUNS["they" if phrase.pronoun == "they" else "it"], forms=PRONOUNS[phrase.pronoun].forms)
+    return replace(
+        PRONOUNS["they" if phrase.pronoun == "they" else "it"], forms=PRONOUNS[phrase.pronoun].forms
+    )
 
 
 def is_light(nominal: Nominal) -> bool:
@@ -218,7 +263,11 @@ def is_light(nominal: Nominal) -> bool:
 
 def deny(nominal: Nominal) -> Nominal:
     """ "kein" instead of "ein" or no article."""
-    return replace(nominal, determiner="no") if isinstance(nominal, NounPhrase) and nominal.determiner in {"a", ""} else nominal
+    return (
+        replace(nominal, determiner="no")
+        if isinstance(nominal, NounPhrase) and nominal.determiner in {"a", ""}
+        else nominal
+    )
 
 
 CONTRACTIONS = {
@@ -240,7 +289,400 @@ def prepositional(english: str, german: str, case: Case, nominal: Nominal) -> Wo
     return Words(join(english, nominal.english(is_object=True)), text)
 
 
-# --- Verbs ----------------------------------------------------------------------------------------------------------------
+# --- Verbs
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+# ----------------------------------------------------------------------------------------------------------------
 
 IRREGULAR = {  # ich, du, er, wir, sie
     "sein": "bin bist ist sind sind",
@@ -314,7 +756,12 @@ class Verb:
         """The German present tense, without the particle; du "rufst", but "liest" and "sitzt"."""
         root = self.third.removesuffix("t")
         second = root + ("t" if root[-1] in "sßz" else "st")
-        return select(IRREGULAR.get(self.simple, f"{self.simple[:-1]} {second} {self.third} {self.simple} {self.simple}"), pronoun)
+        return select(
+            IRREGULAR.get(
+                self.simple, f"{self.simple[:-1]} {second} {self.third} {self.simple} {self.simple}"
+            ),
+            pronoun,
+        )
 
     @property
     def imperative(self) -> str:
@@ -352,7 +799,11 @@ class Modal:
     german: str
 
 
-CAN, MUST, WANT = Modal("can", "could", "", "können"), Modal("have", "had", "to", "müssen"), Modal("want", "wanted", "to", "wollen")
+CAN, MUST, WANT = (
+    Modal("can", "could", "", "können"),
+    Modal("have", "had", "to", "müssen"),
+    Modal("want", "wanted", "to", "wollen"),
+)
 SHOULD, WISH = Modal("should", "", "", "sollen"), Modal("would", "", "like to", "möchten")
 ALLOWED = Modal("be", "was", "allowed to", "dürfen")
 LIKE = Modal("like", "liked", "to", "")  # in German the adverb "gern"
@@ -403,10 +854,14 @@ def english_rest(clause: Clause) -> str:
     """The rest after the verbs: objects, place, manner, time."""
     tail = clause.verb.tail
     objects = [part.nominal.english(is_object=True) for part in clause.objects]
-    tail_last = tail == "along" or (tail in MOVABLE and all(is_light(part.nominal) for part in clause.objects))
+    tail_last = tail == "along" or (
+        tail in MOVABLE and all(is_light(part.nominal) for part in clause.objects)
+    )
     ordered = [*objects, tail] if tail_last else [tail, *objects]
     time = "" if clause.fronted else clause.time.english
-    return join(*ordered, clause.complement.english, clause.place.english, clause.manner.english, time)
+    return join(
+        *ordered, clause.complement.english, clause.place.english, clause.manner.english, time
+    )
 
 
 def english_clause(clause: Clause, opening: str = "", asking: bool = False) -> str:
@@ -425,9 +880,9 @@ def english_clause(clause: Clause, opening: str = "", asking: bool = False) -> s
         clause.time.english if clause.fronted else "",
     )
     start = (auxiliary, subject) if asking else (subject, auxiliary)
-    return join(opening, time, *start, negation, clause.frequency.english, verbs, english_rest(clause)).replace(
-        "can not ", "cannot "
-    )
+    return join(
+        opening, time, *start, negation, clause.frequency.english, verbs, english_rest(clause)
+    ).replace("can not ", "cannot ")
 
 
 def english_infinitive(clause: Clause) -> str:
@@ -444,19 +899,34 @@ def german_middle(clause: Clause) -> str:
     denied = clause.negated and not gern  # "nicht gern" instead of "kein"
     objects = [Object(deny(part.nominal), part.case) if denied else part for part in clause.objects]
     light = [part.nominal.german(part.case) for part in objects if is_light(part.nominal)]
-    known = [part.nominal.german(part.case) for part in objects if part.nominal.known and not is_light(part.nominal)]
+    known = [
+        part.nominal.german(part.case)
+        for part in objects
+        if part.nominal.known and not is_light(part.nominal)
+    ]
     new = [part.nominal.german(part.case) for part in objects if not part.nominal.known]
     nicht = "nicht" if clause.negated and not any(text.startswith("kein") for text in new) else ""
     times = ["" if clause.fronted else clause.time.german, clause.frequency.german]
     early = [*known, *times] if clause.negated or clause.frequency.german else [*times, *known]
-    return join(*light, *early, nicht, gern, clause.manner.german, clause.place.german, *new, clause.complement.german)
+    return join(
+        *light,
+        *early,
+        nicht,
+        gern,
+        clause.manner.german,
+        clause.place.german,
+        *new,
+        clause.complement.german,
+    )
 
 
 def german_chain(clause: Clause) -> tuple[str, str]:
     """The conjugated verb, and the verbs or the particle at the end of the clause."""
     verb, pronoun, past = clause.verb, clause.subject.pronoun, clause.tense == "past"
     if clause.modal and clause.modal.german:
-        return select((PRETERITE if past else IRREGULAR)[clause.modal.german], pronoun), verb.infinitive()
+        return select(
+            (PRETERITE if past else IRREGULAR)[clause.modal.german], pronoun
+        ), verb.infinitive()
     if clause.tense == "future":
         return select(IRREGULAR["werden"], pronoun), verb.infinitive()
     if past and verb.german in PRETERITE:
@@ -474,7 +944,11 @@ def german_clause(clause: Clause, opening: str = "", order: Order = "second") ->
     if order == "first":
         return join(finite, subject, middle, closing)
     if order == "second":
-        return join(opening, finite, subject, middle, closing) if opening else join(subject, finite, middle, closing)
+        return (
+            join(opening, finite, subject, middle, closing)
+            if opening
+            else join(subject, finite, middle, closing)
+        )
     verbs = closing + finite if closing == clause.verb.particle else join(closing, finite)
     return join(opening, subject, middle, verbs)
 
@@ -498,7 +972,10 @@ def say(clause: Clause, english: str = "", german: str = "") -> Words:
 
 def ask(clause: Clause, english: str = "", german: str = "") -> Words:
     """A question, with or without a question word."""
-    return Words(english_clause(clause, english, asking=True), german_clause(clause, german, "second" if german else "first"))
+    return Words(
+        english_clause(clause, english, asking=True),
+        german_clause(clause, german, "second" if german else "first"),
+    )
 
 
 def after(english: str, german: str, clause: Clause) -> Words:
@@ -512,5 +989,8 @@ def capital(text: str) -> str:
 
 def finish(words: Words, mark: str = ".") -> Pair:
     """The sentence with its capital letter and its final mark."""
-    english, german = (capital(text.replace(" ,", ",").strip(", ") + mark) for text in (words.english, words.german))
+    english, german = (
+        capital(text.replace(" ,", ",").strip(", ") + mark)
+        for text in (words.english, words.german)
+    )
     return english, german

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-# Set before torch is imported: tests run in several processes, and threads do not speed up small tensors.
+# Set before torch is imported: tests run in several processes, and threads do not speed up small
+# tensors.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("MKL_NUM_THREADS", "1")
 # For tests that import onnxruntime before nmt: no telemetry.
@@ -21,12 +22,14 @@ from hypothesis import settings
 
 from nmt import cli
 
-# Background jobs of a shell ignore Ctrl-C, and so would the processes that tests start and interrupt.
+# Background jobs of a shell ignore Ctrl-C, and so would the processes that tests start and
+# interrupt.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 if hasattr(signal, "SIGHUP"):  # `nohup` ignores it
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
-# No deadline: a busy machine may be slow. Continuous integration draws more examples, and the same ones each time.
+# No deadline: a busy machine may be slow. Continuous integration draws more examples, and the same
+# ones each time.
 settings.register_profile("default", deadline=None, max_examples=30)
 settings.register_profile("ci", deadline=None, max_examples=100, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "default")
@@ -38,7 +41,9 @@ ROOT = Path(__file__).resolve().parent.parent
 # Neither this process nor another Python process of the tests connects to another machine.
 NO_NETWORK = ROOT / "tests" / "no_network"
 runpy.run_path(str(NO_NETWORK / "sitecustomize.py"))
-os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (str(NO_NETWORK), os.environ.get("PYTHONPATH"))))
+os.environ["PYTHONPATH"] = os.pathsep.join(
+    filter(None, (str(NO_NETWORK), os.environ.get("PYTHONPATH")))
+)
 
 
 @pytest.fixture(scope="session")
@@ -49,7 +54,9 @@ def root() -> Path:
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """The folder of real data beside the repository; tests that need it are skipped if it is missing."""
+    """The folder of real data beside the repository; tests that need it are skipped if it is
+    missing.
+    """
     folder = ROOT.parent / "shared" / "data"
     if not folder.is_dir():
         pytest.skip(f"needs the real data in {folder}")
@@ -88,7 +95,9 @@ def nmt(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
 
 @pytest.fixture(autouse=True)
 def interruptible() -> Iterator[None]:
-    """Ctrl-C still ends the tests after a command in this process, which ignores it from its end on."""
+    """Ctrl-C still ends the tests after a command in this process, which ignores it from its end
+    on.
+    """
     handler = signal.getsignal(signal.SIGINT)
     yield
     signal.signal(signal.SIGINT, handler)
@@ -96,7 +105,9 @@ def interruptible() -> Iterator[None]:
 
 @pytest.fixture
 def little_memory() -> Iterator[None]:
-    """The test has no more than `EXTRA_BYTES` beside what this process has: so a size is checked before memory is reserved."""
+    """The test has no more than `EXTRA_BYTES` beside what this process has: so a size is checked
+    before memory is reserved.
+    """
     if sys.platform != "linux":
         yield
         return
@@ -104,7 +115,9 @@ def little_memory() -> Iterator[None]:
 
     pages = int(Path("/proc/self/statm").read_text().split()[0])
     limits = resource.getrlimit(resource.RLIMIT_AS)
-    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + EXTRA_BYTES, limits[1]))
+    resource.setrlimit(
+        resource.RLIMIT_AS, (pages * resource.getpagesize() + EXTRA_BYTES, limits[1])
+    )
     yield
     resource.setrlimit(resource.RLIMIT_AS, limits)
 

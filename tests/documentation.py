@@ -26,7 +26,9 @@ def name_of(page: Path) -> str:
 
 
 def blocks_of(page: Path) -> list[Block]:
-    return [Block(page, *match.groups()) for match in FENCE.finditer(page.read_text(encoding="utf-8"))]
+    return [
+        Block(page, *match.groups()) for match in FENCE.finditer(page.read_text(encoding="utf-8"))
+    ]
 
 
 def prose_of(page: Path) -> str:
@@ -35,7 +37,9 @@ def prose_of(page: Path) -> str:
 
 
 def command_lines(block: Block) -> Iterator[list[str]]:
-    """The words of each command in a shell block, without `> FILE`; in a console block, of the lines that begin with a prompt."""
+    """The words of each command in a shell block, without `> FILE`; in a console block, of the
+    lines that begin with a prompt.
+    """
     lines = re.sub(r"\\\n", " ", block.text).splitlines()
     if block.language == "console":
         lines = [line.removeprefix("$ ") for line in lines if line.startswith("$ ")]
@@ -45,11 +49,21 @@ def command_lines(block: Block) -> Iterator[list[str]]:
 
 
 ALL_BLOCKS = [block for page in PAGES for block in blocks_of(page)]
-COMMANDS = [(name_of(block.page), words) for block in ALL_BLOCKS if block.language in SHELL for words in command_lines(block)]
+COMMANDS = [
+    (name_of(block.page), words)
+    for block in ALL_BLOCKS
+    if block.language in SHELL
+    for words in command_lines(block)
+]
 
 
 def anchors_of(text: str) -> set[str]:
-    """The anchors of the headings in Markdown `text`, as MkDocs and GitHub name them, and those written as { #name }."""
+    """The anchors of the headings in Markdown `text`, as MkDocs and GitHub name them, and those
+    written as { #name }.
+    """
     headings = re.findall(r"^#+ (.*)$", FENCE.sub("", text), re.MULTILINE)
-    slugs = {re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading.lower()).strip()) for heading in headings}
+    slugs = {
+        re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading.lower()).strip())
+        for heading in headings
+    }
     return slugs | set(re.findall(r"\{ #([\w.-]+) \}", text))

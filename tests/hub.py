@@ -1,6 +1,8 @@
-"""A stand-in for the Hugging Face hub on loopback: the requests that its library sends to create, fill and read repositories.
+"""A stand-in for the Hugging Face hub on loopback: the requests that its library sends to create,
+fill and read repositories.
 
-It speaks the real protocol with large files by git LFS; the library must not use Xet (HF_HUB_DISABLE_XET).
+It speaks the real protocol with large files by git LFS; the library must not use Xet
+(HF_HUB_DISABLE_XET).
 """
 
 import base64
@@ -21,7 +23,9 @@ TOKEN = "hf_owner"
 
 @dataclass
 class Repository:
-    """commits: (id, files by name) from the first on; files of LFS hold the SHA-256 of their content."""
+    """commits: (id, files by name) from the first on; files of LFS hold the SHA-256 of their
+    content.
+    """
 
     private: bool = False
     commits: list[tuple[str, dict[str, bytes]]] = field(default_factory=list)
@@ -33,14 +37,23 @@ class Repository:
         return self.commits[-1][1]
 
     def commit(self, files: dict[str, bytes]) -> str:
-        listing = repr((len(self.commits), sorted((name, hashlib.sha1(content).hexdigest()) for name, content in files.items())))
+        listing = repr(
+            (
+                len(self.commits),
+                sorted(
+                    (name, hashlib.sha1(content).hexdigest()) for name, content in files.items()
+                ),
+            )
+        )
         self.commits.append((hashlib.sha1(listing.encode()).hexdigest(), files))
         return self.commits[-1][0]
 
     def at(self, revision: str) -> tuple[str, dict[str, bytes]] | None:
         if revision == "main":
             return self.commits[-1]
-        return next((commit for commit in self.commits if revision and commit[0].startswith(revision)), None)
+        return next(
+            (commit for commit in self.commits if revision and commit[0].startswith(revision)), None
+        )
 
 
 @dataclass
@@ -48,7 +61,8 @@ class Hub:
     """The server.
 
     Attributes:
-        address: for HF_ENDPOINT. storage: the same server under another name, as large files come from another host.
+        address: for HF_ENDPOINT. storage: the same server under another name, as large files come
+            from another host.
         uploads: contents by SHA-256, of large files.
         broken: names of files whose next download breaks off in the middle.
         short: names of files of which the last byte is never sent.
@@ -75,7 +89,9 @@ def running_hub() -> Iterator[Hub]:
     BoundHandler.hub = hub
     with ThreadingHTTPServer(("127.0.0.1", 0), BoundHandler) as server:
         server.daemon_threads = True
-        hub.address, hub.storage = (f"http://{host}:{server.server_address[1]}" for host in ("127.0.0.1", "localhost"))
+        hub.address, hub.storage = (
+            f"http://{host}:{server.server_address[1]}" for host in ("127.0.0.1", "localhost")
+        )
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         try:
@@ -101,7 +117,9 @@ class Handler(BaseHTTPRequestHandler):
         self.hub.requests.append(f"{self.command} {self.path}")
         parts = [unquote(part) for part in urlsplit(self.path).path.strip("/").split("/")]
         if parts[:2] == ["api", "models"]:
-            self._send_info("/".join(parts[2:4]), parts[5] if parts[4:5] == ["revision"] else "main")
+            self._send_info(
+                "/".join(parts[2:4]), parts[5] if parts[4:5] == ["revision"] else "main"
+            )
         elif parts[0] == "large":
             assert "Authorization" not in self.headers  # the access token is for the hub alone
             self._send_content(self.hub.uploads[parts[1]], parts[2])
@@ -134,7 +152,9 @@ class Handler(BaseHTTPRequestHandler):
         elif path[4] == "preupload":
             self._send_upload_modes(repository, json.loads(body))
         else:
-            self._commit("/".join(path[2:4]), repository, [json.loads(line) for line in body.splitlines()])
+            self._commit(
+                "/".join(path[2:4]), repository, [json.loads(line) for line in body.splitlines()]
+            )
 
     def _read_body(self) -> bytes:
         if self.headers.get("Transfer-Encoding") != "chunked":
@@ -163,7 +183,13 @@ class Handler(BaseHTTPRequestHandler):
     def _create(self, body: dict[str, Any]) -> None:
         name = f"{body.get('organization') or 'me'}/{body['name']}"
         if name in self.hub.repositories:
-            self._send({"error": "You already created this model repo", "url": f"{self.hub.address}/{name}"}, 409)
+            self._send(
+                {
+                    "error": "You already created this model repo",
+                    "url": f"{self.hub.address}/{name}",
+                },
+                409,
+            )
             return
         private = body.get("private") is True or body.get("visibility") == "private"
         self.hub.repositories[name] = repository = Repository(private)
@@ -181,8 +207,19 @@ class Handler(BaseHTTPRequestHandler):
     def _send_info(self, name: str, revision: str) -> None:
         if (found := self._find(name, revision)) is not None:
             repository, commit, files = found
-            siblings = [{"rfilename": path, "size": len(content), "blobId": "0"} for path, content in files.items()]
-            self._send({"id": name, "sha": commit, "private": repository.private, "tags": [], "siblings": siblings})
+            siblings = [
+                {"rfilename": path, "size": len(content), "blobId": "0"}
+                for path, content in files.items()
+            ]
+            self._send(
+                {
+                    "id": name,
+                    "sha": commit,
+                    "private": repository.private,
+                    "tags": [],
+                    "siblings": siblings,
+                }
+            )
 
     def _send_upload_modes(self, repository: Repository, body: dict[str, Any]) -> None:
         files = [
@@ -221,7 +258,13 @@ class Handler(BaseHTTPRequestHandler):
                 assert kind == "deletedFile"
                 del files[value["path"]]
         commit = repository.commit(files)
-        self._send({"success": True, "commitOid": commit, "commitUrl": f"{self.hub.address}/{name}/commit/{commit}"})
+        self._send(
+            {
+                "success": True,
+                "commitOid": commit,
+                "commitUrl": f"{self.hub.address}/{name}/commit/{commit}",
+            }
+        )
 
     def _resolve(self, name: str, revision: str, path: str) -> None:
         if (found := self._find(name, revision)) is None:
@@ -234,12 +277,20 @@ class Handler(BaseHTTPRequestHandler):
         digest = hashlib.sha256(content).hexdigest()
         if path in repository.large:
             self.hub.uploads[digest] = content
-            headers = {"X-Repo-Commit": commit, "X-Linked-Size": str(len(content)), "X-Linked-ETag": f'"{digest}"'}
-            self._answer(302, b"", {**headers, "Location": f"{self.hub.storage}/large/{digest}/{path}"})
+            headers = {
+                "X-Repo-Commit": commit,
+                "X-Linked-Size": str(len(content)),
+                "X-Linked-ETag": f'"{digest}"',
+            }
+            self._answer(
+                302, b"", {**headers, "Location": f"{self.hub.storage}/large/{digest}/{path}"}
+            )
         else:
             self._send_content(content, path, {"X-Repo-Commit": commit, "ETag": f'"{digest[:40]}"'})
 
-    def _send_content(self, content: bytes, path: str, headers: dict[str, str] | None = None) -> None:
+    def _send_content(
+        self, content: bytes, path: str, headers: dict[str, str] | None = None
+    ) -> None:
         if self.command == "GET" and path in self.hub.broken:
             self.hub.broken.discard(path)
             self.send_response(200)
@@ -252,7 +303,10 @@ class Handler(BaseHTTPRequestHandler):
             content = content[:-1]
         start = int(self.headers.get("Range", "bytes=0-").removeprefix("bytes=").rstrip("-"))
         if start:
-            headers = {**(headers or {}), "Content-Range": f"bytes {start}-{len(content) - 1}/{len(content)}"}
+            headers = {
+                **(headers or {}),
+                "Content-Range": f"bytes {start}-{len(content) - 1}/{len(content)}",
+            }
         self._answer(206 if start else 200, content[start:], headers or {})
 
     def _send(self, value: Any, status: int = 200) -> None:
@@ -260,7 +314,11 @@ class Handler(BaseHTTPRequestHandler):
 
     def _send_error(self, status: int, code: str, message: str = "", *, commit: str = "") -> None:
         headers = {"X-Error-Code": code, "X-Error-Message": message, "X-Repo-Commit": commit}
-        self._answer(status, json.dumps({"error": message}).encode(), {name: value for name, value in headers.items() if value})
+        self._answer(
+            status,
+            json.dumps({"error": message}).encode(),
+            {name: value for name, value in headers.items() if value},
+        )
 
     def _answer(self, status: int, content: bytes, headers: dict[str, str]) -> None:
         self.send_response(status)

@@ -10,7 +10,9 @@ from nmt import bars
 
 
 def pretend_notebook(monkeypatch: pytest.MonkeyPatch, kernel: object) -> None:
-    module = SimpleNamespace(get_ipython=lambda: SimpleNamespace(kernel=kernel) if kernel else SimpleNamespace())
+    module = SimpleNamespace(
+        get_ipython=lambda: SimpleNamespace(kernel=kernel) if kernel else SimpleNamespace()
+    )
     monkeypatch.setitem(sys.modules, "IPython", module)
 
 
@@ -23,11 +25,17 @@ def test_a_terminal(is_terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize("has_widgets", [False, True])
-def test_a_notebook(has_widgets: bool, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder) -> None:
+def test_a_notebook(
+    has_widgets: bool, monkeypatch: pytest.MonkeyPatch, recwarn: pytest.WarningsRecorder
+) -> None:
     pretend_notebook(monkeypatch, "kernel")
-    monkeypatch.setattr(bars, "find_spec", lambda name: object() if has_widgets and name == "ipywidgets" else None)
+    monkeypatch.setattr(
+        bars, "find_spec", lambda name: object() if has_widgets and name == "ipywidgets" else None
+    )
     assert (bars.in_notebook(), bars.is_watched()) == (True, True)
-    assert type(bars.progress_bar(disable=True)) is (tqdm.notebook.tqdm if has_widgets else tqdm.tqdm)
+    assert type(bars.progress_bar(disable=True)) is (
+        tqdm.notebook.tqdm if has_widgets else tqdm.tqdm
+    )
     assert not list(recwarn)
 
 

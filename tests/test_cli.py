@@ -1,4 +1,6 @@
-"""The command line, end to end: the commands on a slice of the sample, and the errors that users make."""
+"""The command line, end to end: the commands on a slice of the sample, and the errors that users
+make.
+"""
 
 import json
 import os
@@ -32,7 +34,11 @@ PAIRS = 400
 
 def write_config(folder: Path, root: Path) -> Path:
     """A slice of the sample, and a model small enough to train in seconds."""
-    lines = (root / "data" / "sample" / "sample.tsv").read_text(encoding="utf-8").splitlines(keepends=True)
+    lines = (
+        (root / "data" / "sample" / "sample.tsv")
+        .read_text(encoding="utf-8")
+        .splitlines(keepends=True)
+    )
     (folder / "pairs.tsv").write_text("".join(lines[:PAIRS]), encoding="utf-8")
     config = {
         "name": "small",
@@ -42,7 +48,11 @@ def write_config(folder: Path, root: Path) -> Path:
             "split": {"dev": 20, "test": 30},
             "workers": 1,
         },
-        "model": {"embedding_size": 16, "encoder": {"hidden_size": 16}, "decoder": {"hidden_size": 16}},
+        "model": {
+            "embedding_size": 16,
+            "encoder": {"hidden_size": 16},
+            "decoder": {"hidden_size": 16},
+        },
         "training": {"max_steps": 24, "validate_every": 12, "log_every": 6, "batch": {"size": 16}},
     }
     path = folder / "small.yaml"
@@ -71,12 +81,20 @@ def inside(trained: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def test_help_names_the_commands_and_imports_nothing_heavy(nmt: Run) -> None:
     result = nmt("--help")
     assert result.status == 0
-    assert all(command in result.out for command in ("prepare", "train", "translate", "evaluate", "inspect", "runs", "selftest"))
-    code = "import sys, nmt.cli; sys.exit(bool({'torch', 'numpy', 'spacy', 'pydantic', 'sacrebleu', 'rich'} & set(sys.modules)))"
+    assert all(
+        command in result.out
+        for command in ("prepare", "train", "translate", "evaluate", "inspect", "runs", "selftest")
+    )
+    code = (
+        "import sys, nmt.cli; sys.exit(bool({'torch', 'numpy', 'spacy', 'pydantic', "
+        "'sacrebleu', 'rich'} & set(sys.modules)))"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
 
 
-def test_help_groups_the_commands_and_shows_whole_sentences(nmt: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_help_groups_the_commands_and_shows_whole_sentences(
+    nmt: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     lines = nmt("--help").out.splitlines()
     headings = [line for line in lines if line.endswith(":") and not line.startswith(" ")]
     assert headings == ["Options:", "Data:", "Training:", "Translation:", "Results:", "Set-up:"]
@@ -86,12 +104,19 @@ def test_help_groups_the_commands_and_shows_whole_sentences(nmt: Run, monkeypatc
     narrow = nmt("--help").out
     assert max(map(len, narrow.splitlines())) <= 50
     assert "Train a finished run again and compare the weights." in " ".join(narrow.split())
-    assert {len(line) - len(line.lstrip()) for line in lines if line.lstrip().startswith(("prepare ", "selftest "))} == {2}
+    assert {
+        len(line) - len(line.lstrip())
+        for line in lines
+        if line.lstrip().startswith(("prepare ", "selftest "))
+    } == {2}
 
 
 def test_help_names_arguments_without_their_types(nmt: Run) -> None:
     assert "  SENTENCE  Sentences, each in quotes.\n" in nmt("translate", "--help").out
-    assert "  RUN  Run folder, or a file of `nmt bundle`. Default: the newest in runs/.\n" in nmt("inspect", "--help").out
+    assert (
+        "  RUN  Run folder, or a file of `nmt bundle`. Default: the newest in runs/.\n"
+        in nmt("inspect", "--help").out
+    )
 
 
 def test_version(nmt: Run) -> None:
@@ -102,11 +127,22 @@ def test_version(nmt: Run) -> None:
 
 
 def test_shells_complete_commands_and_options(root: Path) -> None:
-    for words, completions in {"nmt tr": ["train", "translate"], "nmt train --dr": ["--dry-run"]}.items():
-        shell = {"_NMT_COMPLETE": "complete_bash", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    for words, completions in {
+        "nmt tr": ["train", "translate"],
+        "nmt train --dr": ["--dry-run"],
+    }.items():
+        shell = {
+            "_NMT_COMPLETE": "complete_bash",
+            "COMP_WORDS": words,
+            "COMP_CWORD": str(words.count(" ")),
+        }
         code = "import sys; sys.argv = ['nmt']; from nmt.cli import main; main()"
         done = subprocess.run(
-            [sys.executable, "-c", code], env={**os.environ, **shell}, capture_output=True, text=True, check=False
+            [sys.executable, "-c", code],
+            env={**os.environ, **shell},
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert done.stdout.split() == completions
 
@@ -125,10 +161,25 @@ def load_model_of(run: Path) -> Seq2Seq:
 def test_a_run_folder_explains_itself(trained: Path) -> None:
     run = trained / "runs" / "small"
     names = {path.name for path in run.iterdir()}
-    vocabularies, shown = {"src.vocab.txt", "tgt.vocab.txt"}, {"journal.jsonl", "curves.png", "tensorboard"}
-    assert names == {"config.yaml", "manifest.json", "checksums.json", "provenance.json", "checkpoints"} | vocabularies | shown
-    assert {path.name for path in (run / "checkpoints").iterdir()} >= {"last.json", "best.json", "step-00000024"}
-    events = [json.loads(line) for line in (run / "journal.jsonl").read_text(encoding="utf-8").splitlines()]
+    vocabularies, shown = (
+        {"src.vocab.txt", "tgt.vocab.txt"},
+        {"journal.jsonl", "curves.png", "tensorboard"},
+    )
+    assert (
+        names
+        == {"config.yaml", "manifest.json", "checksums.json", "provenance.json", "checkpoints"}
+        | vocabularies
+        | shown
+    )
+    assert {path.name for path in (run / "checkpoints").iterdir()} >= {
+        "last.json",
+        "best.json",
+        "step-00000024",
+    }
+    events = [
+        json.loads(line)
+        for line in (run / "journal.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
     assert [(event["event"], event["step"]) for event in events] == [
         ("train", 6),
         ("train", 12),
@@ -138,12 +189,23 @@ def test_a_run_folder_explains_itself(trained: Path) -> None:
         ("validation", 24),
         ("choice", 24),
     ]
-    assert {"loss", "perplexity", "tokens_per_second", "learning_rate", "forcing_ratio", "gradient_norm"} <= events[0].keys()
+    assert {
+        "loss",
+        "perplexity",
+        "tokens_per_second",
+        "learning_rate",
+        "forcing_ratio",
+        "gradient_norm",
+    } <= events[0].keys()
     assert {"loss", "perplexity", "bleu"} <= events[2].keys()
 
 
 def test_samples_are_the_same_sentences_at_each_validation(trained: Path) -> None:
-    first, second = (event["samples"] for event in events_of(trained / "runs" / "small") if event["event"] == "validation")
+    first, second = (
+        event["samples"]
+        for event in events_of(trained / "runs" / "small")
+        if event["event"] == "validation"
+    )
     assert [sample.keys() for sample in first] == [{"source", "reference", "output"}] * 3
     for side in ("source", "reference"):
         assert [sample[side] for sample in first] == [sample[side] for sample in second]
@@ -172,12 +234,30 @@ def test_training_is_shown_on_tensorboard(trained: Path) -> None:
         assert 100 < image.width < 2000
 
 
-def test_bfloat16_needs_a_processor_that_has_it(nmt: Run, inside: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nmt.model.device.supports_mixed_precision", lambda device: device.type == "cuda")
-    result = nmt("train", "-c", "small.yaml", "-o", tmp_path / "run", "--device", "cpu", "--set", "training.precision=bfloat16")
+def test_bfloat16_needs_a_processor_that_has_it(
+    nmt: Run, inside: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        "nmt.model.device.supports_mixed_precision", lambda device: device.type == "cuda"
+    )
+    result = nmt(
+        "train",
+        "-c",
+        "small.yaml",
+        "-o",
+        tmp_path / "run",
+        "--device",
+        "cpu",
+        "--set",
+        "training.precision=bfloat16",
+    )
     assert (result.status, result.err) == (
         1,
-        "nmt: training.precision: bfloat16 needs a processor with AVX512-BF16 or AMX, or a GPU; set float32\n",
+        (
+            "nmt: training.precision: bfloat16 needs a processor with AVX512-BF16 or AMX, or a "
+            "GPU; "
+            "set float32\n"
+        ),
     )
     assert not (tmp_path / "run").exists()
 
@@ -185,34 +265,74 @@ def test_bfloat16_needs_a_processor_that_has_it(nmt: Run, inside: Path, tmp_path
 def test_precision_auto_is_that_of_the_device_and_then_of_the_run(
     nmt: Run, inside: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    train = ("train", "-c", "small.yaml", "-o", tmp_path / "run", "--device", "cpu", "--set", "training.precision=auto")
+    train = (
+        "train",
+        "-c",
+        "small.yaml",
+        "-o",
+        tmp_path / "run",
+        "--device",
+        "cpu",
+        "--set",
+        "training.precision=auto",
+    )
     monkeypatch.setattr("nmt.model.device.supports_mixed_precision", lambda _: False)
     assert ", bfloat16" not in nmt(*train, "--set", "training.max_steps=2").err
     assert load_run_config(tmp_path / "run").training.precision == "float32"
     monkeypatch.setattr("nmt.model.device.supports_mixed_precision", lambda _: True)
     assert ", bfloat16" not in nmt(*train, "--set", "training.max_steps=4", "--resume").err
     assert load_run_config(tmp_path / "run").training.precision == "float32"
-    result = nmt("train", "-c", "small.yaml", "-o", tmp_path / "other", "--device", "cpu", "--set", "training.precision=auto")
+    result = nmt(
+        "train",
+        "-c",
+        "small.yaml",
+        "-o",
+        tmp_path / "other",
+        "--device",
+        "cpu",
+        "--set",
+        "training.precision=auto",
+    )
     assert (result.status, ", bfloat16" in result.err) == (0, True)
     assert load_run_config(tmp_path / "other").training.precision == "bfloat16"
     monkeypatch.setattr("nmt.model.device.supports_mixed_precision", lambda _: False)
-    result = nmt(*(tmp_path / "other" if word == tmp_path / "run" else word for word in train), "--resume")
-    assert "training.precision: bfloat16 needs a processor with AVX512-BF16 or AMX, or a GPU; set float32" in result.err
+    result = nmt(
+        *(tmp_path / "other" if word == tmp_path / "run" else word for word in train), "--resume"
+    )
+    assert (
+        "training.precision: bfloat16 needs a processor with AVX512-BF16 or AMX, or a GPU; set "
+        "float32"
+    ) in result.err
 
 
-def test_the_journal_records_the_teacher_forcing_ratio(nmt: Run, inside: Path, tmp_path: Path) -> None:
+def test_the_journal_records_the_teacher_forcing_ratio(
+    nmt: Run, inside: Path, tmp_path: Path
+) -> None:
     forcing = {"start": 0.9, "end": 0.1, "schedule": "linear", "steps": 12}
-    sets = [word for key, value in forcing.items() for word in ("--set", f"training.teacher_forcing.{key}={value}")]
+    sets = [
+        word
+        for key, value in forcing.items()
+        for word in ("--set", f"training.teacher_forcing.{key}={value}")
+    ]
     assert nmt("train", "-c", "small.yaml", "-o", tmp_path / "run", *sets).status == 0
-    events = [json.loads(line) for line in (tmp_path / "run" / "journal.jsonl").read_text(encoding="utf-8").splitlines()]
-    ratios = {event["step"]: event["forcing_ratio"] for event in events if event["event"] == "train"}
-    assert ratios == {step: pytest.approx(max(0.1, 0.9 - 0.8 * (step - 1) / 12)) for step in (6, 12, 18, 24)}
+    events = [
+        json.loads(line)
+        for line in (tmp_path / "run" / "journal.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
+    ratios = {
+        event["step"]: event["forcing_ratio"] for event in events if event["event"] == "train"
+    }
+    assert ratios == {
+        step: pytest.approx(max(0.1, 0.9 - 0.8 * (step - 1) / 12)) for step in (6, 12, 18, 24)
+    }
 
 
 def test_translate_gives_a_line_for_each_line(nmt: Run, inside: Path) -> None:
     assert nmt("translate", "The dog sleeps.").out.count("\n") == 1
     assert nmt("translate", "The dog sleeps.", "", "The cat sleeps.").out.split("\n")[1] == ""
-    piped = nmt("translate", "--run", "runs/small", stdin="The dog sleeps.\n\nÄh?\r\n   \nThe cat".encode())
+    piped = nmt(
+        "translate", "--run", "runs/small", stdin="The dog sleeps.\n\nÄh?\r\n   \nThe cat".encode()
+    )
     assert piped.status == 0
     lines = piped.out.split("\n")
     assert len(lines) == 6
@@ -226,21 +346,34 @@ def test_translate_a_file_into_a_file(nmt: Run, inside: Path, tmp_path: Path) ->
     result = nmt("translate", "--file", source, "-o", output, "--beam", 2)
     assert (result.status, result.out) == (0, "")
     assert output.read_text(encoding="utf-8").count("\n") == 2
-    assert nmt("translate", "--file", "-", "--beam", 2, stdin=source.read_bytes()).out == output.read_text(encoding="utf-8")
+    assert nmt(
+        "translate", "--file", "-", "--beam", 2, stdin=source.read_bytes()
+    ).out == output.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (["--score", "--prefix", "Ja"], "--score does not search; remove --n-best, --prefix, --align, --threshold and --attention"),
+        (
+            ["--score", "--prefix", "Ja"],
+            (
+                "--score does not search; remove --n-best, --prefix, --align, --threshold and "
+                "--attention"
+            ),
+        ),
         (["--score", "--json", "--threshold", "0.5"], "--score does not search"),
         (["--threshold", "0.5"], "--threshold needs --align or --json"),
-        (["--align", "--n-best", "2"], "--align prints one alignment per sentence; remove --n-best"),
+        (
+            ["--align", "--n-best", "2"],
+            "--align prints one alignment per sentence; remove --n-best",
+        ),
         (["--align", "--json"], "--json contains the alignment already; remove --align"),
         (["--device", "tpu"], "'tpu' is not one of 'auto', 'cpu', 'cuda', 'mps'"),
     ],
 )
-def test_options_of_translate_that_do_not_go_together(nmt: Run, words: list[str], message: str) -> None:
+def test_options_of_translate_that_do_not_go_together(
+    nmt: Run, words: list[str], message: str
+) -> None:
     result = nmt("translate", *words, "Hello.")
     assert (result.status, result.out) == (2, "")
     assert message in result.err
@@ -270,11 +403,15 @@ def test_evaluate_prints_scores_and_keeps_them(nmt: Run, inside: Path) -> None:
     assert "nrefs:1" in table.out
     value = json.loads(nmt("evaluate", "runs/small", "--json").out)
     assert [score["metric"] for score in value["scores"][:2]] == ["BLEU", "chrF"]
-    assert all(score["interval"][0] <= score["score"] <= score["interval"][1] for score in value["scores"])
+    assert all(
+        score["interval"][0] <= score["score"] <= score["interval"][1] for score in value["scores"]
+    )
     assert value["step"] in (12, 24)
     assert value["sentences"] == 30
     kept = list((inside / "runs" / "small" / "evaluation").glob("test-*.json"))
-    assert [json.loads(path.read_text(encoding="utf-8"))["scores"] for path in kept] == [value["scores"]]
+    assert [json.loads(path.read_text(encoding="utf-8"))["scores"] for path in kept] == [
+        value["scores"]
+    ]
 
 
 def test_evaluate_as_a_gate(nmt: Run, inside: Path) -> None:
@@ -288,9 +425,9 @@ def test_evaluate_files(nmt: Run, tmp_path: Path) -> None:
     hypotheses, references = tmp_path / "hyp.txt", tmp_path / "ref.txt"
     hypotheses.write_text("Der Hund schläft heute im Garten.\nJa, das ist gut.\n", encoding="utf-8")
     references.write_text("Der Hund schläft heute im Garten.\nJa, das ist gut.\n", encoding="utf-8")
-    assert json.loads(nmt("evaluate", "--hypotheses", hypotheses, "--references", references, "--json").out)["scores"][0][
-        "score"
-    ] == pytest.approx(100)
+    assert json.loads(
+        nmt("evaluate", "--hypotheses", hypotheses, "--references", references, "--json").out
+    )["scores"][0]["score"] == pytest.approx(100)
     references.write_text("Der Hund schläft heute im Garten.\n", encoding="utf-8")
     result = nmt("evaluate", "--hypotheses", hypotheses, "--references", references)
     assert (result.status, result.out) == (1, "")
@@ -298,22 +435,45 @@ def test_evaluate_files(nmt: Run, tmp_path: Path) -> None:
     assert nmt("evaluate", "--hypotheses", hypotheses).status == 2
 
 
-def test_train_refuses_a_folder_that_holds_a_run_and_resumes_it(nmt: Run, inside: Path, tmp_path: Path) -> None:
+def test_train_refuses_a_folder_that_holds_a_run_and_resumes_it(
+    nmt: Run, inside: Path, tmp_path: Path
+) -> None:
     run = tmp_path / "run"
     shutil.copytree(inside / "runs" / "small", run)
     refused = nmt("train", "-c", "small.yaml", "-o", run)
     assert refused.status == 1
-    assert "contains a run already; continue it with --resume, or train elsewhere with -o" in refused.err
-    assert nmt("train", "-c", "small.yaml", "-o", "small.yaml").err == "nmt: small.yaml: is a file; name a folder with -o\n"
+    assert (
+        "contains a run already; continue it with --resume, or train elsewhere with -o"
+        in refused.err
+    )
+    assert (
+        nmt("train", "-c", "small.yaml", "-o", "small.yaml").err
+        == "nmt: small.yaml: is a file; name a folder with -o\n"
+    )
     both = nmt("translate", "--run", run, "--file", "small.yaml", "Hello.")
     assert (both.status, both.out) == (2, "")
     assert "give sentences or --file, not both" in both.err
-    assert "already trained, to step 24" in nmt("train", "-c", "small.yaml", "-o", run, "--resume").err
-    changed = nmt("train", "-c", "small.yaml", "-o", run, "--resume", "--set", "model.dropout=0.5", "--set", "seed=2")
+    assert (
+        "already trained, to step 24" in nmt("train", "-c", "small.yaml", "-o", run, "--resume").err
+    )
+    changed = nmt(
+        "train",
+        "-c",
+        "small.yaml",
+        "-o",
+        run,
+        "--resume",
+        "--set",
+        "model.dropout=0.5",
+        "--set",
+        "seed=2",
+    )
     assert changed.status == 1
     assert "model.dropout: was 0.2, is 0.5" in changed.err
     assert "seed: was 1, is 2" in changed.err
-    longer = nmt("train", "-c", "small.yaml", "-o", run, "--resume", "--set", "training.max_steps=30")
+    longer = nmt(
+        "train", "-c", "small.yaml", "-o", run, "--resume", "--set", "training.max_steps=30"
+    )
     assert longer.status == 0
     assert "resuming from step 24" in longer.err
     assert (run / "checkpoints" / "step-00000030").is_dir()
@@ -322,7 +482,9 @@ def test_train_refuses_a_folder_that_holds_a_run_and_resumes_it(nmt: Run, inside
     assert [point.step for point in shown.Scalars("validation/bleu")] == [12, 24, 30]
 
 
-def test_a_training_whose_rate_follows_its_limits_keeps_them(nmt: Run, inside: Path, tmp_path: Path) -> None:
+def test_a_training_whose_rate_follows_its_limits_keeps_them(
+    nmt: Run, inside: Path, tmp_path: Path
+) -> None:
     run = tmp_path / "run"
     shutil.copytree(inside / "runs" / "small", run)
     keys = ["training.learning_rate.schedule=linear", "training.learning_rate.steps=null"]
@@ -330,16 +492,26 @@ def test_a_training_whose_rate_follows_its_limits_keeps_them(nmt: Run, inside: P
     words = [word for key in (*keys, "training.max_steps=30") for word in ("--set", key)]
     refused = nmt("train", "-c", "small.yaml", "-o", run, "--resume", *words)
     assert refused.status == 1
-    assert refused.err.endswith("train elsewhere with -o, or change it back\n  training.max_steps: was 24, is 30\n")
+    assert refused.err.endswith(
+        "train elsewhere with -o, or change it back\n  training.max_steps: was 24, is 30\n"
+    )
 
 
 def test_progress_is_printed_unless_quiet(nmt: Run, inside: Path, tmp_path: Path) -> None:
     spoken = nmt("train", "-c", "small.yaml", "-o", tmp_path / "spoken")
-    sample = [event for event in events_of(tmp_path / "spoken") if event["event"] == "validation"][-1]["samples"][1]
+    sample = [event for event in events_of(tmp_path / "spoken") if event["event"] == "validation"][
+        -1
+    ]["samples"][1]
     lines = spoken.err.splitlines()
-    assert [line.split("  ")[0] for line in lines if line.startswith("step ")] == [f"step {n}" for n in (6, 12, 12, 18, 24, 24)]
-    (number,) = (number for number, line in enumerate(lines) if line.startswith("step 24  validation  "))
-    shown = [f"    {name:<9}  {sample[name]}".rstrip() for name in ("source", "reference", "output")]
+    assert [line.split("  ")[0] for line in lines if line.startswith("step ")] == [
+        f"step {n}" for n in (6, 12, 12, 18, 24, 24)
+    ]
+    (number,) = (
+        number for number, line in enumerate(lines) if line.startswith("step 24  validation  ")
+    )
+    shown = [
+        f"    {name:<9}  {sample[name]}".rstrip() for name in ("source", "reference", "output")
+    ]
     assert [line.rstrip() for line in lines[number + 1 : number + 4]] == shown
 
     quiet = nmt("train", "-c", "small.yaml", "-o", tmp_path / "quiet", "--quiet")
@@ -348,13 +520,18 @@ def test_progress_is_printed_unless_quiet(nmt: Run, inside: Path, tmp_path: Path
         assert (tmp_path / "quiet" / name).exists()
 
 
-def test_training_continues_if_pictures_cannot_be_written(nmt: Run, inside: Path, tmp_path: Path) -> None:
+def test_training_continues_if_pictures_cannot_be_written(
+    nmt: Run, inside: Path, tmp_path: Path
+) -> None:
     run = tmp_path / "run"
     (run / "curves.png").mkdir(parents=True)
     (run / "tensorboard").write_text("not a folder")
     done = nmt("train", "-c", "small.yaml", "-o", run, "--quiet")
     assert done.status == 0
-    assert f"nmt: {run / 'tensorboard'}: cannot be written (File exists); the training continues without it\n" in done.err
+    assert (
+        f"nmt: {run / 'tensorboard'}: cannot be written (File exists); the training continues "
+        "without it\n"
+    ) in done.err
     assert f"nmt: {run / 'curves.png'}: cannot write the picture (Is a directory)\n" in done.err
     assert (run / "checkpoints" / "step-00000024").is_dir()
 
@@ -370,17 +547,25 @@ def test_dry_run_trains_nothing(nmt: Run, inside: Path) -> None:
 def write_vectors(path: Path, tokens: list[str], size: int = 16) -> Path:
     """As fastText writes them: small numbers."""
     rows = np.random.default_rng(len(tokens)).normal(scale=0.01, size=(len(tokens), size))
-    lines = [f"{token} {' '.join(map(str, row))} \n" for token, row in zip(tokens, rows.tolist(), strict=True)]
+    lines = [
+        f"{token} {' '.join(map(str, row))} \n"
+        for token, row in zip(tokens, rows.tolist(), strict=True)
+    ]
     path.write_text(f"{len(tokens)} {size}\n{''.join(lines)}", encoding="utf-8")
     return path
 
 
 def events_of(run: Path) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (run / "journal.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [
+        json.loads(line)
+        for line in (run / "journal.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
 
 
 @pytest.mark.slow
-def test_training_starts_from_word_vectors_and_resumes_without_them(nmt: Run, inside: Path, tmp_path: Path) -> None:
+def test_training_starts_from_word_vectors_and_resumes_without_them(
+    nmt: Run, inside: Path, tmp_path: Path
+) -> None:
     src, tgt = load_vocabularies(inside / "prepared")
     known = {"src": [token for token in src if token.startswith(JOINER)], "tgt": list(tgt)[4:]}
     files = {
@@ -388,14 +573,27 @@ def test_training_starts_from_word_vectors_and_resumes_without_them(nmt: Run, in
         "tgt": write_vectors(tmp_path / "de.vec", known["tgt"]),
     }
     keys = [f"model.{side}_vectors={path}" for side, path in files.items()]
-    keys += ["model.tie_embeddings=target", "training.learning_rate.peak=1.0e-9", "training.log_every=1"]
-    words = ["train", "-c", "small.yaml", "-o", tmp_path / "run", *(word for key in keys for word in ("--set", key))]
+    keys += [
+        "model.tie_embeddings=target",
+        "training.learning_rate.peak=1.0e-9",
+        "training.log_every=1",
+    ]
+    words = [
+        "train",
+        "-c",
+        "small.yaml",
+        "-o",
+        tmp_path / "run",
+        *(word for key in keys for word in ("--set", key)),
+    ]
     dry = nmt(*words, "--dry-run")
     done = nmt(*words, "--set", "training.max_steps=1")
     assert done.status == 0, done.err
     for side, vocabulary in (("src", src), ("tgt", tgt)):
         line = next(line for line in done.err.splitlines() if line.startswith(f"{side} vectors: "))
-        assert line.startswith(f"{side} vectors: {len(known[side]):,} of {len(vocabulary) - 4:,} tokens (")
+        assert line.startswith(
+            f"{side} vectors: {len(known[side]):,} of {len(vocabulary) - 4:,} tokens ("
+        )
         assert line.endswith(f" % of the running words, from {files[side].name}")
         assert line in dry.out.splitlines()
 
@@ -408,15 +606,24 @@ def test_training_starts_from_word_vectors_and_resumes_without_them(nmt: Run, in
     ):
         ids = vocabulary.ids(known[side])
         others = np.setdiff1d(np.arange(len(vocabulary)), ids)
-        rows = np.loadtxt(files[side], skiprows=1, usecols=range(1, 17), comments=None, encoding="utf-8")[: len(ids)]
+        rows = np.loadtxt(
+            files[side], skiprows=1, usecols=range(1, 17), comments=None, encoding="utf-8"
+        )[: len(ids)]
         weight = embedding.weight.detach()
         deviation = before.weight.std(correction=0).item()
         np.testing.assert_allclose(weight[ids], rows * (deviation / rows.std()), atol=1e-6)
-        torch.testing.assert_close(weight[others], before.weight.detach()[others], atol=1e-6, rtol=0)
+        torch.testing.assert_close(
+            weight[others], before.weight.detach()[others], atol=1e-6, rtol=0
+        )
     assert model.get_parameter("output.logits.weight") is model.tgt_embedding.weight
 
     begun = events_of(tmp_path / "run")
-    assert [(event["event"], event["step"]) for event in begun] == [("vectors", 0), ("vectors", 0), ("train", 1), ("validation", 1)]
+    assert [(event["event"], event["step"]) for event in begun] == [
+        ("vectors", 0),
+        ("vectors", 0),
+        ("train", 1),
+        ("validation", 1),
+    ]
     assert begun[1] == {
         "event": "vectors",
         "step": 0,
@@ -430,7 +637,9 @@ def test_training_starts_from_word_vectors_and_resumes_without_them(nmt: Run, in
     shutil.rmtree(tmp_path / "ended before a checkpoint" / "checkpoints")
     words[4] = tmp_path / "ended before a checkpoint"
     assert nmt(*words, "--set", "training.max_steps=1", "--resume").status == 0
-    assert [event["event"] for event in events_of(tmp_path / "ended before a checkpoint")] == [event["event"] for event in begun]
+    assert [event["event"] for event in events_of(tmp_path / "ended before a checkpoint")] == [
+        event["event"] for event in begun
+    ]
 
     for path in files.values():
         path.unlink()
@@ -442,7 +651,9 @@ def test_training_starts_from_word_vectors_and_resumes_without_them(nmt: Run, in
     assert events_of(tmp_path / "run")[:4] == begun
 
 
-def test_word_vectors_that_cannot_be_used_leave_no_run(nmt: Run, inside: Path, tmp_path: Path) -> None:
+def test_word_vectors_that_cannot_be_used_leave_no_run(
+    nmt: Run, inside: Path, tmp_path: Path
+) -> None:
     size = write_vectors(tmp_path / "size.vec", ["The"], size=3)
     language = write_vectors(tmp_path / "language.vec", ["щ"])
     run = tmp_path / "runs" / "run"
@@ -452,7 +663,16 @@ def test_word_vectors_that_cannot_be_used_leave_no_run(nmt: Run, inside: Path, t
         ("tgt", language, "language.vec: has none of the vocabulary's "),
     ):
         for words in ([], ["--resume"], ["--dry-run"]):
-            result = nmt("train", "-c", "small.yaml", "--set", f"model.{key}_vectors={path}", "-o", run, *words)
+            result = nmt(
+                "train",
+                "-c",
+                "small.yaml",
+                "--set",
+                f"model.{key}_vectors={path}",
+                "-o",
+                run,
+                *words,
+            )
             assert (result.status, result.out, result.err.count("\n")) == (1, "", 1)
             assert result.err.startswith(f"nmt: model.{key}_vectors: ")
             assert message in result.err
@@ -462,25 +682,64 @@ def test_word_vectors_that_cannot_be_used_leave_no_run(nmt: Run, inside: Path, t
     for name in ("config.yaml", "manifest.json"):  # begun, and ended before its first checkpoint
         shutil.copyfile(inside / "runs" / "small" / name, run / name)
     key = f"model.src_vectors={tmp_path / 'none.vec'}"
-    config = (run / "config.yaml").read_text(encoding="utf-8").replace("src_vectors: null", f"src_vectors: {tmp_path / 'none.vec'}")
+    config = (
+        (run / "config.yaml")
+        .read_text(encoding="utf-8")
+        .replace("src_vectors: null", f"src_vectors: {tmp_path / 'none.vec'}")
+    )
     (run / "config.yaml").write_text(config, encoding="utf-8")
-    words = ["train", "-c", "small.yaml", "-o", str(run), "--resume", "--set", key, "--set", "training.max_steps=30"]
+    words = [
+        "train",
+        "-c",
+        "small.yaml",
+        "-o",
+        str(run),
+        "--resume",
+        "--set",
+        key,
+        "--set",
+        "training.max_steps=30",
+    ]
     assert "none.vec: no such file" in nmt(*words).err
     assert (run / "config.yaml").read_text(encoding="utf-8") == config
 
 
 def test_train_before_prepare(nmt: Run, inside: Path, tmp_path: Path) -> None:
-    result = nmt("train", "-c", "small.yaml", "--set", f"data.prepared={tmp_path / 'none'}", "-o", tmp_path / "run")
+    result = nmt(
+        "train",
+        "-c",
+        "small.yaml",
+        "--set",
+        f"data.prepared={tmp_path / 'none'}",
+        "-o",
+        tmp_path / "run",
+    )
     assert result.status == 1
     assert "no prepared data here; run `nmt prepare -c" in result.err
     assert not (tmp_path / "run").exists()
 
 
-def test_train_on_data_prepared_with_another_configuration(nmt: Run, inside: Path, tmp_path: Path) -> None:
-    result = nmt("train", "-c", "small.yaml", "--set", "tokenizer.lowercase=true", "-o", tmp_path / "run")
+def test_train_on_data_prepared_with_another_configuration(
+    nmt: Run, inside: Path, tmp_path: Path
+) -> None:
+    result = nmt(
+        "train", "-c", "small.yaml", "--set", "tokenizer.lowercase=true", "-o", tmp_path / "run"
+    )
     assert result.status == 1
-    assert "prepared with another configuration (tokenizer.lowercase is false there and true here)" in result.err
-    other = nmt("train", "-c", "small.yaml", "--set", "data.split.seed=9", "-o", tmp_path / "run", "--dry-run")
+    assert (
+        "prepared with another configuration (tokenizer.lowercase is false there and true here)"
+        in result.err
+    )
+    other = nmt(
+        "train",
+        "-c",
+        "small.yaml",
+        "--set",
+        "data.split.seed=9",
+        "-o",
+        tmp_path / "run",
+        "--dry-run",
+    )
     assert "data.split.seed is 1 there and 9 here" in other.err
 
 
@@ -511,10 +770,15 @@ def test_a_training_that_cannot_start_leaves_no_run(nmt: Run, inside: Path, tmp_
 
 def test_one_training_at_a_time(nmt: Run, inside: Path, tmp_path: Path) -> None:
     with FileLock(tmp_path / ".run.lock"):
-        assert "another training is running in it" in nmt("train", "-c", "small.yaml", "-o", tmp_path / "run").err
+        assert (
+            "another training is running in it"
+            in nmt("train", "-c", "small.yaml", "-o", tmp_path / "run").err
+        )
 
 
-def test_evaluate_a_run_that_was_moved_and_cannot_be_written(nmt: Run, inside: Path, tmp_path: Path) -> None:
+def test_evaluate_a_run_that_was_moved_and_cannot_be_written(
+    nmt: Run, inside: Path, tmp_path: Path
+) -> None:
     run = tmp_path / "moved"
     shutil.copytree(inside / "runs" / "small", run)
     shutil.rmtree(run / "evaluation", ignore_errors=True)
@@ -538,22 +802,35 @@ def test_translate_before_train(nmt: Run, tmp_path: Path, monkeypatch: pytest.Mo
 def test_a_run_without_a_checkpoint(nmt: Run, inside: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     shutil.copytree(inside / "runs" / "small", run, ignore=shutil.ignore_patterns("checkpoints"))
-    assert "has no checkpoint yet; continue with `nmt train" in nmt("translate", "--run", run, "Hello.").err
+    assert (
+        "has no checkpoint yet; continue with `nmt train"
+        in nmt("translate", "--run", run, "Hello.").err
+    )
 
 
 @pytest.mark.parametrize(
     ("damage", "message"),
     [
-        (lambda run: (run / "src.vocab.txt").unlink(), "src.vocab.txt: no such file; `nmt prepare` writes it"),
-        (lambda run: (run / "config.yaml").write_text("name: [", encoding="utf-8"), "config.yaml, line 1, column"),
         (
-            lambda run: (run / "tgt.vocab.txt").write_bytes(b"".join((run / "tgt.vocab.txt").read_bytes().splitlines(True)[:-1])),
+            lambda run: (run / "src.vocab.txt").unlink(),
+            "src.vocab.txt: no such file; `nmt prepare` writes it",
+        ),
+        (
+            lambda run: (run / "config.yaml").write_text("name: [", encoding="utf-8"),
+            "config.yaml, line 1, column",
+        ),
+        (
+            lambda run: (run / "tgt.vocab.txt").write_bytes(
+                b"".join((run / "tgt.vocab.txt").read_bytes().splitlines(True)[:-1])
+            ),
             "tgt.vocab.txt: damaged, its content has changed since nmt wrote it; ",
         ),
         (lambda run: (run / "checkpoints" / "best.json").write_text("{}"), "best.json: damaged"),
     ],
 )
-def test_a_damaged_run(nmt: Run, inside: Path, tmp_path: Path, damage: Callable[[Path], object], message: str) -> None:
+def test_a_damaged_run(
+    nmt: Run, inside: Path, tmp_path: Path, damage: Callable[[Path], object], message: str
+) -> None:
     run = tmp_path / "run"
     shutil.copytree(inside / "runs" / "small", run)
     damage(run)
@@ -580,18 +857,29 @@ def test_output_that_cannot_be_written(nmt: Run, inside: Path, tmp_path: Path) -
 def test_a_full_disk(trained: Path, words: str, unbuffered: str) -> None:
     command = f"{sys.executable} -m nmt {words} > /dev/full"
     environment = {**os.environ, "PYTHONUNBUFFERED": unbuffered}
-    done = subprocess.run(["bash", "-c", command], cwd=trained, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        ["bash", "-c", command],
+        cwd=trained,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     assert done.returncode == 1
     assert done.stderr == "nmt: input or output: No space left on device\n"
 
 
-@pytest.mark.parametrize("words", ["train -c small.yaml", "translate Katze", "evaluate", "average", "lexicon"])
-def test_nearly_no_memory(nmt: Run, inside: Path, monkeypatch: pytest.MonkeyPatch, words: str) -> None:
+@pytest.mark.parametrize(
+    "words", ["train -c small.yaml", "translate Katze", "evaluate", "average", "lexicon"]
+)
+def test_nearly_no_memory(
+    nmt: Run, inside: Path, monkeypatch: pytest.MonkeyPatch, words: str
+) -> None:
     monkeypatch.setattr("nmt.model.device.MIN_MEMORY", 1 << 62)  # bytes, more than any computer has
     result = nmt(*words.split())
     assert result.status == 1
-    assert (
-        result.err.splitlines()[-1] == "nmt: out of memory; use smaller batches or a smaller model, or a machine with more memory"
+    assert result.err.splitlines()[-1] == (
+        "nmt: out of memory; use smaller batches or a smaller model, or a machine with more memory"
     )
 
 
@@ -610,7 +898,10 @@ def test_input_that_is_not_utf8(nmt: Run, inside: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["prepare", "train"])
 def test_a_configuration_with_typing_errors(nmt: Run, tmp_path: Path, command: str) -> None:
     path = tmp_path / "typo.yaml"
-    path.write_text("name: typo\ndata: {source: {path: x}}\ntraining: {ephocs: 3, patience: many}\n", encoding="utf-8")
+    path.write_text(
+        "name: typo\ndata: {source: {path: x}}\ntraining: {ephocs: 3, patience: many}\n",
+        encoding="utf-8",
+    )
     result = nmt(command, "-c", path)
     assert result.status == 1
     assert "training.ephocs: unknown key; did you mean training.epochs?" in result.err
@@ -649,7 +940,11 @@ def test_interrupted_training_saves_and_says_how_to_continue(trained: Path, tmp_
     assert "repeat the command with --resume to continue" in err.splitlines()[-1]
     step = json.loads((tmp_path / "checkpoints" / "last.json").read_text())["step"]
     done = subprocess.run(
-        [*command, "--resume", "--set", f"training.max_steps={step + 2}"], cwd=trained, capture_output=True, text=True, check=False
+        [*command, "--resume", "--set", f"training.max_steps={step + 2}"],
+        cwd=trained,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stderr
     assert f"resuming from step {step}" in done.stderr
@@ -657,9 +952,15 @@ def test_interrupted_training_saves_and_says_how_to_continue(trained: Path, tmp_
 
 @pytest.mark.slow
 def test_a_closed_pipe_is_no_error(trained: Path) -> None:
-    command = f"yes 'The dog sleeps.' | head -5000 | {sys.executable} -m nmt translate --beam 1 | head -1"
+    command = (
+        f"yes 'The dog sleeps.' | head -5000 | {sys.executable} -m nmt translate --beam 1 | head -1"
+    )
     done = subprocess.run(
-        ["bash", "-c", f"{command}; exit ${{PIPESTATUS[2]}}"], cwd=trained, capture_output=True, text=True, check=False
+        ["bash", "-c", f"{command}; exit ${{PIPESTATUS[2]}}"],
+        cwd=trained,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.stdout.count("\n") == 1
     assert done.stderr == ""
@@ -667,9 +968,14 @@ def test_a_closed_pipe_is_no_error(trained: Path) -> None:
 
 
 def test_closed_streams(trained: Path) -> None:
-    expected = {"<&-": "stdin is closed; give sentences or --file", "Hello. >&-": "stdout is closed; write into a file with -o"}
+    expected = {
+        "<&-": "stdin is closed; give sentences or --file",
+        "Hello. >&-": "stdout is closed; write into a file with -o",
+    }
     for redirection, text in expected.items():
         command = f"{sys.executable} -m nmt translate {redirection}"
-        done = subprocess.run(["bash", "-c", command], cwd=trained, capture_output=True, text=True, check=False)
+        done = subprocess.run(
+            ["bash", "-c", command], cwd=trained, capture_output=True, text=True, check=False
+        )
         assert "Traceback" not in done.stderr
         assert text in done.stderr

@@ -1,4 +1,6 @@
-"""README and docs/: every block is valid, every command has the options it is called with, and every name and link exists."""
+"""README and docs/: every block is valid, every command has the options it is called with, and
+every name and link exists.
+"""
 
 import re
 import tomllib
@@ -21,7 +23,18 @@ from nmt.config.load import config_from_dict, load
 from nmt.config.schema import Config, section_of
 from nmt.errors import ConfigError
 from scripts.reference_pages import PAGES as REFERENCE_PAGES
-from tests.documentation import ALL_BLOCKS, COMMANDS, PAGES, ROOT, SHELL, Block, anchors_of, command_lines, name_of, prose_of
+from tests.documentation import (
+    ALL_BLOCKS,
+    COMMANDS,
+    PAGES,
+    ROOT,
+    SHELL,
+    Block,
+    anchors_of,
+    command_lines,
+    name_of,
+    prose_of,
+)
 
 GROUP: Any = typer.main.get_command(app)
 OPTIONS: dict[str, Any] = {
@@ -38,40 +51,61 @@ TYPES = {
     for name in re.findall(r"^(?:class )?(\w+)(?:\(|:| = Literal)", path.read_text("utf-8"), re.M)
 }
 SECTION = r"(?:data|tokenizer|vocabulary|model|training|decoding)"
-NEW_PARTS = ("cosine",)  # that the page "Add your own attention" adds; tests/test_docs_run.py runs its commands
+NEW_PARTS = (
+    "cosine",
+)  # that the page "Add your own attention" adds; tests/test_docs_run.py runs its commands
 
 GENERATED: dict[Path, Callable[[], str]] = {
-    **{ROOT / "docs" / "reference" / f"{name}.md": cache(make) for name, make in REFERENCE_PAGES.items()},
-    ROOT / "docs" / "notebook.md": lambda: (ROOT / "docs" / "notebook.ipynb").read_text(encoding="utf-8"),
+    **{
+        ROOT / "docs" / "reference" / f"{name}.md": cache(make)
+        for name, make in REFERENCE_PAGES.items()
+    },
+    ROOT / "docs" / "notebook.md": lambda: (ROOT / "docs" / "notebook.ipynb").read_text(
+        encoding="utf-8"
+    ),
 }
 
 each_page = pytest.mark.parametrize("page", PAGES, ids=name_of)
 
 
 def check(words: Sequence[str]) -> None:
-    """Raise an error if the command line cannot work: an unknown program, option, key or value, or a missing file."""
+    """Raise an error if the command line cannot work: an unknown program, option, key or value, or
+    a missing file.
+    """
     program, *arguments = words
     if program == "nmt":
         check_nmt(arguments)
     elif program in ("torchrun", "srun"):
-        check(arguments[arguments.index("torchrun") :] if "torchrun" in arguments else arguments[arguments.index("-m") + 1 :])
+        check(
+            arguments[arguments.index("torchrun") :]
+            if "torchrun" in arguments
+            else arguments[arguments.index("-m") + 1 :]
+        )
     elif program in ("python", "python3"):
         check_script(arguments)
     elif program == "make":
         targets = re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.M)
         assert set(arguments) <= set(targets)
     elif program == "pip":
-        extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+        extras = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+            "optional-dependencies"
+        ]
         assert arguments[0] == "install"
-        assert set(re.findall(r"\w+", " ".join(re.findall(r"\[(.*?)\]", " ".join(arguments))))) <= set(extras)
+        assert set(
+            re.findall(r"\w+", " ".join(re.findall(r"\[(.*?)\]", " ".join(arguments))))
+        ) <= set(extras)
     else:
-        assert program in (".", "cd", "curl", "export", "tensorboard"), f"{program}: tell the test how to check this program"
+        assert program in (".", "cd", "curl", "export", "tensorboard"), (
+            f"{program}: tell the test how to check this program"
+        )
 
 
 def check_nmt(arguments: Sequence[str]) -> None:
     name, *rest = arguments
     assert name in GROUP.commands, f"no command nmt {name}"
-    context = GROUP.commands[name].make_context(f"nmt {name}", list(rest), parent=typer.Context(GROUP))
+    context = GROUP.commands[name].make_context(
+        f"nmt {name}", list(rest), parent=typer.Context(GROUP)
+    )
     values = context.params
     if name in OPTIONS:
         OPTIONS[name](**values).check()
@@ -88,16 +122,24 @@ def check_script(arguments: Sequence[str]) -> None:
     if arguments[0] == "-m":
         assert arguments[1] == "venv"
         return
-    path = re.sub(r"^runs/.*-onnx/", "nmt/export/", arguments[0])  # the translator of an exported run
+    path = re.sub(
+        r"^runs/.*-onnx/", "nmt/export/", arguments[0]
+    )  # the translator of an exported run
     source = (ROOT / path).read_text(encoding="utf-8")
     for word in arguments[1:]:
-        assert not word.startswith("-") or f'"{word}"' in source, f"{arguments[0]}: no option {word}"
+        assert not word.startswith("-") or f'"{word}"' in source, (
+            f"{arguments[0]}: no option {word}"
+        )
     if settings := [value for option, value in pairwise(arguments) if option == "--set"]:
-        config = next((word for word in arguments if word.startswith("configs/")), "configs/sample.yaml")
+        config = next(
+            (word for word in arguments if word.startswith("configs/")), "configs/sample.yaml"
+        )
         load(ROOT / config, settings)
 
 
-@pytest.mark.parametrize(("page", "words"), COMMANDS, ids=lambda each: each if isinstance(each, str) else " ".join(each))
+@pytest.mark.parametrize(
+    ("page", "words"), COMMANDS, ids=lambda each: each if isinstance(each, str) else " ".join(each)
+)
 def test_command_is_valid(page: str, words: list[str]) -> None:
     check(words)
 
@@ -125,7 +167,11 @@ def test_a_wrong_command_is_found(line: str) -> None:
         check(line.split())
 
 
-@pytest.mark.parametrize("block", ALL_BLOCKS, ids=lambda block: f"{name_of(block.page)}: {block.text.splitlines()[0][:40]}")
+@pytest.mark.parametrize(
+    "block",
+    ALL_BLOCKS,
+    ids=lambda block: f"{name_of(block.page)}: {block.text.splitlines()[0][:40]}",
+)
 def test_block_is_valid(block: Block) -> None:
     assert block.language in KNOWN_LANGUAGES
     if block.language == "yaml":
@@ -157,7 +203,9 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 @each_page
 def test_names_exist(page: Path) -> None:
-    """Classes, files of the project, configuration keys and options that the text names in code style."""
+    """Classes, files of the project, configuration keys and options that the text names in code
+    style.
+    """
     for code in re.findall(r"`([^`\n]+)`", prose_of(page)):
         if re.fullmatch(r"[A-Z][a-z]+(?:[A-Z][a-z]+)+", code):
             assert code in TYPES
@@ -181,8 +229,16 @@ def has_key(dotted: str) -> bool:
 
 
 ALL_OPTIONS = {
-    *re.findall(r'"(--[a-z-]+)"', "".join(path.read_text("utf-8") for path in (ROOT / "scripts").glob("*.py"))),
-    *(name for command in (GROUP, *GROUP.commands.values()) for parameter in command.params for name in parameter.opts),
+    *re.findall(
+        r'"(--[a-z-]+)"',
+        "".join(path.read_text("utf-8") for path in (ROOT / "scripts").glob("*.py")),
+    ),
+    *(
+        name
+        for command in (GROUP, *GROUP.commands.values())
+        for parameter in command.params
+        for name in parameter.opts
+    ),
     "--help",
     "--requeue",  # of Slurm
 }
@@ -197,5 +253,8 @@ def test_figures_of_the_readme_are_those_of_the_docs() -> None:
     cells = [cell.strip() for row in rows for cell in row.split("|")]
     figures = [cell for cell in cells if re.fullmatch(r"\d[\d,.]*(?: \[[\d,. ]+\])?", cell)]
     assert len(figures) > 8
-    docs = "".join((ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8") for name in ("recipes", "benchmarks"))
+    docs = "".join(
+        (ROOT / "docs" / f"{name}.md").read_text(encoding="utf-8")
+        for name in ("recipes", "benchmarks")
+    )
     assert [figure for figure in figures if figure not in docs] == []

@@ -18,29 +18,57 @@ pytestmark = pytest.mark.slow
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The pages, built strictly: a missing page or anchor is an error."""
     folder = tmp_path_factory.mktemp("site")
-    command = [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "-f", ".mkdocs.yml", "-d", str(folder)]
+    command = [
+        sys.executable,
+        "-m",
+        "mkdocs",
+        "build",
+        "--strict",
+        "--quiet",
+        "-f",
+        ".mkdocs.yml",
+        "-d",
+        str(folder),
+    ]
     environment = {**os.environ, "NO_MKDOCS_2_WARNING": "1"}
-    done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
+    )
     assert done.returncode == 0, done.stderr
     return folder
 
 
 def pages_of(site: Path) -> dict[str, str]:
-    return {path.relative_to(site).as_posix(): path.read_text(encoding="utf-8") for path in site.rglob("*.html")}
+    return {
+        path.relative_to(site).as_posix(): path.read_text(encoding="utf-8")
+        for path in site.rglob("*.html")
+    }
 
 
 def test_every_page_is_there(site: Path) -> None:
-    names = {page.relative_to(ROOT / "docs").with_suffix(".html").as_posix() for page in PAGES if page.parent != ROOT}
-    references = {f"reference/{name}.html" for name in ("configuration", "commands", "errors", "python")}
+    names = {
+        page.relative_to(ROOT / "docs").with_suffix(".html").as_posix()
+        for page in PAGES
+        if page.parent != ROOT
+    }
+    references = {
+        f"reference/{name}.html" for name in ("configuration", "commands", "errors", "python")
+    }
     assert names | references <= set(pages_of(site))
 
 
 def test_pages_load_nothing_from_the_network(site: Path) -> None:
     for name, html in pages_of(site).items():
-        loaded = re.findall(r'<(?:script|img|iframe)[^>]* src="([^"]+)"|<link[^>]* href="([^"]+)"', html)
-        assert [url for urls in loaded for url in urls if re.match(r"(?:https?:)?//", url)] == [], name
+        loaded = re.findall(
+            r'<(?:script|img|iframe)[^>]* src="([^"]+)"|<link[^>]* href="([^"]+)"', html
+        )
+        assert [url for urls in loaded for url in urls if re.match(r"(?:https?:)?//", url)] == [], (
+            name
+        )
     for path in site.rglob("*.css"):
-        assert not re.search(r"(?:url\(|@import )[\"']?(?:https?:)?//", path.read_text(encoding="utf-8")), path.name
+        assert not re.search(
+            r"(?:url\(|@import )[\"']?(?:https?:)?//", path.read_text(encoding="utf-8")
+        ), path.name
 
 
 def test_equations_are_mathml(site: Path) -> None:

@@ -1,4 +1,6 @@
-"""nmt.errors: what stands in the text of an error, and which errors mean that memory is too small."""
+"""nmt.errors: what stands in the text of an error, and which errors mean that memory is too
+small.
+"""
 
 import pytest
 
@@ -29,7 +31,10 @@ def test_errors_of_torch_that_mean_a_lack_of_memory() -> None:
     ):
         assert lacks_memory(RuntimeError(text))
     # The processor lacks instructions, or a model has a wrong shape:
-    for text in ("could not create a primitive descriptor for a matmul primitive", "mat1 and mat2 shapes cannot be multiplied"):
+    for text in (
+        "could not create a primitive descriptor for a matmul primitive",
+        "mat1 and mat2 shapes cannot be multiplied",
+    ):
         assert not lacks_memory(RuntimeError(text))
 
 

@@ -81,21 +81,38 @@ def test_threads_that_write_one_path_do_not_collide(tmp_path: Path) -> None:
 
 
 def test_files_of_killed_processes_are_deleted_by_the_next_write(tmp_path: Path) -> None:
-    for name in (".a.json.4711.tmp", ".a.json.0123abcd.tmp", ".b.a.json.0123abcd.tmp", ".a.json.notes.tmp"):
+    for name in (
+        ".a.json.4711.tmp",
+        ".a.json.0123abcd.tmp",
+        ".b.a.json.0123abcd.tmp",
+        ".a.json.notes.tmp",
+    ):
         (tmp_path / name).touch()
         age(tmp_path / name)
     (tmp_path / ".a.json.4567abcd.tmp").touch()  # another process is writing it
     write_text(tmp_path / "a.json", "new")
-    assert names(tmp_path) == [".a.json.4567abcd.tmp", ".a.json.notes.tmp", ".b.a.json.0123abcd.tmp", "a.json"]
+    assert names(tmp_path) == [
+        ".a.json.4567abcd.tmp",
+        ".a.json.notes.tmp",
+        ".b.a.json.0123abcd.tmp",
+        "a.json",
+    ]
 
 
 def test_the_hash_is_that_of_the_content(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"abc")
-    assert sha256_of(tmp_path / "file") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    assert (
+        sha256_of(tmp_path / "file")
+        == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+    )
 
 
 @pytest.mark.parametrize(
-    "raised", [OSError(errno.ENOSPC, "No space left on device"), OSError(errno.ENOSPC, "full", "a", None, "b")]
+    "raised",
+    [
+        OSError(errno.ENOSPC, "No space left on device"),
+        OSError(errno.ENOSPC, "full", "a", None, "b"),
+    ],
 )
 def test_an_error_names_the_file_that_is_written(tmp_path: Path, raised: OSError) -> None:
     for fill in (replacing, new_folder):
@@ -118,7 +135,9 @@ def open_of_windows(path: Path, *arguments: int) -> int:
     return os.open(path, *arguments)
 
 
-def test_windows_synchronizes_no_folder_and_only_what_is_open_for_writing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_windows_synchronizes_no_folder_and_only_what_is_open_for_writing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class System:
         def __getattr__(self, name: str) -> object:
             return {"fsync": fsync_of_windows, "open": open_of_windows}.get(name, getattr(os, name))
@@ -158,7 +177,9 @@ def test_it_replaces_the_old_one_or_an_empty_folder(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("fill", [replacing_folder, new_folder])
 def test_ctrl_c_just_after_the_temporary_folder_was_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fill: Callable[[Path], AbstractContextManager[Path]]
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    fill: Callable[[Path], AbstractContextManager[Path]],
 ) -> None:
     make_folder = Path.mkdir
 
@@ -199,7 +220,9 @@ def test_a_new_folder_replaces_no_other(tmp_path: Path) -> None:
     assert (tmp_path / "data" / "file").read_text() == "old"
 
 
-def test_new_folders_of_killed_processes_are_deleted_by_the_next_of_the_name(tmp_path: Path) -> None:
+def test_new_folders_of_killed_processes_are_deleted_by_the_next_of_the_name(
+    tmp_path: Path,
+) -> None:
     (tmp_path / ".data.0123abcd.tmp").mkdir()
     (tmp_path / ".data.0123abcd.tmp" / "file").touch()
     age(tmp_path / ".data.0123abcd.tmp")
@@ -208,7 +231,9 @@ def test_new_folders_of_killed_processes_are_deleted_by_the_next_of_the_name(tmp
     assert names(tmp_path) == ["data"]
 
 
-def test_a_failing_rename_puts_the_old_one_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_rename_puts_the_old_one_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     make(tmp_path / "data", "old")
     rename = Path.rename
 
@@ -225,7 +250,9 @@ def test_a_failing_rename_puts_the_old_one_back(tmp_path: Path, monkeypatch: pyt
     assert (tmp_path / "data" / "file").read_text() == "old"
 
 
-def test_ctrl_c_waits_until_the_old_folder_is_deleted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ctrl_c_waits_until_the_old_folder_is_deleted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     make(tmp_path / "data", "old")
     delete = shutil.rmtree
 
@@ -246,9 +273,12 @@ def test_an_old_folder_that_cannot_be_deleted_is_named_and_the_next_call_deletes
 ) -> None:
     make(tmp_path / "data", "old")
     with monkeypatch.context() as patch:
-        patch.setattr(shutil, "rmtree", lambda *_, **__: None)  # as on a disk that has become read-only
+        patch.setattr(
+            shutil, "rmtree", lambda *_, **__: None
+        )  # as on a disk that has become read-only
         with pytest.warns(
-            NmtWarning, match=r"data\.replaced-.*: the data that was replaced could not be deleted; delete this folder$"
+            NmtWarning,
+            match=r"data\.replaced-.*: the data that was replaced could not be deleted; delete this folder$",
         ):
             make(tmp_path / "data", "new")
     assert (tmp_path / "data" / "file").read_text() == "new"
@@ -325,7 +355,9 @@ def test_written_lines_are_utf8_with_line_feeds_only(tmp_path: Path) -> None:
         (None, ": no such file; write it again"),
     ],
 )
-def test_the_message_says_what_is_wrong_and_what_to_do(tmp_path: Path, content: bytes | None, message: str) -> None:
+def test_the_message_says_what_is_wrong_and_what_to_do(
+    tmp_path: Path, content: bytes | None, message: str
+) -> None:
     path = tmp_path / "file"
     if content is not None:
         path.write_bytes(content)
@@ -346,10 +378,20 @@ def test_a_folder_has_no_lines(tmp_path: Path) -> None:
 
 
 def read_stream(content: bytes) -> list[str]:
-    return [line for batch in stream_lines(BufferedReader(io.BytesIO(content)), "memory") for line in batch]
+    return [
+        line
+        for batch in stream_lines(BufferedReader(io.BytesIO(content)), "memory")
+        for line in batch
+    ]
 
 
-@given(st.lists(st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n\ufeff")), min_size=1), st.booleans())
+@given(
+    st.lists(
+        st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n\ufeff")),
+        min_size=1,
+    ),
+    st.booleans(),
+)
 def test_every_line_comes_once(texts: list[str], is_ended: bool) -> None:
     content = "\n".join(texts) + "\n" * is_ended
     assert read_stream(content.encode()) == (texts if is_ended or texts[-1] else texts[:-1])
@@ -363,7 +405,9 @@ def test_ends_of_lines_and_the_byte_order_mark_are_removed() -> None:
 def test_the_lines_before_a_bad_one_are_yielded() -> None:
     batches = stream_lines(BufferedReader(io.BytesIO(b"a\nb\nSch\xf6n\nd\n")), "in.txt")
     assert next(batches) == ["a", "b"]
-    with pytest.raises(DataError, match=r"^in\.txt, line 3: not UTF-8 \(invalid start byte at byte 4\)$"):
+    with pytest.raises(
+        DataError, match=r"^in\.txt, line 3: not UTF-8 \(invalid start byte at byte 4\)$"
+    ):
         next(batches)
 
 
@@ -372,7 +416,9 @@ def test_a_line_without_end_does_not_fill_the_memory(end: bytes) -> None:
     content = b"a\n" + b"x" * (3 * files.MAX_LINE_BYTES) + end
     batches = stream_lines(BufferedReader(io.BytesIO(content)), "in.txt")
     assert next(batches) == ["a"]
-    with pytest.raises(DataError, match="line 2: longer than 1,048,576 bytes; put each sentence on its own line"):
+    with pytest.raises(
+        DataError, match="line 2: longer than 1,048,576 bytes; put each sentence on its own line"
+    ):
         next(batches)
 
 

@@ -1,4 +1,6 @@
-"""Imports between the parts of nmt go one way. These tests read the modules; they do not import them."""
+"""Imports between the parts of nmt go one way. These tests read the modules; they do not import
+them.
+"""
 
 import ast
 from collections.abc import Iterator
@@ -11,21 +13,44 @@ PACKAGE = ROOT / "nmt"
 
 # Imports go left only, and freely within a folder.
 LAYERS = (
-    "errors < files < checksums < bars < config < text < metrics < report < data < model < decoding < run < training < "
+    "errors < files < checksums < bars < config < text < metrics < report < data < model < "
+    "decoding < run < training < "
     "evaluation < serve < export < commands < cli"
 )
 LEVEL = {part: level for level, part in enumerate([*LAYERS.split(" < "), "__main__"])}
 
-# These modules do not import torch, so that they load quickly; only batching.py makes tensors of ids.
+# These modules do not import torch, so that they load quickly; only batching.py makes tensors of
+# ids.
 WITHOUT_TORCH = [
     path
-    for part in ("__init__", "errors", "files", "checksums", "bars", "config", "text", "data", "metrics", "report")
-    for path in ([PACKAGE / f"{part}.py"] if (PACKAGE / f"{part}.py").is_file() else sorted((PACKAGE / part).rglob("*.py")))
+    for part in (
+        "__init__",
+        "errors",
+        "files",
+        "checksums",
+        "bars",
+        "config",
+        "text",
+        "data",
+        "metrics",
+        "report",
+    )
+    for path in (
+        [PACKAGE / f"{part}.py"]
+        if (PACKAGE / f"{part}.py").is_file()
+        else sorted((PACKAGE / part).rglob("*.py"))
+    )
     if path.name != "batching.py"
 ]
 WITHOUT_TORCH += [
     PACKAGE / "commands" / name
-    for name in ("options.py", "group.py", "augment_options.py", "evaluate_options.py", "serve_options.py")
+    for name in (
+        "options.py",
+        "group.py",
+        "augment_options.py",
+        "evaluate_options.py",
+        "serve_options.py",
+    )
 ]
 
 MODULES = sorted(PACKAGE.rglob("*.py"))
@@ -54,7 +79,9 @@ def imported(tree: ast.AST) -> Iterator[tuple[int, str]]:
 
 
 def upward_imports(path: Path, source: str) -> list[str]:
-    """One line for each import in `source`, the text of module `path`, that breaks the order of the layers."""
+    """One line for each import in `source`, the text of module `path`, that breaks the order of the
+    layers.
+    """
     part = part_of(path)
     problems = []
     for line, name in imported(ast.parse(source)):
@@ -69,7 +96,9 @@ def upward_imports(path: Path, source: str) -> list[str]:
 
 @each_module
 def test_every_part_has_its_layer(path: Path) -> None:
-    assert part_of(path) in {*LEVEL, "__init__"}, f"{name_of(path)}: add its folder to LAYERS in tests/test_layers.py"
+    assert part_of(path) in {*LEVEL, "__init__"}, (
+        f"{name_of(path)}: add its folder to LAYERS in tests/test_layers.py"
+    )
 
 
 @each_module
@@ -115,8 +144,12 @@ def test_needs_no_torch(path: Path) -> None:
 @each_module
 def test_modules_that_windows_lacks_are_imported_on_use(path: Path) -> None:
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    top = ast.Module([node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)], [])
-    assert {name.partition(".")[0] for _, name in imported(top)}.isdisjoint({"fcntl", "grp", "pwd", "resource", "termios"})
+    top = ast.Module(
+        [node for node in tree.body if isinstance(node, ast.Import | ast.ImportFrom)], []
+    )
+    assert {name.partition(".")[0] for _, name in imported(top)}.isdisjoint(
+        {"fcntl", "grp", "pwd", "resource", "termios"}
+    )
 
 
 @each_module
@@ -124,15 +157,25 @@ def test_no_pickle(path: Path) -> None:
     """Neither modules that unpickle, nor functions of torch and numpy that do."""
     tree = ast.parse(path.read_text(encoding="utf-8"))
     roots = {name.partition(".")[0] for _, name in imported(tree)}
-    assert roots.isdisjoint({"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"})
+    assert roots.isdisjoint(
+        {"pickle", "cPickle", "_pickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
+    )
     calls = {ast.unparse(node) for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
     names = {name for _, name in imported(tree)}
     assert (calls | names).isdisjoint({"torch.load", "torch.save", "torch.serialization"})
-    allowed = [ast.unparse(node.value) for node in ast.walk(tree) if isinstance(node, ast.keyword) and node.arg == "allow_pickle"]
+    allowed = [
+        ast.unparse(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.keyword) and node.arg == "allow_pickle"
+    ]
     assert set(allowed) <= {"False"}
 
 
-@pytest.mark.parametrize("path", [path for path in MODULES if path.name == "__init__.py" and path.parent != PACKAGE], ids=name_of)
+@pytest.mark.parametrize(
+    "path",
+    [path for path in MODULES if path.name == "__init__.py" and path.parent != PACKAGE],
+    ids=name_of,
+)
 def test_packages_re_export_nothing(path: Path) -> None:
     assert path.read_text(encoding="utf-8").strip() == ""
 

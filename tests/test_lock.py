@@ -31,15 +31,22 @@ def locked(root: Path) -> Iterator[tuple[Requirement, list[str]]]:
 
 
 def needed(root: Path, *extras: str) -> set[str]:
-    """The packages that nmt needs on this system with these extras, and those that they need, as far as they are installed."""
+    """The packages that nmt needs on this system with these extras, and those that they need, as
+    far as they are installed.
+    """
     project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    texts = [*project["dependencies"], *(text for extra in extras for text in project["optional-dependencies"][extra])]
+    texts = [
+        *project["dependencies"],
+        *(text for extra in extras for text in project["optional-dependencies"][extra]),
+    ]
     found: dict[str, set[str]] = {}
     todo = [(Requirement(text), set[str]()) for text in texts]
     while todo:
         requirement, active = todo.pop()
         name = canonicalize_name(requirement.name)
-        wanted = requirement.marker is None or any(requirement.marker.evaluate({"extra": extra}) for extra in ("", *active))
+        wanted = requirement.marker is None or any(
+            requirement.marker.evaluate({"extra": extra}) for extra in ("", *active)
+        )
         if wanted and not (name in found and requirement.extras <= found[name]):
             found.setdefault(name, set()).update(requirement.extras)
             with suppress(PackageNotFoundError):
@@ -48,7 +55,9 @@ def needed(root: Path, *extras: str) -> set[str]:
 
 
 def applies(marker: Marker | None) -> bool:
-    return marker is None or marker.evaluate({"sys_platform": "linux", "platform_machine": "x86_64", "os_name": "posix"})
+    return marker is None or marker.evaluate(
+        {"sys_platform": "linux", "platform_machine": "x86_64", "os_name": "posix"}
+    )
 
 
 def test_the_constraints_name_every_package_that_the_tests_need(root: Path) -> None:
@@ -61,8 +70,13 @@ def test_the_lock_has_the_versions_of_the_constraints(root: Path) -> None:
     versions = constraints(root)
     for requirement, _ in locked(root):
         name, (specifier,) = canonicalize_name(requirement.name), requirement.specifier
-        assert (specifier.operator, specifier.version) == ("==", versions.get(name, specifier.version)), name
-        assert name in versions or not applies(requirement.marker), f"{name}: run `make lock`, or add it to the constraints"
+        assert (specifier.operator, specifier.version) == (
+            "==",
+            versions.get(name, specifier.version),
+        ), name
+        assert name in versions or not applies(requirement.marker), (
+            f"{name}: run `make lock`, or add it to the constraints"
+        )
 
 
 def test_the_lock_has_all_packages_but_torch(root: Path) -> None:
@@ -76,4 +90,6 @@ def test_each_locked_package_has_hashes_and_no_address(root: Path) -> None:
     for requirement, hashes in locked(root):
         assert requirement.url is None
         assert hashes, requirement.name
-        assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", each) for each in hashes), requirement.name
+        assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", each) for each in hashes), (
+            requirement.name
+        )

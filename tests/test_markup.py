@@ -1,4 +1,6 @@
-"""Markup in sentences, tokens, and names of runs and files stays text on every page: in Chromium no script runs."""
+"""Markup in sentences, tokens, and names of runs and files stays text on every page: in Chromium no
+script runs.
+"""
 
 import json
 import shutil
@@ -18,7 +20,8 @@ from tests.report.test_html import needs_chromium
 
 pytestmark = [pytest.mark.slow, needs_chromium]
 
-# The first ends what text may stand in: attributes, scripts, styles, comments, CDATA. None has a slash before a name of a file.
+# The first ends what text may stand in: attributes, scripts, styles, comments, CDATA. None has a
+# slash before a name of a file.
 PAYLOADS = (
     '"\'--></script></style></title></text>]]><img src=x onerror="window.owned=1">',
     "<script>window.owned=1</script>",
@@ -51,7 +54,11 @@ def check(browser: Browser) -> Iterator[Callable[[str], Page]]:
         page.goto(address)
         page.wait_for_load_state("networkidle")
         assert_harmless(page)
-        assert [url for url in requests if not url.startswith(("data:", "about:", address.split("?", maxsplit=1)[0]))] == []
+        assert [
+            url
+            for url in requests
+            if not url.startswith(("data:", "about:", address.split("?", maxsplit=1)[0]))
+        ] == []
         return page
 
     yield check
@@ -75,7 +82,10 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for side in ("src", "tgt"):
         path = run / f"{side}.vocab.txt"
         lines = path.read_text(encoding="utf-8").splitlines()
-        tokens = [f"{PAYLOADS[index % len(PAYLOADS)]}{index}\t{line.split(chr(9))[1]}" for index, line in enumerate(lines[4:])]
+        tokens = [
+            f"{PAYLOADS[index % len(PAYLOADS)]}{index}\t{line.split(chr(9))[1]}"
+            for index, line in enumerate(lines[4:])
+        ]
         path.write_text("\n".join([*lines[:4], *tokens, ""]), encoding="utf-8")
     manifest = json.loads((run / "manifest.json").read_text())
     del manifest["checksum"]
@@ -97,10 +107,26 @@ def test_the_check_finds_scripts(check: Callable[[str], Page], tmp_path: Path) -
 
 
 def test_the_report_page(nmt: Run, run: Path, check: Callable[[str], Page], tmp_path: Path) -> None:
-    for name, lines in (("src", [SENTENCE, *PAYLOADS]), ("ref", [SENTENCE, *reversed(PAYLOADS)]), ("other", [*PAYLOADS, SENTENCE])):
-        (tmp_path / f"{name} {FILE_PAYLOAD}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+    for name, lines in (
+        ("src", [SENTENCE, *PAYLOADS]),
+        ("ref", [SENTENCE, *reversed(PAYLOADS)]),
+        ("other", [*PAYLOADS, SENTENCE]),
+    ):
+        (tmp_path / f"{name} {FILE_PAYLOAD}").write_text(
+            "".join(f"{line}\n" for line in lines), encoding="utf-8"
+        )
     src, ref, other = (tmp_path / f"{name} {FILE_PAYLOAD}" for name in ("src", "ref", "other"))
-    words = ["--sources", src, "--references", ref, "--compare", other, "--tokenized", "--report", tmp_path / "report"]
+    words = [
+        "--sources",
+        src,
+        "--references",
+        ref,
+        "--compare",
+        other,
+        "--tokenized",
+        "--report",
+        tmp_path / "report",
+    ]
     result = nmt("evaluate", run, *words)
     assert result.status == 0, result.err
     page = check((tmp_path / "report" / "index.html").as_uri())
@@ -110,7 +136,9 @@ def test_the_report_page(nmt: Run, run: Path, check: Callable[[str], Page], tmp_
     assert "<script>window.owned=1</script>" in page.inner_text("body")
 
 
-def test_pictures_and_pages_of_attention(nmt: Run, run: Path, check: Callable[[str], Page], tmp_path: Path) -> None:
+def test_pictures_and_pages_of_attention(
+    nmt: Run, run: Path, check: Callable[[str], Page], tmp_path: Path
+) -> None:
     for name in ("attention.html", "attention.svg"):
         result = nmt("translate", "--run", run, "--attention", tmp_path / name, SENTENCE)
         assert result.status == 0, result.err
@@ -124,14 +152,18 @@ def test_the_model_card(nmt: Run, run: Path, check: Callable[[str], Page], tmp_p
     result = nmt("inspect", run, "--card")
     assert result.status == 0, result.err
     text = markdown.markdown(result.out.split("---\n", 2)[2], extensions=["tables"])
-    (tmp_path / "card.html").write_text(f"<!doctype html><meta charset=utf-8>{text}", encoding="utf-8")
+    (tmp_path / "card.html").write_text(
+        f"<!doctype html><meta charset=utf-8>{text}", encoding="utf-8"
+    )
     page = check((tmp_path / "card.html").as_uri())
     assert "<script>window.owned=1</script>" in page.inner_text("body")
 
 
 def test_a_notebook(run: Path, check: Callable[[str], Page], tmp_path: Path) -> None:
     (translation,) = package.load(run).translate([SENTENCE])
-    (tmp_path / "cell.html").write_text(f"<!doctype html><meta charset=utf-8>{translation._repr_html_()}", encoding="utf-8")
+    (tmp_path / "cell.html").write_text(
+        f"<!doctype html><meta charset=utf-8>{translation._repr_html_()}", encoding="utf-8"
+    )
     page = check((tmp_path / "cell.html").as_uri())
     assert len(page.frames) == 2
     assert "<script>window.owned=1</script>" in page.frames[1].inner_text("body")

@@ -1,4 +1,6 @@
-"""Mistakes that users make: each one is caught before training, by a line that names the place and the remedy."""
+"""Mistakes that users make: each one is caught before training, by a line that names the place and
+the remedy.
+"""
 
 import gzip
 import re
@@ -30,10 +32,16 @@ model: {embedding_size: 8, encoder: {hidden_size: 8}, decoder: {hidden_size: 8},
 training: {max_steps: 1, validate_every: 1, validation_pairs: 2, final_pairs: 0, batch: {size: 8}}
 decoding: {beam: 1, max_length_ratio: 0.5}
 """
-ROWS = [line.split("\t")[:2] for line in (ROOT / "data/sample/sample.tsv").read_text(encoding="utf-8").splitlines()[:200]]
+ROWS = [
+    line.split("\t")[:2]
+    for line in (ROOT / "data/sample/sample.tsv").read_text(encoding="utf-8").splitlines()[:200]
+]
 MISSING_DEVICE = "cuda" if sys.platform == "darwin" else "mps"
 LINES = "data.source={format: lines, files: {en: en.txt, de: de.txt}}"
-DEV = [f"data.{name}={{format: tsv, path: {name}.tsv, columns: {{en: 1, de: 2}}}}" for name in ("dev", "test")]
+DEV = [
+    f"data.{name}={{format: tsv, path: {name}.tsv, columns: {{en: 1, de: 2}}}}"
+    for name in ("dev", "test")
+]
 
 Rows = Sequence[Sequence[str]]
 Edit = Callable[[], object]
@@ -71,7 +79,9 @@ def project(base: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setattr(prepare, "start_workers", threads)
 
 
-def write(rows: Rows = ROWS, name: str = "pairs.tsv", encoding: str = "utf-8", separator: str = "\t") -> None:
+def write(
+    rows: Rows = ROWS, name: str = "pairs.tsv", encoding: str = "utf-8", separator: str = "\t"
+) -> None:
     Path(name).write_text("".join(separator.join(row) + "\n" for row in rows), encoding=encoding)
 
 
@@ -116,69 +126,195 @@ def nothing() -> None:
 
 
 CONFIGURATION: list[tuple[str, Edit, str]] = [
-    ("typo in a key", config("dropout", "droput"), "c.yaml: model.droput: unknown key; did you mean model.dropout?"),
-    ("key in another section", config("max_steps: 1", "beam: 3"), "training.beam: unknown key; did you mean decoding.beam?"),
-    ("typo in a value", config("hidden_size: 8}, dec", "cell: ltsm}, dec"), 'model.encoder.cell: "ltsm" is not one of lstm, gru'),
-    ("dropout above 1", config("0.1", "1.5"), "c.yaml: model.dropout: must be less than 1; got 1.5"),
+    (
+        "typo in a key",
+        config("dropout", "droput"),
+        "c.yaml: model.droput: unknown key; did you mean model.dropout?",
+    ),
+    (
+        "key in another section",
+        config("max_steps: 1", "beam: 3"),
+        "training.beam: unknown key; did you mean decoding.beam?",
+    ),
+    (
+        "typo in a value",
+        config("hidden_size: 8}, dec", "cell: ltsm}, dec"),
+        'model.encoder.cell: "ltsm" is not one of lstm, gru',
+    ),
+    (
+        "dropout above 1",
+        config("0.1", "1.5"),
+        "c.yaml: model.dropout: must be less than 1; got 1.5",
+    ),
     (
         "negative rate",
         config("max_steps: 1", "learning_rate: {peak: -1}"),
         "training.learning_rate.peak: must be more than 0; got -1",
     ),
-    ("nan", config("max_steps: 1", "learning_rate: {peak: .nan}"), "training.learning_rate.peak: must be a finite number; got NaN"),
-    ("infinity", config("max_steps: 1", "clip_norm: .inf"), "training.clip_norm: must be a finite number; got Infinity"),
+    (
+        "nan",
+        config("max_steps: 1", "learning_rate: {peak: .nan}"),
+        "training.learning_rate.peak: must be a finite number; got NaN",
+    ),
+    (
+        "infinity",
+        config("max_steps: 1", "clip_norm: .inf"),
+        "training.clip_norm: must be a finite number; got Infinity",
+    ),
     ("decimal comma", config("0.1", "'0,1'"), 'model.dropout: must be a number; got "0,1"'),
-    ("fraction of a step", config("max_steps: 1", "max_steps: 0.5"), "training.max_steps: must be a whole number; got 0.5"),
-    ("negative epochs", config("max_steps: 1", "epochs: -1"), "training.epochs: must be at least 1; got -1"),
-    ("vocabulary of 4", config("tok", "vocabulary: {max_size: 4}\ntok"), "vocabulary.max_size: must be at least 5; got 4"),
-    ("no units", config("hidden_size: 8}, dr", "hidden_size: 0}, dr"), "model.decoder.hidden_size: must be at least 1; got 0"),
+    (
+        "fraction of a step",
+        config("max_steps: 1", "max_steps: 0.5"),
+        "training.max_steps: must be a whole number; got 0.5",
+    ),
+    (
+        "negative epochs",
+        config("max_steps: 1", "epochs: -1"),
+        "training.epochs: must be at least 1; got -1",
+    ),
+    (
+        "vocabulary of 4",
+        config("tok", "vocabulary: {max_size: 4}\ntok"),
+        "vocabulary.max_size: must be at least 5; got 4",
+    ),
+    (
+        "no units",
+        config("hidden_size: 8}, dr", "hidden_size: 0}, dr"),
+        "model.decoder.hidden_size: must be at least 1; got 0",
+    ),
     (
         "endless layers",
         config("hidden_size: 8}, dr", "layers: 1000000000}, dr"),
         "model.decoder.layers: must be at most 100; got 1",
     ),
-    ("too many threads", config("max_steps: 1", "threads: 100000"), "training.threads: must be at most 1024; got 100000"),
-    ("too many workers", config("workers: 1", "workers: 100000"), "data.workers: must be at most 1024; got 100000"),
-    ("endless seed", config("name: toy", "name: toy\nseed: 1e999"), "seed: must be a whole number; got"),
-    ("huge seed", config("name: toy", f"name: toy\nseed: {2**70}"), "seed: must be at most 9.22337e+18; got"),
-    ("yes", config("dropout: 0.1", "variational_dropout: yes"), 'model.variational_dropout: must be true or false; got "yes"'),
-    ("text for a section", config("decoding: {beam: 1, max_length_ratio: 0.5}", "decoding: 3"), "decoding: must be a section"),
+    (
+        "too many threads",
+        config("max_steps: 1", "threads: 100000"),
+        "training.threads: must be at most 1024; got 100000",
+    ),
+    (
+        "too many workers",
+        config("workers: 1", "workers: 100000"),
+        "data.workers: must be at most 1024; got 100000",
+    ),
+    (
+        "endless seed",
+        config("name: toy", "name: toy\nseed: 1e999"),
+        "seed: must be a whole number; got",
+    ),
+    (
+        "huge seed",
+        config("name: toy", f"name: toy\nseed: {2**70}"),
+        "seed: must be at most 9.22337e+18; got",
+    ),
+    (
+        "yes",
+        config("dropout: 0.1", "variational_dropout: yes"),
+        'model.variational_dropout: must be true or false; got "yes"',
+    ),
+    (
+        "text for a section",
+        config("decoding: {beam: 1, max_length_ratio: 0.5}", "decoding: 3"),
+        "decoding: must be a section",
+    ),
     ("no name", config("name: toy\n", ""), "c.yaml: name: must be given"),
-    ("path as name", config("name: toy", "name: ../toy"), "name: must be a name of letters, digits"),
-    ("one language", config("data:\n", "data:\n  direction: en-en\n"), "the source and target languages of en-en are the same"),
+    (
+        "path as name",
+        config("name: toy", "name: ../toy"),
+        "name: must be a name of letters, digits",
+    ),
+    (
+        "one language",
+        config("data:\n", "data:\n  direction: en-en\n"),
+        "the source and target languages of en-en are the same",
+    ),
     (
         "names of languages",
         config("data:\n", "data:\n  direction: English-German\n"),
         "must be two language codes, for example en-de",
     ),
-    ("other languages", config("data:\n", "data:\n  direction: en-fr\n"), "columns: needs one column for each language: en and fr"),
-    ("column twice", config("de: 2", "de: 1"), "data.source.columns: the same column for both languages; give the column of each"),
-    ("dev without test", config("  split", "  dev: {path: x}\n  split"), "data.dev, data.test: give both or neither"),
-    ("heads", config("dropout: 0.1", "attention: {heads: 3}"), "model.attention.heads, model.encoder.hidden_size: 3 heads cannot"),
+    (
+        "other languages",
+        config("data:\n", "data:\n  direction: en-fr\n"),
+        "columns: needs one column for each language: en and fr",
+    ),
+    (
+        "column twice",
+        config("de: 2", "de: 1"),
+        "data.source.columns: the same column for both languages; give the column of each",
+    ),
+    (
+        "dev without test",
+        config("  split", "  dev: {path: x}\n  split"),
+        "data.dev, data.test: give both or neither",
+    ),
+    (
+        "heads",
+        config("dropout: 0.1", "attention: {heads: 3}"),
+        "model.attention.heads, model.encoder.hidden_size: 3 heads cannot",
+    ),
     (
         "unequal sizes",
         config("dropout: 0.1", "attention: {score: dot}"),
         "dot needs equal sizes (encoder output 16, decoder 8); or use",
     ),
-    ("ties", config("dropout: 0.1", "tie_embeddings: all"), "all needs a joint vocabulary; or use target"),
-    ("average of one", config("max_steps: 1", "average: best"), "averaging needs at least two checkpoints; keep more"),
-    ("a key twice", config("name: toy", "name: toy\nname: toy"), "c.yaml, line 1, column 1: not valid YAML: repeated key: name"),
-    ("a tab", config("  prepared", "\tprepared"), "c.yaml, line 3, column 1: not valid YAML: found character '\\t'"),
-    ("a bracket", config("columns: {en: 1, de: 2}}", "columns: {en: 1, de: 2}"), "not valid YAML: expected ',' or '}', but got"),
+    (
+        "ties",
+        config("dropout: 0.1", "tie_embeddings: all"),
+        "all needs a joint vocabulary; or use target",
+    ),
+    (
+        "average of one",
+        config("max_steps: 1", "average: best"),
+        "averaging needs at least two checkpoints; keep more",
+    ),
+    (
+        "a key twice",
+        config("name: toy", "name: toy\nname: toy"),
+        "c.yaml, line 1, column 1: not valid YAML: repeated key: name",
+    ),
+    (
+        "a tab",
+        config("  prepared", "\tprepared"),
+        "c.yaml, line 3, column 1: not valid YAML: found character '\\t'",
+    ),
+    (
+        "a bracket",
+        config("columns: {en: 1, de: 2}}", "columns: {en: 1, de: 2}"),
+        "not valid YAML: expected ',' or '}', but got",
+    ),
     ("empty", config(CONFIG, ""), "c.yaml: expected `key: value` lines, found nothing"),
     (
         "Latin-1",
         config("toy", "schön", "latin-1"),
         "c.yaml: cannot be read as UTF-8 text (invalid start byte); save it as UTF-8",
     ),
-    ("UTF-16", config("toy", "toy", "utf-16"), "c.yaml: cannot be read as UTF-8 text (invalid start byte); save it as UTF-8"),
-    ("missing", lambda: Path("c.yaml").unlink(), "c.yaml: no such file; the configurations that come with nmt are in configs/"),
-    ("a folder", both(lambda: Path("c.yaml").unlink(), lambda: Path("c.yaml").mkdir()), "c.yaml: is a folder; name a YAML file"),
-    ("data", lambda: shutil.copyfile("pairs.tsv", "c.yaml"), "c.yaml, line 1, column 44: not valid YAML"),
+    (
+        "UTF-16",
+        config("toy", "toy", "utf-16"),
+        "c.yaml: cannot be read as UTF-8 text (invalid start byte); save it as UTF-8",
+    ),
+    (
+        "missing",
+        lambda: Path("c.yaml").unlink(),
+        "c.yaml: no such file; the configurations that come with nmt are in configs/",
+    ),
+    (
+        "a folder",
+        both(lambda: Path("c.yaml").unlink(), lambda: Path("c.yaml").mkdir()),
+        "c.yaml: is a folder; name a YAML file",
+    ),
+    (
+        "data",
+        lambda: shutil.copyfile("pairs.tsv", "c.yaml"),
+        "c.yaml, line 1, column 44: not valid YAML",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("edit", "text"), [row[1:] for row in CONFIGURATION], ids=[row[0] for row in CONFIGURATION])
+@pytest.mark.parametrize(
+    ("edit", "text"), [row[1:] for row in CONFIGURATION], ids=[row[0] for row in CONFIGURATION]
+)
 def test_configuration(nmt: Run, project: None, edit: Edit, text: str) -> None:
     edit()
     result = nmt("train", "-c", "c.yaml", "-o", "new")
@@ -188,7 +324,12 @@ def test_configuration(nmt: Run, project: None, edit: Edit, text: str) -> None:
 
 
 DATA: list[tuple[str, Edit, list[str], str]] = [
-    ("missing", lambda: Path("pairs.tsv").unlink(), [], "pairs.tsv: no such file; check the path under data.source"),
+    (
+        "missing",
+        lambda: Path("pairs.tsv").unlink(),
+        [],
+        "pairs.tsv: no such file; check the path under data.source",
+    ),
     (
         "a folder",
         both(lambda: Path("pairs.tsv").unlink(), lambda: Path("pairs.tsv").mkdir()),
@@ -196,11 +337,31 @@ DATA: list[tuple[str, Edit, list[str], str]] = [
         "pairs.tsv: is a folder, not a file",
     ),
     ("empty", lambda: write([]), [], "pairs.tsv: is empty"),
-    ("blank", lambda: write([[""]] * 9), [], "no row can be used: line 1 has 1 column, expected 2 columns"),
-    ("Latin-1", lambda: write(encoding="latin-1"), [], r"pairs.tsv: not UTF-8 in \d\d rows (the first: line 1); convert the file"),
+    (
+        "blank",
+        lambda: write([[""]] * 9),
+        [],
+        "no row can be used: line 1 has 1 column, expected 2 columns",
+    ),
+    (
+        "Latin-1",
+        lambda: write(encoding="latin-1"),
+        [],
+        r"pairs.tsv: not UTF-8 in \d\d rows (the first: line 1); convert the file",
+    ),
     ("UTF-16", lambda: write(encoding="utf-16"), [], "pairs.tsv: is UTF-16; save it as UTF-8"),
-    ("UTF-16 without mark", lambda: write(encoding="utf-16-le"), [], "pairs.tsv: has many zero bytes, so it is UTF-16 or no text"),
-    ("commas", lambda: write(separator=","), [], "line 1 has 1 column, expected 2 columns separated by tabs; check `format`"),
+    (
+        "UTF-16 without mark",
+        lambda: write(encoding="utf-16-le"),
+        [],
+        "pairs.tsv: has many zero bytes, so it is UTF-16 or no text",
+    ),
+    (
+        "commas",
+        lambda: write(separator=","),
+        [],
+        "line 1 has 1 column, expected 2 columns separated by tabs; check `format`",
+    ),
     (
         "header",
         lambda: write([["en", "de"], *ROWS]),
@@ -213,7 +374,12 @@ DATA: list[tuple[str, Edit, list[str], str]] = [
         ["data.source.columns={en: 1, de: 3}"],
         "line 1 has 2 columns, expected 3 columns separated by tabs",
     ),
-    ("column 0", nothing, ["data.source.columns={en: 0, de: 1}"], "columns are numbered from 1, there is no column 0"),
+    (
+        "column 0",
+        nothing,
+        ["data.source.columns={en: 0, de: 1}"],
+        "columns are numbered from 1, there is no column 0",
+    ),
     (
         "unknown column",
         lambda: write([["en", "de"], *ROWS]),
@@ -226,7 +392,12 @@ DATA: list[tuple[str, Edit, list[str], str]] = [
         ["data.source.columns={en: 2, de: 1}"],
         "the languages are swapped: the en sentences are de, and the",
     ),
-    ("swapped files", nothing, ["data.source={format: lines, files: {en: de.txt, de: en.txt}}"], "the languages are swapped"),
+    (
+        "swapped files",
+        nothing,
+        ["data.source={format: lines, files: {en: de.txt, de: en.txt}}"],
+        "the languages are swapped",
+    ),
     (
         "one file",
         nothing,
@@ -241,9 +412,16 @@ DATA: list[tuple[str, Edit, list[str], str]] = [
     ),
     (
         "shifted lines",
-        lambda: replace("de.txt", "".join(row[1] + "\n" for row in ROWS), "".join(row[1] + "\n" for row in ROWS[1:] + ROWS[:1])),
+        lambda: replace(
+            "de.txt",
+            "".join(row[1] + "\n" for row in ROWS),
+            "".join(row[1] + "\n" for row in ROWS[1:] + ROWS[:1]),
+        ),
         [LINES],
-        "the pairs are shifted: most sources belong to the target line above (lines 1 to 200); find the missing or added line",
+        (
+            "the pairs are shifted: most sources belong to the target line above (lines 1 to 200); "
+            "find the missing or added line"
+        ),
     ),
     (
         "too long",
@@ -259,7 +437,10 @@ DATA: list[tuple[str, Edit, list[str], str]] = [
     ),
     (
         "cut gz",
-        both(lambda: Path("x.gz").write_bytes(gzip.compress(Path("pairs.tsv").read_bytes())), lambda: cut("x.gz")),
+        both(
+            lambda: Path("x.gz").write_bytes(gzip.compress(Path("pairs.tsv").read_bytes())),
+            lambda: cut("x.gz"),
+        ),
         ["data.source.path=x.gz"],
         "x.gz: is truncated or damaged (Compressed file ended",
     ),
@@ -281,9 +462,19 @@ DATA: list[tuple[str, Edit, list[str], str]] = [
         ["data.source.path=x"],
         "x: is truncated or damaged (the file ends too early)",
     ),
-    ("PDF", lambda: Path("x").write_bytes(b"%PDF-1.7\n"), ["data.source.path=x"], "x: is PDF; save its table as text, with tabs"),
+    (
+        "PDF",
+        lambda: Path("x").write_bytes(b"%PDF-1.7\n"),
+        ["data.source.path=x"],
+        "x: is PDF; save its table as text, with tabs",
+    ),
     ("other file", nothing, ["data.source.sha256=abc"], "but the configuration expects abc"),
-    ("not the web", nothing, ["data.source={url: 'ftp://x/y'}"], "ftp://x/y does not begin with http"),
+    (
+        "not the web",
+        nothing,
+        ["data.source={url: 'ftp://x/y'}"],
+        "ftp://x/y does not begin with http",
+    ),
     ("empty dev set", lambda: write_sets(ROWS, [], ROWS[:9]), DEV, "dev.tsv: is empty"),
     (
         "blank dev set",
@@ -303,10 +494,30 @@ DATA: list[tuple[str, Edit, list[str], str]] = [
         ["data.split.dev=190"],
         "data.split: dev 190 + test 20 leave no training data, there are only 200",
     ),
-    ("few subwords", nothing, ["tokenizer={kind: bpe, size: 16}"], r"tokenizer.size: 16 is too small, the text has \d\d different"),
-    ("rare words", nothing, ["vocabulary.min_frequency=999999"], "the src vocabulary has no token; raise vocabulary.max_size, or"),
-    ("folder in a file", nothing, ["data.prepared=c.yaml/new"], "c.yaml/new: cannot be written (File exists)"),
-    ("other files there", nothing, ["data.prepared=runs"], "runs: is not empty and holds no prepared data; nothing was changed"),
+    (
+        "few subwords",
+        nothing,
+        ["tokenizer={kind: bpe, size: 16}"],
+        r"tokenizer.size: 16 is too small, the text has \d\d different",
+    ),
+    (
+        "rare words",
+        nothing,
+        ["vocabulary.min_frequency=999999"],
+        "the src vocabulary has no token; raise vocabulary.max_size, or",
+    ),
+    (
+        "folder in a file",
+        nothing,
+        ["data.prepared=c.yaml/new"],
+        "c.yaml/new: cannot be written (File exists)",
+    ),
+    (
+        "other files there",
+        nothing,
+        ["data.prepared=runs"],
+        "runs: is not empty and holds no prepared data; nothing was changed",
+    ),
     (
         "other data there",
         nothing,
@@ -317,7 +528,9 @@ DATA: list[tuple[str, Edit, list[str], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("edit", "overrides", "text"), [row[1:] for row in DATA], ids=[row[0] for row in DATA])
+@pytest.mark.parametrize(
+    ("edit", "overrides", "text"), [row[1:] for row in DATA], ids=[row[0] for row in DATA]
+)
 def test_data(nmt: Run, project: None, edit: Edit, overrides: list[str], text: str) -> None:
     edit()
     result = nmt("prepare", "-c", "c.yaml", "-q", *options("data.prepared=new", *overrides))
@@ -390,8 +603,12 @@ DOUBTS: list[tuple[str, Edit, list[str], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("edit", "overrides", "text"), [row[1:] for row in DOUBTS], ids=[row[0] for row in DOUBTS])
-def test_doubtful_data_gives_a_warning(nmt: Run, project: None, edit: Edit, overrides: list[str], text: str) -> None:
+@pytest.mark.parametrize(
+    ("edit", "overrides", "text"), [row[1:] for row in DOUBTS], ids=[row[0] for row in DOUBTS]
+)
+def test_doubtful_data_gives_a_warning(
+    nmt: Run, project: None, edit: Edit, overrides: list[str], text: str
+) -> None:
     edit()
     result = nmt("prepare", "-c", "c.yaml", "-q", *options("data.prepared=new", *overrides))
     assert result.status == 0
@@ -419,22 +636,42 @@ TRAINING: list[tuple[str, Edit, list[str], str]] = [
         [],
         "prepared/train.tgt.npy: no such file; run `nmt prepare -c",
     ),
-    ("cut vocabulary", lambda: cut("prepared/src.vocab.txt"), [], "the file is cut off here; `nmt prepare` writes it"),
+    (
+        "cut vocabulary",
+        lambda: cut("prepared/src.vocab.txt"),
+        [],
+        "the file is cut off here; `nmt prepare` writes it",
+    ),
     (
         "unknown device",
         nothing,
         ["--device", "gpu"],
         "Invalid value for '--device': Value error, 'gpu' is not one of 'auto', 'cpu'",
     ),
-    ("no such device", nothing, ["--device", MISSING_DEVICE], f"--device {MISSING_DEVICE}: not available here; available: "),
-    ("no run to start from", nothing, ["--set", "training.start_from=x"], "x: no run here; `nmt train -c CONFIG -o x` creates one"),
+    (
+        "no such device",
+        nothing,
+        ["--device", MISSING_DEVICE],
+        f"--device {MISSING_DEVICE}: not available here; available: ",
+    ),
+    (
+        "no run to start from",
+        nothing,
+        ["--set", "training.start_from=x"],
+        "x: no run here; `nmt train -c CONFIG -o x` creates one",
+    ),
     (
         "short vectors",
         lambda: Path("v").write_text("a 1 2 3\n"),
         ["--set", "model.src_vectors=v"],
         "v, line 1: vectors of 3 numbers",
     ),
-    ("a run is there", nothing, ["-o", "runs/toy"], "runs/toy: contains a run already; continue it with --resume, or train"),
+    (
+        "a run is there",
+        nothing,
+        ["-o", "runs/toy"],
+        "runs/toy: contains a run already; continue it with --resume, or train",
+    ),
     (
         "other model",
         nothing,
@@ -442,7 +679,12 @@ TRAINING: list[tuple[str, Edit, list[str], str]] = [
         "model.embedding_size: was 8, is 9",
     ),
     ("a file is there", nothing, ["-o", "c.yaml"], "c.yaml: is a file; name a folder with -o"),
-    ("folder in a file", nothing, ["-o", "c.yaml/run"], "c.yaml/run: cannot be written (File exists"),
+    (
+        "folder in a file",
+        nothing,
+        ["-o", "c.yaml/run"],
+        "c.yaml/run: cannot be written (File exists",
+    ),
     (
         "no value",
         nothing,
@@ -452,7 +694,9 @@ TRAINING: list[tuple[str, Edit, list[str], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("edit", "words", "text"), [row[1:] for row in TRAINING], ids=[row[0] for row in TRAINING])
+@pytest.mark.parametrize(
+    ("edit", "words", "text"), [row[1:] for row in TRAINING], ids=[row[0] for row in TRAINING]
+)
 def test_training(nmt: Run, project: None, edit: Edit, words: list[str], text: str) -> None:
     edit()
     before = {path: path.stat().st_mtime_ns for path in Path().rglob("*.safetensors")}
@@ -463,23 +707,42 @@ def test_training(nmt: Run, project: None, edit: Edit, words: list[str], text: s
 
 
 def test_a_batch_larger_than_the_data_gives_a_warning(nmt: Run, project: None) -> None:
-    result = nmt("train", "-c", "c.yaml", "-q", "-o", "c.yaml/x", *options("training.batch.size=161"))  # fails after the warning
-    text = "training.batch.size: 161 sentences, but the training data has 160; an epoch is one update"
+    result = nmt(
+        "train", "-c", "c.yaml", "-q", "-o", "c.yaml/x", *options("training.batch.size=161")
+    )  # fails after the warning
+    text = (
+        "training.batch.size: 161 sentences, but the training data has 160; an epoch is one update"
+    )
     assert result.err.startswith(f"nmt: warning: {text}\n")
 
 
 CHECKPOINT = "runs/toy/checkpoints/step-00000001"
 RUN: list[tuple[str, Edit, list[str], str]] = [
     ("no run", nothing, ["--run", "x"], "x: no run here"),
-    ("prepared data", nothing, ["--run", "prepared"], "prepared: no run here; `nmt train -c CONFIG -o prepared` creates one"),
-    ("a file", nothing, ["--run", "c.yaml"], "c.yaml: no bundle, or damaged (File is not a zip file); name the folder of a run"),
+    (
+        "prepared data",
+        nothing,
+        ["--run", "prepared"],
+        "prepared: no run here; `nmt train -c CONFIG -o prepared` creates one",
+    ),
+    (
+        "a file",
+        nothing,
+        ["--run", "c.yaml"],
+        "c.yaml: no bundle, or damaged (File is not a zip file); name the folder of a run",
+    ),
     (
         "cut weights",
         lambda: cut(f"{CHECKPOINT}/model.safetensors"),
         [],
         "model.safetensors: cannot be loaded (Error while deserializ",
     ),
-    ("no weights", lambda: Path(CHECKPOINT, "model.safetensors").unlink(), [], "copy it again, or use another checkpoint"),
+    (
+        "no weights",
+        lambda: Path(CHECKPOINT, "model.safetensors").unlink(),
+        [],
+        "copy it again, or use another checkpoint",
+    ),
     (
         "no checkpoint",
         lambda: shutil.rmtree(CHECKPOINT),
@@ -492,7 +755,12 @@ RUN: list[tuple[str, Edit, list[str], str]] = [
         ["--run", "runs/toy"],
         "runs/toy: has no checkpoint yet; contin",
     ),
-    ("no vocabulary", lambda: Path("runs/toy/tgt.vocab.txt").unlink(), [], "tgt.vocab.txt: no such file; `nmt prepare` writes it"),
+    (
+        "no vocabulary",
+        lambda: Path("runs/toy/tgt.vocab.txt").unlink(),
+        [],
+        "tgt.vocab.txt: no such file; `nmt prepare` writes it",
+    ),
     (
         "other vocabulary",
         lambda: shutil.copyfile("runs/toy/src.vocab.txt", "runs/toy/tgt.vocab.txt"),
@@ -530,12 +798,19 @@ RUN: list[tuple[str, Edit, list[str], str]] = [
         ["--set", "decoding.shortlist=5", "Hi."],
         "shortlist: 5 needs the lexicon of the run; `nmt lexicon runs/toy`",
     ),
-    ("weights' key", nothing, ["--set", "model.dropout=0", "Hi."], "for a trained run only decoding.KEY=VALUE can be set"),
+    (
+        "weights' key",
+        nothing,
+        ["--set", "model.dropout=0", "Hi."],
+        "for a trained run only decoding.KEY=VALUE can be set",
+    ),
     ("no folder", nothing, ["-o", "x/y", "Hi."], "x: no such folder"),
 ]
 
 
-@pytest.mark.parametrize(("edit", "words", "text"), [row[1:] for row in RUN], ids=[row[0] for row in RUN])
+@pytest.mark.parametrize(
+    ("edit", "words", "text"), [row[1:] for row in RUN], ids=[row[0] for row in RUN]
+)
 def test_run(nmt: Run, project: None, edit: Edit, words: list[str], text: str) -> None:
     edit()
     result = nmt("translate", *words, stdin=b"Hello.\n")
@@ -550,10 +825,15 @@ def test_a_run_of_another_tokenizer(nmt: Run, project: None) -> None:
     assert nmt("train", "-c", "c.yaml", "-q", "-o", "runs/lower", *options(*other)).status == 0
     result = nmt("translate", "--run", "runs/toy", "--run", "runs/lower", "Hello.")
     assert result.status == 1
-    assert "runs/lower: its source tokenizer differs from that of runs/toy; an ensemble needs runs on the same" in result.err
+    assert (
+        "runs/lower: its source tokenizer differs from that of runs/toy; an ensemble needs runs "
+        "on the same"
+    ) in result.err
 
 
-def test_correct_data_with_a_byte_order_mark_is_prepared_without_a_warning(nmt: Run, project: None) -> None:
+def test_correct_data_with_a_byte_order_mark_is_prepared_without_a_warning(
+    nmt: Run, project: None
+) -> None:
     write(encoding="utf-8-sig")
     result = nmt("prepare", "-c", "c.yaml", "-q", *options("data.prepared=new"))
     assert (result.status, result.err) == (0, "")

@@ -29,11 +29,16 @@ def test_other_machines_are_out_of_reach(reach: Callable[[], object]) -> None:
 
 def test_this_machine_can_be_reached() -> None:
     for host in ("127.0.0.1", "localhost"):
-        with socket.create_server(("127.0.0.1", 0)) as server, socket.create_connection((host, server.getsockname()[1])):
+        with (
+            socket.create_server(("127.0.0.1", 0)) as server,
+            socket.create_connection((host, server.getsockname()[1])),
+        ):
             pass
 
 
 def test_processes_are_cut_off_too() -> None:
     script = f"import socket; socket.create_connection(('{FAR}', 80), timeout=1)"
-    result = subprocess.run([sys.executable, "-c", script], env=os.environ, capture_output=True, text=True, check=False)
+    result = subprocess.run(
+        [sys.executable, "-c", script], env=os.environ, capture_output=True, text=True, check=False
+    )
     assert "PermissionError: a test connects to 192.0.2.1" in result.stderr

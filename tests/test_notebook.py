@@ -1,6 +1,8 @@
-"""The notebook of docs/: its committed outputs are small and clean, and executing it again gives the same numbers.
+"""The notebook of docs/: its committed outputs are small and clean, and executing it again gives
+the same numbers.
 
-After a change of the notebook, `jupyter execute --inplace docs/notebook.ipynb` writes the outputs again.
+After a change of the notebook, `jupyter execute --inplace docs/notebook.ipynb` writes the outputs
+again.
 """
 
 import re
@@ -17,10 +19,16 @@ NUMBER = re.compile(r"\d+\.\d+")
 
 
 def outputs_of(notebook: Any) -> list[list[tuple[str, ...]]]:
-    """For each code cell, the kinds of its outputs: the stream's name, or the formats. A stream may come in any number of parts."""
+    """For each code cell, the kinds of its outputs: the stream's name, or the formats. A stream may
+    come in any number of parts.
+    """
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
     kinds = (
-        [(each.name,) if each.output_type == "stream" else tuple(sorted(each.data)) for each in cell.outputs] for cell in cells
+        [
+            (each.name,) if each.output_type == "stream" else tuple(sorted(each.data))
+            for each in cell.outputs
+        ]
+        for cell in cells
     )
     return [list(dict.fromkeys(each)) for each in kinds]
 
@@ -28,7 +36,10 @@ def outputs_of(notebook: Any) -> list[list[tuple[str, ...]]]:
 def printed(notebook: Any) -> list[str]:
     """The texts that the code cells print."""
     cells = [cell for cell in notebook.cells if cell.cell_type == "code"]
-    return ["".join(output.text for output in cell.outputs if output.output_type == "stream") for cell in cells]
+    return [
+        "".join(output.text for output in cell.outputs if output.output_type == "stream")
+        for cell in cells
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -66,4 +77,6 @@ def test_executing_it_again_gives_the_same_numbers(notebook: Any, tmp_path: Path
     assert outputs_of(again) == outputs_of(notebook)
     for before, now in zip(printed(notebook), printed(again), strict=True):
         assert NUMBER.sub("#", now) == NUMBER.sub("#", before)
-        assert list(map(float, NUMBER.findall(now))) == pytest.approx(list(map(float, NUMBER.findall(before))), rel=0.1, abs=0.05)
+        assert list(map(float, NUMBER.findall(now))) == pytest.approx(
+            list(map(float, NUMBER.findall(before))), rel=0.1, abs=0.05
+        )

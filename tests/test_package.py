@@ -11,14 +11,23 @@ import pytest
 import nmt
 from nmt.config.yaml_text import dump
 from nmt.errors import ConfigError
-from nmt.training.events import BeginEvent, CheckpointEvent, EndEvent, MessageEvent, StepEvent, ValidationEvent
+from nmt.training.events import (
+    BeginEvent,
+    CheckpointEvent,
+    EndEvent,
+    MessageEvent,
+    StepEvent,
+    ValidationEvent,
+)
 from tests import toy
 
 
 def test_importing_nmt_is_cheap(root: Path) -> None:
     heavy = {"torch", "numpy", "spacy", "matplotlib", "sacrebleu", "pydantic", "yaml", "typer"}
     code = "import sys, nmt; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=root)
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, cwd=root
+    )
     assert heavy.isdisjoint(done.stdout.split())
 
 
@@ -36,13 +45,20 @@ def test_prepare_train_and_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     prepared = ["data.prepared=elsewhere"]
     run = nmt.train("toy.yaml", overrides=prepared, quiet=True)
     assert run == Path("runs/toy")
-    assert nmt.train(config, overrides=[*prepared, "seed=2"], folder="second", device="cpu", quiet=True) == Path("second")
-    (translation,) = nmt.load(run, overrides=["decoding.max_length_ratio=1"]).translate(["The dog sees the man."])
+    assert nmt.train(
+        config, overrides=[*prepared, "seed=2"], folder="second", device="cpu", quiet=True
+    ) == Path("second")
+    (translation,) = nmt.load(run, overrides=["decoding.max_length_ratio=1"]).translate(
+        ["The dog sees the man."]
+    )
     assert isinstance(translation.text, str)
     with pytest.raises(ConfigError, match="contains a run already"):
         nmt.train(config, overrides=prepared, quiet=True)
     assert nmt.train(config, overrides=prepared, resume=True, quiet=True) == run
-    with pytest.raises(ConfigError, match=r"^configuration with --set seed=x: seed: must be a whole number; got \"x\"$"):
+    with pytest.raises(
+        ConfigError,
+        match=r"^configuration with --set seed=x: seed: must be a whole number; got \"x\"$",
+    ):
         nmt.train(config, overrides=["seed=x"])
 
 
@@ -52,11 +68,19 @@ def weights(run: Path, step: int) -> dict[str, bytes]:
 
 
 def journal(run: Path) -> list[dict[str, Any]]:
-    events = [json.loads(line) for line in (run / "journal.jsonl").read_text(encoding="utf-8").splitlines()]
-    return [{key: value for key, value in event.items() if key not in ("seconds", "tokens_per_second")} for event in events]
+    events = [
+        json.loads(line)
+        for line in (run / "journal.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
+    return [
+        {key: value for key, value in event.items() if key not in ("seconds", "tokens_per_second")}
+        for event in events
+    ]
 
 
-def test_events_of_a_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+def test_events_of_a_training(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
     """Whoever leaves the loop has a saved training, which continues exactly."""
     monkeypatch.chdir(tmp_path)
     config = toy.configure(
@@ -64,7 +88,13 @@ def test_events_of_a_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
         data={"split": {"dev": 20, "test": 40}, "prepared": str(tmp_path / "prepared")},
         tokenizer={"kind": "words"},
         model={"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 8}},
-        training={"max_steps": 6, "validate_every": 3, "log_every": 2, "final_pairs": 10, "keep_last": 5},
+        training={
+            "max_steps": 6,
+            "validate_every": 3,
+            "log_every": 2,
+            "final_pairs": 10,
+            "keep_last": 5,
+        },
     )
     nmt.prepare(config)
     whole = tmp_path / "whole"
@@ -86,11 +116,17 @@ def test_events_of_a_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
     assert isinstance(begin, BeginEvent)
     assert (begin.folder, begin.n_pairs, begin.device, begin.n_processes) == (whole, 528, "cpu", 1)
     assert isinstance(end, EndEvent)
-    assert (end.folder, end.progress.step, end.progress.finished) == (whole, 6, "training.max_steps=6 is reached")
+    assert (end.folder, end.progress.step, end.progress.finished) == (
+        whole,
+        6,
+        "training.max_steps=6 is reached",
+    )
     steps = [event for event in events if isinstance(event, StepEvent)]
     assert [step.fraction for step in steps] == pytest.approx([n / 6 for n in range(1, 7)])
     logged = [event for event in journal(whole) if event["event"] == "train"]
-    assert [(event["step"], event["loss"]) for event in logged] == [(step.step, step.loss) for step in steps[1::2]]
+    assert [(event["step"], event["loss"]) for event in logged] == [
+        (step.step, step.loss) for step in steps[1::2]
+    ]
     first, _ = [event for event in events if isinstance(event, CheckpointEvent)]
     assert first.path == whole / "checkpoints" / "step-00000003"
     assert first.is_best
@@ -100,10 +136,17 @@ def test_events_of_a_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, c
         for event in nmt.train_events(config, folder=parts, resume=True, device="cpu"):
             if isinstance(event, StepEvent) and event.step == stop:
                 break
-        assert json.loads((parts / "checkpoints" / "last.json").read_text(encoding="utf-8"))["step"] == stop
+        assert (
+            json.loads((parts / "checkpoints" / "last.json").read_text(encoding="utf-8"))["step"]
+            == stop
+        )
     nmt.train(config, folder=parts, resume=True, device="cpu", quiet=True)
     assert weights(parts, 6) == weights(whole, 6) != {}
-    assert journal(parts)[:-1] == journal(whole)[:-1]  # the last is the choice among the kept checkpoints
-    assert [type(event) for event in nmt.train_events(config, folder=parts, resume=True)] == [EndEvent]
+    assert (
+        journal(parts)[:-1] == journal(whole)[:-1]
+    )  # the last is the choice among the kept checkpoints
+    assert [type(event) for event in nmt.train_events(config, folder=parts, resume=True)] == [
+        EndEvent
+    ]
     with pytest.raises(ConfigError, match="contains a run already"):
         next(nmt.train_events(config, folder=parts))

@@ -1,4 +1,6 @@
-"""A run from a stranger is data: it runs no code, leads nowhere else, needs bounded memory, and loading it writes nothing."""
+"""A run from a stranger is data: it runs no code, leads nowhere else, needs bounded memory, and
+loading it writes nothing.
+"""
 
 import json
 import os
@@ -30,7 +32,9 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def run(trained: Path, tmp_path: Path) -> Path:
-    return shutil.copytree(trained, tmp_path / "run", ignore=shutil.ignore_patterns("checksums.json"))
+    return shutil.copytree(
+        trained, tmp_path / "run", ignore=shutil.ignore_patterns("checksums.json")
+    )
 
 
 def checkpoint(run: Path) -> Path:
@@ -65,7 +69,13 @@ def tensors(path: Path, header: bytes, size: int | None = None) -> None:
 
 
 def huge_tensor(path: Path) -> None:
-    header = {"src_embedding.weight": {"dtype": "F32", "shape": [10**9, 10**9], "data_offsets": [0, 4 * 10**18]}}
+    header = {
+        "src_embedding.weight": {
+            "dtype": "F32",
+            "shape": [10**9, 10**9],
+            "data_offsets": [0, 4 * 10**18],
+        }
+    }
     tensors(path, json.dumps(header).encode())
 
 
@@ -79,15 +89,31 @@ HOSTILE: list[tuple[str, Edit, str]] = [
         lambda run: link(checkpoint(run) / "model.safetensors", "/etc/passwd"),
         "links to /etc/passwd, outside of the run",
     ),
-    ("linked vocabulary", lambda run: link(run / "src.vocab.txt", "/dev/zero"), "links to /dev/zero, outside of the run; copy the"),
+    (
+        "linked vocabulary",
+        lambda run: link(run / "src.vocab.txt", "/dev/zero"),
+        "links to /dev/zero, outside of the run; copy the",
+    ),
     (
         "linked checkpoint",
         lambda run: link(checkpoint(run), "/etc"),
         "links to /etc, outside of the run; copy the whole run, without",
     ),
-    ("linked folder", lambda run: link(run / "checkpoints", "../.."), "outside of the run; copy the whole run, without links"),
-    ("pipe", lambda run: fifo(run / "tgt.vocab.txt"), "tgt.vocab.txt: is neither a file nor a folder; copy the whole run again"),
-    ("pointer outside", lambda run: replace(run / "checkpoints/best.json", "step-00000001", "../../x"), "best.json: damaged; it"),
+    (
+        "linked folder",
+        lambda run: link(run / "checkpoints", "../.."),
+        "outside of the run; copy the whole run, without links",
+    ),
+    (
+        "pipe",
+        lambda run: fifo(run / "tgt.vocab.txt"),
+        "tgt.vocab.txt: is neither a file nor a folder; copy the whole run again",
+    ),
+    (
+        "pointer outside",
+        lambda run: replace(run / "checkpoints/best.json", "step-00000001", "../../x"),
+        "best.json: damaged; it",
+    ),
     (
         "absolute pointer",
         lambda run: replace(run / "checkpoints/best.json", "step-00000001", "/etc"),
@@ -103,10 +129,26 @@ HOSTILE: list[tuple[str, Edit, str]] = [
         lambda run: sparse(run / "checkpoints" / "best.json"),
         "best.json: damaged; it should name a checkpoint beside it",
     ),
-    ("huge vocabulary", lambda run: sparse(run / "src.vocab.txt"), "src.vocab.txt: larger than 268,435,456 bytes"),
-    ("huge subwords", lambda run: sparse(run / "src.spm.model"), "src.spm.model: larger than 268,435,456 bytes"),
-    ("huge configuration", lambda run: sparse(run / "config.yaml"), "config.yaml: longer than 262,144 characters"),
-    ("huge checksums", lambda run: sparse(run / "checksums.json"), "checksums.json: damaged (larger than 16,777,216 bytes)"),
+    (
+        "huge vocabulary",
+        lambda run: sparse(run / "src.vocab.txt"),
+        "src.vocab.txt: larger than 268,435,456 bytes",
+    ),
+    (
+        "huge subwords",
+        lambda run: sparse(run / "src.spm.model"),
+        "src.spm.model: larger than 268,435,456 bytes",
+    ),
+    (
+        "huge configuration",
+        lambda run: sparse(run / "config.yaml"),
+        "config.yaml: longer than 262,144 characters",
+    ),
+    (
+        "huge checksums",
+        lambda run: sparse(run / "checksums.json"),
+        "checksums.json: damaged (larger than 16,777,216 bytes)",
+    ),
     (
         "huge model",
         lambda run: replace(run / "config.yaml", "hidden_size: 24", "hidden_size: 1000000000"),
@@ -122,7 +164,11 @@ HOSTILE: list[tuple[str, Edit, str]] = [
         lambda run: replace(run / "config.yaml", "  layers: 1", "  layers: 1000000000"),
         "layers: must be at most 100; got",
     ),
-    ("huge tensor", lambda run: huge_tensor(checkpoint(run) / "model.safetensors"), "model.safetensors: cannot be loaded"),
+    (
+        "huge tensor",
+        lambda run: huge_tensor(checkpoint(run) / "model.safetensors"),
+        "model.safetensors: cannot be loaded",
+    ),
     (
         "long header",
         lambda run: tensors(checkpoint(run) / "model.safetensors", b"{}", 2**62),
@@ -135,12 +181,16 @@ HOSTILE: list[tuple[str, Edit, str]] = [
     ),
     (
         "pickle",
-        lambda run: (checkpoint(run) / "model.safetensors").write_bytes(b"\x80\x04cos\nsystem\n(S'id'\ntR."),
+        lambda run: (checkpoint(run) / "model.safetensors").write_bytes(
+            b"\x80\x04cos\nsystem\n(S'id'\ntR."
+        ),
         "cannot be loaded",
     ),
     (
         "python tag",
-        lambda run: replace(run / "config.yaml", "seed: 1 ", "seed: !!python/object/apply:os.system [id] "),
+        lambda run: replace(
+            run / "config.yaml", "seed: 1 ", "seed: !!python/object/apply:os.system [id] "
+        ),
         "not valid YAML",
     ),
 ]
@@ -148,7 +198,9 @@ HOSTILE = [row for row in HOSTILE if hasattr(os, "mkfifo") or row[0] != "pipe"]
 
 
 @pytest.mark.usefixtures("little_memory")
-@pytest.mark.parametrize(("edit", "text"), [row[1:] for row in HOSTILE], ids=[row[0] for row in HOSTILE])
+@pytest.mark.parametrize(
+    ("edit", "text"), [row[1:] for row in HOSTILE], ids=[row[0] for row in HOSTILE]
+)
 def test_a_run_from_a_stranger(nmt: Run, run: Path, edit: Edit, text: str) -> None:
     edit(run)
     result = nmt("translate", "--run", run, SENTENCE)
@@ -215,7 +267,10 @@ def test_no_command_runs_code_from_data_nor_does_more_than_it_should(tmp_path: P
         ("write", ["bundle", "runs/toy", "-o", "toy.nmt"]),
         ("write", ["reproduce", "runs/toy", "-o", "again"]),
         ("write", ["translate", "--run", "toy.nmt", "--attention", "x.html", SENTENCE]),
-        ("write", ["inspect", "runs/toy", "--card"]),  # takes the lock of a training, to see whether there is one
+        (
+            "write",
+            ["inspect", "runs/toy", "--card"],
+        ),  # takes the lock of a training, to see whether there is one
         ("write", ["runs", "runs"]),
         ("write", ["selftest", "--attention", "dot"]),
         ("write", ["export", "runs/toy", "-o", "exported", "--set", "decoding.precision=int8"]),
@@ -247,5 +302,8 @@ def test_no_command_runs_code_from_data_nor_does_more_than_it_should(tmp_path: P
         )
     assert process.returncode == 0, process.stderr[-2000:]
     assert '"translatedText":' in process.stdout
-    names = {command.name or getattr(command.callback, "__name__", "") for command in cli.app.registered_commands}
+    names = {
+        command.name or getattr(command.callback, "__name__", "")
+        for command in cli.app.registered_commands
+    }
     assert names <= {words[0] for _, words in commands}, "the watch does not run a new command"

@@ -1,4 +1,6 @@
-"""A small table of invented sentence pairs, with a configuration to prepare it and to train on it."""
+"""A small table of invented sentence pairs, with a configuration to prepare it and to train on
+it.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -19,16 +21,28 @@ NOUNS = [
     ("day", "Tag"),
     ("king", "König"),
 ]
-VERBS = [("sees", "sieht"), ("knows", "kennt"), ("finds", "findet"), ("loves", "liebt"), ("wants", "will"), ("hears", "hört")]
+VERBS = [
+    ("sees", "sieht"),
+    ("knows", "kennt"),
+    ("finds", "findet"),
+    ("loves", "liebt"),
+    ("wants", "will"),
+    ("hears", "hört"),
+]
 
 # The shortest training, where the weights do not matter.
 ONE_UPDATE = {"max_steps": 1, "validate_every": 1, "validation_pairs": 2, "final_pairs": 0}
 
 
 def sentence_pairs() -> list[tuple[str, str]]:
-    """588 pairs; the second half has other translations of the same sources, so that a random split leaks."""
+    """588 pairs; the second half has other translations of the same sources, so that a random split
+    leaks.
+    """
     pairs = [
-        (f"The {subject[0]} {verb[0]} the {thing[0]}.", f"Der {subject[1]} {verb[1]} den {thing[1]}.")
+        (
+            f"The {subject[0]} {verb[0]} the {thing[0]}.",
+            f"Der {subject[1]} {verb[1]} den {thing[1]}.",
+        )
         for subject in NOUNS
         for verb in VERBS
         for thing in NOUNS
@@ -48,20 +62,38 @@ def configure(table: Path, **sections: Any) -> Config:
         "workers": 1,
         **sections.pop("data", {}),
     }
-    return config_from_dict({"name": "toy", "data": data, "tokenizer": {"kind": "characters"}, **sections})
+    return config_from_dict(
+        {"name": "toy", "data": data, "tokenizer": {"kind": "characters"}, **sections}
+    )
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir() if path.name not in (MANIFEST, CHECKSUMS_FILE)}
+    return {
+        path.name: path.read_bytes()
+        for path in folder.iterdir()
+        if path.name not in (MANIFEST, CHECKSUMS_FILE)
+    }
 
 
 def train(folder: Path, **sections: Any) -> Path:
-    """Prepare data in `folder`/prepared and train a small run in `folder`/run, in one or two seconds; the run folder."""
+    """Prepare data in `folder`/prepared and train a small run in `folder`/run, in one or two
+    seconds; the run folder.
+    """
     sections = {
         "data": {"split": {"dev": 20, "test": 40}, "prepared": str(folder / "prepared")},
         "tokenizer": {"kind": "words"},
-        "model": {"embedding_size": 24, "encoder": {"hidden_size": 24}, "decoder": {"hidden_size": 24}, "dropout": 0.0},
-        "training": {"max_steps": 60, "validate_every": 60, "batch": {"size": 16}, "learning_rate": {"peak": 0.01}},
+        "model": {
+            "embedding_size": 24,
+            "encoder": {"hidden_size": 24},
+            "decoder": {"hidden_size": 24},
+            "dropout": 0.0,
+        },
+        "training": {
+            "max_steps": 60,
+            "validate_every": 60,
+            "batch": {"size": 16},
+            "learning_rate": {"peak": 0.01},
+        },
         **sections,
     }
     config = configure(write_table(folder / "pairs.tsv", sentence_pairs()), **sections)

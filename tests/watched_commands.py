@@ -1,11 +1,14 @@
-"""Runs commands of nmt, given as JSON, and ends with an error as soon as nmt runs code from data, or does what it must not.
+"""Runs commands of nmt, given as JSON, and ends with an error as soon as nmt runs code from data,
+or does what it must not.
 
     python watched_commands.py '[["write", ["prepare", "-c", "c.yaml"]], ["", ["translate", "x"]]]'
 
-Before each command stands what it may do: "write" files and start processes, "connect" to an address, both or neither. A server
-gets a request, and then SIGTERM. Beside the commands there is `exported FOLDER SENTENCE`: the translator of an exported run.
+Before each command stands what it may do: "write" files and start processes, "connect" to an
+address, both or neither. A server gets a request, and then SIGTERM. Beside the commands there is
+`exported FOLDER SENTENCE`: the translator of an exported run.
 
-nmt itself never unpickles, evaluates or compiles; only its own worker processes exchange pickled data. Libraries are
+nmt itself never unpickles, evaluates or compiles; only its own worker processes exchange pickled
+data. Libraries are
 imported first, which executes their code.
 """
 
@@ -55,14 +58,35 @@ LIBRARIES = (
     *(torch.optim.swa_utils, torch.utils.tensorboard, nmt.serve.app),
 )
 PACKAGE = str(Path(nmt.commands.__file__ or "").parent.parent)
-WRITING = {"os.remove", "os.rename", "os.mkdir", "os.rmdir", "os.symlink", "os.chmod", "shutil.rmtree"}
+WRITING = {
+    "os.remove",
+    "os.rename",
+    "os.mkdir",
+    "os.rmdir",
+    "os.symlink",
+    "os.chmod",
+    "shutil.rmtree",
+}
 RUNNING = {"os.system", "subprocess.Popen", "os.exec", "os.posix_spawn"}
 EVALUATING = ("eval('1')", "exec('1')", "compile('1', 'x', 'eval')")
 UNPICKLING = ("pickle.loads(b'N.')", "_pickle.loads(b'cposix\\nsystem\\n.')", "torch.load('x')")
-CONNECTING = ("socket.create_connection(('127.0.0.1', 9))", "socket.socket().connect_ex(('127.0.0.1', 9))")
+CONNECTING = (
+    "socket.create_connection(('127.0.0.1', 9))",
+    "socket.socket().connect_ex(('127.0.0.1', 9))",
+)
 CHANGING = (
-    *("open('written', 'w')", "os.open('written', os.O_CREAT | os.O_WRONLY)", "os.mkdir('written')", "os.remove('written')"),
-    *("os.symlink('x', 'written')", "shutil.rmtree('written')", "os.system('true')", "subprocess.run(['true'])"),
+    *(
+        "open('written', 'w')",
+        "os.open('written', os.O_CREAT | os.O_WRONLY)",
+        "os.mkdir('written')",
+        "os.remove('written')",
+    ),
+    *(
+        "os.symlink('x', 'written')",
+        "shutil.rmtree('written')",
+        "os.system('true')",
+        "subprocess.run(['true'])",
+    ),
 )
 VIOLATIONS = {  # what a command may do -> what the watch must find
     "write": (*EVALUATING, *UNPICKLING, *CONNECTING),
@@ -91,7 +115,9 @@ def refuse(*_: Any, **__: Any) -> None:
 def _is_between_workers() -> bool:
     """Whether the processes of one command exchange the data."""
     frame: FrameType | None = sys._getframe(1)
-    while frame is not None and not {"multiprocessing", "concurrent"} & {*Path(frame.f_code.co_filename).parts}:
+    while frame is not None and not {"multiprocessing", "concurrent"} & {
+        *Path(frame.f_code.co_filename).parts
+    }:
         frame = frame.f_back
     return frame is not None
 
@@ -102,10 +128,18 @@ def watch(event: str, arguments: tuple[Any, ...]) -> None:
         violation(f"nmt runs code: {arguments}")
     if event == "pickle.find_class" and not _is_between_workers():
         violation(f"unpickles {arguments}")
-    if "connect" not in permissions and event == "socket.connect" and arguments[0].family in (socket.AF_INET, socket.AF_INET6):
+    if (
+        "connect" not in permissions
+        and event == "socket.connect"
+        and arguments[0].family in (socket.AF_INET, socket.AF_INET6)
+    ):
         violation(f"connects to {arguments[1]}")
     if "write" not in permissions:
-        opens_to_write = event == "open" and arguments[2] & (os.O_WRONLY | os.O_RDWR) and arguments[0] != os.devnull
+        opens_to_write = (
+            event == "open"
+            and arguments[2] & (os.O_WRONLY | os.O_RDWR)
+            and arguments[0] != os.devnull
+        )
         if event in WRITING or event in RUNNING or opens_to_write:
             violation(f"{event} {arguments}")
 
@@ -115,7 +149,12 @@ def request_and_end(port: int) -> None:
     while True:
         connection = HTTPConnection("127.0.0.1", port, timeout=60)
         try:
-            connection.request("POST", "/translate", '{"q": "The dog sees the tree."}', {"Content-Type": "application/json"})
+            connection.request(
+                "POST",
+                "/translate",
+                '{"q": "The dog sees the tree."}',
+                {"Content-Type": "application/json"},
+            )
             sys.stdout.write(connection.getresponse().read().decode())
             break
         except ConnectionRefusedError:
@@ -131,7 +170,9 @@ def run(words: list[str]) -> None:
         sys.stdout.writelines(Translator(words[1]).translate(words[2:]))
         return
     if words[0] == "serve":
-        threading.Thread(target=request_and_end, args=(int(words[words.index("--port") + 1]),), daemon=True).start()
+        threading.Thread(
+            target=request_and_end, args=(int(words[words.index("--port") + 1]),), daemon=True
+        ).start()
     sys.argv = ["nmt", *words]
     try:
         cli.main()

@@ -1,4 +1,6 @@
-"""`nmt doctor`: reads every file of a run, a bundle or prepared data, and says what is damaged and what can be done about it."""
+"""`nmt doctor`: reads every file of a run, a bundle or prepared data, and says what is damaged and
+what can be done about it.
+"""
 
 import warnings
 from collections.abc import Callable, Iterator
@@ -11,7 +13,13 @@ from nmt.checksums import CHECKSUMS_FILE, read_checksums, warn_if_changed
 from nmt.config.names import PointerName
 from nmt.config.schema import Config
 from nmt.data.corpus import SPLITS, Corpus, read_sentences
-from nmt.data.manifest import MANIFEST, check_content_hash, check_files, load_manifest, prepared_config
+from nmt.data.manifest import (
+    MANIFEST,
+    check_content_hash,
+    check_files,
+    load_manifest,
+    prepared_config,
+)
 from nmt.decoding.lexicon import Lexicon
 from nmt.decoding.neighbors import load_pairs
 from nmt.errors import CheckpointError, NmtError, NmtWarning, pass_on_lack_of_memory
@@ -39,7 +47,9 @@ State = Literal["ok", "warning", "damaged"]
 
 @dataclass(frozen=True)
 class Finding:
-    """A part of the folder. text: the error or the warning, with its remedy; empty if the part is in order."""
+    """A part of the folder. text: the error or the warning, with its remedy; empty if the part is
+    in order.
+    """
 
     part: str
     state: State
@@ -61,14 +71,21 @@ def run(folder: Path | None = None) -> list[Finding]:
     is_prepared = folder is not None and not holds_run(folder) and (folder / MANIFEST).exists()
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", NmtWarning)  # `_check` reports them
-        return list(_check_prepared(folder) if folder is not None and is_prepared else _check_run(find_run(folder)))
+        return list(
+            _check_prepared(folder)
+            if folder is not None and is_prepared
+            else _check_run(find_run(folder))
+        )
 
 
 def _check_bundle(path: Path) -> list[Finding]:
     """The unpacked files, under the name of the bundle."""
     try:
         with unpacked(path) as run:
-            return [replace(finding, text=finding.text.replace(str(run), str(path))) for finding in _check_run(run)]
+            return [
+                replace(finding, text=finding.text.replace(str(run), str(path)))
+                for finding in _check_run(run)
+            ]
     except CheckpointError as error:
         return [Finding("bundle", "damaged", str(error))]
 
@@ -83,7 +100,9 @@ def _check(part: str, *reads: Callable[[], object]) -> Finding:
         except (NmtError, OSError) as error:
             pass_on_lack_of_memory(error)
             return Finding(part, "damaged", str(error))
-    text = next((str(warning.message) for warning in caught if issubclass(warning.category, NmtWarning)), "")
+    text = next(
+        (str(warning.message) for warning in caught if issubclass(warning.category, NmtWarning)), ""
+    )
     return Finding(part, "warning" if text else "ok", text)
 
 
@@ -95,16 +114,31 @@ def _check_prepared(folder: Path) -> Iterator[Finding]:
     contents = [partial(check, folder, manifest) for check in (check_files, check_content_hash)]
     yield _check("sizes and contents", *contents)
     yield _check("vocabularies", partial(load_vocabularies, folder))
-    yield _check("configuration and tokenizers", lambda: load_tokenizers(folder, prepared_config(folder, manifest)))
+    yield _check(
+        "configuration and tokenizers",
+        lambda: load_tokenizers(folder, prepared_config(folder, manifest)),
+    )
     for split in SPLITS:
-        texts = [partial(read_sentences, folder, split, side) for side in SIDES] if split != "train" else []
+        texts = (
+            [partial(read_sentences, folder, split, side) for side in SIDES]
+            if split != "train"
+            else []
+        )
         yield _check(f"{split} data", partial(Corpus.load, folder, split), *texts)
     for file in manifest["inputs"]:
         path = Path(file["path"])
         if not path.is_file():
-            yield Finding(file["role"], "warning", f"{path}: missing; it is needed only to prepare this data again")
+            yield Finding(
+                file["role"],
+                "warning",
+                f"{path}: missing; it is needed only to prepare this data again",
+            )
         elif sha256_of(path) != file["sha256"]:
-            yield Finding(file["role"], "warning", f"{path}: has changed since; to prepare this data again, restore it")
+            yield Finding(
+                file["role"],
+                "warning",
+                f"{path}: has changed since; to prepare this data again, restore it",
+            )
         else:
             yield Finding(f"input {path}", "ok")
 
@@ -126,14 +160,24 @@ def _check_run(folder: Path) -> Iterator[Finding]:
         yield _check(NEIGHBORS_FILE, partial(load_pairs, folder / NEIGHBORS_FILE))
     if vocabularies.state != "damaged":
         yield from _check_checkpoints(folder, config)
-    data = _check(f"training data {config.prepared_folder}", partial(check_same_data, folder, config.prepared_folder))
+    data = _check(
+        f"training data {config.prepared_folder}",
+        partial(check_same_data, folder, config.prepared_folder),
+    )
     # Only `train --resume`, `evaluate`, `average`, `lexicon` and `neighbors` need it.
-    yield data if data.state == "ok" else Finding(data.part, "warning", f"{data.text}; translation does not need it")
+    yield (
+        data
+        if data.state == "ok"
+        else Finding(data.part, "warning", f"{data.text}; translation does not need it")
+    )
 
 
 def _read_checksums(folder: Path) -> None:
     if not read_checksums(folder):
-        text = f"{folder}: has no checksums, an earlier version of nmt made it; its contents cannot be checked"
+        text = (
+            f"{folder}: has no checksums, an earlier version of nmt made it; its contents "
+            "cannot be checked"
+        )
         warnings.warn(text, NmtWarning, stacklevel=2)
 
 
@@ -141,11 +185,19 @@ def _check_checkpoints(folder: Path, config: Config) -> Iterator[Finding]:
     """The two pointers, each checkpoint that they name, and leftovers of killed processes."""
     checkpoints, model = open_checkpoints(folder, config), build_model(folder, config)
     pointers: tuple[PointerName, ...] = ("best", "last")
-    pointer_findings = [_check(f"{pointer}.json", partial(checkpoints.find, pointer)) for pointer in pointers]
+    pointer_findings = [
+        _check(f"{pointer}.json", partial(checkpoints.find, pointer)) for pointer in pointers
+    ]
     yield from pointer_findings
     intact, damaged = [], any(finding.state == "damaged" for finding in pointer_findings)
-    named = None if damaged else {kept.checkpoint for pointer in pointers for kept in checkpoints.kept(pointer)}
-    for path in sorted(path for path in checkpoints.folder.glob("*-*") if not path.name.startswith(".")):
+    named = (
+        None
+        if damaged
+        else {kept.checkpoint for pointer in pointers for kept in checkpoints.kept(pointer)}
+    )
+    for path in sorted(
+        path for path in checkpoints.folder.glob("*-*") if not path.name.startswith(".")
+    ):
         reads: list[Callable[[], object]] = [partial(load_weights, path, model)]
         if not is_average(path.name) and not holds_weights_only(folder):
             reads.append(partial(load_weights, path, model, raw=True))
@@ -154,17 +206,31 @@ def _check_checkpoints(folder: Path, config: Config) -> Iterator[Finding]:
         if finding.state != "damaged":
             intact.append(path)
         elif named is not None and path.name not in named:
-            text = f"{path}: incomplete, and neither best.json nor last.json names it: a killed process was deleting it"
-            finding = Finding(finding.part, "warning", f"{text}; the next training deletes it, or delete it yourself")
+            text = (
+                f"{path}: incomplete, and neither best.json nor last.json names it: a killed "
+                "process was deleting it"
+            )
+            finding = Finding(
+                finding.part,
+                "warning",
+                f"{text}; the next training deletes it, or delete it yourself",
+            )
         else:
             damaged = True
         yield finding
     if damaged and intact:
         names = ", ".join(path.name for path in intact)
-        yield Finding("remedy", "warning", f"intact checkpoints: {names}; `nmt translate --run {intact[-1]}` uses one of them")
+        yield Finding(
+            "remedy",
+            "warning",
+            f"intact checkpoints: {names}; `nmt translate --run {intact[-1]}` uses one of them",
+        )
     leftovers = [path.name for path in checkpoints.folder.glob(".*.tmp")]
     if leftovers and not is_training(folder):
-        text = f"{checkpoints.folder}: {', '.join(leftovers)} is left of a killed process; the next training deletes it"
+        text = (
+            f"{checkpoints.folder}: {', '.join(leftovers)} is left of a killed process; the "
+            "next training deletes it"
+        )
         yield Finding("leftovers", "warning", text)
 
 

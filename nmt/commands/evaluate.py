@@ -1,4 +1,6 @@
-"""`nmt evaluate`: score a run, an ensemble or a file of translations, compare it with another system, and keep the results."""
+"""`nmt evaluate`: score a run, an ensemble or a file of translations, compare it with another
+system, and keep the results.
+"""
 
 import json
 import sys
@@ -27,19 +29,33 @@ from nmt.metrics.alignment_error import read_reference_alignments
 from nmt.metrics.moses import check_language, score_moses
 from nmt.metrics.scores import METRICS, MetricScore, canonical_name, score, score_tokenized
 from nmt.run import provenance
-from nmt.run.folder import EVALUATION_FOLDER, HISTORY_FILE, ancestors, check_same_data, load_run_config
+from nmt.run.folder import (
+    EVALUATION_FOLDER,
+    HISTORY_FILE,
+    ancestors,
+    check_same_data,
+    load_run_config,
+)
 from nmt.run.journal import Journal
 from nmt.run.load import opened
 from nmt.run.teacher import PreparedData, check_teacher
 from nmt.text.tokenizers import JOINER, Tokenizer, load_tokenizer
 
 N_RESAMPLES = 1000  # of the bootstrap, for the confidence intervals
-HISTORY_KEYS = ("scores", "lowercase_scores", "tokenized_scores", "loss", "perplexity", "comparison")
+HISTORY_KEYS = (
+    "scores",
+    "lowercase_scores",
+    "tokenized_scores",
+    "loss",
+    "perplexity",
+    "comparison",
+)
 MIN_TOKENIZED = 100  # outputs that look tokenized before there is a warning; sacrebleu's own limit
 
 
 def run(options: EvaluateOptions) -> Evaluation | RunsSummary:
-    """Score a run or a bundle, an ensemble or a file of translations. The results for a run are kept in its `evaluation/` folder.
+    """Score a run or a bundle, an ensemble or a file of translations. The results for a run are
+    kept in its `evaluation/` folder.
 
     In Python: `run(EvaluateOptions(folders=[Path("runs/sample")], metric=["BLEU"])).scores`.
 
@@ -47,9 +63,11 @@ def run(options: EvaluateOptions) -> Evaluation | RunsSummary:
         The evaluation; for `options.runs` the mean and standard deviation of several.
 
     Raises:
-        CheckpointError: there is no run, it cannot be read, or the vocabularies of an ensemble differ.
+        CheckpointError: there is no run, it cannot be read, or the vocabularies of an ensemble
+            differ.
         ConfigError: an override is invalid.
-        DataError: the sentences to score cannot be read, or are not from the data that the run was trained on.
+        DataError: the sentences to score cannot be read, or are not from the data that the run was
+            trained on.
     """
     if options.hypotheses is not None:
         return _evaluate_file(options.hypotheses, options)
@@ -59,22 +77,37 @@ def run(options: EvaluateOptions) -> Evaluation | RunsSummary:
 
 
 def _evaluate_system(paths: Sequence[Path], options: EvaluateOptions) -> Evaluation:
-    """A run or a bundle, or an ensemble; an ensemble is scored on the data of the first, and its results are kept there."""
+    """A run or a bundle, or an ensemble; an ensemble is scored on the data of the first, and its
+    results are kept there.
+    """
     metrics = _metric_names(options)
     with ExitStack() as stack:
-        system = stack.enter_context(open_system(paths, device=options.device, overrides=options.overrides))
+        system = stack.enter_context(
+            open_system(paths, device=options.device, overrides=options.overrides)
+        )
         return _score_system(system, metrics, options, stack)
 
 
-def _score_system(system: System, metrics: Sequence[str], options: EvaluateOptions, stack: ExitStack) -> Evaluation:
+def _score_system(
+    system: System, metrics: Sequence[str], options: EvaluateOptions, stack: ExitStack
+) -> Evaluation:
     """Args: stack: keeps the system to compare with open."""
     if options.moses is not None:
         check_language(options.moses)
         if options.moses != system.config.data.tgt_language:
-            raise DataError(f"{system.names[0]} translates {system.direction}: use --moses {system.config.data.tgt_language}")
+            raise DataError(
+                f"{system.names[0]} translates {system.direction}: use --moses "
+                f"{system.config.data.tgt_language}"
+            )
     text = _read_text(system, options)
-    other = None if options.other is None else _load_other(options.other, text, system, options, stack)
-    alignments = None if options.alignments is None else read_reference_alignments(options.alignments, len(text))
+    other = (
+        None if options.other is None else _load_other(options.other, text, system, options, stack)
+    )
+    alignments = (
+        None
+        if options.alignments is None
+        else read_reference_alignments(options.alignments, len(text))
+    )
 
     start_time = time.perf_counter()
     translations = system.translate(text)
@@ -82,20 +115,34 @@ def _score_system(system: System, metrics: Sequence[str], options: EvaluateOptio
     outputs = [translation.text for translation in translations]
     tokenizer = None
     if options.tokenized:  # spaCy's words, for a model with any tokenizer
-        tokenizer = load_tokenizer(TokenizerConfig(kind="words"), system.config.data.tgt_language, "tgt", system.folders[0])
-    scores = _score_outputs(outputs, text, metrics, options, tokenizer, lowercase=options.lowercase or system.lowercase)
+        tokenizer = load_tokenizer(
+            TokenizerConfig(kind="words"), system.config.data.tgt_language, "tgt", system.folders[0]
+        )
+    scores = _score_outputs(
+        outputs, text, metrics, options, tokenizer, lowercase=options.lowercase or system.lowercase
+    )
     overlap = _find_overlap(text, system, options.data)
     comparison = None
     if other is not None:
         if isinstance(other, System):
             other = _translate_with_other(other, text, system)
-        comparison = compare_systems(text, outputs, other, metrics, overlap=overlap, lowercase=system.lowercase)
+        comparison = compare_systems(
+            text, outputs, other, metrics, overlap=overlap, lowercase=system.lowercase
+        )
 
     pairs = list(zip(text.sources or [], text.references[0], strict=True))
     teacher_forced = score_pairs(system.translator, pairs)
     details = None
     if options.details or options.report is not None or alignments is not None:
-        details = analyze(text, translations, teacher_forced, system.translator, overlap, alignments, lowercase=system.lowercase)
+        details = analyze(
+            text,
+            translations,
+            teacher_forced,
+            system.translator,
+            overlap,
+            alignments,
+            lowercase=system.lowercase,
+        )
     evaluation = Evaluation(
         subject=system.describe(text),
         text=text,
@@ -107,21 +154,30 @@ def _score_system(system: System, metrics: Sequence[str], options: EvaluateOptio
             "translation_seconds": translation_seconds,
         },
         **scores,
-        loss=-sum(pair.log_prob for pair in teacher_forced) / sum(len(pair.token_log_probs) for pair in teacher_forced),
+        loss=-sum(pair.log_prob for pair in teacher_forced)
+        / sum(len(pair.token_log_probs) for pair in teacher_forced),
         comparison=comparison,
-        leaks=None if overlap is None else score_leaks(overlap, text, outputs, metrics, lowercase=system.lowercase),
+        leaks=None
+        if overlap is None
+        else score_leaks(overlap, text, outputs, metrics, lowercase=system.lowercase),
         details=details,
     )
-    source = options.split if options.sources is None else f"{options.sources.stem}-{text.digest[:8]}"
+    source = (
+        options.split if options.sources is None else f"{options.sources.stem}-{text.digest[:8]}"
+    )
     if not system.names[0].is_file():  # a bundle never changes
-        _store_results(system.folders[0] / EVALUATION_FOLDER / f"{source}-{system.file_name}", evaluation)
+        _store_results(
+            system.folders[0] / EVALUATION_FOLDER / f"{source}-{system.file_name}", evaluation
+        )
     if options.report is not None:
         page.write(evaluation, options.report, system.folders, translations)
     return evaluation
 
 
 def _evaluate_runs(folders: Sequence[Path], options: EvaluateOptions) -> RunsSummary:
-    """Two runs or more, which should differ only in the seed. Raises: DataError if one is named twice, or their data differ."""
+    """Two runs or more, which should differ only in the seed. Raises: DataError if one is named
+    twice, or their data differ.
+    """
     if len({folder.resolve() for folder in folders}) < len(folders):
         raise DataError("--runs: a run is named twice; name each run once")
     for folder in folders:  # report all errors before scoring, which takes long
@@ -129,7 +185,11 @@ def _evaluate_runs(folders: Sequence[Path], options: EvaluateOptions) -> RunsSum
             pass
     evaluations = [_evaluate_system([folder], options) for folder in folders]
     if len({evaluation.text.digest for evaluation in evaluations}) > 1:
-        raise DataError("--runs: the runs have different test sentences, so their scores have no mean; name runs on the same data")
+        raise DataError(
+            "--runs: the runs have different test sentences, so their scores have no mean; "
+            "name "
+            "runs on the same data"
+        )
     return RunsSummary(evaluations)
 
 
@@ -150,7 +210,10 @@ def _evaluate_file(hypotheses: Path, options: EvaluateOptions) -> Evaluation:
             "hypotheses": str(hypotheses),
             "references": [str(path) for path in options.reference_files],
             **_text_facts(text),
-            "provenance": {"hypotheses_sha256": provenance.of_lines(outputs), "code": provenance.of_code()},
+            "provenance": {
+                "hypotheses_sha256": provenance.of_lines(outputs),
+                "code": provenance.of_code(),
+            },
         },
         **scores,
         comparison=comparison,
@@ -161,7 +224,9 @@ def _evaluate_file(hypotheses: Path, options: EvaluateOptions) -> Evaluation:
 
 
 def _metric_names(options: EvaluateOptions) -> list[str]:
-    """The requested metrics and those of the gate, each once. Raises: DataError for an unknown metric."""
+    """The requested metrics and those of the gate, each once. Raises: DataError for an unknown
+    metric.
+    """
     return list(dict.fromkeys(map(canonical_name, [*(options.metric or METRICS), *options.limits])))
 
 
@@ -177,7 +242,8 @@ def _read_text(system: System, options: EvaluateOptions) -> EvaluationSet:
     prepared = options.data or system.config.prepared_folder
     if options.data is None and not prepared.is_dir():
         raise DataError(
-            f"{prepared}: missing, the data of {system.names[0]}; if it is elsewhere, name it with --data, "
+            f"{prepared}: missing, the data of {system.names[0]}; if it is elsewhere, name it "
+            "with --data, "
             "or name other sentences with --sources and --references"
         )
     check_same_data(system.folders[0], prepared)
@@ -186,15 +252,25 @@ def _read_text(system: System, options: EvaluateOptions) -> EvaluationSet:
 
 
 def _check_reranker(system: System, prepared: Path) -> None:
-    """Raises: DataError if the run that reranks the system's translations has dev or test sentences in its training data."""
+    """Raises: DataError if the run that reranks the system's translations has dev or test sentences
+    in its training data.
+    """
     if (rerank := system.translator.options.rerank.run) is not None:
         data = PreparedData.load(prepared)
         with opened(rerank) as (run, _):
-            check_teacher(run, data, data.config.data.opposite_direction, data.held_out.shared_with(data.pairs()))
+            check_teacher(
+                run,
+                data,
+                data.config.data.opposite_direction,
+                data.held_out.shared_with(data.pairs()),
+            )
 
 
-def _find_overlap(text: EvaluationSet, system: System, prepared: Path | None, *, is_other: bool = False) -> TrainingOverlap | None:
-    """The overlap of the text with the system's training data; None, with a warning, if the data is not where it was.
+def _find_overlap(
+    text: EvaluationSet, system: System, prepared: Path | None, *, is_other: bool = False
+) -> TrainingOverlap | None:
+    """The overlap of the text with the system's training data; None, with a warning, if the data is
+    not where it was.
 
     Args:
         prepared: where the training data of the first run is now, if it was moved.
@@ -202,9 +278,19 @@ def _find_overlap(text: EvaluationSet, system: System, prepared: Path | None, *,
     try:
         return find_overlap(text, system.translator, _training_folders(system, prepared))
     except DataError as error:
-        of_run, remedy = (f" of {system.names[0]}", "") if is_other else ("", "; name the prepared folder with --data")
+        of_run, remedy = (
+            (f" of {system.names[0]}", "")
+            if is_other
+            else ("", "; name the prepared folder with --data")
+        )
         problem = str(error).replace(str(system.folders[0]), str(system.names[0]))
-        print(f"nmt: cannot look for the test sentences in the training data{of_run} ({problem}){remedy}", file=sys.stderr)
+        print(
+            (
+                f"nmt: cannot look for the test sentences in the training data{of_run} "
+                f"({problem}){remedy}"
+            ),
+            file=sys.stderr,
+        )
         return None
 
 
@@ -212,12 +298,15 @@ def _training_folders(system: System, prepared: Path | None) -> list[Path]:
     """The prepared folders of the members and of the runs that they start from, each content once.
 
     Raises:
-        DataError: the folder of a member is missing or has changed. If another one is missing, there is only a warning.
+        DataError: the folder of a member is missing or has changed. If another one is missing,
+            there is only a warning.
     """
     folders: dict[str, Path] = {}  # by content hash
     for folder, data_hash in zip(system.folders, system.data_hashes, strict=True):
         if data_hash not in folders:
-            folders[data_hash] = prepared if prepared and not folders else load_run_config(folder).prepared_folder
+            folders[data_hash] = (
+                prepared if prepared and not folders else load_run_config(folder).prepared_folder
+            )
             check_same_data(folder, folders[data_hash])
     for member in system.folders:
         try:
@@ -226,7 +315,14 @@ def _training_folders(system: System, prepared: Path | None) -> list[Path]:
                 check_same_data(run, folder)
                 folders.setdefault(load_manifest(run)["content"], folder)
         except NmtError as error:
-            print(f"nmt: cannot look for the test sentences in the training data of an earlier run ({error})", file=sys.stderr)
+            print(
+                (
+                    "nmt: cannot look for the test sentences in the training data of an earlier "
+                    "run "
+                    f"({error})"
+                ),
+                file=sys.stderr,
+            )
     return [*folders.values()]
 
 
@@ -239,7 +335,8 @@ def _score_outputs(
     *,
     lowercase: bool,
 ) -> dict[str, Any]:
-    """The fields `scores`, `lowercase_scores` and `tokenized_scores` of an `Evaluation`. Warns if the outputs look tokenized.
+    """The fields `scores`, `lowercase_scores` and `tokenized_scores` of an `Evaluation`. Warns if
+    the outputs look tokenized.
 
     Args:
         tokenizer: for --tokenized; None if the texts are tokenized already.
@@ -250,15 +347,29 @@ def _score_outputs(
         words, *reference_words = (_tokenize(lines, tokenizer) for lines in (outputs, *references))
         name = "as they stand" if tokenizer is None else tokenizer.signature
         for case in (False, True) if lowercase else (False,):
-            tokenized_scores.append(score_tokenized(words, reference_words, name, lowercase=case, bootstrap=N_RESAMPLES))
+            tokenized_scores.append(
+                score_tokenized(words, reference_words, name, lowercase=case, bootstrap=N_RESAMPLES)
+            )
     if options.moses is not None:
-        tokenized_scores.append(score_moses(outputs, references, options.moses, bootstrap=N_RESAMPLES))
+        tokenized_scores.append(
+            score_moses(outputs, references, options.moses, bootstrap=N_RESAMPLES)
+        )
     n_tokenized = sum(output.endswith(" .") for output in outputs)
     if n_tokenized >= MIN_TOKENIZED and not options.tokenized:
-        print(f"nmt: {n_tokenized:,} outputs end in ' .' and look tokenized; the metrics need detokenized text", file=sys.stderr)
+        print(
+            (
+                f"nmt: {n_tokenized:,} outputs end in ' .' and look tokenized; the metrics need "
+                "detokenized text"
+            ),
+            file=sys.stderr,
+        )
     return {
         "scores": score(outputs, references, metrics, bootstrap=N_RESAMPLES),
-        "lowercase_scores": score(outputs, references, metrics, lowercase=True, bootstrap=N_RESAMPLES) if lowercase else [],
+        "lowercase_scores": score(
+            outputs, references, metrics, lowercase=True, bootstrap=N_RESAMPLES
+        )
+        if lowercase
+        else [],
         "tokenized_scores": tokenized_scores,
     }
 
@@ -267,19 +378,27 @@ def _tokenize(lines: Sequence[str], tokenizer: Tokenizer | None) -> Sequence[str
     """The lines with spaces between their words; unchanged without a tokenizer."""
     if tokenizer is None:
         return lines
-    return [" ".join(token.removeprefix(JOINER) for token in tokens) for tokens in tokenizer.split_all(lines)]
+    return [
+        " ".join(token.removeprefix(JOINER) for token in tokens)
+        for tokens in tokenizer.split_all(lines)
+    ]
 
 
 def _load_other(
     path: Path, text: EvaluationSet, system: System, options: EvaluateOptions, stack: ExitStack
 ) -> System | OtherSystem:
-    """Load the system to compare with before anything is translated, so that errors appear early."""
+    """Load the system to compare with before anything is translated, so that errors appear
+    early.
+    """
     if not path.is_dir() and not is_bundle(path):
         return _read_other(path, text)
-    other = stack.enter_context(open_system([path], device=options.device, overrides=options.overrides))
+    other = stack.enter_context(
+        open_system([path], device=options.device, overrides=options.overrides)
+    )
     if other.direction != system.direction:
         raise DataError(
-            f"{path} translates {other.direction}, but {system.names[0]} {system.direction}; compare systems of one direction"
+            f"{path} translates {other.direction}, but {system.names[0]} {system.direction}; "
+            "compare systems of one direction"
         )
     if options.sources is None:
         _check_reranker(other, options.data or system.config.prepared_folder)
@@ -287,7 +406,9 @@ def _load_other(
 
 
 def _translate_with_other(other: System, text: EvaluationSet, system: System) -> OtherSystem:
-    """Translate with the other system; look the text up in its training data if that is not the evaluated system's."""
+    """Translate with the other system; look the text up in its training data if that is not the
+    evaluated system's.
+    """
     outputs = [translation.text for translation in other.translate(text)]
     has_same_data = {*other.data_hashes} == {*system.data_hashes}
     overlap = None if has_same_data else _find_overlap(text, other, None, is_other=True)
@@ -297,33 +418,56 @@ def _translate_with_other(other: System, text: EvaluationSet, system: System) ->
 def _read_other(path: Path, text: EvaluationSet) -> OtherSystem:
     lines = read_texts(path)
     if len(lines) != len(text):
-        raise DataError(f"{path} has {len(lines)} lines, but there are {len(text)} sentences to compare")
+        raise DataError(
+            f"{path} has {len(lines)} lines, but there are {len(text)} sentences to compare"
+        )
     _check_text_hash(path, text)
-    return OtherSystem(str(path), lines, {"hypotheses": str(path), "provenance": {"hypotheses_sha256": provenance.of_lines(lines)}})
+    return OtherSystem(
+        str(path),
+        lines,
+        {"hypotheses": str(path), "provenance": {"hypotheses_sha256": provenance.of_lines(lines)}},
+    )
 
 
 def _check_text_hash(path: Path, text: EvaluationSet) -> None:
-    """Raises: DataError if the translations come from an earlier evaluation, whose JSON file shows other sentences."""
+    """Raises: DataError if the translations come from an earlier evaluation, whose JSON file shows
+    other sentences.
+    """
     try:
-        text_hash = json.loads(path.with_suffix(".json").read_bytes()).get("text_sha256", text.digest)
+        text_hash = json.loads(path.with_suffix(".json").read_bytes()).get(
+            "text_sha256", text.digest
+        )
     except (OSError, ValueError, AttributeError, RecursionError):
         return
     if text.sources is not None and text_hash != text.digest:
-        raise DataError(f"{path}: translations of other sentences than the {text.name}, according to {path.with_suffix('.json')}")
+        raise DataError(
+            f"{path}: translations of other sentences than the {text.name}, according to "
+            f"{path.with_suffix('.json')}"
+        )
 
 
 def _store_results(stem: Path, evaluation: Evaluation) -> None:
-    """Write translations and results to `stem`.txt and .json, and append the scores to the history, which is never overwritten.
+    """Write translations and results to `stem`.txt and .json, and append the scores to the history,
+    which is never overwritten.
 
     If the run folder cannot be written, the results are still printed: warn and continue.
     """
     results = evaluation.to_dict()
     try:
         stem.parent.mkdir(parents=True, exist_ok=True)
-        write_text(stem.with_name(f"{stem.name}.txt"), "".join(f"{line}\n" for line in evaluation.outputs))
-        write_text(stem.with_name(f"{stem.name}.json"), json.dumps(results, indent=2, ensure_ascii=False))
+        write_text(
+            stem.with_name(f"{stem.name}.txt"), "".join(f"{line}\n" for line in evaluation.outputs)
+        )
+        write_text(
+            stem.with_name(f"{stem.name}.json"), json.dumps(results, indent=2, ensure_ascii=False)
+        )
         scores = {key: results[key] for key in HISTORY_KEYS if key in results}
         facts = {**evaluation.facts, "time": datetime.now(UTC).isoformat(timespec="seconds")}
-        Journal(stem.with_name(HISTORY_FILE)).write("evaluation", facts.pop("step"), **scores, **facts)
+        Journal(stem.with_name(HISTORY_FILE)).write(
+            "evaluation", facts.pop("step"), **scores, **facts
+        )
     except OSError as error:
-        print(f"nmt: {stem.parent}: cannot store the results there ({error.strerror})", file=sys.stderr)
+        print(
+            f"nmt: {stem.parent}: cannot store the results there ({error.strerror})",
+            file=sys.stderr,
+        )

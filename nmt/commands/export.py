@@ -18,17 +18,25 @@ def run(folder: Path | None, output: Path | None = None, overrides: Sequence[str
 
     Raises:
         CheckpointError: there is no run, or it cannot be read.
-        ConfigError: an override is invalid, or asks for something that the exported translator does not do.
+        ConfigError: an override is invalid, or asks for something that the exported translator does
+            not do.
         DataError: a file of the run is missing or damaged, or `output` exists.
         NmtError: the packages of the extra `export` are missing.
     """
     for package in ("onnx", "onnxruntime"):
         if find_spec(package) is None:
-            raise NmtError(f"nmt export needs the package {package}; install it with `pip install 'nmt[export]'`")
+            raise NmtError(
+                f"nmt export needs the package {package}; install it with `pip install "
+                "'nmt[export]'`"
+            )
     from nmt.export.folder import export_run
 
     with opened(folder) as (run_folder, checkpoint):
-        source = folder.with_suffix("") if folder is not None and folder.is_file() else run_folder.resolve()
+        source = (
+            folder.with_suffix("")
+            if folder is not None and folder.is_file()
+            else run_folder.resolve()
+        )
         output = output or source.with_name(f"{source.name}-onnx")
         if output.exists():
             raise DataError(f"{output}: exists; delete it, or choose another folder with -o")

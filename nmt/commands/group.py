@@ -1,4 +1,6 @@
-"""How all commands appear: their help in groups, their errors in one line. Without torch, so that help appears at once."""
+"""How all commands appear: their help in groups, their errors in one line. Without torch, so that
+help appears at once.
+"""
 
 import io
 import os
@@ -19,7 +21,9 @@ BROKEN_PIPE_STATUS = 141  # 128 + SIGPIPE, as a shell reports it
 
 
 class HelpfulCommand(typer.core.TyperCommand):
-    """A command whose help names each argument as its usage line does, without the name of its type."""
+    """A command whose help names each argument as its usage line does, without the name of its
+    type.
+    """
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         """Write the sections "Arguments" and "Options"."""
@@ -37,7 +41,9 @@ class HelpfulCommand(typer.core.TyperCommand):
 
 
 class HelpfulGroup(typer.core.TyperGroup):
-    """Commands whose help is grouped by their `rich_help_panel`; nothing needs rich, which is slow to import."""
+    """Commands whose help is grouped by their `rich_help_panel`; nothing needs rich, which is slow
+    to import.
+    """
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
         """Write a section for each group of commands, in the order of their first commands."""
@@ -56,7 +62,9 @@ class HelpfulGroup(typer.core.TyperGroup):
 
 
 class Commands(HelpfulGroup):
-    """The commands. An error that the user can fix is one line on stderr and exit status 1, without a traceback."""
+    """The commands. An error that the user can fix is one line on stderr and exit status 1, without
+    a traceback.
+    """
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
@@ -97,7 +105,9 @@ def fail_on_system_error(error: OSError) -> NoReturn:
         fail_without_memory(error)
     try:
         flush_stdout()
-    except OSError:  # discard the waiting output: otherwise Python tries again at exit, prints a traceback and changes the status
+    # discard the waiting output: otherwise Python tries again at exit, prints a traceback and
+    # changes the status
+    except OSError:
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
     if isinstance(error, BrokenPipeError):  # the reader closed the pipe, as `| head` does
         sys.exit(BROKEN_PIPE_STATUS)
@@ -105,9 +115,12 @@ def fail_on_system_error(error: OSError) -> NoReturn:
 
 
 def run_app(app: Callable[[], object]) -> None:
-    """Run the command line: as in `Commands.invoke`, an error before or after a command is one line, too."""
-    # Idle OpenMP threads spin. With the default, long time, training is many times slower as soon as another program needs a core;
-    # this short time costs nothing on a quiet machine. It must be set before torch is imported.
+    """Run the command line: as in `Commands.invoke`, an error before or after a command is one
+    line, too.
+    """
+    # Idle OpenMP threads spin. With the default, long time, training is many times slower as soon
+    # as another program needs a core; this short time costs nothing on a quiet machine. It must be
+    # set before torch is imported.
     os.environ.setdefault("GOMP_SPINCOUNT", "10000")
     if sys.stderr is None:  # it is closed: without this, messages for it would go to stdout
         sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
@@ -137,7 +150,9 @@ def _ignore_interrupts() -> None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
-def _show_warning(message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any, **__: Any) -> None:
+def _show_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any, **__: Any
+) -> None:
     text = f"nmt: warning: {printable(str(message))}\n"
     if category is not NmtWarning:
         text = warnings.formatwarning(message, category, filename, lineno)

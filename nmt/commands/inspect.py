@@ -1,4 +1,6 @@
-"""`nmt inspect`: what a run is, from its folder: configuration, data, model, curve, scores, and the next commands."""
+"""`nmt inspect`: what a run is, from its folder: configuration, data, model, curve, scores, and the
+next commands.
+"""
 
 import json
 import shlex
@@ -60,15 +62,29 @@ def _facts(folder: Path, path: Path) -> dict[str, Any]:
         "not_default": _not_default(config),
         "data": _data(folder, config, manifest),
         "vocabulary": {
-            side: {**manifest["vocabulary"][side], "tokenizer": manifest["tokenizers"][side]} for side in SIDES if manifest
+            side: {**manifest["vocabulary"][side], "tokenizer": manifest["tokenizers"][side]}
+            for side in SIDES
+            if manifest
         },
         "parameters": _parameters(folder, config, problems),
         "progress": progress
-        and {"step": progress.step, "epoch": progress.epoch, "seconds": progress.seconds, "skipped": progress.skipped},
+        and {
+            "step": progress.step,
+            "epoch": progress.epoch,
+            "seconds": progress.seconds,
+            "skipped": progress.skipped,
+        },
         "best": _checkpoint(summary.best),
         "last": _checkpoint(summary.last),
-        "training": [{key: event.get(key) for key in ("step", "perplexity")} for event in summary.journal if _is_update(event)],
-        "validations": [{key: event.get(key) for key in ("step", "loss", "bleu", "chrf")} for event in summary.validations],
+        "training": [
+            {key: event.get(key) for key in ("step", "perplexity")}
+            for event in summary.journal
+            if _is_update(event)
+        ],
+        "validations": [
+            {key: event.get(key) for key in ("step", "loss", "bleu", "chrf")}
+            for event in summary.validations
+        ],
         "evaluations": summary.evaluations,
         "sessions": read_training(folder),
         "bytes": {"total": summary.bytes, "checkpoints": summary.checkpoint_bytes},
@@ -78,7 +94,11 @@ def _facts(folder: Path, path: Path) -> dict[str, Any]:
 
 
 def _is_update(event: dict[str, Any]) -> bool:
-    return event.get("event") == "train" and isinstance(event.get("perplexity"), float) and event["perplexity"] > 0
+    return (
+        event.get("event") == "train"
+        and isinstance(event.get("perplexity"), float)
+        and event["perplexity"] > 0
+    )
 
 
 def _not_default(config: Config) -> dict[str, dict[str, Any]]:
@@ -114,7 +134,11 @@ def _parameters(folder: Path, config: Config, problems: list[str]) -> dict[str, 
 
 
 def _checkpoint(kept: KeptCheckpoint | None) -> dict[str, Any] | None:
-    return None if kept is None else {"checkpoint": kept.checkpoint, "step": kept.step, "score": kept.score}
+    return (
+        None
+        if kept is None
+        else {"checkpoint": kept.checkpoint, "step": kept.step, "score": kept.score}
+    )
 
 
 def _next_commands(summary: RunSummary, path: Path) -> list[str]:
@@ -124,7 +148,9 @@ def _next_commands(summary: RunSummary, path: Path) -> list[str]:
         commands.append(f"nmt train -c {shlex.quote(str(path / CONFIG_FILE))} -o {folder} --resume")
     if summary.best is None and summary.last is None:
         return commands
-    if summary.state == "finished" and not any(event.get("split") == "test" for event in summary.evaluations):
+    if summary.state == "finished" and not any(
+        event.get("split") == "test" for event in summary.evaluations
+    ):
         commands.append(f"nmt evaluate {folder}")
     commands.append(f'nmt translate --run {folder} "..."')
     if summary.state == "finished":
@@ -148,7 +174,9 @@ def describe(facts: dict[str, Any]) -> str:
 
 
 def card(facts: dict[str, Any]) -> str:
-    """The facts as a model card, in Markdown. Raises: CheckpointError if there are no weights yet."""
+    """The facts as a model card, in Markdown. Raises: CheckpointError if there are no weights
+    yet.
+    """
     best = facts["best"] or facts["last"]
     if best is None:
         raise CheckpointError(f"{facts['run']}: has no weights yet; train it first")
@@ -158,14 +186,28 @@ def card(facts: dict[str, Any]) -> str:
 def _state_rows(facts: dict[str, Any]) -> Rows:
     yield "run", f"{facts['run']}: {facts['name']}, {facts['direction']}"
     progress, state = facts["progress"], facts["state"]
-    reason = f": {facts['finished']}" if state == "finished" else ", in progress now" if state == "training" else f" ({state})"
+    reason = (
+        f": {facts['finished']}"
+        if state == "finished"
+        else ", in progress now"
+        if state == "training"
+        else f" ({state})"
+    )
     if state == "weights only":
         yield "training", "not in this copy: it translates, but its training cannot resume"
     elif progress is None:
         yield "training", state
     else:
-        steps = f"{progress['step']:,} steps, {progress['epoch']} epochs, {progress['seconds'] / 60:.1f} minutes"
-        yield "training", steps + (f", {progress['skipped']} updates skipped" if progress["skipped"] else "") + reason
+        steps = (
+            f"{progress['step']:,} steps, {progress['epoch']} epochs, "
+            f"{progress['seconds'] / 60:.1f} minutes"
+        )
+        yield (
+            "training",
+            steps
+            + (f", {progress['skipped']} updates skipped" if progress["skipped"] else "")
+            + reason,
+        )
     for name in ("best", "last"):
         if (kept := facts[name]) is not None:
             score = "" if kept["score"] is None else f", {kept['score']:.4g} in validation"
@@ -175,7 +217,10 @@ def _state_rows(facts: dict[str, Any]) -> Rows:
         libraries = f"nmt {session['version']}, torch {session['libraries']['torch']}"
         count = f", {session['processes']} processes" if session["processes"] > 1 else ""
         step = f", from step {session['step']}" if sessions else ""
-        sessions.append(f"{libraries}, {session['device']}, {session['cpu']}, threads: {session['threads']}{count}{step}")
+        sessions.append(
+            f"{libraries}, {session['device']}, {session['cpu']}, threads: "
+            f"{session['threads']}{count}{step}"
+        )
     yield from label_rows("trained with", sessions)
 
 
@@ -183,8 +228,12 @@ def _config_rows(facts: dict[str, Any]) -> Rows:
     width = max(map(len, facts["not_default"]), default=0)
     settings = []
     for key, values in facts["not_default"].items():
-        value, default = (json.dumps(values[name], ensure_ascii=False) for name in ("value", "default"))
-        settings.append(f"{key:<{width}}  {value}" + ("" if default == "null" else f"  (default {default})"))
+        value, default = (
+            json.dumps(values[name], ensure_ascii=False) for name in ("value", "default")
+        )
+        settings.append(
+            f"{key:<{width}}  {value}" + ("" if default == "null" else f"  (default {default})")
+        )
     yield from label_rows("not default", settings)
 
 
@@ -193,13 +242,30 @@ def _data_rows(facts: dict[str, Any]) -> Rows:
     if not data["content"]:
         return
     pairs = ", ".join(f"{count:,} {name}" for name, count in data["pairs"].items())
-    yield "data", f"{data['prepared']}, content {data['content'][:HASH_LENGTH]}: {pairs} pairs{', augmented' * data['augmented']}"
+    yield (
+        "data",
+        (
+            f"{data['prepared']}, content {data['content'][:HASH_LENGTH]}: {pairs} "
+            f"pairs{', augmented' * data['augmented']}"
+        ),
+    )
     if data["problem"]:
         yield "", data["problem"]
     for file in data["inputs"]:
-        yield "", f"{file['role']}: {file['path']}, {_size(file['bytes'])}, SHA-256 {file['sha256'][:HASH_LENGTH]}"
-    vocabularies = zip(facts["direction"].split("-"), map(facts["vocabulary"].get, SIDES), strict=True)
-    yield from label_rows("vocabulary", (f"{code} {figures['size']:,}, {figures['tokenizer']}" for code, figures in vocabularies))
+        yield (
+            "",
+            (
+                f"{file['role']}: {file['path']}, {_size(file['bytes'])}, SHA-256 "
+                f"{file['sha256'][:HASH_LENGTH]}"
+            ),
+        )
+    vocabularies = zip(
+        facts["direction"].split("-"), map(facts["vocabulary"].get, SIDES), strict=True
+    )
+    yield from label_rows(
+        "vocabulary",
+        (f"{code} {figures['size']:,}, {figures['tokenizer']}" for code, figures in vocabularies),
+    )
 
 
 def _model_rows(facts: dict[str, Any]) -> Rows:
@@ -222,13 +288,21 @@ def _curve_rows(facts: dict[str, Any]) -> Rows:
         points = [value for value in values if isinstance(value, float) and isfinite(value)]
         if points:
             shown = points[:: -(-len(points) // MAX_CURVE_WIDTH)]
-            yield name, f"{sparkline(shown, low=min(shown))}  {points[0]:{digits}} to {points[-1]:{digits}}"
+            yield (
+                name,
+                (
+                    f"{sparkline(shown, low=min(shown))}  {points[0]:{digits}} to "
+                    f"{points[-1]:{digits}}"
+                ),
+            )
 
 
 def _score_rows(facts: dict[str, Any]) -> Rows:
     lines = []
     for event in facts["evaluations"][-MAX_SCORES_SHOWN:]:
-        scores = "  ".join(f"{score['metric']} {score['score']:.2f}" for score in event.get("scores", []))
+        scores = "  ".join(
+            f"{score['metric']} {score['score']:.2f}" for score in event.get("scores", [])
+        )
         sentences = event.get("split") or "other sentences"
         lines.append(f"{sentences}, step {event['step']:,}, beam {event.get('beam')}: {scores}")
     yield from label_rows("scores", lines)

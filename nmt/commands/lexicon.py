@@ -1,4 +1,6 @@
-"""`nmt lexicon`: learns a lexicon from the attention of a trained model, or from aligned words, and saves it in the run folder."""
+"""`nmt lexicon`: learns a lexicon from the attention of a trained model, or from aligned words, and
+saves it in the run folder.
+"""
 
 import time
 from collections.abc import Iterator
@@ -17,7 +19,14 @@ from nmt.decoding.lexicon import LinkCounts, build_lexicon, count_links
 from nmt.errors import ConfigError
 from nmt.files import explain_write_errors
 from nmt.model.device import set_up_device
-from nmt.run.folder import LEXICON_FILE, check_same_data, find_checkpoint, find_run, load_run_config, load_vocabularies
+from nmt.run.folder import (
+    LEXICON_FILE,
+    check_same_data,
+    find_checkpoint,
+    find_run,
+    load_run_config,
+    load_vocabularies,
+)
 from nmt.run.load import load_model
 from nmt.text.vocabulary import Vocabulary
 
@@ -32,7 +41,8 @@ def run(
     data: Path | None = None,
     device: DeviceName = "auto",
 ) -> str:
-    """Link the tokens of training pairs, and write the lexicon of the run. Returns a line for the user.
+    """Link the tokens of training pairs, and write the lexicon of the run. Returns a line for the
+    user.
 
     Args:
         folder: of the run; default: the newest run.
@@ -43,13 +53,15 @@ def run(
     Raises:
         CheckpointError: there is no run, or it cannot be read.
         ConfigError: the model has no attention.
-        DataError: the prepared data is missing or differs from the training data, or the lexicon cannot be written.
+        DataError: the prepared data is missing or differs from the training data, or the lexicon
+            cannot be written.
     """
     folder, start_time = find_run(folder), time.monotonic()
     config = load_run_config(folder)
     if config.model.attention.score == "none" and not aligner:
         raise ConfigError(
-            f"{folder}: the model has no attention (model.attention.score: none) to learn a lexicon from; add --aligner"
+            f"{folder}: the model has no attention (model.attention.score: none) to learn a "
+            "lexicon from; add --aligner"
         )
     prepared = data or config.prepared_folder
     check_same_data(folder, prepared)
@@ -59,7 +71,9 @@ def run(
         links = _align(corpus, vocabularies, sample)
     else:
         model = load_model(folder, find_checkpoint(folder)).to(set_up_device(device))
-        links = count_links(model.eval(), _batches(corpus, sample, config.seed), len(vocabularies[1]))
+        links = count_links(
+            model.eval(), _batches(corpus, sample, config.seed), len(vocabularies[1])
+        )
     lexicon, path = build_lexicon(links, *vocabularies), folder / LEXICON_FILE
     with explain_write_errors(path):
         lexicon.save(path)
@@ -70,7 +84,9 @@ def run(
     )
 
 
-def _align(corpus: Corpus, vocabularies: tuple[Vocabulary, Vocabulary], sample: NDArray[np.int64]) -> LinkCounts:
+def _align(
+    corpus: Corpus, vocabularies: tuple[Vocabulary, Vocabulary], sample: NDArray[np.int64]
+) -> LinkCounts:
     src, tgt = vocabularies
     word_aligner, links = WordAligner(corpus, len(src), len(tgt), sample), LinkCounts(len(tgt))
     word_aligner.fit()
@@ -81,8 +97,14 @@ def _align(corpus: Corpus, vocabularies: tuple[Vocabulary, Vocabulary], sample: 
 
 def _batches(corpus: Corpus, sample: NDArray[np.int64], seed: int) -> Iterator[Batch]:
     """Batches of a sample of training pairs, with a progress bar at a terminal."""
-    plan = plan_batches(corpus.src.lengths[sample], corpus.tgt.lengths[sample], BATCH_CONFIG, key=(seed, 0))
-    with progress_bar(total=len(sample), unit="pair", desc="lexicon", disable=not is_watched(), leave=False) as bar:
-        for indices, batch in zip(plan, read_batches(corpus, [sample[indices] for indices in plan]), strict=True):
+    plan = plan_batches(
+        corpus.src.lengths[sample], corpus.tgt.lengths[sample], BATCH_CONFIG, key=(seed, 0)
+    )
+    with progress_bar(
+        total=len(sample), unit="pair", desc="lexicon", disable=not is_watched(), leave=False
+    ) as bar:
+        for indices, batch in zip(
+            plan, read_batches(corpus, [sample[indices] for indices in plan]), strict=True
+        ):
             yield batch
             bar.update(len(indices))

@@ -1,4 +1,6 @@
-"""`nmt neighbors`: stores the training pairs in the run folder, for nearest-neighbor translation."""
+"""`nmt neighbors`: stores the training pairs in the run folder, for nearest-neighbor
+translation.
+"""
 
 from pathlib import Path
 
@@ -6,14 +8,23 @@ from nmt.data.corpus import Corpus, restore_pairs
 from nmt.data.manifest import load_manifest
 from nmt.decoding.neighbors import save_pairs
 from nmt.files import explain_write_errors
-from nmt.run.folder import NEIGHBORS_FILE, check_same_data, find_run, load_run_config, load_tokenizers, load_vocabularies
+from nmt.run.folder import (
+    NEIGHBORS_FILE,
+    check_same_data,
+    find_run,
+    load_run_config,
+    load_tokenizers,
+    load_vocabularies,
+)
 from nmt.text.vocabulary import SPECIALS, UNK
 
 
 def run(folder: Path | None = None, *, data: Path | None = None) -> str:
-    """Write the training pairs of a run, each once, except those with unknown words. Returns a line for the user.
+    """Write the training pairs of a run, each once, except those with unknown words. Returns a line
+    for the user.
 
-    Pairs that `nmt augment` added to original ones are left out: their translations are those of a model.
+    Pairs that `nmt augment` added to original ones are left out: their translations are those of a
+    model.
 
     Args:
         folder: of the run; default: the newest run.
@@ -21,7 +32,8 @@ def run(folder: Path | None = None, *, data: Path | None = None) -> str:
 
     Raises:
         CheckpointError: there is no run.
-        DataError: the prepared data is missing or differs from the training data, or the pairs cannot be written.
+        DataError: the prepared data is missing or differs from the training data, or the pairs
+            cannot be written.
     """
     folder = find_run(folder)
     config = load_run_config(folder)

@@ -10,31 +10,51 @@ import typer
 
 from nmt.config.names import DeviceName
 
-ConfigOption = Annotated[Path, typer.Option("--config", "-c", help="The configuration: a YAML file.", metavar="FILE")]
+ConfigOption = Annotated[
+    Path, typer.Option("--config", "-c", help="The configuration: a YAML file.", metavar="FILE")
+]
 SetOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", help="Change a key of the configuration, for example training.epochs=3; may be repeated.", metavar="KEY=VALUE"
+        "--set",
+        help="Change a key of the configuration, for example training.epochs=3; may be repeated.",
+        metavar="KEY=VALUE",
     ),
 ]
 DecodingOption = Annotated[
     list[str] | None,
     typer.Option(
-        "--set", help="Change a key of decoding, for example decoding.length_penalty=0.8; may be repeated.", metavar="KEY=VALUE"
+        "--set",
+        help="Change a key of decoding, for example decoding.length_penalty=0.8; may be repeated.",
+        metavar="KEY=VALUE",
     ),
 ]
 BeamOption = Annotated[
-    int | None, typer.Option("--beam", min=1, help="Beam size; 1: greedy search. Default: decoding.beam.", metavar="N")
+    int | None,
+    typer.Option(
+        "--beam", min=1, help="Beam size; 1: greedy search. Default: decoding.beam.", metavar="N"
+    ),
 ]
 DeviceOption = Annotated[
-    DeviceName, typer.Option("--device", help="Where to compute; auto: the first available of cuda, mps and cpu.")
+    DeviceName,
+    typer.Option(
+        "--device", help="Where to compute; auto: the first available of cuda, mps and cpu."
+    ),
 ]
-RunArgument = Annotated[Path | None, typer.Argument(help="Run folder. Default: the newest in runs/.", metavar="RUN")]
+RunArgument = Annotated[
+    Path | None, typer.Argument(help="Run folder. Default: the newest in runs/.", metavar="RUN")
+]
 RunOrBundleArgument = Annotated[
-    Path | None, typer.Argument(help="Run folder, or a file of `nmt bundle`. Default: the newest in runs/.", metavar="RUN")
+    Path | None,
+    typer.Argument(
+        help="Run folder, or a file of `nmt bundle`. Default: the newest in runs/.", metavar="RUN"
+    ),
 ]
 DataOption = Annotated[
-    Path | None, typer.Option("--data", help="Prepared data folder, if it has moved since training.", metavar="DIR")
+    Path | None,
+    typer.Option(
+        "--data", help="Prepared data folder, if it has moved since training.", metavar="DIR"
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only results and errors.")]
@@ -47,10 +67,14 @@ def decoding_overrides(set_: Sequence[str] | None, beam: int | None) -> list[str
     return [*(set_ or ()), *([] if beam is None else [f"decoding.beam={beam}"])]
 
 
-def options_from(dataclass: type[OptionsT]) -> Callable[[Callable[[OptionsT], None]], Callable[..., None]]:
-    """Decorate a command of many options: each field of `dataclass` is an option, and the command takes one instance.
+def options_from(
+    dataclass: type[OptionsT],
+) -> Callable[[Callable[[OptionsT], None]], Callable[..., None]]:
+    """Decorate a command of many options: each field of `dataclass` is an option, and the command
+    takes one instance.
 
-    Typer reads the options of a command from its signature, so the command gets the signature of the dataclass.
+    Typer reads the options of a command from its signature, so the command gets the signature of
+    the dataclass.
     """
 
     def decorate(command: Callable[[OptionsT], None]) -> Callable[..., None]:

@@ -23,11 +23,23 @@ from nmt.data.pipeline import Job, run_pipeline
 from nmt.data.sources import find_files
 from nmt.data.workers import peak_memory, start_workers, worker_count
 from nmt.errors import DataError
-from nmt.files import explain_read_errors, explain_write_errors, recover_folder, replacing_folder, sha256_of
+from nmt.files import (
+    explain_read_errors,
+    explain_write_errors,
+    recover_folder,
+    replacing_folder,
+    sha256_of,
+)
 from nmt.text.tokenizers import SIDES
 
 
-def run(config: Config, folder: Path | None = None, *, overwrite: bool = False, progress: bool | None = None) -> dict[str, Any]:
+def run(
+    config: Config,
+    folder: Path | None = None,
+    *,
+    overwrite: bool = False,
+    progress: bool | None = None,
+) -> dict[str, Any]:
     """Prepare the data of `config` and return the manifest.
 
     Args:
@@ -36,7 +48,8 @@ def run(config: Config, folder: Path | None = None, *, overwrite: bool = False, 
         progress: show progress bars on stderr; default: if stderr is a terminal.
 
     Returns:
-        The manifest with two more keys: `folder`, and `already_prepared`, true if the folder already held this preparation.
+        The manifest with two more keys: `folder`, and `already_prepared`, true if the folder
+        already held this preparation.
 
     Raises:
         DataError: the input or the folder cannot be used; `folder` is unchanged.
@@ -67,7 +80,8 @@ def run(config: Config, folder: Path | None = None, *, overwrite: bool = False, 
 
 
 def existing_manifest(folder: Path, overwrite: bool) -> dict[str, Any] | None:
-    """The manifest of the prepared data in `folder`; None if the folder is missing, empty or to be overwritten.
+    """The manifest of the prepared data in `folder`; None if the folder is missing, empty or to be
+    overwritten.
 
     Raises:
         DataError: `folder` is a file, or holds files that are not prepared data.
@@ -80,12 +94,16 @@ def existing_manifest(folder: Path, overwrite: bool) -> dict[str, Any] | None:
     if not names:
         return None
     if MANIFEST not in names:
-        raise DataError(f"{folder}: is not empty and holds no prepared data; nothing was changed, name another folder with -o")
+        raise DataError(
+            f"{folder}: is not empty and holds no prepared data; nothing was changed, name "
+            "another folder with -o"
+        )
     if not overwrite:
         return load_manifest(folder)
     if other_files := sorted(name for name in names if not is_prepared_file(name)):
         raise DataError(
-            f"{folder}: also holds {', '.join(other_files[:5])}, not written by `nmt prepare`; move these files away to --overwrite"
+            f"{folder}: also holds {', '.join(other_files[:5])}, not written by `nmt prepare`; "
+            "move these files away to --overwrite"
         )
     return None
 
@@ -93,11 +111,15 @@ def existing_manifest(folder: Path, overwrite: bool) -> dict[str, Any] | None:
 def _refuse_differences(folder: Path, differences: list[str]) -> None:
     if differences:
         reason = "; ".join(differences)
-        raise DataError(f"{folder}: contains other prepared data ({reason}); --overwrite replaces it, -o names another folder")
+        raise DataError(
+            f"{folder}: contains other prepared data ({reason}); --overwrite replaces it, -o "
+            "names another folder"
+        )
 
 
 def _find_files(config: Config) -> dict[str, dict[str, list[Path]]]:
-    """The files of each source, downloaded if necessary: by its key, then by language (format lines), or all under "".
+    """The files of each source, downloaded if necessary: by its key, then by language (format
+    lines), or all under "".
 
     Raises:
         DataError: a download failed, or no file matches a pattern.
@@ -107,21 +129,31 @@ def _find_files(config: Config) -> dict[str, dict[str, list[Path]]]:
     return {
         key: {language: find_files(path) for language, path in source.files.items()}
         if source.files is not None
-        else {"": find_files(source.path or fetch(source.url or "", is_hashed=source.sha256 is not None))}
+        else {
+            "": find_files(
+                source.path or fetch(source.url or "", is_hashed=source.sha256 is not None)
+            )
+        }
         for key, source in sources.items()
         if source is not None
     }
 
 
 def _read_inputs(config: Config, files: Mapping[str, Mapping[str, Sequence[Path]]]) -> list[Input]:
-    """All input files. Raises: DataError if one is missing, or does not have the configured SHA-256."""
+    """All input files. Raises: DataError if one is missing, or does not have the configured
+    SHA-256.
+    """
     inputs: list[Input] = []
     sources = {**config.data.training_sources, "dev": config.data.dev, "test": config.data.test}
     for key, by_language in files.items():
         source = sources[key]
         for language, paths in by_language.items():
             role = f"{key}.{language}" if language else key
-            roles = [role] if len(paths) == 1 else [f"{role} {number}" for number in range(1, len(paths) + 1)]
+            roles = (
+                [role]
+                if len(paths) == 1
+                else [f"{role} {number}" for number in range(1, len(paths) + 1)]
+            )
             inputs += [_read_input(key, *each) for each in zip(roles, paths, strict=True)]
             if source is not None and source.sha256:
                 _check_hash(source, role, inputs[-len(paths) :])
@@ -130,18 +162,28 @@ def _read_inputs(config: Config, files: Mapping[str, Mapping[str, Sequence[Path]
 
 def _read_input(key: str, role: str, path: Path) -> Input:
     if not path.exists():
-        raise DataError(f"{path}: no such file; check the path under data.{key} (relative paths start in the current folder)")
+        raise DataError(
+            f"{path}: no such file; check the path under data.{key} (relative paths start in "
+            "the "
+            "current folder)"
+        )
     with explain_read_errors(path):
         return Input(role, path, path.stat().st_size, sha256_of(path))
 
 
 def _check_hash(source: SourceConfig, role: str, files: Sequence[Input]) -> None:
     if len(files) > 1:
-        raise DataError(f"data.{role}.sha256: one hash cannot check {len(files)} files; remove sha256, or name one file")
+        raise DataError(
+            f"data.{role}.sha256: one hash cannot check {len(files)} files; remove sha256, or "
+            "name one file"
+        )
     file = files[0]
     if source.sha256 and file.sha256 != source.sha256.lower():
         remedy = "" if source.path else "; delete it to download it again"
-        raise DataError(f"{file.path}: its SHA-256 is {file.sha256}, but the configuration expects {source.sha256}{remedy}")
+        raise DataError(
+            f"{file.path}: its SHA-256 is {file.sha256}, but the configuration expects "
+            f"{source.sha256}{remedy}"
+        )
 
 
 def summary(manifest: dict[str, Any]) -> str:
@@ -159,23 +201,49 @@ def summary(manifest: dict[str, Any]) -> str:
         ("shared sentences", _format_overlap(manifest["overlap"])),
     ]
     if manifest["naive_leak"] is not None:
-        rows.append(("a random split", f"would leak a training sentence into {manifest['naive_leak']:.1%} of the test pairs"))
-    for side, language in zip(SIDES, manifest["config"]["data"]["direction"].split("-"), strict=True):
+        rows.append(
+            (
+                "a random split",
+                (
+                    f"would leak a training sentence into {manifest['naive_leak']:.1%} of the test "
+                    "pairs"
+                ),
+            )
+        )
+    for side, language in zip(
+        SIDES, manifest["config"]["data"]["direction"].split("-"), strict=True
+    ):
         figures, tokenizer = manifest["vocabulary"][side], manifest["tokenizers"][side]
         coverage = f"{figures['coverage']:.2%} of the dev tokens are known"
         rows.append((f"vocabulary {language}", f"{figures['size']:,}, {coverage}; {tokenizer}"))
     ceiling = manifest["ceiling"]
-    caseless = f" ({ceiling['score_without_case']:.2f} without case)" if manifest["config"]["tokenizer"]["lowercase"] else ""
+    caseless = (
+        f" ({ceiling['score_without_case']:.2f} without case)"
+        if manifest["config"]["tokenizer"]["lowercase"]
+        else ""
+    )
     rows.append(
         (
             "best possible BLEU",
-            f"{ceiling['score']:.2f}{caseless} on dev: references split and joined again; {ceiling['signature']}",
+            (
+                f"{ceiling['score']:.2f}{caseless} on dev: references split and joined again; "
+                f"{ceiling['signature']}"
+            ),
         )
     )
-    memory = "" if manifest["peak_memory"] is None else f", peak memory {manifest['peak_memory'] / 1e6:,.0f} MB"
+    memory = (
+        ""
+        if manifest["peak_memory"] is None
+        else f", peak memory {manifest['peak_memory'] / 1e6:,.0f} MB"
+    )
     rows.append(("took", f"{manifest['seconds']:.1f} s{memory}"))
     if "folder" in manifest:
-        rows.append(("already prepared" if manifest.get("already_prepared") else "written to", manifest["folder"]))
+        rows.append(
+            (
+                "already prepared" if manifest.get("already_prepared") else "written to",
+                manifest["folder"],
+            )
+        )
     return "\n".join(f"{label:<20}{text}".rstrip() for label, text in rows)
 
 
@@ -183,29 +251,54 @@ def _source_rows(counts: dict[str, Any]) -> Iterator[tuple[str, str]]:
     n_training = max(1, sum(source["training"] for source in counts.get("sources", {}).values()))
     for name, source in counts.get("sources", {}).items():
         times = source["training"] / max(1, source["train_pairs"])
-        copies = "" if source["training"] == source["train_pairs"] else f", each {times:.3g} times on average"
-        share = f"{source['training']:,} training pairs ({source['training'] / n_training:.1%}{copies})"
+        copies = (
+            ""
+            if source["training"] == source["train_pairs"]
+            else f", each {times:.3g} times on average"
+        )
+        share = (
+            f"{source['training']:,} training pairs ({source['training'] / n_training:.1%}{copies})"
+        )
         held_out = f"{source['dev']:,} in dev, {source['test']:,} in test"
         yield f"  {name}", f"{source['read']:,} read, {source['kept']:,} kept; {share}, {held_out}"
 
 
 def _counts_by_name(numbers: dict[str, int], lines: dict[str, list[int]]) -> str:
-    parts = [f"{count:,} {name}{_line_numbers(lines.get(name, []), count)}" for name, count in numbers.items() if count]
+    parts = [
+        f"{count:,} {name}{_line_numbers(lines.get(name, []), count)}"
+        for name, count in numbers.items()
+        if count
+    ]
     return f"{sum(numbers.values()):,}" + (f": {', '.join(parts)}" if parts else "")
 
 
 def _line_numbers(lines: list[int], count: int) -> str:
-    return f" (line {', '.join(map(str, lines))}{' ...' if count > len(lines) else ''})" if lines else ""
+    return (
+        f" (line {', '.join(map(str, lines))}{' ...' if count > len(lines) else ''})"
+        if lines
+        else ""
+    )
 
 
 def _split_rows(splits: dict[str, Any]) -> Iterator[tuple[str, str]]:
     yield "pairs", "".join(f"{split['pairs']:>12,}" for split in splits.values())
     for side, name in zip(SIDES, ("source", "target"), strict=True):
-        yield f"{name} tokens", "".join(f"{split[side]['tokens']:>12,}" for split in splits.values())
-        yield "  mean, longest", "".join(f"{split[side]['mean']:>7.1f},{split[side]['longest']:>4}" for split in splits.values())
+        yield (
+            f"{name} tokens",
+            "".join(f"{split[side]['tokens']:>12,}" for split in splits.values()),
+        )
+        yield (
+            "  mean, longest",
+            "".join(
+                f"{split[side]['mean']:>7.1f},{split[side]['longest']:>4}"
+                for split in splits.values()
+            ),
+        )
 
 
 def _format_overlap(overlap: dict[str, dict[str, int]]) -> str:
     total = sum(sum(counts.values()) for counts in overlap.values())
-    parts = [f"{name} {counts['src']} source, {counts['tgt']} target" for name, counts in overlap.items()]
+    parts = [
+        f"{name} {counts['src']} source, {counts['tgt']} target" for name, counts in overlap.items()
+    ]
     return f"{total} between the splits" + (f": {'; '.join(parts)}" if total else "")

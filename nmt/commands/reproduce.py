@@ -1,4 +1,6 @@
-"""`nmt reproduce`: trains a run again with the configuration and data that its folder records, and compares the weights."""
+"""`nmt reproduce`: trains a run again with the configuration and data that its folder records, and
+compares the weights.
+"""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -31,7 +33,8 @@ class Reproduction:
 
     Attributes:
         run, copy: the two run folders.
-        hashes: file of the last checkpoint -> its SHA-256 in the run and in the copy; None where it is missing.
+        hashes: file of the last checkpoint -> its SHA-256 in the run and in the copy; None where it
+            is missing.
         difference: where the two journals first differ; None if nowhere.
         remarks: what was not the same in both trainings.
     """
@@ -55,7 +58,10 @@ class Reproduction:
             "copy": str(self.copy),
             "step": self.step,
             "equal": self.is_equal,
-            "sha256": {name: dict(zip(("run", "copy"), hashes, strict=True)) for name, hashes in self.hashes.items()},
+            "sha256": {
+                name: dict(zip(("run", "copy"), hashes, strict=True))
+                for name, hashes in self.hashes.items()
+            },
             "difference": self.difference,
             "remarks": self.remarks,
         }
@@ -67,13 +73,21 @@ class Reproduction:
             for i, folder in enumerate((self.run, self.copy))
             for name, hashes in self.hashes.items()
         ]
-        verdict = [f"equal: step {self.step:,}, the weights of both trainings are the same bit for bit"] * self.is_equal
+        verdict = [
+            f"equal: step {self.step:,}, the weights of both trainings are the same bit for bit"
+        ] * self.is_equal
         return "\n".join([*rows, *self.remarks, *verdict])
 
     def failure(self) -> str:
         """Why the weights are not equal, in one line."""
-        where = self.difference or "nowhere; the weights differ after the last line, or by less than it shows"
-        return f"{self.copy}: the weights differ from those of {self.run}; the journals first differ: {where}"
+        where = (
+            self.difference
+            or "nowhere; the weights differ after the last line, or by less than it shows"
+        )
+        return (
+            f"{self.copy}: the weights differ from those of {self.run}; the journals first "
+            f"differ: {where}"
+        )
 
 
 def run(
@@ -84,7 +98,8 @@ def run(
     device: DeviceName = "auto",
     quiet: bool = False,
 ) -> Reproduction:
-    """Train a finished run (default: the newest one) again into `output` (default: RUN-reproduced), and compare.
+    """Train a finished run (default: the newest one) again into `output` (default: RUN-reproduced),
+    and compare.
 
     Interrupted, it continues when it is called again. Missing prepared data is prepared again.
 
@@ -109,7 +124,9 @@ def run(
     try:
         command_train.run(config, output, resume=True, device=device, quiet=quiet)
     except TrainingError as error:
-        raise TrainingError(str(error).replace("the command with --resume", "the command")) from None
+        raise TrainingError(
+            str(error).replace("the command with --resume", "the command")
+        ) from None
     assert summary.last is not None
     return Reproduction(
         folder,
@@ -122,20 +139,28 @@ def run(
 
 
 def _check_finished(summary: RunSummary) -> None:
-    """Raises: CheckpointError if the training is not finished, or a part of the run cannot be read."""
+    """Raises: CheckpointError if the training is not finished, or a part of the run cannot be
+    read.
+    """
     folder = summary.folder
     if summary.problems:
         raise CheckpointError(summary.problems[0])
     if summary.state == "training":
         raise CheckpointError(f"{folder}: a training is running in it; wait until it is finished")
     if summary.state == "weights only":
-        raise CheckpointError(f"{folder}: is a copy without the records of training; name the run that it was made from")
+        raise CheckpointError(
+            f"{folder}: is a copy without the records of training; name the run that it was "
+            "made "
+            "from"
+        )
     if summary.state != "finished":
         command = f"nmt train -c {folder / CONFIG_FILE} -o {folder} --resume"
         raise CheckpointError(f"{folder}: its training is not finished; `{command}` continues it")
 
 
-def _overrides(summary: RunSummary, sessions: Sequence[dict[str, Any]], data: Path | None) -> list[str]:
+def _overrides(
+    summary: RunSummary, sessions: Sequence[dict[str, Any]], data: Path | None
+) -> list[str]:
     """What the configuration of the second training must say in place of clock and machine.
 
     Raises:
@@ -146,13 +171,18 @@ def _overrides(summary: RunSummary, sessions: Sequence[dict[str, Any]], data: Pa
     if training.max_minutes is not None:
         if training.learning_rate.lasts_for_training:
             raise ConfigError(
-                f"{folder}: its learning rate follows training.max_minutes, so it cannot be trained again exactly; "
+                f"{folder}: its learning rate follows training.max_minutes, so it cannot be "
+                "trained again exactly; "
                 "train with max_steps"
             )
         assert summary.last is not None
         overrides += ["training.max_minutes=null", f"training.max_steps={summary.last.step}"]
     if any(session["processes"] > 1 for session in sessions):
-        raise ConfigError(f"{folder}: several processes trained it; `nmt reproduce` trains in one, which rounds differently")
+        raise ConfigError(
+            f"{folder}: several processes trained it; `nmt reproduce` trains in one, which "
+            "rounds "
+            "differently"
+        )
     if sessions and training.threads is None:
         overrides.append(f"training.threads={sessions[0]['threads']}")
     return overrides
@@ -162,35 +192,51 @@ def _provide_data(folder: Path, config: Config) -> None:
     """Prepare the data of the run again if it is missing; check that it is the same.
 
     Raises:
-        DataError: an input is missing or has changed, the data was augmented and is missing, or it is not that of the run.
+        DataError: an input is missing or has changed, the data was augmented and is missing, or it
+            is not that of the run.
     """
     prepared, manifest = config.prepared_folder, load_manifest(folder)
     if (prepared / MANIFEST).exists():
         check_same_data(folder, prepared)
         return
     if "augmentation" in manifest:
-        raise DataError(f"{prepared}: the prepared data of {folder} is missing; `nmt augment` made it, name its folder with --data")
+        raise DataError(
+            f"{prepared}: the prepared data of {folder} is missing; `nmt augment` made it, "
+            "name "
+            "its folder with --data"
+        )
     new = prepare.run(config)
     if new["content"] != manifest["content"]:
         hashes = {file["role"]: file["sha256"] for file in manifest["inputs"]}
-        changed = [file["path"] for file in new["inputs"] if file["sha256"] != hashes.get(file["role"])]
+        changed = [
+            file["path"] for file in new["inputs"] if file["sha256"] != hashes.get(file["role"])
+        ]
         tokenizers = f"{manifest['tokenizers']['src']} then, {new['tokenizers']['src']} now"
         reason = f"{', '.join(changed)} has changed since" if changed else f"tokenizer {tokenizers}"
-        raise DataError(f"{prepared}: prepared again, but it is not the data that {folder} was trained on ({reason})")
+        raise DataError(
+            f"{prepared}: prepared again, but it is not the data that {folder} was trained on "
+            f"({reason})"
+        )
 
 
 def _hashes(run: Path, copy: Path, config: Config) -> dict[str, tuple[str | None, str | None]]:
-    of_run, of_copy = (_weight_hashes(open_checkpoints(folder, config).find("last")) for folder in (run, copy))
+    of_run, of_copy = (
+        _weight_hashes(open_checkpoints(folder, config).find("last")) for folder in (run, copy)
+    )
     return {name: (of_run.get(name), of_copy.get(name)) for name in {**of_run, **of_copy}}
 
 
 def _weight_hashes(checkpoint: Path | None) -> dict[str, str]:
-    paths = [] if checkpoint is None else [checkpoint / name for name in (MODEL_FILE, RAW_MODEL_FILE)]
+    paths = (
+        [] if checkpoint is None else [checkpoint / name for name in (MODEL_FILE, RAW_MODEL_FILE)]
+    )
     return {path.name: sha256_of(path) for path in paths if path.is_file()}
 
 
 def _first_difference(run: Path, copy: Path) -> str | None:
-    """The first event that differs in the journals of the two trainings, apart from the clock, in words."""
+    """The first event that differs in the journals of the two trainings, apart from the clock, in
+    words.
+    """
     for run_event, copy_event in zip_longest(_events(run), _events(copy)):
         if run_event is None or copy_event is None:
             event, folder = (run_event, run) if copy_event is None else (copy_event, copy)
@@ -204,18 +250,34 @@ def _first_difference(run: Path, copy: Path) -> str | None:
 
 
 def _events(run: Path) -> list[dict[str, Any]]:
-    events = [event for event in Journal(run / JOURNAL_FILE).read() if event.get("event") not in LATER_EVENTS]
-    return [{key: value for key, value in event.items() if key not in CLOCK_KEYS} for event in events]
+    events = [
+        event
+        for event in Journal(run / JOURNAL_FILE).read()
+        if event.get("event") not in LATER_EVENTS
+    ]
+    return [
+        {key: value for key, value in event.items() if key not in CLOCK_KEYS} for event in events
+    ]
 
 
-def _environment_changes(old: Sequence[dict[str, Any]], new: Sequence[dict[str, Any]]) -> Iterator[str]:
+def _environment_changes(
+    old: Sequence[dict[str, Any]], new: Sequence[dict[str, Any]]
+) -> Iterator[str]:
     """A line for each part of the environment that differs between the two trainings."""
     if not old or not new:
         yield "the run does not say which versions and how many threads trained it"
         return
     if len(old) > 1:
-        yield f"the run was trained in {len(old)} environments, which `nmt inspect` shows; its copy in one"
-    before, after = ({**session.pop("libraries"), **session} for session in ({**old[0]}, {**new[0]}))
+        yield (
+            f"the run was trained in {len(old)} environments, which `nmt inspect` shows; its "
+            "copy in one"
+        )
+    before, after = (
+        {**session.pop("libraries"), **session} for session in ({**old[0]}, {**new[0]})
+    )
     for key in {**before, **after}.keys() - {"step"}:
         if before.get(key) != after.get(key):
-            yield f"{'code' if key == 'sha256' else key}: {before.get(key)} then, {after.get(key)} now"
+            yield (
+                f"{'code' if key == 'sha256' else key}: {before.get(key)} then, "
+                f"{after.get(key)} now"
+            )

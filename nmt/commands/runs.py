@@ -10,7 +10,13 @@ from nmt.metrics.table import Table, TableCell
 from nmt.run.folder import RUNS_FOLDER
 from nmt.run.summary import RunSummary, find_runs
 
-HEADINGS = {"dev_bleu": "dev BLEU", "dev_loss": "dev loss", "test_score": "test", "bytes": "MB", "changed": "changed"}
+HEADINGS = {
+    "dev_bleu": "dev BLEU",
+    "dev_loss": "dev loss",
+    "test_score": "test",
+    "bytes": "MB",
+    "changed": "changed",
+}
 
 
 def run(folder: Path | None = None) -> list[dict[str, Any]]:
@@ -31,7 +37,11 @@ def _row(folder: Path) -> dict[str, Any]:
     except NmtError as error:
         return {"run": str(folder), "problem": " ".join(str(error).split())}
     validation, checkpoint = summary.best_validation or {}, summary.last or summary.best
-    tests = [event for event in summary.evaluations if event.get("split") == "test" and event.get("scores")]
+    tests = [
+        event
+        for event in summary.evaluations
+        if event.get("split") == "test" and event.get("scores")
+    ]
     return {
         "run": str(folder),
         "state": summary.state,
@@ -50,15 +60,36 @@ def _row(folder: Path) -> dict[str, Any]:
 
 def describe_model(config: Config) -> str:
     """A model in short: tokens, encoder, attention, decoder."""
-    tokenizer, encoder, attention, decoder = config.tokenizer, config.model.encoder, config.model.attention, config.model.decoder
-    tokens = f"{tokenizer.kind} {tokenizer.size}" if tokenizer.kind in SUBWORD_KINDS else tokenizer.kind
-    sizes = [f"{part.hidden_size}" + (f"x{part.layers}" if part.layers > 1 else "") for part in (encoder, decoder)]
+    tokenizer, encoder, attention, decoder = (
+        config.tokenizer,
+        config.model.encoder,
+        config.model.attention,
+        config.model.decoder,
+    )
+    tokens = (
+        f"{tokenizer.kind} {tokenizer.size}" if tokenizer.kind in SUBWORD_KINDS else tokenizer.kind
+    )
+    sizes = [
+        f"{part.hidden_size}" + (f"x{part.layers}" if part.layers > 1 else "")
+        for part in (encoder, decoder)
+    ]
     return f"{tokens}, {encoder.cell} {sizes[0]}, {attention.score}, {decoder.kind} {sizes[1]}"
 
 
 def to_table(rows: Sequence[dict[str, Any]]) -> str:
     """For the screen: a table, then a line for each problem."""
-    columns = ("run", "direction", "model", "state", "step", "dev_bleu", "dev_loss", "test_score", "bytes", "changed")
+    columns = (
+        "run",
+        "direction",
+        "model",
+        "state",
+        "step",
+        "dev_bleu",
+        "dev_loss",
+        "test_score",
+        "bytes",
+        "changed",
+    )
     cells = [tuple(_cell(row, column) for column in columns) for row in rows if "state" in row]
     lines = [Table("runs", "", columns, cells, headings=HEADINGS).to_text()] if cells else []
     lines += [f"nmt: {row['problem']}" for row in rows if row["problem"]]

@@ -1,4 +1,6 @@
-"""`nmt schema`: the JSON schema of a configuration, with which editors complete, explain and check its keys."""
+"""`nmt schema`: the JSON schema of a configuration, with which editors complete, explain and check
+its keys.
+"""
 
 from typing import Any
 
@@ -15,7 +17,9 @@ def run() -> dict[str, Any]:
 
 
 def _tidy(node: Any) -> None:
-    """Remove what pydantic derives from the names: titles, and the defaults of sections, which their keys repeat."""
+    """Remove what pydantic derives from the names: titles, and the defaults of sections, which
+    their keys repeat.
+    """
     if isinstance(node, list):
         for item in node:
             _tidy(item)

@@ -14,7 +14,8 @@ def run(options: ServeOptions) -> None:
 
     Raises:
         NmtError: a package is missing, or the host or port cannot be used.
-        ConfigError: the host is not this machine alone, and there is no token; or an override is invalid.
+        ConfigError: the host is not this machine alone, and there is no token; or an override is
+            invalid.
         CheckpointError: a run cannot be read.
     """
     try:
@@ -23,11 +24,14 @@ def run(options: ServeOptions) -> None:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.startswith("nmt"):
             raise
-        raise NmtError(f"nmt serve needs the package {error.name}; install it with `pip install 'nmt[serve]'`") from None
+        raise NmtError(
+            f"nmt serve needs the package {error.name}; install it with `pip install 'nmt[serve]'`"
+        ) from None
     local = is_loopback(options.host)
     if not local and options.token is None:
         raise ConfigError(
-            f"--host {options.host}: other machines can reach this address, so it needs a token: set NMT_TOKEN, for example to "
+            f"--host {options.host}: other machines can reach this address, so it needs a token: "
+            "set NMT_TOKEN, for example to "
             f"{secrets.token_urlsafe(24)}"
         )
     limits = Limits(
@@ -37,11 +41,15 @@ def run(options: ServeOptions) -> None:
         timeout=options.timeout,
     )
     with open_socket(options.host, options.port) as listener:
-        runs = load_runs(options.folders or [None], device=options.device, overrides=options.overrides)
+        runs = load_runs(
+            options.folders or [None], device=options.device, overrides=options.overrides
+        )
         # A token protects better than the names of the host, which may stand behind a proxy.
         hosts = LOCAL_NAMES | {options.host} if options.token is None else None
         host = f"[{options.host}]" if ":" in options.host else options.host
         names = ", ".join(f"{run.name} ({run.src_language}-{run.tgt_language})" for run in runs)
         ready = f"nmt serves {names} at http://{host}:{listener.getsockname()[1]}/ until Ctrl-C"
         app = create_app(runs, limits, token=options.token, hosts=hosts)
-        serve(app, listener, max_seconds=limits.timeout + 5, on_ready=lambda: print(ready, flush=True))
+        serve(
+            app, listener, max_seconds=limits.timeout + 5, on_ready=lambda: print(ready, flush=True)
+        )

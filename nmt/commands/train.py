@@ -51,7 +51,8 @@ from nmt.training.loop import Hooks, fit
 from nmt.training.optimization import averaging_function, build_optimizer
 from nmt.training.recorder import Recorder, draw_curves
 
-# Keys that may change when a training is resumed: none of them affects an update, unless the learning rate follows the limits.
+# Keys that may change when a training is resumed: none of them affects an update, unless the
+# learning rate follows the limits.
 LIMIT_KEYS = ("training.epochs", "training.max_steps", "training.max_minutes")
 RESUMABLE_KEYS = (
     "training.patience",
@@ -69,13 +70,22 @@ RESUMABLE_KEYS = (
 
 
 def run(
-    config: Config, folder: Path | None = None, *, resume: bool = False, device: DeviceName = "auto", quiet: bool = False
+    config: Config,
+    folder: Path | None = None,
+    *,
+    resume: bool = False,
+    device: DeviceName = "auto",
+    quiet: bool = False,
 ) -> Progress:
-    """Train into `folder` (default `runs/<name>`), and print the events on stderr; see `events`, which raises the same errors."""
+    """Train into `folder` (default `runs/<name>`), and print the events on stderr; see `events`,
+    which raises the same errors.
+    """
     progress = Progress()
     with (
         open_console(config, quiet=quiet or not is_first_process()) as console,
-        closing(events(config, folder, resume=resume, device=device, notify=console.notify_stop)) as training,
+        closing(
+            events(config, folder, resume=resume, device=device, notify=console.notify_stop)
+        ) as training,
     ):
         for event in training:
             console.show(event)
@@ -92,20 +102,24 @@ def events(
     device: DeviceName = "auto",
     notify: Callable[[], None] = write_notice,
 ) -> Generator[Event, None, None]:
-    """Train into `folder` (default `runs/<name>`); with `resume`, continue from its last checkpoint, or start if it has none.
+    """Train into `folder` (default `runs/<name>`); with `resume`, continue from its last
+    checkpoint, or start if it has none.
 
     Args:
         notify: called when Ctrl-C or SIGTERM asks the training to stop; see `stop_on_signal`.
 
     Yields:
-        the events of the training. Processes other than the first only yield the end. Closing the generator ends the training
-        after the last update, and saves it.
+        the events of the training. Processes other than the first only yield the end. Closing the
+        generator ends the training after the last update, and saves it.
 
     Raises:
-        ConfigError: the folder is a file, or contains a run and `resume` is off, or the run to resume has another configuration.
-        DataError: the data is not prepared, or was prepared with another configuration; or word vectors are unusable.
+        ConfigError: the folder is a file, or contains a run and `resume` is off, or the run to
+            resume has another configuration.
+        DataError: the data is not prepared, or was prepared with another configuration; or word
+            vectors are unusable.
         CheckpointError: the run to start from or to resume cannot be read.
-        TrainingError: interrupted (after saving a checkpoint), too many losses were not finite, or another process failed.
+        TrainingError: interrupted (after saving a checkpoint), too many losses were not finite, or
+            another process failed.
     """
     torch_device = local_gpu(set_up_device(device))
     folder = folder or config.run_folder
@@ -115,7 +129,9 @@ def events(
         torch.set_num_threads(config.training.threads)
     with (
         init_distributed(torch_device, timedelta(minutes=config.training.timeout_minutes)) as world,
-        closing(_train(config, folder, torch_device, world, resume=resume, notify=notify)) as training,
+        closing(
+            _train(config, folder, torch_device, world, resume=resume, notify=notify)
+        ) as training,
     ):
         try:
             for event in training:
@@ -124,12 +140,19 @@ def events(
         except OSError as error:
             reason = f"{error.filename or folder}: {error.strerror or error}"
             raise TrainingError(
-                f"{reason}; earlier checkpoints are intact; when it is corrected, repeat the command with --resume to continue"
+                f"{reason}; earlier checkpoints are intact; when it is corrected, repeat the "
+                "command with --resume to continue"
             ) from None
 
 
 def _train(
-    config: Config, folder: Path, device: torch.device, world: World, *, resume: bool, notify: Callable[[], None]
+    config: Config,
+    folder: Path,
+    device: torch.device,
+    world: World,
+    *,
+    resume: bool,
+    notify: Callable[[], None],
 ) -> Generator[Event, None, None]:
     """The training of one process. Only the first process reads and writes the run folder."""
     check_prepared(config)
@@ -138,9 +161,15 @@ def _train(
     _check_batch_size(config, corpus)
     with lock_run(folder) if world.is_first else nullcontext():
         if world.is_first and holds_run(folder) and not resume:
-            raise ConfigError(f"{folder}: contains a run already; continue it with --resume, or train elsewhere with -o")
+            raise ConfigError(
+                f"{folder}: contains a run already; continue it with --resume, or train "
+                "elsewhere "
+                "with -o"
+            )
         config, size_result = _settle_batch_size(config, folder, corpus, device, world)
-        checkpoint, initial_weights = _open_folder(folder, config) if world.is_first else (None, None)
+        checkpoint, initial_weights = (
+            _open_folder(folder, config) if world.is_first else (None, None)
+        )
         model, optimizer, averaged = _build(config, device)
         progress = Progress()
         if (checkpoint := world.broadcast(checkpoint)) is not None:
@@ -157,28 +186,50 @@ def _train(
         if size_result is not None:
             yield MessageEvent(str(size_result))
         if initial_weights is not None:
-            yield from map(MessageEvent, initial_weights.apply(model, Journal(folder / JOURNAL_FILE)))
+            yield from map(
+                MessageEvent, initial_weights.apply(model, Journal(folder / JOURNAL_FILE))
+            )
         if world.is_first:
             provenance.record_training(folder, progress.step, device, world.size)
         world.copy_weights(model)
 
         with stop_on_signal(notify) as stop:
-            recorder = Recorder(folder, config, progress, model, optimizer, averaged) if world.is_first else None
+            recorder = (
+                Recorder(folder, config, progress, model, optimizer, averaged)
+                if world.is_first
+                else None
+            )
             hooks = Hooks(stop=stop) if recorder is None else recorder.hooks(stop)
             with recorder or nullcontext():
-                steps = fit(model, optimizer, corpus, config, progress, hooks, averaged=averaged, world=world)
+                steps = fit(
+                    model,
+                    optimizer,
+                    corpus,
+                    config,
+                    progress,
+                    hooks,
+                    averaged=averaged,
+                    world=world,
+                )
                 progress = yield from _fit(steps, recorder)
         if recorder is not None:
             yield from recorder.take_events()
         yield from _choose_best(config, folder, device, world, progress)
 
     if progress.finished is None:
-        raise TrainingError(f"interrupted; step {progress.step} is saved in {folder}; repeat the command with --resume to continue")
+        raise TrainingError(
+            f"interrupted; step {progress.step} is saved in {folder}; repeat the command with "
+            "--resume to continue"
+        )
     yield EndEvent(folder, progress)
 
 
-def _fit(steps: Generator[None, None, Progress], recorder: Recorder | None) -> Generator[Event, None, Progress]:
-    """Make the steps, and yield the recorder's events after each. Closing it closes the steps, which saves."""
+def _fit(
+    steps: Generator[None, None, Progress], recorder: Recorder | None
+) -> Generator[Event, None, Progress]:
+    """Make the steps, and yield the recorder's events after each. Closing it closes the steps,
+    which saves.
+    """
     with closing(steps):
         while True:
             try:
@@ -195,12 +246,18 @@ def _check_batch_size(config: Config, corpus: Corpus) -> None:
     batch = config.training.batch
     available = len(corpus) if batch.unit == "sentences" else corpus.tgt.n_tokens
     if batch.size != "auto" and batch.size > available:
-        text = f"training.batch.size: {batch.size:,} {batch.unit}, but the training data has {available:,}; an epoch is one update"
+        text = (
+            f"training.batch.size: {batch.size:,} {batch.unit}, but the training data has "
+            f"{available:,}; an epoch is one update"
+        )
         warnings.warn(text, NmtWarning, stacklevel=2)
 
 
-def _choose_best(config: Config, folder: Path, device: torch.device, world: World, progress: Progress) -> Iterator[Event]:
-    """After a finished training: average the kept checkpoints if the configuration says so, and choose among all.
+def _choose_best(
+    config: Config, folder: Path, device: torch.device, world: World, progress: Progress
+) -> Iterator[Event]:
+    """After a finished training: average the kept checkpoints if the configuration says so, and
+    choose among all.
 
     The journal says whether that is done already.
     """
@@ -211,7 +268,10 @@ def _choose_best(config: Config, folder: Path, device: torch.device, world: Worl
     events = Journal(folder / JOURNAL_FILE).read()
     if any(event.get("event") == last_event and event["step"] >= progress.step for event in events):
         return
-    if training.average != "none" and len(open_checkpoints(folder, config).kept(training.average)) > 1:
+    if (
+        training.average != "none"
+        and len(open_checkpoints(folder, config).kept(training.average)) > 1
+    ):
         line: str | None = average.average_kept(folder, training.average, device)
     else:
         line = choose_checkpoint(folder, config, device)
@@ -220,20 +280,31 @@ def _choose_best(config: Config, folder: Path, device: torch.device, world: Worl
 
 
 def _settle_precision(config: Config, folder: Path, device: torch.device, world: World) -> Config:
-    """Replace `training.precision: auto` by the precision of the run to resume, or else by the faster one of the device.
+    """Replace `training.precision: auto` by the precision of the run to resume, or else by the
+    faster one of the device.
 
     Raises:
         ConfigError: bfloat16 is slow here.
     """
     precision = config.training.precision
     if precision == "auto" and world.is_first:
-        precision = load_run_config(folder).training.precision if holds_run(folder) else choose_precision(precision, device)
+        precision = (
+            load_run_config(folder).training.precision
+            if holds_run(folder)
+            else choose_precision(precision, device)
+        )
     precision = choose_precision(world.broadcast(precision), device)
-    return config.model_copy(update={"training": config.training.model_copy(update={"precision": precision})})
+    return config.model_copy(
+        update={"training": config.training.model_copy(update={"precision": precision})}
+    )
 
 
-def _complete(config: Config, folder: Path, device: torch.device, world: World, progress: Progress) -> Iterator[Event]:
-    """What a kill after the last step may have left undone: the curves, and the choice among the checkpoints."""
+def _complete(
+    config: Config, folder: Path, device: torch.device, world: World, progress: Progress
+) -> Iterator[Event]:
+    """What a kill after the last step may have left undone: the curves, and the choice among the
+    checkpoints.
+    """
     if world.is_first and (problem := draw_curves(folder, config)) is not None:
         yield MessageEvent(problem, is_warning=True)
     yield from _choose_best(config, folder, device, world, progress)
@@ -242,7 +313,8 @@ def _complete(config: Config, folder: Path, device: torch.device, world: World, 
 def _settle_batch_size(
     config: Config, folder: Path, corpus: Corpus, device: torch.device, world: World
 ) -> tuple[Config, BatchSizeResult | None]:
-    """Replace `training.batch.size: auto` by the size of the run to resume, or else by the largest that fits in all processes.
+    """Replace `training.batch.size: auto` by the size of the run to resume, or else by the largest
+    that fits in all processes.
 
     Raises:
         ConfigError: there is no GPU to measure.
@@ -250,7 +322,11 @@ def _settle_batch_size(
     """
     if config.training.batch.size != "auto":
         return config, None
-    run_size = load_run_config(folder).training.batch.size if world.is_first and holds_run(folder) else "auto"
+    run_size = (
+        load_run_config(folder).training.batch.size
+        if world.is_first and holds_run(folder)
+        else "auto"
+    )
     run_size = world.broadcast(run_size)
     if run_size != "auto":
         return batch_size.with_batch_size(config, run_size), None
@@ -263,7 +339,8 @@ def _settle_batch_size(
 
 
 def _open_folder(folder: Path, config: Config) -> tuple[Path | None, InitialWeights | None]:
-    """Make the run folder, or check that its training can be resumed. All checks come before the first change.
+    """Make the run folder, or check that its training can be resumed. All checks come before the
+    first change.
 
     Returns:
         the checkpoint to resume from, or the initial weights where there is no checkpoint.
@@ -275,8 +352,16 @@ def _open_folder(folder: Path, config: Config) -> tuple[Path | None, InitialWeig
         return None, initial_weights
     if holds_weights_only(folder):
         start = f"--set training.start_from={folder} -o ..."
-        raise ConfigError(f"{folder}: is a copy without the state of training, which cannot resume; start from it with `{start}`")
-    resumable = RESUMABLE_KEYS if config.training.learning_rate.lasts_for_training else (*RESUMABLE_KEYS, *LIMIT_KEYS)
+        raise ConfigError(
+            f"{folder}: is a copy without the state of training, which cannot resume; start "
+            "from "
+            f"it with `{start}`"
+        )
+    resumable = (
+        RESUMABLE_KEYS
+        if config.training.learning_rate.lasts_for_training
+        else (*RESUMABLE_KEYS, *LIMIT_KEYS)
+    )
     changes = {
         key: values
         for key, values in differences(load_run_config(folder), config).items()
@@ -285,7 +370,8 @@ def _open_folder(folder: Path, config: Config) -> tuple[Path | None, InitialWeig
     if changes:
         listing = "\n  ".join(f"{key}: was {old}, is {new}" for key, (old, new) in changes.items())
         raise ConfigError(
-            f"{folder}: cannot resume, the configuration differs; train elsewhere with -o, or change it back\n  {listing}"
+            f"{folder}: cannot resume, the configuration differs; train elsewhere with -o, or "
+            f"change it back\n  {listing}"
         )
     check_same_data(folder, config.prepared_folder)
     checkpoints = open_checkpoints(folder, config)
@@ -297,7 +383,9 @@ def _open_folder(folder: Path, config: Config) -> tuple[Path | None, InitialWeig
 
 
 def _build(config: Config, device: torch.device) -> tuple[Seq2Seq, Optimizer, AveragedModel | None]:
-    """The model with weights drawn from the seed, its optimizer, and its moving average if the configuration has one."""
+    """The model with weights drawn from the seed, its optimizer, and its moving average if the
+    configuration has one.
+    """
     torch.manual_seed(config.seed)
     model, averaged = build_model(config.prepared_folder, config).to(device), None
     if config.training.moving_average:

@@ -1,4 +1,6 @@
-"""Input and output of `nmt translate`: sentences from arguments, a file, a pipe or a keyboard; lines to stdout or to a file."""
+"""Input and output of `nmt translate`: sentences from arguments, a file, a pipe or a keyboard;
+lines to stdout or to a file.
+"""
 
 import os
 import sys
@@ -33,21 +35,26 @@ class InputTexts:
 
 
 def open_input(sentences: Sequence[str], file: Path | None) -> InputTexts:
-    """The given sentences, the lines of `file`, or those of stdin (`-`, or neither sentences nor file).
+    """The given sentences, the lines of `file`, or those of stdin (`-`, or neither sentences nor
+    file).
 
     Raises:
         DataError: the file cannot be read, stdin is closed, or a sentence is not UTF-8.
     """
     if sentences:
         for number, sentence in enumerate(sentences, 1):
-            if not sentence.isprintable() and any("\ud800" <= character <= "\udfff" for character in sentence):
+            if not sentence.isprintable() and any(
+                "\ud800" <= character <= "\udfff" for character in sentence
+            ):
                 raise DataError(f"sentence {number}: not UTF-8")
         return InputTexts([sentences], "command line", "sentence")
     if file is None or str(file) == "-":
         if sys.stdin is None:
             raise DataError("stdin is closed; give sentences or --file")
         stream: Any = sys.stdin.buffer
-        return InputTexts(_read_lines(stream, "stdin"), "stdin", "line", is_keyboard=stream.isatty())
+        return InputTexts(
+            _read_lines(stream, "stdin"), "stdin", "line", is_keyboard=stream.isatty()
+        )
     try:
         return InputTexts(_read_lines(file.open("rb"), str(file)), str(file), "line")
     except OSError as error:
@@ -81,7 +88,11 @@ def check_output_files(output: Path | None, attention: Path | None) -> None:
     if output is not None and not output.parent.is_dir():
         raise DataError(f"{output.parent}: no such folder")
     if attention is not None and attention.suffix.lower() not in (PAGE_SUFFIX, *PICTURE_FORMATS):
-        raise NmtError(f"{attention}: cannot draw attention in this format; use {', '.join(PICTURE_FORMATS)} or {PAGE_SUFFIX}")
+        raise NmtError(
+            f"{attention}: cannot draw attention in this format; use "
+            f"{', '.join(PICTURE_FORMATS)} "
+            f"or {PAGE_SUFFIX}"
+        )
     if attention is not None and not attention.parent.is_dir():
         raise DataError(f"{attention}: the folder {attention.parent} does not exist")
 
@@ -89,7 +100,8 @@ def check_output_files(output: Path | None, attention: Path | None) -> None:
 def write_output(lines: Iterable[str], path: Path | None = None) -> None:
     """Write each line to stdout or to a file as soon as it is available.
 
-    An existing file is replaced when all lines are written. Until then they are in `PATH.partial`, where they stay after an error.
+    An existing file is replaced when all lines are written. Until then they are in `PATH.partial`,
+    where they stay after an error.
 
     Raises:
         DataError: the file cannot be written, or an error ended the lines.

@@ -1,7 +1,9 @@
-"""`nmt translate --file PATTERN -o FOLDER`: a corpus in parts, each translated into a file of its own, whole or not at all.
+"""`nmt translate --file PATTERN -o FOLDER`: a corpus in parts, each translated into a file of its
+own, whole or not at all.
 
-`FOLDER/.nmt/` records what was translated: `settings.json` the model and the settings, `parts/<part>.json` the input of a part.
-Calls may run at the same time, on any machines that share the folder.
+`FOLDER/.nmt/` records what was translated: `settings.json` the model and the settings,
+`parts/<part>.json` the input of a part. Calls may run at the same time, on any machines that share
+the folder.
 """
 
 import glob
@@ -19,7 +21,14 @@ from nmt.commands.translate_options import TranslateOptions
 from nmt.data.raw_lines import read_raw_lines
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
-from nmt.files import decode_batches, explain_write_errors, read_json, replacing, sha256_of, write_json
+from nmt.files import (
+    decode_batches,
+    explain_write_errors,
+    read_json,
+    replacing,
+    sha256_of,
+    write_json,
+)
 from nmt.run.checkpoint import MODEL_FILE
 from nmt.run.folder import LEXICON_FILE, load_run_config
 from nmt.run.load import build_translator, opened
@@ -38,12 +47,13 @@ class Part:
 
 
 def run(options: TranslateOptions) -> None:
-    """Translate the parts that are not translated yet. A part that cannot be read does not stop the others.
+    """Translate the parts that are not translated yet. A part that cannot be read does not stop the
+    others.
 
     Raises:
         CheckpointError, ConfigError: as `translate.load`.
-        DataError: there are no parts; the folder holds translations by another model or with other settings, or cannot be written;
-            or, at the end, some parts could not be translated.
+        DataError: there are no parts; the folder holds translations by another model or with other
+            settings, or cannot be written; or, at the end, some parts could not be translated.
     """
     assert options.file is not None
     assert options.output is not None
@@ -52,12 +62,16 @@ def run(options: TranslateOptions) -> None:
     with ExitStack() as stack:
         members = [stack.enter_context(opened(path)) for path in runs]
         _check_settings(options.output, _settings(members, options))
-        reasons = {part: reason for part in parts if (reason := _reason_to_translate(part)) is not None}
+        reasons = {
+            part: reason for part in parts if (reason := _reason_to_translate(part)) is not None
+        }
         if len(reasons) < len(parts):
             _print(f"{len(parts) - len(reasons)} of {len(parts)} parts are already translated")
         if not reasons:
             return
-        translator = build_translator(members, device=options.device, overrides=options.overrides, n_best=options.n_best)
+        translator = build_translator(
+            members, device=options.device, overrides=options.overrides, n_best=options.n_best
+        )
     if options.prefix is not None:
         translator.prefix_ids([options.prefix])
     failed = []
@@ -72,7 +86,9 @@ def run(options: TranslateOptions) -> None:
                 _print(str(error))
     if failed:
         raise DataError(
-            f"{len(failed)} of {len(parts)} parts could not be translated: {', '.join(failed)}; repair them, then repeat"
+            f"{len(failed)} of {len(parts)} parts could not be translated: "
+            f"{', '.join(failed)}; "
+            "repair them, then repeat"
         )
 
 
@@ -80,9 +96,12 @@ def find_parts(pattern: Path, folder: Path, shard: tuple[int, int] = (1, 1)) -> 
     """The parts of a shard (number, count), in the order of their names.
 
     Raises:
-        DataError: no file matches, or the translations of two parts would have the same name, or the name of a part.
+        DataError: no file matches, or the translations of two parts would have the same name, or
+            the name of a part.
     """
-    paths = sorted(Path(name) for name in glob.glob(str(pattern), recursive=True) if Path(name).is_file())
+    paths = sorted(
+        Path(name) for name in glob.glob(str(pattern), recursive=True) if Path(name).is_file()
+    )
     if pattern.is_file():  # its name may have characters of patterns
         paths = [pattern]
     if not paths:
@@ -93,7 +112,11 @@ def find_parts(pattern: Path, folder: Path, shard: tuple[int, int] = (1, 1)) -> 
     for path in paths:
         name = path.stem if path.suffix.lower() in PACKED_SUFFIXES else path.name
         if name in parts:
-            raise DataError(f"{path}: would have the same translation as {parts[name].path}, {folder / name}; rename one of them")
+            raise DataError(
+                f"{path}: would have the same translation as {parts[name].path}, "
+                f"{folder / name}; "
+                "rename one of them"
+            )
         parts[name] = Part(path, folder / name, folder / RECORDS / f"{name}.json")
         if (folder / name).resolve() == path.resolve():
             raise DataError(f"{folder}: holds the parts themselves; choose another folder with -o")
@@ -102,11 +125,25 @@ def find_parts(pattern: Path, folder: Path, shard: tuple[int, int] = (1, 1)) -> 
 
 
 def _settings(members: Sequence[tuple[Path, Path]], options: TranslateOptions) -> dict[str, Any]:
-    """All that the translations depend on, but for the input: flat, so that differences have names."""
+    """All that the translations depend on, but for the input: flat, so that differences have
+    names.
+    """
     decoding = load_run_config(members[0][0], options.overrides).decoding.model_dump(mode="json")
-    files = [path for run, checkpoint in members for path in (checkpoint / MODEL_FILE, run / LEXICON_FILE) if path.exists()]
-    output = {key: getattr(options, key) for key in ("n_best", "prefix", "align", "threshold", "score", "as_json")}
-    return {"model": [sha256_of(path)[:12] for path in files], **output, **{f"decoding.{key}": decoding[key] for key in decoding}}
+    files = [
+        path
+        for run, checkpoint in members
+        for path in (checkpoint / MODEL_FILE, run / LEXICON_FILE)
+        if path.exists()
+    ]
+    output = {
+        key: getattr(options, key)
+        for key in ("n_best", "prefix", "align", "threshold", "score", "as_json")
+    }
+    return {
+        "model": [sha256_of(path)[:12] for path in files],
+        **output,
+        **{f"decoding.{key}": decoding[key] for key in decoding},
+    }
 
 
 def _check_settings(folder: Path, settings: dict[str, Any]) -> None:
@@ -128,7 +165,10 @@ def _check_settings(folder: Path, settings: dict[str, Any]) -> None:
         if recorded.get(key) != settings.get(key)
     ]
     if changes:
-        raise DataError(f"{folder}: holds translations with other settings ({'; '.join(changes)}); choose another folder with -o")
+        raise DataError(
+            f"{folder}: holds translations with other settings ({'; '.join(changes)}); choose "
+            "another folder with -o"
+        )
 
 
 def _reason_to_translate(part: Part) -> str | None:
@@ -142,7 +182,9 @@ def _reason_to_translate(part: Part) -> str | None:
         if not is_same and sha256_of(part.path) != record["sha256"]:
             return "has changed"
         return (
-            None if part.output.stat().st_size == record["output_size"] else f"its translation {part.output} was changed or cut off"
+            None
+            if part.output.stat().st_size == record["output_size"]
+            else f"its translation {part.output} was changed or cut off"
         )
     except FileNotFoundError:
         return ""  # killed before the record was written
@@ -154,21 +196,29 @@ def _translate_part(part: Part, translator: Translator, options: TranslateOption
     """Translate a part, then record it.
 
     Raises:
-        DataError: the part is damaged, or a sentence does not fit into memory. OSError: the translation cannot be written.
+        DataError: the part is damaged, or a sentence does not fit into memory. OSError: the
+            translation cannot be written.
     """
     start_time, n_lines = time.perf_counter(), 0
     try:
         status, digest = part.path.stat(), sha256_of(part.path)
     except OSError as error:
         raise DataError(f"{part.path}: cannot be read ({error.strerror or error})") from None
-    inputs = InputTexts(decode_batches(read_raw_lines(part.path), str(part.path)), str(part.path), "line")
+    inputs = InputTexts(
+        decode_batches(read_raw_lines(part.path), str(part.path)), str(part.path), "line"
+    )
     with replacing(part.output) as temporary:
         with temporary.open("w", encoding="utf-8", newline="\n") as file:
             for line in translate.output_lines(translator, inputs, options):
                 file.write(f"{line}\n")
                 n_lines += 1
         output_size = temporary.stat().st_size
-    values = {"input": str(part.path), "size": status.st_size, "mtime": status.st_mtime_ns, "sha256": digest}
+    values = {
+        "input": str(part.path),
+        "size": status.st_size,
+        "mtime": status.st_mtime_ns,
+        "sha256": digest,
+    }
     write_json(part.record, {**values, "output_size": output_size})
     _print(f"{part.output}: {n_lines:,} lines in {time.perf_counter() - start_time:.1f} s")
 

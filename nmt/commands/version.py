@@ -18,6 +18,9 @@ def describe() -> str:
             f"nmt {__version__}",
             f"Python {platform.python_version()}, {platform.system()} {platform.machine()}",
             f"torch {torch.__version__}",
-            f"device {device.type}{name}; CPU {torch.backends.cpu.get_cpu_capability()}, {threads} thread{'s' * (threads > 1)}",
+            (
+                f"device {device.type}{name}; CPU {torch.backends.cpu.get_cpu_capability()}, "
+                f"{threads} thread{'s' * (threads > 1)}"
+            ),
         ]
     )

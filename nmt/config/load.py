@@ -16,12 +16,17 @@ from nmt.errors import ConfigError, printable
 
 
 def load(source: Path | Config, overrides: Sequence[str] = ()) -> Config:
-    """Read a YAML file (or take a configuration), apply `key.path=value` overrides, and check the result.
+    """Read a YAML file (or take a configuration), apply `key.path=value` overrides, and check the
+    result.
 
     Raises:
         ConfigError: the file cannot be read, or the result is not a valid configuration.
     """
-    values, origin = (source.to_dict(), "configuration") if isinstance(source, Config) else (read_yaml(source), str(source))
+    values, origin = (
+        (source.to_dict(), "configuration")
+        if isinstance(source, Config)
+        else (read_yaml(source), str(source))
+    )
     overridden_values = deepcopy(values)
     for override in overrides:
         _override(overridden_values, override)
@@ -31,14 +36,18 @@ def load(source: Path | Config, overrides: Sequence[str] = ()) -> Config:
         if not overrides or not _is_valid(values):
             raise
     # It is valid without the overrides, so they cause the problem: name them too.
-    return config_from_dict(overridden_values, f"{origin} with {' '.join(f'--set {override}' for override in overrides)}")
+    return config_from_dict(
+        overridden_values,
+        f"{origin} with {' '.join(f'--set {override}' for override in overrides)}",
+    )
 
 
 def config_from_dict(values: dict[str, Any], origin: str = "configuration") -> Config:
     """Check `values` and build the configuration.
 
     Raises:
-        ConfigError: names every problem at once, one per line: the key, the allowed values, and similar known keys.
+        ConfigError: names every problem at once, one per line: the key, the allowed values, and
+            similar known keys.
     """
     plain_values = json.loads(json.dumps(values, default=str))
     try:
@@ -49,7 +58,11 @@ def config_from_dict(values: dict[str, Any], origin: str = "configuration") -> C
     # Skip rules about keys that are wrong themselves: the rules saw only their defaults.
     wrong_keys = [key for problem in problems for key in problem.keys]
     for problem in check_rules(config):
-        if not any(key == wrong or key.startswith(f"{wrong}.") for key in problem.keys for wrong in wrong_keys):
+        if not any(
+            key == wrong or key.startswith(f"{wrong}.")
+            for key in problem.keys
+            for wrong in wrong_keys
+        ):
             problems.append(problem)
     if problems:
         raise ConfigError(message(origin, problems))
@@ -64,13 +77,19 @@ def read_yaml(path: Path) -> dict[str, Any]:
     """
     try:
         with path.open(encoding="utf-8") as file:
-            text = file.read(yaml_text.MAX_CHARACTERS + 1)  # whatever the file is, this much is read at most
+            text = file.read(
+                yaml_text.MAX_CHARACTERS + 1
+            )  # whatever the file is, this much is read at most
     except FileNotFoundError:
-        raise ConfigError(f"{path}: no such file; the configurations that come with nmt are in configs/") from None
+        raise ConfigError(
+            f"{path}: no such file; the configurations that come with nmt are in configs/"
+        ) from None
     except IsADirectoryError:
         raise ConfigError(f"{path}: is a folder; name a YAML file") from None
     except UnicodeDecodeError as error:
-        raise ConfigError(f"{path}: cannot be read as UTF-8 text ({error.reason}); save it as UTF-8") from None
+        raise ConfigError(
+            f"{path}: cannot be read as UTF-8 text ({error.reason}); save it as UTF-8"
+        ) from None
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read ({error.strerror or error})") from None
     values = yaml_text.parse(text, str(path))
@@ -83,11 +102,16 @@ def read_yaml(path: Path) -> dict[str, Any]:
 def differences(old: Config, new: Config) -> dict[str, tuple[Any, Any]]:
     """Dotted key -> (old value, new value), for each key whose values differ."""
     before, after = dict(_flatten(old.to_dict())), dict(_flatten(new.to_dict()))
-    return {key: (before.get(key), after.get(key)) for key in {**before, **after} if before.get(key) != after.get(key)}
+    return {
+        key: (before.get(key), after.get(key))
+        for key in {**before, **after}
+        if before.get(key) != after.get(key)
+    }
 
 
 def _validate(values: dict[str, Any]) -> Config:
-    # Strict, and from JSON: this refuses text in place of a number, but accepts the lists and paths that YAML can write.
+    # Strict, and from JSON: this refuses text in place of a number, but accepts the lists and paths
+    # that YAML can write.
     return Config.model_validate_json(json.dumps(values), strict=True)
 
 
@@ -108,7 +132,10 @@ def _override(values: dict[str, Any], override: str) -> None:
         raise ConfigError(f"--set {override}: a key has no control characters")
     *parents, last = key.strip().split(".")
     if len(parents) > yaml_text.MAX_DEPTH:
-        raise ConfigError(f"--set {'.'.join(parents[:3])}...: nested more than {yaml_text.MAX_DEPTH} deep; there is no such key")
+        raise ConfigError(
+            f"--set {'.'.join(parents[:3])}...: nested more than {yaml_text.MAX_DEPTH} deep; "
+            "there is no such key"
+        )
     for parent in parents:
         if not isinstance(section.get(parent), dict):
             section[parent] = {}

@@ -1,4 +1,6 @@
-"""Names that command-line options accept. This module does not import pydantic, which would slow down `nmt --help`."""
+"""Names that command-line options accept. This module does not import pydantic, which would slow
+down `nmt --help`.
+"""
 
 from typing import Literal
 

@@ -10,7 +10,8 @@ from pydantic import BaseModel, ValidationError
 
 from nmt.config.schema import PATTERN_TEXTS, Config, named_sections_of, section_of
 
-# What a value must be, by pydantic's type of error; the fields in braces come from the error's context.
+# What a value must be, by pydantic's type of error; the fields in braces come from the error's
+# context.
 REQUIREMENTS = {
     "int_type": "a whole number",
     "int_from_float": "a whole number",
@@ -47,7 +48,9 @@ class Problem(NamedTuple):
 
 
 def message(origin: str, problems: Sequence[Problem]) -> str:
-    """One message with all problems, one per line if there are several. `origin`: where the configuration comes from."""
+    """One message with all problems, one per line if there are several. `origin`: where the
+    configuration comes from.
+    """
     if len(problems) == 1:
         return f"{origin}: {problems[0]}"
     return "\n  ".join([f"{origin}: {len(problems)} problems", *map(str, problems)])
@@ -61,7 +64,8 @@ def _shorten(text: str) -> str:
 def explain(error: ValidationError) -> list[Problem]:
     """The problems that pydantic found, one for each key (or entry of a list or mapping).
 
-    Where a key allows several types, pydantic reports an error for each of them: their requirements are joined by "or".
+    Where a key allows several types, pydantic reports an error for each of them: their requirements
+    are joined by "or".
     """
     grouped: dict[tuple[str, str], list[Any]] = {}
     lists = {detail["loc"][:-2] for detail in error.errors() if isinstance(detail["loc"][-1], int)}
@@ -86,7 +90,9 @@ def without_wrong_keys(values: dict[str, Any], error: ValidationError) -> dict[s
 
 
 class _Location(NamedTuple):
-    """Where an error is: the keys that lead there, the section of the last one, and "entry: " inside a list or mapping."""
+    """Where an error is: the keys that lead there, the section of the last one, and "entry: "
+    inside a list or mapping.
+    """
 
     path: list[str]
     section: type[BaseModel]
@@ -100,7 +106,9 @@ class _Location(NamedTuple):
 
     @property
     def choices(self) -> list[str]:
-        return [value for kind in self.types if get_origin(kind) is Literal for value in get_args(kind)]
+        return [
+            value for kind in self.types if get_origin(kind) is Literal for value in get_args(kind)
+        ]
 
 
 def _locate(pydantic_location: Sequence[int | str]) -> _Location:
@@ -141,10 +149,14 @@ def _explain(errors: Sequence[Any]) -> str:
         if len(location.choices) == 1:
             return f"must be {location.choices[0]}; got {value}"
         similar = get_close_matches(str(first["input"]), location.choices, n=1)
-        return f"{value} is not one of {', '.join(location.choices)}" + (f"; did you mean {similar[0]}?" if similar else "")
+        return f"{value} is not one of {', '.join(location.choices)}" + (
+            f"; did you mean {similar[0]}?" if similar else ""
+        )
     if first["type"] == "string_pattern_mismatch":
         return f"must be {PATTERN_TEXTS[first['ctx']['pattern']]}; got {value}"
-    return f"must be {' or '.join(_requirement(detail, location) for detail in errors)}; got {value}"
+    return (
+        f"must be {' or '.join(_requirement(detail, location) for detail in errors)}; got {value}"
+    )
 
 
 def _requirement(error: Any, location: _Location) -> str:
@@ -160,9 +172,16 @@ def _suggestion(location: _Location) -> str:
     """Keys to suggest: a similar key in the same section, or the same key in another section."""
     known_keys, unknown_key = list(location.section.model_fields), location.path[-1]
     in_other_sections = [key for key in _keys(Config) if key.endswith(f".{unknown_key}")]
-    similar = [".".join([*location.path[:-1], key]) for key in get_close_matches(unknown_key, known_keys, n=1)]
+    similar = [
+        ".".join([*location.path[:-1], key])
+        for key in get_close_matches(unknown_key, known_keys, n=1)
+    ]
     suggestions = similar or in_other_sections[:3]
-    return f"did you mean {' or '.join(suggestions)}?" if suggestions else f"known keys: {', '.join(known_keys)}"
+    return (
+        f"did you mean {' or '.join(suggestions)}?"
+        if suggestions
+        else f"known keys: {', '.join(known_keys)}"
+    )
 
 
 def _keys(section: type[BaseModel], prefix: str = "") -> Iterator[str]:

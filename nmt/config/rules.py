@@ -44,21 +44,33 @@ def check_rules(config: Config) -> list[Problem]:
 def _data_problems(config: Config) -> Iterator[Problem]:
     data, kind = config.data, config.tokenizer.kind
     if data.src_language == data.tgt_language:
-        yield Problem(("data.direction",), f"the source and target languages of {data.direction} are the same")
+        yield Problem(
+            ("data.direction",), f"the source and target languages of {data.direction} are the same"
+        )
     if data.split.direction not in (None, data.direction, data.opposite_direction):
-        text = f"the split has no direction {data.split.direction}; set it to {data.direction} or {data.opposite_direction}"
+        text = (
+            f"the split has no direction {data.split.direction}; set it to {data.direction} or "
+            f"{data.opposite_direction}"
+        )
         yield Problem(("data.split.direction", "data.direction"), text)
     if (data.dev is None) != (data.test is None):
-        yield Problem(("data.dev", "data.test"), "give both or neither; without them, both sets are split from data.source")
+        yield Problem(
+            ("data.dev", "data.test"),
+            "give both or neither; without them, both sets are split from data.source",
+        )
     if config.vocabulary.max_size is not None and kind in SUBWORD_KINDS:
         text = f"tokenizer.size sets the vocabulary size of {kind}; remove vocabulary.max_size"
         yield Problem(("vocabulary.max_size", "tokenizer.kind"), text)
     tags = config.vocabulary.tags or []
     if len({"<pad>", "<unk>", "<sos>", "<eos>", *tags}) < 4 + len(tags):
-        yield Problem(("vocabulary.tags",), "each tag must be new: no special token, and not named twice")
+        yield Problem(
+            ("vocabulary.tags",), "each tag must be new: no special token, and not named twice"
+        )
     for side in ("src", "tgt"):
         if getattr(config.training.subword_sampling, side) and kind not in SUBWORD_KINDS:
-            text = f"{kind} have no subwords to sample; set it to 0, or use {choices(SUBWORD_KINDS)}"
+            text = (
+                f"{kind} have no subwords to sample; set it to 0, or use {choices(SUBWORD_KINDS)}"
+            )
             yield Problem((f"training.subword_sampling.{side}", "tokenizer.kind"), text)
     yield from _mixture_problems(data)
     languages = {data.src_language, data.tgt_language}
@@ -72,26 +84,39 @@ def _mixture_problems(data: DataConfig) -> Iterator[Problem]:
     if data.sources is None:
         if data.temperature != 1:
             yield Problem(
-                ("data.temperature", "data.sources"), "only several sources have a temperature; name them in data.sources"
+                ("data.temperature", "data.sources"),
+                "only several sources have a temperature; name them in data.sources",
             )
         if data.split.source is not None:
             yield Problem(
-                ("data.split.source", "data.sources"), "there is only one source; remove it, or name several in data.sources"
+                ("data.split.source", "data.sources"),
+                "there is only one source; remove it, or name several in data.sources",
             )
         return
     if data.source != SourceConfig():
-        yield Problem(("data.source", "data.sources"), "give one of them; move data.source into data.sources, under a name")
+        yield Problem(
+            ("data.source", "data.sources"),
+            "give one of them; move data.source into data.sources, under a name",
+        )
     if not data.sources:
         yield Problem(("data.sources",), "names no source")
     if data.split.source is not None and data.split.source not in data.sources:
-        yield Problem(("data.split.source",), f"{data.split.source} is not in data.sources: {', '.join(data.sources)}")
+        yield Problem(
+            ("data.split.source",),
+            f"{data.split.source} is not in data.sources: {', '.join(data.sources)}",
+        )
     if data.split.source is not None and data.dev is not None:
-        yield Problem(("data.split.source", "data.dev"), "data.dev and data.test have files of their own; remove data.split.source")
+        yield Problem(
+            ("data.split.source", "data.dev"),
+            "data.dev and data.test have files of their own; remove data.split.source",
+        )
     shares = [source.share for source in data.sources.values() if source.share is not None]
     total, has_all = sum(shares), len(shares) == len(data.sources)
     if shares and (abs(total - 1) > MAX_SHARE_ERROR if has_all else total >= 1):
         needed = "1" if has_all else "less than 1, as a source without a share takes the rest"
-        yield Problem(("data.sources",), f"the shares add up to {total:g}, but must add up to {needed}")
+        yield Problem(
+            ("data.sources",), f"the shares add up to {total:g}, but must add up to {needed}"
+        )
     names = [name for name in data.sources if not re.match(NAME_PATTERN, name)]
     if names:
         yield Problem(("data.sources",), f"{names[0]!r} is not {PATTERN_TEXTS[NAME_PATTERN]}")
@@ -102,33 +127,56 @@ def _source_problems(key: str, source: SourceConfig, languages: set[str]) -> Ite
         yield from _lines_problems(key, source, languages)
         return
     if source.files:
-        yield Problem((f"{key}.files", f"{key}.format"), "only format lines reads `files`; give `path` or `url`")
+        yield Problem(
+            (f"{key}.files", f"{key}.format"),
+            "only format lines reads `files`; give `path` or `url`",
+        )
     if source.path is None and source.url is None:
         yield Problem((f"{key}.path",), f"must be given (or {key}.url)")
     if isinstance(source.path, list):
         if not source.path:
             yield Problem((f"{key}.path",), "the list names no file")
         if source.sha256 is not None:
-            yield Problem((f"{key}.sha256", f"{key}.path"), "one hash cannot check several files; remove sha256")
+            yield Problem(
+                (f"{key}.sha256", f"{key}.path"),
+                "one hash cannot check several files; remove sha256",
+            )
     yield from _column_problems(key, source, languages)
 
 
 def _column_problems(key: str, source: SourceConfig, languages: set[str]) -> Iterator[Problem]:
     language_names = " and ".join(sorted(languages))
     if source.format == "tmx" and source.columns is not None:
-        yield Problem((f"{key}.columns", f"{key}.format"), "a translation memory names its languages; remove `columns`")
-    if source.format in ("jsonl", "parquet") and any(isinstance(column, int) for column in (source.columns or {}).values()):
         yield Problem(
-            (f"{key}.columns", f"{key}.format"), f"format {source.format} has names, not numbers, for example translation.de"
+            (f"{key}.columns", f"{key}.format"),
+            "a translation memory names its languages; remove `columns`",
+        )
+    if source.format in ("jsonl", "parquet") and any(
+        isinstance(column, int) for column in (source.columns or {}).values()
+    ):
+        yield Problem(
+            (f"{key}.columns", f"{key}.format"),
+            f"format {source.format} has names, not numbers, for example translation.de",
         )
     if source.columns is not None and set(source.columns) != languages:
         yield Problem((f"{key}.columns",), f"needs one column for each language: {language_names}")
     elif source.columns is not None and len({*source.columns.values()}) < len(source.columns):
-        yield Problem((f"{key}.columns",), "the same column for both languages; give the column of each")
+        yield Problem(
+            (f"{key}.columns",), "the same column for both languages; give the column of each"
+        )
     if source.columns is None and source.format == "tsv":
-        yield Problem((f"{key}.columns",), f"format tsv needs one column for each language: {language_names}")
-    if source.columns is None and source.format in ("manythings", "tatoeba") and "en" not in languages:
-        text = f"format {source.format} has English in its first column; for other languages, give the column of each"
+        yield Problem(
+            (f"{key}.columns",), f"format tsv needs one column for each language: {language_names}"
+        )
+    if (
+        source.columns is None
+        and source.format in ("manythings", "tatoeba")
+        and "en" not in languages
+    ):
+        text = (
+            f"format {source.format} has English in its first column; for other languages, "
+            "give the column of each"
+        )
         yield Problem((f"{key}.columns",), text)
 
 
@@ -141,22 +189,34 @@ def _lines_problems(key: str, source: SourceConfig, languages: set[str]) -> Iter
         yield Problem((f"{key}.files",), "the same file for both languages; name the file of each")
     for unused in ("path", "url", "sha256", "columns"):
         if getattr(source, unused) is not None:
-            yield Problem((f"{key}.{unused}", f"{key}.format"), f"format lines reads `files`; remove `{unused}`")
+            yield Problem(
+                (f"{key}.{unused}", f"{key}.format"),
+                f"format lines reads `files`; remove `{unused}`",
+            )
 
 
 def _model_problems(model: ModelConfig) -> Iterator[Problem]:
     encoder, decoder = model.encoder, model.decoder
     if model.bridge == "copy" and encoder.output_size != decoder.hidden_size:
-        yield Problem(("model.bridge", "model.decoder.hidden_size"), f"copy needs equal sizes ({_sizes(model)}); or use dense")
-    if model.bridge == "copy" and (encoder.cell in CELLS_WITH_CELL_STATE) != (decoder.cell in CELLS_WITH_CELL_STATE):
+        yield Problem(
+            ("model.bridge", "model.decoder.hidden_size"),
+            f"copy needs equal sizes ({_sizes(model)}); or use dense",
+        )
+    if model.bridge == "copy" and (encoder.cell in CELLS_WITH_CELL_STATE) != (
+        decoder.cell in CELLS_WITH_CELL_STATE
+    ):
         text = f"copy cannot turn the state of {encoder.cell} into one of {decoder.cell}; use dense"
         yield Problem(("model.bridge", "model.decoder.cell"), text)
     if model.bridge == "copy" and decoder.layers > encoder.layers:
-        text = f"copy cannot fill {decoder.layers} decoder layers from {encoder.layers} in the encoder; use dense"
+        text = (
+            f"copy cannot fill {decoder.layers} decoder layers from {encoder.layers} in the "
+            "encoder; use dense"
+        )
         yield Problem(("model.bridge", "model.decoder.layers"), text)
     if model.bridge == "backward" and not encoder.bidirectional:
         yield Problem(
-            ("model.bridge", "model.encoder.bidirectional"), "backward needs a bidirectional encoder; or use dense or copy"
+            ("model.bridge", "model.encoder.bidirectional"),
+            "backward needs a bidirectional encoder; or use dense or copy",
         )
     for name, part in (("encoder", encoder), ("decoder", decoder)):
         if part.residual and part.layers == 1:
@@ -170,7 +230,10 @@ def _model_problems(model: ModelConfig) -> Iterator[Problem]:
 
 def _decoder_problems(decoder: DecoderConfig) -> Iterator[Problem]:
     if decoder.kind == "gnmt" and decoder.layers == 1:
-        text = "gnmt attends between the first layer and those above it; set layers to 2 or more, or use luong"
+        text = (
+            "gnmt attends between the first layer and those above it; set layers to 2 or "
+            "more, or use luong"
+        )
         yield Problem(("model.decoder.layers", "model.decoder.kind"), text)
     if decoder.kind == "conditional" and decoder.layers > 1:
         text = "conditional makes two recurrent steps with one state; set layers to 1, or use gnmt"
@@ -179,7 +242,10 @@ def _decoder_problems(decoder: DecoderConfig) -> Iterator[Problem]:
         text = f"the other sizes determine the size of {decoder.readout}; remove readout_size"
         yield Problem(("model.decoder.readout_size", "model.decoder.readout"), text)
     if decoder.readout not in READOUTS_BY_DECODER[decoder.kind]:
-        text = f"{decoder.kind} needs {choices(READOUTS_BY_DECODER[decoder.kind])}, not {decoder.readout}"
+        text = (
+            f"{decoder.kind} needs {choices(READOUTS_BY_DECODER[decoder.kind])}, not "
+            f"{decoder.readout}"
+        )
         yield Problem(("model.decoder.readout", "model.decoder.kind"), text)
     if decoder.input_feeding and (decoder.kind != "luong" or decoder.readout != "attentional"):
         text = "input feeding needs kind luong and readout attentional"
@@ -192,12 +258,18 @@ def _attention_problems(model: ModelConfig) -> Iterator[Problem]:
         keys = "model.attention.score", "model.decoder.hidden_size"
         yield Problem(keys, f"{score} needs equal sizes ({_sizes(model)}); or use general")
     if attention.scaled and score not in ("dot", "general"):
-        yield Problem(("model.attention.scaled", "model.attention.score"), f"only dot and general can be scaled, not {score}")
+        yield Problem(
+            ("model.attention.scaled", "model.attention.score"),
+            f"only dot and general can be scaled, not {score}",
+        )
     if attention.size is not None and score not in SIZED_SCORES:
         text = f"{score} has no hidden size; remove it or use {choices(SIZED_SCORES)}"
         yield Problem(("model.attention.size", "model.attention.score"), text)
     yield from _attention_kind_problems(attention)
-    sizes = {"model.encoder.hidden_size": model.encoder.output_size, "model.decoder.hidden_size": model.decoder.hidden_size}
+    sizes = {
+        "model.encoder.hidden_size": model.encoder.output_size,
+        "model.decoder.hidden_size": model.decoder.hidden_size,
+    }
     for key, size in sizes.items():
         if size % attention.heads:
             text = f"{attention.heads} heads cannot divide {size} units evenly"
@@ -207,7 +279,10 @@ def _attention_problems(model: ModelConfig) -> Iterator[Problem]:
 def _attention_kind_problems(attention: AttentionConfig) -> Iterator[Problem]:
     score, kind, heads = attention.score, attention.kind, attention.heads
     if kind in LOCAL_KINDS and score == "none":
-        yield Problem(("model.attention.kind", "model.attention.score"), f"{kind} needs attention, but the score is none")
+        yield Problem(
+            ("model.attention.kind", "model.attention.score"),
+            f"{kind} needs attention, but the score is none",
+        )
     if kind == "coverage" and score not in SIZED_SCORES:
         text = f"coverage needs {choices(SIZED_SCORES)}, not {score}"
         yield Problem(("model.attention.kind", "model.attention.score"), text)
@@ -215,15 +290,23 @@ def _attention_kind_problems(attention: AttentionConfig) -> Iterator[Problem]:
         text = f"{kind} has no window; remove it or use {choices(LOCAL_KINDS)}"
         yield Problem(("model.attention.window", "model.attention.kind"), text)
     if heads > 1 and score == "none":
-        yield Problem(("model.attention.heads", "model.attention.score"), "heads need attention, but the score is none")
+        yield Problem(
+            ("model.attention.heads", "model.attention.score"),
+            "heads need attention, but the score is none",
+        )
     if heads > 1 and kind == "coverage":
-        yield Problem(("model.attention.heads", "model.attention.kind"), "coverage allows only one head")
+        yield Problem(
+            ("model.attention.heads", "model.attention.kind"), "coverage allows only one head"
+        )
 
 
 def _embedding_and_output_problems(config: Config) -> Iterator[Problem]:
     model, adaptive = config.model, config.model.output == "adaptive"
     if model.tie_embeddings == "all" and not config.vocabulary.joint:
-        yield Problem(("model.tie_embeddings", "vocabulary.joint"), "all needs a joint vocabulary; or use target")
+        yield Problem(
+            ("model.tie_embeddings", "vocabulary.joint"),
+            "all needs a joint vocabulary; or use target",
+        )
     if model.tie_embeddings == "all" and model.src_vectors is not None:
         text = "tie_embeddings all has only one embedding; give model.tgt_vectors instead"
         yield Problem(("model.src_vectors", "model.tie_embeddings"), text)
@@ -234,30 +317,47 @@ def _embedding_and_output_problems(config: Config) -> Iterator[Problem]:
     if adaptive:
         yield from _adaptive_problems(config)
     if model.cutoffs is not None and not adaptive:
-        yield Problem(("model.cutoffs", "model.output"), f"{model.output} has no cutoffs; remove them or use adaptive")
-    if model.cutoffs is not None and (not model.cutoffs or sorted({*model.cutoffs, 0})[1:] != model.cutoffs):
+        yield Problem(
+            ("model.cutoffs", "model.output"),
+            f"{model.output} has no cutoffs; remove them or use adaptive",
+        )
+    if model.cutoffs is not None and (
+        not model.cutoffs or sorted({*model.cutoffs, 0})[1:] != model.cutoffs
+    ):
         yield Problem(("model.cutoffs",), "must be positive numbers in increasing order")
 
 
 def _adaptive_problems(config: Config) -> Iterator[Problem]:
     """Of an adaptive softmax."""
     if config.model.tie_embeddings != "none":
-        yield Problem(("model.output", "model.tie_embeddings"), "adaptive has no output matrix to share; use softmax or tie none")
+        yield Problem(
+            ("model.output", "model.tie_embeddings"),
+            "adaptive has no output matrix to share; use softmax or tie none",
+        )
     if config.training.label_smoothing:
         text = "label smoothing computes all words, which adaptive avoids; set it to 0"
         yield Problem(("model.output", "training.label_smoothing"), text)
     if config.training.r_drop:
-        text = "R-Drop compares the probabilities of all words, which adaptive avoids computing; set it to 0, or use softmax"
+        text = (
+            "R-Drop compares the probabilities of all words, which adaptive avoids computing; "
+            "set it to 0, or use softmax"
+        )
         yield Problem(("model.output", "training.r_drop"), text)
     if config.training.distillation:
-        text = "soft targets need the probabilities of all words, which adaptive avoids computing; set it to 0, or use softmax"
+        text = (
+            "soft targets need the probabilities of all words, which adaptive avoids "
+            "computing; set it to 0, or use softmax"
+        )
         yield Problem(("model.output", "training.distillation"), text)
 
 
 def _lexical_bias_problems(config: Config) -> Iterator[Problem]:
     model, kind = config.model, config.tokenizer.kind
     if model.lexical_bias and model.attention.score == "none":
-        yield Problem(("model.lexical_bias", "model.attention.score"), "a lexical bias needs attention, but the score is none")
+        yield Problem(
+            ("model.lexical_bias", "model.attention.score"),
+            "a lexical bias needs attention, but the score is none",
+        )
     if model.lexical_bias and model.output == "adaptive":
         text = "a lexical bias needs the logits of all words, which adaptive avoids; use softmax"
         yield Problem(("model.lexical_bias", "model.output"), text)
@@ -267,7 +367,10 @@ def _lexical_bias_problems(config: Config) -> Iterator[Problem]:
             "whole words need a lexical bias; set it, or set model.lexical_words to 0",
         )
     elif model.lexical_words and kind not in SUBWORD_KINDS:
-        text = f"tokens of kind {kind} do not form words; use {choices(SUBWORD_KINDS)}, or set model.lexical_words to 0"
+        text = (
+            f"tokens of kind {kind} do not form words; use {choices(SUBWORD_KINDS)}, or set "
+            "model.lexical_words to 0"
+        )
         yield Problem(("model.lexical_words", "tokenizer.kind"), text)
 
 
@@ -280,7 +383,9 @@ def _training_problems(training: TrainingConfig) -> Iterator[Problem]:
         keys = "training.learning_rate.steps", "training.learning_rate.schedule"
         yield Problem(keys, "step needs the number of steps between reductions")
     if training.batch.size == "auto" and training.batch.unit != "tokens":
-        yield Problem(("training.batch.size", "training.batch.unit"), "auto counts tokens; set unit to tokens")
+        yield Problem(
+            ("training.batch.size", "training.batch.unit"), "auto counts tokens; set unit to tokens"
+        )
     if training.batch.size == "auto" and training.batch.final_size is not None:
         text = "auto already fills the memory, so it cannot grow; set a number or remove final_size"
         yield Problem(("training.batch.size", "training.batch.final_size"), text)
@@ -295,14 +400,24 @@ def _training_problems(training: TrainingConfig) -> Iterator[Problem]:
         text = "there is no moving average; set its decay"
         yield Problem(("training.moving_average_warmup", "training.moving_average"), text)
     if training.momentum and training.optimizer != "sgd":
-        yield Problem(("training.momentum", "training.optimizer"), f"only sgd uses momentum, not {training.optimizer}")
+        yield Problem(
+            ("training.momentum", "training.optimizer"),
+            f"only sgd uses momentum, not {training.optimizer}",
+        )
 
 
 def _objective_problems(config: Config) -> Iterator[Problem]:
     training = config.training
-    noise = [value for key, value in config.model if key.endswith("dropout") and isinstance(value, float)]
-    if training.r_drop and not any([*noise, training.src_word_replacement, training.tgt_word_replacement]):
-        yield Problem(("training.r_drop", "model.dropout"), "R-Drop needs dropout; without it, both passes are the same")
+    noise = [
+        value for key, value in config.model if key.endswith("dropout") and isinstance(value, float)
+    ]
+    if training.r_drop and not any(
+        [*noise, training.src_word_replacement, training.tgt_word_replacement]
+    ):
+        yield Problem(
+            ("training.r_drop", "model.dropout"),
+            "R-Drop needs dropout; without it, both passes are the same",
+        )
     if training.coverage_loss and config.model.attention.score == "none":
         text = "the coverage loss needs attention, but the score is none"
         yield Problem(("training.coverage_loss", "model.attention.score"), text)
@@ -310,7 +425,10 @@ def _objective_problems(config: Config) -> Iterator[Problem]:
         text = "soft targets are for one segmentation of the target sentences; set one of them to 0"
         yield Problem(("training.distillation", "training.subword_sampling.tgt"), text)
     if training.alignment_loss and not config.model.lexical_bias:
-        text = "guided alignment needs the lexicon of the lexical bias; set model.lexical_bias, for example to 20"
+        text = (
+            "guided alignment needs the lexicon of the lexical bias; set model.lexical_bias, "
+            "for example to 20"
+        )
         yield Problem(("training.alignment_loss", "model.lexical_bias"), text)
 
 
@@ -337,17 +455,29 @@ def _method_problems(decoding: DecodingConfig) -> Iterator[Problem]:
     method_key = "decoding.mbr.candidates" if decoding.method == "mbr" else "decoding.method"
     for key in ("temperature", "top_k", "top_p", "epsilon"):
         is_set = getattr(decoding, key) != DecodingConfig.model_fields[key].default
-        if is_set and decoding.search == "beam" and not (key == "temperature" and decoding.method == "mbr"):
+        if (
+            is_set
+            and decoding.search == "beam"
+            and not (key == "temperature" and decoding.method == "mbr")
+        ):
             yield Problem((f"decoding.{key}", method_key), f"only sampling uses {key}, not beam")
     for key, field in MbrConfig.model_fields.items():
         is_set = getattr(decoding.mbr, key) != field.default
         if is_set and decoding.method != "mbr":
-            yield Problem((f"decoding.mbr.{key}", "decoding.method"), f"only mbr uses {key}, not {decoding.method}")
+            yield Problem(
+                (f"decoding.mbr.{key}", "decoding.method"),
+                f"only mbr uses {key}, not {decoding.method}",
+            )
         elif is_set and key == "samples" and decoding.mbr.candidates == "beam":
-            text = "candidates beam are as many as decoding.beam; set that, or candidates to sampling"
+            text = (
+                "candidates beam are as many as decoding.beam; set that, or candidates to sampling"
+            )
             yield Problem(("decoding.mbr.samples", "decoding.mbr.candidates"), text)
     if decoding.rerank.run is not None and decoding.search == "sampling":
-        yield Problem(("decoding.rerank.run", method_key), "reranking is for the hypotheses of beam search, not for samples")
+        yield Problem(
+            ("decoding.rerank.run", method_key),
+            "reranking is for the hypotheses of beam search, not for samples",
+        )
 
 
 def _sizes(model: ModelConfig) -> str:

@@ -1,6 +1,7 @@
 """The configuration and its sections: the only place for keys, types, bounds and defaults.
 
-The description of a field is also the comment beside its key in `configs/*.yaml` and in the config.yaml of every run.
+The description of a field is also the comment beside its key in `configs/*.yaml` and in the
+config.yaml of every run.
 """
 
 from pathlib import Path
@@ -70,16 +71,31 @@ class Section(BaseModel):
 class SourceConfig(Section):
     format: SourceFormat = Field(
         "manythings",
-        description="manythings (English first), tatoeba (id, text, id, text), tsv, lines (two files), jsonl, parquet, tmx",
+        description=(
+            "manythings (English first), tatoeba (id, text, id, text), tsv, lines (two "
+            "files), jsonl, parquet, tmx"
+        ),
     )
     path: Path | list[Path] | None = Field(
-        None, description="file to read, plain or .gz, .bz2, .xz, .zst, .zip; or a pattern (parts/*.gz), or a list of both"
+        None,
+        description=(
+            "file to read, plain or .gz, .bz2, .xz, .zst, .zip; or a pattern "
+            "(parts/*.gz), or a list of both"
+        ),
     )
     url: str | None = Field(None, description="download the file from here if `path` is not given")
-    sha256: str | None = Field(None, description="expected SHA-256 of the file; an error if it differs")
-    member: str | None = Field(None, description="file inside a .zip; not needed if only one is possible")
+    sha256: str | None = Field(
+        None, description="expected SHA-256 of the file; an error if it differs"
+    )
+    member: str | None = Field(
+        None, description="file inside a .zip; not needed if only one is possible"
+    )
     columns: dict[str, int | str] | None = Field(
-        None, description="column of each language: a number (from 1), a name in the header row, or a name in the records"
+        None,
+        description=(
+            "column of each language: a number (from 1), a name in the header row, or a "
+            "name in the records"
+        ),
     )
     files: dict[str, Path | list[Path]] | None = Field(
         None, description="lines: the file of each language, or the files (a pattern, or a list)"
@@ -88,7 +104,12 @@ class SourceConfig(Section):
 
 class NamedSourceConfig(SourceConfig):
     share: float | None = Field(
-        None, gt=0, le=1, description="part of the training pairs that are from this source; default: see data.temperature"
+        None,
+        gt=0,
+        le=1,
+        description=(
+            "part of the training pairs that are from this source; default: see data.temperature"
+        ),
     )
 
 
@@ -99,46 +120,83 @@ class SplitConfig(Section):
     direction: str | None = Field(
         None,
         pattern=DIRECTION_PATTERN,
-        description="split as for this direction, so that models of both directions have the same dev and test sets; "
+        description="split as for this direction, so that models of both directions have the "
+        "same dev and test sets; "
         "default: data.direction",
     )
     source: str | None = Field(
-        None, description="with data.sources: the source of the dev and test pairs; default: all, by their numbers of pairs"
+        None,
+        description=(
+            "with data.sources: the source of the dev and test pairs; default: all, by "
+            "their numbers of pairs"
+        ),
     )
 
 
 class CleaningConfig(Section):
-    max_characters: int = Field(500, ge=1, description="drop a pair if either side is longer, in characters")
+    max_characters: int = Field(
+        500, ge=1, description="drop a pair if either side is longer, in characters"
+    )
     max_length_ratio: float = Field(
-        4.0, ge=1, description="drop a pair if (longer + 10) / (shorter + 10), in characters, is larger"
+        4.0,
+        ge=1,
+        description="drop a pair if (longer + 10) / (shorter + 10), in characters, is larger",
     )
 
 
 class DataConfig(Section):
-    direction: str = Field("en-de", pattern=DIRECTION_PATTERN, description="source and target language codes, for example en-de")
-    prepared: Path | None = Field(None, description="folder of the prepared data; default: data/prepared/<name>")
+    direction: str = Field(
+        "en-de",
+        pattern=DIRECTION_PATTERN,
+        description="source and target language codes, for example en-de",
+    )
+    prepared: Path | None = Field(
+        None, description="folder of the prepared data; default: data/prepared/<name>"
+    )
     source: SourceConfig = Field(
-        SourceConfig(), description="where the pairs come from (only the training pairs if `dev` and `test` are given)"
+        SourceConfig(),
+        description=(
+            "where the pairs come from (only the training pairs if `dev` and `test` are given)"
+        ),
     )
     sources: dict[str, NamedSourceConfig] | None = Field(
-        None, description="several sources by name, in place of `source`; each has the keys of `source`, and a share"
+        None,
+        description=(
+            "several sources by name, in place of `source`; each has the keys of "
+            "`source`, and a share"
+        ),
     )
     temperature: float = Field(
         1.0,
         ge=1,
-        description="T of sources without a share: their parts are in proportion to pairs ** (1 / T); 1: each pair once",
+        description=(
+            "T of sources without a share: their parts are in proportion to pairs ** (1 "
+            "/ T); 1: each pair once"
+        ),
     )
-    dev: SourceConfig | None = Field(None, description="a separate dev set, used unchanged (needs `test` too)")
-    test: SourceConfig | None = Field(None, description="a separate test set, used unchanged (needs `dev` too)")
+    dev: SourceConfig | None = Field(
+        None, description="a separate dev set, used unchanged (needs `test` too)"
+    )
+    test: SourceConfig | None = Field(
+        None, description="a separate test set, used unchanged (needs `dev` too)"
+    )
     max_pairs: int | None = Field(
-        None, ge=1, description="use at most this many pairs of `source`, chosen at random with split.seed"
+        None,
+        ge=1,
+        description="use at most this many pairs of `source`, chosen at random with split.seed",
     )
-    split: SplitConfig = Field(SplitConfig(), description="how to split `source` if `dev` and `test` are not given")
+    split: SplitConfig = Field(
+        SplitConfig(), description="how to split `source` if `dev` and `test` are not given"
+    )
     cleaning: CleaningConfig = Field(
-        CleaningConfig(), description="filters for pairs; `nmt prepare` reports how many each one drops"
+        CleaningConfig(),
+        description="filters for pairs; `nmt prepare` reports how many each one drops",
     )
     workers: int | None = Field(
-        None, ge=1, le=1024, description="processes for cleaning and tokenizing; default: one per core, at most 8"
+        None,
+        ge=1,
+        le=1024,
+        description="processes for cleaning and tokenizing; default: one per core, at most 8",
     )
 
     @property
@@ -167,21 +225,46 @@ class DataConfig(Section):
 
 
 class TokenizerConfig(Section):
-    kind: TokenizerKind = Field("words", description="words (spaCy), bpe (SentencePiece), unigram (SentencePiece) or characters")
-    lowercase: bool = Field(False, description="lowercase both sides; translations are then lowercase too")
-    size: int = Field(8000, ge=16, description="bpe, unigram: number of subwords per language, or in total if vocabulary.joint")
+    kind: TokenizerKind = Field(
+        "words",
+        description="words (spaCy), bpe (SentencePiece), unigram (SentencePiece) or characters",
+    )
+    lowercase: bool = Field(
+        False, description="lowercase both sides; translations are then lowercase too"
+    )
+    size: int = Field(
+        8000,
+        ge=16,
+        description=(
+            "bpe, unigram: number of subwords per language, or in total if vocabulary.joint"
+        ),
+    )
 
 
 class VocabularyConfig(Section):
-    min_frequency: int = Field(1, ge=1, description="replace rarer tokens of the training data by <unk>")
+    min_frequency: int = Field(
+        1, ge=1, description="replace rarer tokens of the training data by <unk>"
+    )
     max_size: int | None = Field(
-        None, ge=5, description="largest vocabulary per language, including 4 special tokens; default: no limit"
+        None,
+        ge=5,
+        description=(
+            "largest vocabulary per language, including 4 special tokens; default: no limit"
+        ),
     )
-    joint: bool = Field(False, description="share one vocabulary (and subword model) between both languages")
+    joint: bool = Field(
+        False, description="share one vocabulary (and subword model) between both languages"
+    )
     tags: list[Annotated[str, Field(pattern=TAG_PATTERN)]] | None = Field(
-        None, description="more source tokens, which no text contains, for `nmt augment --tag`, for example [<bt>]"
+        None,
+        description=(
+            "more source tokens, which no text contains, for `nmt augment --tag`, for "
+            "example [<bt>]"
+        ),
     )
-    like: Path | None = Field(None, description="reuse the vocabularies and subword models of this run or prepared folder")
+    like: Path | None = Field(
+        None, description="reuse the vocabularies and subword models of this run or prepared folder"
+    )
 
 
 class EncoderConfig(Section):
@@ -189,11 +272,21 @@ class EncoderConfig(Section):
     cell: Cell = Field("lstm", description=choices(Cell))
     hidden_size: int = Field(256, ge=1, description="units per direction")
     layers: int = Field(1, ge=1, le=100, description="number of stacked layers")
-    bidirectional: bool = Field(True, description="read in both directions and concatenate the two states")
-    residual: bool = Field(False, description="add each layer's input to its output, from the second layer on")
+    bidirectional: bool = Field(
+        True, description="read in both directions and concatenate the two states"
+    )
+    residual: bool = Field(
+        False, description="add each layer's input to its output, from the second layer on"
+    )
     layer_norm: bool = Field(False, description="layer normalization of each layer's output")
     weight_dropout: float = Field(
-        0.0, ge=0, lt=1, description="dropout rate on recurrent weights, with one mask for all steps of a batch (Merity 2018)"
+        0.0,
+        ge=0,
+        lt=1,
+        description=(
+            "dropout rate on recurrent weights, with one mask for all steps of a batch "
+            "(Merity 2018)"
+        ),
     )
 
     @property
@@ -203,84 +296,155 @@ class EncoderConfig(Section):
 
 class AttentionConfig(Section):
     score: ScoreName = Field("general", description=f"{choices(ScoreName)}; none: no attention")
-    size: int | None = Field(None, ge=1, description=f"{choices(SIZED_SCORES)}: hidden size; default: the query size")
-    scaled: bool = Field(False, description="dot, general: divide the score by the square root of the query size")
+    size: int | None = Field(
+        None, ge=1, description=f"{choices(SIZED_SCORES)}: hidden size; default: the query size"
+    )
+    scaled: bool = Field(
+        False, description="dot, general: divide the score by the square root of the query size"
+    )
     kind: AttentionKind = Field(
         "global",
-        description="global, local_m (moving window), local_p (predicted window) or coverage (sees its past weights)",
+        description=(
+            "global, local_m (moving window), local_p (predicted window) or coverage "
+            "(sees its past weights)"
+        ),
     )
     window: int | None = Field(
-        None, ge=1, description="local_m, local_p: positions on each side of the window's center; default: 10"
+        None,
+        ge=1,
+        description="local_m, local_p: positions on each side of the window's center; default: 10",
     )
-    heads: int = Field(1, ge=1, description="number of attention heads; each has its own projection of queries and values")
+    heads: int = Field(
+        1,
+        ge=1,
+        description="number of attention heads; each has its own projection of queries and values",
+    )
 
 
 class DecoderConfig(Section):
     kind: DecoderKind = Field(
         "luong",
-        description="luong (attend after the recurrent step), bahdanau (before it), conditional (between two) or gnmt (after the "
+        description="luong (attend after the recurrent step), bahdanau (before it), conditional "
+        "(between two) or gnmt (after the "
         "first layer)",
     )
     cell: Cell = Field("lstm", description=choices(Cell))
     hidden_size: int = Field(256, ge=1, description="number of units")
     layers: int = Field(1, ge=1, le=100, description="number of stacked layers")
-    residual: bool = Field(False, description="add each layer's input to its output, from the second layer on")
+    residual: bool = Field(
+        False, description="add each layer's input to its output, from the second layer on"
+    )
     layer_norm: bool = Field(False, description="layer normalization of each layer's output")
     weight_dropout: float = Field(
-        0.0, ge=0, lt=1, description="dropout rate on recurrent weights, with one mask for all steps of a batch (Merity 2018)"
+        0.0,
+        ge=0,
+        lt=1,
+        description=(
+            "dropout rate on recurrent weights, with one mask for all steps of a batch "
+            "(Merity 2018)"
+        ),
     )
-    input_feeding: bool = Field(False, description="luong: feed the attentional vector into the next step")
+    input_feeding: bool = Field(
+        False, description="luong: feed the attentional vector into the next step"
+    )
     readout: ReadoutName = Field(
         "attentional",
         description=f"layer before the output: {choices(READOUTS_BY_DECODER['luong'])} for luong; "
         f"{choices(READOUTS_BY_DECODER['bahdanau'])} for bahdanau, conditional; all for gnmt",
     )
     readout_size: int | None = Field(
-        None, ge=1, description="attentional, deep, maxout: size of the vector; default: decoder.hidden_size"
+        None,
+        ge=1,
+        description="attentional, deep, maxout: size of the vector; default: decoder.hidden_size",
     )
 
 
 class ModelConfig(Section):
     embedding_size: int = Field(256, ge=1, description="size of the word embeddings")
     encoder: EncoderConfig = Field(EncoderConfig(), description="reads the source sentence")
-    attention: AttentionConfig = Field(AttentionConfig(), description="weights the source positions at each step")
+    attention: AttentionConfig = Field(
+        AttentionConfig(), description="weights the source positions at each step"
+    )
     decoder: DecoderConfig = Field(DecoderConfig(), description="writes the translation")
     bridge: BridgeName = Field(
         "dense",
-        description="first decoder state: copy, dense (tanh projection), backward (same, of the backward state) or zero",
+        description=(
+            "first decoder state: copy, dense (tanh projection), backward (same, of the "
+            "backward state) or zero"
+        ),
     )
     tie_embeddings: Tying = Field(
-        "none", description="shared weights: none, target (input and output embeddings) or all (source embeddings too)"
+        "none",
+        description=(
+            "shared weights: none, target (input and output embeddings) or all (source "
+            "embeddings too)"
+        ),
     )
-    output: OutputName = Field("softmax", description="softmax or adaptive (adaptive softmax: faster for large vocabularies)")
+    output: OutputName = Field(
+        "softmax",
+        description="softmax or adaptive (adaptive softmax: faster for large vocabularies)",
+    )
     cutoffs: list[int] | None = Field(
-        None, description="adaptive: first word id of each cluster of rare words; default: 1/10 and 1/3 of the vocabulary"
+        None,
+        description=(
+            "adaptive: first word id of each cluster of rare words; default: 1/10 and "
+            "1/3 of the vocabulary"
+        ),
     )
     lexical_bias: int = Field(
-        0, ge=0, description="make this many translations of each source token, found by word alignment, more probable; 0: none"
+        0,
+        ge=0,
+        description=(
+            "make this many translations of each source token, found by word alignment, "
+            "more probable; 0: none"
+        ),
     )
     lexical_words: int = Field(
         0,
         ge=0,
-        description="this many source words, the most frequent, have a lexical bias as a whole instead of by subword; 0: none",
+        description=(
+            "this many source words, the most frequent, have a lexical bias as a whole "
+            "instead of by subword; 0: none"
+        ),
     )
-    src_vectors: Path | None = Field(None, description="file of pretrained source embeddings: text or .vec, also .gz")
-    tgt_vectors: Path | None = Field(None, description="file of pretrained target embeddings: text or .vec, also .gz")
-    dropout: float = Field(0.2, ge=0, lt=1, description="dropout rate on embeddings, between layers and before the output layer")
+    src_vectors: Path | None = Field(
+        None, description="file of pretrained source embeddings: text or .vec, also .gz"
+    )
+    tgt_vectors: Path | None = Field(
+        None, description="file of pretrained target embeddings: text or .vec, also .gz"
+    )
+    dropout: float = Field(
+        0.2,
+        ge=0,
+        lt=1,
+        description="dropout rate on embeddings, between layers and before the output layer",
+    )
     src_embedding_dropout: float | None = Field(
         None, ge=0, lt=1, description="dropout rate on source embeddings; default: `dropout`"
     )
     tgt_embedding_dropout: float | None = Field(
         None, ge=0, lt=1, description="dropout rate on target embeddings; default: `dropout`"
     )
-    encoder_output_dropout: float = Field(0.0, ge=0, lt=1, description="dropout rate on the encoder states that attention reads")
-    variational_dropout: bool = Field(False, description="use one dropout mask for all positions of a sentence")
-    word_dropout: float = Field(0.0, ge=0, lt=1, description="probability of dropping the whole embedding of a word")
+    encoder_output_dropout: float = Field(
+        0.0, ge=0, lt=1, description="dropout rate on the encoder states that attention reads"
+    )
+    variational_dropout: bool = Field(
+        False, description="use one dropout mask for all positions of a sentence"
+    )
+    word_dropout: float = Field(
+        0.0, ge=0, lt=1, description="probability of dropping the whole embedding of a word"
+    )
     src_word_dropout: float | None = Field(
-        None, ge=0, lt=1, description="probability of dropping a source word; default: `word_dropout`"
+        None,
+        ge=0,
+        lt=1,
+        description="probability of dropping a source word; default: `word_dropout`",
     )
     tgt_word_dropout: float | None = Field(
-        None, ge=0, lt=1, description="probability of dropping a target word; default: `word_dropout`"
+        None,
+        ge=0,
+        lt=1,
+        description="probability of dropping a target word; default: `word_dropout`",
     )
 
 
@@ -288,26 +452,41 @@ class BatchConfig(Section):
     size: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
         64, description="batch size in `unit`s, or auto (as many tokens as fit into GPU memory)"
     )
-    unit: Literal["sentences", "tokens"] = Field("sentences", description="sentences or tokens (target tokens, including padding)")
-    final_size: int | None = Field(None, ge=1, description="the size grows linearly from `size` to this; default: it does not grow")
+    unit: Literal["sentences", "tokens"] = Field(
+        "sentences", description="sentences or tokens (target tokens, including padding)"
+    )
+    final_size: int | None = Field(
+        None,
+        ge=1,
+        description="the size grows linearly from `size` to this; default: it does not grow",
+    )
     growth_steps: int = Field(1000, ge=1, description="steps of this growth")
 
     @property
     def fixed_size(self) -> int:
         """The first size, in `unit`s. Raises: ConfigError if it is auto."""
         if self.size == "auto":
-            raise ConfigError("training.batch.size: only `nmt train` can find the size for auto; set a number")
+            raise ConfigError(
+                "training.batch.size: only `nmt train` can find the size for auto; set a number"
+            )
         return self.size
 
 
 class TeacherForcingConfig(Section):
     start: float = Field(
-        1.0, ge=0, le=1, description="probability of feeding the reference token instead of the model's own output"
+        1.0,
+        ge=0,
+        le=1,
+        description="probability of feeding the reference token instead of the model's own output",
     )
     end: float = Field(0.0, ge=0, le=1, description="final probability (not for constant)")
-    schedule: ForcingSchedule = Field("constant", description=f"path from `start` to `end`: {choices(ForcingSchedule)}")
+    schedule: ForcingSchedule = Field(
+        "constant", description=f"path from `start` to `end`: {choices(ForcingSchedule)}"
+    )
     steps: int = Field(10_000, ge=1, description="steps from `start` to `end`")
-    per: Literal["sentence", "token"] = Field("token", description="make the random choice once per sentence or token")
+    per: Literal["sentence", "token"] = Field(
+        "token", description="make the random choice once per sentence or token"
+    )
 
 
 class SubwordSamplingConfig(Section):
@@ -315,7 +494,8 @@ class SubwordSamplingConfig(Section):
         0.0,
         ge=0,
         le=1,
-        description="source: bpe: probability of dropping a merge, for example 0.1; unigram: exponent of the probabilities, for "
+        description="source: bpe: probability of dropping a merge, for example 0.1; unigram: "
+        "exponent of the probabilities, for "
         "example 0.2 (lower is more random); 0: none",
     )
     tgt: float = Field(0.0, ge=0, le=1, description="target: the same; 0: none")
@@ -323,21 +503,35 @@ class SubwordSamplingConfig(Section):
 
 class LearningRateConfig(Section):
     peak: float = Field(1.0e-3, gt=0, description="highest learning rate")
-    schedule: LearningRateSchedule = Field("constant", description=f"after warm-up: {choices(LearningRateSchedule)}")
+    schedule: LearningRateSchedule = Field(
+        "constant", description=f"after warm-up: {choices(LearningRateSchedule)}"
+    )
     warmup_steps: int = Field(0, ge=0, description="steps of linear warm-up to `peak`")
     steps: int | None = Field(
         10_000,
         ge=1,
-        description="linear, cosine: steps until `floor`, warm-up included (null: as long as the training); "
+        description="linear, cosine: steps until `floor`, warm-up included (null: as long as the "
+        "training); "
         "step: steps between reductions",
     )
-    factor: float = Field(0.5, gt=0, lt=1, description="step, plateau: multiply the learning rate by this at each reduction")
-    patience: int = Field(2, ge=1, description="plateau: reduce after this many validations without improvement")
-    floor: float = Field(0.0, ge=0, description="linear, cosine, step, plateau: lowest learning rate")
+    factor: float = Field(
+        0.5,
+        gt=0,
+        lt=1,
+        description="step, plateau: multiply the learning rate by this at each reduction",
+    )
+    patience: int = Field(
+        2, ge=1, description="plateau: reduce after this many validations without improvement"
+    )
+    floor: float = Field(
+        0.0, ge=0, description="linear, cosine, step, plateau: lowest learning rate"
+    )
 
     @property
     def lasts_for_training(self) -> bool:
-        """Whether the schedule spans the whole training, so that the limits of the training change its rates."""
+        """Whether the schedule spans the whole training, so that the limits of the training change
+        its rates.
+        """
         return self.steps is None and self.schedule in ("linear", "cosine")
 
 
@@ -345,184 +539,379 @@ class CurriculumConfig(Section):
     steps: int = Field(
         0,
         ge=0,
-        description="steps in which training goes from the shortest sentences to all (Platanios 2019, square root); 0: none",
+        description=(
+            "steps in which training goes from the shortest sentences to all (Platanios "
+            "2019, square root); 0: none"
+        ),
     )
-    start: float = Field(0.01, gt=0, le=1, description="part of the batches, those with the shortest sentences, to start with")
+    start: float = Field(
+        0.01,
+        gt=0,
+        le=1,
+        description="part of the batches, those with the shortest sentences, to start with",
+    )
 
 
 class RiskConfig(Section):
-    weight: float = Field(0.0, ge=0, le=1, description="weight of the risk; that of the cross-entropy is 1 - weight; 0: no risk")
-    candidates: Literal["sampling", "beam"] = Field("sampling", description="find candidates by sampling or beam search")
+    weight: float = Field(
+        0.0,
+        ge=0,
+        le=1,
+        description="weight of the risk; that of the cross-entropy is 1 - weight; 0: no risk",
+    )
+    candidates: Literal["sampling", "beam"] = Field(
+        "sampling", description="find candidates by sampling or beam search"
+    )
     size: int = Field(8, ge=2, description="candidates per sentence; equal ones count once")
-    sharpness: float = Field(1.0, gt=0, description="exponent of the candidates' probabilities, before their sum is made 1")
+    sharpness: float = Field(
+        1.0,
+        gt=0,
+        description="exponent of the candidates' probabilities, before their sum is made 1",
+    )
 
 
 class TrainingConfig(Section):
     start_from: Path | None = Field(
-        None, description="initialize from the best checkpoint of this run (prepare the data with vocabulary.like)"
+        None,
+        description=(
+            "initialize from the best checkpoint of this run (prepare the data with "
+            "vocabulary.like)"
+        ),
     )
     epochs: int = Field(20, ge=1, description="maximum number of passes over the training data")
-    max_steps: int | None = Field(None, ge=1, description="maximum number of updates; default: no limit")
-    max_minutes: float | None = Field(
-        None, gt=0, description="maximum training time in minutes, including all validations; default: no limit"
+    max_steps: int | None = Field(
+        None, ge=1, description="maximum number of updates; default: no limit"
     )
-    batch: BatchConfig = Field(BatchConfig(), description="mini-batches; sentences of similar length are grouped")
+    max_minutes: float | None = Field(
+        None,
+        gt=0,
+        description=(
+            "maximum training time in minutes, including all validations; default: no limit"
+        ),
+    )
+    batch: BatchConfig = Field(
+        BatchConfig(), description="mini-batches; sentences of similar length are grouped"
+    )
     curriculum: CurriculumConfig = Field(CurriculumConfig(), description="short sentences first")
-    accumulate: int = Field(1, ge=1, description="batches per update (gradient accumulation, to save memory)")
+    accumulate: int = Field(
+        1, ge=1, description="batches per update (gradient accumulation, to save memory)"
+    )
     optimizer: OptimizerName = Field("adamw", description=choices(OptimizerName))
-    learning_rate: LearningRateConfig = Field(LearningRateConfig(), description="learning rate and its schedule")
-    weight_decay: float = Field(0.0, ge=0, description="decoupled for adamw and adafactor, L2 for adam and sgd; 0: none")
+    learning_rate: LearningRateConfig = Field(
+        LearningRateConfig(), description="learning rate and its schedule"
+    )
+    weight_decay: float = Field(
+        0.0, ge=0, description="decoupled for adamw and adafactor, L2 for adam and sgd; 0: none"
+    )
     momentum: float = Field(0.0, ge=0, lt=1, description="momentum of sgd; 0: none")
     clip_norm: float = Field(1.0, gt=0, description="clip the gradient to this norm")
     max_skipped: int = Field(
-        10, ge=1, description="stop after this many updates in a row with a loss or gradient that is not finite"
+        10,
+        ge=1,
+        description=(
+            "stop after this many updates in a row with a loss or gradient that is not finite"
+        ),
     )
     moving_average: float = Field(
-        0.0, ge=0, lt=1, description="decay of a moving average of the weights, used to translate, for example 0.999; 0: none"
+        0.0,
+        ge=0,
+        lt=1,
+        description=(
+            "decay of a moving average of the weights, used to translate, for example "
+            "0.999; 0: none"
+        ),
     )
     moving_average_warmup: bool = Field(
-        False, description="smaller decays at first, at most (1 + n) / (10 + n) after n updates, so that the first weights fade"
+        False,
+        description=(
+            "smaller decays at first, at most (1 + n) / (10 + n) after n updates, so "
+            "that the first weights fade"
+        ),
     )
-    label_smoothing: float = Field(0.0, ge=0, lt=1, description="probability mass spread over the vocabulary; 0: none")
+    label_smoothing: float = Field(
+        0.0, ge=0, lt=1, description="probability mass spread over the vocabulary; 0: none"
+    )
     distillation: float = Field(
         0.0,
         ge=0,
         le=1,
-        description="weight of the soft targets of `nmt augment --teacher` (Kim and Rush 2016); the references have the rest",
+        description=(
+            "weight of the soft targets of `nmt augment --teacher` (Kim and Rush 2016); "
+            "the references have the rest"
+        ),
     )
     coverage_loss: float = Field(
-        0.0, ge=0, description="weight of the coverage loss, which penalizes repeated attention (See 2017)"
+        0.0,
+        ge=0,
+        description="weight of the coverage loss, which penalizes repeated attention (See 2017)",
     )
     alignment_loss: float = Field(
         0.0,
         ge=0,
-        description="weight of guided alignment (Chen 2016): attention learns the word alignments of `model.lexical_bias`",
+        description=(
+            "weight of guided alignment (Chen 2016): attention learns the word "
+            "alignments of `model.lexical_bias`"
+        ),
     )
     r_drop: float = Field(
         0.0,
         ge=0,
-        description="R-Drop (Liang 2021): two passes with different dropout; weight of their divergence, such as 5; 0: one pass",
+        description=(
+            "R-Drop (Liang 2021): two passes with different dropout; weight of their "
+            "divergence, such as 5; 0: one pass"
+        ),
     )
     src_word_replacement: float = Field(
-        0.0, ge=0, lt=1, description="probability of replacing a source word by a random word (after SwitchOut, Wang 2018)"
+        0.0,
+        ge=0,
+        lt=1,
+        description=(
+            "probability of replacing a source word by a random word (after SwitchOut, Wang 2018)"
+        ),
     )
     tgt_word_replacement: float = Field(
-        0.0, ge=0, lt=1, description="the same for a word that the decoder reads; the words to predict stay"
+        0.0,
+        ge=0,
+        lt=1,
+        description="the same for a word that the decoder reads; the words to predict stay",
     )
     risk: RiskConfig = Field(
-        RiskConfig(), description="minimum risk training (Shen 2016): expected error of candidates, to fine-tune with start_from"
+        RiskConfig(),
+        description=(
+            "minimum risk training (Shen 2016): expected error of candidates, to "
+            "fine-tune with start_from"
+        ),
     )
     teacher_forcing: TeacherForcingConfig = Field(
         TeacherForcingConfig(), description="when to feed the decoder the reference in training"
     )
     subword_sampling: SubwordSamplingConfig = Field(
         SubwordSamplingConfig(),
-        description="bpe, unigram: segment the training data at random in each epoch (Provilkov 2020, Kudo 2018)",
+        description=(
+            "bpe, unigram: segment the training data at random in each epoch (Provilkov "
+            "2020, Kudo 2018)"
+        ),
     )
-    validate_every: int | None = Field(None, ge=1, description="steps between validations; default: once per epoch")
+    validate_every: int | None = Field(
+        None, ge=1, description="steps between validations; default: once per epoch"
+    )
     validation_pairs: int = Field(
-        2000, ge=1, description="dev pairs (the first ones) to translate for BLEU and chrF; the loss uses all"
+        2000,
+        ge=1,
+        description="dev pairs (the first ones) to translate for BLEU and chrF; the loss uses all",
     )
     final_pairs: int = Field(
         2000,
         ge=0,
-        description="dev pairs (the first ones) to translate with beam search at the end, to choose among the kept checkpoints; "
+        description="dev pairs (the first ones) to translate with beam search at the end, to "
+        "choose among the kept checkpoints; "
         "0, or metric loss: keep the choice of the validations",
     )
     metric: Metric = Field("bleu", description=f"choose the best checkpoint by {choices(Metric)}")
     checkpoint_minutes: float | None = Field(
-        30.0, gt=0, description="also save a checkpoint when the last one is this old, to lose little after a crash; null: never"
+        30.0,
+        gt=0,
+        description=(
+            "also save a checkpoint when the last one is this old, to lose little after "
+            "a crash; null: never"
+        ),
     )
     timeout_minutes: float = Field(
         30.0,
         gt=0,
-        description="several processes: end the training if one does not answer for this long; must be longer than a validation",
+        description=(
+            "several processes: end the training if one does not answer for this long; "
+            "must be longer than a validation"
+        ),
     )
     keep_best: int = Field(1, ge=1, description="number of best checkpoints to keep")
     keep_last: int = Field(1, ge=1, description="number of last checkpoints to keep")
     average: Literal["none", "best", "last"] = Field(
-        "none", description="which kept checkpoints to average at the end: none, best or last; the average is used if it is better"
+        "none",
+        description=(
+            "which kept checkpoints to average at the end: none, best or last; the "
+            "average is used if it is better"
+        ),
     )
-    patience: int = Field(10, ge=1, description="early stopping: stop after this many validations without improvement")
+    patience: int = Field(
+        10, ge=1, description="early stopping: stop after this many validations without improvement"
+    )
     log_every: int = Field(50, ge=1, description="steps between log entries")
     precision: TrainingPrecision = Field(
         "float32",
-        description="float32, bfloat16 (mixed precision: faster on a GPU, or a CPU with AVX512-BF16 or AMX) or auto (the faster)",
+        description=(
+            "float32, bfloat16 (mixed precision: faster on a GPU, or a CPU with "
+            "AVX512-BF16 or AMX) or auto (the faster)"
+        ),
     )
     threads: int | None = Field(None, ge=1, le=1024, description="CPU threads; default: all cores")
 
 
 class MbrConfig(Section):
-    candidates: SearchName = Field("beam", description="where they come from: beam (all hypotheses of the beam) or sampling")
+    candidates: SearchName = Field(
+        "beam", description="where they come from: beam (all hypotheses of the beam) or sampling"
+    )
     samples: int = Field(32, ge=2, le=10_000, description="candidates per sentence from sampling")
-    utility: Utility = Field("chrf", description=f"similarity of two candidates: {choices(Utility)}")
+    utility: Utility = Field(
+        "chrf", description=f"similarity of two candidates: {choices(Utility)}"
+    )
 
 
 class NeighborsConfig(Section):
     pairs: int = Field(
-        0, ge=0, le=1000, description="look at this many similar training pairs; `nmt neighbors` stores them in the run; 0: none"
+        0,
+        ge=0,
+        le=1000,
+        description=(
+            "look at this many similar training pairs; `nmt neighbors` stores them in "
+            "the run; 0: none"
+        ),
     )
-    weight: float = Field(0.6, ge=0, lt=1, description="largest weight of the words of these pairs; the model has the rest")
+    weight: float = Field(
+        0.6,
+        ge=0,
+        lt=1,
+        description="largest weight of the words of these pairs; the model has the rest",
+    )
     distance: float = Field(
-        0.08, gt=0, le=1000, description="mean squared distance to the nearest state in these pairs at which their weight becomes 0"
+        0.08,
+        gt=0,
+        le=1000,
+        description=(
+            "mean squared distance to the nearest state in these pairs at which their "
+            "weight becomes 0"
+        ),
     )
 
 
 class RerankConfig(Section):
     run: Path | None = Field(
         None,
-        description="run or bundle of the opposite direction: choose among the hypotheses of the beam with its help; default: none",
+        description=(
+            "run or bundle of the opposite direction: choose among the hypotheses of the "
+            "beam with its help; default: none"
+        ),
     )
-    weight: float = Field(0.2, ge=0, le=100, description="weight of its log-probability of the source, given the translation")
-    length_reward: float = Field(0.2, ge=-100, le=100, description="added to the score for each token of the translation")
+    weight: float = Field(
+        0.2,
+        ge=0,
+        le=100,
+        description="weight of its log-probability of the source, given the translation",
+    )
+    length_reward: float = Field(
+        0.2, ge=-100, le=100, description="added to the score for each token of the translation"
+    )
 
 
 class DecodingConfig(Section):
     method: DecodingMethod = Field(
-        "beam", description="beam (beam search), sampling (random) or mbr (the candidate that is most similar to the others)"
+        "beam",
+        description=(
+            "beam (beam search), sampling (random) or mbr (the candidate that is most "
+            "similar to the others)"
+        ),
     )
     mbr: MbrConfig = Field(MbrConfig(), description="minimum Bayes risk decoding, for method mbr")
     beam: int = Field(5, ge=1, le=10_000, description="beam size; 1: greedy search")
     length_formula: LengthFormula = Field(
         "power",
-        description="length normalization: power (length ** length_penalty) or wu (((5 + length) / 6) ** length_penalty)",
+        description=(
+            "length normalization: power (length ** length_penalty) or wu (((5 + length) "
+            "/ 6) ** length_penalty)"
+        ),
     )
-    length_penalty: float = Field(1.0, ge=0, le=10, description="exponent of the length normalization; 0: none")
+    length_penalty: float = Field(
+        1.0, ge=0, le=10, description="exponent of the length normalization; 0: none"
+    )
     coverage_penalty: float = Field(
-        0.0, ge=0, description="weight of the coverage penalty for source tokens with little attention (Wu 2016)"
+        0.0,
+        ge=0,
+        description=(
+            "weight of the coverage penalty for source tokens with little attention (Wu 2016)"
+        ),
     )
-    min_length_ratio: float = Field(0.0, ge=0, description="minimum length of a translation, as a multiple of the source tokens")
+    min_length_ratio: float = Field(
+        0.0, ge=0, description="minimum length of a translation, as a multiple of the source tokens"
+    )
     max_length_ratio: float = Field(
-        2.0, gt=0, le=1000, description="maximum length of a translation, as a multiple of the source tokens, plus 10"
+        2.0,
+        gt=0,
+        le=1000,
+        description="maximum length of a translation, as a multiple of the source tokens, plus 10",
     )
-    no_repeat_ngram: int | None = Field(None, ge=1, description="never repeat a sequence of this many tokens; default: no limit")
+    no_repeat_ngram: int | None = Field(
+        None, ge=1, description="never repeat a sequence of this many tokens; default: no limit"
+    )
     forbid_unknown: bool = Field(False, description="never produce <unk>")
     temperature: float = Field(
         1.0,
         ge=0.001,
         le=1000,
-        description="sampling: divide the logits by this; below 1 is less random; mbr with beam: flatter weights above 1",
+        description=(
+            "sampling: divide the logits by this; below 1 is less random; mbr with beam: "
+            "flatter weights above 1"
+        ),
     )
-    top_k: int | None = Field(None, ge=1, description="sampling: choose among the k most probable tokens; default: all")
-    top_p: float = Field(1.0, gt=0, le=1, description="sampling: choose among the most probable tokens with this total probability")
-    epsilon: float = Field(0.0, ge=0, lt=1, description="sampling: choose among tokens of at least this probability, or the best")
-    seed: int = Field(1, ge=0, le=MAX_SEED, description="sampling: random seed; the result depends only on it and the sentence")
-    batch: int = Field(64, ge=1, description="maximum batch size in sentences; smaller for long sentences and wide beams")
-    max_source_tokens: int = Field(1000, ge=1, description="cut source sentences after this many tokens")
-    replace_unknown: bool = Field(True, description="replace <unk> by the most-attended source word, translated or copied")
+    top_k: int | None = Field(
+        None, ge=1, description="sampling: choose among the k most probable tokens; default: all"
+    )
+    top_p: float = Field(
+        1.0,
+        gt=0,
+        le=1,
+        description="sampling: choose among the most probable tokens with this total probability",
+    )
+    epsilon: float = Field(
+        0.0,
+        ge=0,
+        lt=1,
+        description="sampling: choose among tokens of at least this probability, or the best",
+    )
+    seed: int = Field(
+        1,
+        ge=0,
+        le=MAX_SEED,
+        description="sampling: random seed; the result depends only on it and the sentence",
+    )
+    batch: int = Field(
+        64,
+        ge=1,
+        description="maximum batch size in sentences; smaller for long sentences and wide beams",
+    )
+    max_source_tokens: int = Field(
+        1000, ge=1, description="cut source sentences after this many tokens"
+    )
+    replace_unknown: bool = Field(
+        True, description="replace <unk> by the most-attended source word, translated or copied"
+    )
     lexicon: bool = Field(
-        True, description="translate that word with the lexicon of `nmt lexicon`, if there is one, before copying it"
+        True,
+        description=(
+            "translate that word with the lexicon of `nmt lexicon`, if there is one, "
+            "before copying it"
+        ),
     )
     shortlist: int = Field(
         0,
         ge=0,
         le=50,
-        description="consider only this many translations of each source word (at most 50) and frequent words; 0: all",
+        description=(
+            "consider only this many translations of each source word (at most 50) and "
+            "frequent words; 0: all"
+        ),
     )
-    neighbors: NeighborsConfig = Field(NeighborsConfig(), description="nearest-neighbor translation (Khandelwal 2021)")
-    rerank: RerankConfig = Field(RerankConfig(), description="reranking with a model of the opposite direction (Yee 2019)")
+    neighbors: NeighborsConfig = Field(
+        NeighborsConfig(), description="nearest-neighbor translation (Khandelwal 2021)"
+    )
+    rerank: RerankConfig = Field(
+        RerankConfig(), description="reranking with a model of the opposite direction (Yee 2019)"
+    )
     precision: Precision = Field(
-        "float32", description="float32 or int8 (8-bit matrix products, CPU only; results depend slightly on the batch)"
+        "float32",
+        description=(
+            "float32 or int8 (8-bit matrix products, CPU only; results depend slightly "
+            "on the batch)"
+        ),
     )
 
     @property
@@ -534,14 +923,23 @@ class DecodingConfig(Section):
 class Config(Section):
     """The whole configuration. It is data: checked once when it is read, and frozen."""
 
-    name: str = Field(..., pattern=NAME_PATTERN, description="names the prepared folder and the run folder")
+    name: str = Field(
+        ..., pattern=NAME_PATTERN, description="names the prepared folder and the run folder"
+    )
     seed: int = Field(
-        1, ge=0, le=MAX_SEED, description="random seed of training: initial weights, batch order, dropout and teacher forcing"
+        1,
+        ge=0,
+        le=MAX_SEED,
+        description=(
+            "random seed of training: initial weights, batch order, dropout and teacher forcing"
+        ),
     )
     data: DataConfig = Field(DataConfig(), description="sentence pairs and languages")
     tokenizer: TokenizerConfig = Field(TokenizerConfig(), description="splits text into tokens")
     vocabulary: VocabularyConfig = Field(VocabularyConfig(), description="maps tokens to ids")
-    model: ModelConfig = Field(ModelConfig(), description="the network: encoder, attention and decoder")
+    model: ModelConfig = Field(
+        ModelConfig(), description="the network: encoder, attention and decoder"
+    )
     training: TrainingConfig = Field(TrainingConfig(), description="how to train the model")
     decoding: DecodingConfig = Field(DecodingConfig(), description="how to translate")
 
@@ -567,8 +965,14 @@ def section_of(parent: type[BaseModel], key: str) -> type[BaseModel] | None:
 
 
 def named_sections_of(parent: type[BaseModel], key: str) -> type[BaseModel] | None:
-    """The section under each name in the mapping under `key`; None if `key` holds no mapping of sections."""
-    mappings = (get_args(annotation) for annotation in _members(parent, key) if get_origin(annotation) is dict)
+    """The section under each name in the mapping under `key`; None if `key` holds no mapping of
+    sections.
+    """
+    mappings = (
+        get_args(annotation)
+        for annotation in _members(parent, key)
+        if get_origin(annotation) is dict
+    )
     return next((values for _, values in mappings if _is_section(values)), None)
 
 

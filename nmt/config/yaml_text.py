@@ -1,4 +1,6 @@
-"""Reading and writing the YAML of configurations: a few rules of YAML 1.2, and a comment beside each key."""
+"""Reading and writing the YAML of configurations: a few rules of YAML 1.2, and a comment beside
+each key.
+"""
 
 import re
 import sys
@@ -12,10 +14,16 @@ from pydantic import BaseModel
 from nmt.config.schema import Config, section_of
 from nmt.errors import ConfigError
 
-MAX_CHARACTERS, MAX_VALUES, MAX_DEPTH = 1 << 18, 10_000, 50  # of a text; a configuration with all its comments has 16,000, 180, 4
+MAX_CHARACTERS, MAX_VALUES, MAX_DEPTH = (
+    1 << 18,
+    10_000,
+    50,
+)  # of a text; a configuration with all its comments has 16,000, 180, 4
 MAX_DIGITS = 100  # of a whole number
 MIN_DECIMAL = 1e-8  # smaller numbers are written with an exponent
-MAX_COMMENT_COLUMN = 40  # on longer lines the comment follows the value directly, outside of the common column
+MAX_COMMENT_COLUMN = (
+    40  # on longer lines the comment follows the value directly, outside of the common column
+)
 LINE_BREAK = re.compile("\r\n|[\n\r\x85\u2028\u2029]")
 
 
@@ -29,18 +37,24 @@ def parse(text: str, origin: str) -> Any:
         ConfigError: the text is not valid YAML, or too large for a configuration.
     """
     if len(text) > MAX_CHARACTERS:
-        raise ConfigError(f"{origin}: longer than {MAX_CHARACTERS:,} characters; this is no configuration")
+        raise ConfigError(
+            f"{origin}: longer than {MAX_CHARACTERS:,} characters; this is no configuration"
+        )
     try:
         return yaml.load(text, Loader=_Loader)
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         where = f", line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise ConfigError(f"{origin}{where}: not valid YAML: {getattr(error, 'problem', None) or error}") from None
+        raise ConfigError(
+            f"{origin}{where}: not valid YAML: {getattr(error, 'problem', None) or error}"
+        ) from None
 
 
 def dump(config: Config) -> str:
     """The whole configuration as YAML, with the description of each key as a comment beside it."""
-    separated = re.sub(r"^(?=\w+:$)", "\n", to_yaml(config.to_dict()), flags=re.MULTILINE)  # an empty line before each section
+    separated = re.sub(
+        r"^(?=\w+:$)", "\n", to_yaml(config.to_dict()), flags=re.MULTILINE
+    )  # an empty line before each section
     return comment(separated)
 
 
@@ -50,7 +64,8 @@ def to_yaml(values: dict[str, Any]) -> str:
 
 
 def comment(text: str) -> str:
-    """The YAML `text` of a configuration, with the description of each key as the comment at the end of its line.
+    """The YAML `text` of a configuration, with the description of each key as the comment at the
+    end of its line.
 
     An old comment at the end of such a line is replaced. Lines without a known key stay unchanged.
 
@@ -62,10 +77,18 @@ def comment(text: str) -> str:
     breaks = [*LINE_BREAK.findall(text), ""]
     descriptions: dict[int, str] = {}
     for line, description in _descriptions(yaml.compose(text, Loader=_Loader), Config):
-        descriptions.setdefault(line, description)  # of several keys on a line, the first (outermost) is described
+        descriptions.setdefault(
+            line, description
+        )  # of several keys on a line, the first (outermost) is described
     # A comment starts after the last token of its line: a "#" may also be part of a text.
-    widths = {token.end_mark.line: token.end_mark.column for token in yaml.scan(text, Loader=_Loader) if token.end_mark.column}
-    column = max((widths[line] for line in descriptions if widths[line] <= MAX_COMMENT_COLUMN), default=0)
+    widths = {
+        token.end_mark.line: token.end_mark.column
+        for token in yaml.scan(text, Loader=_Loader)
+        if token.end_mark.column
+    }
+    column = max(
+        (widths[line] for line in descriptions if widths[line] <= MAX_COMMENT_COLUMN), default=0
+    )
     for line, description in descriptions.items():
         lines[line] = f"{lines[line][: widths[line]]:<{column}}  # {description}"
     return "".join(line + line_break for line, line_break in zip(lines, breaks, strict=True))
@@ -80,14 +103,18 @@ def _descriptions(node: yaml.Node | None, section: type[BaseModel]) -> Iterator[
             continue
         # A quoted text may span several lines; a comment can only follow its last line.
         inside_text = isinstance(value, yaml.ScalarNode) and value.style not in ("|", ">")
-        yield (value.end_mark if inside_text else key.end_mark).line, section.model_fields[key.value].description or ""
+        yield (
+            (value.end_mark if inside_text else key.end_mark).line,
+            section.model_fields[key.value].description or "",
+        )
         subsection = section_of(section, key.value)
         if subsection is not None:
             yield from _descriptions(value, subsection)
 
 
 class _Loader(yaml.SafeLoader):
-    """Safe YAML, but 1e-4 is a number and `no` is text (as in YAML 1.2), a date is text, and a repeated key is an error.
+    """Safe YAML, but 1e-4 is a number and `no` is text (as in YAML 1.2), a date is text, and a
+    repeated key is an error.
 
     Its size is limited before anything is built: aliases of aliases make a short text enormous.
     """
@@ -102,15 +129,21 @@ class _Loader(yaml.SafeLoader):
         before, is_alias = self.n_values, isinstance(event, yaml.AliasEvent)
         self.depth += 1
         if self.depth > MAX_DEPTH:
-            raise yaml.composer.ComposerError(None, None, f"nested more than {MAX_DEPTH} deep", event.start_mark)
+            raise yaml.composer.ComposerError(
+                None, None, f"nested more than {MAX_DEPTH} deep", event.start_mark
+            )
         node = super().compose_node(parent, index)
         self.depth -= 1
         if is_alias and node not in self.sizes:
-            raise yaml.composer.ComposerError(None, None, f"the anchor {event.anchor} contains itself", event.start_mark)
+            raise yaml.composer.ComposerError(
+                None, None, f"the anchor {event.anchor} contains itself", event.start_mark
+            )
         self.n_values += self.sizes[node] if is_alias else 1
         self.sizes[node] = self.n_values - before
         if self.n_values > MAX_VALUES:
-            raise yaml.composer.ComposerError(None, None, f"more than {MAX_VALUES:,} values, with its aliases", event.start_mark)
+            raise yaml.composer.ComposerError(
+                None, None, f"more than {MAX_VALUES:,} values, with its aliases", event.start_mark
+            )
         return node
 
     def construct_object(self, node: yaml.Node, deep: bool = False) -> Any:
@@ -120,19 +153,25 @@ class _Loader(yaml.SafeLoader):
             return super().construct_object(node, deep)
         except (LookupError, ValueError):
             kind = node.tag.rpartition(":")[2]
-            raise yaml.constructor.ConstructorError(None, None, f"not a valid {kind}", node.start_mark) from None
+            raise yaml.constructor.ConstructorError(
+                None, None, f"not a valid {kind}", node.start_mark
+            ) from None
 
     def construct_scalar(self, node: yaml.ScalarNode | yaml.MappingNode) -> Any:
         value = super().construct_scalar(node)
         if re.search("[\ud800-\udfff]", value):
-            raise yaml.constructor.ConstructorError(None, None, "half of a surrogate pair is not a character", node.start_mark)
+            raise yaml.constructor.ConstructorError(
+                None, None, "half of a surrogate pair is not a character", node.start_mark
+            )
         return value
 
     def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
         keys = [self.construct_object(key, deep=True) for key, _ in node.value]
         repeated = {str(key) for key in keys if keys.count(key) > 1}
         if repeated:
-            raise yaml.constructor.ConstructorError(None, None, f"repeated key: {', '.join(sorted(repeated))}", node.start_mark)
+            raise yaml.constructor.ConstructorError(
+                None, None, f"repeated key: {', '.join(sorted(repeated))}", node.start_mark
+            )
         return super().construct_mapping(node, deep)
 
 
@@ -154,8 +193,14 @@ _FLOAT = re.compile(
     r"^[-+]?(\d[\d_]*\.[\d_]*([eE][-+]?\d+)?|\.\d[\d_]*([eE][-+]?\d+)?|\d[\d_]*[eE][-+]?\d+|\.(inf|Inf|INF)|\.(nan|NaN|NAN))$"
 )
 _BOOL = re.compile(r"^(true|True|TRUE|false|False|FALSE)$")
-_KINDS = {f"tag:yaml.org,2002:{kind}" for kind in ("bool", "float", "int", "map", "null", "seq", "str")}
-_Loader.yaml_constructors = {tag: build for tag, build in yaml.SafeLoader.yaml_constructors.items() if tag is None or tag in _KINDS}
+_KINDS = {
+    f"tag:yaml.org,2002:{kind}" for kind in ("bool", "float", "int", "map", "null", "seq", "str")
+}
+_Loader.yaml_constructors = {
+    tag: build
+    for tag, build in yaml.SafeLoader.yaml_constructors.items()
+    if tag is None or tag in _KINDS
+}
 _REPLACED = {f"tag:yaml.org,2002:{kind}" for kind in ("bool", "float", "timestamp")}
 _Loader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag not in _REPLACED]

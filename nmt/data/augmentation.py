@@ -1,12 +1,17 @@
-"""Augmented training data: synthetic pairs, with one side translated by a model, beside the original pairs.
+"""Augmented training data: synthetic pairs, with one side translated by a model, beside the
+original pairs.
 
-- Translations of the training sentences by several models in both directions: data diversification (Nguyen et al. 2020,
-  arXiv 1911.01986, algorithm 1); of the training sources alone: sequence-level distillation (Kim and Rush 2016, arXiv 1606.07947).
-- Translations of other text in the target language: back-translation (Sennrich et al. 2016, arXiv 1511.06709), with an optional
-  tag before the source (Caswell et al. 2019, arXiv 1906.06442); in the source language: self-training.
+- Translations of the training sentences by several models in both directions: data diversification
+(Nguyen et al. 2020,
+  arXiv 1911.01986, algorithm 1); of the training sources alone: sequence-level distillation (Kim
+  and Rush 2016, arXiv 1606.07947).
+- Translations of other text in the target language: back-translation (Sennrich et al. 2016, arXiv
+  1511.06709), with an optional tag before the source (Caswell et al. 2019, arXiv 1906.06442); in
+  the source language: self-training.
 - All pairs in both directions: bidirectional training (Ding et al. 2021, arXiv 2109.07780).
 
-No sentence of dev or test enters, on either side: the rule of the split, with the same keys (see `nmt.data.splitting`).
+No sentence of dev or test enters, on either side: the rule of the split, with the same keys (see
+`nmt.data.splitting`).
 """
 
 from collections import Counter
@@ -51,7 +56,12 @@ class HeldOut:
         """Raises: DataError if dev or test of the prepared folder is missing or damaged."""
         return cls(
             *(
-                {sentence_key(text) for split in ("dev", "test") for text in read_sentences(folder, split, side)} - {""}
+                {
+                    sentence_key(text)
+                    for split in ("dev", "test")
+                    for text in read_sentences(folder, split, side)
+                }
+                - {""}
                 for side in SIDES
             )
         )
@@ -72,7 +82,9 @@ class HeldOut:
 
 @dataclass(frozen=True)
 class Sentences:
-    """Different sentences to translate. n_read: sentences before the selection. dropped: why others were left out."""
+    """Different sentences to translate. n_read: sentences before the selection. dropped: why others
+    were left out.
+    """
 
     texts: list[str]
     n_read: int
@@ -135,7 +147,10 @@ class PairFilter:
 
 
 def encode_pairs(
-    pairs: Iterable[Pair], tokenizers: tuple[Tokenizer, Tokenizer], vocabularies: tuple[Vocabulary, Vocabulary], tag: int | None
+    pairs: Iterable[Pair],
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    vocabularies: tuple[Vocabulary, Vocabulary],
+    tag: int | None,
 ) -> Corpus:
     """The pairs as ids, in memory. tag: the id of a token to put before each source."""
     prefixes: tuple[list[int], list[int]] = ([] if tag is None else [tag], [])
@@ -143,20 +158,29 @@ def encode_pairs(
     blocks: tuple[list[Block], list[Block]] = ([nothing], [nothing])
     for chunk in chunked(pairs, CHUNK_ROWS):
         for side, texts in enumerate(zip(*chunk, strict=True)):
-            sentences = [prefixes[side] + vocabularies[side].ids(tokens) for tokens in tokenizers[side].split_all(texts)]
+            sentences = [
+                prefixes[side] + vocabularies[side].ids(tokens)
+                for tokens in tokenizers[side].split_all(texts)
+            ]
             lengths = np.array([len(sentence) for sentence in sentences], np.int32)
             blocks[side].append((np.fromiter(chain.from_iterable(sentences), np.int32), lengths))
     return Corpus(*map(Sequences.of_blocks, blocks))
 
 
 def swap_sides(corpus: Corpus, pairs: Iterable[Pair], held_out: HeldOut) -> Corpus:
-    """The corpus of the opposite direction, without sentences that are equal to a dev or test sentence of the other language.
+    """The corpus of the opposite direction, without sentences that are equal to a dev or test
+    sentence of the other language.
 
     Args:
         pairs: of the corpus, as text.
     """
-    keep = [sentence_key(tgt) not in held_out.src and sentence_key(src) not in held_out.tgt for src, tgt in pairs]
-    return Corpus(_select(corpus.tgt, np.array(keep, np.bool_)), _select(corpus.src, np.array(keep, np.bool_)))
+    keep = [
+        sentence_key(tgt) not in held_out.src and sentence_key(src) not in held_out.tgt
+        for src, tgt in pairs
+    ]
+    return Corpus(
+        _select(corpus.tgt, np.array(keep, np.bool_)), _select(corpus.src, np.array(keep, np.bool_))
+    )
 
 
 def _select(sentences: Sequences, keep: npt.NDArray[np.bool_]) -> Sequences:
@@ -165,9 +189,13 @@ def _select(sentences: Sequences, keep: npt.NDArray[np.bool_]) -> Sequences:
 
 
 def write_training_data(folder: Path, parts: Sequence[tuple[Corpus, int]]) -> None:
-    """Write `train.src` and `train.tgt`: each corpus as many times as its number says, one after the other."""
+    """Write `train.src` and `train.tgt`: each corpus as many times as its number says, one after
+    the other.
+    """
     for side in SIDES:
-        streams: list[Sequences] = [getattr(corpus, side) for corpus, count in parts for _ in range(count)]
+        streams: list[Sequences] = [
+            getattr(corpus, side) for corpus, count in parts for _ in range(count)
+        ]
         with SequencesWriter(folder / f"train.{side}", sum(map(len, streams))) as writer:
             for stream in streams:
                 for block in stream.blocks():

@@ -1,8 +1,9 @@
 """The sentence pairs of a prepared folder: ids as memory maps; dev and test also as text.
 
-For each split (train, dev, test) and side (src, tgt), `<split>.<side>.npy` holds the ids of all sentences one after the other
-(int32), and `<split>.<side>.offsets.npy` the start of each sentence and the end of the last one (int64). A split of more than
-`SHARD_SENTENCES` pairs is divided into shards of that size, each with such files: `<split>-0001-of-0003.<side>.npy`.
+For each split (train, dev, test) and side (src, tgt), `<split>.<side>.npy` holds the ids of all
+sentences one after the other (int32), and `<split>.<side>.offsets.npy` the start of each sentence
+and the end of the last one (int64). A split of more than `SHARD_SENTENCES` pairs is divided into
+shards of that size, each with such files: `<split>-0001-of-0003.<side>.npy`.
 """
 
 import tokenize
@@ -25,13 +26,19 @@ from nmt.text.vocabulary import Vocabulary
 
 SPLITS = ("train", "dev", "test")
 SHARD_SENTENCES = 1 << 22
-MIN_MAPPED_BYTES = 1 << 24  # smaller files are read: a process dies if another program cuts off a file that it has mapped
-MAX_HASHED_BYTES = 1 << 26  # of larger files, only the size and the header are checked; `nmt doctor` checks all
+MIN_MAPPED_BYTES = (
+    1 << 24
+)  # smaller files are read: a process dies if another program cuts off a file that it has mapped
+MAX_HASHED_BYTES = (
+    1 << 26
+)  # of larger files, only the size and the header are checked; `nmt doctor` checks all
 BLOCK_SENTENCES = 1 << 16  # in memory at once in a pass over all sentences
 PREPARE_AGAIN = "run `nmt prepare -c ... --overwrite`"
 
 Ids = npt.NDArray[np.int32]
-Block = tuple[Ids, Ids]  # the ids of some sentences, one after the other, and the number of ids of each
+Block = tuple[
+    Ids, Ids
+]  # the ids of some sentences, one after the other, and the number of ids of each
 
 
 class Sequences:
@@ -48,29 +55,45 @@ class Sequences:
 
     @classmethod
     def load(cls, stem: Path) -> Self:
-        """`stem` is the path of the ids without `.npy`. Raises: DataError if a file is missing or damaged."""
+        """`stem` is the path of the ids without `.npy`. Raises: DataError if a file is missing or
+        damaged.
+        """
         return cls(*map(_load_shard, _find_shards(stem)))
 
     @classmethod
     def of_blocks(cls, blocks: Sequence[Block]) -> Self:
         """The sentences of all blocks, in memory."""
-        return cls((np.concatenate([ids for ids, _ in blocks]), _offsets([lengths for _, lengths in blocks])))
+        return cls(
+            (
+                np.concatenate([ids for ids, _ in blocks]),
+                _offsets([lengths for _, lengths in blocks]),
+            )
+        )
 
     @cached_property
     def lengths(self) -> Ids:
-        """The number of ids of each sentence. For many sentences, use those of a `block` or a `selection`."""
+        """The number of ids of each sentence. For many sentences, use those of a `block` or a
+        `selection`.
+        """
         return np.concatenate([_lengths(offsets) for _, offsets in self._shards])
 
     def block(self, start: int, end: int) -> Block:
         """The sentences from `start` to `end`."""
-        pieces = [(ids[offsets[0] : offsets[-1]], _lengths(offsets)) for ids, offsets in self._pieces(start, end)]
+        pieces = [
+            (ids[offsets[0] : offsets[-1]], _lengths(offsets))
+            for ids, offsets in self._pieces(start, end)
+        ]
         if len(pieces) == 1:
             return pieces[0]
-        ids, lengths = (np.concatenate([np.zeros(0, np.int32), *(piece[i] for piece in pieces)]) for i in (0, 1))
+        ids, lengths = (
+            np.concatenate([np.zeros(0, np.int32), *(piece[i] for piece in pieces)]) for i in (0, 1)
+        )
         return ids, lengths
 
     def selection(self, ranges: Iterable[tuple[int, int]]) -> "Sequences":
-        """The sentences of some ranges, from the first to before the last of each; still read from disk on access."""
+        """The sentences of some ranges, from the first to before the last of each; still read from
+        disk on access.
+        """
         return Sequences(*(piece for start, end in ranges for piece in self._pieces(start, end)))
 
     def _pieces(self, start: int, end: int) -> Iterator[tuple[Ids, npt.NDArray[np.int64]]]:
@@ -106,7 +129,9 @@ class Sequences:
         rows = np.empty((len(indices), len(self[int(indices[0])])), np.int32)
         for (ids, offsets), first, last in zip(self._shards, self._starts, self._ends, strict=True):
             is_here = (first <= indices) & (indices < last)
-            rows[is_here] = ids[offsets[indices[is_here] - first][:, np.newaxis] + np.arange(rows.shape[1])]
+            rows[is_here] = ids[
+                offsets[indices[is_here] - first][:, np.newaxis] + np.arange(rows.shape[1])
+            ]
         return rows
 
 
@@ -114,10 +139,13 @@ class Corpus:
     """The sentence pairs of one split.
 
     Args:
-        soft_targets: of the target sentences, as `nmt.data.soft_targets` packs them; None if they are not used.
+        soft_targets: of the target sentences, as `nmt.data.soft_targets` packs them; None if they
+            are not used.
     """
 
-    def __init__(self, src: Sequences, tgt: Sequences, soft_targets: Sequences | None = None) -> None:
+    def __init__(
+        self, src: Sequences, tgt: Sequences, soft_targets: Sequences | None = None
+    ) -> None:
         self.src = src
         self.tgt = tgt
         self.soft_targets = soft_targets
@@ -127,15 +155,24 @@ class Corpus:
         """Raises: DataError if a file is missing or damaged, or one side has more sentences."""
         src, tgt = (Sequences.load(folder / f"{split}.{side}") for side in ("src", "tgt"))
         if len(src) != len(tgt):
-            raise DataError(f"{folder}: damaged, {split} has {len(src)} source and {len(tgt)} target sentences; {PREPARE_AGAIN}")
+            raise DataError(
+                f"{folder}: damaged, {split} has {len(src)} source and {len(tgt)} target "
+                f"sentences; {PREPARE_AGAIN}"
+            )
         return cls(src, tgt)
 
     def in_part(self, part: Part) -> "Corpus":
-        """The pairs that a training sees in a part of an epoch; a subclass may segment them in another way."""
+        """The pairs that a training sees in a part of an epoch; a subclass may segment them in
+        another way.
+        """
         if part.n_parts == 1:
             return self
-        soft_targets = None if self.soft_targets is None else self.soft_targets.selection(part.ranges)
-        return Corpus(self.src.selection(part.ranges), self.tgt.selection(part.ranges), soft_targets)
+        soft_targets = (
+            None if self.soft_targets is None else self.soft_targets.selection(part.ranges)
+        )
+        return Corpus(
+            self.src.selection(part.ranges), self.tgt.selection(part.ranges), soft_targets
+        )
 
     def in_parts(self, parts: Iterable[Part]) -> Iterator[tuple[Part, "Corpus"]]:
         """Each part with its pairs."""
@@ -163,7 +200,9 @@ class SequencesWriter:
         assert error or self._n_written == self._total
 
     def write(self, ids: Ids, lengths: Ids) -> None:
-        """Append sentences: `ids` holds them one after the other, `lengths` the number of ids of each."""
+        """Append sentences: `ids` holds them one after the other, `lengths` the number of ids of
+        each.
+        """
         while len(lengths):
             if self._n_written and self._n_written % SHARD_SENTENCES == 0:
                 self._shard.close()
@@ -202,7 +241,11 @@ class _ShardWriter:
 
     def _write_header(self) -> None:
         """NumPy leaves room for a larger number, so the header keeps its size."""
-        header = {"descr": np.lib.format.dtype_to_descr(np.dtype("<i4")), "fortran_order": False, "shape": (self._n_ids,)}
+        header = {
+            "descr": np.lib.format.dtype_to_descr(np.dtype("<i4")),
+            "fortran_order": False,
+            "shape": (self._n_ids,),
+        }
         np.lib.format.write_array_header_1_0(self._file, header)
 
 
@@ -210,7 +253,10 @@ def _shard_stems(stem: Path, count: int) -> list[Path]:
     if count == 1:
         return [stem]
     split, _, side = stem.name.rpartition(".")
-    return [stem.with_name(f"{split}-{number:04}-of-{count:04}.{side}") for number in range(1, count + 1)]
+    return [
+        stem.with_name(f"{split}-{number:04}-of-{count:04}.{side}")
+        for number in range(1, count + 1)
+    ]
 
 
 def _find_shards(stem: Path) -> list[Path]:
@@ -222,22 +268,32 @@ def _find_shards(stem: Path) -> list[Path]:
     return _shard_stems(stem, int(shard.name.removesuffix(f".{side}.npy").rpartition("-")[2]))
 
 
-def restore_texts(sentences: Sequences, tokenizer: Tokenizer, vocabulary: Vocabulary) -> Iterator[str]:
-    """Encoded sentences as text, with <unk> for unknown words: the training data is stored only as ids."""
+def restore_texts(
+    sentences: Sequences, tokenizer: Tokenizer, vocabulary: Vocabulary
+) -> Iterator[str]:
+    """Encoded sentences as text, with <unk> for unknown words: the training data is stored only as
+    ids.
+    """
     for i in range(len(sentences)):
         yield tokenizer.join(vocabulary.tokens(sentences[i].tolist()))
 
 
 def restore_pairs(
-    corpus: Corpus, tokenizers: tuple[Tokenizer, Tokenizer], vocabularies: tuple[Vocabulary, Vocabulary]
+    corpus: Corpus,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    vocabularies: tuple[Vocabulary, Vocabulary],
 ) -> Iterator[tuple[str, str]]:
-    """The pairs of a corpus as text; see `restore_texts`. tokenizers, vocabularies: (source, target)."""
+    """The pairs of a corpus as text; see `restore_texts`. tokenizers, vocabularies: (source,
+    target).
+    """
     src, tgt = zip(tokenizers, vocabularies, strict=True)
     return zip(restore_texts(corpus.src, *src), restore_texts(corpus.tgt, *tgt), strict=True)
 
 
 def read_sentences(folder: Path, split: str, side: str) -> list[str]:
-    """The sentences of dev or test as text, neither tokenized nor lower-cased. Raises: DataError if they are missing or damaged."""
+    """The sentences of dev or test as text, neither tokenized nor lower-cased. Raises: DataError if
+    they are missing or damaged.
+    """
     path = folder / f"{split}.{side}.txt"
     lines = read_lines(path, needs_final_line_feed=True)
     check_content(path, PREPARE_AGAIN)
@@ -257,8 +313,15 @@ def _load_shard(stem: Path) -> tuple[Ids, npt.NDArray[np.int64]]:
     path = stem.with_name(f"{stem.name}.npy")
     ids = _load_array(path, np.dtype(np.int32))
     offsets = _load_array(stem.with_name(f"{stem.name}.offsets.npy"), np.dtype(np.int64))
-    if len(offsets) == 0 or offsets[0] != 0 or offsets[-1] != len(ids) or np.any(np.diff(offsets) < 0):
-        raise DataError(f"{path}: damaged, its offsets do not fit its {len(ids)} ids; {PREPARE_AGAIN}")
+    if (
+        len(offsets) == 0
+        or offsets[0] != 0
+        or offsets[-1] != len(ids)
+        or np.any(np.diff(offsets) < 0)
+    ):
+        raise DataError(
+            f"{path}: damaged, its offsets do not fit its {len(ids)} ids; {PREPARE_AGAIN}"
+        )
     return ids, offsets
 
 
@@ -266,18 +329,37 @@ def _load_array(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
     try:
         size = path.stat().st_size
         is_mapped = size >= MIN_MAPPED_BYTES
-        array: npt.NDArray[Any] = np.load(path, mmap_mode="r" if is_mapped else None, allow_pickle=False)
+        array: npt.NDArray[Any] = np.load(
+            path, mmap_mode="r" if is_mapped else None, allow_pickle=False
+        )
     except FileNotFoundError:
         raise DataError(f"{path}: no such file; run `nmt prepare -c ...` first") from None
     # NumPy evaluates the header as Python's literals, whose damage has many kinds of errors.
-    except (OSError, ValueError, EOFError, OverflowError, MemoryError, SyntaxError, tokenize.TokenError) as error:
-        if isinstance(error, OSError):  # a MemoryError here comes from a damaged header, which claims too much
+    except (
+        OSError,
+        ValueError,
+        EOFError,
+        OverflowError,
+        MemoryError,
+        SyntaxError,
+        tokenize.TokenError,
+    ) as error:
+        if isinstance(
+            error, OSError
+        ):  # a MemoryError here comes from a damaged header, which claims too much
             pass_on_lack_of_memory(error)
         raise DataError(f"{path}: damaged ({error}); {PREPARE_AGAIN}") from None
     if array.ndim != 1 or array.dtype != dtype:
-        raise DataError(f"{path}: damaged, holds {array.dtype} of {array.ndim} dimensions, expected {dtype} of 1; {PREPARE_AGAIN}")
+        raise DataError(
+            f"{path}: damaged, holds {array.dtype} of {array.ndim} dimensions, expected "
+            f"{dtype} "
+            f"of 1; {PREPARE_AGAIN}"
+        )
     if size <= MAX_HASHED_BYTES:
         check_content(path, PREPARE_AGAIN)
     elif isinstance(array, np.memmap) and array.offset + array.nbytes != size:
-        raise DataError(f"{path}: damaged, has {size:,} bytes instead of {array.offset + array.nbytes:,}; {PREPARE_AGAIN}")
+        raise DataError(
+            f"{path}: damaged, has {size:,} bytes instead of {array.offset + array.nbytes:,}; "
+            f"{PREPARE_AGAIN}"
+        )
     return array

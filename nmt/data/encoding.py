@@ -1,7 +1,8 @@
 """From cleaned pairs to tokens, vocabularies and ids.
 
-Workers tokenize. This process numbers the tokens in the order of their arrival and writes the numbers to disk. When all tokens are
-counted and the vocabularies are built, it replaces the numbers by ids, so no text is tokenized twice.
+Workers tokenize. This process numbers the tokens in the order of their arrival and writes the
+numbers to disk. When all tokens are counted and the vocabularies are built, it replaces the numbers
+by ids, so no text is tokenized twice.
 """
 
 from collections import Counter
@@ -23,7 +24,9 @@ from nmt.text.vocabulary import UNK, Vocabulary
 
 @dataclass(frozen=True)
 class TokenizerPlan:
-    """All that a worker needs to load the tokenizer of one side. `folder` holds the subword models."""
+    """All that a worker needs to load the tokenizer of one side. `folder` holds the subword
+    models.
+    """
 
     config: TokenizerConfig
     language: str
@@ -49,7 +52,9 @@ class TokenizedChunk:
 
 @dataclass
 class TokenizedSide:
-    """One side of one split. path: a file with the numbers of its tokens. lengths: of its sentences, by chunk."""
+    """One side of one split. path: a file with the numbers of its tokens. lengths: of its
+    sentences, by chunk.
+    """
 
     path: Path
     lengths: list[Ids] = field(default_factory=list)
@@ -68,7 +73,9 @@ class TokenizedSide:
 
 
 class TokenTable:
-    """Numbers the tokens of one side in the order of their arrival, and counts those of the training data."""
+    """Numbers the tokens of one side in the order of their arrival, and counts those of the
+    training data.
+    """
 
     def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
@@ -76,7 +83,10 @@ class TokenTable:
 
     def numbers(self, chunk: TokenizedChunk, *, count: bool) -> Ids:
         """The table's number of each token of `chunk`. count: add the tokens to `counts`, too."""
-        table = np.array([self._numbers.setdefault(token, len(self._numbers)) for token in chunk.tokens], np.int32)
+        table = np.array(
+            [self._numbers.setdefault(token, len(self._numbers)) for token in chunk.tokens],
+            np.int32,
+        )
         if count:
             self.counts.update(dict(zip(chunk.tokens, chunk.counts, strict=True)))
         return table[chunk.numbers] if len(table) else chunk.numbers
@@ -88,11 +98,18 @@ class TokenTable:
 
 def plan_tokenizers(config: Config, folder: Path) -> dict[Side, TokenizerPlan]:
     languages = (config.data.src_language, config.data.tgt_language)
-    return {side: TokenizerPlan(config.tokenizer, language, side, folder) for side, language in zip(SIDES, languages, strict=True)}
+    return {
+        side: TokenizerPlan(config.tokenizer, language, side, folder)
+        for side, language in zip(SIDES, languages, strict=True)
+    }
 
 
-def learn_subwords(config: TokenizerConfig, joint: bool, texts: Mapping[Side, Path], workers: Workers) -> dict[Side, bytes]:
-    """A subword model for each side, or one for both if `joint`, from files with one sentence per line. Raises: DataError."""
+def learn_subwords(
+    config: TokenizerConfig, joint: bool, texts: Mapping[Side, Path], workers: Workers
+) -> dict[Side, bytes]:
+    """A subword model for each side, or one for both if `joint`, from files with one sentence per
+    line. Raises: DataError.
+    """
     if joint:
         model = workers.submit(_learn, config, list(texts.values())).result()
         return dict.fromkeys(texts, model)
@@ -135,11 +152,17 @@ def build_vocabularies(config: Config, tables: Mapping[Side, TokenTable]) -> dic
     if settings.joint:
         counts = dict.fromkeys(SIDES, counts["src"] + counts["tgt"])
     tags = {"src": settings.tags or [], "tgt": settings.tags or [] if settings.joint else []}
-    return {side: Vocabulary.build(counts[side], settings.min_frequency, settings.max_size, tags[side]) for side in SIDES}
+    return {
+        side: Vocabulary.build(counts[side], settings.min_frequency, settings.max_size, tags[side])
+        for side in SIDES
+    }
 
 
-def write_ids(side: TokenizedSide, ids_of_numbers: Ids, stem: Path, advance: Callable[[int], object]) -> int:
-    """Turn the numbers of a side into ids, written as `Sequences`; the file of the numbers is deleted.
+def write_ids(
+    side: TokenizedSide, ids_of_numbers: Ids, stem: Path, advance: Callable[[int], object]
+) -> int:
+    """Turn the numbers of a side into ids, written as `Sequences`; the file of the numbers is
+    deleted.
 
     Args:
         advance: called with the number of sentences after each block.
@@ -171,16 +194,24 @@ def _tokenizer(plan: TokenizerPlan) -> Tokenizer:
     return load_tokenizer(plan.config, plan.language, plan.side, plan.folder)
 
 
-def _tokenize_pairs(src: TokenizerPlan, tgt: TokenizerPlan, pairs: list[Pair]) -> tuple[TokenizedChunk, TokenizedChunk]:
-    return _tokenize_side(src, [pair[0] for pair in pairs]), _tokenize_side(tgt, [pair[1] for pair in pairs])
+def _tokenize_pairs(
+    src: TokenizerPlan, tgt: TokenizerPlan, pairs: list[Pair]
+) -> tuple[TokenizedChunk, TokenizedChunk]:
+    return _tokenize_side(src, [pair[0] for pair in pairs]), _tokenize_side(
+        tgt, [pair[1] for pair in pairs]
+    )
 
 
 def _tokenize_side(plan: TokenizerPlan, texts: list[str]) -> TokenizedChunk:
     sentences = _tokenizer(plan).split_all(texts)
     index: dict[str, int] = {}
-    numbers = np.array([index.setdefault(token, len(index)) for token in chain.from_iterable(sentences)], np.int32)
+    numbers = np.array(
+        [index.setdefault(token, len(index)) for token in chain.from_iterable(sentences)], np.int32
+    )
     counts = np.bincount(numbers, minlength=len(index)).tolist()
-    return TokenizedChunk(list(index), counts, numbers, np.array([len(tokens) for tokens in sentences], np.int32))
+    return TokenizedChunk(
+        list(index), counts, numbers, np.array([len(tokens) for tokens in sentences], np.int32)
+    )
 
 
 def _learn(config: TokenizerConfig, paths: list[Path]) -> bytes:

@@ -1,4 +1,6 @@
-"""Sources and references to evaluate on, from prepared data or from files that correspond line by line."""
+"""Sources and references to evaluate on, from prepared data or from files that correspond line by
+line.
+"""
 
 import hashlib
 from collections.abc import Sequence
@@ -28,7 +30,9 @@ class EvaluationSet:
     def digest(self) -> str:
         """SHA-256 of all texts: scores with the same digest are comparable."""
         streams = [self.sources or [], *self.references]
-        return hashlib.sha256("\0".join("\n".join(stream) for stream in streams).encode()).hexdigest()
+        return hashlib.sha256(
+            "\0".join("\n".join(stream) for stream in streams).encode()
+        ).hexdigest()
 
     def __len__(self) -> int:
         return len(self.references[0])
@@ -36,17 +40,24 @@ class EvaluationSet:
 
 def read_split(prepared: Path, split: str) -> EvaluationSet:
     """Dev or test of prepared data. Raises: DataError if it is missing or damaged."""
-    return EvaluationSet(f"{split} split", read_sentences(prepared, split, "src"), [read_sentences(prepared, split, "tgt")])
+    return EvaluationSet(
+        f"{split} split",
+        read_sentences(prepared, split, "src"),
+        [read_sentences(prepared, split, "tgt")],
+    )
 
 
-def read_files(first: Path, references: Sequence[Path], columns: int = 1) -> tuple[list[str], list[list[str]]]:
+def read_files(
+    first: Path, references: Sequence[Path], columns: int = 1
+) -> tuple[list[str], list[list[str]]]:
     """Read the lines of a file, and the streams of references for them.
 
     Args:
         columns: the number of references in each line of a reference file, separated by tabs.
 
     Raises:
-        DataError: a file cannot be read, has only empty lines, or has another number of lines or columns.
+        DataError: a file cannot be read, has only empty lines, or has another number of lines or
+            columns.
     """
     lines = read_texts(first)
     streams = []
@@ -59,7 +70,9 @@ def read_files(first: Path, references: Sequence[Path], columns: int = 1) -> tup
 
 
 def read_texts(path: Path) -> list[str]:
-    """The lines of a UTF-8 file. Raises: DataError if it cannot be read, or has only empty lines."""
+    """The lines of a UTF-8 file. Raises: DataError if it cannot be read, or has only empty
+    lines.
+    """
     lines = read_lines(path)
     if not any(line.strip() for line in lines):
         problem = f"has {len(lines)} lines, all of them empty" if lines else "is empty"
@@ -68,7 +81,9 @@ def read_texts(path: Path) -> list[str]:
 
 
 def pick_across_lengths(texts: Sequence[str], n: int) -> list[int]:
-    """Indices of `n` texts (or of all, if they are fewer) from short to long, evenly spaced among the texts sorted by length."""
+    """Indices of `n` texts (or of all, if they are fewer) from short to long, evenly spaced among
+    the texts sorted by length.
+    """
     by_length = sorted(range(len(texts)), key=lambda i: len(texts[i]))
     n = min(n, len(texts))
     return [by_length[(2 * k + 1) * len(texts) // (2 * n)] for k in range(n)]
@@ -80,5 +95,8 @@ def _split_columns(path: Path, lines: Sequence[str], columns: int) -> list[list[
     rows = [line.split("\t") for line in lines]
     for number, row in enumerate(rows, 1):
         if len(row) != columns:
-            raise DataError(f"{path}, line {number}: {len(row)} columns, expected {columns} references separated by tabs")
+            raise DataError(
+                f"{path}, line {number}: {len(row)} columns, expected {columns} references "
+                "separated by tabs"
+            )
     return [list(stream) for stream in zip(*rows, strict=True)]

@@ -24,7 +24,8 @@ DROP_REASONS = (
     BEYOND_MAX_PAIRS,
 )
 
-# Added to both lengths, so that short pairs may differ more: "Hi." can be "Guten Tag, die Herrschaften."
+# Added to both lengths, so that short pairs may differ more: "Hi." can be "Guten Tag, die
+# Herrschaften."
 _RATIO_SLACK = 10
 
 

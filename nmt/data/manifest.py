@@ -1,4 +1,6 @@
-"""The manifest of a prepared folder: the configuration, the inputs and the figures of the preparation, and a hash of its result."""
+"""The manifest of a prepared folder: the configuration, the inputs and the figures of the
+preparation, and a hash of its result.
+"""
 
 import hashlib
 import json
@@ -23,22 +25,36 @@ from nmt.text.tokenizers import SIDES, Side
 MANIFEST = "manifest.json"
 FORMAT = "nmt prepared data"
 FORMAT_VERSION = 1
-SECTIONS = ("data", "tokenizer", "vocabulary")  # of the configuration: prepared data depends on these
+SECTIONS = (
+    "data",
+    "tokenizer",
+    "vocabulary",
+)  # of the configuration: prepared data depends on these
 
-# All files that a prepared folder can hold, and shards. `nmt prepare` never replaces a folder that holds another one.
+# All files that a prepared folder can hold, and shards. `nmt prepare` never replaces a folder that
+# holds another one.
 PREPARED_FILES = {
     MANIFEST,
     CHECKSUMS_FILE,
     *(f"{side}.{ending}" for side in SIDES for ending in ("vocab.txt", "spm.model")),
-    *(f"{split}.{side}.{ending}" for split in SPLITS for side in SIDES for ending in ("npy", "offsets.npy", "txt")),
+    *(
+        f"{split}.{side}.{ending}"
+        for split in SPLITS
+        for side in SIDES
+        for ending in ("npy", "offsets.npy", "txt")
+    ),
     *(f"{soft_targets.STEM}.{ending}" for ending in ("npy", "offsets.npy")),
 }
-SHARD_FILE = re.compile(rf"({'|'.join(SPLITS)})-\d{{4,}}-of-\d{{4,}}\.({'|'.join(SIDES)}|soft-targets)\.(offsets\.)?npy")
+SHARD_FILE = re.compile(
+    rf"({'|'.join(SPLITS)})-\d{{4,}}-of-\d{{4,}}\.({'|'.join(SIDES)}|soft-targets)\.(offsets\.)?npy"
+)
 
 
 @dataclass(frozen=True)
 class Input:
-    """A file with sentence pairs. role: the key of the configuration that names it, for example "source" or "dev.en"."""
+    """A file with sentence pairs. role: the key of the configuration that names it, for example
+    "source" or "dev.en".
+    """
 
     role: str
     path: Path
@@ -80,40 +96,67 @@ def is_prepared_file(name: str) -> bool:
 
 
 def load_manifest(folder: Path) -> dict[str, Any]:
-    """Raises: DataError if `folder` holds no prepared data, or data that this version cannot read."""
+    """Raises: DataError if `folder` holds no prepared data, or data that this version cannot
+    read.
+    """
     path = folder / MANIFEST
     try:
         manifest = read_json(path)
     except (FileNotFoundError, NotADirectoryError):
-        raise DataError(f"{folder}: no prepared data here; run `nmt prepare -c ...` first") from None
+        raise DataError(
+            f"{folder}: no prepared data here; run `nmt prepare -c ...` first"
+        ) from None
     except (OSError, ValueError) as error:
         pass_on_lack_of_memory(error)
-        raise DataError(f"{path}: damaged ({error}); run `nmt prepare -c ... --overwrite`") from None
+        raise DataError(
+            f"{path}: damaged ({error}); run `nmt prepare -c ... --overwrite`"
+        ) from None
     if manifest.get("format") != FORMAT:
-        raise DataError(f"{path}: not written by `nmt prepare`; run `nmt prepare -c ...` with another folder")
+        raise DataError(
+            f"{path}: not written by `nmt prepare`; run `nmt prepare -c ...` with another folder"
+        )
     if manifest.get("format_version") != FORMAT_VERSION:
         version = manifest.get("format_version")
-        raise DataError(f"{path}: format {version}, but this nmt reads {FORMAT_VERSION}; run `nmt prepare -c ... --overwrite`")
+        raise DataError(
+            f"{path}: format {version}, but this nmt reads {FORMAT_VERSION}; run `nmt prepare "
+            "-c "
+            "... --overwrite`"
+        )
     try:
         _Manifest.model_validate(manifest, strict=True)
     except ValidationError as error:
-        raise DataError(f"{path}: damaged ({first_problem(error)}); run `nmt prepare -c ... --overwrite`") from None
+        raise DataError(
+            f"{path}: damaged ({first_problem(error)}); run `nmt prepare -c ... --overwrite`"
+        ) from None
     if others := [name for name in manifest["files"] if not is_prepared_file(name)]:
-        raise DataError(f"{path}: damaged ({others[0]!r} is no file of prepared data); run `nmt prepare -c ... --overwrite`")
+        raise DataError(
+            f"{path}: damaged ({others[0]!r} is no file of prepared data); run `nmt prepare -c "
+            "... --overwrite`"
+        )
     return manifest
 
 
 def prepared_config(folder: Path, manifest: Mapping[str, Any]) -> Config:
-    """The configuration that the data in `folder` was prepared with. Raises: DataError if another version of nmt prepared it."""
+    """The configuration that the data in `folder` was prepared with. Raises: DataError if another
+    version of nmt prepared it.
+    """
     try:
         return config_from_dict({"name": "prepared", **manifest["config"]})
     except ConfigError:
-        raise DataError(f"{folder}: prepared by another version of nmt; run `nmt prepare -c ... --overwrite`") from None
+        raise DataError(
+            f"{folder}: prepared by another version of nmt; run `nmt prepare -c ... --overwrite`"
+        ) from None
 
 
-def write_manifest(folder: Path, config: Config, inputs: Iterable[Input], figures: Mapping[str, Any]) -> dict[str, Any]:
+def write_manifest(
+    folder: Path, config: Config, inputs: Iterable[Input], figures: Mapping[str, Any]
+) -> dict[str, Any]:
     """Write the manifest beside the prepared files in `folder`, and return it."""
-    paths = sorted(path for path in folder.iterdir() if is_prepared_file(path.name) and path.name != CHECKSUMS_FILE)
+    paths = sorted(
+        path
+        for path in folder.iterdir()
+        if is_prepared_file(path.name) and path.name != CHECKSUMS_FILE
+    )
     digests = {path.name: sha256_of(path) for path in paths}
     record_checksums(folder, digests)
     manifest: dict[str, Any] = {
@@ -131,19 +174,27 @@ def write_manifest(folder: Path, config: Config, inputs: Iterable[Input], figure
 
 
 def content_hash(digests: Mapping[str, str]) -> str:
-    """The SHA-256 of the names and contents of all prepared files: a run identifies its training data by it."""
+    """The SHA-256 of the names and contents of all prepared files: a run identifies its training
+    data by it.
+    """
     listing = "".join(f"{digest}  {name}\n" for name, digest in digests.items())
     return hashlib.sha256(listing.encode()).hexdigest()
 
 
 def check_content_hash(folder: Path, manifest: Mapping[str, Any]) -> None:
     """Raises: DataError if the files are not those that the manifest was written for."""
-    if content_hash({name: sha256_of(folder / name) for name in sorted(manifest["files"])}) != manifest["content"]:
-        raise DataError(f"{folder}: damaged, the content of a file has changed; --overwrite prepares it again")
+    if (
+        content_hash({name: sha256_of(folder / name) for name in sorted(manifest["files"])})
+        != manifest["content"]
+    ):
+        raise DataError(
+            f"{folder}: damaged, the content of a file has changed; --overwrite prepares it again"
+        )
 
 
 def config_differences(manifest: Mapping[str, Any], config: Config) -> Iterator[str]:
-    """The settings of `config` that differ from those of the prepared data and would change the result, in words.
+    """The settings of `config` that differ from those of the prepared data and would change the
+    result, in words.
 
     Input files are compared by content, see `input_differences`; their paths do not count.
     """
@@ -153,8 +204,13 @@ def config_differences(manifest: Mapping[str, Any], config: Config) -> Iterator[
         yield "the configuration is of another version"
         return
     for key, (old, new) in differences(prepared_with, config).items():
-        if key.startswith(tuple(f"{section}." for section in SECTIONS)) and not is_location_key(key):
-            yield f"{key} is {json.dumps(old, ensure_ascii=False)} there and {json.dumps(new, ensure_ascii=False)} here"
+        if key.startswith(tuple(f"{section}." for section in SECTIONS)) and not is_location_key(
+            key
+        ):
+            yield (
+                f"{key} is {json.dumps(old, ensure_ascii=False)} there and "
+                f"{json.dumps(new, ensure_ascii=False)} here"
+            )
 
 
 def input_differences(manifest: Mapping[str, Any], inputs: Iterable[Input]) -> list[str]:
@@ -163,19 +219,26 @@ def input_differences(manifest: Mapping[str, Any], inputs: Iterable[Input]) -> l
     inputs = list(inputs)
     if len(inputs) != len(hashes):
         return [f"it was made from {len(hashes)} input files, now there are {len(inputs)}"]
-    return [f"{file.path} has changed since" for file in inputs if hashes.get(file.role) != file.sha256]
+    return [
+        f"{file.path} has changed since" for file in inputs if hashes.get(file.role) != file.sha256
+    ]
 
 
 def is_location_key(key: str) -> bool:
-    """Whether a key only says where data is and how many workers read it, which does not change the result."""
+    """Whether a key only says where data is and how many workers read it, which does not change the
+    result.
+    """
     section, *parts = key.split(".")
-    return section == "data" and (parts[-1] in ("prepared", "workers", "path", "url", "sha256") or "files" in parts)
+    return section == "data" and (
+        parts[-1] in ("prepared", "workers", "path", "url", "sha256") or "files" in parts
+    )
 
 
 def check_files(folder: Path, manifest: Mapping[str, Any]) -> None:
     """Raises: DataError if a prepared file is missing or damaged.
 
-    Only the sizes are checked of files above `MAX_HASHED_BYTES`, and of all files without recorded checksums.
+    Only the sizes are checked of files above `MAX_HASHED_BYTES`, and of all files without recorded
+    checksums.
     """
     for name, size in manifest["files"].items():
         actual = (folder / name).stat().st_size if (folder / name).exists() else None

@@ -1,8 +1,9 @@
 """Several sources of training pairs, and how many of the pairs each one gives.
 
-With a temperature T, the part of a source of n pairs is in proportion to n ** (1 / T) (Arivazhagan et al. 2019, arXiv 1907.05019).
-It is done once, in `nmt prepare`: the number of training pairs stays the same, pairs of a source that needs more are repeated, and
-of a source that needs fewer a random part is taken.
+With a temperature T, the part of a source of n pairs is in proportion to n ** (1 / T) (Arivazhagan
+et al. 2019, arXiv 1907.05019). It is done once, in `nmt prepare`: the number of training pairs
+stays the same, pairs of a source that needs more are repeated, and of a source that needs fewer a
+random part is taken.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +20,9 @@ from nmt.errors import DataError
 
 @dataclass(frozen=True)
 class Source:
-    """A source that has been read. pairs: of all sources; part: the indices of this source's pairs among them."""
+    """A source that has been read. pairs: of all sources; part: the indices of this source's pairs
+    among them.
+    """
 
     name: str
     pairs: Pairs
@@ -59,34 +62,56 @@ def apply_shares(train: Split, sources: Sequence[Source], data: DataConfig) -> S
     Raises:
         DataError: a source with a share has no training pairs.
     """
-    if data.sources is None or (data.temperature == 1 and all(source.share is None for source in data.sources.values())):
+    if data.sources is None or (
+        data.temperature == 1 and all(source.share is None for source in data.sources.values())
+    ):
         return train
     is_member = train.is_member
     assert is_member is not None
     counts = np.array([np.count_nonzero(is_member[source.part]) for source in sources])
-    shares = mixture([data.sources[source.name].share for source in sources], counts, data.temperature)
+    shares = mixture(
+        [data.sources[source.name].share for source in sources], counts, data.temperature
+    )
     for source, count, share in zip(sources, counts, shares, strict=True):
         if share and not count:
-            raise DataError(f"data.sources.{source.name}.share: none of its pairs is left for training; remove the source")
+            raise DataError(
+                f"data.sources.{source.name}.share: none of its pairs is left for training; "
+                "remove the source"
+            )
     # Each pair of a source occurs `n_times`, and some of its pairs, chosen at random, once more.
     n_wanted = np.diff(np.rint(shares.cumsum() * counts.sum()).astype(np.int64), prepend=0)
     n_times = n_wanted // np.maximum(counts, 1)
-    copies = np.zeros(len(is_member), np.uint8 if n_times.max() < np.iinfo(np.uint8).max else np.uint32)
+    copies = np.zeros(
+        len(is_member), np.uint8 if n_times.max() < np.iinfo(np.uint8).max else np.uint32
+    )
     fingerprints = train.fingerprints("pair")
     start = 0
-    for source, count, wanted, times in zip(sources, counts.tolist(), n_wanted.tolist(), n_times.tolist(), strict=True):
-        is_once_more = sample_pairs(fingerprints[start : start + count], wanted - times * count, data.split.seed, "share")
+    for source, count, wanted, times in zip(
+        sources, counts.tolist(), n_wanted.tolist(), n_times.tolist(), strict=True
+    ):
+        is_once_more = sample_pairs(
+            fingerprints[start : start + count], wanted - times * count, data.split.seed, "share"
+        )
         copies[source.part][is_member[source.part]] = times + is_once_more.astype(copies.dtype)
         start += count
     return replace(train, copies=copies)
 
 
-def mixture(shares: Sequence[float | None], counts: npt.NDArray[np.int64], temperature: float) -> npt.NDArray[np.float64]:
-    """The part of each source. Sources without a share have what the others leave, by their counts and the temperature."""
+def mixture(
+    shares: Sequence[float | None], counts: npt.NDArray[np.int64], temperature: float
+) -> npt.NDArray[np.float64]:
+    """The part of each source. Sources without a share have what the others leave, by their counts
+    and the temperature.
+    """
     weights = np.array(
-        [0.0 if share is not None else count ** (1 / temperature) for share, count in zip(shares, counts, strict=True)]
+        [
+            0.0 if share is not None else count ** (1 / temperature)
+            for share, count in zip(shares, counts, strict=True)
+        ]
     )
     fixed = np.array([share or 0.0 for share in shares])
     rest = 1 - fixed.sum()
-    parts: npt.NDArray[np.float64] = fixed / fixed.sum() if not weights.any() else fixed + rest * weights / weights.sum()
+    parts: npt.NDArray[np.float64] = (
+        fixed / fixed.sum() if not weights.any() else fixed + rest * weights / weights.sum()
+    )
     return parts

@@ -32,7 +32,10 @@ def ignore_progress(_n_bytes: int) -> None:
 
 
 def read_raw_lines(
-    path: Path, member: str | None = None, language: str = "", advance: Callable[[int], object] = ignore_progress
+    path: Path,
+    member: str | None = None,
+    language: str = "",
+    advance: Callable[[int], object] = ignore_progress,
 ) -> Iterator[bytes]:
     """The undecoded lines of a plain or compressed file, without line feeds and byte order mark.
 
@@ -57,22 +60,33 @@ def read_raw_lines(
         yield from lines
         count += len(lines)
         if len(rest) > MAX_LINE_BYTES:
-            raise DataError(f"{path}: line {count + 1} has more than {MAX_LINE_BYTES:,} bytes, so this is not a text file")
+            raise DataError(
+                f"{path}: line {count + 1} has more than {MAX_LINE_BYTES:,} bytes, so this is "
+                "not "
+                "a text file"
+            )
     if rest:
         yield from rest.removesuffix(b"\n").split(b"\n")
 
 
 def read_text_lines(path: Path) -> Iterator[str]:
-    """The lines of a plain or compressed UTF-8 file, without line ends. Raises: DataError as `read_raw_lines`; or not UTF-8."""
+    """The lines of a plain or compressed UTF-8 file, without line ends. Raises: DataError as
+    `read_raw_lines`; or not UTF-8.
+    """
     for number, line in enumerate(read_raw_lines(path), 1):
         try:
             yield line.decode("utf-8").rstrip("\r")
         except UnicodeDecodeError as error:
-            raise DataError(f"{path}, line {number}: not UTF-8 ({error.reason} at byte {error.start + 1})") from None
+            raise DataError(
+                f"{path}, line {number}: not UTF-8 ({error.reason} at byte {error.start + 1})"
+            ) from None
 
 
 def read_blocks(
-    path: Path, member: str | None = None, language: str = "", advance: Callable[[int], object] = ignore_progress
+    path: Path,
+    member: str | None = None,
+    language: str = "",
+    advance: Callable[[int], object] = ignore_progress,
 ) -> Iterator[bytes]:
     """The uncompressed content in blocks that are not empty; see `read_raw_lines`."""
     with (
@@ -94,17 +108,25 @@ class _Readable(Protocol):
 
 
 def _without_mark(path: Path, start: bytes) -> bytes:
-    """The first bytes of a file, without a byte order mark. Raises: DataError if they are not UTF-8 text."""
+    """The first bytes of a file, without a byte order mark. Raises: DataError if they are not UTF-8
+    text.
+    """
     if start.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise DataError(f"{path}: is UTF-16; save it as UTF-8")
     if start.count(0) > MAX_ZEROS * len(start):
-        raise DataError(f"{path}: has many zero bytes, so it is UTF-16 or no text; save it as UTF-8 text")
+        raise DataError(
+            f"{path}: has many zero bytes, so it is UTF-16 or no text; save it as UTF-8 text"
+        )
     return start.removeprefix(b"\xef\xbb\xbf")
 
 
 @contextmanager
-def _uncompressed(path: Path, file: BinaryIO, member: str | None, language: str) -> Iterator[Iterator[bytes]]:
-    """The content in blocks. The first bytes of the file, or else its name, say how it is compressed."""
+def _uncompressed(
+    path: Path, file: BinaryIO, member: str | None, language: str
+) -> Iterator[Iterator[bytes]]:
+    """The content in blocks. The first bytes of the file, or else its name, say how it is
+    compressed.
+    """
     start = file.read(8)
     file.seek(0)
     for mark, name in OTHER_FORMATS.items():
@@ -149,9 +171,13 @@ def _unpack_xz(path: Path, file: BinaryIO) -> Iterator[bytes]:
             except lzma.LZMAError as error:
                 if "Memory" in str(error):
                     limit = f"{MAX_XZ_MEMORY >> 20} MB"
-                    raise DataError(f"{path}: needs more than {limit} to unpack; compress it again with `xz -6`") from None
+                    raise DataError(
+                        f"{path}: needs more than {limit} to unpack; compress it again with `xz -6`"
+                    ) from None
                 raise
-            rest = file.read(BLOCK_BYTES) if decompressor.needs_input and not decompressor.eof else b""
+            rest = (
+                file.read(BLOCK_BYTES) if decompressor.needs_input and not decompressor.eof else b""
+            )
             if not rest and decompressor.needs_input and not decompressor.eof:
                 raise EOFError("the file ends too early")
         rest = decompressor.unused_data or file.read(BLOCK_BYTES)
@@ -162,7 +188,9 @@ def _unpack_zstd(path: Path, file: BinaryIO) -> Iterator[bytes]:
     try:
         import zstandard
     except ModuleNotFoundError:
-        raise DataError(f'{path}: reading .zst needs the package zstandard; run: pip install "nmt[formats]"') from None
+        raise DataError(
+            f'{path}: reading .zst needs the package zstandard; run: pip install "nmt[formats]"'
+        ) from None
 
     decompressor = None
     while block := file.read(ZSTD_BLOCK_BYTES):
@@ -172,7 +200,9 @@ def _unpack_zstd(path: Path, file: BinaryIO) -> Iterator[bytes]:
                 yield decompressor.decompress(block)
             except zstandard.ZstdError as error:
                 if "too much memory" in str(error):
-                    raise DataError(f"{path}: needs too much memory to unpack; compress it again without --long") from None
+                    raise DataError(
+                        f"{path}: needs too much memory to unpack; compress it again without --long"
+                    ) from None
                 raise EOFError(error) from None
             block = decompressor.unused_data
             if decompressor.eof:
@@ -188,7 +218,15 @@ def _explain_damage(path: Path) -> Iterator[None]:
     try:
         yield
     # zipfile reports some kinds of damage by errors of other types.
-    except (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile, NotImplementedError, ValueError, OverflowError) as error:
+    except (
+        EOFError,
+        zlib.error,
+        lzma.LZMAError,
+        zipfile.BadZipFile,
+        NotImplementedError,
+        ValueError,
+        OverflowError,
+    ) as error:
         raise DataError(f"{path}: is truncated or damaged ({error})") from None
     except OSError as error:
         if error.errno is None:  # from a decompressor, not from the system
@@ -209,19 +247,35 @@ def _open_member(path: Path, archive: zipfile.ZipFile, member: str) -> Iterator[
 
 
 def _choose_member(path: Path, archive: zipfile.ZipFile, language: str) -> str:
-    """The only candidate among the members, not counting notes (`_about.txt`, `README`, `LICENSE`) and system files."""
-    names = [name for name in archive.namelist() if PurePosixPath(name).name and not name.endswith("/")]
+    """The only candidate among the members, not counting notes (`_about.txt`, `README`, `LICENSE`)
+    and system files.
+    """
+    names = [
+        name for name in archive.namelist() if PurePosixPath(name).name and not name.endswith("/")
+    ]
     if "[Content_Types].xml" in names:
         raise DataError(f"{path}: is an Office document; save its table as text, with tabs")
-    candidates = [name for name in names if PurePosixPath(name).name[0] not in "_." and not name.startswith("__MACOSX/")]
-    of_language = [name for name in candidates if language and PurePosixPath(name).suffix == f".{language}"]
-    tables = [name for name in candidates if PurePosixPath(name).suffix.lower() in (".txt", ".tsv", ".csv")]
+    candidates = [
+        name
+        for name in names
+        if PurePosixPath(name).name[0] not in "_." and not name.startswith("__MACOSX/")
+    ]
+    of_language = [
+        name for name in candidates if language and PurePosixPath(name).suffix == f".{language}"
+    ]
+    tables = [
+        name
+        for name in candidates
+        if PurePosixPath(name).suffix.lower() in (".txt", ".tsv", ".csv")
+    ]
     for group in (of_language, tables, candidates):
         if len(group) == 1:
             return group[0]
     if not candidates:
         raise DataError(f"{path}: has no text file; it holds: {_listing(archive)}")
-    raise DataError(f"{path}: set `member` to one of its files: {', '.join(sorted(candidates)[:20])}")
+    raise DataError(
+        f"{path}: set `member` to one of its files: {', '.join(sorted(candidates)[:20])}"
+    )
 
 
 def _listing(archive: zipfile.ZipFile) -> str:

@@ -1,4 +1,6 @@
-"""Read a source: decode and clean the pairs, count the drops, and write the rest to one file of lines `source<TAB>target`."""
+"""Read a source: decode and clean the pairs, count the drops, and write the rest to one file of
+lines `source<TAB>target`.
+"""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -32,11 +34,14 @@ class Tally:
 
     Attributes:
         read: rows. dropped: pairs, by reason. repaired: sentences, by repair.
-        lines: the first line numbers of unreadable rows, by reason; with the name of the file if there are several.
+        lines: the first line numbers of unreadable rows, by reason; with the name of the file if
+            there are several.
         first_problem: what is wrong with the first row that can be decoded but has no pair.
         swapped: ranges of lines (first, last) whose sides are in each other's language.
-        shifted: the same for pairs that do not belong together, by the number of rows between those that do.
-        non_ascii: decoded rows that are not only ASCII. copies: pairs whose sides count as the same sentence.
+        shifted: the same for pairs that do not belong together, by the number of rows between those
+            that do.
+        non_ascii: decoded rows that are not only ASCII. copies: pairs whose sides count as the same
+            sentence.
     """
 
     read: int = 0
@@ -71,7 +76,9 @@ class Tally:
 
 @dataclass(frozen=True)
 class CleanedChunk:
-    """Some rows after cleaning: lines for the file, the fingerprints of `KINDS` for each line, and the counts."""
+    """Some rows after cleaning: lines for the file, the fingerprints of `KINDS` for each line, and
+    the counts.
+    """
 
     lines: str
     fingerprints: bytes
@@ -104,11 +111,17 @@ class Pairs:
         return result
 
     def stream(self, copies: npt.NDArray[np.generic] | None = None) -> Iterator[Pair]:
-        """The pairs in order, each as many times as its number in `copies` says (0 or False: not at all); by default once."""
+        """The pairs in order, each as many times as its number in `copies` says (0 or False: not at
+        all); by default once.
+        """
         with self.path.open(encoding="utf-8", newline="\n") as file:
             for block in blocks(len(self)):
-                numbers = np.ones(block.stop - block.start, np.int8) if copies is None else copies[block]
-                for number, line in zip(numbers.tolist(), file, strict=False):  # not strict: the file continues after the block
+                numbers = (
+                    np.ones(block.stop - block.start, np.int8) if copies is None else copies[block]
+                )
+                for number, line in zip(
+                    numbers.tolist(), file, strict=False
+                ):  # not strict: the file continues after the block
                     for _ in range(number):
                         yield _to_pair(line)
 
@@ -143,8 +156,13 @@ class PairsWriter:
         self.count = 0
 
     def __enter__(self) -> Self:
-        self._lines = self._files.enter_context(self._path.open("w", encoding="utf-8", newline="\n"))
-        self._fingerprints = [self._files.enter_context(_fingerprint_file(self._path, kind).open("wb")) for kind in KINDS]
+        self._lines = self._files.enter_context(
+            self._path.open("w", encoding="utf-8", newline="\n")
+        )
+        self._fingerprints = [
+            self._files.enter_context(_fingerprint_file(self._path, kind).open("wb"))
+            for kind in KINDS
+        ]
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -172,7 +190,9 @@ def _to_pair(line: str) -> Pair:
 
 
 class _Sample:
-    """Evenly spaced pairs of a stream: every second, fourth, eighth ... one, so that they stay few."""
+    """Evenly spaced pairs of a stream: every second, fourth, eighth ... one, so that they stay
+    few.
+    """
 
     def __init__(self) -> None:
         self.pairs: list[Pair] = []
@@ -197,14 +217,15 @@ def read_pairs(
     """Read and clean the files of a source, and write their pairs to `output`.
 
     Args:
-        config: which pairs to drop; None for a dev or test set from its own files, which is used whole.
+        config: which pairs to drop; None for a dev or test set from its own files, which is used
+            whole.
         advance: called with numbers of bytes that were read from the files.
         languages: codes of source and target, to notice that they are swapped, or others.
         target_first: fingerprint whole pairs as the opposite direction does.
 
     Raises:
-        DataError: no row can be used, a row of a dev or test set cannot be read, most rows of a file have another encoding, the
-            languages are swapped, or the sides are shifted.
+        DataError: no row can be used, a row of a dev or test set cannot be read, most rows of a
+            file have another encoding, the languages are swapped, or the sides are shifted.
     """
     total, count_before, sample = Tally(), output.count, _Sample()
     for source in sources:
@@ -219,7 +240,10 @@ def read_pairs(
             sample.add(chunk.lines)
         _check_file(source, tally, languages)
         if len(sources) > 1:
-            tally.lines = {reason: [f"{source.name}:{line}" for line in lines] for reason, lines in tally.lines.items()}
+            tally.lines = {
+                reason: [f"{source.name}:{line}" for line in lines]
+                for reason, lines in tally.lines.items()
+            }
         total.add(tally)
     name, n_kept = _name(sources), output.count - count_before
     if not n_kept:
@@ -231,9 +255,13 @@ def read_pairs(
 
 
 def _check_file(source: PairSource, tally: Tally, languages: tuple[str, str]) -> None:
-    """Raises: DataError if the encoding is another, the languages are swapped, or the sides are shifted."""
+    """Raises: DataError if the encoding is another, the languages are swapped, or the sides are
+    shifted.
+    """
     undecodable = tally.lines.get(filtering.UNDECODABLE, [])
-    source_checks.check_encoding(source.name, tally.dropped[filtering.UNDECODABLE], tally.non_ascii, undecodable)
+    source_checks.check_encoding(
+        source.name, tally.dropped[filtering.UNDECODABLE], tally.non_ascii, undecodable
+    )
     if tally.swapped:
         raise DataError(_swapped(source, tally, languages))
     if tally.shifted:
@@ -241,7 +269,11 @@ def _check_file(source: PairSource, tally: Tally, languages: tuple[str, str]) ->
 
 
 def _name(sources: Sequence[PairSource]) -> str:
-    return sources[0].name if len(sources) == 1 else f"{sources[0].name} and {len(sources) - 1} more files"
+    return (
+        sources[0].name
+        if len(sources) == 1
+        else f"{sources[0].name} and {len(sources) - 1} more files"
+    )
 
 
 def clean_rows(
@@ -252,7 +284,9 @@ def clean_rows(
     languages: tuple[str, str] = ("", ""),
     target_first: bool = False,
 ) -> CleanedChunk:
-    """Runs in a worker: decode and clean `rows`, which begin on line `first_line`. languages, target_first: see `read_pairs`."""
+    """Runs in a worker: decode and clean `rows`, which begin on line `first_line`. languages,
+    target_first: see `read_pairs`.
+    """
     tally = Tally(read=len(rows))
     lines: list[str] = []
     fingerprints: list[bytes] = []
@@ -293,19 +327,31 @@ def _join_ranges(ranges: list[tuple[int, int]], later: list[tuple[int, int]]) ->
 
 
 def _decode(source: PairSource, row: RawRow, line: int, tally: Tally, strict: bool) -> Pair | None:
-    """The pair of a row; None if it cannot be read, which is then counted in `tally`. Raises: DataError instead if `strict`."""
+    """The pair of a row; None if it cannot be read, which is then counted in `tally`. Raises:
+    DataError instead if `strict`.
+    """
     try:
         return source.pair(row)
     except UnicodeDecodeError as error:
-        reason, detail = filtering.UNDECODABLE, f"is not UTF-8 ({error.reason} at byte {error.start + 1})"
+        reason, detail = (
+            filtering.UNDECODABLE,
+            f"is not UTF-8 ({error.reason} at byte {error.start + 1})",
+        )
     except TooFewColumnsError as error:
-        reason, detail = filtering.TOO_FEW_COLUMNS, f"has {_columns(error.args[0])}, expected {source.expected}"
+        reason, detail = (
+            filtering.TOO_FEW_COLUMNS,
+            f"has {_columns(error.args[0])}, expected {source.expected}",
+        )
         tally.first_problem = tally.first_problem or f"{source.unit} {line} {detail}"
     except BadRecordError as error:
         reason, detail = filtering.BAD_RECORD, f"{error.args[0]}, expected {source.expected}"
         tally.first_problem = tally.first_problem or f"{source.unit} {line} {detail}"
     if strict:
-        raise DataError(f"{source.name}: {source.unit} {line} {detail}; dev and test sets are used whole, so fix the {source.unit}")
+        raise DataError(
+            f"{source.name}: {source.unit} {line} {detail}; dev and test sets are used whole, "
+            "so "
+            f"fix the {source.unit}"
+        )
     tally.drop(reason, line)
     return None
 
@@ -313,18 +359,26 @@ def _decode(source: PairSource, row: RawRow, line: int, tally: Tally, strict: bo
 def _nothing_usable(name: str, tally: Tally) -> str:
     without_pair = tally.dropped[filtering.TOO_FEW_COLUMNS] + tally.dropped[filtering.BAD_RECORD]
     if tally.first_problem is not None and tally.dropped.total() == without_pair:
-        return f"{name}: no row can be used: {tally.first_problem}; check `format` in the configuration"
+        return (
+            f"{name}: no row can be used: {tally.first_problem}; check `format` in the "
+            "configuration"
+        )
     if not tally.read:
         return f"{name}: holds no pairs"
     dropped = ", ".join(f"{count:,} {reason}" for reason, count in tally.dropped.items())
-    return f"{name}: all {tally.read:,} pairs were dropped: {dropped}; check the file, and data.cleaning"
+    return (
+        f"{name}: all {tally.read:,} pairs were dropped: {dropped}; check the file, and "
+        "data.cleaning"
+    )
 
 
 def _swapped(source: PairSource, tally: Tally, languages: tuple[str, str]) -> str:
     src, tgt = languages
     return (
-        f"{source.name}: the languages are swapped: the {src} sentences are {tgt}, and the {tgt} sentences are {src} "
-        f"({_ranges(source, tally.swapped)}); swap `columns` or `files` of this source in the configuration, or correct the file"
+        f"{source.name}: the languages are swapped: the {src} sentences are {tgt}, and the {tgt} "
+        f"sentences are {src} "
+        f"({_ranges(source, tally.swapped)}); swap `columns` or `files` of this source in the "
+        "configuration, or correct the file"
     )
 
 
@@ -332,8 +386,10 @@ def _shifted(source: PairSource, tally: Tally) -> str:
     shift, ranges = next(iter(tally.shifted.items()))
     rows = source.unit if abs(shift) == 1 else f"{abs(shift)} {source.unit}s"
     return (
-        f"{source.name}: the pairs are shifted: most sources belong to the target {rows} {'below' if shift > 0 else 'above'} "
-        f"({_ranges(source, ranges)}); find the missing or added {source.unit} before this place, and correct the file"
+        f"{source.name}: the pairs are shifted: most sources belong to the target {rows} "
+        f"{'below' if shift > 0 else 'above'} "
+        f"({_ranges(source, ranges)}); find the missing or added {source.unit} before this place, "
+        "and correct the file"
     )
 
 

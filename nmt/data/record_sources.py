@@ -1,4 +1,6 @@
-"""Sources of pairs: what they have in common, and those whose files hold records: JSON lines, Parquet and TMX."""
+"""Sources of pairs: what they have in common, and those whose files hold records: JSON lines,
+Parquet and TMX.
+"""
 
 import json
 from collections.abc import Callable, Iterator
@@ -13,7 +15,14 @@ from nmt.files import explain_read_errors
 
 PARQUET_ROWS = 4096  # read at once
 MAX_ROW_GROUP_BYTES = 1 << 32  # uncompressed: a larger one would not fit into memory
-INLINE_CODES = ("bpt", "ept", "ph", "it", "ut", "sub")  # elements within a sentence of TMX that hold no text
+INLINE_CODES = (
+    "bpt",
+    "ept",
+    "ph",
+    "it",
+    "ut",
+    "sub",
+)  # elements within a sentence of TMX that hold no text
 XML_LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 
 RawRow = tuple[bytes, ...]  # one undecoded line, or the two sides of a pair
@@ -28,7 +37,9 @@ class BadRecordError(Exception):
 
 
 class PairSource(Protocol):
-    """A file of pairs, or two aligned files. The main process reads rows; workers decode them, and get a pickled source."""
+    """A file of pairs, or two aligned files. The main process reads rows; workers decode them, and
+    get a pickled source.
+    """
 
     @property
     def first_line(self) -> int:
@@ -51,19 +62,25 @@ class PairSource(Protocol):
         ...
 
     def rows(self, advance: Callable[[int], object] = ignore_progress) -> Iterator[RawRow]:
-        """All rows. advance: called with numbers of bytes that were read. Raises: DataError if a file is missing or damaged."""
+        """All rows. advance: called with numbers of bytes that were read. Raises: DataError if a
+        file is missing or damaged.
+        """
         ...
 
     def pair(self, row: RawRow) -> tuple[str, str]:
-        """Source and target text. Raises: UnicodeDecodeError, TooFewColumnsError, BadRecordError."""
+        """Source and target text. Raises: UnicodeDecodeError, TooFewColumnsError,
+        BadRecordError.
+        """
         ...
 
 
 @dataclass(frozen=True)
 class JsonLinesSource:
-    """A JSON object on each line. src, tgt: its keys; "translation.de" is the key "de" of the object under "translation".
+    """A JSON object on each line. src, tgt: its keys; "translation.de" is the key "de" of the
+    object under "translation".
 
-    A key that the object lacks is looked for under "translation", where many corpora have their pairs.
+    A key that the object lacks is looked for under "translation", where many corpora have their
+    pairs.
     """
 
     path: Path
@@ -102,13 +119,19 @@ class JsonLinesSource:
             if isinstance(value, str):
                 # Half of a surrogate pair is no character.
                 return value.encode("utf-8", "surrogatepass").decode("utf-8")
-        keys = f"its keys are {', '.join(list(record)[:8])}" if isinstance(record, dict) else "it is no object"
+        keys = (
+            f"its keys are {', '.join(list(record)[:8])}"
+            if isinstance(record, dict)
+            else "it is no object"
+        )
         raise BadRecordError(f"has no text under {key} ({keys})")
 
 
 @dataclass(frozen=True)
 class ParquetSource:
-    """A Parquet file. src, tgt: its columns; "translation.de" is the field "de" of the column "translation"."""
+    """A Parquet file. src, tgt: its columns; "translation.de" is the field "de" of the column
+    "translation".
+    """
 
     path: Path
     src: str
@@ -122,12 +145,21 @@ class ParquetSource:
     def open(cls, path: Path, src: str, tgt: str) -> Self:
         """Raises: DataError if the file cannot be read, or has no such columns of text."""
         with _explain_parquet(path), _import_parquet(path).ParquetFile(path) as file:
-            types = {column.path: str(column.logical_type) for column in map(file.schema.column, range(len(file.schema)))}
+            types = {
+                column.path: str(column.logical_type)
+                for column in map(file.schema.column, range(len(file.schema)))
+            }
         names = [name if name in types else f"translation.{name}" for name in (src, tgt)]
         for name, column in zip((src, tgt), names, strict=True):
             if types.get(column) != "String":
-                texts = ", ".join(name for name, kind in types.items() if kind == "String") or "none"
-                raise DataError(f"{path}: has no column {name} of text; set `columns` to two of its columns of text: {texts}")
+                texts = (
+                    ", ".join(name for name, kind in types.items() if kind == "String") or "none"
+                )
+                raise DataError(
+                    f"{path}: has no column {name} of text; set `columns` to two of its "
+                    "columns "
+                    f"of text: {texts}"
+                )
         return cls(path, *names)
 
     @property
@@ -140,9 +172,12 @@ class ParquetSource:
             for group in range(file.num_row_groups):
                 if file.metadata.row_group(group).total_byte_size > MAX_ROW_GROUP_BYTES:
                     raise DataError(
-                        f"{self.path}: row group {group + 1} is too large; write it again with groups of a million rows"
+                        f"{self.path}: row group {group + 1} is too large; write it again with "
+                        "groups of a million rows"
                     )
-                for batch in file.iter_batches(PARQUET_ROWS, row_groups=[group], columns=[self.src, self.tgt]):
+                for batch in file.iter_batches(
+                    PARQUET_ROWS, row_groups=[group], columns=[self.src, self.tgt]
+                ):
                     columns = [self._column(batch, name) for name in (self.src, self.tgt)]
                     yield from zip(*columns, strict=True)
                     advance(size * batch.num_rows // max(1, file.metadata.num_rows))
@@ -164,7 +199,9 @@ def _import_parquet(path: Path) -> Any:
     try:
         import pyarrow.parquet
     except ModuleNotFoundError:
-        raise DataError(f'{path}: format parquet needs the package pyarrow; run: pip install "nmt[formats]"') from None
+        raise DataError(
+            f'{path}: format parquet needs the package pyarrow; run: pip install "nmt[formats]"'
+        ) from None
     return pyarrow.parquet
 
 
@@ -175,7 +212,10 @@ def _explain_parquet(path: Path) -> Iterator[None]:
         try:
             yield
         except (ValueError, NotImplementedError) as error:
-            raise DataError(f"{path}: is truncated, damaged or no Parquet file ({' '.join(str(error).split())[:200]})") from None
+            raise DataError(
+                f"{path}: is truncated, damaged or no Parquet file "
+                f"({' '.join(str(error).split())[:200]})"
+            ) from None
 
 
 @dataclass
@@ -201,7 +241,11 @@ class _TmxTarget:
         if name == "tu":
             self._unit = _Unit()
         elif name == "tuv":
-            unit.language = (attributes.get(XML_LANGUAGE) or attributes.get("lang") or "").lower().replace("_", "-")
+            unit.language = (
+                (attributes.get(XML_LANGUAGE) or attributes.get("lang") or "")
+                .lower()
+                .replace("_", "-")
+            )
         elif name == "seg":
             unit.in_segment = unit.language not in unit.texts
             if unit.in_segment:
@@ -253,32 +297,44 @@ class TmxSource:
         languages: set[str] = set()
         for unit in self._units(advance):
             languages |= unit.keys()
-            texts = [_text_of(unit, language) for language in (self.src_language, self.tgt_language)]
+            texts = [
+                _text_of(unit, language) for language in (self.src_language, self.tgt_language)
+            ]
             yield tuple(text.encode("utf-8") for text in texts)
         for language in (self.src_language, self.tgt_language):
             if not any(_is_of(code, language) for code in languages):
                 listing = ", ".join(sorted(filter(None, languages))[:10]) or "none"
-                raise DataError(f"{self.path}: has no text in {language}; its languages are: {listing}")
+                raise DataError(
+                    f"{self.path}: has no text in {language}; its languages are: {listing}"
+                )
 
     def _units(self, advance: Callable[[int], object]) -> Iterator[dict[str, str]]:
         try:
             from defusedxml.common import DefusedXmlException
             from defusedxml.ElementTree import ParseError, XMLParser
         except ModuleNotFoundError:
-            raise DataError(f'{self.path}: format tmx needs the package defusedxml; run: pip install "nmt[formats]"') from None
+            raise DataError(
+                f"{self.path}: format tmx needs the package defusedxml; run: pip install "
+                '"nmt[formats]"'
+            ) from None
         target, n_units, n_bytes = _TmxTarget(), 0, 0
-        # The parser refuses entities and external files: a few lines of them can stand for gigabytes.
+        # The parser refuses entities and external files: a few lines of them can stand for
+        # gigabytes.
         parser = XMLParser(target=target, forbid_entities=True, forbid_external=True)
         try:
             for block in read_blocks(self.path, self.member, advance=advance):
                 parser.feed(block)
                 n_bytes += len(block)
                 if n_bytes - parser.parser.CurrentByteIndex > MAX_LINE_BYTES:
-                    text = f"has an element or a comment of more than {MAX_LINE_BYTES:,} bytes; it is no translation memory"
+                    text = (
+                        f"has an element or a comment of more than {MAX_LINE_BYTES:,} bytes; "
+                        "it is no translation memory"
+                    )
                     raise DataError(f"{self.path}: {text}")
                 if target.is_too_long:
                     raise DataError(
-                        f"{self.path}: unit {n_units + len(target.units) + 1} has more than {MAX_LINE_BYTES:,} characters"
+                        f"{self.path}: unit {n_units + len(target.units) + 1} has more than "
+                        f"{MAX_LINE_BYTES:,} characters"
                     )
                 n_units += len(target.units)
                 yield from target.units
@@ -286,11 +342,21 @@ class TmxSource:
             parser.close()
         except ParseError as error:
             after = f" after unit {n_units + len(target.units):,}"
-            raise DataError(f"{self.path}: is not well-formed XML{after} ({error}); repair it, or export it again") from None
+            raise DataError(
+                f"{self.path}: is not well-formed XML{after} ({error}); repair it, or export "
+                "it "
+                "again"
+            ) from None
         except DefusedXmlException as error:
-            raise DataError(f"{self.path}: defines entities, which can stand for gigabytes ({error}); remove its DOCTYPE") from None
+            raise DataError(
+                f"{self.path}: defines entities, which can stand for gigabytes ({error}); "
+                "remove "
+                "its DOCTYPE"
+            ) from None
         except (LookupError, ValueError) as error:  # of the parser's decoder
-            raise DataError(f"{self.path}: has an encoding that cannot be read ({error}); save it as UTF-8") from None
+            raise DataError(
+                f"{self.path}: has an encoding that cannot be read ({error}); save it as UTF-8"
+            ) from None
         yield from target.units
 
     def pair(self, row: RawRow) -> tuple[str, str]:

@@ -1,7 +1,8 @@
 """Training data with subword sampling: each epoch sees other segmentations of the same text.
 
-The sample of a sentence depends only on the seed, the epoch, the side and the index of the sentence, so a resumed training and all
-its processes see the same samples. A part of an epoch is drawn before it starts, so its batches are planned with the true lengths.
+The sample of a sentence depends only on the seed, the epoch, the side and the index of the
+sentence, so a resumed training and all its processes see the same samples. A part of an epoch is
+drawn before it starts, so its batches are planned with the true lengths.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -21,7 +22,8 @@ from nmt.text.vocabulary import Vocabulary
 
 
 class SampledCorpus(Corpus):
-    """A corpus that is segmented again for each epoch. The samples of two parts of an epoch are in memory.
+    """A corpus that is segmented again for each epoch. The samples of two parts of an epoch are in
+    memory.
 
     Args:
         corpus: with the segmentations of the tokenizer.
@@ -39,7 +41,10 @@ class SampledCorpus(Corpus):
         """A thread draws the next part while the caller uses the present one."""
         thread = ThreadPoolExecutor(1, "subword sampling")
         draws: Iterator[tuple[Part, list[Future[Block]]]]
-        draws = ((part, [thread.submit(self._sample, *block) for block in self._blocks(part)]) for part in parts)
+        draws = (
+            (part, [thread.submit(self._sample, *block) for block in self._blocks(part)])
+            for part in parts
+        )
         try:
             for draw, _ in pairwise(chain(draws, [None])):
                 assert draw is not None
@@ -51,22 +56,30 @@ class SampledCorpus(Corpus):
             thread.shutdown(cancel_futures=True)
 
     def _blocks(self, part: Part) -> list[tuple[Side, int, int, int]]:
-        return [(side, part.epoch, start, end) for side in self._samplers for start, end in part.ranges]
+        return [
+            (side, part.epoch, start, end) for side in self._samplers for start, end in part.ranges
+        ]
 
     def _sample(self, side: Side, epoch: int, start: int, end: int) -> Block:
         sequences = self.src if side == "src" else self.tgt
         ids, lengths = sequences.block(start, end)
         indices = np.arange(start, end, dtype=np.uint64)
-        return self._samplers[side].sample(ids, lengths, random_keys(indices, self._seed, f"{side} subwords, epoch {epoch}"))
+        return self._samplers[side].sample(
+            ids, lengths, random_keys(indices, self._seed, f"{side} subwords, epoch {epoch}")
+        )
 
     def _join(self, part: Part, blocks: Iterable[Block]) -> Corpus:
         remaining, fixed = iter(blocks), super().in_part(part)
-        sides = {side: Sequences.of_blocks(list(islice(remaining, len(part.ranges)))) for side in self._samplers}
+        sides = {
+            side: Sequences.of_blocks(list(islice(remaining, len(part.ranges))))
+            for side in self._samplers
+        }
         return Corpus(sides.get("src", fixed.src), sides.get("tgt", fixed.tgt), fixed.soft_targets)
 
 
 def load_training_corpus(config: Config) -> Corpus:
-    """The training data of the prepared folder, with soft targets and subword sampling if they are configured.
+    """The training data of the prepared folder, with soft targets and subword sampling if they are
+    configured.
 
     Raises:
         DataError: a file is missing or damaged, or there are no soft targets.
@@ -76,7 +89,9 @@ def load_training_corpus(config: Config) -> Corpus:
     if config.training.distillation:
         corpus = Corpus(corpus.src, corpus.tgt, soft_targets.load(folder, corpus))
     samplers = {
-        side: SAMPLERS[config.tokenizer.kind](load_pieces(folder, side), Vocabulary.load(folder / f"{side}.vocab.txt"), rate)
+        side: SAMPLERS[config.tokenizer.kind](
+            load_pieces(folder, side), Vocabulary.load(folder / f"{side}.vocab.txt"), rate
+        )
         for side, rate in zip(SIDES, (rates.src, rates.tgt), strict=True)
         if rate
     }

@@ -1,4 +1,6 @@
-"""The sentences that are most similar to a given one: those that share its rarest words and pairs of words."""
+"""The sentences that are most similar to a given one: those that share its rarest words and pairs
+of words.
+"""
 
 from collections.abc import Sequence
 
@@ -7,14 +9,17 @@ import numpy.typing as npt
 
 from nmt.data.corpus import Sequences
 
-MAX_SENTENCES = 1 << 14  # with a feature; more frequent features are not used: they say little and take the most time
+MAX_SENTENCES = (
+    1 << 14
+)  # with a feature; more frequent features are not used: they say little and take the most time
 
 
 class SimilarSentences:
     """Finds similar sentences in a collection of N.
 
-    The features of a sentence are its ids and its pairs of adjacent ids. The weight of a feature is log(N / n), where n sentences
-    have it. The similarity of two sentences is the cosine of their weights (Salton and Buckley 1988).
+    The features of a sentence are its ids and its pairs of adjacent ids. The weight of a feature is
+    log(N / n), where n sentences have it. The similarity of two sentences is the cosine of their
+    weights (Salton and Buckley 1988).
 
     Args:
         vocabulary_size: V; all ids are smaller.
@@ -26,13 +31,18 @@ class SimilarSentences:
         sentence = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
         is_pair = sentence[1:] == sentence[:-1]
         pairs = self._pairs(ids)[is_pair]
-        features, sentence = np.concatenate([ids.astype(np.int64), pairs]), np.concatenate([sentence, sentence[1:][is_pair]])
+        features, sentence = (
+            np.concatenate([ids.astype(np.int64), pairs]),
+            np.concatenate([sentence, sentence[1:][is_pair]]),
+        )
         order = np.lexsort((sentence, features))
         features, sentence = features[order], sentence[order]
         is_first = np.ones(len(features), np.bool_)  # in its sentence
         is_first[1:] = (features[1:] != features[:-1]) | (sentence[1:] != sentence[:-1])
         features, self._sentences = features[is_first], sentence[is_first]
-        self._features, self._starts, counts = np.unique(features, return_index=True, return_counts=True)
+        self._features, self._starts, counts = np.unique(
+            features, return_index=True, return_counts=True
+        )
         self._ends = self._starts + counts
         self._idf = np.log(len(sentences) / counts)
         self._is_used = counts <= MAX_SENTENCES
@@ -40,7 +50,9 @@ class SimilarSentences:
         self._norms = np.sqrt(np.maximum(squares, np.finfo(np.float64).tiny))
 
     def find(self, sentence: Sequence[int], n: int) -> npt.NDArray[np.int64]:
-        """The indices of at most n sentences with a feature of `sentence`, the most similar first; of equals, the earlier first."""
+        """The indices of at most n sentences with a feature of `sentence`, the most similar first;
+        of equals, the earlier first.
+        """
         ids = np.asarray(sentence, np.int64)
         wanted = np.unique(np.concatenate([ids, self._pairs(ids)]))
         _, rows, _ = np.intersect1d(self._features, wanted, assume_unique=True, return_indices=True)

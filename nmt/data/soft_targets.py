@@ -1,7 +1,9 @@
-"""Soft targets: for each token of the target sentences, the distribution that other models give there (Kim and Rush 2016, 3.1).
+"""Soft targets: for each token of the target sentences, the distribution that other models give
+there (Kim and Rush 2016, 3.1).
 
-Of each distribution, the `N_WORDS` most probable words are kept. `train.soft-targets.npy` has the layout of `nmt.data.corpus`. For
-each token, with <eos> as the last, it holds the ids of these words, then their probabilities in units of `UNIT`.
+Of each distribution, the `N_WORDS` most probable words are kept. `train.soft-targets.npy` has the
+layout of `nmt.data.corpus`. For each token, with <eos> as the last, it holds the ids of these
+words, then their probabilities in units of `UNIT`.
 """
 
 from pathlib import Path
@@ -29,14 +31,25 @@ def unpack(sentence: Ids, n_tokens: int) -> tuple[npt.NDArray[np.int64], npt.NDA
 
 
 def load(folder: Path, corpus: Corpus) -> Sequences:
-    """The soft targets of `corpus`, the training data of a prepared folder. Raises: DataError if they are missing or damaged."""
+    """The soft targets of `corpus`, the training data of a prepared folder. Raises: DataError if
+    they are missing or damaged.
+    """
     if not (folder / f"{STEM}.npy").exists() and not any(folder.glob("train-*.soft-targets.npy")):
-        text = f"training.distillation: {folder} has no soft targets; write a folder that has them with `nmt augment --teacher`"
+        text = (
+            f"training.distillation: {folder} has no soft targets; write a folder that has "
+            "them with `nmt augment --teacher`"
+        )
         raise DataError(f"{text}, or set it to 0")
     sentences = Sequences.load(folder / STEM)
     n_tokens = corpus.tgt.n_tokens + len(corpus)
-    if len(sentences) != len(corpus) or sentences.n_tokens == 0 or sentences.n_tokens % (2 * n_tokens):
+    if (
+        len(sentences) != len(corpus)
+        or sentences.n_tokens == 0
+        or sentences.n_tokens % (2 * n_tokens)
+    ):
         raise DataError(
-            f"{folder / STEM}.npy: damaged, it does not fit the training data; run `nmt augment --teacher ... --overwrite`"
+            f"{folder / STEM}.npy: damaged, it does not fit the training data; run `nmt "
+            "augment "
+            "--teacher ... --overwrite`"
         )
     return sentences

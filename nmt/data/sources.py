@@ -1,7 +1,9 @@
-"""Files of sentence pairs, read as a stream: tables, line-aligned files, and files of records (see `record_sources`).
+"""Files of sentence pairs, read as a stream: tables, line-aligned files, and files of records (see
+`record_sources`).
 
-To add a format: a function that builds a `PairSource`, its row in `SOURCE_FORMATS`, and its name in `SourceFormat`
-(nmt/config/schema.py); also a rule in nmt/config/rules.py if it takes other keys than `path` and `columns`.
+To add a format: a function that builds a `PairSource`, its row in `SOURCE_FORMATS`, and its name in
+`SourceFormat` (nmt/config/schema.py); also a rule in nmt/config/rules.py if it takes other keys
+than `path` and `columns`.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,7 +16,14 @@ from typing import cast
 from nmt.config.schema import SourceConfig
 from nmt.data import source_checks
 from nmt.data.raw_lines import ignore_progress, read_raw_lines
-from nmt.data.record_sources import JsonLinesSource, PairSource, ParquetSource, RawRow, TmxSource, TooFewColumnsError
+from nmt.data.record_sources import (
+    JsonLinesSource,
+    PairSource,
+    ParquetSource,
+    RawRow,
+    TmxSource,
+    TooFewColumnsError,
+)
 from nmt.errors import DataError
 from nmt.files import explain_read_errors
 
@@ -83,7 +92,9 @@ class LinesSource:
                 longer = count + 1 + sum(1 for _ in src) + sum(1 for _ in tgt)
                 counts = (count, longer) if pair[0] is None else (longer, count)
                 raise DataError(
-                    f"{self.src} has {counts[0]} lines, but {self.tgt} has {counts[1]}: aligned files need the same number"
+                    f"{self.src} has {counts[0]} lines, but {self.tgt} has {counts[1]}: "
+                    "aligned "
+                    "files need the same number"
                 )
             yield cast(RawRow, pair)
 
@@ -93,7 +104,8 @@ class LinesSource:
 
 
 def find_files(path: Path | Sequence[Path]) -> list[Path]:
-    """The files of a path, of a pattern such as `parts/*.gz`, or of a list of both; those of a pattern in the order of their names.
+    """The files of a path, of a pattern such as `parts/*.gz`, or of a list of both; those of a
+    pattern in the order of their names.
 
     Raises:
         DataError: no file matches a pattern.
@@ -105,16 +117,22 @@ def find_files(path: Path | Sequence[Path]) -> list[Path]:
     with explain_read_errors(path):
         if not has_magic(str(path)) or path.exists():
             return [path]
-        files = sorted(Path(name) for name in glob(str(path), recursive=True) if Path(name).is_file())
+        files = sorted(
+            Path(name) for name in glob(str(path), recursive=True) if Path(name).is_file()
+        )
     if not files:
-        raise DataError(f"{path}: no file matches; check the pattern (relative paths start in the current folder)")
+        raise DataError(
+            f"{path}: no file matches; check the pattern (relative paths start in the current "
+            "folder)"
+        )
     return files
 
 
 def open_source(
     config: SourceConfig, files: Mapping[str, Sequence[Path]], src_language: str, tgt_language: str
 ) -> list[PairSource]:
-    """The files of a source, each with its pairs. files: under the language for the format lines, else all under "".
+    """The files of a source, each with its pairs. files: under the language for the format lines,
+    else all under "".
 
     Raises:
         DataError: a file cannot be read, lacks a configured column, or has no partner.
@@ -124,12 +142,18 @@ def open_source(
     src, tgt = files[src_language], files[tgt_language]
     if len(src) != len(tgt):
         raise DataError(
-            f"{src[0].parent}: {len(src)} files for {src_language}, but {len(tgt)} for {tgt_language}; name as many for both"
+            f"{src[0].parent}: {len(src)} files for {src_language}, but {len(tgt)} for "
+            f"{tgt_language}; name as many for both"
         )
-    return [LinesSource(*pair, src_language, tgt_language, config.member) for pair in zip(src, tgt, strict=True)]
+    return [
+        LinesSource(*pair, src_language, tgt_language, config.member)
+        for pair in zip(src, tgt, strict=True)
+    ]
 
 
-def open_pairs(config: SourceConfig, path: Path, src_language: str, tgt_language: str) -> PairSource:
+def open_pairs(
+    config: SourceConfig, path: Path, src_language: str, tgt_language: str
+) -> PairSource:
     """The pairs of one file, of any format except lines.
 
     Raises:
@@ -138,10 +162,16 @@ def open_pairs(config: SourceConfig, path: Path, src_language: str, tgt_language
     return SOURCE_FORMATS[config.format](config, path, src_language, tgt_language)
 
 
-def _manythings(config: SourceConfig, path: Path, src_language: str, tgt_language: str) -> PairSource:
+def _manythings(
+    config: SourceConfig, path: Path, src_language: str, tgt_language: str
+) -> PairSource:
     first = next(read_raw_lines(path, config.member), b"").split(b"\t")
     if config.columns is None and len(first) >= 4 and first[0].isdigit() and first[2].isdigit():
-        raise DataError(f"{path}: its first line looks like an export from tatoeba.org (id, text, id, text); use format tatoeba")
+        raise DataError(
+            f"{path}: its first line looks like an export from tatoeba.org (id, text, id, "
+            "text); "
+            "use format tatoeba"
+        )
     return _table(config, path, (src_language, tgt_language), english=1, other=2)
 
 
@@ -153,16 +183,28 @@ def _tsv(config: SourceConfig, path: Path, src_language: str, tgt_language: str)
     source = _table(config, path, (src_language, tgt_language), english=1, other=2)
     if not source.has_header:
         first = next(read_raw_lines(path, config.member), b"").decode("utf-8", "replace")
-        source_checks.check_header(str(path), first, (source.src, source.tgt), (src_language, tgt_language))
+        source_checks.check_header(
+            str(path), first, (source.src, source.tgt), (src_language, tgt_language)
+        )
     return source
 
 
-def _table(config: SourceConfig, path: Path, languages: tuple[str, str], english: int, other: int) -> TableSource:
-    columns = config.columns or {language: english if language == "en" else other for language in languages}
+def _table(
+    config: SourceConfig, path: Path, languages: tuple[str, str], english: int, other: int
+) -> TableSource:
+    columns = config.columns or {
+        language: english if language == "en" else other for language in languages
+    }
     column_pair = [columns[language] for language in languages]
     has_header = any(isinstance(column, str) for column in column_pair)
-    header = next(read_raw_lines(path, config.member), b"").decode("utf-8", "replace").split("\t") if has_header else []
-    src, tgt = (_column_index(path, column, [name.strip() for name in header]) for column in column_pair)
+    header = (
+        next(read_raw_lines(path, config.member), b"").decode("utf-8", "replace").split("\t")
+        if has_header
+        else []
+    )
+    src, tgt = (
+        _column_index(path, column, [name.strip() for name in header]) for column in column_pair
+    )
     return TableSource(path, config.member, src, tgt, has_header)
 
 
@@ -172,7 +214,10 @@ def _column_index(path: Path, column: int | str, header: list[str]) -> int:
             raise DataError(f"{path}: columns are numbered from 1, there is no column {column}")
         return column - 1
     if column not in header:
-        raise DataError(f"{path}: no column is named {column!r} in its first line, which has: {', '.join(header)}")
+        raise DataError(
+            f"{path}: no column is named {column!r} in its first line, which has: "
+            f"{', '.join(header)}"
+        )
     return header.index(column)
 
 

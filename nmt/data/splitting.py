@@ -1,7 +1,9 @@
-"""Splits that share no sentence: pairs linked by a common source or target stay together. The order of the input has no effect.
+"""Splits that share no sentence: pairs linked by a common source or target stay together. The order
+of the input has no effect.
 
-Sentences are known only by 64-bit fingerprints, so a hundred million pairs fit into memory as arrays: no function here needs more
-than 32 bytes a pair beyond its arguments. Work on whole arrays is done in blocks where temporary copies would need more.
+Sentences are known only by 64-bit fingerprints, so a hundred million pairs fit into memory as
+arrays: no function here needs more than 32 bytes a pair beyond its arguments. Work on whole arrays
+is done in blocks where temporary copies would need more.
 """
 
 import re
@@ -20,13 +22,15 @@ TRAIN, DEV, TEST = 0, 1, 2
 
 BLOCK = 1 << 20  # numbers at once
 
-Kind = Literal["pair", "src", "tgt"]  # of fingerprints: of the whole pair, of the key of its source, of that of its target
+Kind = Literal[
+    "pair", "src", "tgt"
+]  # of fingerprints: of the whole pair, of the key of its source, of that of its target
 Fingerprints = npt.NDArray[np.uint64]
 Numbers = npt.NDArray[np.signedinteger[Any]]
 Mask = npt.NDArray[np.bool_]
 
-# A group of linked pairs that is larger than this share of a split stays in train. A larger share is tried only if smaller groups
-# do not fill the split.
+# A group of linked pairs that is larger than this share of a split stays in train. A larger share
+# is tried only if smaller groups do not fill the split.
 _MAX_GROUP_SHARES = (0.01, 0.1, 0.5)
 _MIN_FILLED = 0.9  # share of the configured size
 
@@ -35,9 +39,15 @@ _FASTER = re.compile(r"[\W_]+")  # equal for characters before `FIRST_VOWEL_SIGN
 
 
 def sentence_key(text: str) -> str:
-    """Equal for sentences that count as the same: case-folded letters (with vowel signs) and digits; the text if it has none."""
+    """Equal for sentences that count as the same: case-folded letters (with vowel signs) and
+    digits; the text if it has none.
+    """
     folded = text.casefold()
-    pattern = _FASTER if folded.isascii() or max(folded, default="") < FIRST_VOWEL_SIGN else _NOT_LETTER_OR_DIGIT
+    pattern = (
+        _FASTER
+        if folded.isascii() or max(folded, default="") < FIRST_VOWEL_SIGN
+        else _NOT_LETTER_OR_DIGIT
+    )
     return pattern.sub("", folded) or text
 
 
@@ -53,7 +63,8 @@ def blocks(count: int) -> Iterator[slice]:
 
 
 def random_keys(fingerprints: Fingerprints, seed: int, purpose: str) -> Fingerprints:
-    """Keys to sort by for a random order that depends on the seed and the purpose, not on the order of `fingerprints`.
+    """Keys to sort by for a random order that depends on the seed and the purpose, not on the order
+    of `fingerprints`.
 
     Different fingerprints have different keys.
     """
@@ -86,7 +97,9 @@ def number_sentences(fingerprints: Fingerprints) -> Numbers:
     """A number for each sentence, equal for equal sentences: 0, 1, ..."""
     order = np.argsort(fingerprints)
     starts = _starts_run(fingerprints, order)
-    dtype = np.dtype(np.int32 if len(fingerprints) < 1 << 30 else np.int64)  # the nodes of both sides must fit
+    dtype = np.dtype(
+        np.int32 if len(fingerprints) < 1 << 30 else np.int64
+    )  # the nodes of both sides must fit
     ascending: Numbers = np.cumsum(starts, dtype=dtype)
     ascending -= 1
     numbers: Numbers = np.empty(len(fingerprints), dtype)
@@ -100,10 +113,13 @@ def connected_components(src: Numbers, tgt: Numbers) -> Numbers:
     src, tgt: the number of each pair's source and target, see `number_sentences`.
     """
     n_sources = int(src.max()) + 1
-    labels: Numbers = np.arange(n_sources + int(tgt.max()) + 1, dtype=src.dtype)  # of the sources, then of the targets
+    labels: Numbers = np.arange(
+        n_sources + int(tgt.max()) + 1, dtype=src.dtype
+    )  # of the sources, then of the targets
     is_final = False
     while not is_final:
-        # Each label is the root of a tree of nodes. Hook each root under the lowest root that a pair links it to.
+        # Each label is the root of a tree of nodes. Hook each root under the lowest root that a
+        # pair links it to.
         hooked = labels.copy()
         for block in blocks(len(src)):
             src_roots, tgt_roots = labels[src[block]], labels[n_sources:][tgt[block]]
@@ -135,16 +151,24 @@ def assign_splits(
 
     Args:
         pairs: fingerprints of whole pairs. component: from `connected_components`.
-        is_eligible: which pairs may be in dev or test; by default all. A component with another pair stays in train as a whole.
+        is_eligible: which pairs may be in dev or test; by default all. A component with another
+            pair stays in train as a whole.
 
     Raises:
-        DataError: there are too few pairs for the configured sizes, or too many of them share sentences.
+        DataError: there are too few pairs for the configured sizes, or too many of them share
+            sentences.
     """
     if config.dev + config.test >= len(pairs):
         sizes_text = f"dev {config.dev:,} + test {config.test:,}"
-        raise DataError(f"data.split: {sizes_text} leave no training data, there are only {len(pairs):,} pairs; lower both")
+        raise DataError(
+            f"data.split: {sizes_text} leave no training data, there are only {len(pairs):,} "
+            "pairs; lower both"
+        )
     n_labels = int(component.max()) + 1  # some labels have no pairs
-    sizes, lowest = np.zeros(n_labels, component.dtype), np.full(n_labels, np.iinfo(np.uint64).max, np.uint64)
+    sizes, lowest = (
+        np.zeros(n_labels, component.dtype),
+        np.full(n_labels, np.iinfo(np.uint64).max, np.uint64),
+    )
     for block in blocks(len(pairs)):
         np.add.at(sizes, component[block], 1)
         np.minimum.at(lowest, component[block], pairs[block])
@@ -161,20 +185,31 @@ def assign_splits(
         if n_filled < _MIN_FILLED * size or np.all(assigned != TRAIN):
             n_pairs = len(pairs) if is_eligible is None else int(np.count_nonzero(is_eligible))
             raise DataError(
-                f"data.split.{name}: {size:,} of {n_pairs:,} pairs are needed, but only {n_filled:,} share no sentence with the "
+                f"data.split.{name}: {size:,} of {n_pairs:,} pairs are needed, but only "
+                f"{n_filled:,} share no sentence with the "
                 "others; choose a smaller size"
             )
     return assigned
 
 
-def _fill_split(splits: npt.NDArray[np.int8], order: npt.NDArray[np.int64], sizes: Numbers, split: int, size: int) -> int:
-    """Move components from TRAIN to `split` until it has `size` pairs, small components first. Returns its number of pairs."""
+def _fill_split(
+    splits: npt.NDArray[np.int8],
+    order: npt.NDArray[np.int64],
+    sizes: Numbers,
+    split: int,
+    size: int,
+) -> int:
+    """Move components from TRAIN to `split` until it has `size` pairs, small components first.
+    Returns its number of pairs.
+    """
     n_filled = 0
     for share in _MAX_GROUP_SHARES:
         max_group = max(1, int(share * size))
         for block in blocks(len(order)):
             labels = order[block]
-            is_candidate = (splits[labels] == TRAIN) & (sizes[labels] > 0) & (sizes[labels] <= max_group)
+            is_candidate = (
+                (splits[labels] == TRAIN) & (sizes[labels] > 0) & (sizes[labels] <= max_group)
+            )
             for index in labels[is_candidate].tolist():
                 if n_filled == size:
                     return n_filled
@@ -185,12 +220,16 @@ def _fill_split(splits: npt.NDArray[np.int8], order: npt.NDArray[np.int64], size
 
 
 def naive_leak(pairs: Fingerprints, sides: Iterable[Fingerprints], config: SplitConfig) -> float:
-    """The share of test pairs with a sentence in train if the pairs were split at random into the same sizes.
+    """The share of test pairs with a sentence in train if the pairs were split at random into the
+    same sizes.
 
     sides: the source keys, then the target keys.
     """
     keys = random_keys(pairs, config.seed, "naive")
-    is_test, is_train = keys <= _bound(keys, config.test), keys > _bound(keys, config.test + config.dev)
+    is_test, is_train = (
+        keys <= _bound(keys, config.test),
+        keys > _bound(keys, config.test + config.dev),
+    )
     del keys
     leaks = np.zeros(np.count_nonzero(is_test), np.bool_)
     for side in sides:

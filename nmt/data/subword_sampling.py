@@ -1,7 +1,8 @@
-"""Subword sampling: other segmentations of a sentence into pieces of the subword model, drawn at random.
+"""Subword sampling: other segmentations of a sentence into pieces of the subword model, drawn at
+random.
 
-A sample has the text of its sentence, and only tokens of the vocabulary. To add a kind: a subclass of `SubwordSampler` and a row
-in `SAMPLERS`.
+A sample has the text of its sentence, and only tokens of the vocabulary. To add a kind: a subclass
+of `SubwordSampler` and a row in `SAMPLERS`.
 """
 
 from abc import ABC, abstractmethod
@@ -24,7 +25,10 @@ MAX_WORDS = 50_000  # whose lattices are kept, about 4 kB each
 NO_MERGE = 1 << 31  # a priority below that of every merge
 
 Integers = npt.NDArray[np.int64]
-Edge = tuple[int, int, float]  # of a lattice: the id of a piece, its number of characters, and its weight: rate * log probability
+Edge = tuple[
+    int, int, float
+    # of a lattice: the id of a piece, its number of characters, and its weight: rate * log probability
+]
 Lattice = list[tuple[list[float], list[Edge]]]
 
 
@@ -48,7 +52,8 @@ class SubwordSampler(ABC):
 
         Args:
             ids: of the sentences, one after the other. lengths: the number of ids of each.
-            keys: a random number for each sentence; a sample depends only on it and on the sentence.
+            keys: a random number for each sentence; a sample depends only on it and on the
+                sentence.
 
         Returns:
             ids and lengths of the samples.
@@ -63,16 +68,21 @@ class SubwordSampler(ABC):
         return new_ids.astype(np.int32), new_lengths.astype(np.int32)
 
     @abstractmethod
-    def _sample_words(self, ids: Ids, words: Integers, random: Fingerprints) -> tuple[Integers, Integers]:
-        """The ids of the samples, and the number of the word of each; `random` holds a random number for each character."""
+    def _sample_words(
+        self, ids: Ids, words: Integers, random: Fingerprints
+    ) -> tuple[Integers, Integers]:
+        """The ids of the samples, and the number of the word of each; `random` holds a random
+        number for each character.
+        """
 
 
 class BpeDropout(SubwordSampler):
     """Byte-pair encoding that drops merges at random (Provilkov 2020, algorithm 1).
 
-    A word starts as characters. Each step drops each possible merge with probability `rate`, and applies the best of the others;
-    the word is finished if none is left. So rate 0 is BPE, and rate 1 gives characters; a rate of 0.1 makes sentences about 20 %
-    longer. (In sentencepiece's own dropout, a dropped merge never returns.) A word whose sample has a piece that the vocabulary
+    A word starts as characters. Each step drops each possible merge with probability `rate`, and
+    applies the best of the others; the word is finished if none is left. So rate 0 is BPE, and rate
+    1 gives characters; a rate of 0.1 makes sentences about 20 % longer. (In sentencepiece's own
+    dropout, a dropped merge never returns.) A word whose sample has a piece that the vocabulary
     lacks keeps its own segmentation, as do tokens that are not pieces of the model.
     """
 
@@ -92,25 +102,34 @@ class BpeDropout(SubwordSampler):
         self._pairs, self._priorities = np.array([*merges, (len(tokens) ** 2, NO_MERGE)]).T.copy()
         self._merged = np.array([symbols[piece] for piece in pieces])  # by priority
         characters = [
-            [symbols[character] for character in token] if token in pieces and pieces.keys() >= set(token) else [symbol]
+            [symbols[character] for character in token]
+            if token in pieces and pieces.keys() >= set(token)
+            else [symbol]
             for symbol, token in enumerate(tokens)
         ]
         self._n_characters = np.array([*map(len, characters)])
         self._characters = np.concatenate([*map(np.array, characters)])
         self._first_character = self._n_characters.cumsum() - self._n_characters
 
-    def _sample_words(self, ids: Ids, words: Integers, random: Fingerprints) -> tuple[Integers, Integers]:
+    def _sample_words(
+        self, ids: Ids, words: Integers, random: Fingerprints
+    ) -> tuple[Integers, Integers]:
         sizes = self._n_characters[ids]
         characters = self._characters[_ranges(sizes) + np.repeat(self._first_character[ids], sizes)]
         new_ids, new_words = self._merge(characters, np.repeat(words, sizes), random)
         is_lacking = np.zeros(len(ids), bool)
         is_lacking[new_words[new_ids >= self._n_known]] = True
         keep, restore = ~is_lacking[new_words], is_lacking[words]
-        new_ids, new_words = np.append(new_ids[keep], ids[restore]), np.append(new_words[keep], words[restore])
+        new_ids, new_words = (
+            np.append(new_ids[keep], ids[restore]),
+            np.append(new_words[keep], words[restore]),
+        )
         order = np.argsort(new_words, kind="stable")
         return new_ids[order], new_words[order]
 
-    def _merge(self, symbols: Integers, words: Integers, random: Fingerprints) -> tuple[Integers, Integers]:
+    def _merge(
+        self, symbols: Integers, words: Integers, random: Fingerprints
+    ) -> tuple[Integers, Integers]:
         """Merge the characters of all words, one merge per word and step.
 
         Args:
@@ -127,7 +146,9 @@ class BpeDropout(SubwordSampler):
             priorities = self._find_merges(symbols, words)
             priorities[_uniform(random_keys(random, step, "merge")) < self._rate] = NO_MERGE
             is_first = _is_first(words)
-            best = np.minimum.reduceat(priorities * n + np.arange(n), np.flatnonzero(is_first))  # the leftmost of the best
+            best = np.minimum.reduceat(
+                priorities * n + np.arange(n), np.flatnonzero(is_first)
+            )  # the leftmost of the best
             can_merge = best < NO_MERGE * n
             left = best[can_merge] % n
             symbols[left] = self._merged[best[can_merge] // n]
@@ -147,10 +168,12 @@ class BpeDropout(SubwordSampler):
 
 
 class UnigramSampling(SubwordSampler):
-    """Draws a word's segmentation x from P(x) ** rate, normalized over all segmentations into pieces (Kudo 2018, section 3.3).
+    """Draws a word's segmentation x from P(x) ** rate, normalized over all segmentations into
+    pieces (Kudo 2018, section 3.3).
 
-    P(x) is the product of the probabilities of the pieces. Forward filtering and backward sampling draw exactly, so no list of
-    the best segmentations is needed. A word keeps its own segmentation if a token of it is not a piece of the model.
+    P(x) is the product of the probabilities of the pieces. Forward filtering and backward sampling
+    draw exactly, so no list of the best segmentations is needed. A word keeps its own segmentation
+    if a token of it is not a piece of the model.
     """
 
     def __init__(self, pieces: Mapping[str, float], vocabulary: Vocabulary, rate: float) -> None:
@@ -165,7 +188,9 @@ class UnigramSampling(SubwordSampler):
         self._n_characters = np.array([len(token) for token in vocabulary])
         self._lattice = lru_cache(MAX_WORDS)(self._build_lattice)
 
-    def _sample_words(self, ids: Ids, words: Integers, random: Fingerprints) -> tuple[Integers, Integers]:
+    def _sample_words(
+        self, ids: Ids, words: Integers, random: Fingerprints
+    ) -> tuple[Integers, Integers]:
         starts = np.flatnonzero(_is_first(words))
         sizes = self._n_characters[ids]
         first_draws = (sizes.cumsum() - sizes)[starts].tolist()
@@ -192,27 +217,42 @@ class UnigramSampling(SubwordSampler):
         return sample[::-1]
 
     def _build_lattice(self, word: bytes) -> Lattice | None:
-        """For each position in a word, the pieces that end there, and the cumulative probabilities of all but the last of them.
+        """For each position in a word, the pieces that end there, and the cumulative probabilities
+        of all but the last of them.
 
-        None if a token of the word is not a piece. The probability of a piece at the end of a prefix is that of all segmentations
-        of the prefix that end with it, over that of all its segmentations.
+        None if a token of the word is not a piece. The probability of a piece at the end of a
+        prefix is that of all segmentations of the prefix that end with it, over that of all its
+        segmentations.
         """
         tokens = [self._tokens[id_] for id_ in np.frombuffer(word, np.int32)]
         if not all(token in self._edges for token in tokens):
             return None
         text = "".join(tokens)
-        log_sums, lattice = [0.0], Lattice([([], [])])  # log_sums: over all segmentations of each prefix
+        log_sums, lattice = (
+            [0.0],
+            Lattice([([], [])]),
+        )  # log_sums: over all segmentations of each prefix
         for end in range(1, len(text) + 1):
             prefixes = range(max(0, end - self._longest), end)
-            edges = [edge for start in prefixes if log_sums[start] > -inf and (edge := self._edges.get(text[start:end]))]
+            edges = [
+                edge
+                for start in prefixes
+                if log_sums[start] > -inf and (edge := self._edges.get(text[start:end]))
+            ]
             logs = [log_sums[end - n_characters] + weight for _, n_characters, weight in edges]
             highest = max(logs, default=-inf)
-            log_sums.append(highest + log(sum(exp(value - highest) for value in logs)) if logs else -inf)
-            lattice.append((list(accumulate(exp(value - log_sums[end]) for value in logs[:-1])), edges))
+            log_sums.append(
+                highest + log(sum(exp(value - highest) for value in logs)) if logs else -inf
+            )
+            lattice.append(
+                (list(accumulate(exp(value - log_sums[end]) for value in logs[:-1])), edges)
+            )
         return lattice
 
 
-SAMPLERS: dict[TokenizerKind, Callable[[Mapping[str, float], Vocabulary, float], SubwordSampler]] = {
+SAMPLERS: dict[
+    TokenizerKind, Callable[[Mapping[str, float], Vocabulary, float], SubwordSampler]
+] = {
     "bpe": BpeDropout,
     "unigram": UnigramSampling,
 }

@@ -1,14 +1,18 @@
-"""Word alignment of sentence pairs: IBM model 1 with a preference for the diagonal (Dyer 2013), in both directions.
+"""Word alignment of sentence pairs: IBM model 1 with a preference for the diagonal (Dyer 2013), in
+both directions.
 
 A target word t_i comes from a source word s_j, or from the empty word:
 
-    p(t_i, a_i = j | s) = delta(j | i) p(t_i | s_j),  delta(0 | i) = p_0,  delta(j | i) ~ (1 - p_0) exp(-lambda |i / m - j / n|)
+    p(t_i, a_i = j | s) = delta(j | i) p(t_i | s_j),  delta(0 | i) = p_0,  delta(j | i) ~ (1 - p_0)
+    exp(-lambda |i / m - j / n|)
 
-for i = 1..m and j = 1..n (Dyer 2013, section 2). The expectation-maximization algorithm learns p(t | s), with a sparse Dirichlet
-prior, and the tension lambda. The other direction is the same model with source and target exchanged. The product of the posteriors
-of both directions is high for links on which they agree (after Liang 2006).
+for i = 1..m and j = 1..n (Dyer 2013, section 2). The expectation-maximization algorithm learns p(t
+| s), with a sparse Dirichlet prior, and the tension lambda. The other direction is the same model
+with source and target exchanged. The product of the posteriors of both directions is high for links
+on which they agree (after Liang 2006).
 
-Sentence pairs of equal lengths form one array. Shapes: N pairs of sentences, m target words, n source words, P pairs of words.
+Sentence pairs of equal lengths form one array. Shapes: N pairs of sentences, m target words, n
+source words, P pairs of words.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,7 +29,10 @@ EMPTY_WORD = PAD  # no sentence contains this id
 P_EMPTY = 0.08  # p_0
 CONCENTRATION = 0.01  # of the Dirichlet prior of p(. | s): a small value favors few translations
 FIRST_TENSION, MIN_TENSION, MAX_TENSION = 4.0, 0.1, 14.0
-TENSION_STEPS, TENSION_RATE = 8, 20.0  # gradient ascent on lambda after each iteration but the first
+TENSION_STEPS, TENSION_RATE = (
+    8,
+    20.0,
+)  # gradient ascent on lambda after each iteration but the first
 MIN_PROBABILITY = 0.001  # of a translation
 MIN_AGREEMENT = 0.25  # of a link: the product of two posteriors of 1/2
 MAX_CELLS = 1 << 20  # of a block
@@ -40,8 +47,8 @@ class Block:
 
     Attributes:
         pairs: [N], their indices in the corpus.
-        cells: [N, m + 1, n + 1], the index of the pair of words (target word i, source word j); row 0 and column 0 are for the
-            empty word.
+        cells: [N, m + 1, n + 1], the index of the pair of words (target word i, source word j); row
+            0 and column 0 are for the empty word.
     """
 
     pairs: Indices
@@ -73,11 +80,16 @@ class WordAligner:
         pairs: indices of the sentence pairs to align; default: all.
 
     Attributes:
-        src, tgt: [P], the ids of all pairs of words that occur in the same sentence pair, sorted by source id, then by target id.
+        src, tgt: [P], the ids of all pairs of words that occur in the same sentence pair, sorted by
+            source id, then by target id.
     """
 
-    def __init__(self, corpus: Corpus, src_size: int, tgt_size: int, pairs: Indices | None = None) -> None:
-        keys, self._blocks = _number_cells(corpus, np.arange(len(corpus)) if pairs is None else pairs, tgt_size)
+    def __init__(
+        self, corpus: Corpus, src_size: int, tgt_size: int, pairs: Indices | None = None
+    ) -> None:
+        keys, self._blocks = _number_cells(
+            corpus, np.arange(len(corpus)) if pairs is None else pairs, tgt_size
+        )
         self.src, self.tgt = np.divmod(keys, tgt_size)
         self._src_size = src_size
         self._directions = _Direction(self.src, tgt_size), _Direction(self.tgt, src_size)
@@ -89,14 +101,17 @@ class WordAligner:
                 direction.update(cells, fit_tension=iteration > 0)
 
     def counts(self) -> Floats:
-        """The expected number of links of each pair of words on which both directions agree, [P]."""
+        """The expected number of links of each pair of words on which both directions agree,
+        [P].
+        """
         counts = np.zeros(len(self.src))
         for block, agreement in self._agreements():
             np.add.at(counts, block.cells[:, 1:, 1:].ravel(), agreement.ravel())
         return counts
 
     def translations(self, size: int) -> tuple[Indices, Floats]:
-        """The most probable translations of each source id and p(translation | source), most probable first, from `counts`.
+        """The most probable translations of each source id and p(translation | source), most
+        probable first, from `counts`.
 
         Returns:
             ids and probabilities [number of source ids, `size`]; both are 0 where a word has fewer.
@@ -105,7 +120,9 @@ class WordAligner:
         totals = np.bincount(self.src, counts, minlength=self._src_size)
         probabilities = counts / np.maximum(totals[self.src], np.finfo(float).tiny)
         order = np.lexsort((-probabilities, self.src))
-        rank = np.arange(len(order)) - np.searchsorted(self.src, self.src)  # ids are sorted: rank within the source id
+        rank = np.arange(len(order)) - np.searchsorted(
+            self.src, self.src
+        )  # ids are sorted: rank within the source id
         is_kept = (rank < size) & (probabilities[order] >= MIN_PROBABILITY)
         kept, rank = order[is_kept], rank[is_kept]
         table = np.zeros((self._src_size, size), np.int64), np.zeros((self._src_size, size))
@@ -118,7 +135,9 @@ class WordAligner:
         for block, agreement in self._agreements():
             rows, tgt_positions, src_positions = np.nonzero(agreement > MIN_AGREEMENT)
             words = block.cells[rows, tgt_positions + 1, src_positions + 1]
-            yield Links(block.pairs[rows], src_positions, tgt_positions, self.src[words], self.tgt[words])
+            yield Links(
+                block.pairs[rows], src_positions, tgt_positions, self.src[words], self.tgt[words]
+            )
 
     def _cells(self) -> tuple[list[NDArray[np.int32]], list[NDArray[np.int32]]]:
         """The cells of each direction, the generated words in dimension 1."""
@@ -168,39 +187,60 @@ class _Direction:
         self._table = np.exp(_digamma(counts + CONCENTRATION) - _digamma(totals)[self._given])
 
     def _fit_tension(self, distances: Sequence[Floats], linked: Sequence[Floats]) -> None:
-        """Gradient ascent on the expected log-likelihood per link, given distances and expected links [m, n] of each block."""
+        """Gradient ascent on the expected log-likelihood per link, given distances and expected
+        links [m, n] of each block.
+        """
         n_links = sum(float(links.sum()) for links in linked)
-        observed = sum(float((links * distance).sum()) for links, distance in zip(linked, distances, strict=True))
+        observed = sum(
+            float((links * distance).sum())
+            for links, distance in zip(linked, distances, strict=True)
+        )
         for _ in range(TENSION_STEPS):
             expected = 0.0
             for links, distance in zip(linked, distances, strict=True):
                 attraction = np.exp(-self._tension * distance)
-                expected += float(links.sum(1) @ ((attraction * distance).sum(1) / attraction.sum(1)))
+                expected += float(
+                    links.sum(1) @ ((attraction * distance).sum(1) / attraction.sum(1))
+                )
             step = TENSION_RATE * (expected - observed) / n_links
             self._tension = min(max(self._tension + step, MIN_TENSION), MAX_TENSION)
 
 
 def _number_cells(corpus: Corpus, chosen: Indices, tgt_size: int) -> tuple[Indices, list[Block]]:
-    """The keys src * tgt_size + tgt of all pairs of words, ascending, and the blocks; pairs with an empty sentence are left out."""
-    groups: list[tuple[Indices, Indices, Indices]] = []  # pairs of sentences; the keys in their cells; the key of each cell
+    """The keys src * tgt_size + tgt of all pairs of words, ascending, and the blocks; pairs with an
+    empty sentence are left out.
+    """
+    groups: list[
+        tuple[Indices, Indices, Indices]
+    ] = []  # pairs of sentences; the keys in their cells; the key of each cell
     for pairs in _equal_lengths(corpus, chosen):
-        src, tgt = (np.pad(side.rows(pairs), ((0, 0), (1, 0)), constant_values=EMPTY_WORD) for side in (corpus.src, corpus.tgt))
+        src, tgt = (
+            np.pad(side.rows(pairs), ((0, 0), (1, 0)), constant_values=EMPTY_WORD)
+            for side in (corpus.src, corpus.tgt)
+        )
         keys = src[:, np.newaxis, :].astype(np.int64) * tgt_size + tgt[:, :, np.newaxis]
         unique, cells = np.unique(keys, return_inverse=True)
         groups.append((pairs, unique, cells.reshape(keys.shape).astype(np.int32)))
     keys = np.unique(np.concatenate([np.zeros(0, np.int64), *(unique for _, unique, _ in groups)]))
-    return keys, [Block(pairs, np.searchsorted(keys, unique).astype(np.int32)[cells]) for pairs, unique, cells in groups]
+    return keys, [
+        Block(pairs, np.searchsorted(keys, unique).astype(np.int32)[cells])
+        for pairs, unique, cells in groups
+    ]
 
 
 def _equal_lengths(corpus: Corpus, chosen: Indices) -> Iterator[Indices]:
-    """The chosen sentence pairs, in groups of equal lengths of at most `MAX_CELLS` cells (or of one pair)."""
+    """The chosen sentence pairs, in groups of equal lengths of at most `MAX_CELLS` cells (or of one
+    pair).
+    """
     lengths = np.stack([corpus.tgt.lengths, corpus.src.lengths])
     order = chosen[np.lexsort(lengths[:, chosen])]
     order = order[lengths[:, order].all(0)]
     for group in np.split(order, np.flatnonzero(np.diff(lengths[:, order]).any(0)) + 1):
         if len(group):
             n_cells = int((lengths[:, group[0]] + 1).prod())
-            yield from np.split(group, range(step := max(1, MAX_CELLS // n_cells), len(group), step))
+            yield from np.split(
+                group, range(step := max(1, MAX_CELLS // n_cells), len(group), step)
+            )
 
 
 def _distances(cells: NDArray[np.int32]) -> Floats:
@@ -210,8 +250,15 @@ def _distances(cells: NDArray[np.int32]) -> Floats:
 
 
 def _digamma(x: Floats) -> Floats:
-    """d/dx log Gamma(x) for x > 0, to 1e-9: the asymptotic series at x + 6 (Abramowitz 1964, 6.3.18) and 6 steps back (6.3.5)."""
+    """d/dx log Gamma(x) for x > 0, to 1e-9: the asymptotic series at x + 6 (Abramowitz 1964,
+    6.3.18) and 6 steps back (6.3.5).
+    """
     steps = sum(1 / (x + step) for step in range(6))
     x = x + 6
     square = 1 / (x * x)
-    return np.asarray(np.log(x) - 0.5 / x - square * (1 / 12 - square * (1 / 120 - square * (1 / 252 - square / 240))) - steps)
+    return np.asarray(
+        np.log(x)
+        - 0.5 / x
+        - square * (1 / 12 - square * (1 / 120 - square * (1 / 252 - square / 240)))
+        - steps
+    )

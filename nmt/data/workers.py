@@ -23,13 +23,17 @@ ResultT = TypeVar("ResultT")
 
 MAX_WORKERS = 8  # more would wait for the main process, which reads and writes
 CHUNKS_PER_WORKER = 2
-MIN_MEMORY = 1 << 27  # bytes; for two threads, with their stacks and the space that the C library reserves
+MIN_MEMORY = (
+    1 << 27
+)  # bytes; for two threads, with their stacks and the space that the C library reserves
 NO_MEMORY = "memory ran out; fewer workers need less: data.workers=1"
 
 
 def worker_count(configured: int | None) -> int:
     """`configured`, or one worker per core that this process may use."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    cores = (
+        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    )
     return configured or min(cores, MAX_WORKERS)
 
 
@@ -57,8 +61,12 @@ class Workers:
             with suppress(InvalidStateError):  # it has just got its result
                 future.set_exception(error)
 
-    def map(self, function: Callable[..., ResultT], calls: Iterable[tuple[Any, ...]]) -> Iterator[ResultT]:
-        """Yields `function(*call)` for each call, in order. Takes calls only as fast as the caller takes results."""
+    def map(
+        self, function: Callable[..., ResultT], calls: Iterable[tuple[Any, ...]]
+    ) -> Iterator[ResultT]:
+        """Yields `function(*call)` for each call, in order. Takes calls only as fast as the caller
+        takes results.
+        """
         remaining = iter(calls)
         futures: deque[Future[ResultT]] = deque()
         while True:
@@ -74,7 +82,8 @@ def start_workers(count: int) -> Iterator[Workers]:
     """Worker processes for a `with` block. They stop at once when it ends.
 
     Raises:
-        DataError: memory is too small, or a worker died, for example because the system ran out of memory.
+        DataError: memory is too small, or a worker died, for example because the system ran out of
+            memory.
     """
     # Python would wait forever for the start of a thread that finds no memory.
     if not has_memory(MIN_MEMORY):
@@ -95,17 +104,23 @@ def start_workers(count: int) -> Iterator[Workers]:
     threading.excepthook = fail_without_memory
     try:
         with warnings.catch_warnings():
-            # Python 3.12 warns about a fork in a process with threads; these workers use none of the locks that a thread may hold.
+            # Python 3.12 warns about a fork in a process with threads; these workers use none of
+            # the locks that a thread may hold.
             warnings.simplefilter("ignore", DeprecationWarning)
-            with delaying_interrupts():  # Python ignores a KeyboardInterrupt in the callbacks of a fork, and prints a traceback
+            # Python ignores a KeyboardInterrupt in the callbacks of a fork, and prints a traceback
+            with delaying_interrupts():
                 start = workers.submit(int)
             start.result()
         yield workers
     except BrokenProcessPool:
-        raise DataError("a worker process died, perhaps because memory ran out; fewer workers need less: data.workers=1") from None
+        raise DataError(
+            "a worker process died, perhaps because memory ran out; fewer workers need less: "
+            "data.workers=1"
+        ) from None
     finally:
         threading.excepthook = report
-        # Also at a normal end: should another program kill a worker then, Python would wait for the others forever.
+        # Also at a normal end: should another program kill a worker then, Python would wait for the
+        # others forever.
         for process in set(multiprocessing.active_children()) - earlier_children:
             process.kill()
         executor.shutdown(wait=True, cancel_futures=True)
@@ -114,7 +129,8 @@ def start_workers(count: int) -> Iterator[Workers]:
 
 
 def peak_memory(n_workers: int = 0) -> int | None:
-    """An upper bound in bytes: the sum of the peaks of this process and its workers, with shared memory counted in each.
+    """An upper bound in bytes: the sum of the peaks of this process and its workers, with shared
+    memory counted in each.
 
     None on Windows, where Python cannot measure it.
     """
@@ -141,7 +157,8 @@ def _start_worker() -> None:
     if not has_memory(MIN_MEMORY):
         os._exit(1)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    # spaCy imports torch if it is installed: 180 MB and two seconds per worker, and a tokenizer does not need it.
+    # spaCy imports torch if it is installed: 180 MB and two seconds per worker, and a tokenizer
+    # does not need it.
     sys.modules.setdefault("torch", None)  # type: ignore[arg-type]
 
 

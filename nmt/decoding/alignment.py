@@ -1,7 +1,8 @@
 """Word alignment from attention: pairs of words in Pharaoh format ("0-0 1-2").
 
-Words are separated by white space, in the source and in the output as written; tokens of any tokenizer are parts of words.
-Attention is not alignment: it shows what the decoder read before it wrote a word (Koehn and Knowles 2017, 3.5).
+Words are separated by white space, in the source and in the output as written; tokens of any
+tokenizer are parts of words. Attention is not alignment: it shows what the decoder read before it
+wrote a word (Koehn and Knowles 2017, 3.5).
 """
 
 from collections.abc import Callable, Sequence
@@ -17,19 +18,23 @@ from nmt.text.tokenizers import Tokenizer
 
 
 def align(
-    translation: Translation, tokenizers: tuple[Tokenizer, Tokenizer], threshold: float | None = None
+    translation: Translation,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    threshold: float | None = None,
 ) -> list[tuple[int, int]]:
     """Pairs (source word, output word), counted from 0, sorted by source word.
 
     Args:
         tokenizers: (source, target).
-        threshold: all pairs with at least this weight. None: the source word with the largest weight for each output word, or no
-            pair if <eos> has the largest weight.
+        threshold: all pairs with at least this weight. None: the source word with the largest
+            weight for each output word, or no pair if <eos> has the largest weight.
     """
     src_tokenizer, tgt_tokenizer = tokenizers
     columns = _source_words(translation, src_tokenizer)
     replacements = {replacement.position: replacement.token for replacement in translation.replaced}
-    written = [replacements.get(position, token) for position, token in enumerate(translation.tokens)]  # "" if left out
+    written = [
+        replacements.get(position, token) for position, token in enumerate(translation.tokens)
+    ]  # "" if left out
     rows = token_to_word(written, tgt_tokenizer.join)
     weights = word_weights(translation.attention[: len(rows)], rows, columns)
     if threshold is not None:
@@ -46,7 +51,9 @@ def to_pharaoh(pairs: Sequence[tuple[int, int]]) -> str:
 
 
 def translation_to_dict(
-    translation: Translation, tokenizers: tuple[Tokenizer, Tokenizer], threshold: float | None = None
+    translation: Translation,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    threshold: float | None = None,
 ) -> dict[str, Any]:
     """All about a translation but its source, for JSON; arguments as in `align`."""
     return {
@@ -64,30 +71,45 @@ def translation_to_dict(
 def token_to_word(tokens: Sequence[str], join: Callable[[Sequence[str]], str]) -> list[int]:
     """The index of the word that each token belongs to; -1 for a token that adds no text.
 
-    This works for any tokenizer: a token belongs to the last word of the text of all tokens up to it.
+    This works for any tokenizer: a token belongs to the last word of the text of all tokens up to
+    it.
     """
     texts = [join(tokens[:end]) for end in range(len(tokens) + 1)]
     return [len(text.split()) - 1 if text != before else -1 for before, text in pairwise(texts)]
 
 
-def word_weights(attention: NDArray[np.float32], rows: Sequence[int], columns: Sequence[int]) -> NDArray[np.float32]:
+def word_weights(
+    attention: NDArray[np.float32], rows: Sequence[int], columns: Sequence[int]
+) -> NDArray[np.float32]:
     """Attention between words: the sum over a source word's tokens, the mean over an output word's.
 
     Args:
         attention: [T, S]; the last column belongs to <eos>.
-        rows: [T], the word of each output token. columns: [S - 1], the word of each source token. -1 is no word.
+        rows: [T], the word of each output token. columns: [S - 1], the word of each source token.
+            -1 is no word.
 
     Returns:
         [output words, source words + 1], the last column for <eos>.
     """
     n_rows, n_columns = max(rows, default=-1) + 1, max(columns, default=-1) + 1
     in_row = np.equal.outer(np.arange(n_rows), rows).astype(np.float32)  # [output words, T]
-    in_column = np.equal.outer(np.arange(n_columns + 1), [*columns, n_columns]).astype(np.float32)  # [source words + 1, S]
-    means: NDArray[np.float32] = in_row @ attention @ in_column.T / np.maximum(in_row.sum(1, keepdims=True), 1)
+    in_column = np.equal.outer(np.arange(n_columns + 1), [*columns, n_columns]).astype(
+        np.float32
+    )  # [source words + 1, S]
+    means: NDArray[np.float32] = (
+        in_row @ attention @ in_column.T / np.maximum(in_row.sum(1, keepdims=True), 1)
+    )
     return means
 
 
 def _source_words(translation: Translation, tokenizer: Tokenizer) -> list[int]:
-    """`token_to_word` of the raw source, where a word of invisible characters counts although it has no tokens."""
-    visible = [index for index, word in enumerate(translation.source.split()) if tokenizer.normalize(word)]
-    return [visible[word] if word >= 0 else -1 for word in token_to_word(translation.src_tokens, tokenizer.join)]
+    """`token_to_word` of the raw source, where a word of invisible characters counts although it
+    has no tokens.
+    """
+    visible = [
+        index for index, word in enumerate(translation.source.split()) if tokenizer.normalize(word)
+    ]
+    return [
+        visible[word] if word >= 0 else -1
+        for word in token_to_word(translation.src_tokens, tokenizer.join)
+    ]

@@ -1,4 +1,6 @@
-"""Runs a function over batches: on a CPU several at a time in threads, and in halves where memory does not hold a whole batch."""
+"""Runs a function over batches: on a CPU several at a time in threads, and in halves where memory
+does not hold a whole batch.
+"""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,7 +29,10 @@ class TooLargeError(DataError):
 
 
 def run_batches(
-    fn: Callable[[Sequence[int]], list[ResultT]], batches: Iterable[Sequence[int]], advice: str, device: torch.device
+    fn: Callable[[Sequence[int]], list[ResultT]],
+    batches: Iterable[Sequence[int]],
+    advice: str,
+    device: torch.device,
 ) -> Iterator[tuple[int, ResultT]]:
     """Each index of the batches with its result.
 
@@ -40,12 +45,16 @@ def run_batches(
         TooLargeError: a single text does not fit into memory.
     """
     longest_first = [*batches][::-1]  # so that all threads finish at about the same time
-    all_results = map_in_threads(lambda indices: run_or_split_on_oom(fn, indices, advice), longest_first, device)
+    all_results = map_in_threads(
+        lambda indices: run_or_split_on_oom(fn, indices, advice), longest_first, device
+    )
     for indices, results in zip(longest_first, all_results, strict=True):
         yield from zip(indices, results, strict=True)
 
 
-def run_or_split_on_oom(fn: Callable[[Sequence[int]], list[ResultT]], indices: Sequence[int], advice: str) -> list[ResultT]:
+def run_or_split_on_oom(
+    fn: Callable[[Sequence[int]], list[ResultT]], indices: Sequence[int], advice: str
+) -> list[ResultT]:
     """`fn(indices)`; if that runs out of memory, `fn` of each half.
 
     Raises:
@@ -62,14 +71,21 @@ def run_or_split_on_oom(fn: Callable[[Sequence[int]], list[ResultT]], indices: S
     if len(indices) == 1:
         raise TooLargeError(indices[0], advice)
     half = len(indices) // 2
-    return [*run_or_split_on_oom(fn, indices[:half], advice), *run_or_split_on_oom(fn, indices[half:], advice)]
+    return [
+        *run_or_split_on_oom(fn, indices[:half], advice),
+        *run_or_split_on_oom(fn, indices[half:], advice),
+    ]
 
 
-def map_in_threads(fn: Callable[[BatchT], ResultT], batches: Sequence[BatchT], device: torch.device) -> Iterator[ResultT]:
-    """`fn` of each batch, in order; on a CPU several batches at a time, each with its part of torch's threads.
+def map_in_threads(
+    fn: Callable[[BatchT], ResultT], batches: Sequence[BatchT], device: torch.device
+) -> Iterator[ResultT]:
+    """`fn` of each batch, in order; on a CPU several batches at a time, each with its part of
+    torch's threads.
 
-    A step of search is many small operations, so two batches with one thread each finish sooner than one after the other with two
-    threads each. torch releases the interpreter lock while it computes. A GPU gains nothing from threads.
+    A step of search is many small operations, so two batches with one thread each finish sooner
+    than one after the other with two threads each. torch releases the interpreter lock while it
+    computes. A GPU gains nothing from threads.
 
     Raises:
         Exception: the first that `fn` raised; batches that have not started are dropped.
@@ -80,7 +96,11 @@ def map_in_threads(fn: Callable[[BatchT], ResultT], batches: Sequence[BatchT], d
         yield from map(fn, batches)
         return
     try:
-        with ThreadPoolExecutor(n_workers, "batch", torch.set_num_threads, (n_threads // n_workers,)) as pool:
+        with ThreadPoolExecutor(
+            n_workers, "batch", torch.set_num_threads, (n_threads // n_workers,)
+        ) as pool:
             yield from pool.map(fn, batches)
     finally:
-        torch.set_num_threads(n_threads)  # a worker's setting is also the default for threads started later
+        torch.set_num_threads(
+            n_threads
+        )  # a worker's setting is also the default for threads started later

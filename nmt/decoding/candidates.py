@@ -1,6 +1,8 @@
-"""The tokens that may extend a hypothesis: the most probable ones or a sampled one, without those that are banned.
+"""The tokens that may extend a hypothesis: the most probable ones or a sampled one, without those
+that are banned.
 
-Logits are log-probabilities up to a constant per row. R rows (hypotheses), V ids. Candidates are on the CPU, in double precision.
+Logits are log-probabilities up to a constant per row. R rows (hypotheses), V ids. Candidates are on
+the CPU, in double precision.
 """
 
 from collections.abc import Sequence
@@ -30,10 +32,14 @@ class Candidates:
         return self.log_probs.amax(1) == float("-inf")
 
     def force(self, ids: Tensor, logits: Tensor, norm: Tensor) -> "Candidates":
-        """Only the token `ids` [R] in the rows where it is not negative; logits [R, V], norm [R, 1]."""
+        """Only the token `ids` [R] in the rows where it is not negative; logits [R, V], norm [R,
+        1].
+        """
         is_forced = (ids >= 0).unsqueeze(1)
         forced_log_probs = torch.full_like(self.log_probs, float("-inf"))
-        forced_log_probs[:, :1] = to_log_probs(logits.gather(1, ids.clamp(min=0).unsqueeze(1).to(logits.device)), norm)
+        forced_log_probs[:, :1] = to_log_probs(
+            logits.gather(1, ids.clamp(min=0).unsqueeze(1).to(logits.device)), norm
+        )
         log_probs = torch.where(is_forced, forced_log_probs, self.log_probs)
         return Candidates(torch.where(is_forced, ids.unsqueeze(1), self.ids), log_probs)
 
@@ -51,7 +57,9 @@ def without_banned(ids: Tensor, log_probs: Tensor, banned: Tensor) -> Candidates
     return Candidates(ids, log_probs.masked_fill(is_banned, float("-inf")))
 
 
-def sample(logits: Tensor, norm: Tensor, banned: Tensor, uniform: Tensor, options: DecodingConfig) -> Candidates:
+def sample(
+    logits: Tensor, norm: Tensor, banned: Tensor, uniform: Tensor, options: DecodingConfig
+) -> Candidates:
     """One token per row, sampled with temperature, top-k and top-p.
 
     Args:
@@ -59,28 +67,36 @@ def sample(logits: Tensor, norm: Tensor, banned: Tensor, uniform: Tensor, option
         uniform: [R], random numbers in [0, 1).
 
     Returns:
-        ids and log_probs [R, 1]; the log-probability is that of the model, at temperature 1 and with nothing banned.
+        ids and log_probs [R, 1]; the log-probability is that of the model, at temperature 1 and
+        with nothing banned.
     """
     allowed = logits.scatter(1, banned.to(logits.device), float("-inf"))
     probabilities = sampling_probabilities(allowed, options).cpu().double()
     cumulative = probabilities.cumsum(1)  # in the order of the ids, which rounding does not change
     # right=True: an id of probability 0 is never sampled.
-    ids = torch.searchsorted(cumulative, uniform.unsqueeze(1) * cumulative[:, -1:], right=True).clamp(max=logits.shape[1] - 1)
+    ids = torch.searchsorted(
+        cumulative, uniform.unsqueeze(1) * cumulative[:, -1:], right=True
+    ).clamp(max=logits.shape[1] - 1)
     return Candidates(ids, to_log_probs(allowed.gather(1, ids.to(logits.device)), norm))
 
 
 def sampling_probabilities(logits: Tensor, options: DecodingConfig) -> Tensor:
-    """[R, V], at decoding.temperature; 0 for ids that top-k, top-p (Holtzman 2020, 3.1) or epsilon (Hewitt 2022, 4.2) excludes.
+    """[R, V], at decoding.temperature; 0 for ids that top-k, top-p (Holtzman 2020, 3.1) or epsilon
+    (Hewitt 2022, 4.2) excludes.
 
     A row may sum to less than 1.
     """
     logits = logits / options.temperature
     if options.top_k is not None and options.top_k < logits.shape[1]:
-        logits = logits.masked_fill(logits < logits.topk(options.top_k).values[:, -1:], float("-inf"))
+        logits = logits.masked_fill(
+            logits < logits.topk(options.top_k).values[:, -1:], float("-inf")
+        )
     probabilities = logits.softmax(1)
     if options.top_p < 1:
         descending = probabilities.sort(1, descending=True).values
-        needed = descending.cumsum(1) - descending < options.top_p  # the more probable ids do not make up p
+        needed = (
+            descending.cumsum(1) - descending < options.top_p
+        )  # the more probable ids do not make up p
         smallest = descending.masked_fill(~needed, 1).amin(1, keepdim=True)
         probabilities = probabilities.masked_fill(probabilities < smallest, 0)
     if options.epsilon:
@@ -89,7 +105,9 @@ def sampling_probabilities(logits: Tensor, options: DecodingConfig) -> Tensor:
     return probabilities
 
 
-def banned_ids(ids_so_far: Tensor, too_short: Tensor, forbidden: Sequence[int], *, eos: int, ngram: int | None) -> Tensor:
+def banned_ids(
+    ids_so_far: Tensor, too_short: Tensor, forbidden: Sequence[int], *, eos: int, ngram: int | None
+) -> Tensor:
     """The ids that must not extend each of R hypotheses, some of them repeated.
 
     Args:
@@ -109,7 +127,9 @@ def banned_ids(ids_so_far: Tensor, too_short: Tensor, forbidden: Sequence[int], 
 
 
 def repeating_ids(ids_so_far: Tensor, n: int, filler: int) -> Tensor:
-    """The ids that would repeat an n-gram of `ids_so_far` [R, t]: [R, M]; rows with fewer than M end with `filler`."""
+    """The ids that would repeat an n-gram of `ids_so_far` [R, t]: [R, M]; rows with fewer than M
+    end with `filler`.
+    """
     if ids_so_far.shape[1] < n:
         return ids_so_far.new_empty(len(ids_so_far), 0)
     ngrams = ids_so_far.unfold(1, n, 1)  # [R, t - n + 1, n]

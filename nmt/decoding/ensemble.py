@@ -1,4 +1,6 @@
-"""Several models as one: every model reads the source and follows the same hypotheses; their word probabilities are averaged."""
+"""Several models as one: every model reads the source and follows the same hypotheses; their word
+probabilities are averaged.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -49,16 +51,35 @@ class Ensemble(TranslationModel):
         return PerModel(tuple(model.encode(src, src_lengths) for model in self._members))
 
     def start(self, memory: PerModel) -> PerModel:
-        return PerModel(tuple(model.start(model_memory) for model, model_memory in zip(self._members, memory.values, strict=True)))
+        return PerModel(
+            tuple(
+                model.start(model_memory)
+                for model, model_memory in zip(self._members, memory.values, strict=True)
+            )
+        )
 
     def step(self, ids: Tensor, state: PerModel, memory: PerModel) -> StepOutput:
-        """One step of every model; vectors [N, sum of R] side by side, and the mean of the attention weights [N, S]."""
+        """One step of every model; vectors [N, sum of R] side by side, and the mean of the
+        attention weights [N, S].
+        """
         members = zip(self._members, state.values, memory.values, strict=True)
-        steps = [model.step(ids, model_state, model_memory) for model, model_state, model_memory in members]
+        steps = [
+            model.step(ids, model_state, model_memory)
+            for model, model_state, model_memory in members
+        ]
         attention = torch.stack([step.attention for step in steps]).mean(0)
-        return StepOutput(torch.cat([step.vector for step in steps], 1), attention, PerModel(tuple(step.state for step in steps)))
+        return StepOutput(
+            torch.cat([step.vector for step in steps], 1),
+            attention,
+            PerModel(tuple(step.state for step in steps)),
+        )
 
     def compute_logits(self, vectors: Tensor) -> Tensor:
-        """log sum_m p_m(y) for each word y, which is the log of the mean probability plus log M: [N, sum of R] -> [N, V]."""
+        """log sum_m p_m(y) for each word y, which is the log of the mean probability plus log M:
+        [N, sum of R] -> [N, V].
+        """
         parts = zip(self._members, vectors.split(self.sizes, 1), strict=True)
-        return reduce(torch.logaddexp, (model.compute_logits(vector).log_softmax(1) for model, vector in parts))
+        return reduce(
+            torch.logaddexp,
+            (model.compute_logits(vector).log_softmax(1) for model, vector in parts),
+        )

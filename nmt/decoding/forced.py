@@ -1,4 +1,6 @@
-"""Forced decoding: the probability of given translations, which the model is made to write token by token, as in search."""
+"""Forced decoding: the probability of given translations, which the model is made to write token by
+token, as in search.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -25,9 +27,10 @@ class ScoredPair:
 
     Attributes:
         source, text: raw.
-        src_tokens: S - 1 tokens of the source, after truncation. tokens: T - 1 tokens of the translation, unknown ones as written.
-            The model reads and writes <eos> after them.
-        unknown: positions of tokens that are not in the vocabulary; their probability is that of <unk>.
+        src_tokens: S - 1 tokens of the source, after truncation. tokens: T - 1 tokens of the
+            translation, unknown ones as written. The model reads and writes <eos> after them.
+        unknown: positions of tokens that are not in the vocabulary; their probability is that of
+            <unk>.
         token_log_probs: T, in nats, the last for <eos>.
         attention: [T, S].
         src_cut: whether the source was truncated at decoding.max_source_tokens.
@@ -53,8 +56,11 @@ class ScoredPair:
         return perplexity(-self.log_prob / len(self.token_log_probs))
 
 
-def score_pairs(translator: Translator, pairs: Sequence[tuple[str, str]], *, free_running: bool = False) -> list[ScoredPair]:
-    """Score each (source, translation), in the same order, independently of the others. Long sources are truncated.
+def score_pairs(
+    translator: Translator, pairs: Sequence[tuple[str, str]], *, free_running: bool = False
+) -> list[ScoredPair]:
+    """Score each (source, translation), in the same order, independently of the others. Long
+    sources are truncated.
 
     Args:
         free_running: as in `score_batch`.
@@ -69,14 +75,21 @@ def score_pairs(translator: Translator, pairs: Sequence[tuple[str, str]], *, fre
     tgt = [translator.tgt_vocabulary.ids(tokens) for tokens in all_tokens]
 
     def score(indices: Sequence[int]) -> list[tuple[list[float], NDArray[np.float32]]]:
-        return score_batch(translator.model, [src[i] for i in indices], [tgt[i] for i in indices], free_running=free_running)
+        return score_batch(
+            translator.model,
+            [src[i] for i in indices],
+            [tgt[i] for i in indices],
+            free_running=free_running,
+        )
 
     order = sorted(range(len(pairs)), key=lambda i: (len(tgt[i]), len(src[i])))
     lengths = [max(len(tgt[i]), len(src[i])) for i in order]
     slices = cut_batches(lengths, max_items=translator.options.batch, max_padded=MAX_FORCED_TOKENS)
     batches = [order[part] for part in slices]
     results: dict[int, ScoredPair] = {}
-    for i, (log_probs, attention) in run_batches(score, batches, "split it into sentences", translator.model.device):
+    for i, (log_probs, attention) in run_batches(
+        score, batches, "split it into sentences", translator.model.device
+    ):
         results[i] = ScoredPair(
             *pairs[i],
             src_tokens=tuple(all_src_tokens[i][:max_tokens]),
@@ -91,14 +104,21 @@ def score_pairs(translator: Translator, pairs: Sequence[tuple[str, str]], *, fre
 
 @torch.inference_mode()
 def score_batch(
-    model: TranslationModel, src: Sequence[Sequence[int]], tgt: Sequence[Sequence[int]], *, free_running: bool = False
+    model: TranslationModel,
+    src: Sequence[Sequence[int]],
+    tgt: Sequence[Sequence[int]],
+    *,
+    free_running: bool = False,
 ) -> list[tuple[list[float], NDArray[np.float32]]]:
-    """For each translation the log-probabilities [T] of its tokens and <eos>, and the attention [T, S].
+    """For each translation the log-probabilities [T] of its tokens and <eos>, and the attention [T,
+    S].
 
     Args:
-        model: in evaluation mode; it makes the same steps as in search, so the numbers are the same.
+        model: in evaluation mode; it makes the same steps as in search, so the numbers are the
+            same.
         src, tgt: ids without special tokens.
-        free_running: feed the model its own most probable token instead of the token of the translation (Bengio 2015).
+        free_running: feed the model its own most probable token instead of the token of the
+            translation (Bengio 2015).
     """
     padded, src_lengths = pad_sources(src)
     targets, lengths = pad_sources(tgt)  # [B, T], <eos> appended as in the source
@@ -116,4 +136,7 @@ def score_batch(
     rows = torch.cat(columns, 1).tolist()
     attention = torch.stack(attentions, 1).float().cpu().numpy()  # [B, T, S]
     sizes = enumerate(zip(lengths.tolist(), src_lengths.tolist(), strict=True))
-    return [(rows[i][:length], attention[i, :length, :src_length].copy()) for i, (length, src_length) in sizes]
+    return [
+        (rows[i][:length], attention[i, :length, :src_length].copy())
+        for i, (length, src_length) in sizes
+    ]

@@ -1,4 +1,6 @@
-"""Hypotheses, and the steps of a search with the back-pointers from which finished hypotheses are read."""
+"""Hypotheses, and the steps of a search with the back-pointers from which finished hypotheses are
+read.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -36,7 +38,8 @@ class BeamStep:
 
     Attributes:
         row: [B], the row of each sentence in the tensors below.
-        ids: [b, K], the appended ids. parents: [b, K], the slots of the hypotheses that they were appended to.
+        ids: [b, K], the appended ids. parents: [b, K], the slots of the hypotheses that they were
+            appended to.
         log_probs: [b, K], of the ids by themselves.
         attention: [b, K, S], by slot of the parent.
     """
@@ -50,7 +53,9 @@ class BeamStep:
 
 @dataclass(frozen=True)
 class FinishedHypothesis:
-    """A hypothesis of `sentence` that ended in slot `slot` of the beam, in step `step`, counted from 0."""
+    """A hypothesis of `sentence` that ended in slot `slot` of the beam, in step `step`, counted
+    from 0.
+    """
 
     sentence: int
     slot: int
@@ -65,7 +70,8 @@ class NBestLists:
 
     Attributes:
         lists: by sentence, best first; complete hypotheses come before truncated ones.
-        min_score: [B], a complete hypothesis needs a higher score to enter the list; -inf while the list has room.
+        min_score: [B], a complete hypothesis needs a higher score to enter the list; -inf while the
+            list has room.
     """
 
     def __init__(self, n_sentences: int, n_best: int) -> None:
@@ -76,23 +82,37 @@ class NBestLists:
     def add(self, hypothesis: FinishedHypothesis) -> None:
         """Insert the hypothesis if it is good enough."""
         candidates = [*self.lists[hypothesis.sentence], hypothesis]
-        ranked = sorted(candidates, key=lambda candidate: (not candidate.complete, -candidate.score))[: self.n_best]
+        ranked = sorted(
+            candidates, key=lambda candidate: (not candidate.complete, -candidate.score)
+        )[: self.n_best]
         self.lists[hypothesis.sentence] = ranked
         if len(ranked) == self.n_best and ranked[-1].complete:
             self.min_score[hypothesis.sentence] = ranked[-1].score
 
 
-def trace_back(steps: Sequence[BeamStep], finished: NBestLists, src_lengths: Sequence[int]) -> list[list[Hypothesis]]:
+def trace_back(
+    steps: Sequence[BeamStep], finished: NBestLists, src_lengths: Sequence[int]
+) -> list[list[Hypothesis]]:
     """The n-best lists as hypotheses, by following the back-pointers."""
     # Reading single numbers is much faster from arrays than from tensors.
-    arrays = [(*(part.numpy() for part in (step.row, step.ids, step.parents, step.log_probs, step.attention)),) for step in steps]
+    arrays = [
+        (
+            *(
+                part.numpy()
+                for part in (step.row, step.ids, step.parents, step.log_probs, step.attention)
+            ),
+        )
+        for step in steps
+    ]
     return [
         [_trace_back(arrays[: hypothesis.step + 1], hypothesis, src_length) for hypothesis in best]
         for best, src_length in zip(finished.lists, src_lengths, strict=True)
     ]
 
 
-def _trace_back(steps: Sequence[tuple[NDArray[np.generic], ...]], finished: FinishedHypothesis, src_length: int) -> Hypothesis:
+def _trace_back(
+    steps: Sequence[tuple[NDArray[np.generic], ...]], finished: FinishedHypothesis, src_length: int
+) -> Hypothesis:
     ids, log_probs, attention, slot = [], [], [], finished.slot
     for rows, step_ids, parents, step_log_probs, weights in reversed(steps):
         row = rows[finished.sentence]
@@ -102,4 +122,11 @@ def _trace_back(steps: Sequence[tuple[NDArray[np.generic], ...]], finished: Fini
         attention.append(weights[row, slot, :src_length])
     if finished.complete:
         del ids[0]  # <eos>
-    return Hypothesis(ids[::-1], finished.log_prob, log_probs[::-1], finished.score, np.stack(attention[::-1]), finished.complete)
+    return Hypothesis(
+        ids[::-1],
+        finished.log_prob,
+        log_probs[::-1],
+        finished.score,
+        np.stack(attention[::-1]),
+        finished.complete,
+    )

@@ -1,4 +1,6 @@
-"""A lexicon: the translations of each source token and their probabilities, counted from the attention of a trained model."""
+"""A lexicon: the translations of each source token and their probabilities, counted from the
+attention of a trained model.
+"""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -44,7 +46,9 @@ class Lexicon:
         return entries[0].token if entries else None
 
     def save(self, path: Path) -> None:
-        """Write a table with one entry per line; an existing file is replaced when the table is complete."""
+        """Write a table with one entry per line; an existing file is replaced when the table is
+        complete.
+        """
         rows = [
             f"{source}\t{entry.token}\t{entry.probability:.4f}\t{entry.count}"
             for source, entries in self.entries.items()
@@ -54,17 +58,28 @@ class Lexicon:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Raises: DataError if the file cannot be read, or a line is damaged (the message names it)."""
-        header, *lines = read_lines(path, advice="run `nmt lexicon` again", max_bytes=MAX_TEXT_BYTES) or [""]
+        """Raises: DataError if the file cannot be read, or a line is damaged (the message names
+        it).
+        """
+        header, *lines = read_lines(
+            path, advice="run `nmt lexicon` again", max_bytes=MAX_TEXT_BYTES
+        ) or [""]
         if header != HEADER:
-            raise DataError(f"{path}, line 1: expected {HEADER!r}, found {header!r}; run `nmt lexicon` again")
+            raise DataError(
+                f"{path}, line 1: expected {HEADER!r}, found {header!r}; run `nmt lexicon` again"
+            )
         entries: dict[str, list[Entry]] = {}
         for number, line in enumerate(lines, 2):
             if line.strip():
                 source, entry = _parse(f"{path}, line {number}", line)
                 entries.setdefault(source, []).append(entry)
         warn_if_changed(path)
-        return cls({source: sorted(unsorted, key=lambda entry: -entry.probability) for source, unsorted in entries.items()})
+        return cls(
+            {
+                source: sorted(unsorted, key=lambda entry: -entry.probability)
+                for source, unsorted in entries.items()
+            }
+        )
 
 
 def _parse(location: str, line: str) -> tuple[str, Entry]:
@@ -74,7 +89,9 @@ def _parse(location: str, line: str) -> tuple[str, Entry]:
         return source, Entry(token, float(probability), int(count))
     except ValueError:
         expected = "source, target, probability and count with tabs between"
-        raise DataError(f"{location}: expected {expected}, found {line!r}; run `nmt lexicon` again") from None
+        raise DataError(
+            f"{location}: expected {expected}, found {line!r}; run `nmt lexicon` again"
+        ) from None
 
 
 class LinkCounts:
@@ -108,9 +125,11 @@ class LinkCounts:
 
 @torch.inference_mode()
 def count_links(model: Seq2Seq, batches: Iterable[Batch], tgt_vocabulary_size: int) -> LinkCounts:
-    """Link each target token to the source token with the largest attention weight in the step that predicts it, and count.
+    """Link each target token to the source token with the largest attention weight in the step that
+    predicts it, and count.
 
-    A target token whose largest weight is on <eos> has no link. The model must be in evaluation mode.
+    A target token whose largest weight is on <eos> has no link. The model must be in evaluation
+    mode.
     """
     links = LinkCounts(tgt_vocabulary_size)
     for batch in batches:
@@ -122,7 +141,9 @@ def count_links(model: Seq2Seq, batches: Iterable[Batch], tgt_vocabulary_size: i
     return links
 
 
-def build_lexicon(links: LinkCounts, src_vocabulary: Vocabulary, tgt_vocabulary: Vocabulary) -> Lexicon:
+def build_lexicon(
+    links: LinkCounts, src_vocabulary: Vocabulary, tgt_vocabulary: Vocabulary
+) -> Lexicon:
     """Relative frequencies of the links, limited to `MAX_TRANSLATIONS` and `MIN_PROBABILITY`."""
     src, tgt, counts = links.triples()
     bounds = [*np.flatnonzero(np.diff(src, prepend=-1)), len(src)]

@@ -1,4 +1,6 @@
-"""Warnings about translations that are probably wrong: from their tokens and the vocabularies, without another run of the model."""
+"""Warnings about translations that are probably wrong: from their tokens and the vocabularies,
+without another run of the model.
+"""
 
 from collections.abc import Mapping, Sequence
 from math import log
@@ -9,15 +11,23 @@ from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import UNK, Vocabulary
 
 SOURCE_CUT, OUTPUT_CUT, REPEATING = "source cut", "output cut", "output repeats"
-TARGET_LANGUAGE, ALL_UNKNOWN, MOSTLY_UNKNOWN = "source in target language", "source unknown", "source mostly unknown"
+TARGET_LANGUAGE, ALL_UNKNOWN, MOSTLY_UNKNOWN = (
+    "source in target language",
+    "source unknown",
+    "source mostly unknown",
+)
 UNKNOWN_GIVEN = "unknown words given"
 
 DESCRIPTIONS: Mapping[str, str] = {
     SOURCE_CUT: "the source is longer than decoding.max_source_tokens and was truncated",
     ALL_UNKNOWN: "no word of the source is in the vocabulary",
-    MOSTLY_UNKNOWN: "most words of the source are not in the vocabulary; is it in another language?",
+    MOSTLY_UNKNOWN: (
+        "most words of the source are not in the vocabulary; is it in another language?"
+    ),
     TARGET_LANGUAGE: "the source seems to be in the target language already",
-    OUTPUT_CUT: "the output reached the maximum length (decoding.max_length_ratio) and was truncated",
+    OUTPUT_CUT: (
+        "the output reached the maximum length (decoding.max_length_ratio) and was truncated"
+    ),
     REPEATING: "the output repeats itself",
     UNKNOWN_GIVEN: "a word of the translation is not in the vocabulary and was scored as <unk>",
 }
@@ -32,7 +42,9 @@ MAX_NUMBERS = 10  # of lines in a message
 class WarningChecker:
     """Checks translations; knows the two languages by the frequencies of their words."""
 
-    def __init__(self, tokenizers: tuple[Tokenizer, Tokenizer], vocabularies: tuple[Vocabulary, Vocabulary]) -> None:
+    def __init__(
+        self, tokenizers: tuple[Tokenizer, Tokenizer], vocabularies: tuple[Vocabulary, Vocabulary]
+    ) -> None:
         """Both are (source, target)."""
         self._tokenizers, self._vocabularies = tokenizers, vocabularies
         self._unigrams = [_Unigrams(vocabulary) for vocabulary in vocabularies]
@@ -44,7 +56,9 @@ class WarningChecker:
             warnings.append(SOURCE_CUT)
         if not translation.complete:
             warnings.append(OUTPUT_CUT)
-        if repeats(translation.tokens, MAX_REPETITIONS) and not repeats(translation.src_tokens, MAX_REPETITIONS):
+        if repeats(translation.tokens, MAX_REPETITIONS) and not repeats(
+            translation.src_tokens, MAX_REPETITIONS
+        ):
             warnings.append(REPEATING)
         return [warning for warning in warnings if warning]
 
@@ -59,12 +73,15 @@ class WarningChecker:
         return MOSTLY_UNKNOWN if len(words) >= MIN_WORDS and n_known < len(words) / 2 else ""
 
     def _is_target_language(self, text: str) -> bool:
-        """Never True with a vocabulary shared by both languages, whose frequencies are those of both."""
+        """Never True with a vocabulary shared by both languages, whose frequencies are those of
+        both.
+        """
         n_words = len(text.split())
         if n_words < MIN_WORDS:
             return False
         as_source, as_target = (
-            unigrams.log_prob(tokenizer.split(text)) for unigrams, tokenizer in zip(self._unigrams, self._tokenizers, strict=True)
+            unigrams.log_prob(tokenizer.split(text))
+            for unigrams, tokenizer in zip(self._unigrams, self._tokenizers, strict=True)
         )
         return as_target - as_source > MIN_MARGIN * n_words
 
@@ -76,14 +93,18 @@ class _Unigrams:
         total = sum(vocabulary.counts)
         self._vocabulary = vocabulary
         self._log_probs = [log(max(count, 0.5) / max(total, 1)) for count in vocabulary.counts]
-        self._log_probs[UNK] = min(self._log_probs)  # <unk> may be frequent, but each unknown word is rare
+        self._log_probs[UNK] = min(
+            self._log_probs
+        )  # <unk> may be frequent, but each unknown word is rare
 
     def log_prob(self, tokens: Sequence[str]) -> float:
         return sum(self._log_probs[index] for index in self._vocabulary.ids(tokens))
 
 
 def describe(warning: str, numbers: Sequence[int], unit: str) -> str:
-    """One line: the numbers of the lines or sentences, and the warning. `unit` is "line" or "sentence"."""
+    """One line: the numbers of the lines or sentences, and the warning. `unit` is "line" or
+    "sentence".
+    """
     shown = ", ".join(map(str, numbers[:MAX_NUMBERS]))
     more = f" and {len(numbers) - MAX_NUMBERS:,} more" if len(numbers) > MAX_NUMBERS else ""
     return f"{unit}{'s' if len(numbers) > 1 else ''} {shown}{more}: {DESCRIPTIONS[warning]}"

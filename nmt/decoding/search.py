@@ -4,12 +4,14 @@ Every sentence has a beam with K slots for hypotheses, all of the same length. A
 
 1. step: the model reads the last token of each hypothesis;
 2. extend: it proposes candidates for the next token of each open hypothesis;
-3. choose: of all extensions of a sentence the K most probable ones become its hypotheses (in sampling, one of each hypothesis);
-4. finish: hypotheses that end in <eos>, or have the maximum length, are ranked by their score and leave the beam;
-5. leave: a sentence whose open hypotheses cannot enter its n-best list any more leaves the batch.
+3. choose: of all extensions of a sentence the K most probable ones become its hypotheses (in
+sampling, one of each hypothesis); 4. finish: hypotheses that end in <eos>, or have the maximum
+length, are ranked by their score and leave the beam; 5. leave: a sentence whose open hypotheses
+cannot enter its n-best list any more leaves the batch.
 
-The slot of a finished hypothesis is free for one step only: then the K best extensions of the open hypotheses fill the beam again.
-A complete hypothesis ranks before one that was truncated at the maximum length.
+The slot of a finished hypothesis is free for one step only: then the K best extensions of the open
+hypotheses fill the beam again. A complete hypothesis ranks before one that was truncated at the
+maximum length.
 """
 
 from collections.abc import Sequence
@@ -29,7 +31,9 @@ from nmt.model.translation_model import TranslationModel
 from nmt.text.vocabulary import EOS, PAD, SOS, UNK
 
 EXTRA_TOKENS = 10  # that any translation may have beyond max_length_ratio, however short the source
-TOLERANCE = 1e-9  # nats; rounding must not put the K-th best extension below its own log-probability
+TOLERANCE = (
+    1e-9  # nats; rounding must not put the K-th best extension below its own log-probability
+)
 FORBIDDEN = (PAD, SOS)  # never in a hypothesis
 
 
@@ -50,7 +54,8 @@ def search(
         sources: ids without special tokens.
         n_best: hypotheses per sentence, at most the beam; in sampling, the number of samples.
         prefixes: the ids that the hypotheses of each sentence start with.
-        words: [v], a shortlist of target ids, ascending, that includes the special tokens and the prefixes; None is all ids.
+        words: [v], a shortlist of target ids, ascending, that includes the special tokens and the
+            prefixes; None is all ids.
 
     Returns:
         For each sentence its `n_best` hypotheses, best first; fewer if search found fewer.
@@ -60,16 +65,23 @@ def search(
     """
     prefixes = prefixes if prefixes is not None else [()] * len(sources)
     if words is not None:
-        prefixes = [torch.searchsorted(words, torch.tensor(prefix, dtype=torch.long)).tolist() for prefix in prefixes]
+        prefixes = [
+            torch.searchsorted(words, torch.tensor(prefix, dtype=torch.long)).tolist()
+            for prefix in prefixes
+        ]
         model = model.restrict(words.to(model.device))
     padded, src_lengths = pad_sources(sources)
     memory = model.encode(padded.to(model.device), src_lengths)
     state = model.start(memory)
     beams = _Beams(sources, prefixes, options, n_best)
-    parents = torch.arange(len(sources)).repeat_interleave(beams.size)  # the row of `state` that each hypothesis continues
+    parents = torch.arange(len(sources)).repeat_interleave(
+        beams.size
+    )  # the row of `state` that each hypothesis continues
     while len(beams):
         state = state.select(parents.to(model.device))
-        output = model.step(beams.last_ids.to(model.device), state, memory)  # step 1 of the list above
+        output = model.step(
+            beams.last_ids.to(model.device), state, memory
+        )  # step 1 of the list above
         candidates = beams.extend(model, output.vector)  # 2
         parents = beams.choose(candidates, output.attention)  # 3
         beams.finish()  # 4
@@ -81,28 +93,39 @@ def search(
     hypotheses = trace_back(beams.steps, beams.finished, src_lengths.tolist())
     if words is None:
         return hypotheses
-    return [[replace(hypothesis, ids=words[hypothesis.ids].tolist()) for hypothesis in best] for best in hypotheses]
+    return [
+        [replace(hypothesis, ids=words[hypothesis.ids].tolist()) for hypothesis in best]
+        for best in hypotheses
+    ]
 
 
 class _Beams:
-    """The beams of the b sentences in the batch (B at the start), each with K slots for hypotheses of t tokens.
+    """The beams of the b sentences in the batch (B at the start), each with K slots for hypotheses
+    of t tokens.
 
     Attributes:
         size: K.
         samples: whether this is sampling, where each hypothesis has one extension.
-        max_length, min_length: [B], in tokens. prefix: [B, P], forced ids; -1 after the end of a prefix.
-        random: for each of the B sentences [K, max_length], the numbers that samples are drawn with.
+        max_length, min_length: [B], in tokens. prefix: [B, P], forced ids; -1 after the end of a
+            prefix.
+        random: for each of the B sentences [K, max_length], the numbers that samples are drawn
+            with.
         sentence: [b], the index of each sentence in the original batch.
         log_prob: [b, K], of the open hypotheses; -inf in free slots.
         last_ids: [b * K], the last token of each hypothesis.
         ids_so_far: [b, K, t]; [b, K, 0] unless decoding.no_repeat_ngram is set.
-        attention_sums: [b, K, S], summed over the steps; [b, K, 0] unless decoding.coverage_penalty is set.
+        attention_sums: [b, K, S], summed over the steps; [b, K, 0] unless decoding.coverage_penalty
+            is set.
         steps: t steps, for back-tracing.
         finished: the n-best lists.
     """
 
     def __init__(
-        self, sources: Sequence[Sequence[int]], prefixes: Sequence[Sequence[int]], options: DecodingConfig, n_best: int
+        self,
+        sources: Sequence[Sequence[int]],
+        prefixes: Sequence[Sequence[int]],
+        options: DecodingConfig,
+        n_best: int,
     ) -> None:
         self.options, self.samples = options, options.search == "sampling"
         self.size, n_sentences = n_best if self.samples else options.beam, len(sources)
@@ -112,20 +135,29 @@ class _Beams:
             max(int(options.max_length_ratio * src_length), len(prefix)) + EXTRA_TOKENS
             for src_length, prefix in zip(self.src_lengths, prefixes, strict=True)
         ]
-        self.max_length = torch.tensor([float(length) for length in max_lengths], dtype=torch.double)
-        self.min_length = torch.tensor([int(options.min_length_ratio * len(source)) for source in sources])
+        self.max_length = torch.tensor(
+            [float(length) for length in max_lengths], dtype=torch.double
+        )
+        self.min_length = torch.tensor(
+            [int(options.min_length_ratio * len(source)) for source in sources]
+        )
         self.prefix = torch.full((n_sentences, max(map(len, prefixes))), -1)
         for row, prefix in zip(self.prefix, prefixes, strict=True):
             row[: len(prefix)] = torch.tensor(prefix, dtype=torch.long)
-        # Random numbers [K, T] follow from the seed and the sentence alone: not from its batch or the number of samples.
+        # Random numbers [K, T] follow from the seed and the sentence alone: not from its batch or
+        # the number of samples.
         self.random = [
-            torch.from_numpy(np.random.default_rng([options.seed, *source]).random((self.size, max_length)))
+            torch.from_numpy(
+                np.random.default_rng([options.seed, *source]).random((self.size, max_length))
+            )
             for source, max_length in zip(sources, max_lengths, strict=True)
             if self.samples
         ]
         self.sentence = torch.arange(n_sentences)
         self.log_prob = torch.full((n_sentences, self.size), float("-inf"), dtype=torch.double)
-        self.log_prob[:, : self.size if self.samples else 1] = 0  # one empty hypothesis; in sampling, K of them
+        self.log_prob[:, : self.size if self.samples else 1] = (
+            0  # one empty hypothesis; in sampling, K of them
+        )
         self.last_ids = torch.full((n_sentences * self.size,), SOS)
         self.ids_so_far = torch.empty(n_sentences, self.size, 0, dtype=torch.long)
         n_columns = max(self.src_lengths) if options.coverage_penalty else 0
@@ -138,20 +170,28 @@ class _Beams:
         return len(self.sentence)
 
     def extend(self, model: TranslationModel, vectors: Tensor) -> Candidates:
-        """Candidates [b, K, k] for the next token of each hypothesis, from the model's vectors [b * K, R]."""
+        """Candidates [b, K, k] for the next token of each hypothesis, from the model's vectors [b *
+        K, R].
+        """
         is_open, t = self.log_prob > float("-inf"), len(self.steps)
-        rows = is_open.flatten().nonzero().squeeze(1)  # [R], the open hypotheses: only these need logits
+        rows = (
+            is_open.flatten().nonzero().squeeze(1)
+        )  # [R], the open hypotheses: only these need logits
         vectors = vectors if len(rows) == len(vectors) else vectors[rows.to(vectors.device)]
         sentence = self.sentence.repeat_interleave(self.size)[rows]
         ids_so_far, too_short = self.ids_so_far.flatten(0, 1)[rows], self.min_length[sentence] > t
-        banned = banned_ids(ids_so_far, too_short, self.forbidden, eos=EOS, ngram=self.options.no_repeat_ngram)
+        banned = banned_ids(
+            ids_so_far, too_short, self.forbidden, eos=EOS, ngram=self.options.no_repeat_ngram
+        )
         if self.samples:
             uniform = torch.stack([self.random[i][:, t] for i in self.sentence.tolist()])[is_open]
             logits = model.compute_logits(vectors)
             candidates = sample(logits, log_norm(logits), banned, uniform, self.options)
         else:
             candidates = self._most_probable(model, vectors, banned, is_open)
-        forced = torch.where(candidates.has_no_candidate, EOS, -1)  # a hypothesis ends where everything is banned
+        forced = torch.where(
+            candidates.has_no_candidate, EOS, -1
+        )  # a hypothesis ends where everything is banned
         if t < self.prefix.shape[1]:
             forced = torch.where(self.prefix[sentence, t] < 0, forced, self.prefix[sentence, t])
         if (forced >= 0).any():
@@ -159,15 +199,28 @@ class _Beams:
             candidates = candidates.force(forced, logits, log_norm(logits))
         return candidates.scatter_to_beam(is_open)
 
-    def _most_probable(self, model: TranslationModel, vectors: Tensor, banned: Tensor, is_open: Tensor) -> Candidates:
-        """At least the best K tokens that are allowed; less probable ones than the beam can take may be missing."""
+    def _most_probable(
+        self, model: TranslationModel, vectors: Tensor, banned: Tensor, is_open: Tensor
+    ) -> Candidates:
+        """At least the best K tokens that are allowed; less probable ones than the beam can take
+        may be missing.
+        """
 
         def threshold(ids: Tensor, log_probs: Tensor) -> Tensor:
-            """The log-probability at which an extension is as good as the K-th best of its sentence so far, less a tolerance."""
-            total = self.log_prob.unsqueeze(2) + without_banned(ids, log_probs, banned).scatter_to_beam(is_open).log_probs
-            return (total.flatten(1).topk(self.size).values[:, -1:] - self.log_prob)[is_open] - TOLERANCE
+            """The log-probability at which an extension is as good as the K-th best of its sentence
+            so far, less a tolerance.
+            """
+            total = (
+                self.log_prob.unsqueeze(2)
+                + without_banned(ids, log_probs, banned).scatter_to_beam(is_open).log_probs
+            )
+            return (total.flatten(1).topk(self.size).values[:, -1:] - self.log_prob)[
+                is_open
+            ] - TOLERANCE
 
-        k = self.size + banned.shape[1]  # the best K + M tokens include the best K that are not banned
+        k = (
+            self.size + banned.shape[1]
+        )  # the best K + M tokens include the best K that are not banned
         candidates = without_banned(*model.topk_log_probs(vectors, k, threshold), banned)
         if candidates.has_no_candidate.any():  # there may be allowed tokens below the threshold
             candidates = without_banned(*topk_log_probs(model.compute_logits(vectors), k), banned)
@@ -184,8 +237,15 @@ class _Beams:
         """
         k = candidates.ids.shape[2]
         total = (self.log_prob.unsqueeze(2) + candidates.log_probs).flatten(1)  # [b, K * k]
-        chosen = torch.arange(self.size).expand(len(self), -1) if self.samples else total.topk(self.size).indices
-        ids, log_probs = candidates.ids.flatten(1).gather(1, chosen), candidates.log_probs.flatten(1).gather(1, chosen)
+        chosen = (
+            torch.arange(self.size).expand(len(self), -1)
+            if self.samples
+            else total.topk(self.size).indices
+        )
+        ids, log_probs = (
+            candidates.ids.flatten(1).gather(1, chosen),
+            candidates.log_probs.flatten(1).gather(1, chosen),
+        )
         parents = chosen // k
         row = torch.full((len(self.src_lengths),), -1)
         row[self.sentence] = torch.arange(len(self))
@@ -194,7 +254,9 @@ class _Beams:
         self.log_prob = self.log_prob.gather(1, parents) + log_probs
         self.last_ids = ids.flatten()
         if self.options.no_repeat_ngram is not None:
-            self.ids_so_far = torch.cat([_gather_slots(self.ids_so_far, parents), ids.unsqueeze(2)], 2)
+            self.ids_so_far = torch.cat(
+                [_gather_slots(self.ids_so_far, parents), ids.unsqueeze(2)], 2
+            )
         if self.options.coverage_penalty:
             self.attention_sums = _gather_slots(self.attention_sums + weights, parents)
         return parents + self.size * torch.arange(len(self)).unsqueeze(1)
@@ -203,28 +265,45 @@ class _Beams:
         """Move the hypotheses that end here to the n-best lists, and free their slots."""
         t, ids = len(self.steps), self.steps[-1].ids
         complete = ids == EOS
-        ends = (complete | (self.max_length[self.sentence] <= t).unsqueeze(1)) & (self.log_prob > float("-inf"))
+        ends = (complete | (self.max_length[self.sentence] <= t).unsqueeze(1)) & (
+            self.log_prob > float("-inf")
+        )
         # Most of them cannot enter the list: skip these before the slow part.
         bound = upper_bound(self.log_prob, torch.tensor(t), self.options)
-        can_enter = ends & ((bound > self.finished.min_score[self.sentence].unsqueeze(1)) | ~complete)
+        can_enter = ends & (
+            (bound > self.finished.min_score[self.sentence].unsqueeze(1)) | ~complete
+        )
         for row, slot in can_enter.nonzero().tolist():
-            sentence, log_prob, sums = int(self.sentence[row]), float(self.log_prob[row, slot]), None
+            sentence, log_prob, sums = (
+                int(self.sentence[row]),
+                float(self.log_prob[row, slot]),
+                None,
+            )
             if self.options.coverage_penalty:
                 sums = self.attention_sums[row, slot, : self.src_lengths[sentence]].numpy()
             score = hypothesis_score(log_prob, t, sums, self.options)
-            self.finished.add(FinishedHypothesis(sentence, slot, t - 1, score, log_prob, bool(complete[row, slot])))
+            self.finished.add(
+                FinishedHypothesis(
+                    sentence, slot, t - 1, score, log_prob, bool(complete[row, slot])
+                )
+            )
         self.log_prob = self.log_prob.masked_fill(ends, float("-inf"))
 
     def undecided(self) -> Tensor:
         """The rows of the sentences whose n-best lists may still change."""
         best = self.log_prob.amax(1)
         bound = upper_bound(best, self.max_length[self.sentence], self.options)
-        return ((best > float("-inf")) & (bound > self.finished.min_score[self.sentence])).nonzero().squeeze(1)
+        return (
+            ((best > float("-inf")) & (bound > self.finished.min_score[self.sentence]))
+            .nonzero()
+            .squeeze(1)
+        )
 
     def select(self, rows: Tensor) -> None:
         """Keep only the sentences in `rows`."""
         self.sentence, self.log_prob, self.ids_so_far, self.attention_sums = (
-            part[rows] for part in (self.sentence, self.log_prob, self.ids_so_far, self.attention_sums)
+            part[rows]
+            for part in (self.sentence, self.log_prob, self.ids_so_far, self.attention_sums)
         )
         self.last_ids = self.last_ids.unflatten(0, (-1, self.size))[rows].flatten()
 

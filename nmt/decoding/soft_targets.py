@@ -1,4 +1,6 @@
-"""Soft targets of training data: the probabilities that trained models give to the words at each target token."""
+"""Soft targets of training data: the probabilities that trained models give to the words at each
+target token.
+"""
 
 from collections.abc import Iterator, Sequence
 
@@ -18,7 +20,8 @@ BLOCK_PAIRS = 4096  # in memory at once
 
 @torch.inference_mode()
 def soft_targets(models: Sequence[Seq2Seq], corpus: Corpus) -> Iterator[Block]:
-    """For each pair of the corpus, in order, the packed distributions of its target tokens, block by block.
+    """For each pair of the corpus, in order, the packed distributions of its target tokens, block
+    by block.
 
     Args:
         models: in evaluation mode, on one device; each distribution is the mean of theirs.
@@ -29,14 +32,19 @@ def soft_targets(models: Sequence[Seq2Seq], corpus: Corpus) -> Iterator[Block]:
         plan = plan_batches(block.src.lengths, block.tgt.lengths, BATCH_CONFIG, key=(0, 0))
         packed = [np.zeros(0, np.int32)] * len(block)
         for pairs, batch in zip(plan, read_batches(block, plan), strict=True):
-            ids, probabilities = (best.cpu().split(batch.tgt_mask.sum(1).tolist()) for best in _most_probable(models, batch))
+            ids, probabilities = (
+                best.cpu().split(batch.tgt_mask.sum(1).tolist())
+                for best in _most_probable(models, batch)
+            )
             for pair, *sentence in zip(pairs.tolist(), ids, probabilities, strict=True):
                 packed[pair] = pack(*(tensor.numpy() for tensor in sentence))
         yield np.concatenate(packed), np.array([len(sentence) for sentence in packed], np.int32)
 
 
 def _most_probable(models: Sequence[Seq2Seq], batch: Batch) -> tuple[Tensor, Tensor]:
-    """Ids and probabilities of the most probable words at the tokens of a batch, [n_tokens, K] each, best first."""
+    """Ids and probabilities of the most probable words at the tokens of a batch, [n_tokens, K]
+    each, best first.
+    """
     batch = batch.to(models[0].device)
     mean = torch.stack([_probabilities(model, batch) for model in models]).mean(0)
     best = mean.topk(min(N_WORDS, mean.shape[1]), 1)

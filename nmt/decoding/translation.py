@@ -23,7 +23,8 @@ class Translation:
         tokens: tokens of the output, before unknown words are replaced.
         score: ranks the translations of a sentence. log_prob: of the tokens and <eos>, in nats.
         token_log_probs: one for each row of `attention`; `log_prob` is their sum.
-        attention: [T, S], a row for each token (and one for <eos> if `complete`); the last column belongs to <eos>.
+        attention: [T, S], a row for each token (and one for <eos> if `complete`); the last column
+            belongs to <eos>.
         complete: False if the output was truncated at the maximum length.
         src_cut: whether the source was truncated at decoding.max_source_tokens.
         replaced: the replacements of unknown words.
@@ -54,11 +55,17 @@ class Translation:
 
     def _repr_html_(self) -> str:
         """In a notebook: source, text and attention. It loads nothing."""
-        cut = (("the source was truncated", self.src_cut), ("the output was truncated", not self.complete))
+        cut = (
+            ("the source was truncated", self.src_cut),
+            ("the output was truncated", not self.complete),
+        )
         facts = [f"log-probability {self.log_prob:.2f}", *(fact for fact, holds in cut if holds)]
         fragments, height = [html.paragraphs([self.source, ", ".join(facts)])], FRAME_HEIGHT
         if self.has_attention:
             src_tokens, tokens = self.attention_labels
             fragments.append(html.attention_figure(src_tokens, tokens, self.attention))
             height += FIGURE_HEIGHT + ROW_HEIGHT * len(tokens)
-        return html.frame(html.page(self.text or "(empty)", [("", "\n".join(fragments))]), min(height, MAX_FRAME_HEIGHT))
+        return html.frame(
+            html.page(self.text or "(empty)", [("", "\n".join(fragments))]),
+            min(height, MAX_FRAME_HEIGHT),
+        )

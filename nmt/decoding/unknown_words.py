@@ -1,4 +1,6 @@
-"""Replaces <unk> in the output: by a lexicon's translation of the most-attended source word, or by that word (Luong 2015b)."""
+"""Replaces <unk> in the output: by a lexicon's translation of the most-attended source word, or by
+that word (Luong 2015b).
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,7 +19,9 @@ UNKNOWN = SPECIALS[UNK]
 
 @dataclass(frozen=True)
 class UnknownWords:
-    """Whether unknown words are replaced, and the lexicon to look them up in; without one they are copied from the source."""
+    """Whether unknown words are replaced, and the lexicon to look them up in; without one they are
+    copied from the source.
+    """
 
     replace: bool = True
     lexicon: Lexicon | None = None
@@ -28,7 +32,8 @@ class Replacement:
     """The replacement of an unknown word of the output.
 
     Attributes:
-        position: of the unknown token in the output. src_position: of the most-attended source token; None without attention.
+        position: of the unknown token in the output. src_position: of the most-attended source
+            token; None without attention.
         token: the replacement; "" without attention.
         origin: where the replacement comes from.
     """
@@ -46,16 +51,21 @@ def replace_unknown(
     attention: NDArray[np.float32],
     lexicon: Lexicon | None = None,
 ) -> tuple[Replacement, ...]:
-    """A replacement for each unknown token: the best translation of the source token with the largest weight, or a copy of it.
+    """A replacement for each unknown token: the best translation of the source token with the
+    largest weight, or a copy of it.
 
-    Where the lexicon's best translation is <unk> itself, the source word is rare, often a name, and is copied.
+    Where the lexicon's best translation is <unk> itself, the source word is rare, often a name, and
+    is copied.
 
     Args:
-        tokens: T of them. src_tokens: S of them, as the model read them. src_surfaces: the same S, as written in the text.
+        tokens: T of them. src_tokens: S of them, as the model read them. src_surfaces: the same S,
+            as written in the text.
         attention: at least [T, S]; further rows and columns belong to <eos>.
     """
     replaced = []
-    for position, (token, weights) in enumerate(zip(tokens, attention[:, : len(src_tokens)], strict=False)):
+    for position, (token, weights) in enumerate(
+        zip(tokens, attention[:, : len(src_tokens)], strict=False)
+    ):
         if token != UNKNOWN:
             continue
         if not weights.any():
@@ -73,13 +83,19 @@ def replace_unknown(
 def with_replacements(tokens: Sequence[str], replaced: Sequence[Replacement]) -> list[str]:
     """The output's tokens with the replacements; tokens that were left out are missing."""
     replacements = {replacement.position: replacement.token for replacement in replaced}
-    return [written for position, token in enumerate(tokens) if (written := replacements.get(position, token))]
+    return [
+        written
+        for position, token in enumerate(tokens)
+        if (written := replacements.get(position, token))
+    ]
 
 
 def surface_forms(text: str, tokens: Sequence[str], tokenizer: Tokenizer) -> list[str]:
-    """The `tokens` of `text` in the upper and lower case of the text, with the marks of the tokenizer.
+    """The `tokens` of `text` in the upper and lower case of the text, with the marks of the
+    tokenizer.
 
-    A token stays as it is if its letters cannot be found, because some characters change in number with their case.
+    A token stays as it is if its letters cannot be found, because some characters change in number
+    with their case.
     """
     letters, normalized = _letters(text, tokenizer)
     surfaces, position = [], 0
@@ -91,15 +107,20 @@ def surface_forms(text: str, tokens: Sequence[str], tokenizer: Tokenizer) -> lis
             continue
         position = start + len(plain)
         written = "".join(letters[start:position])
-        surfaces.append(token.removesuffix(plain) + (written if written.lower() == plain.lower() else plain))
+        surfaces.append(
+            token.removesuffix(plain) + (written if written.lower() == plain.lower() else plain)
+        )
     return surfaces
 
 
 def _letters(text: str, tokenizer: Tokenizer) -> tuple[list[str], str]:
     """The characters of the text at each character of its normalized form, and that form."""
     normalized = tokenizer.normalize(text)
-    # A letter that becomes several stands at the first of them: "İ" is lower-cased to "i" and a dot above.
-    letters = [part for letter in normalize(text) for part in (letter, *[""] * (len(letter.lower()) - 1))]
+    # A letter that becomes several stands at the first of them: "İ" is lower-cased to "i" and a dot
+    # above.
+    letters = [
+        part for letter in normalize(text) for part in (letter, *[""] * (len(letter.lower()) - 1))
+    ]
     if len(letters) == len(normalized):
         return letters, normalized
     plain = list(normalize(text))

@@ -1,4 +1,6 @@
-"""Analyses of a run's translations beyond their scores: by group, attention, exposure bias, alignment error."""
+"""Analyses of a run's translations beyond their scores: by group, attention, exposure bias,
+alignment error.
+"""
 
 from collections.abc import Sequence
 
@@ -14,7 +16,13 @@ from nmt.evaluation.leaks import TrainingOverlap
 from nmt.evaluation.output_warnings import output_warnings
 from nmt.evaluation.results import Details
 from nmt.evaluation.skipped_words import skipped_words
-from nmt.metrics.alignment_error import AlignmentErrorRate, Links, ReferenceAlignment, alignment_error_rate, check_links
+from nmt.metrics.alignment_error import (
+    AlignmentErrorRate,
+    Links,
+    ReferenceAlignment,
+    alignment_error_rate,
+    check_links,
+)
 from nmt.metrics.table import Table
 
 N_EXTREMES = 10  # sentences with the highest, and with the lowest chrF
@@ -40,16 +48,22 @@ def analyze(
         lowercase: whether the system writes only lower-case letters.
 
     Raises:
-        DataError: an alignment does not fit its sentence, there are no links, or the model has no attention.
+        DataError: an alignment does not fit its sentence, there are no links, or the model has no
+            attention.
     """
-    free_running = score_pairs(translator, [(pair.source, pair.text) for pair in teacher_forced], free_running=True)
+    free_running = score_pairs(
+        translator, [(pair.source, pair.text) for pair in teacher_forced], free_running=True
+    )
     outputs = [translation.text for translation in translations]
     translated = breakdown.TranslatedText(
         text.sources or [],
         outputs,
         text.references,
         complete=[translation.complete for translation in translations],
-        skipped=[bool(skipped_words(translation, translator.src_tokenizer)) for translation in translations],
+        skipped=[
+            bool(skipped_words(translation, translator.src_tokenizer))
+            for translation in translations
+        ],
         lowercase=lowercase,
     )
     tables = [breakdown.by_length(translated)]
@@ -60,11 +74,18 @@ def analyze(
             breakdown.by_overlap(translated, overlap),
         ]
     tables += _attention_tables(translations)
-    losses = ([-np.array(pair.token_log_probs) for pair in pairs] for pairs in (teacher_forced, free_running))
+    losses = (
+        [-np.array(pair.token_log_probs) for pair in pairs]
+        for pairs in (teacher_forced, free_running)
+    )
     tables.append(attention_stats.exposure_bias(*losses))
     best, worst = breakdown.extremes(translated, N_EXTREMES)
     warnings = output_warnings(translated, None if overlap is None else overlap.tgt_counts)
-    error = None if alignments is None else _alignment_error(text, teacher_forced, alignments, translator)
+    error = (
+        None
+        if alignments is None
+        else _alignment_error(text, teacher_forced, alignments, translator)
+    )
     return Details(tables, warnings, best, worst, error)
 
 
@@ -77,9 +98,12 @@ def _alignment_error(
     """The alignment error rate of the attention, while the decoder reads the references."""
     check_links(alignments, text.sources or [], text.references[0])
     forced = (
-        Translation(pair.source, pair.text, pair.src_tokens, pair.tokens, attention=pair.attention) for pair in teacher_forced
+        Translation(pair.source, pair.text, pair.src_tokens, pair.tokens, attention=pair.attention)
+        for pair in teacher_forced
     )
-    links: list[Links] = [frozenset(align(translation, translator.tokenizers)) for translation in forced]
+    links: list[Links] = [
+        frozenset(align(translation, translator.tokenizers)) for translation in forced
+    ]
     return alignment_error_rate(links, alignments)
 
 
@@ -92,5 +116,7 @@ def _attention_tables(translations: Sequence[Translation]) -> list[Table]:
     return [
         attention_stats.by_position(attentions),
         attention_stats.by_coverage(attentions),
-        attention_stats.most_ignored(attentions, [translation.src_tokens for translation in attended]),
+        attention_stats.most_ignored(
+            attentions, [translation.src_tokens for translation in attended]
+        ),
     ]

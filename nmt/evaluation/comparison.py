@@ -1,4 +1,6 @@
-"""Comparison with another system on the same sentences: differences with p-values, and the sentences that changed most."""
+"""Comparison with another system on the same sentences: differences with p-values, and the
+sentences that changed most.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -21,7 +23,8 @@ class OtherSystem:
         outputs: its translations of the same sentences.
         facts: where they come from, for JSON.
         lowercase: whether it writes only lower-case letters.
-        overlap: of the sentences with its training data; None if that data is the evaluated system's too, or not known.
+        overlap: of the sentences with its training data; None if that data is the evaluated
+            system's too, or not known.
     """
 
     subject: str
@@ -36,7 +39,8 @@ class DifferentTrainingData:
     """The systems were trained on different data, so that each may know other test sentences.
 
     Attributes:
-        exact, near: how many sentences are exactly, and nearly, in the other system's training data.
+        exact, near: how many sentences are exactly, and nearly, in the other system's training
+            data.
         clean: how many are in neither system's; 0 if the evaluated system's data is not known.
         differences: by metric, on the clean sentences; empty if all sentences are clean, or none.
     """
@@ -49,7 +53,12 @@ class DifferentTrainingData:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         differences = [difference.to_dict() for difference in self.differences]
-        return {"exact": self.exact, "near": self.near, "clean": self.clean, "differences_without": differences}
+        return {
+            "exact": self.exact,
+            "near": self.near,
+            "clean": self.clean,
+            "differences_without": differences,
+        }
 
 
 @dataclass(frozen=True)
@@ -60,7 +69,8 @@ class Comparison:
         other: the system compared with.
         differences: by metric.
         changes: the sentences that gained most, then those that lost most.
-        different_data: None if both systems were trained on the same data, or the other's data is not known.
+        different_data: None if both systems were trained on the same data, or the other's data is
+            not known.
         lowercase: whether case was ignored.
     """
 
@@ -81,13 +91,21 @@ class Comparison:
         data = self.different_data
         if data is None:
             return []
-        return [f"sentences in the other system's training data: {data.exact:,} exactly, {data.near:,} nearly"]
+        return [
+            (
+                f"sentences in the other system's training data: {data.exact:,} exactly, "
+                f"{data.near:,} nearly"
+            )
+        ]
 
     def tables(self) -> list[Table]:
         """The differences; then those on the sentences that neither system was trained on."""
         tables = [difference_table(self.differences)]
         if self.different_data is not None and self.different_data.differences:
-            note = f"on the {self.different_data.clean:,} sentences that are in neither system's training data"
+            note = (
+                f"on the {self.different_data.clean:,} sentences that are in neither system's "
+                "training data"
+            )
             tables.append(replace(difference_table(self.different_data.differences), note=note))
         return tables
 
@@ -104,21 +122,30 @@ def compare_systems(
     """Compare the outputs with another system's.
 
     Args:
-        overlap: of the sentences with the training data of the system that is evaluated; None if that is not known.
-        lowercase: whether this system writes only lower-case letters. If one of the two does, the comparison ignores case.
+        overlap: of the sentences with the training data of the system that is evaluated; None if
+            that is not known.
+        lowercase: whether this system writes only lower-case letters. If one of the two does, the
+            comparison ignores case.
     """
     lowercase = lowercase or other.lowercase
     ours, theirs, *references = (
-        [line.lower() if lowercase else line for line in lines] for lines in (outputs, other.outputs, *text.references)
+        [line.lower() if lowercase else line for line in lines]
+        for lines in (outputs, other.outputs, *text.references)
     )
     different_data = None
     if other.overlap is not None:
         clean = [] if overlap is None else sorted({*other.overlap.clean} & {*overlap.clean})
         differences: list[Difference] = []
         if 0 < len(clean) < len(text):
-            ours_clean, theirs_clean, *clean_references = ([lines[i] for i in clean] for lines in (ours, theirs, *references))
-            differences = compare(ours_clean, theirs_clean, clean_references, metrics, lowercase=lowercase)
-        different_data = DifferentTrainingData(sum(other.overlap.exact), sum(other.overlap.near), len(clean), differences)
+            ours_clean, theirs_clean, *clean_references = (
+                [lines[i] for i in clean] for lines in (ours, theirs, *references)
+            )
+            differences = compare(
+                ours_clean, theirs_clean, clean_references, metrics, lowercase=lowercase
+            )
+        different_data = DifferentTrainingData(
+            sum(other.overlap.exact), sum(other.overlap.near), len(clean), differences
+        )
     return Comparison(
         other,
         compare(ours, theirs, references, metrics, lowercase=lowercase),

@@ -21,7 +21,9 @@ from nmt.text.vocabulary import SPECIALS, UNK, Vocabulary
 NGRAM_SIZE = 3  # words
 MIN_SHARED_NGRAMS = 0.8  # share of a sentence's n-grams that a near-duplicate has
 MIN_NGRAMS = 2  # shorter sentences are common phrases, no sign of a leak
-MAX_UNKNOWN_TOKENS = 0.25  # share of a sentence's tokens; with more, different sentences look the same
+MAX_UNKNOWN_TOKENS = (
+    0.25  # share of a sentence's tokens; with more, different sentences look the same
+)
 
 _WORD = re.compile(rf"[{WORD_CHARACTERS}]+")
 
@@ -31,9 +33,10 @@ class TrainingOverlap:
     """The overlap of N test sentences with the training data.
 
     Attributes:
-        exact: [N], whether the source or the target is in the training data, ignoring case, spaces and punctuation.
-        near: [N], whether the source or the target is nearly there, but not exactly: a training sentence has 80 % of its word
-            trigrams, or differs only in unknown words.
+        exact: [N], whether the source or the target is in the training data, ignoring case, spaces
+            and punctuation.
+        near: [N], whether the source or the target is nearly there, but not exactly: a training
+            sentence has 80 % of its word trigrams, or differs only in unknown words.
         src_counts, tgt_counts: how often each word (lower-cased) is in the training data.
     """
 
@@ -45,14 +48,18 @@ class TrainingOverlap:
     @property
     def clean(self) -> list[int]:
         """Indices of the sentences that are neither exactly nor nearly in the training data."""
-        return [i for i, leaked in enumerate(zip(self.exact, self.near, strict=True)) if not any(leaked)]
+        return [
+            i for i, leaked in enumerate(zip(self.exact, self.near, strict=True)) if not any(leaked)
+        ]
 
 
 @dataclass(frozen=True)
 class Leaks:
-    """How many test sentences are exactly, and nearly, in the training data; and the scores of the others.
+    """How many test sentences are exactly, and nearly, in the training data; and the scores of the
+    others.
 
-    scores_without: empty if there are no leaks, or no other sentences. lowercase: whether they ignore case.
+    scores_without: empty if there are no leaks, or no other sentences. lowercase: whether they
+    ignore case.
     """
 
     exact: int
@@ -61,7 +68,9 @@ class Leaks:
     lowercase: bool = False
 
     def __str__(self) -> str:
-        counts = f"sentences that are in the training data: {self.exact:,} exactly, {self.near:,} nearly"
+        counts = (
+            f"sentences that are in the training data: {self.exact:,} exactly, {self.near:,} nearly"
+        )
         if not self.exact and not self.near:
             return counts
         scores = ", ".join(f"{score.name} {score.value:.2f}" for score in self.scores_without)
@@ -70,7 +79,11 @@ class Leaks:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        return {"exact": self.exact, "near": self.near, "scores_without": [score.to_dict() for score in self.scores_without]}
+        return {
+            "exact": self.exact,
+            "near": self.near,
+            "scores_without": [score.to_dict() for score in self.scores_without],
+        }
 
 
 def words(text: str) -> list[str]:
@@ -78,9 +91,16 @@ def words(text: str) -> list[str]:
     return _WORD.findall(text.casefold())
 
 
-def find_overlap(text: EvaluationSet, translator: Translator, prepared: Sequence[Path]) -> TrainingOverlap:
-    """Look the test sentences up in the training data of the prepared folders. Raises: DataError if it is damaged."""
-    tools, corpora = (translator.tokenizers, translator.vocabularies), [Corpus.load(folder, "train") for folder in prepared]
+def find_overlap(
+    text: EvaluationSet, translator: Translator, prepared: Sequence[Path]
+) -> TrainingOverlap:
+    """Look the test sentences up in the training data of the prepared folders. Raises: DataError if
+    it is damaged.
+    """
+    tools, corpora = (
+        (translator.tokenizers, translator.vocabularies),
+        [Corpus.load(folder, "train") for folder in prepared],
+    )
     training = chain.from_iterable(restore_pairs(corpus, *tools) for corpus in corpora)
     sides = zip((text.sources or [], text.references[0]), *tools, strict=True)
     overlap = scan(training, *(text_variants(*side) for side in sides))
@@ -91,7 +111,12 @@ def find_overlap(text: EvaluationSet, translator: Translator, prepared: Sequence
 
 
 def score_leaks(
-    overlap: TrainingOverlap, text: EvaluationSet, outputs: Sequence[str], metrics: Sequence[str], *, lowercase: bool = False
+    overlap: TrainingOverlap,
+    text: EvaluationSet,
+    outputs: Sequence[str],
+    metrics: Sequence[str],
+    *,
+    lowercase: bool = False,
 ) -> Leaks:
     """Count the leaks, and score the outputs of the other sentences; `lowercase`: ignoring case."""
     clean = overlap.clean
@@ -102,32 +127,46 @@ def score_leaks(
     return Leaks(sum(overlap.exact), sum(overlap.near), scores, lowercase)
 
 
-def text_variants(texts: Sequence[str], tokenizer: Tokenizer, vocabulary: Vocabulary) -> list[tuple[str, ...]]:
-    """Each text, normalized like the training data; if a few of its tokens are unknown, also as `restore_texts` would give it."""
+def text_variants(
+    texts: Sequence[str], tokenizer: Tokenizer, vocabulary: Vocabulary
+) -> list[tuple[str, ...]]:
+    """Each text, normalized like the training data; if a few of its tokens are unknown, also as
+    `restore_texts` would give it.
+    """
     variants: list[tuple[str, ...]] = []
-    for text, tokens in zip(map(tokenizer.normalize, texts), tokenizer.split_all(texts), strict=True):
+    for text, tokens in zip(
+        map(tokenizer.normalize, texts), tokenizer.split_all(texts), strict=True
+    ):
         ids = vocabulary.ids(tokens)
         has_few_unknown = 0 < ids.count(UNK) <= MAX_UNKNOWN_TOKENS * len(ids)
-        variants.append((text, tokenizer.join(vocabulary.tokens(ids))) if has_few_unknown else (text,))
+        variants.append(
+            (text, tokenizer.join(vocabulary.tokens(ids))) if has_few_unknown else (text,)
+        )
     return variants
 
 
 def scan(
-    training: Iterable[tuple[str, str]], sources: Sequence[Sequence[str]], targets: Sequence[Sequence[str]]
+    training: Iterable[tuple[str, str]],
+    sources: Sequence[Sequence[str]],
+    targets: Sequence[Sequence[str]],
 ) -> TrainingOverlap:
     """Read the training pairs once, and look up each test sentence.
 
     Args:
         training: (source, target) texts.
-        sources, targets: variants of each test sentence. The first is its text; a match with any other variant, such as one with
-            unknown words, counts as near, since the words behind <unk> are not known.
+        sources, targets: variants of each test sentence. The first is its text; a match with any
+            other variant, such as one with unknown words, counts as near, since the words behind
+            <unk> are not known.
     """
     sides = _Side(sources), _Side(targets)
     for pair in training:
         for side, text in zip(sides, pair, strict=True):
             side.look_up(text)
     exact = [any(sides_exact) for sides_exact in zip(*(side.exact for side in sides), strict=True)]
-    near = [any(sides_near) and not is_exact for is_exact, *sides_near in zip(exact, *(side.near for side in sides), strict=True)]
+    near = [
+        any(sides_near) and not is_exact
+        for is_exact, *sides_near in zip(exact, *(side.near for side in sides), strict=True)
+    ]
     return TrainingOverlap(exact, near, sides[0].counts, sides[1].counts)
 
 
@@ -139,8 +178,12 @@ class _Side:
         self.counts: Counter[str] = Counter()
         self._text_keys: dict[str, list[int]] = defaultdict(list)
         self._variant_keys: dict[str, list[int]] = defaultdict(list)  # of the other variants
-        self._ngrams: dict[tuple[str, ...], list[int]] = defaultdict(list)  # n-gram -> indices of `_variants`
-        self._variants: list[tuple[int, int]] = []  # (sentence, number of shared n-grams that make a near-duplicate)
+        self._ngrams: dict[tuple[str, ...], list[int]] = defaultdict(
+            list
+        )  # n-gram -> indices of `_variants`
+        self._variants: list[
+            tuple[int, int]
+        ] = []  # (sentence, number of shared n-grams that make a near-duplicate)
         for i, variants in enumerate(sentences):
             for variant, text in enumerate(variants):
                 ngrams = _ngrams(words(text))
@@ -158,7 +201,9 @@ class _Side:
             self.exact[i] = True
         for i in self._variant_keys.get(key, ()):
             self.near[i] = True
-        shared = Counter(variant for ngram in _ngrams(training_words) for variant in self._ngrams.get(ngram, ()))
+        shared = Counter(
+            variant for ngram in _ngrams(training_words) for variant in self._ngrams.get(ngram, ())
+        )
         for variant, n_shared in shared.items():
             i, min_shared = self._variants[variant]
             if n_shared >= min_shared:

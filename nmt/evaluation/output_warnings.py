@@ -8,7 +8,9 @@ from nmt.evaluation.doubled_words import doubles
 from nmt.evaluation.leaks import words
 from nmt.text.repetition import repeats
 
-MIN_REPEATS = 2  # times in a row; so low because outputs whose references repeat words too are not reported
+MIN_REPEATS = (
+    2  # times in a row; so low because outputs whose references repeat words too are not reported
+)
 MIN_LENGTH = 0.8  # of the shortest reference, in characters
 
 DESCRIPTIONS: Mapping[str, str] = {
@@ -23,11 +25,14 @@ DESCRIPTIONS: Mapping[str, str] = {
 }
 
 
-def output_warnings(text: TranslatedText, tgt_counts: Mapping[str, int] | None) -> dict[str, list[int]]:
+def output_warnings(
+    text: TranslatedText, tgt_counts: Mapping[str, int] | None
+) -> dict[str, list[int]]:
     """The indices of the outputs that look wrong, for each kind in `DESCRIPTIONS`.
 
     Args:
-        tgt_counts: the words of the training data. None: not known, and no output counts as inventing.
+        tgt_counts: the words of the training data. None: not known, and no output counts as
+            inventing.
     """
     references = [*zip(*text.references, strict=True)]  # [N] tuples
     kinds: dict[str, Callable[[int], bool]] = {
@@ -37,10 +42,15 @@ def output_warnings(text: TranslatedText, tgt_counts: Mapping[str, int] | None) 
         "copied": lambda i: _is_copy(text.outputs[i], text.sources[i], references[i]),
         "doubling": lambda i: doubles(text.outputs[i], text.sources[i], references[i]),
         "skipping": lambda i: text.skipped[i],
-        "inventing": lambda i: tgt_counts is not None and _invents(text.outputs[i], [text.sources[i], *references[i]], tgt_counts),
+        "inventing": lambda i: (
+            tgt_counts is not None
+            and _invents(text.outputs[i], [text.sources[i], *references[i]], tgt_counts)
+        ),
         "short": lambda i: len(text.outputs[i]) < MIN_LENGTH * min(map(len, references[i])),
     }
-    return {kind: [i for i in range(len(text.outputs)) if applies(i)] for kind, applies in kinds.items()}
+    return {
+        kind: [i for i in range(len(text.outputs)) if applies(i)] for kind, applies in kinds.items()
+    }
 
 
 def _repeats(text: str) -> bool:
@@ -49,7 +59,9 @@ def _repeats(text: str) -> bool:
 
 def _invents(output: str, others: Sequence[str], counts: Mapping[str, int]) -> bool:
     known = {word for other in others for word in words(other)}
-    return any(word.isalpha() and word not in counts and word not in known for word in words(output))
+    return any(
+        word.isalpha() and word not in counts and word not in known for word in words(output)
+    )
 
 
 def _is_copy(output: str, source: str, references: Sequence[str]) -> bool:

@@ -18,13 +18,22 @@ from nmt.run.folder import CURVES_FILE, JOURNAL_FILE, load_run_config
 from nmt.run.journal import Journal
 
 FILE_NAME = "index.html"
-N_ACROSS_LENGTHS, N_EXTREMES_SHOWN = 6, 3  # sentences whose attention is shown: from short to long; best and worst ones
+N_ACROSS_LENGTHS, N_EXTREMES_SHOWN = (
+    6,
+    3,
+)  # sentences whose attention is shown: from short to long; best and worst ones
 
 Sections = list[tuple[str, str]]  # (heading, HTML)
 
 
-def write(evaluation: Evaluation, folder: Path, members: Sequence[Path] = (), translations: Sequence[Translation] = ()) -> None:
-    """Write the page to `folder`, which is created if necessary. An old page stays until the new one is complete.
+def write(
+    evaluation: Evaluation,
+    folder: Path,
+    members: Sequence[Path] = (),
+    translations: Sequence[Translation] = (),
+) -> None:
+    """Write the page to `folder`, which is created if necessary. An old page stays until the new
+    one is complete.
 
     Args:
         members: the run folders; none for a file of translations.
@@ -37,7 +46,9 @@ def write(evaluation: Evaluation, folder: Path, members: Sequence[Path] = (), tr
     if evaluation.comparison is not None:
         sections += _comparison_sections(evaluation, evaluation.comparison)
     for run in dict.fromkeys(members):
-        sections += _curves_section(run, "Training" if len({*members}) == 1 else f"Training of {run}")
+        sections += _curves_section(
+            run, "Training" if len({*members}) == 1 else f"Training of {run}"
+        )
     if evaluation.details is not None:
         sections += _detail_sections(evaluation, evaluation.details)
         sections += _attention_section(evaluation, evaluation.details, translations)
@@ -45,19 +56,34 @@ def write(evaluation: Evaluation, folder: Path, members: Sequence[Path] = (), tr
     sections.append(("Origin of these results", html.table(facts)))
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        write_text(folder / FILE_NAME, html.page(f"Evaluation of {evaluation.subject.split(',')[0]}", sections))
+        write_text(
+            folder / FILE_NAME,
+            html.page(f"Evaluation of {evaluation.subject.split(',')[0]}", sections),
+        )
     except OSError as error:
-        raise DataError(f"{folder / FILE_NAME}: cannot write the page ({error.strerror or error})") from None
+        raise DataError(
+            f"{folder / FILE_NAME}: cannot write the page ({error.strerror or error})"
+        ) from None
 
 
 def _score_sections(evaluation: Evaluation) -> Sections:
     scores = html.score_table(evaluation.scores)
-    sections = [("Scores", html.paragraphs([evaluation.subject]) + scores + html.paragraphs(evaluation.remarks))]
+    sections = [
+        (
+            "Scores",
+            html.paragraphs([evaluation.subject]) + scores + html.paragraphs(evaluation.remarks),
+        )
+    ]
     if evaluation.lowercase_scores:
         sections.append(("Scores ignoring case", html.score_table(evaluation.lowercase_scores)))
     if evaluation.tokenized_scores:
         note = "As in old papers: do not compare with the scores above."
-        sections.append(("Tokenized score", html.paragraphs([note]) + html.score_table(evaluation.tokenized_scores)))
+        sections.append(
+            (
+                "Tokenized score",
+                html.paragraphs([note]) + html.score_table(evaluation.tokenized_scores),
+            )
+        )
     return sections
 
 
@@ -78,29 +104,46 @@ def _curves_section(run: Path, heading: str) -> Sections:
         curves.draw(events, picture, title=run.name, metric=load_run_config(run).training.metric)
         if not picture.exists():
             return []
-        return [(heading, html.picture(picture.read_bytes(), "Loss, BLEU and learning rate by training step"))]
+        return [
+            (
+                heading,
+                html.picture(picture.read_bytes(), "Loss, BLEU and learning rate by training step"),
+            )
+        ]
 
 
 def _detail_sections(evaluation: Evaluation, details: Details) -> Sections:
     sections = [(table.heading, html.table(table)) for table in details.tables]
     rows = [(kind, len(indices), DESCRIPTIONS[kind]) for kind, indices in details.warnings.items()]
     counts = Table("outputs", "", ("outputs", "sentences", "meaning"), rows)
-    examples = [evaluation.sentence(i) for i in sorted({indices[0] for indices in details.warnings.values() if indices})]
+    examples = [
+        evaluation.sentence(i)
+        for i in sorted({indices[0] for indices in details.warnings.values() if indices})
+    ]
     sections.append(("Outputs that look wrong", html.table(counts) + html.sentence_list(examples)))
-    for heading, indices in (("Best sentences, by chrF", details.best), ("Worst sentences, by chrF", details.worst)):
+    for heading, indices in (
+        ("Best sentences, by chrF", details.best),
+        ("Worst sentences, by chrF", details.worst),
+    ):
         sections.append((heading, html.sentence_list([evaluation.sentence(i) for i in indices])))
     return sections
 
 
-def _attention_section(evaluation: Evaluation, details: Details, translations: Sequence[Translation]) -> Sections:
+def _attention_section(
+    evaluation: Evaluation, details: Details, translations: Sequence[Translation]
+) -> Sections:
     """The attention of some sentences; empty for a model without attention."""
     across_lengths = pick_across_lengths(evaluation.text.sources or [], N_ACROSS_LENGTHS)
     figures = []
-    for i in dict.fromkeys([*across_lengths, *details.best[:N_EXTREMES_SHOWN], *details.worst[:N_EXTREMES_SHOWN]]):
+    for i in dict.fromkeys(
+        [*across_lengths, *details.best[:N_EXTREMES_SHOWN], *details.worst[:N_EXTREMES_SHOWN]]
+    ):
         translation = translations[i]
         if translation.has_attention:
             caption = f"Sentence {i + 1:,}: {translation.source}"
-            figures.append(html.attention_figure(*translation.attention_labels, translation.attention, caption))
+            figures.append(
+                html.attention_figure(*translation.attention_labels, translation.attention, caption)
+            )
     return [("Attention", "\n".join(figures))] if figures else []
 
 

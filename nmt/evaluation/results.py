@@ -47,8 +47,8 @@ class Evaluation:
         facts: run, step, split, hashes and so on, for JSON.
         scores: of the detokenized text, case-sensitive.
         lowercase_scores: the same, ignoring case; empty if not requested.
-        tokenized_scores: tokenized BLEU, also ignoring case if `lowercase_scores` does, and BLEU as papers count it with Moses;
-            empty if not requested.
+        tokenized_scores: tokenized BLEU, also ignoring case if `lowercase_scores` does, and BLEU as
+            papers count it with Moses; empty if not requested.
         loss: teacher-forced, in nats per token of the references; None for a file of translations.
         comparison: with another system, if requested.
         leaks: None if the training data is not known.
@@ -84,7 +84,9 @@ class Evaluation:
         if self.details is not None and self.details.alignment_error is not None:
             error = self.details.alignment_error
             lines.append(
-                f"alignment error rate {100 * error.rate:.1f} % on {error.sentences:,} sentences with reference alignments"
+                f"alignment error rate {100 * error.rate:.1f} % on {error.sentences:,} "
+                "sentences "
+                "with reference alignments"
             )
         return lines
 
@@ -95,11 +97,19 @@ class Evaluation:
             "lowercase_scores": [score.to_dict() for score in self.lowercase_scores],
             "tokenized_scores": [score.to_dict() for score in self.tokenized_scores],
             "exact_match": self.exact_match,
-            **({} if self.loss is None else {"loss": self.loss, "perplexity": perplexity(self.loss)}),
+            **(
+                {}
+                if self.loss is None
+                else {"loss": self.loss, "perplexity": perplexity(self.loss)}
+            ),
             **self.facts,
             **({} if self.leaks is None else {"leaks": self.leaks.to_dict()}),
             **({} if self.details is None else self._details_to_dict(self.details)),
-            **({} if self.comparison is None else {"comparison": self._comparison_to_dict(self.comparison)}),
+            **(
+                {}
+                if self.comparison is None
+                else {"comparison": self._comparison_to_dict(self.comparison)}
+            ),
         }
 
     def to_table(self, *, details: bool = False) -> str:
@@ -108,7 +118,10 @@ class Evaluation:
         if self.lowercase_scores:
             lines += ["ignoring case", format_table(self.lowercase_scores)]
         if self.tokenized_scores:
-            lines += ["tokenized, as in old papers: do not compare with the scores above", format_table(self.tokenized_scores)]
+            lines += [
+                "tokenized, as in old papers: do not compare with the scores above",
+                format_table(self.tokenized_scores),
+            ]
         lines += self.remarks
         if self.comparison is not None:
             lines += ["", *self._comparison_lines(self.comparison)]
@@ -118,25 +131,42 @@ class Evaluation:
 
     def failures(self, gate: Gate) -> list[str]:
         """The conditions of the gate that are not met."""
-        return gate.failures(self.scores, [] if self.comparison is None else self.comparison.differences)
+        return gate.failures(
+            self.scores, [] if self.comparison is None else self.comparison.differences
+        )
 
     def sentence(self, i: int) -> dict[str, Any]:
         """A sentence with all its texts; the sentence numbers start at 1, like line numbers."""
         source = {} if self.text.sources is None else {"source": self.text.sources[i]}
-        return {"sentence": i + 1, **source, "reference": self.text.references[0][i], "output": self.outputs[i]}
+        return {
+            "sentence": i + 1,
+            **source,
+            "reference": self.text.references[0][i],
+            "output": self.outputs[i],
+        }
 
     def changed_sentence(self, comparison: Comparison, change: Change) -> dict[str, Any]:
         """As `sentence`, with the other system's output and the gain in chrF."""
-        return {**self.sentence(change.index), "other": comparison.other.outputs[change.index], "gain": change.gain}
+        return {
+            **self.sentence(change.index),
+            "other": comparison.other.outputs[change.index],
+            "gain": change.gain,
+        }
 
     def _details_to_dict(self, details: Details) -> dict[str, Any]:
         error = details.alignment_error
         return {
             "breakdown": {table.name: table.to_dict() for table in details.tables},
-            "outputs": {kind: [i + 1 for i in indices] for kind, indices in details.warnings.items()},
+            "outputs": {
+                kind: [i + 1 for i in indices] for kind, indices in details.warnings.items()
+            },
             "best": [self.sentence(i) for i in details.best],
             "worst": [self.sentence(i) for i in details.worst],
-            **({} if error is None else {"alignment_error_rate": error.rate, "aligned_sentences": error.sentences}),
+            **(
+                {}
+                if error is None
+                else {"alignment_error_rate": error.rate, "aligned_sentences": error.sentences}
+            ),
         }
 
     def _comparison_to_dict(self, comparison: Comparison) -> dict[str, Any]:
@@ -145,14 +175,21 @@ class Evaluation:
             "other": comparison.other.facts,
             "differences": [difference.to_dict() for difference in comparison.differences],
             **({} if data is None else {"leaks_of_other": data.to_dict()}),
-            "sentences": [self.changed_sentence(comparison, change) for change in comparison.changes],
+            "sentences": [
+                self.changed_sentence(comparison, change) for change in comparison.changes
+            ],
         }
 
     def _detail_lines(self, details: Details) -> list[str]:
         lines = [f"{table.to_text()}\n" for table in details.tables]
         for kind, indices in details.warnings.items():
-            numbers = ", ".join(str(i + 1) for i in indices[:MAX_LISTED]) + (" ..." if len(indices) > MAX_LISTED else "")
-            lines.append(f"{f'{kind} outputs':<20}{len(indices):>5,}  {DESCRIPTIONS[kind]}" + (f": {numbers}" if indices else ""))
+            numbers = ", ".join(str(i + 1) for i in indices[:MAX_LISTED]) + (
+                " ..." if len(indices) > MAX_LISTED else ""
+            )
+            lines.append(
+                f"{f'{kind} outputs':<20}{len(indices):>5,}  {DESCRIPTIONS[kind]}"
+                + (f": {numbers}" if indices else "")
+            )
         for heading, indices in (("best", details.best), ("worst", details.worst)):
             lines.append(f"\nthe {len(indices)} {heading} sentences, by chrF")
             lines += [line for i in indices for line in _sentence_lines(self.sentence(i))]
@@ -161,11 +198,18 @@ class Evaluation:
     def _comparison_lines(self, comparison: Comparison) -> list[str]:
         gained = [change for change in comparison.changes if change.gain > 0]
         lost = [change for change in comparison.changes if change.gain < 0]
-        lines = [f"compared with {comparison.subject}", *comparison.remarks, *(table.to_text() for table in comparison.tables())]
+        lines = [
+            f"compared with {comparison.subject}",
+            *comparison.remarks,
+            *(table.to_text() for table in comparison.tables()),
+        ]
         if comparison.changes:
             lines.append("\nthe sentences that changed most, by chrF")
         for change in [*gained[:MAX_CHANGES_SHOWN], *lost[:MAX_CHANGES_SHOWN]]:
-            lines += [f"chrF {change.gain:+.1f}", *_sentence_lines(self.changed_sentence(comparison, change))]
+            lines += [
+                f"chrF {change.gain:+.1f}",
+                *_sentence_lines(self.changed_sentence(comparison, change)),
+            ]
         return lines
 
 
@@ -177,22 +221,39 @@ class RunsSummary:
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON: mean and standard deviation of each metric, then each run."""
-        rows = [{"metric": name, "score": mean, "standard_deviation": deviation} for name, mean, deviation in self._rows()]
+        rows = [
+            {"metric": name, "score": mean, "standard_deviation": deviation}
+            for name, mean, deviation in self._rows()
+        ]
         return {"scores": rows, "runs": [evaluation.to_dict() for evaluation in self.evaluations]}
 
     def to_table(self, *, details: bool = False) -> str:
         """Text for the screen; only a single run has details."""
         table = [["", *(name for name, *_ in self._rows())]]
         for number, evaluation in enumerate(self.evaluations, 1):
-            table.append([f"run {number}", *(f"{score.value:.2f}" for score in _all_scores(evaluation))])
+            table.append(
+                [f"run {number}", *(f"{score.value:.2f}" for score in _all_scores(evaluation))]
+            )
         table.append(["mean", *(f"{mean:.2f}" for _, mean, _ in self._rows())])
-        table.append(["standard deviation", *(f"{deviation:.2f}" for *_, deviation in self._rows())])
+        table.append(
+            ["standard deviation", *(f"{deviation:.2f}" for *_, deviation in self._rows())]
+        )
         widths = [max(7, len(name)) for name, *_ in self._rows()]
         rows = [
-            "  ".join([f"{name:<18}", *(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True))]).rstrip()
+            "  ".join(
+                [
+                    f"{name:<18}",
+                    *(f"{cell:>{width}}" for cell, width in zip(cells, widths, strict=True)),
+                ]
+            ).rstrip()
             for name, *cells in table
         ]
-        return "\n".join([*(f"run {number}: {run.subject}" for number, run in enumerate(self.evaluations, 1)), *rows])
+        return "\n".join(
+            [
+                *(f"run {number}: {run.subject}" for number, run in enumerate(self.evaluations, 1)),
+                *rows,
+            ]
+        )
 
     def failures(self, gate: Gate) -> list[str]:
         """The conditions of the gate that the means do not meet."""
@@ -200,13 +261,21 @@ class RunsSummary:
 
     def _rows(self) -> list[tuple[str, float, float]]:
         """Metric, mean, and standard deviation of the sample (n - 1)."""
-        columns = [[score.value for score in column] for column in zip(*map(_all_scores, self.evaluations), strict=True)]
+        columns = [
+            [score.value for score in column]
+            for column in zip(*map(_all_scores, self.evaluations), strict=True)
+        ]
         names = [score.name for score in _all_scores(self.evaluations[0])]
-        return [(name, statistics.mean(values), statistics.stdev(values)) for name, values in zip(names, columns, strict=True)]
+        return [
+            (name, statistics.mean(values), statistics.stdev(values))
+            for name, values in zip(names, columns, strict=True)
+        ]
 
 
 def _all_scores(evaluation: Evaluation) -> list[MetricScore]:
-    lowercase = (replace(score, name=f"{score.name} (lower-case)") for score in evaluation.lowercase_scores)
+    lowercase = (
+        replace(score, name=f"{score.name} (lower-case)") for score in evaluation.lowercase_scores
+    )
     return [*evaluation.scores, *lowercase, *evaluation.tokenized_scores]
 
 

@@ -30,8 +30,8 @@ class System:
 
     Attributes:
         names: what the user calls each member: a run folder or a bundle.
-        members: (run folder, checkpoint folder) each; the decoding options are those of the first. Of a bundle, where its files are
-            while the system is open.
+        members: (run folder, checkpoint folder) each; the decoding options are those of the first.
+            Of a bundle, where its files are while the system is open.
         config: the first run's.
         overrides: the decoding keys whose values differ from the first run's configuration.
         translator: translates with all members.
@@ -55,7 +55,9 @@ class System:
 
     @property
     def data_hashes(self) -> list[str]:
-        """The content hash of each member's training data. Raises: DataError if a manifest is damaged."""
+        """The content hash of each member's training data. Raises: DataError if a manifest is
+        damaged.
+        """
         return [load_manifest(run)["content"] for run in self.folders]
 
     @property
@@ -72,12 +74,21 @@ class System:
     def file_name(self) -> str:
         """The name, without the split and the suffix, for files with its translations.
 
-        It has a hash of the members, if there are several, and of the overrides other than the beam, if there are any.
+        It has a hash of the members, if there are several, and of the overrides other than the
+        beam, if there are any.
         """
-        checkpoint = self.members[0][1].name if len(self.members) == 1 else f"ensemble-of-{len(self.members)}"
+        checkpoint = (
+            self.members[0][1].name
+            if len(self.members) == 1
+            else f"ensemble-of-{len(self.members)}"
+        )
         name = f"{checkpoint}-beam-{self.translator.options.beam}"
         overrides = {key: value for key, value in self.overrides.items() if key != BEAM}
-        weights = [sha256_of(checkpoint / MODEL_FILE) for _, checkpoint in self.members] if len(self.members) > 1 else []
+        weights = (
+            [sha256_of(checkpoint / MODEL_FILE) for _, checkpoint in self.members]
+            if len(self.members) > 1
+            else []
+        )
         if not overrides and not weights:
             return name
         return f"{name}-{hashlib.sha256(json.dumps([weights, overrides]).encode()).hexdigest()[:8]}"
@@ -93,7 +104,16 @@ class System:
             if key != BEAM
         ]
         beam = f"beam {self.translator.options.beam}"
-        return ", ".join([" + ".join(map(str, self.names)), step, text.name, f"{len(text):,} sentences", beam, *overrides])
+        return ", ".join(
+            [
+                " + ".join(map(str, self.names)),
+                step,
+                text.name,
+                f"{len(text):,} sentences",
+                beam,
+                *overrides,
+            ]
+        )
 
     def translate(self, text: EvaluationSet) -> list[Translation]:
         """Translate the sources, which must be there."""
@@ -101,7 +121,9 @@ class System:
         return self.translator.translate(text.sources)
 
     def facts(self) -> dict[str, Any]:
-        """For JSON: the decoding options, and the hashes of weights, configuration, data and code."""
+        """For JSON: the decoding options, and the hashes of weights, configuration, data and
+        code.
+        """
         options, sources = self.translator.options, provenance.of_members(self.members)
         if options.rerank.run is not None:
             with opened(options.rerank.run) as member:
@@ -119,21 +141,28 @@ class System:
 
 
 @contextmanager
-def open_system(paths: Sequence[Path] = (), *, device: DeviceName = "auto", overrides: Sequence[str] = ()) -> Iterator[System]:
-    """Load a run, one of its checkpoints, or a bundle (default: the newest run); several are an ensemble.
+def open_system(
+    paths: Sequence[Path] = (), *, device: DeviceName = "auto", overrides: Sequence[str] = ()
+) -> Iterator[System]:
+    """Load a run, one of its checkpoints, or a bundle (default: the newest run); several are an
+    ensemble.
 
     Args:
         overrides: `decoding.key=value`, in place of the run's configuration.
 
     Raises:
-        CheckpointError: a folder contains no run or a damaged one, or the vocabularies of an ensemble differ.
+        CheckpointError: a folder contains no run or a damaged one, or the vocabularies of an
+            ensemble differ.
         ConfigError: a run's configuration is missing or damaged, or an override is invalid.
         DataError: a run's vocabularies or tokenizers are missing or damaged.
     """
     wanted: list[Path | None] = [*paths] or [None]
     with ExitStack() as stack:
         members = [stack.enter_context(opened(path)) for path in wanted]
-        names = [path if path and path.is_file() else run for path, (run, _) in zip(wanted, members, strict=True)]
+        names = [
+            path if path and path.is_file() else run
+            for path, (run, _) in zip(wanted, members, strict=True)
+        ]
         translator = build_translator(members, device=device, overrides=overrides)
         config = load_run_config(members[0][0])
         used = config.model_copy(update={"decoding": translator.options})

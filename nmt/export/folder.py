@@ -1,6 +1,8 @@
-"""An exported run: a folder with the graphs, all that the tokens depend on, and a translator that needs neither torch nor nmt.
+"""An exported run: a folder with the graphs, all that the tokens depend on, and a translator that
+needs neither torch nor nmt.
 
-encoder.onnx  step.onnx  settings.json  src.vocab.txt  tgt.vocab.txt  [src.spm.model]  translate.py  requirements.txt
+encoder.onnx  step.onnx  settings.json  src.vocab.txt  tgt.vocab.txt  [src.spm.model]  translate.py
+requirements.txt
 """
 
 import json
@@ -33,7 +35,12 @@ DECODING_KEYS = (
     "max_source_tokens",
     "replace_unknown",
 )
-NOT_EXPORTED = {"method": "beam", "coverage_penalty": 0.0, "no_repeat_ngram": None, "shortlist": 0}  # key -> its only value
+NOT_EXPORTED = {
+    "method": "beam",
+    "coverage_penalty": 0.0,
+    "no_repeat_ngram": None,
+    "shortlist": 0,
+}  # key -> its only value
 QUANTIZED = ("MatMul", "Gemm")  # operators
 
 
@@ -45,7 +52,8 @@ def export_run(run: Path, checkpoint: Path, output: Path, overrides: Sequence[st
 
     Raises:
         CheckpointError: the checkpoint cannot be read, or the run was changed meanwhile.
-        ConfigError: an override is invalid, or asks for something that the exported translator does not do.
+        ConfigError: an override is invalid, or asks for something that the exported translator does
+            not do.
         DataError: vocabularies, tokenizers or lexicon of the run are missing or damaged.
     """
     with new_folder(output) as folder, unchanged([(run, checkpoint)]):
@@ -57,12 +65,23 @@ def export_run(run: Path, checkpoint: Path, output: Path, overrides: Sequence[st
         if config.decoding.precision == "int8":
             for graph in graphs:
                 _quantize(graph)
-        for path in (run / "src.vocab.txt", run / "tgt.vocab.txt", model_path(run, "src"), Path(translate.__file__)):
+        for path in (
+            run / "src.vocab.txt",
+            run / "tgt.vocab.txt",
+            model_path(run, "src"),
+            Path(translate.__file__),
+        ):
             if path.exists():
                 shutil.copyfile(path, folder / path.name)
-        digests = {path.name: sha256_of(path) for path in sorted(folder.iterdir()) if path.name != Path(translate.__file__).name}
+        digests = {
+            path.name: sha256_of(path)
+            for path in sorted(folder.iterdir())
+            if path.name != Path(translate.__file__).name
+        }
         write_json(folder / "settings.json", {**settings, "sha256": digests}, indent=1)
-        write_text(folder / "requirements.txt", "".join(f"{line}\n" for line in _requirements(settings)))
+        write_text(
+            folder / "requirements.txt", "".join(f"{line}\n" for line in _requirements(settings))
+        )
 
 
 def check_decoding(options: DecodingConfig) -> None:
@@ -71,7 +90,9 @@ def check_decoding(options: DecodingConfig) -> None:
         value = getattr(options, key)
         if value != only:
             only_text = json.dumps(only).strip('"')
-            raise ConfigError(f"decoding.{key}: {value} cannot be exported; add --set decoding.{key}={only_text}")
+            raise ConfigError(
+                f"decoding.{key}: {value} cannot be exported; add --set decoding.{key}={only_text}"
+            )
     if options.neighbors.pairs:
         text = f"{options.neighbors.pairs} cannot be exported; add --set decoding.neighbors.pairs=0"
         raise ConfigError(f"decoding.neighbors.pairs: {text}")
@@ -100,7 +121,10 @@ def _settings(run: Path, config: Config) -> dict[str, Any]:
 
 
 def _tokenizer_settings(run: Path, config: Config, side: Side) -> dict[str, Any]:
-    settings: dict[str, Any] = {"kind": config.tokenizer.kind, "lowercase": config.tokenizer.lowercase}
+    settings: dict[str, Any] = {
+        "kind": config.tokenizer.kind,
+        "lowercase": config.tokenizer.lowercase,
+    }
     language = config.data.src_language if side == "src" else config.data.tgt_language
     tokenizer = load_tokenizer(config.tokenizer, language, side, run)
     if isinstance(tokenizer, WordTokenizer):
@@ -124,7 +148,13 @@ def _quantize(path: Path) -> None:
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
     with _without_log():
-        quantize_dynamic(path, path, op_types_to_quantize=[*QUANTIZED], weight_type=QuantType.QInt8, per_channel=True)
+        quantize_dynamic(
+            path,
+            path,
+            op_types_to_quantize=[*QUANTIZED],
+            weight_type=QuantType.QInt8,
+            per_channel=True,
+        )
 
 
 @contextmanager

@@ -1,8 +1,9 @@
-"""A trained model as two ONNX graphs: the encoder with the decoder's first state, and one step of the decoder.
+"""A trained model as two ONNX graphs: the encoder with the decoder's first state, and one step of
+the decoder.
 
-The graphs do the work of `Seq2Seq.encode`, `start`, `step` and `topk_log_probs`. Tensors `memory.*` have a row per sentence (B),
-`state.*` a row per hypothesis (R = B * K), and `next.*` are the state after the step. Lengths and numbers of rows may differ from
-call to call.
+The graphs do the work of `Seq2Seq.encode`, `start`, `step` and `topk_log_probs`. Tensors `memory.*`
+have a row per sentence (B), `state.*` a row per hypothesis (R = B * K), and `next.*` are the state
+after the step. Lengths and numbers of rows may differ from call to call.
 """
 
 import warnings
@@ -58,7 +59,10 @@ class EncoderGraph(nn.Module):
         super().__init__()
         encoder = model.encoder
         if isinstance(encoder, RecurrentEncoder):
-            layers = [_OnnxLayer(layer) if isinstance(layer, FusedLayer) else _with_scan(layer) for layer in encoder.layers]
+            layers = [
+                _OnnxLayer(layer) if isinstance(layer, FusedLayer) else _with_scan(layer)
+                for layer in encoder.layers
+            ]
             encoder = replace_submodules(encoder, layers=nn.ModuleList(layers))
         # The lexical bias is looked up here, in a way that can be traced.
         self.model = replace_submodules(model, encoder=encoder, lexical_bias=nn.Identity())
@@ -72,7 +76,10 @@ class EncoderGraph(nn.Module):
         tensors = _to_tensors(memory, self.model.start(memory))
         if self.lexical_bias is not None:
             translations = _look_up(self.lexical_bias, src)
-            tensors |= {"memory.translation_ids": translations.ids, "memory.translations": translations.probabilities}
+            tensors |= {
+                "memory.translation_ids": translations.ids,
+                "memory.translations": translations.probabilities,
+            }
         self.names = [*tensors]
         return tuple(tensors.values())
 
@@ -94,7 +101,9 @@ class StepGraph(nn.Module):
         self.names = names
         self.next_names: list[str] = []
 
-    def forward(self, ids: Tensor, rows: Tensor, k: Tensor, position: Tensor, *tensors: Tensor) -> tuple[Tensor, ...]:
+    def forward(
+        self, ids: Tensor, rows: Tensor, k: Tensor, position: Tensor, *tensors: Tensor
+    ) -> tuple[Tensor, ...]:
         """Args:
             ids: [R], the last token of each hypothesis.
             rows: [N], the hypotheses for which words are wanted.
@@ -102,8 +111,8 @@ class StepGraph(nn.Module):
             position: [], the number of steps so far.
 
         Returns:
-            ids [N, k] and logits [N, k] of the words, most probable first, the log sum exp [N] of all logits, the attention
-            weights [R, S], and the tensors `next_names`.
+            ids [N, k] and logits [N, k] of the words, most probable first, the log sum exp [N] of
+            all logits, the attention weights [R, S], and the tensors `next_names`.
         """
         memory, state = _from_tensors(dict(zip(self.names, tensors, strict=True)), position)
         step = self.model.step(ids, state, memory)
@@ -115,7 +124,9 @@ class StepGraph(nn.Module):
 
 
 class AdaptiveLogits(nn.Module):
-    """Logits of the adaptive softmax for all words, in one graph: those of rare words include their cluster's."""
+    """Logits of the adaptive softmax for all words, in one graph: those of rare words include their
+    cluster's.
+    """
 
     def __init__(self, output: Adaptive) -> None:
         super().__init__()
@@ -137,8 +148,8 @@ def export_graphs(model: Seq2Seq, encoder_file: Path, step_file: Path) -> None:
     Args:
         model: in evaluation mode, on the CPU.
     """
-    # torch warns that it prefers another exporter, which cannot make an LSTM that knows the length of each sequence; and wherever a
-    # number of the example becomes a constant.
+    # torch warns that it prefers another exporter, which cannot make an LSTM that knows the length
+    # of each sequence; and wherever a number of the example becomes a constant.
     with warnings.catch_warnings(action="ignore"):
         _export_graphs(model, encoder_file, step_file)
 
@@ -161,9 +172,19 @@ def _export_graphs(model: Seq2Seq, encoder_file: Path, step_file: Path) -> None:
     _export(step_file, step, arguments, ["ids", "rows", "k", POSITION, *encoder.names], outputs)
 
 
-def _export(file: Path, graph: nn.Module, arguments: tuple[Tensor, ...], inputs: list[str], outputs: list[str]) -> None:
+def _export(
+    file: Path,
+    graph: nn.Module,
+    arguments: tuple[Tensor, ...],
+    inputs: list[str],
+    outputs: list[str],
+) -> None:
     dimensions = {name: _dynamic_dimensions(name) for name in (*inputs, *outputs)}
-    axes = {name: {dimension: f"{name}.{dimension}" for dimension in dynamic} for name, dynamic in dimensions.items() if dynamic}
+    axes = {
+        name: {dimension: f"{name}.{dimension}" for dimension in dynamic}
+        for name, dynamic in dimensions.items()
+        if dynamic
+    }
     torch.onnx.export(
         graph,
         arguments,
@@ -200,9 +221,13 @@ def _to_tensors(memory: Memory | None, state: DecoderState) -> dict[str, Tensor]
 def _from_tensors(tensors: Mapping[str, Tensor], position: Tensor) -> tuple[Memory, DecoderState]:
     values, translations = tensors["memory.values"], None
     if "memory.translations" in tensors:
-        translations = Translations(tensors["memory.translation_ids"], tensors["memory.translations"])
+        translations = Translations(
+            tensors["memory.translation_ids"], tensors["memory.translations"]
+        )
     summary = Summary(tensors["memory.summary"])
-    memory = Memory(values, tensors.get("memory.keys", values), tensors["memory.mask"], summary, translations)
+    memory = Memory(
+        values, tensors.get("memory.keys", values), tensors["memory.mask"], summary, translations
+    )
     attention = AttentionState(position, tensors.get("state.coverage"))  # type: ignore[arg-type]
     recurrent = RecurrentState(tensors["state.hidden"], tensors.get("state.cell"))
     return memory, DecoderState(recurrent, attention, tensors.get("state.fed"))
@@ -221,7 +246,9 @@ def _look_up(bias: LexicalBias, src: Tensor) -> Translations:
     column = torch.cat([torch.zeros_like(ids[:, :1]), is_new.cumsum(1)], 1)
     n_columns = column.max() + 1
     unique = torch.zeros_like(ids).scatter(1, column, in_order)[:, :n_columns]
-    columns = torch.zeros_like(column).scatter(1, order, column).view(*src.shape, bias.size)  # [B, S, k]
+    columns = (
+        torch.zeros_like(column).scatter(1, order, column).view(*src.shape, bias.size)
+    )  # [B, S, k]
     probabilities = torch.zeros([*src.shape, n_columns]).scatter_add(  # type: ignore[list-item] # a tensor, as above
         2, columns, bias.probabilities[rows]
     )
@@ -234,16 +261,27 @@ class _OnnxLayer(RecurrentLayer):
     def __init__(self, layer: FusedLayer) -> None:
         super().__init__()
         assert isinstance(layer, nn.RNNBase)
-        self.layer, self.hidden_size, self.has_cell_state = layer, layer.hidden_size, layer.has_cell_state
+        self.layer, self.hidden_size, self.has_cell_state = (
+            layer,
+            layer.hidden_size,
+            layer.has_cell_state,
+        )
         self.operator, order = OPERATORS[type(layer)]
 
         def stack(*parts: int) -> Tensor:
             """Weights of both directions, gates in the order of ONNX."""
-            return torch.stack([torch.cat([_reorder(weights[part], order) for part in parts]) for weights in layer.all_weights])
+            return torch.stack(
+                [
+                    torch.cat([_reorder(weights[part], order) for part in parts])
+                    for weights in layer.all_weights
+                ]
+            )
 
         self.weights = [stack(0), stack(1), stack(2, 3)]  # of the input, recurrent, and both biases
 
-    def run(self, inputs: Tensor, lengths: Tensor | None = None, state: LayerState | None = None) -> tuple[Tensor, LayerState]:
+    def run(
+        self, inputs: Tensor, lengths: Tensor | None = None, state: LayerState | None = None
+    ) -> tuple[Tensor, LayerState]:
         outputs, *last = _RecurrentOperator.apply(  # type: ignore[no-untyped-call]
             inputs.transpose(0, 1), lengths, *self.weights, self
         )
@@ -255,7 +293,9 @@ class _OnnxLayer(RecurrentLayer):
 
 
 class _RecurrentOperator(torch.autograd.Function):
-    """In torch, the layer itself; in the graph, the operator LSTM, GRU or RNN with tensors in the layout of ONNX."""
+    """In torch, the layer itself; in the graph, the operator LSTM, GRU or RNN with tensors in the
+    layout of ONNX.
+    """
 
     @staticmethod
     def forward(_ctx: Any, inputs: Tensor, lengths: Tensor, *arguments: Any) -> tuple[Tensor, ...]:
@@ -266,12 +306,26 @@ class _RecurrentOperator(torch.autograd.Function):
         return outputs.unflatten(2, size).permute(1, 2, 0, 3), *states
 
     @staticmethod
-    def symbolic(g: Any, inputs: Any, lengths: Any, weight: Any, hidden: Any, bias: Any, layer: _OnnxLayer) -> Any:
+    def symbolic(
+        g: Any, inputs: Any, lengths: Any, weight: Any, hidden: Any, bias: Any, layer: _OnnxLayer
+    ) -> Any:
         directions = layer.weights[0].shape[0]
-        options = {"hidden_size_i": layer.hidden_size, "direction_s": "bidirectional" if directions == 2 else "forward"}
+        options = {
+            "hidden_size_i": layer.hidden_size,
+            "direction_s": "bidirectional" if directions == 2 else "forward",
+        }
         options |= {"linear_before_reset_i": 1} if layer.operator == "GRU" else {}
         lengths = g.op("Cast", lengths, to_i=ONNX_INT32)
-        return g.op(layer.operator, inputs, weight, hidden, bias, lengths, outputs=2 + layer.has_cell_state, **options)
+        return g.op(
+            layer.operator,
+            inputs,
+            weight,
+            hidden,
+            bias,
+            lengths,
+            outputs=2 + layer.has_cell_state,
+            **options,
+        )
 
 
 def _reorder(weight: Tensor, order: Sequence[int]) -> Tensor:
@@ -286,14 +340,24 @@ class _SRUDirectionGraph(nn.Module):
         super().__init__()
         self.direction, self.scan = direction, torch.jit.script(_scan)
 
-    def forward(self, inputs: Tensor, mask: Tensor, initial_cell: None, *, backward: bool) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, inputs: Tensor, mask: Tensor, initial_cell: None, *, backward: bool
+    ) -> tuple[Tensor, Tensor]:
         candidates, forgets, resets, highways = self.direction.compute_gates(inputs)
-        previous_cells, cells, last = self.scan(candidates, forgets, self.direction.forget_cell, mask.unsqueeze(2), backward)
-        return self.direction.compute_output(highways, resets, previous_cells, cells) * mask.unsqueeze(2), last
+        previous_cells, cells, last = self.scan(
+            candidates, forgets, self.direction.forget_cell, mask.unsqueeze(2), backward
+        )
+        return self.direction.compute_output(
+            highways, resets, previous_cells, cells
+        ) * mask.unsqueeze(2), last
 
 
-def _scan(candidates: Tensor, forgets: Tensor, forget_cell: Tensor, mask: Tensor, backward: bool) -> tuple[Tensor, Tensor, Tensor]:
-    """The cell states before and after each step, [B, T, H], and after the last one; steps where `mask` is False change nothing."""
+def _scan(
+    candidates: Tensor, forgets: Tensor, forget_cell: Tensor, mask: Tensor, backward: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The cell states before and after each step, [B, T, H], and after the last one; steps where
+    `mask` is False change nothing.
+    """
     n_steps = candidates.size(1)
     cell = torch.zeros_like(candidates[:, 0])
     previous_cells, cells = torch.zeros_like(candidates), torch.zeros_like(candidates)
@@ -309,5 +373,9 @@ def _scan(candidates: Tensor, forgets: Tensor, forget_cell: Tensor, mask: Tensor
 
 def _with_scan(layer: nn.Module) -> nn.Module:
     assert isinstance(layer, SRU)
-    directions = [_SRUDirectionGraph(direction) for direction in layer.directions if isinstance(direction, SRUDirection)]
+    directions = [
+        _SRUDirectionGraph(direction)
+        for direction in layer.directions
+        if isinstance(direction, SRUDirection)
+    ]
     return replace_submodules(layer, directions=nn.ModuleList(directions))

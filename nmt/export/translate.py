@@ -1,14 +1,17 @@
-"""Translates with a model that `nmt export` wrote, by onnxruntime and NumPy: neither torch nor nmt is needed.
+"""Translates with a model that `nmt export` wrote, by onnxruntime and NumPy: neither torch nor nmt
+is needed.
 
     pip install -r requirements.txt
-    python translate.py "How are you?"              # or --file FILE, or lines on stdin: one output line for each
+    python translate.py "How are you?"              # or --file FILE, or lines on stdin: one output
+    line for each
 
     from translate import Translator
     print(Translator("FOLDER").translate(["How are you?"]))
 
-It finds the translations that nmt finds: with the same tokens, the same beam search (Wu 2016, eq. 14, without the coverage
-penalty), and the same replacement of unknown words. B sentences are searched together, b of them still open; each has a beam with
-K slots for hypotheses, in rows R = b * K. S source length, T output length.
+It finds the translations that nmt finds: with the same tokens, the same beam search (Wu 2016, eq.
+14, without the coverage penalty), and the same replacement of unknown words. B sentences are
+searched together, b of them still open; each has a beam with K slots for hypotheses, in rows R = b
+* K. S source length, T output length.
 """
 
 import argparse
@@ -28,7 +31,9 @@ from typing import Any
 
 import numpy as np
 
-os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # no telemetry; onnxruntime reads it when it is imported
+os.environ.setdefault(
+    "ORT_DISABLE_TELEMETRY", "1"
+)  # no telemetry; onnxruntime reads it when it is imported
 import onnxruntime
 
 FORMAT = 1
@@ -42,7 +47,10 @@ LINES_AT_ONCE = 2048
 
 # The folder may come from a stranger. So nothing in it is believed.
 MAX_SETTINGS_BYTES, MAX_TEXT_BYTES, MAX_GRAPH_BYTES = 1 << 26, 1 << 28, 1 << 31
-EXTERNAL = (b"\0location", b"\x08location")  # in a graph: the values of a tensor are in another file
+EXTERNAL = (
+    b"\0location",
+    b"\x08location",
+)  # in a graph: the values of a tensor are in another file
 SUBWORDS = ("bpe", "unigram")
 LANGUAGE = re.compile("[a-z]{2,3}")
 LIMITS = {  # of numbers in the settings
@@ -53,11 +61,19 @@ LIMITS = {  # of numbers in the settings
     "min_length_ratio": (0.0, 1e6),
     "max_length_ratio": (0.0, 1000.0),
 }
-STEP_OUTPUTS = {"best_ids": 2, "best_logits": 2, "log_norm": 1, "attention": 2}  # name -> dimensions
+STEP_OUTPUTS = {
+    "best_ids": 2,
+    "best_logits": 2,
+    "log_norm": 1,
+    "attention": 2,
+}  # name -> dimensions
 STEP_WORDS = ("best_ids", "best_logits", "log_norm")
 AGAIN = "copy the whole folder again, or write it again with `nmt export`"
 
-JOINER, SPACE = "￭", "▁"  # before a word without a space in front of it; a space in subwords and characters
+JOINER, SPACE = (
+    "￭",
+    "▁",
+)  # before a word without a space in front of it; a space in subwords and characters
 INVISIBLE = re.compile(
     "[\x00-\x08\x0e-\x1b\x7f-\x84\x86-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u202a-\u202e\u2060-\u206f\ufeff\ud800-\udfff]+"
 )
@@ -74,7 +90,9 @@ class TranslationError(Exception):
 
 @dataclass(frozen=True)
 class Translation:
-    """A translation, with its score and its attention [T, S]: a row for each token, <eos> included."""
+    """A translation, with its score and its attention [T, S]: a row for each token, <eos>
+    included.
+    """
 
     text: str
     score: float
@@ -92,24 +110,34 @@ class Translator:
         threads: batches that are translated at the same time, one thread each.
 
     Raises:
-        TranslationError: the folder is not complete or damaged, or a package that the tokenizer needs is missing.
+        TranslationError: the folder is not complete or damaged, or a package that the tokenizer
+            needs is missing.
     """
 
-    def __init__(self, folder: str | os.PathLike[str], *, beam: int | None = None, threads: int = 1) -> None:
+    def __init__(
+        self, folder: str | os.PathLike[str], *, beam: int | None = None, threads: int = 1
+    ) -> None:
         folder = Path(folder)
         settings = read_settings(folder)
         digests = settings.get("sha256", {})  # folders of older versions have none
         self.lexicon: dict[str, str] = settings["lexicon"]
         self.threads = threads
-        src_tokens, self.tgt_tokens = (read_vocabulary(folder, f"{side}.vocab.txt", digests) for side in ("src", "tgt"))
+        src_tokens, self.tgt_tokens = (
+            read_vocabulary(folder, f"{side}.vocab.txt", digests) for side in ("src", "tgt")
+        )
         self.options: dict[str, Any] = {**settings["decoding"], "words": len(self.tgt_tokens)}
         if beam is not None:
             self.options["beam"] = beam
-        self.src_ids = {token: index for index, token in enumerate(src_tokens) if index >= len(SPECIALS)}
+        self.src_ids = {
+            token: index for index, token in enumerate(src_tokens) if index >= len(SPECIALS)
+        }
         tokenizers = settings["tokenizers"]
         is_subwords = tokenizers["src"]["kind"] in SUBWORDS
         model = read_file(folder, "src.spm.model", MAX_TEXT_BYTES, digests) if is_subwords else b""
-        self.src_tokenizer, self.tgt_tokenizer = Tokenizer(**tokenizers["src"], model=model), Tokenizer(**tokenizers["tgt"])
+        self.src_tokenizer, self.tgt_tokenizer = (
+            Tokenizer(**tokenizers["src"], model=model),
+            Tokenizer(**tokenizers["tgt"]),
+        )
         self.model = Model(folder, digests)
 
     def translate(self, texts: Sequence[str]) -> list[str]:
@@ -117,23 +145,32 @@ class Translator:
         return [best[0].text for best in self.translate_n_best(texts, 1)]
 
     def translate_n_best(self, texts: Sequence[str], n: int) -> list[list[Translation]]:
-        """The n best translations of each text, best first; fewer if search found fewer different texts.
+        """The n best translations of each text, best first; fewer if search found fewer different
+        texts.
 
         Raises:
             TranslationError: the beam is narrower than `n`.
         """
         if not 1 <= n <= self.options["beam"]:
-            raise TranslationError(f"{n} translations per sentence: the beam is {self.options['beam']}; set it with --beam")
+            raise TranslationError(
+                f"{n} translations per sentence: the beam is {self.options['beam']}; set it "
+                "with "
+                "--beam"
+            )
         limit = self.options["max_source_tokens"]
         sources = [tokens[:limit] for tokens in self.src_tokenizer.split_all(texts)]
         results = [[Translation("", 0.0, (), (), np.zeros((0, 1), np.float32))] for _ in texts]
-        batches = self._plan([len(tokens) for tokens in sources])[::-1]  # longest first: all threads end at about the same time
+        batches = self._plan([len(tokens) for tokens in sources])[
+            ::-1
+        ]  # longest first: all threads end at about the same time
 
         def translate_batch(batch: Sequence[int]) -> list[list[Translation]]:
             return self._translate_batch([(texts[i], sources[i]) for i in batch], n)
 
         with ThreadPoolExecutor(self.threads) as pool:
-            for batch, translations in zip(batches, pool.map(translate_batch, batches), strict=True):
+            for batch, translations in zip(
+                batches, pool.map(translate_batch, batches), strict=True
+            ):
                 for i, best in zip(batch, translations, strict=True):
                     results[i] = best
         return results
@@ -141,7 +178,9 @@ class Translator:
     def _plan(self, lengths: Sequence[int]) -> list[list[int]]:
         """Batches of indices, shortest sentences first. Empty sentences are left out."""
         batches: list[list[int]] = []
-        for i in sorted((i for i, length in enumerate(lengths) if length), key=lambda i: lengths[i]):
+        for i in sorted(
+            (i for i, length in enumerate(lengths) if length), key=lambda i: lengths[i]
+        ):
             size = len(batches[-1]) + 1 if batches else 0
             cost = self.options["beam"] * max(lengths[i], MIN_LENGTH)
             if not batches or size > self.options["batch"] or size * cost > MAX_SEARCH_TOKENS:
@@ -149,7 +188,9 @@ class Translator:
             batches[-1].append(i)
         return batches
 
-    def _translate_batch(self, batch: Sequence[tuple[str, list[str]]], n: int) -> list[list[Translation]]:
+    def _translate_batch(
+        self, batch: Sequence[tuple[str, list[str]]], n: int
+    ) -> list[list[Translation]]:
         sources = [[self.src_ids.get(token, UNK) for token in tokens] for _, tokens in batch]
         found = Search(self.model, sources, self.options, n).run()
         results = []
@@ -159,23 +200,35 @@ class Translator:
                 translation = self._to_translation(text, tokens, hypothesis)
                 best.setdefault(translation.text, translation)
             results.append([*best.values()])
-        too_few = [i for i, translations in enumerate(results) if len(translations) < n < self.options["beam"]]
+        too_few = [
+            i
+            for i, translations in enumerate(results)
+            if len(translations) < n < self.options["beam"]
+        ]
         if too_few:  # take them from the whole beam
             whole_beams = self._translate_batch([batch[i] for i in too_few], self.options["beam"])
             for i, translations in zip(too_few, whole_beams, strict=True):
                 results[i] = translations[:n]
         return results
 
-    def _to_translation(self, text: str, src_tokens: list[str], hypothesis: "Hypothesis") -> Translation:
+    def _to_translation(
+        self, text: str, src_tokens: list[str], hypothesis: "Hypothesis"
+    ) -> Translation:
         tokens = [self.tgt_tokens[index] for index in hypothesis.ids]
         written = tokens
         if self.options["replace_unknown"] and UNK in hypothesis.ids:
             written = self._replace_unknown(tokens, text, src_tokens, hypothesis.attention)
         joined = self.tgt_tokenizer.join(written)
-        return Translation(joined, hypothesis.score, tuple(tokens), tuple(src_tokens), hypothesis.attention)
+        return Translation(
+            joined, hypothesis.score, tuple(tokens), tuple(src_tokens), hypothesis.attention
+        )
 
-    def _replace_unknown(self, tokens: list[str], text: str, src_tokens: list[str], attention: Array) -> list[str]:
-        """The tokens with a translation or a copy of the most-attended source word in place of <unk> (Luong 2015b)."""
+    def _replace_unknown(
+        self, tokens: list[str], text: str, src_tokens: list[str], attention: Array
+    ) -> list[str]:
+        """The tokens with a translation or a copy of the most-attended source word in place of
+        <unk> (Luong 2015b).
+        """
         surfaces = self.src_tokenizer.surface_forms(text, src_tokens)
         written = []
         for token, weights in zip(tokens, attention[:, : len(src_tokens)], strict=False):
@@ -189,13 +242,23 @@ class Translator:
 
 
 class Model:
-    """The two graphs. Tensors `memory.*` have a row per sentence, `state.*` a row per hypothesis."""
+    """The two graphs. Tensors `memory.*` have a row per sentence, `state.*` a row per
+    hypothesis.
+    """
 
     def __init__(self, folder: Path, digests: Mapping[str, str]) -> None:
-        self.encoder, self.decoder = (Graph(folder, name, digests) for name in ("encoder.onnx", "step.onnx"))
-        state = {name.replace("state.", "next.") for name in self.decoder.inputs if name.startswith("state.")}
+        self.encoder, self.decoder = (
+            Graph(folder, name, digests) for name in ("encoder.onnx", "step.onnx")
+        )
+        state = {
+            name.replace("state.", "next.")
+            for name in self.decoder.inputs
+            if name.startswith("state.")
+        }
         given = {*self.encoder.outputs, "ids", "rows", "k", "position"}
-        is_step = set(self.decoder.inputs) <= given and {*STEP_OUTPUTS, *state} <= set(self.decoder.outputs)
+        is_step = set(self.decoder.inputs) <= given and {*STEP_OUTPUTS, *state} <= set(
+            self.decoder.outputs
+        )
         if not is_step or set(self.encoder.inputs) != {"src", "src_lengths"}:
             raise TranslationError(f"{folder}: its graphs do not fit each other; {AGAIN}")
 
@@ -206,10 +269,15 @@ class Model:
         for row, source in zip(src, sources, strict=True):
             row[: len(source) + 1] = [*source, EOS]
         tensors = self.encoder.run({"src": src, "src_lengths": lengths}, len(sources))
-        memory, state = ({k: v for k, v in tensors.items() if k.startswith(part)} for part in ("memory.", "state."))
+        memory, state = (
+            {k: v for k, v in tensors.items() if k.startswith(part)}
+            for part in ("memory.", "state.")
+        )
         return memory, state
 
-    def step(self, ids: Array, rows: Array, k: int, position: int, tensors: dict[str, Array]) -> dict[str, Array]:
+    def step(
+        self, ids: Array, rows: Array, k: int, position: int, tensors: dict[str, Array]
+    ) -> dict[str, Array]:
         """One step of all hypotheses, and the `k` most probable words for those in `rows` [N].
 
         Args:
@@ -219,8 +287,16 @@ class Model:
         Returns:
             best_ids [N, k], best_logits [N, k], log_norm [N], attention [R, S], and the next state.
         """
-        tensors = {**tensors, "ids": ids, "rows": rows, "k": np.array(k), "position": np.array(position)}
-        outputs = self.decoder.run({name: tensors[name] for name in self.decoder.inputs}, len(ids), len(rows))
+        tensors = {
+            **tensors,
+            "ids": ids,
+            "rows": rows,
+            "k": np.array(k),
+            "position": np.array(position),
+        }
+        outputs = self.decoder.run(
+            {name: tensors[name] for name in self.decoder.inputs}, len(ids), len(rows)
+        )
         shapes = {outputs[name].shape for name in ("best_ids", "best_logits")}
         if shapes != {(len(rows), k)} or not outputs["attention"].shape[1]:
             raise TranslationError(f"{self.decoder.path}: not a graph of `nmt export`; {AGAIN}")
@@ -228,7 +304,9 @@ class Model:
 
 
 class Graph:
-    """A graph of the folder. What it gives is checked: a graph that fits neither the other one nor the vocabularies is an error."""
+    """A graph of the folder. What it gives is checked: a graph that fits neither the other one nor
+    the vocabularies is an error.
+    """
 
     def __init__(self, folder: Path, name: str, digests: Mapping[str, str]) -> None:
         self.path = folder / name
@@ -248,7 +326,9 @@ class Graph:
             self.inputs = [graph_input.name for graph_input in self.session.get_inputs()]
             self.outputs = [output.name for output in self.session.get_outputs()]
         except Exception as error:  # noqa: BLE001 # the errors of onnxruntime have no other base class
-            raise TranslationError(f"{self.path}: cannot be loaded ({first_line(error)}); {AGAIN}") from None
+            raise TranslationError(
+                f"{self.path}: cannot be loaded ({first_line(error)}); {AGAIN}"
+            ) from None
 
     def run(self, inputs: dict[str, Array], n_rows: int, n_words: int = 0) -> dict[str, Array]:
         """The outputs by name: each has `n_rows` rows, but `STEP_WORDS` have `n_words`."""
@@ -256,12 +336,23 @@ class Graph:
             values = self.session.run(None, inputs)
         except Exception as error:  # noqa: BLE001 # as above
             reason = f"cannot be computed ({first_line(error)})"
-            raise TranslationError(f"{self.path}: {reason}; if the memory is large enough, {AGAIN}") from None
+            raise TranslationError(
+                f"{self.path}: {reason}; if the memory is large enough, {AGAIN}"
+            ) from None
         outputs: dict[str, Any] = dict(zip(self.outputs, values, strict=True))
         for name, value in outputs.items():
-            n_expected, n_dimensions = (n_words if name in STEP_WORDS else n_rows), STEP_OUTPUTS.get(name)
-            is_array = isinstance(value, np.ndarray) and value.dtype.kind in ("i" if name == "best_ids" else "bif")
-            if not is_array or value.shape[:1] != (n_expected,) or n_dimensions not in (None, value.ndim):
+            n_expected, n_dimensions = (
+                (n_words if name in STEP_WORDS else n_rows),
+                STEP_OUTPUTS.get(name),
+            )
+            is_array = isinstance(value, np.ndarray) and value.dtype.kind in (
+                "i" if name == "best_ids" else "bif"
+            )
+            if (
+                not is_array
+                or value.shape[:1] != (n_expected,)
+                or n_dimensions not in (None, value.ndim)
+            ):
                 raise TranslationError(f"{self.path}: not a graph of `nmt export`; {AGAIN}")
         return outputs
 
@@ -277,23 +368,33 @@ def read_file(folder: Path, name: str, max_bytes: int, digests: Mapping[str, str
     try:
         target = path.resolve(strict=True)
         if not target.is_relative_to(folder.resolve()):
-            raise TranslationError(f"{path}: links to {target}, outside of the folder; copy the whole folder, without links")
+            raise TranslationError(
+                f"{path}: links to {target}, outside of the folder; copy the whole folder, "
+                "without links"
+            )
         if not target.is_file():
             raise TranslationError(f"{path}: not a file; {AGAIN}")
         if target.stat().st_size > max_bytes:
             raise TranslationError(f"{path}: larger than {max_bytes:,} bytes; {AGAIN}")
         content = target.read_bytes()
     except (OSError, RuntimeError) as error:  # links in a circle
-        raise TranslationError(f"{path}: {getattr(error, 'strerror', None) or error}; {AGAIN}") from None
+        raise TranslationError(
+            f"{path}: {getattr(error, 'strerror', None) or error}; {AGAIN}"
+        ) from None
     if name in digests and hashlib.sha256(content).hexdigest() != digests[name]:
-        raise TranslationError(f"{path}: damaged, its content has changed since nmt wrote it; {AGAIN}")
+        raise TranslationError(
+            f"{path}: damaged, its content has changed since nmt wrote it; {AGAIN}"
+        )
     return content
 
 
 def read_vocabulary(folder: Path, name: str, digests: Mapping[str, str]) -> list[str]:
     """The tokens, in the order of their ids. Raises: TranslationError."""
     try:
-        tokens = [line.split("\t")[0] for line in read_file(folder, name, MAX_TEXT_BYTES, digests).decode().split("\n")[:-1]]
+        tokens = [
+            line.split("\t")[0]
+            for line in read_file(folder, name, MAX_TEXT_BYTES, digests).decode().split("\n")[:-1]
+        ]
     except UnicodeDecodeError as error:
         raise TranslationError(f"{folder / name}: not UTF-8 ({error.reason}); {AGAIN}") from None
     if tuple(tokens[: len(SPECIALS)]) != SPECIALS or len({*tokens}) != len(tokens):
@@ -302,14 +403,21 @@ def read_vocabulary(folder: Path, name: str, digests: Mapping[str, str]) -> list
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
-    """The contents of settings.json: all that is used has the right type. Raises: TranslationError."""
+    """The contents of settings.json: all that is used has the right type. Raises:
+    TranslationError.
+    """
     path = folder / "settings.json"
     try:
         settings = json.loads(read_file(folder, path.name, MAX_SETTINGS_BYTES, {}).decode())
         checksum = settings.pop("checksum", None)
         if isinstance(settings["format"], int) and settings["format"] > FORMAT:
-            raise TranslationError(f"{folder}: made by a newer nmt; use the translate.py of that folder")
-        if checksum not in (None, hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()):
+            raise TranslationError(
+                f"{folder}: made by a newer nmt; use the translate.py of that folder"
+            )
+        if checksum not in (
+            None,
+            hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest(),
+        ):
             raise ValueError("its content does not fit its checksum")
         check_settings(settings)
     except KeyError as error:
@@ -320,10 +428,17 @@ def read_settings(folder: Path) -> dict[str, Any]:
 
 
 def check_settings(settings: Any) -> None:
-    """Raises: KeyError, TypeError, ValueError or AttributeError if a value is missing or has no sense."""
+    """Raises: KeyError, TypeError, ValueError or AttributeError if a value is missing or has no
+    sense.
+    """
     decoding, tokenizers = settings["decoding"], settings["tokenizers"]
-    valid = {f"decoding.{name}": _is_number(decoding[name], *limits) for name, limits in LIMITS.items()}
-    valid |= {f"decoding.{name}": isinstance(decoding[name], bool) for name in ("forbid_unknown", "replace_unknown")}
+    valid = {
+        f"decoding.{name}": _is_number(decoding[name], *limits) for name, limits in LIMITS.items()
+    }
+    valid |= {
+        f"decoding.{name}": isinstance(decoding[name], bool)
+        for name in ("forbid_unknown", "replace_unknown")
+    }
     valid["decoding.length_formula"] = decoding["length_formula"] in ("power", "wu")
     for side in ("src", "tgt"):
         valid[f"tokenizers.{side}"] = _is_tokenizer(**tokenizers[side])
@@ -340,13 +455,17 @@ def _is_number(value: Any, low: Any, high: Any) -> bool:
 
 
 def _is_tokenizer(kind: Any, lowercase: Any, language: Any = "", version: Any = "") -> bool:
-    is_known = kind in ("characters", *SUBWORDS) or (kind == "words" and bool(LANGUAGE.fullmatch(language)))
+    is_known = kind in ("characters", *SUBWORDS) or (
+        kind == "words" and bool(LANGUAGE.fullmatch(language))
+    )
     return is_known and isinstance(lowercase, bool) and isinstance(version, str)
 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A translation in ids, without <sos> and <eos>; attention [T, S], with a row for <eos> if complete."""
+    """A translation in ids, without <sos> and <eos>; attention [T, S], with a row for <eos> if
+    complete.
+    """
 
     ids: list[int]
     score: float
@@ -355,7 +474,9 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class Step:
-    """One step of search, from which translations are traced back: row [B] of each sentence; ids and parents [b, K]."""
+    """One step of search, from which translations are traced back: row [B] of each sentence; ids
+    and parents [b, K].
+    """
 
     row: Array
     ids: Array
@@ -365,7 +486,9 @@ class Step:
 
 @dataclass(frozen=True)
 class Finished:
-    """A hypothesis that ended in slot `slot` of step `step`; not complete if it was cut at the maximum length."""
+    """A hypothesis that ended in slot `slot` of step `step`; not complete if it was cut at the
+    maximum length.
+    """
 
     slot: int
     step: int
@@ -376,28 +499,45 @@ class Finished:
 class Search:
     """Beam search for B sentences of source ids.
 
-    In each step the K best extensions of a sentence's hypotheses become its hypotheses. Those that end leave the beam, and the
-    sentence is decided when no open hypothesis can enter its n-best list any more.
+    In each step the K best extensions of a sentence's hypotheses become its hypotheses. Those that
+    end leave the beam, and the sentence is decided when no open hypothesis can enter its n-best
+    list any more.
     """
 
-    def __init__(self, model: Model, sources: Sequence[Sequence[int]], options: dict[str, Any], n_best: int) -> None:
-        self.model, self.sources, self.options, self.n_best, self.size = model, sources, options, n_best, options["beam"]
+    def __init__(
+        self, model: Model, sources: Sequence[Sequence[int]], options: dict[str, Any], n_best: int
+    ) -> None:
+        self.model, self.sources, self.options, self.n_best, self.size = (
+            model,
+            sources,
+            options,
+            n_best,
+            options["beam"],
+        )
         n_sentences = len(sources)
         self.forbidden = [PAD, SOS, *([UNK] if options["forbid_unknown"] else [])]
-        self.max_length = np.array([float(int(options["max_length_ratio"] * (len(s) + 1)) + EXTRA_TOKENS) for s in sources])
-        self.min_length = np.array([int(options["min_length_ratio"] * len(source)) for source in sources])
+        self.max_length = np.array(
+            [float(int(options["max_length_ratio"] * (len(s) + 1)) + EXTRA_TOKENS) for s in sources]
+        )
+        self.min_length = np.array(
+            [int(options["min_length_ratio"] * len(source)) for source in sources]
+        )
         self.sentence = np.arange(n_sentences)  # [b], of those still in the batch
         self.log_prob = np.full((n_sentences, self.size), -np.inf)  # [b, K], -inf in free slots
         self.log_prob[:, 0] = 0
         self.last_ids = np.full((n_sentences, self.size), SOS)
         self.steps: list[Step] = []
         self.finished: list[list[Finished]] = [[] for _ in sources]
-        self.min_score = np.full(n_sentences, -np.inf)  # that a hypothesis must exceed to enter the n-best list
+        self.min_score = np.full(
+            n_sentences, -np.inf
+        )  # that a hypothesis must exceed to enter the n-best list
 
     def run(self) -> list[list[Hypothesis]]:
         """The n best hypotheses of each sentence, best first."""
         memory, state = self.model.encode(self.sources)
-        parents = np.arange(len(self.sources)).repeat(self.size)  # the rows of the state that the hypotheses continue
+        parents = np.arange(len(self.sources)).repeat(
+            self.size
+        )  # the rows of the state that the hypotheses continue
         while len(self.sentence):
             state = {name: tensor[parents] for name, tensor in state.items()}
             ids, log_probs, attention, state = self._extend(memory, state)
@@ -409,28 +549,53 @@ class Search:
                 self.last_ids, parents = self.last_ids[undecided], parents[undecided]
                 memory = {name: tensor[undecided] for name, tensor in memory.items()}
             parents = parents.ravel()
-        return [[self._trace_back(sentence, end) for end in best] for sentence, best in enumerate(self.finished)]
+        return [
+            [self._trace_back(sentence, end) for end in best]
+            for sentence, best in enumerate(self.finished)
+        ]
 
-    def _extend(self, memory: dict[str, Array], state: dict[str, Array]) -> tuple[Array, Array, Array, dict[str, Array]]:
-        """The best K words or more for each hypothesis, ids and log-probabilities [b, K, k]; attention [R, S]; next state."""
+    def _extend(
+        self, memory: dict[str, Array], state: dict[str, Array]
+    ) -> tuple[Array, Array, Array, dict[str, Array]]:
+        """The best K words or more for each hypothesis, ids and log-probabilities [b, K, k];
+        attention [R, S]; next state.
+        """
         is_open, t = self.log_prob > -np.inf, len(self.steps)
         too_short = (self.min_length[self.sentence] > t)[:, None].repeat(self.size, 1)[is_open]
         k = min(self.size + len(self.forbidden) + int(too_short.any()), self.options["words"])
-        outputs = self.model.step(self.last_ids.ravel(), np.flatnonzero(is_open), k, t, memory | state)
+        outputs = self.model.step(
+            self.last_ids.ravel(), np.flatnonzero(is_open), k, t, memory | state
+        )
         best_ids = outputs["best_ids"]
-        best = outputs["best_logits"].astype(np.float64) - outputs["log_norm"].astype(np.float64)[:, None]
-        if not (np.isfinite(outputs["log_norm"]).all() and np.isfinite(outputs["best_logits"]).all()):
+        best = (
+            outputs["best_logits"].astype(np.float64)
+            - outputs["log_norm"].astype(np.float64)[:, None]
+        )
+        if not (
+            np.isfinite(outputs["log_norm"]).all() and np.isfinite(outputs["best_logits"]).all()
+        ):
             raise TranslationError("the model's logits are not finite: its files are damaged")
         if best_ids.size and not (best_ids.min() >= 0 and best_ids.max() < self.options["words"]):
-            raise TranslationError("the model has other words than tgt.vocab.txt: its files are damaged")
+            raise TranslationError(
+                "the model has other words than tgt.vocab.txt: its files are damaged"
+            )
         best[np.isin(best_ids, self.forbidden) | (too_short[:, None] & (best_ids == EOS))] = -np.inf
-        ids, log_probs = np.zeros((*is_open.shape, k), np.int64), np.full((*is_open.shape, k), -np.inf)
+        ids, log_probs = (
+            np.zeros((*is_open.shape, k), np.int64),
+            np.full((*is_open.shape, k), -np.inf),
+        )
         ids[is_open], log_probs[is_open] = best_ids, best
-        next_state = {name.replace("next.", "state."): tensor for name, tensor in outputs.items() if name.startswith("next.")}
+        next_state = {
+            name.replace("next.", "state."): tensor
+            for name, tensor in outputs.items()
+            if name.startswith("next.")
+        }
         return ids, log_probs, outputs["attention"], next_state
 
     def _choose(self, ids: Array, log_probs: Array, attention: Array) -> Array:
-        """Keep the best K extensions of each sentence; returns the rows of the state that they continue, [b, K]."""
+        """Keep the best K extensions of each sentence; returns the rows of the state that they
+        continue, [b, K].
+        """
         n, k = len(self.sentence), ids.shape[2]
         total = (self.log_prob[:, :, None] + log_probs).reshape(n, -1)  # [b, K * k]
         chosen = np.argsort(-total, 1, kind="stable")[:, : self.size]
@@ -446,20 +611,27 @@ class Search:
         """Move the hypotheses that end here to the n-best lists, and free their slots."""
         t = len(self.steps)
         complete = self.last_ids == EOS
-        ends = (complete | (self.max_length[self.sentence] <= t)[:, None]) & (self.log_prob > -np.inf)
+        ends = (complete | (self.max_length[self.sentence] <= t)[:, None]) & (
+            self.log_prob > -np.inf
+        )
         scores = self.log_prob / self._length_penalty(t)
         can_enter = ends & ((scores > self.min_score[self.sentence][:, None]) | ~complete)
         for row, slot in np.argwhere(can_enter):
             sentence = self.sentence[row]
             end = Finished(slot, t - 1, float(scores[row, slot]), bool(complete[row, slot]))
-            best = sorted([*self.finished[sentence], end], key=lambda other: (not other.complete, -other.score))[: self.n_best]
+            best = sorted(
+                [*self.finished[sentence], end],
+                key=lambda other: (not other.complete, -other.score),
+            )[: self.n_best]
             self.finished[sentence] = best
             if len(best) == self.n_best and best[-1].complete:
                 self.min_score[sentence] = best[-1].score
         self.log_prob = np.where(ends, -np.inf, self.log_prob)
 
     def _undecided(self) -> Array:
-        """[b], whether the n-best list may still change: the score of a continuation is at most the bound."""
+        """[b], whether the n-best list may still change: the score of a continuation is at most the
+        bound.
+        """
         best = self.log_prob.max(1)
         bound = np.minimum(best, 0) / self._length_penalty(self.max_length[self.sentence])
         undecided: Array = (best > -np.inf) & (bound > self.min_score[self.sentence])
@@ -476,7 +648,9 @@ class Search:
             ids.append(int(step.ids[row, slot]))
             slot = step.parents[row, slot]
             attention.append(step.attention[row, slot, : len(self.sources[sentence]) + 1])
-        return Hypothesis(ids[:0:-1] if end.complete else ids[::-1], end.score, np.stack(attention[::-1]))
+        return Hypothesis(
+            ids[:0:-1] if end.complete else ids[::-1], end.score, np.stack(attention[::-1])
+        )
 
 
 class Tokenizer:
@@ -488,7 +662,13 @@ class Tokenizer:
     """
 
     def __init__(
-        self, kind: str, *, lowercase: bool = False, language: str = "", version: str = "", model: bytes | None = None
+        self,
+        kind: str,
+        *,
+        lowercase: bool = False,
+        language: str = "",
+        version: str = "",
+        model: bytes | None = None,
     ) -> None:
         self.kind, self.lowercase, self.language = kind, lowercase, language
         self.mark, self.look_alike = (JOINER, "■") if kind == "words" else (SPACE, "_")
@@ -501,22 +681,35 @@ class Tokenizer:
 
                 installed = spacy.about.__version__
                 if installed != version:
-                    raise TranslationError(f"spacy {installed}: splits other words than in training; install spacy=={version}")
+                    raise TranslationError(
+                        f"spacy {installed}: splits other words than in training; install "
+                        f"spacy=={version}"
+                    )
                 self.pipeline = spacy.blank(language)
             else:
                 import sentencepiece
 
                 self.subwords = sentencepiece.SentencePieceProcessor(model_proto=model)
         except ImportError as error:
-            reason = f"needs {error.name}" if error.name else f"cannot be loaded ({first_line(error)})"
-            raise TranslationError(f"the tokenizer {reason}; run `pip install -r requirements.txt`") from None
+            reason = (
+                f"needs {error.name}" if error.name else f"cannot be loaded ({first_line(error)})"
+            )
+            raise TranslationError(
+                f"the tokenizer {reason}; run `pip install -r requirements.txt`"
+            ) from None
         except (OSError, RuntimeError) as error:
-            raise TranslationError(f"src.spm.model: not a readable subword model ({first_line(error)}); {AGAIN}") from None
+            raise TranslationError(
+                f"src.spm.model: not a readable subword model ({first_line(error)}); {AGAIN}"
+            ) from None
 
     def normalize(self, text: str) -> str:
-        """One line in Unicode NFC without invisible characters; a look-alike replaces the tokenizer's own mark."""
+        """One line in Unicode NFC without invisible characters; a look-alike replaces the
+        tokenizer's own mark.
+        """
         text = normalize(text)
-        return (normalize(text.lower()) if self.lowercase else text).replace(self.mark, self.look_alike)
+        return (normalize(text.lower()) if self.lowercase else text).replace(
+            self.mark, self.look_alike
+        )
 
     def split_all(self, texts: Sequence[str]) -> list[list[str]]:
         """The tokens of each text."""
@@ -543,7 +736,9 @@ class Tokenizer:
     def join(self, tokens: Iterable[str]) -> str:
         """Text on one line."""
         if self.kind == "words":
-            text = "".join(token[1:] if token.startswith(JOINER) else f" {token}" for token in tokens)
+            text = "".join(
+                token[1:] if token.startswith(JOINER) else f" {token}" for token in tokens
+            )
         else:
             text = "".join(tokens).replace(SPACE, " ")
         return " ".join(text.split())
@@ -560,13 +755,19 @@ class Tokenizer:
                 continue
             position = start + len(plain)
             written = "".join(letters[start:position])
-            surfaces.append(token.removesuffix(plain) + (written if written.lower() == plain.lower() else plain))
+            surfaces.append(
+                token.removesuffix(plain) + (written if written.lower() == plain.lower() else plain)
+            )
         return surfaces
 
     def _letters(self, text: str) -> tuple[list[str], str]:
         """The characters of the text at each character of its normalized form, and that form."""
         normalized = self.normalize(text)
-        letters = [part for letter in normalize(text) for part in (letter, *[""] * (len(letter.lower()) - 1))]
+        letters = [
+            part
+            for letter in normalize(text)
+            for part in (letter, *[""] * (len(letter.lower()) - 1))
+        ]
         if len(letters) == len(normalized):
             return letters, normalized
         plain = list(normalize(text))
@@ -580,12 +781,37 @@ def normalize(text: str) -> str:
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(description="Translate sentences, a file or stdin. Prints one line for each line of input.")
-    parser.add_argument("sentences", nargs="*", metavar="SENTENCE", help="sentences, each in quotes")
-    parser.add_argument("--file", type=Path, help="file with one sentence per line; default, without sentences: stdin")
-    parser.add_argument("--beam", type=int, metavar="N", help="beam size; 1: greedy search; default: that of the model")
-    parser.add_argument("--n-best", type=int, default=1, metavar="N", help="print the N best: number ||| text ||| score")
-    parser.add_argument("--threads", type=int, default=min(4, os.cpu_count() or 1), metavar="N", help="default: %(default)s")
+    parser = argparse.ArgumentParser(
+        description="Translate sentences, a file or stdin. Prints one line for each line of input."
+    )
+    parser.add_argument(
+        "sentences", nargs="*", metavar="SENTENCE", help="sentences, each in quotes"
+    )
+    parser.add_argument(
+        "--file",
+        type=Path,
+        help="file with one sentence per line; default, without sentences: stdin",
+    )
+    parser.add_argument(
+        "--beam",
+        type=int,
+        metavar="N",
+        help="beam size; 1: greedy search; default: that of the model",
+    )
+    parser.add_argument(
+        "--n-best",
+        type=int,
+        default=1,
+        metavar="N",
+        help="print the N best: number ||| text ||| score",
+    )
+    parser.add_argument(
+        "--threads",
+        type=int,
+        default=min(4, os.cpu_count() or 1),
+        metavar="N",
+        help="default: %(default)s",
+    )
     options = parser.parse_args()
     if (options.beam is not None and options.beam < 1) or options.threads < 1:
         parser.error("--beam and --threads: at least 1")
@@ -595,14 +821,23 @@ def main() -> None:
         translator = Translator(Path(__file__).parent, beam=options.beam, threads=options.threads)
         n_done = 0
         for texts in [options.sentences] if options.sentences else read_lines(options.file):
-            for number, best in enumerate(translator.translate_n_best(texts, options.n_best), n_done):
+            for number, best in enumerate(
+                translator.translate_n_best(texts, options.n_best), n_done
+            ):
                 for translation in best:
                     is_list = options.n_best > 1
-                    print(f"{number} ||| {translation.text} ||| {translation.score:.4f}" if is_list else translation.text)
+                    print(
+                        f"{number} ||| {translation.text} ||| {translation.score:.4f}"
+                        if is_list
+                        else translation.text
+                    )
             n_done += len(texts)
             sys.stdout.flush()
     except (TranslationError, MemoryError) as error:
-        sys.exit(f"translate.py: {str(error) or 'the memory is too small; try a smaller --beam, or fewer --threads'}")
+        sys.exit(
+            "translate.py: "
+            f"{str(error) or 'the memory is too small; try a smaller --beam, or fewer --threads'}"
+        )
     except UnicodeDecodeError as error:
         sys.exit(f"translate.py: {options.file or 'stdin'}: not UTF-8 ({error.reason})")
     except OSError as error:
@@ -613,7 +848,9 @@ def main() -> None:
 
 def read_lines(path: Path | None) -> Iterator[list[str]]:
     """The lines of a file or of stdin, many at a time; of a keyboard, one at a time."""
-    with open(sys.stdin.fileno() if path is None else path, encoding="utf-8-sig", newline="\n") as file:
+    with open(
+        sys.stdin.fileno() if path is None else path, encoding="utf-8-sig", newline="\n"
+    ) as file:
         size = 1 if file.isatty() else LINES_AT_ONCE
         while lines := [line.rstrip("\r\n") for line in islice(file, size)]:
             yield lines

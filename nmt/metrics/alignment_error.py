@@ -15,7 +15,9 @@ _LINK = re.compile(r"([0-9]{1,9})([-?])([0-9]{1,9})")
 
 @dataclass(frozen=True)
 class ReferenceAlignment:
-    """The links of one sentence pair. sure: certain links. possible: the sure ones and the ambiguous ones."""
+    """The links of one sentence pair. sure: certain links. possible: the sure ones and the
+    ambiguous ones.
+    """
 
     sure: Links
     possible: Links
@@ -30,7 +32,8 @@ class AlignmentErrorRate:
 
 
 def read_reference_alignments(path: Path, n_sentences: int) -> list[ReferenceAlignment]:
-    """Read alignments in Pharaoh format, one sentence per line: "0-0 1-2" are sure links, "1?3" is a possible one.
+    """Read alignments in Pharaoh format, one sentence per line: "0-0 1-2" are sure links, "1?3" is
+    a possible one.
 
     Words are separated by spaces and counted from 0.
 
@@ -39,36 +42,60 @@ def read_reference_alignments(path: Path, n_sentences: int) -> list[ReferenceAli
     """
     lines = read_lines(path)
     if len(lines) != n_sentences:
-        raise DataError(f"{path} has {len(lines)} lines, but there are {n_sentences} sentences to align")
+        raise DataError(
+            f"{path} has {len(lines)} lines, but there are {n_sentences} sentences to align"
+        )
     return [_parse(path, number, line) for number, line in enumerate(lines, 1)]
 
 
-def check_links(alignments: Sequence[ReferenceAlignment], sources: Sequence[str], references: Sequence[str]) -> None:
-    """Raises: DataError if a link goes beyond the sentence: the file counts from 1, or is for other sentences."""
-    for number, (alignment, source, reference) in enumerate(zip(alignments, sources, references, strict=True), 1):
+def check_links(
+    alignments: Sequence[ReferenceAlignment], sources: Sequence[str], references: Sequence[str]
+) -> None:
+    """Raises: DataError if a link goes beyond the sentence: the file counts from 1, or is for other
+    sentences.
+    """
+    for number, (alignment, source, reference) in enumerate(
+        zip(alignments, sources, references, strict=True), 1
+    ):
         n_source, n_reference = len(source.split()), len(reference.split())
         if any(src >= n_source or tgt >= n_reference for src, tgt in alignment.possible):
             raise DataError(
-                f"reference alignments, line {number}: a link goes to a missing word; the source has {n_source} words and the "
+                f"reference alignments, line {number}: a link goes to a missing word; the source "
+                f"has {n_source} words and the "
                 f"reference {n_reference}, counted from 0 and separated by spaces"
             )
 
 
-def alignment_error_rate(predicted: Sequence[Links], reference: Sequence[ReferenceAlignment]) -> AlignmentErrorRate:
-    """AER = 1 - (|A & S| + |A & P|) / (|A| + |S|), over all sentences with reference links (Och and Ney 2003, eq. 19).
+def alignment_error_rate(
+    predicted: Sequence[Links], reference: Sequence[ReferenceAlignment]
+) -> AlignmentErrorRate:
+    """AER = 1 - (|A & S| + |A & P|) / (|A| + |S|), over all sentences with reference links (Och and
+    Ney 2003, eq. 19).
 
     A are the predicted links, S the sure and P the possible ones.
 
     Raises:
         DataError: no sentence has reference links, or nothing is predicted.
     """
-    pairs = [(links, alignment) for links, alignment in zip(predicted, reference, strict=True) if alignment.possible]
+    pairs = [
+        (links, alignment)
+        for links, alignment in zip(predicted, reference, strict=True)
+        if alignment.possible
+    ]
     if not pairs:
-        raise DataError("the reference alignments have no links, so there is nothing to compare the attention with")
+        raise DataError(
+            "the reference alignments have no links, so there is nothing to compare the "
+            "attention with"
+        )
     n_links = sum(len(links) + len(alignment.sure) for links, alignment in pairs)
     if not any(predicted) or not n_links:
-        raise DataError("the model attends to no word, so there is nothing to compare with the reference alignments")
-    n_agreed = sum(len(links & alignment.sure) + len(links & alignment.possible) for links, alignment in pairs)
+        raise DataError(
+            "the model attends to no word, so there is nothing to compare with the reference "
+            "alignments"
+        )
+    n_agreed = sum(
+        len(links & alignment.sure) + len(links & alignment.possible) for links, alignment in pairs
+    )
     return AlignmentErrorRate(1 - n_agreed / n_links, len(pairs))
 
 
@@ -77,7 +104,9 @@ def _parse(path: Path, number: int, line: str) -> ReferenceAlignment:
     for word in line.split():
         if not (link := _LINK.fullmatch(word)):
             raise DataError(
-                f"{path}, line {number}: {word!r} is not a link; write source-target, for example 0-0, or 0?0 if it is possible"
+                f"{path}, line {number}: {word!r} is not a link; write source-target, for "
+                "example "
+                "0-0, or 0?0 if it is possible"
             )
         pair = int(link[1]), int(link[3])
         possible.add(pair)

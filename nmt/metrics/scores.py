@@ -1,6 +1,8 @@
-"""Metric scores of translations, by sacrebleu: detokenized text in, a number with its signature out.
+"""Metric scores of translations, by sacrebleu: detokenized text in, a number with its signature
+out.
 
-To add a metric of sacrebleu: a row in `METRICS`, and its name in the help of `--metric` (nmt/commands/evaluate_options.py).
+To add a metric of sacrebleu: a row in `METRICS`, and its name in the help of `--metric`
+(nmt/commands/evaluate_options.py).
 """
 
 import statistics
@@ -35,7 +37,12 @@ class MetricScore:
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         interval = None if self.interval is None else list(self.interval)
-        return {"metric": self.name, "score": self.value, "signature": self.signature, "interval": interval}
+        return {
+            "metric": self.name,
+            "score": self.value,
+            "signature": self.signature,
+            "interval": interval,
+        }
 
 
 @dataclass(frozen=True)
@@ -48,8 +55,8 @@ class _MetricSettings:
     less_is_better: bool = False
 
 
-# As on the command line of sacrebleu: BLEU tokenizes with 13a, TER always ignores case. force: no warning from sacrebleu about text
-# that looks tokenized.
+# As on the command line of sacrebleu: BLEU tokenizes with 13a, TER always ignores case. force: no
+# warning from sacrebleu about text that looks tokenized.
 METRICS: Mapping[str, _MetricSettings] = {
     "BLEU": _MetricSettings("BLEU", {"force": True}),
     "chrF": _MetricSettings("CHRF"),
@@ -80,12 +87,20 @@ def score(
         seed: of the resamples.
 
     Raises:
-        DataError: a metric is unknown, there is nothing to score, or the streams have different lengths.
+        DataError: a metric is unknown, there is nothing to score, or the streams have different
+            lengths.
     """
     names = [canonical_name(name) for name in metrics]
     _check_counts(hypotheses, references)
     return [
-        _score(build_metric(name, lowercase=lowercase), name, hypotheses, references, bootstrap=bootstrap, seed=seed)
+        _score(
+            build_metric(name, lowercase=lowercase),
+            name,
+            hypotheses,
+            references,
+            bootstrap=bootstrap,
+            seed=seed,
+        )
         for name in names
     ]
 
@@ -99,7 +114,8 @@ def score_tokenized(
     bootstrap: int = 0,
     seed: int = SEED,
 ) -> MetricScore:
-    """BLEU of text that is already split into words by spaces. Only comparable with scores of the same tokenization.
+    """BLEU of text that is already split into words by spaces. Only comparable with scores of the
+    same tokenization.
 
     Args:
         words: the name of the tokenizer, for the signature.
@@ -138,11 +154,17 @@ def canonical_name(name: str) -> str:
 
 def format_table(scores: Sequence[MetricScore]) -> str:
     """A table for the screen; the column of intervals is left out if there are none."""
-    intervals = ["" if score.interval is None else f"[{score.interval[0]:.2f}, {score.interval[1]:.2f}]" for score in scores]
+    intervals = [
+        "" if score.interval is None else f"[{score.interval[0]:.2f}, {score.interval[1]:.2f}]"
+        for score in scores
+    ]
     rows: list[tuple[TableCell, ...]]
     if any(intervals):
         columns: tuple[str, ...] = ("metric", "score", "95 % interval", "signature")
-        rows = [(score.name, score.value, interval, score.signature) for score, interval in zip(scores, intervals, strict=True)]
+        rows = [
+            (score.name, score.value, interval, score.signature)
+            for score, interval in zip(scores, intervals, strict=True)
+        ]
     else:
         columns = ("metric", "score", "signature")
         rows = [(score.name, score.value, score.signature) for score in scores]
@@ -150,18 +172,28 @@ def format_table(scores: Sequence[MetricScore]) -> str:
 
 
 def perplexity(mean_loss: float) -> float:
-    """exp of a mean negative log-likelihood in nats per token, limited to exp(700), near the largest float."""
+    """exp of a mean negative log-likelihood in nats per token, limited to exp(700), near the
+    largest float.
+    """
     return exp(min(mean_loss, 700))
 
 
 def _build(settings: _MetricSettings, lowercase: bool) -> Any:
     from sacrebleu import metrics
 
-    return getattr(metrics, settings.class_name)(**settings.options, **(settings.lowercase if lowercase else {}))
+    return getattr(metrics, settings.class_name)(
+        **settings.options, **(settings.lowercase if lowercase else {})
+    )
 
 
 def _score(
-    metric: Any, name: str, hypotheses: Sequence[str], references: Sequence[Sequence[str]], *, bootstrap: int, seed: int
+    metric: Any,
+    name: str,
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    *,
+    bootstrap: int,
+    seed: int,
 ) -> MetricScore:
     counts = collect_statistics(metric, hypotheses, references)
     interval = None
@@ -174,8 +206,8 @@ def _score(
 def _interval(values: Sequence[Any]) -> tuple[float, float]:
     """As in sacrebleu: as wide as the middle 95 % of the values, and centered on their mean.
 
-    The values are converted to one type first: a sample without any match scores a Python float, the others np.float32, and
-    statistics.mean fails on mixed types.
+    The values are converted to one type first: a sample without any match scores a Python float,
+    the others np.float32, and statistics.mean fails on mixed types.
     """
     number, n_cut = type(max(values)), len(values) // 40
     ordered = sorted(map(number, values))
@@ -192,5 +224,6 @@ def _check_counts(hypotheses: Sequence[str], references: Sequence[Sequence[str]]
         if len(stream) != len(hypotheses):
             which = f"reference {number}" if len(references) > 1 else "the reference"
             raise DataError(
-                f"the hypotheses have {len(hypotheses)} lines, but {which} has {len(stream)}; they must correspond line by line"
+                f"the hypotheses have {len(hypotheses)} lines, but {which} has {len(stream)}; "
+                "they must correspond line by line"
             )

@@ -40,11 +40,20 @@ class Table:
 
     def formatted_rows(self) -> list[tuple[str, ...]]:
         """The rows as text."""
-        return [tuple(self._format(cell, column) for cell, column in zip(row, self.columns, strict=True)) for row in self.rows]
+        return [
+            tuple(
+                self._format(cell, column) for cell, column in zip(row, self.columns, strict=True)
+            )
+            for row in self.rows
+        ]
 
     def numeric_columns(self) -> list[bool]:
         """For each column, whether it holds numbers, which are right-aligned."""
-        return [not isinstance(cell, str) for cell in self.rows[0]] if self.rows else [False] * len(self.columns)
+        return (
+            [not isinstance(cell, str) for cell in self.rows[0]]
+            if self.rows
+            else [False] * len(self.columns)
+        )
 
     def _format(self, cell: TableCell, column: str) -> str:
         if isinstance(cell, float):

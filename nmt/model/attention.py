@@ -1,8 +1,10 @@
-"""Attention: from attention scores to weights over the source positions, and to the context. Equation numbers are the papers'.
+"""Attention: from attention scores to weights over the source positions, and to the context.
+Equation numbers are the papers'.
 
-An `AttentionScore` says how well a query and a source position fit; an `Attention` says which positions compete, and what it
-remembers from step to step. To add a kind: a class that overrides `weigh`, a row in `ATTENTIONS`, an entry of `AttentionKind` in
-the configuration, and of `LOCAL_KINDS` if it has a window.
+An `AttentionScore` says how well a query and a source position fit; an `Attention` says which
+positions compete, and what it remembers from step to step. To add a kind: a class that overrides
+`weigh`, a row in `ATTENTIONS`, an entry of `AttentionKind` in the configuration, and of
+`LOCAL_KINDS` if it has a window.
 """
 
 from abc import ABC, abstractmethod
@@ -26,7 +28,8 @@ class Memory:
 
     Attributes:
         values: [B, S, H_e], the encoder states h_j; with several heads [B, N, S, H_e / N].
-        keys: [B, S, K], the part of the attention score that depends on h_j alone; with several heads [B, N, S, K].
+        keys: [B, S, K], the part of the attention score that depends on h_j alone; with several
+            heads [B, N, S, K].
         mask: [B, S], True on real tokens.
         summary: of each sentence.
         translations: of its words, with a lexical bias only.
@@ -41,7 +44,13 @@ class Memory:
     def select(self, rows: Tensor) -> "Memory":
         """The memory of the sentences `rows` [R], in that order."""
         translations = None if self.translations is None else self.translations.select(rows)
-        return Memory(self.values[rows], self.keys[rows], self.mask[rows], self.summary.select(rows), translations)
+        return Memory(
+            self.values[rows],
+            self.keys[rows],
+            self.mask[rows],
+            self.summary.select(rows),
+            translations,
+        )
 
 
 @dataclass(frozen=True)
@@ -51,7 +60,8 @@ class AttentionState:
     Attributes:
         position: the number of steps so far, the same for all sentences.
         coverage: [B, S], the sum of their weights; only for kinds that need it.
-        stride: from the position of one query to that of the next: 1 for successive steps, 0 for hypotheses at the same step.
+        stride: from the position of one query to that of the next: 1 for successive steps, 0 for
+            hypotheses at the same step.
     """
 
     position: int = 0
@@ -80,10 +90,14 @@ class Attended:
 class Attention(nn.Module, ABC):
     """Gives each decoder step a context: a weighted sum of the encoder states."""
 
-    sequential = False  # whether the weights of a step depend on those of the step before: then queries come one at a time
+    # whether the weights of a step depend on those of the step before: then queries come one at a
+    # time
+    sequential = False
 
     def build_memory(self, values: Tensor, mask: Tensor, summary: Summary) -> Memory:
-        """The memory of encoder states [B, S, H_e], with everything that can be computed once per sentence."""
+        """The memory of encoder states [B, S, H_e], with everything that can be computed once per
+        sentence.
+        """
         return Memory(values, values, mask, summary)
 
     def start(self, memory: Memory) -> AttentionState:
@@ -95,9 +109,11 @@ class Attention(nn.Module, ABC):
         """Attend with the queries [B, T, H_d] of T steps."""
 
     def step(self, query: Tensor, memory: Memory, state: AttentionState) -> Attended:
-        """One step of R rows: the queries [R, H_d] of B sentences, or of the K hypotheses of each of them, side by side.
+        """One step of R rows: the queries [R, H_d] of B sentences, or of the K hypotheses of each
+        of them, side by side.
 
-        The K hypotheses take the place of the T steps in `forward`, so the memory holds each sentence only once.
+        The K hypotheses take the place of the T steps in `forward`, so the memory holds each
+        sentence only once.
 
         Returns:
             context [R, H_e], weights [R, S].
@@ -108,7 +124,8 @@ class Attention(nn.Module, ABC):
 
 
 class GlobalAttention(Attention):
-    """alpha = softmax(e) over all real positions, c = sum_j alpha_j h_j; the base class of all kinds of weights.
+    """alpha = softmax(e) over all real positions, c = sum_j alpha_j h_j; the base class of all
+    kinds of weights.
 
     Args:
         score: computes e.
@@ -149,10 +166,12 @@ class LocalMonotonic(GlobalAttention):
 
 
 class LocalPredictive(GlobalAttention):
-    """local-p of Luong 2015, 3.2: p_t = S sigmoid(v_p^T tanh(W_p q)) (eq. 9), positions counted from 0, S with <eos>.
+    """local-p of Luong 2015, 3.2: p_t = S sigmoid(v_p^T tanh(W_p q)) (eq. 9), positions counted
+    from 0, S with <eos>.
 
-    Only the positions within D of p_t compete, and a Gaussian with standard deviation D / 2 around p_t multiplies their weights
-    (eq. 10). As in the paper it is not renormalized: the weights sum to less than 1.
+    Only the positions within D of p_t compete, and a Gaussian with standard deviation D / 2 around
+    p_t multiplies their weights (eq. 10). As in the paper it is not renormalized: the weights sum
+    to less than 1.
     """
 
     def __init__(self, score: AttentionScore, window: int = DEFAULT_WINDOW) -> None:
@@ -162,7 +181,9 @@ class LocalPredictive(GlobalAttention):
 
     def weigh(self, query: Tensor, memory: Memory, state: AttentionState) -> Tensor:
         lengths = memory.mask.sum(1, keepdim=True)  # [B, 1]
-        centers = lengths * torch.sigmoid(self.v(torch.tanh(self.position(query)))).squeeze(-1)  # [B, T]
+        centers = lengths * torch.sigmoid(self.v(torch.tanh(self.position(query)))).squeeze(
+            -1
+        )  # [B, T]
         distance = _distance(centers, memory.mask)
         near = distance.detach().abs() <= self.window
         weights = _masked_softmax(self.score(query, memory.keys), near & memory.mask.unsqueeze(1))
@@ -170,9 +191,11 @@ class LocalPredictive(GlobalAttention):
 
 
 class Coverage(GlobalAttention):
-    """Attention that knows its past weights: C_j, their sum at position j so far, is added inside the tanh of the score.
+    """Attention that knows its past weights: C_j, their sum at position j so far, is added inside
+    the tanh of the score.
 
-    e_j = v^T tanh(W_1 q + W_2 h_j + w_c C_j + b) (Tu 2016, eq. 7, with linguistic coverage of one dimension; See 2017, eq. 11).
+    e_j = v^T tanh(W_1 q + W_2 h_j + w_c C_j + b) (Tu 2016, eq. 7, with linguistic coverage of one
+    dimension; See 2017, eq. 11).
     """
 
     sequential = True
@@ -207,9 +230,10 @@ class Coverage(GlobalAttention):
 class MultiHead(Attention):
     """N attentions side by side (Vaswani 2017, 3.2.2), of any score and any kind but coverage.
 
-    Each head has its own projections W_i^Q q and W_i^V h_j of 1 / N of the size. All heads share the weights of the score between
-    these projections. The context is the contexts of all heads, concatenated; the readout does the work of W^O. The attention
-    weights are the mean over the heads.
+    Each head has its own projections W_i^Q q and W_i^V h_j of 1 / N of the size. All heads share
+    the weights of the score between these projections. The context is the contexts of all heads,
+    concatenated; the readout does the work of W^O. The attention weights are the mean over the
+    heads.
 
     Args:
         head: the attention of one head.
@@ -233,8 +257,12 @@ class MultiHead(Attention):
             memory.summary,
         )
         attended = self.head(self._split(self.query(query)).flatten(0, 1), heads, state)
-        context = attended.context.unflatten(0, (-1, self.heads)).transpose(1, 2).flatten(2)  # [B, T, H_e]
-        return Attended(context, attended.weights.unflatten(0, (-1, self.heads)).mean(1), attended.state)
+        context = (
+            attended.context.unflatten(0, (-1, self.heads)).transpose(1, 2).flatten(2)
+        )  # [B, T, H_e]
+        return Attended(
+            context, attended.weights.unflatten(0, (-1, self.heads)).mean(1), attended.state
+        )
 
     def _split(self, inputs: Tensor) -> Tensor:
         """[B, T, N * d] -> [B, N, T, d]."""
@@ -243,7 +271,9 @@ class MultiHead(Attention):
 
 
 class NoAttention(Attention):
-    """No attention: the context is the summary of the sentence at every step (Cho 2014), and all weights are 0."""
+    """No attention: the context is the summary of the sentence at every step (Cho 2014), and all
+    weights are 0.
+    """
 
     def forward(self, query: Tensor, memory: Memory, state: AttentionState) -> Attended:
         context = memory.summary.vector.unsqueeze(1).expand(-1, query.shape[1], -1)
@@ -279,6 +309,12 @@ def build_attention(config: AttentionConfig, query_size: int, value_size: int) -
     if config.score == "none":
         return NoAttention()
     head_query, head_value = query_size // config.heads, value_size // config.heads
-    score = ATTENTION_SCORES[config.score](head_query, head_value, config.size or head_query, config.scaled)
+    score = ATTENTION_SCORES[config.score](
+        head_query, head_value, config.size or head_query, config.scaled
+    )
     attention = ATTENTIONS[config.kind](score, config.window or DEFAULT_WINDOW)
-    return attention if config.heads == 1 else MultiHead(attention, query_size, value_size, config.heads)
+    return (
+        attention
+        if config.heads == 1
+        else MultiHead(attention, query_size, value_size, config.heads)
+    )

@@ -1,7 +1,9 @@
-"""Attention scores: how well a query q and an encoder state h_j fit. Equation numbers are the papers'.
+"""Attention scores: how well a query q and an encoder state h_j fit. Equation numbers are the
+papers'.
 
-Every score is one class that overrides `forward`, and `project_keys` if part of it depends on the source alone. To add one: the
-class, a row in `ATTENTION_SCORES`, an entry of `ScoreName` in the configuration, and of `SIZED_SCORES` if it has an inner size.
+Every score is one class that overrides `forward`, and `project_keys` if part of it depends on the
+source alone. To add one: the class, a row in `ATTENTION_SCORES`, an entry of `ScoreName` in the
+configuration, and of `SIZED_SCORES` if it has an inner size.
 """
 
 from abc import ABC, abstractmethod
@@ -46,7 +48,9 @@ class DotScore(AttentionScore):
 
 
 class GeneralScore(AttentionScore):
-    """e_j = h_j^T W q (Luong 2015, eq. 8), the multiplicative form; with `scaled`, over sqrt(H_d). Keys: W^T h_j."""
+    """e_j = h_j^T W q (Luong 2015, eq. 8), the multiplicative form; with `scaled`, over sqrt(H_d).
+    Keys: W^T h_j.
+    """
 
     def __init__(self, query_size: int, value_size: int, size: int, scaled: bool = False) -> None:
         super().__init__(query_size, value_size, size, scaled)
@@ -60,7 +64,9 @@ class GeneralScore(AttentionScore):
 
 
 class ConcatScore(AttentionScore):
-    """e_j = v^T tanh(W [q; h_j]) (Luong 2015, eq. 8). W is two blocks side by side: keys are the block of h_j."""
+    """e_j = v^T tanh(W [q; h_j]) (Luong 2015, eq. 8). W is two blocks side by side: keys are the
+    block of h_j.
+    """
 
     def __init__(self, query_size: int, value_size: int, size: int, scaled: bool = False) -> None:
         super().__init__(query_size, value_size, size, scaled)
@@ -92,7 +98,9 @@ class AdditiveScore(AttentionScore):
 
 
 class ConcatSharedScore(AttentionScore):
-    """e_j = v^T tanh(W (q + h_j)), the tutorial form: one matrix for the sum, so H_e = H_d. Keys: W h_j."""
+    """e_j = v^T tanh(W (q + h_j)), the tutorial form: one matrix for the sum, so H_e = H_d. Keys: W
+    h_j.
+    """
 
     def __init__(self, query_size: int, value_size: int, size: int, scaled: bool = False) -> None:
         super().__init__(query_size, value_size, size, scaled)
@@ -109,7 +117,8 @@ class ConcatSharedScore(AttentionScore):
 class LinearScore(AttentionScore):
     """e_j = w . [q; h_j] + b, the tutorial form without tanh.
 
-    The part of q is the same for every j, so softmax cancels it: the weights cannot depend on the decoder. Kept for comparison.
+    The part of q is the same for every j, so softmax cancels it: the weights cannot depend on the
+    decoder. Kept for comparison.
     """
 
     def __init__(self, query_size: int, value_size: int, size: int, scaled: bool = False) -> None:
@@ -117,10 +126,14 @@ class LinearScore(AttentionScore):
         self.weight = nn.Linear(query_size + value_size, 1)
 
     def project_keys(self, values: Tensor) -> Tensor:
-        return functional.linear(values, self.weight.weight[:, self.query_size :], self.weight.bias)  # [B, S, 1]
+        return functional.linear(
+            values, self.weight.weight[:, self.query_size :], self.weight.bias
+        )  # [B, S, 1]
 
     def forward(self, query: Tensor, keys: Tensor) -> Tensor:
-        return functional.linear(query, self.weight.weight[:, : self.query_size]) + keys.transpose(1, 2)
+        return functional.linear(query, self.weight.weight[:, : self.query_size]) + keys.transpose(
+            1, 2
+        )
 
 
 def _add_and_squash(query: Tensor, keys: Tensor, v: nn.Linear) -> Tensor:

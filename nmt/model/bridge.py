@@ -21,10 +21,14 @@ class Bridge(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, summary: Summary) -> RecurrentState:
-        """Hidden states [B, L_d, H_d], and cell states of this shape if the decoder's cell has them."""
+        """Hidden states [B, L_d, H_d], and cell states of this shape if the decoder's cell has
+        them.
+        """
 
     def sources(self, last: RecurrentState) -> list[int]:
-        """For each decoder layer the encoder layer it starts from; a deeper decoder starts its lower layers from the lowest."""
+        """For each decoder layer the encoder layer it starts from; a deeper decoder starts its
+        lower layers from the lowest.
+        """
         surplus = last.hidden.shape[1] - self.decoder_layers
         return [max(0, surplus + layer) for layer in range(self.decoder_layers)]
 
@@ -35,20 +39,25 @@ class CopyBridge(Bridge):
     def forward(self, summary: Summary) -> RecurrentState:
         last = summary.layers()
         sources = self.sources(last)
-        return RecurrentState(last.hidden[:, sources], None if last.cell is None else last.cell[:, sources])
+        return RecurrentState(
+            last.hidden[:, sources], None if last.cell is None else last.cell[:, sources]
+        )
 
 
 class DenseBridge(Bridge):
     """tanh(W [forward; backward] + b), one W per layer and per cell state.
 
-    A cell state is made from the encoder's cell state, or from its hidden state if it has no cell state.
+    A cell state is made from the encoder's cell state, or from its hidden state if it has no cell
+    state.
     """
 
     def __init__(self, config: ModelConfig, encoder_size: int | None = None) -> None:
         super().__init__(config)
         sizes = encoder_size or config.encoder.output_size, config.decoder.hidden_size
         self.hidden = nn.ModuleList(nn.Linear(*sizes) for _ in range(self.decoder_layers))
-        self.cell = nn.ModuleList(nn.Linear(*sizes) for _ in range(self.decoder_layers if self.has_cell_state else 0))
+        self.cell = nn.ModuleList(
+            nn.Linear(*sizes) for _ in range(self.decoder_layers if self.has_cell_state else 0)
+        )
 
     def forward(self, summary: Summary) -> RecurrentState:
         return self.project_all(summary.layers())
@@ -59,11 +68,15 @@ class DenseBridge(Bridge):
         hidden = _project(self.hidden, sources, last.hidden)
         if not self.has_cell_state:
             return RecurrentState(hidden)
-        return RecurrentState(hidden, _project(self.cell, sources, last.hidden if last.cell is None else last.cell))
+        return RecurrentState(
+            hidden, _project(self.cell, sources, last.hidden if last.cell is None else last.cell)
+        )
 
 
 class BackwardBridge(DenseBridge):
-    """tanh(W h_1 + b) of the backward direction's last state, which has read the whole sentence (Bahdanau 2015, A.2.2)."""
+    """tanh(W h_1 + b) of the backward direction's last state, which has read the whole sentence
+    (Bahdanau 2015, A.2.2).
+    """
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config, config.encoder.hidden_size)
@@ -79,15 +92,28 @@ class ZeroBridge(Bridge):
     """Zeros: the decoder sees the source only through attention."""
 
     def forward(self, summary: Summary) -> RecurrentState:
-        zeros = summary.vector.new_zeros(summary.vector.shape[0], self.decoder_layers, self.decoder_size)
+        zeros = summary.vector.new_zeros(
+            summary.vector.shape[0], self.decoder_layers, self.decoder_size
+        )
         return RecurrentState(zeros, zeros if self.has_cell_state else None)
 
 
 def _project(layers: nn.ModuleList, sources: list[int], state: Tensor) -> Tensor:
-    return torch.stack([torch.tanh(layer(state[:, source])) for layer, source in zip(layers, sources, strict=True)], 1)
+    return torch.stack(
+        [
+            torch.tanh(layer(state[:, source]))
+            for layer, source in zip(layers, sources, strict=True)
+        ],
+        1,
+    )
 
 
-BRIDGES: dict[BridgeName, type[Bridge]] = {"copy": CopyBridge, "dense": DenseBridge, "backward": BackwardBridge, "zero": ZeroBridge}
+BRIDGES: dict[BridgeName, type[Bridge]] = {
+    "copy": CopyBridge,
+    "dense": DenseBridge,
+    "backward": BackwardBridge,
+    "zero": ZeroBridge,
+}
 
 
 def build_bridge(config: ModelConfig) -> Bridge:

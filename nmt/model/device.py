@@ -5,7 +5,9 @@ import torch
 from nmt.config.names import DeviceName, TrainingPrecision
 from nmt.errors import ConfigError, has_memory
 
-MIN_MEMORY = 1 << 24  # bytes; with less, torch and sentencepiece may end the process without a message
+MIN_MEMORY = (
+    1 << 24
+)  # bytes; with less, torch and sentencepiece may end the process without a message
 
 
 def pick_device(name: DeviceName) -> torch.device:
@@ -14,7 +16,11 @@ def pick_device(name: DeviceName) -> torch.device:
     Raises:
         ConfigError: this machine, or this build of torch, has no such device.
     """
-    available = {"cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available(), "cpu": True}
+    available = {
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+        "cpu": True,
+    }
     if name == "auto":
         name = "cuda" if available["cuda"] else "mps" if available["mps"] else "cpu"
     if not available[name]:
@@ -24,7 +30,8 @@ def pick_device(name: DeviceName) -> torch.device:
 
 
 def set_up_device(name: DeviceName) -> torch.device:
-    """Pick a device; on a GPU, also let torch multiply float32 matrices in TF32, for the whole process.
+    """Pick a device; on a GPU, also let torch multiply float32 matrices in TF32, for the whole
+    process.
 
     Raises:
         ConfigError: as `pick_device`.
@@ -46,7 +53,11 @@ def choose_precision(precision: TrainingPrecision, device: torch.device) -> Trai
     """
     has_mixed = supports_mixed_precision(device)
     if precision == "bfloat16" and not has_mixed:
-        needed = "a processor with AVX512-BF16 or AMX, or a GPU" if device.type == "cpu" else "an NVIDIA GPU or a CPU"
+        needed = (
+            "a processor with AVX512-BF16 or AMX, or a GPU"
+            if device.type == "cpu"
+            else "an NVIDIA GPU or a CPU"
+        )
         raise ConfigError(f"training.precision: bfloat16 needs {needed}; set float32")
     if precision != "auto":
         return precision
@@ -54,8 +65,13 @@ def choose_precision(precision: TrainingPrecision, device: torch.device) -> Trai
 
 
 def supports_mixed_precision(device: torch.device) -> bool:
-    """Whether products of bfloat16 matrices are faster here than those of float32: on a GPU, or with such instructions on a CPU."""
+    """Whether products of bfloat16 matrices are faster here than those of float32: on a GPU, or
+    with such instructions on a CPU.
+    """
     if device.type == "cpu":
-        probes = ("_is_avx512_bf16_supported", "_is_amx_tile_supported")  # versions of torch differ in what they have
+        probes = (
+            "_is_avx512_bf16_supported",
+            "_is_amx_tile_supported",
+        )  # versions of torch differ in what they have
         return any(getattr(torch.cpu, probe, bool)() for probe in probes)
     return device.type == "cuda"

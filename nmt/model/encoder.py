@@ -1,6 +1,7 @@
 """The encoder: reads the source, and gives one state per token and a summary of the sentence.
 
-To add a kind: a subclass of `Encoder`, a row in `ENCODERS`, an entry of `EncoderKind` in the configuration.
+To add a kind: a subclass of `Encoder`, a row in `ENCODERS`, an entry of `EncoderKind` in the
+configuration.
 """
 
 from abc import ABC, abstractmethod
@@ -15,7 +16,8 @@ from nmt.model.recurrent import CELLS, RecurrentLayer, RecurrentState, build_nor
 
 @dataclass(frozen=True)
 class Summary:
-    """The whole sentence in one vector, for the bridge, and in place of attention where there is none.
+    """The whole sentence in one vector, for the bridge, and in place of attention where there is
+    none.
 
     Attributes:
         vector: [B, H_e].
@@ -55,7 +57,8 @@ class Encoder(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, embedded: Tensor, lengths: Tensor) -> Encoded:
-        """Encode a batch so that padding changes nothing: a sentence gets the same states as it gets alone.
+        """Encode a batch so that padding changes nothing: a sentence gets the same states as it
+        gets alone.
 
         Args:
             embedded: [B, S, E].
@@ -64,7 +67,8 @@ class Encoder(nn.Module, ABC):
 
 
 class RecurrentEncoder(Encoder):
-    """Stacked recurrent layers, in one direction, or in both with the directions concatenated (Bahdanau 2015, 3.2).
+    """Stacked recurrent layers, in one direction, or in both with the directions concatenated
+    (Bahdanau 2015, 3.2).
 
     Outputs may be normalized and inputs added to them, as in `RecurrentStack`.
     """
@@ -72,7 +76,9 @@ class RecurrentEncoder(Encoder):
     def __init__(self, config: EncoderConfig, embedding_size: int, dropout: Dropout) -> None:
         super().__init__(config, embedding_size, dropout)
         sizes = [embedding_size] + [config.output_size] * (config.layers - 1)
-        self.layers = nn.ModuleList(CELLS[config.cell](size, config.hidden_size, config.bidirectional) for size in sizes)
+        self.layers = nn.ModuleList(
+            CELLS[config.cell](size, config.hidden_size, config.bidirectional) for size in sizes
+        )
         self.norms = build_norms(config.layer_norm, config.layers, config.output_size)
         self.residual, self.dropout = config.residual, dropout
 

@@ -1,4 +1,6 @@
-"""A lexicon in the output layer: translations of the source words that attention reads become more probable (Arthur 2016)."""
+"""A lexicon in the output layer: translations of the source words that attention reads become more
+probable (Arthur 2016).
+"""
 
 from collections.abc import Sequence
 from copy import copy
@@ -12,7 +14,9 @@ from nmt.model.word_keys import MAX_CHARACTERS, WordKeys
 from nmt.text.vocabulary import EOS
 
 LAST_KEY = torch.iinfo(torch.long).max  # fills the places without a word
-EPSILON = 0.001  # the probability of words that are no translation, which keeps the logarithm finite
+EPSILON = (
+    0.001  # the probability of words that are no translation, which keeps the logarithm finite
+)
 
 
 @dataclass(frozen=True)
@@ -33,12 +37,15 @@ class Translations:
 
 
 class LexicalBias(nn.Module):
-    """b_t = log(sum_j alpha_tj p_lex(. | x_j) + epsilon) (Arthur 2016, the bias form), which is added to the logits.
+    """b_t = log(sum_j alpha_tj p_lex(. | x_j) + epsilon) (Arthur 2016, the bias form), which is
+    added to the logits.
 
-    Here it is less by log epsilon, so that it is 0 for words that are no translation; the softmax is the same.
+    Here it is less by log epsilon, so that it is 0 for words that are no translation; the softmax
+    is the same.
 
-    The lexicon has k translations of each source token x_j, and of W whole words: if x_j is a part of one of them, the word counts
-    in its place. It is a part of the weights that training does not change, and is empty at first.
+    The lexicon has k translations of each source token x_j, and of W whole words: if x_j is a part
+    of one of them, the word counts in its place. It is a part of the weights that training does not
+    change, and is empty at first.
 
     Args:
         src_size, tgt_size: of the vocabularies.
@@ -62,14 +69,19 @@ class LexicalBias(nn.Module):
 
     @torch.no_grad()
     def fill(self, ids: Tensor, probabilities: Tensor) -> None:
-        """Set the translations of each source token, [V_s, k]; the end of a sentence translates into itself."""
+        """Set the translations of each source token, [V_s, k]; the end of a sentence translates
+        into itself.
+        """
         self.ids[: self.src_size].copy_(ids)
         self.probabilities[: self.src_size].copy_(probabilities)
         self.ids[EOS, 0], self.probabilities[EOS, 0] = EOS, 1.0
 
     @torch.no_grad()
-    def fill_words(self, tokens: Sequence[str], keys: Tensor, ids: Tensor, probabilities: Tensor) -> None:
-        """Set the translations of at most W words, [w, k]; those that are less frequent come later, and are left out.
+    def fill_words(
+        self, tokens: Sequence[str], keys: Tensor, ids: Tensor, probabilities: Tensor
+    ) -> None:
+        """Set the translations of at most W words, [w, k]; those that are less frequent come later,
+        and are left out.
 
         Args:
             tokens: of the source vocabulary. keys: [w], of the words, in lower case.
@@ -78,7 +90,10 @@ class LexicalBias(nn.Module):
         keys, order = keys[: self.n_words].sort()
         self.word_keys[: len(keys)] = keys
         rows = slice(self.src_size, self.src_size + len(keys))
-        self.ids[rows], self.probabilities[rows] = ids[order], probabilities[order].to(self.probabilities.dtype)
+        self.ids[rows], self.probabilities[rows] = (
+            ids[order],
+            probabilities[order].to(self.probabilities.dtype),
+        )
 
     def rows(self, src: Tensor) -> Tensor:
         """The row of the lexicon for each token of sentences [B, S]."""
@@ -89,9 +104,14 @@ class LexicalBias(nn.Module):
         return torch.where(self.word_keys[places] == keys, self.src_size + places, src)
 
     def is_valid(self) -> bool:
-        """Whether all numbers that serve as indices are in their range. Those of a file may not be."""
+        """Whether all numbers that serve as indices are in their range. Those of a file may not
+        be.
+        """
         is_valid = bool(((self.ids >= 0) & (self.ids < self.tgt_size)).all())
-        return is_valid and (not self.n_words or bool(((self.words.lengths >= 0) & (self.words.lengths <= MAX_CHARACTERS)).all()))
+        return is_valid and (
+            not self.n_words
+            or bool(((self.words.lengths >= 0) & (self.words.lengths <= MAX_CHARACTERS)).all())
+        )
 
     @property
     def output_size(self) -> int:
@@ -114,19 +134,31 @@ class LexicalBias(nn.Module):
         column[:, 1:] = in_order.diff(dim=1).ne(0).cumsum(1)
         # Without padding on a CPU; a GPU would wait for the number.
         n_columns = int(column.max()) + 1 if ids.device.type == "cpu" else ids.shape[1]
-        unique = torch.zeros(len(ids), n_columns, dtype=torch.long, device=ids.device).scatter_(1, column, in_order)
-        column = torch.zeros_like(column).scatter_(1, order, column).unflatten(1, (-1, self.size))  # [B, S, k]
+        unique = torch.zeros(len(ids), n_columns, dtype=torch.long, device=ids.device).scatter_(
+            1, column, in_order
+        )
+        column = (
+            torch.zeros_like(column).scatter_(1, order, column).unflatten(1, (-1, self.size))
+        )  # [B, S, k]
         probabilities = self.probabilities.new_zeros(*src.shape, n_columns)
         return Translations(unique, probabilities.scatter_add_(2, column, self.probabilities[rows]))
 
     def forward(self, attention: Tensor, translations: Translations) -> Tensor:
         """The bias of each translation, from attention weights [B, T, S]: [B, T, U]."""
         with torch.autocast(attention.device.type, enabled=False):
-            return torch.log1p(attention.to(translations.probabilities.dtype) @ translations.probabilities / EPSILON)
+            return torch.log1p(
+                attention.to(translations.probabilities.dtype)
+                @ translations.probabilities
+                / EPSILON
+            )
 
     def dense(self, attention: Tensor, translations: Translations) -> Tensor:
-        """The bias of each target word, for one step of K hypotheses of each sentence: [B * K, S] -> [B * K, V]."""
-        values = self(attention.unflatten(0, (translations.ids.shape[0], -1)), translations)  # [B, K, U]
+        """The bias of each target word, for one step of K hypotheses of each sentence: [B * K, S]
+        -> [B * K, V].
+        """
+        values = self(
+            attention.unflatten(0, (translations.ids.shape[0], -1)), translations
+        )  # [B, K, U]
         ids = translations.ids.unsqueeze(1).expand_as(values)
         bias = Additions(ids.flatten(0, 1), values.flatten(0, 1)).dense(self.tgt_size)
         return bias if self.restricted_ids is None else bias[:, self.restricted_ids]

@@ -1,6 +1,7 @@
 """Output layers: from the readout's vectors to probabilities of the target words, and to the loss.
 
-To add one: a class with `log_probs`, `best` and `loss`, a row in `OUTPUTS`, an entry of `OutputName` in the configuration.
+To add one: a class with `log_probs`, `best` and `loss`, a row in `OUTPUTS`, an entry of
+`OutputName` in the configuration.
 """
 
 from abc import ABC, abstractmethod
@@ -28,7 +29,11 @@ class Output(nn.Module, ABC):
     """
 
     def __init__(
-        self, size: int, vocabulary_size: int, tied: nn.Embedding | None = None, cutoffs: Sequence[int] | None = None
+        self,
+        size: int,
+        vocabulary_size: int,
+        tied: nn.Embedding | None = None,
+        cutoffs: Sequence[int] | None = None,
     ) -> None:
         super().__init__()
 
@@ -37,20 +42,27 @@ class Output(nn.Module, ABC):
         """[..., R] -> log-probabilities [..., V]."""
 
     def compute_logits(self, vectors: Tensor) -> Tensor:
-        """[..., R] -> logits [..., V]: log-probabilities up to a constant per row. Search normalizes only those that it keeps."""
+        """[..., R] -> logits [..., V]: log-probabilities up to a constant per row. Search
+        normalizes only those that it keeps.
+        """
         return self.log_probs(vectors)
 
-    def topk_log_probs(self, vectors: Tensor, k: int, threshold: ThresholdFn) -> tuple[Tensor, Tensor]:
-        """The k most probable words for each vector [N, R], best first: ids and log-probabilities [N, k], on the CPU.
+    def topk_log_probs(
+        self, vectors: Tensor, k: int, threshold: ThresholdFn
+    ) -> tuple[Tensor, Tensor]:
+        """The k most probable words for each vector [N, R], best first: ids and log-probabilities
+        [N, k], on the CPU.
 
         Args:
-            threshold: given the best words so far, the log-probability that another word must reach to be of use; words below it
-                may be left out or have -inf.
+            threshold: given the best words so far, the log-probability that another word must reach
+                to be of use; words below it may be left out or have -inf.
         """
         return topk_log_probs(self.compute_logits(vectors), k)
 
     def token_log_probs(self, vectors: Tensor, targets: Tensor) -> Tensor:
-        """The log-probabilities [N] of `targets` [N] for the vectors [N, R], in the precision of the weights."""
+        """The log-probabilities [N] of `targets` [N] for the vectors [N, R], in the precision of
+        the weights.
+        """
         with torch.autocast(vectors.device.type, enabled=False):
             log_probs = self.log_probs(vectors.to(next(self.parameters()).dtype))
         return log_probs.gather(1, targets.unsqueeze(1)).squeeze(1)
@@ -60,9 +72,13 @@ class Output(nn.Module, ABC):
         """[..., R] -> the most probable ids [...]."""
 
     def restrict(self, ids: Tensor) -> "Output":
-        """This layer with only the words `ids` [v], numbered in that order. For search, not for training."""
+        """This layer with only the words `ids` [v], numbered in that order. For search, not for
+        training.
+        """
         raise ConfigError(
-            f"decoding.shortlist: model.output {type(self).__name__.lower()} does not support a shortlist; set it to 0"
+            f"decoding.shortlist: model.output {type(self).__name__.lower()} does not support "
+            "a "
+            "shortlist; set it to 0"
         )
 
     @abstractmethod
@@ -79,30 +95,39 @@ class Output(nn.Module, ABC):
 
         Args:
             vectors: [N, R]. targets: [N].
-            label_smoothing: the probability mass that is spread evenly over the vocabulary (Szegedy 2016, 7).
-            divergence_weight: if not 0, rows i and N/2 + i are the same position in two passes with different dropout, and the
-                objective includes the divergence of their distributions; see `linear_cross_entropy`.
+            label_smoothing: the probability mass that is spread evenly over the vocabulary (Szegedy
+                2016, 7).
+            divergence_weight: if not 0, rows i and N/2 + i are the same position in two passes with
+                different dropout, and the objective includes the divergence of their distributions;
+                see `linear_cross_entropy`.
             additions: to the logits; for layers that can.
             distillation: for layers that can.
 
         Returns:
-            the objective with smoothing, and the plain negative log-likelihood, which has no gradient.
+            the objective with smoothing, and the plain negative log-likelihood, which has no
+            gradient.
         """
 
 
 class Softmax(Output):
     """The full softmax over the vocabulary: logits = W_s x + b (Luong 2015, eq. 6).
 
-    With `tied`, W_s is the target embedding; if R differs from E, x is projected to E first. Vectors of R + V numbers end with
-    numbers to add to the logits.
+    With `tied`, W_s is the target embedding; if R differs from E, x is projected to E first.
+    Vectors of R + V numbers end with numbers to add to the logits.
     """
 
     def __init__(
-        self, size: int, vocabulary_size: int, tied: nn.Embedding | None = None, cutoffs: Sequence[int] | None = None
+        self,
+        size: int,
+        vocabulary_size: int,
+        tied: nn.Embedding | None = None,
+        cutoffs: Sequence[int] | None = None,
     ) -> None:
         super().__init__(size, vocabulary_size, tied, cutoffs)
         self.size, embedding_size = size, tied.embedding_dim if tied is not None else size
-        self.project = nn.Identity() if embedding_size == size else nn.Linear(size, embedding_size, bias=False)
+        self.project = (
+            nn.Identity() if embedding_size == size else nn.Linear(size, embedding_size, bias=False)
+        )
         self.logits = nn.Linear(embedding_size, vocabulary_size)
         nn.init.zeros_(self.logits.bias)
         if tied is not None:
@@ -135,14 +160,25 @@ class Softmax(Output):
         distillation: Distillation | None = None,
     ) -> tuple[Tensor, Tensor]:
         projected, weight, bias = self.project(vectors), self.logits.weight, self.logits.bias
-        return linear_cross_entropy(projected, weight, bias, targets, label_smoothing, divergence_weight, additions, distillation)
+        return linear_cross_entropy(
+            projected,
+            weight,
+            bias,
+            targets,
+            label_smoothing,
+            divergence_weight,
+            additions,
+            distillation,
+        )
 
 
 class Adaptive(Output):
-    """The adaptive softmax (Grave 2017): frequent words in a small head, rare ones in clusters of half the size each.
+    """The adaptive softmax (Grave 2017): frequent words in a small head, rare ones in clusters of
+    half the size each.
 
-    The vocabulary is sorted by frequency. The probability of a word in a cluster is that of the cluster times that of the word
-    within the cluster, so training computes only the clusters that occur. `log_probs` gives the exact distribution over all words.
+    The vocabulary is sorted by frequency. The probability of a word in a cluster is that of the
+    cluster times that of the word within the cluster, so training computes only the clusters that
+    occur. `log_probs` gives the exact distribution over all words.
 
     `cutoffs` are a tenth and a third of the vocabulary if not given. There is no `tied` embedding.
 
@@ -151,19 +187,31 @@ class Adaptive(Output):
     """
 
     def __init__(
-        self, size: int, vocabulary_size: int, tied: nn.Embedding | None = None, cutoffs: Sequence[int] | None = None
+        self,
+        size: int,
+        vocabulary_size: int,
+        tied: nn.Embedding | None = None,
+        cutoffs: Sequence[int] | None = None,
     ) -> None:
         super().__init__(size, vocabulary_size, tied, cutoffs)
         cutoffs = cutoffs or sorted({max(1, vocabulary_size // 10), max(1, vocabulary_size // 3)})
         if cutoffs[-1] >= vocabulary_size:
-            raise ConfigError(f"model.cutoffs: {cutoffs[-1]} is not below the size of the target vocabulary, {vocabulary_size}")
-        self.softmax = nn.AdaptiveLogSoftmaxWithLoss(size, vocabulary_size, list(cutoffs), div_value=2.0, head_bias=True)
+            raise ConfigError(
+                f"model.cutoffs: {cutoffs[-1]} is not below the size of the target vocabulary, "
+                f"{vocabulary_size}"
+            )
+        self.softmax = nn.AdaptiveLogSoftmaxWithLoss(
+            size, vocabulary_size, list(cutoffs), div_value=2.0, head_bias=True
+        )
 
     def log_probs(self, vectors: Tensor) -> Tensor:
         return self.softmax.log_prob(vectors.flatten(0, -2)).view(*vectors.shape[:-1], -1)
 
-    def topk_log_probs(self, vectors: Tensor, k: int, threshold: ThresholdFn) -> tuple[Tensor, Tensor]:
-        # No word is more probable than its cluster, so the exact result needs only the clusters that reach the threshold.
+    def topk_log_probs(
+        self, vectors: Tensor, k: int, threshold: ThresholdFn
+    ) -> tuple[Tensor, Tensor]:
+        # No word is more probable than its cluster, so the exact result needs only the clusters
+        # that reach the threshold.
         head, n_frequent = self.softmax.head(vectors), self.softmax.shortlist_size
         norm = log_norm(head)
         largest, ids = fast_topk(head[:, :n_frequent], min(k, n_frequent))
@@ -175,9 +223,17 @@ class Adaptive(Output):
             rows = reached[:, cluster].nonzero().squeeze(1)
             if len(rows):
                 rare, within = topk_log_probs(tail(vectors[rows.to(vectors.device)]), k)
-                all_ids.append(rare.new_zeros(len(ids), rare.shape[1]).index_put((rows,), rare + self.softmax.cutoffs[cluster]))
+                all_ids.append(
+                    rare.new_zeros(len(ids), rare.shape[1]).index_put(
+                        (rows,), rare + self.softmax.cutoffs[cluster]
+                    )
+                )
                 empty = within.new_full((len(ids), within.shape[1]), float("-inf"))
-                all_log_probs.append(empty.index_put((rows,), within + cluster_log_probs[rows, cluster : cluster + 1]))
+                all_log_probs.append(
+                    empty.index_put(
+                        (rows,), within + cluster_log_probs[rows, cluster : cluster + 1]
+                    )
+                )
         ids, log_probs = torch.cat(all_ids, 1), torch.cat(all_log_probs, 1)
         best, columns = log_probs.topk(min(k, log_probs.shape[1]))
         return ids.gather(1, columns), best
@@ -207,7 +263,9 @@ class Adaptive(Output):
 OUTPUTS: dict[OutputName, type[Output]] = {"softmax": Softmax, "adaptive": Adaptive}
 
 
-def build_output(config: ModelConfig, size: int, vocabulary_size: int, tied: nn.Embedding | None) -> Output:
+def build_output(
+    config: ModelConfig, size: int, vocabulary_size: int, tied: nn.Embedding | None
+) -> Output:
     """The output layer that the configuration names.
 
     Args:

@@ -13,7 +13,8 @@ class Readout(nn.Module, ABC):
 
     Args:
         state_size: H_d. embedding_size: E. context_size: H_e.
-        size: the width of the vector, for readouts that can choose it; every readout has an `output_size`.
+        size: the width of the vector, for readouts that can choose it; every readout has an
+            `output_size`.
     """
 
     output_size: int
@@ -49,7 +50,9 @@ class ConcatReadout(Readout):
 
 
 class StateReadout(Readout):
-    """s_t (the tutorial form), which already contains the context: it was an input of the recurrent step."""
+    """s_t (the tutorial form), which already contains the context: it was an input of the recurrent
+    step.
+    """
 
     def __init__(self, state_size: int, embedding_size: int, context_size: int, size: int) -> None:
         super().__init__(state_size, embedding_size, context_size, state_size)
@@ -79,7 +82,8 @@ class DeepReadout(Readout):
 
 
 class MaxoutReadout(DeepReadout):
-    """t_i = max(t~_{2i-1}, t~_{2i}) with t~ = U s_t + V E y_{t-1} + C c_t (after Bahdanau 2015, A.2.2).
+    """t_i = max(t~_{2i-1}, t~_{2i}) with t~ = U s_t + V E y_{t-1} + C c_t (after Bahdanau 2015,
+    A.2.2).
 
     The paper has s_{t-1}, the state before the step, in place of s_t.
     """
@@ -101,4 +105,6 @@ READOUTS: dict[ReadoutName, type[Readout]] = {
 
 def build_readout(config: DecoderConfig, embedding_size: int, context_size: int) -> Readout:
     """The readout that the configuration names."""
-    return READOUTS[config.readout](config.hidden_size, embedding_size, context_size, config.readout_size or config.hidden_size)
+    return READOUTS[config.readout](
+        config.hidden_size, embedding_size, context_size, config.readout_size or config.hidden_size
+    )

@@ -1,8 +1,10 @@
-"""Recurrent layers, one class for each kind of cell, and the stacks of layers in decoders. Batch first everywhere.
+"""Recurrent layers, one class for each kind of cell, and the stacks of layers in decoders. Batch
+first everywhere.
 
-A layer runs over whole sequences in one call, as in training, or one step at a time, as in search. Both give the same states.
-To add a cell: a subclass of `RecurrentLayer`, a row in `CELLS`, an entry of `Cell` in the configuration, and of
-`CELLS_WITH_CELL_STATE` if it has a cell state. A subclass of `FusedLayer` also needs a row in `UPDATES` of inference/steps.py.
+A layer runs over whole sequences in one call, as in training, or one step at a time, as in search.
+Both give the same states. To add a cell: a subclass of `RecurrentLayer`, a row in `CELLS`, an entry
+of `Cell` in the configuration, and of `CELLS_WITH_CELL_STATE` if it has a cell state. A subclass of
+`FusedLayer` also needs a row in `UPDATES` of inference/steps.py.
 
 Shapes: I input size, H units of one direction, H_o = H or, for both directions, 2 H.
 """
@@ -22,22 +24,26 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 from nmt.config.schema import Cell, DecoderConfig
 from nmt.model.layers import Dropout, send
 
-LayerState = tuple[Tensor, Tensor | None]  # the hidden state and the cell state (None for cells that have none), each [B, H_o]
+LayerState = tuple[
+    Tensor, Tensor | None
+]  # the hidden state and the cell state (None for cells that have none), each [B, H_o]
 ALL_LAYERS = slice(None)
 
 
 class RecurrentLayer(nn.Module, ABC):
     """One layer, in one direction, or in both with their states concatenated.
 
-    A subclass takes (input_size, hidden_size, bidirectional) and initializes its own weights. It may return padded positions as
-    zeros, and padding never changes anything else.
+    A subclass takes (input_size, hidden_size, bidirectional) and initializes its own weights. It
+    may return padded positions as zeros, and padding never changes anything else.
     """
 
     has_cell_state = False  # whether there is a cell state beside the hidden state, as in an LSTM
     hidden_size: int
 
     @abstractmethod
-    def run(self, inputs: Tensor, lengths: Tensor | None = None, state: LayerState | None = None) -> tuple[Tensor, LayerState]:
+    def run(
+        self, inputs: Tensor, lengths: Tensor | None = None, state: LayerState | None = None
+    ) -> tuple[Tensor, LayerState]:
         """All steps.
 
         Args:
@@ -51,7 +57,9 @@ class RecurrentLayer(nn.Module, ABC):
 
     @abstractmethod
     def step(self, inputs: Tensor, state: LayerState) -> LayerState:
-        """One step of one direction: inputs [B, I], and the state before it. The output is the new hidden state."""
+        """One step of one direction: inputs [B, I], and the state before it. The output is the new
+        hidden state.
+        """
 
 
 class FusedLayer(RecurrentLayer):
@@ -60,19 +68,31 @@ class FusedLayer(RecurrentLayer):
     Initialization by gate: orthogonal recurrent weights, Xavier input weights, and biases of 0.
     """
 
-    def run(self, inputs: Tensor, lengths: Tensor | None = None, state: LayerState | None = None) -> tuple[Tensor, LayerState]:
+    def run(
+        self, inputs: Tensor, lengths: Tensor | None = None, state: LayerState | None = None
+    ) -> tuple[Tensor, LayerState]:
         initial_state = None if state is None else self._to_torch(state)
-        if lengths is None or bool((lengths == inputs.shape[1]).all()):  # most batches have sources of one length
+        if lengths is None or bool(
+            (lengths == inputs.shape[1]).all()
+        ):  # most batches have sources of one length
             outputs, last = self(inputs, initial_state)
         else:
-            packed, last = self(pack_padded_sequence(inputs, lengths, batch_first=True, enforce_sorted=False), initial_state)
+            packed, last = self(
+                pack_padded_sequence(inputs, lengths, batch_first=True, enforce_sorted=False),
+                initial_state,
+            )
             outputs, _ = pad_packed_sequence(packed, batch_first=True, total_length=inputs.shape[1])
         hidden, cell = last if isinstance(last, tuple) else (last, None)
-        return outputs, (_concatenate_directions(hidden), None if cell is None else _concatenate_directions(cell))
+        return outputs, (
+            _concatenate_directions(hidden),
+            None if cell is None else _concatenate_directions(cell),
+        )
 
     @property
     def weights(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Of the first direction, gate above gate: input [G H, I], recurrent [G H, H], and the bias [G H] of each."""
+        """Of the first direction, gate above gate: input [G H, I], recurrent [G H, H], and the bias
+        [G H] of each.
+        """
         assert isinstance(self, nn.RNNBase)
         input_weight, _, input_bias, hidden_bias = self.all_weights[0]
         hidden_weight = self._flat_weights[1]  # with dropout inside `drop_weights`
@@ -100,20 +120,29 @@ class FusedLayer(RecurrentLayer):
 
 @contextmanager
 def drop_weights(module: nn.Module, p: float) -> Iterator[None]:
-    """DropConnect (Wan 2013) on the recurrent weights of the layers of torch in `module`, in training only.
+    """DropConnect (Wan 2013) on the recurrent weights of the layers of torch in `module`, in
+    training only.
 
-    Each weight is 0 with probability p; the others are scaled up. All steps inside the context have the same mask, so that layers
-    run fused (Merity 2018, 2).
+    Each weight is 0 with probability p; the others are scaled up. All steps inside the context have
+    the same mask, so that layers run fused (Merity 2018, 2).
     """
-    layers = [layer for layer in module.modules() if isinstance(layer, nn.RNNBase)] if module.training and p else []
+    layers = (
+        [layer for layer in module.modules() if isinstance(layer, nn.RNNBase)]
+        if module.training and p
+        else []
+    )
     originals = [layer._flat_weights for layer in layers]
     for layer, weights in zip(layers, originals, strict=True):
         layer._flat_weights = [
-            functional.dropout(weight, p) if weight is not None and name.startswith("weight_hh") else weight
+            functional.dropout(weight, p)
+            if weight is not None and name.startswith("weight_hh")
+            else weight
             for name, weight in zip(layer._flat_weights_names, weights, strict=True)
         ]
     try:
-        with warnings.catch_warnings():  # on a GPU, torch warns that it copies these weights for each call
+        with (
+            warnings.catch_warnings()
+        ):  # on a GPU, torch warns that it copies these weights for each call
             warnings.filterwarnings("ignore", message="RNN module weights")
             yield
     finally:
@@ -122,12 +151,16 @@ def drop_weights(module: nn.Module, p: float) -> Iterator[None]:
 
 
 class LSTM(FusedLayer, nn.LSTM):
-    """Long short-term memory (Hochreiter & Schmidhuber 1997) with forget gates, which start open: their bias is 1."""
+    """Long short-term memory (Hochreiter & Schmidhuber 1997) with forget gates, which start open:
+    their bias is 1.
+    """
 
     has_cell_state = True
 
     def __init__(self, input_size: int, hidden_size: int, bidirectional: bool = False) -> None:
-        nn.LSTM.__init__(self, input_size, hidden_size, batch_first=True, bidirectional=bidirectional)
+        nn.LSTM.__init__(
+            self, input_size, hidden_size, batch_first=True, bidirectional=bidirectional
+        )
         self._initialize()
         for name, parameter in self.named_parameters():
             if name.startswith("bias_ih"):
@@ -143,7 +176,9 @@ class GRU(FusedLayer, nn.GRU):
     """Gated recurrent unit (Cho 2014), with the reset gate after the recurrent product."""
 
     def __init__(self, input_size: int, hidden_size: int, bidirectional: bool = False) -> None:
-        nn.GRU.__init__(self, input_size, hidden_size, batch_first=True, bidirectional=bidirectional)
+        nn.GRU.__init__(
+            self, input_size, hidden_size, batch_first=True, bidirectional=bidirectional
+        )
         self._initialize()
 
     def step(self, inputs: Tensor, state: LayerState) -> LayerState:
@@ -154,7 +189,9 @@ class Elman(FusedLayer, nn.RNN):
     """h_t = tanh(W x_t + U h_{t-1} + b) (Elman 1990)."""
 
     def __init__(self, input_size: int, hidden_size: int, bidirectional: bool = False) -> None:
-        nn.RNN.__init__(self, input_size, hidden_size, batch_first=True, bidirectional=bidirectional)
+        nn.RNN.__init__(
+            self, input_size, hidden_size, batch_first=True, bidirectional=bidirectional
+        )
         self._initialize()
 
     def step(self, inputs: Tensor, state: LayerState) -> LayerState:
@@ -162,12 +199,14 @@ class Elman(FusedLayer, nn.RNN):
 
 
 class SRU(RecurrentLayer):
-    """Simple recurrent unit (Lei 2018, eq. 1-4): all matrix products are made for the whole sequence at once.
+    """Simple recurrent unit (Lei 2018, eq. 1-4): all matrix products are made for the whole
+    sequence at once.
 
     f_t = sigma(W_f x_t + v_f * c_{t-1} + b_f)          r_t = sigma(W_r x_t + v_r * c_{t-1} + b_r)
     c_t = f_t * c_{t-1} + (1 - f_t) * W x_t             h_t = r_t * c_t + (1 - r_t) * alpha x_t
 
-    alpha = sqrt(3) keeps the variance of x_t. x_t is projected to H units where its size differs. c_t alone is recurrent.
+    alpha = sqrt(3) keeps the variance of x_t. x_t is projected to H units where its size differs.
+    c_t alone is recurrent.
     """
 
     has_cell_state = True
@@ -175,17 +214,32 @@ class SRU(RecurrentLayer):
     def __init__(self, input_size: int, hidden_size: int, bidirectional: bool = False) -> None:
         super().__init__()
         self.hidden_size = hidden_size
-        self.directions = nn.ModuleList(SRUDirection(input_size, hidden_size) for _ in range(2 if bidirectional else 1))
+        self.directions = nn.ModuleList(
+            SRUDirection(input_size, hidden_size) for _ in range(2 if bidirectional else 1)
+        )
 
-    def run(self, inputs: Tensor, lengths: Tensor | None = None, state: LayerState | None = None) -> tuple[Tensor, LayerState]:
-        mask, last = None, torch.full((len(inputs),), inputs.shape[1] - 1)  # the last position of each sequence
+    def run(
+        self, inputs: Tensor, lengths: Tensor | None = None, state: LayerState | None = None
+    ) -> tuple[Tensor, LayerState]:
+        mask, last = (
+            None,
+            torch.full((len(inputs),), inputs.shape[1] - 1),
+        )  # the last position of each sequence
         if lengths is not None and bool((lengths < inputs.shape[1]).any()):
             last = lengths - 1
-            mask = torch.arange(inputs.shape[1], device=inputs.device) <= send(last, inputs.device).unsqueeze(1)
-        initial_cells = [None, None] if state is None or state[1] is None else state[1].split(self.hidden_size, 1)
+            mask = torch.arange(inputs.shape[1], device=inputs.device) <= send(
+                last, inputs.device
+            ).unsqueeze(1)
+        initial_cells = (
+            [None, None]
+            if state is None or state[1] is None
+            else state[1].split(self.hidden_size, 1)
+        )
         rows, last = torch.arange(inputs.shape[0], device=inputs.device), send(last, inputs.device)
         outputs, hiddens, cells = [], [], []
-        for direction, backward, initial_cell in zip(self.directions, (False, True), initial_cells, strict=False):
+        for direction, backward, initial_cell in zip(
+            self.directions, (False, True), initial_cells, strict=False
+        ):
             hidden, cell = direction(inputs, mask, initial_cell, backward=backward)
             outputs.append(hidden)
             hiddens.append(hidden[:, 0] if backward else hidden[rows, last])
@@ -200,7 +254,8 @@ class SRU(RecurrentLayer):
 
 
 class SRUDirection(nn.Module):
-    """The weights of one direction: `project` is W, W_f, W_r and, if x_t is projected, that matrix, one above the other.
+    """The weights of one direction: `project` is W, W_f, W_r and, if x_t is projected, that matrix,
+    one above the other.
 
     The weights start uniform with variance 1 / I, v and b at 0.
     """
@@ -208,23 +263,37 @@ class SRUDirection(nn.Module):
     def __init__(self, input_size: int, hidden_size: int) -> None:
         super().__init__()
         self.hidden_size = hidden_size
-        self.project = nn.Linear(input_size, (3 if input_size == hidden_size else 4) * hidden_size, bias=False)
+        self.project = nn.Linear(
+            input_size, (3 if input_size == hidden_size else 4) * hidden_size, bias=False
+        )
         nn.init.uniform_(self.project.weight, -sqrt(3 / input_size), sqrt(3 / input_size))
         self.forget_cell, self.reset_cell, self.forget_bias, self.reset_bias = (
             nn.Parameter(torch.zeros(hidden_size)) for _ in range(4)
         )
 
-    def forward(self, inputs: Tensor, mask: Tensor | None, initial_cell: Tensor | None, *, backward: bool) -> tuple[Tensor, Tensor]:
-        """All steps: hidden states [B, T, H], 0 where `mask` [B, T] is False, and the last cell state [B, H]."""
+    def forward(
+        self, inputs: Tensor, mask: Tensor | None, initial_cell: Tensor | None, *, backward: bool
+    ) -> tuple[Tensor, Tensor]:
+        """All steps: hidden states [B, T, H], 0 where `mask` [B, T] is False, and the last cell
+        state [B, H].
+        """
         candidates, forgets, resets, highways = self.compute_gates(inputs)
-        cell = torch.zeros_like(candidates[:, 0]) if initial_cell is None else initial_cell.to(candidates.dtype)
+        cell = (
+            torch.zeros_like(candidates[:, 0])
+            if initial_cell is None
+            else initial_cell.to(candidates.dtype)
+        )
         previous_cells, cells = [cell] * inputs.shape[1], [cell] * inputs.shape[1]
         candidate_steps, forget_steps = candidates.unbind(1), forgets.unbind(1)
         for t in reversed(range(inputs.shape[1])) if backward else range(inputs.shape[1]):
             previous_cells[t] = cell
             next_cell = self.next_cell(candidate_steps[t], forget_steps[t], cell)
-            cell = cells[t] = next_cell if mask is None else next_cell.where(mask[:, t].unsqueeze(1), cell)
-        hidden = self.compute_output(highways, resets, torch.stack(previous_cells, 1), torch.stack(cells, 1))
+            cell = cells[t] = (
+                next_cell if mask is None else next_cell.where(mask[:, t].unsqueeze(1), cell)
+            )
+        hidden = self.compute_output(
+            highways, resets, torch.stack(previous_cells, 1), torch.stack(cells, 1)
+        )
         return hidden if mask is None else hidden * mask.unsqueeze(2), cell
 
     def step(self, inputs: Tensor, cell: Tensor) -> LayerState:
@@ -235,9 +304,13 @@ class SRUDirection(nn.Module):
         return self.compute_output(highway, reset, cell, next_cell), next_cell
 
     def compute_gates(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """W x, W_f x + b_f, W_r x + b_r and alpha x, each [..., H], in the precision of the weights."""
+        """W x, W_f x + b_f, W_r x + b_r and alpha x, each [..., H], in the precision of the
+        weights.
+        """
         dtype = self.forget_bias.dtype
-        candidate, forget, reset, *projected = self.project(inputs).to(dtype).split(self.hidden_size, -1)
+        candidate, forget, reset, *projected = (
+            self.project(inputs).to(dtype).split(self.hidden_size, -1)
+        )
         highway = projected[0] if projected else inputs.to(dtype)
         return candidate, forget + self.forget_bias, reset + self.reset_bias, sqrt(3) * highway
 
@@ -245,9 +318,13 @@ class SRUDirection(nn.Module):
         """c_t."""
         return torch.lerp(candidate, cell, torch.addcmul(forget, self.forget_cell, cell).sigmoid())
 
-    def compute_output(self, highway: Tensor, reset: Tensor, previous_cell: Tensor, cell: Tensor) -> Tensor:
+    def compute_output(
+        self, highway: Tensor, reset: Tensor, previous_cell: Tensor, cell: Tensor
+    ) -> Tensor:
         """h_t."""
-        return torch.lerp(highway, cell, torch.addcmul(reset, self.reset_cell, previous_cell).sigmoid())
+        return torch.lerp(
+            highway, cell, torch.addcmul(reset, self.reset_cell, previous_cell).sigmoid()
+        )
 
 
 def _concatenate_directions(state: Tensor) -> Tensor:
@@ -264,7 +341,8 @@ class RecurrentState:
     Attributes:
         hidden: [B, L, H], the lowest layer first.
         cell: [B, L, H], for cells that have a cell state.
-        noise: [B, L - 1, H], the dropout mask between the layers that all steps share, in training with variational dropout.
+        noise: [B, L - 1, H], the dropout mask between the layers that all steps share, in training
+            with variational dropout.
     """
 
     hidden: Tensor
@@ -275,7 +353,11 @@ class RecurrentState:
     def of_layers(cls, states: list[LayerState], noise: Tensor | None = None) -> "RecurrentState":
         """The states of all layers, the lowest first."""
         cells = [cell for _, cell in states if cell is not None]
-        return cls(torch.stack([hidden for hidden, _ in states], 1), torch.stack(cells, 1) if cells else None, noise)
+        return cls(
+            torch.stack([hidden for hidden, _ in states], 1),
+            torch.stack(cells, 1) if cells else None,
+            noise,
+        )
 
     @property
     def top(self) -> Tensor:
@@ -303,17 +385,22 @@ class RecurrentState:
 
 
 class RecurrentStack(nn.Module):
-    """One-directional layers for a decoder: the same weights run over a whole sequence in one call, or one step at a time.
+    """One-directional layers for a decoder: the same weights run over a whole sequence in one call,
+    or one step at a time.
 
-    The outputs of a layer may be normalized (Ba 2016; between layers, not in the gates, so that a layer can run fused), and from
-    the second layer on its inputs may be added to them (He 2016). Neither changes the state for the layer's own next step.
+    The outputs of a layer may be normalized (Ba 2016; between layers, not in the gates, so that a
+    layer can run fused), and from the second layer on its inputs may be added to them (He 2016).
+    Neither changes the state for the layer's own next step.
 
     Args:
         input_size: I, of the first layer.
-        context_size: of the context that all layers above the first read beside the outputs of the layer below; 0: none.
+        context_size: of the context that all layers above the first read beside the outputs of the
+            layer below; 0: none.
     """
 
-    def __init__(self, config: DecoderConfig, input_size: int, dropout: Dropout, context_size: int = 0) -> None:
+    def __init__(
+        self, config: DecoderConfig, input_size: int, dropout: Dropout, context_size: int = 0
+    ) -> None:
         super().__init__()
         sizes = [input_size] + [config.hidden_size + context_size] * (config.layers - 1)
         self.layers = nn.ModuleList(CELLS[config.cell](size, config.hidden_size) for size in sizes)
@@ -324,11 +411,18 @@ class RecurrentStack(nn.Module):
         """The state before the first step, with the dropout masks that all steps share."""
         return replace(state, noise=self.dropout.noise(state.hidden[:, 1:]))
 
-    def forward(self, inputs: Tensor, state: RecurrentState, context: Tensor | None = None, layers: slice = ALL_LAYERS) -> Tensor:
+    def forward(
+        self,
+        inputs: Tensor,
+        state: RecurrentState,
+        context: Tensor | None = None,
+        layers: slice = ALL_LAYERS,
+    ) -> Tensor:
         """All steps of some layers at once.
 
         Args:
-            inputs: of the lowest of these layers: [B, T, I], or the outputs [B, T, H] of the layer below.
+            inputs: of the lowest of these layers: [B, T, I], or the outputs [B, T, H] of the layer
+                below.
             state: of all layers, before the first step.
             context: [B, T, context_size].
 
@@ -340,7 +434,9 @@ class RecurrentStack(nn.Module):
             layer, below = self.layers[index], outputs
             assert isinstance(layer, RecurrentLayer)
             if index:
-                below = concatenate(self.dropout(below, state.noise_below(index, sequence=True)), context)
+                below = concatenate(
+                    self.dropout(below, state.noise_below(index, sequence=True)), context
+                )
             above, _ = layer.run(below, state=state.layer(index))
             outputs = self._join(index, outputs, above)
         return outputs
@@ -356,19 +452,25 @@ class RecurrentStack(nn.Module):
         """One step of some layers.
 
         Args:
-            inputs: of the lowest of these layers: the embedded word [B, E], or the output [B, H] of the layer below.
+            inputs: of the lowest of these layers: the embedded word [B, E], or the output [B, H] of
+                the layer below.
             fed: another input [B, F] of the first layer.
             state: of all layers.
             context: [B, context_size].
 
         Returns:
-            the output [B, H] of the highest of these layers, and the state of all layers after the step.
+            the output [B, H] of the highest of these layers, and the state of all layers after the
+            step.
         """
         outputs, states = inputs, state.layers()
         for index in range(len(self.layers))[layers]:
             layer, below = self.layers[index], outputs
             assert isinstance(layer, RecurrentLayer)
-            below = concatenate(self.dropout(below, state.noise_below(index)), context) if index else concatenate(below, fed)
+            below = (
+                concatenate(self.dropout(below, state.noise_below(index)), context)
+                if index
+                else concatenate(below, fed)
+            )
             states[index] = layer.step(below, states[index])
             outputs = self._join(index, outputs, states[index][0])
         return outputs, RecurrentState.of_layers(states, state.noise)

@@ -1,8 +1,8 @@
 """The whole model. Tensors in, tensors out: no files and no vocabularies.
 
-Shapes, here and in all of `nmt.model`: B batch, S source length, T target length, V target vocabulary, E embedding size, L layers,
-H_e encoder state size (both directions), H_d decoder state size, R readout size, A attention size. Batch is dimension 0.
-Masks are True on real tokens.
+Shapes, here and in all of `nmt.model`: B batch, S source length, T target length, V target
+vocabulary, E embedding size, L layers, H_e encoder state size (both directions), H_d decoder state
+size, R readout size, A attention size. Batch is dimension 0. Masks are True on real tokens.
 """
 
 from dataclasses import dataclass, replace
@@ -50,9 +50,14 @@ class Decoded:
         return vectors, Additions(ids, self.lexical_bias.flatten(0, 1)[positions])
 
     def interleave(self, rows: Tensor, other: "Decoded", other_rows: Tensor) -> "Decoded":
-        """Join two batches: the sentences of this one go to `rows`, those of the other to `other_rows`."""
+        """Join two batches: the sentences of this one go to `rows`, those of the other to
+        `other_rows`.
+        """
         order = torch.cat([rows, other_rows]).argsort()
-        return Decoded(torch.cat([self.vectors, other.vectors])[order], torch.cat([self.attention, other.attention])[order])
+        return Decoded(
+            torch.cat([self.vectors, other.vectors])[order],
+            torch.cat([self.attention, other.attention])[order],
+        )
 
 
 class Seq2Seq(TranslationModel):
@@ -63,76 +68,132 @@ class Seq2Seq(TranslationModel):
         src_vocabulary_size, tgt_vocabulary_size: counts, special tokens included.
     """
 
-    def __init__(self, config: ModelConfig, src_vocabulary_size: int, tgt_vocabulary_size: int) -> None:
+    def __init__(
+        self, config: ModelConfig, src_vocabulary_size: int, tgt_vocabulary_size: int
+    ) -> None:
         super().__init__()
 
         def dropout(rate: float) -> Dropout:
             return Dropout(rate, config.variational_dropout)
 
-        def embedding(vocabulary_size: int, rate: float | None, word_rate: float | None, *, is_output: bool = False) -> Embedding:
+        def embedding(
+            vocabulary_size: int,
+            rate: float | None,
+            word_rate: float | None,
+            *,
+            is_output: bool = False,
+        ) -> Embedding:
             units = dropout(config.dropout if rate is None else rate)
             words = config.word_dropout if word_rate is None else word_rate
-            return Embedding(vocabulary_size, config.embedding_size, units, words, is_output=is_output)
+            return Embedding(
+                vocabulary_size, config.embedding_size, units, words, is_output=is_output
+            )
 
-        self.dropout, self.encoder_output_dropout = dropout(config.dropout), dropout(config.encoder_output_dropout)
+        self.dropout, self.encoder_output_dropout = (
+            dropout(config.dropout),
+            dropout(config.encoder_output_dropout),
+        )
         tied, shared = config.tie_embeddings != "none", config.tie_embeddings == "all"
-        self.tgt_embedding = embedding(tgt_vocabulary_size, config.tgt_embedding_dropout, config.tgt_word_dropout, is_output=tied)
+        self.tgt_embedding = embedding(
+            tgt_vocabulary_size,
+            config.tgt_embedding_dropout,
+            config.tgt_word_dropout,
+            is_output=tied,
+        )
         self.src_embedding = (
-            self.tgt_embedding if shared else embedding(src_vocabulary_size, config.src_embedding_dropout, config.src_word_dropout)
+            self.tgt_embedding
+            if shared
+            else embedding(
+                src_vocabulary_size, config.src_embedding_dropout, config.src_word_dropout
+            )
         )
         self.encoder = build_encoder(config.encoder, config.embedding_size, self.dropout)
         self.bridge = build_bridge(config)
         self.decoder = DECODERS[config.decoder.kind](config, self.dropout)
         self.lexical_bias: LexicalBias | None = None
         if config.lexical_bias:
-            self.lexical_bias = LexicalBias(src_vocabulary_size, tgt_vocabulary_size, config.lexical_bias, config.lexical_words)
+            self.lexical_bias = LexicalBias(
+                src_vocabulary_size, tgt_vocabulary_size, config.lexical_bias, config.lexical_words
+            )
         vectors = self.decoder.readout.output_size
-        self.encoder_weight_dropout, self.decoder_weight_dropout = config.encoder.weight_dropout, config.decoder.weight_dropout
-        self.output = build_output(config, vectors, tgt_vocabulary_size, self.tgt_embedding if tied else None)
+        self.encoder_weight_dropout, self.decoder_weight_dropout = (
+            config.encoder.weight_dropout,
+            config.decoder.weight_dropout,
+        )
+        self.output = build_output(
+            config, vectors, tgt_vocabulary_size, self.tgt_embedding if tied else None
+        )
 
     @property
     def vector_size(self) -> int:
-        """The width of the vectors of a step: R, and the size of the target vocabulary with a lexical bias."""
-        return self.decoder.readout.output_size + (0 if self.lexical_bias is None else self.lexical_bias.output_size)
+        """The width of the vectors of a step: R, and the size of the target vocabulary with a
+        lexical bias.
+        """
+        return self.decoder.readout.output_size + (
+            0 if self.lexical_bias is None else self.lexical_bias.output_size
+        )
 
     @property
     def device(self) -> torch.device:
         return self.src_embedding.weight.device
 
     def restrict(self, ids: Tensor) -> "Seq2Seq":
-        submodules = {"tgt_embedding": RestrictedEmbedding(self.tgt_embedding, ids), "output": self.output.restrict(ids)}
+        submodules = {
+            "tgt_embedding": RestrictedEmbedding(self.tgt_embedding, ids),
+            "output": self.output.restrict(ids),
+        }
         if self.lexical_bias is not None:
             submodules["lexical_bias"] = self.lexical_bias.restrict(ids)
         return replace_submodules(self, **submodules)
 
     def encode(self, src: Tensor, src_lengths: Tensor) -> Memory:
         encoded = self.encoder(self.src_embedding(src), src_lengths)
-        mask = torch.arange(src.shape[1], device=src.device) < send(src_lengths, src.device).unsqueeze(1)  # [B, S]
-        memory = self.decoder.attention.build_memory(self.encoder_output_dropout(encoded.values), mask, encoded.summary)
-        return memory if self.lexical_bias is None else replace(memory, translations=self.lexical_bias.look_up(src))
+        mask = torch.arange(src.shape[1], device=src.device) < send(
+            src_lengths, src.device
+        ).unsqueeze(1)  # [B, S]
+        memory = self.decoder.attention.build_memory(
+            self.encoder_output_dropout(encoded.values), mask, encoded.summary
+        )
+        return (
+            memory
+            if self.lexical_bias is None
+            else replace(memory, translations=self.lexical_bias.look_up(src))
+        )
 
     def start(self, memory: Memory) -> DecoderState:
         return self.decoder.start(self.bridge(memory.summary), memory)
 
     def step(self, ids: Tensor, state: DecoderState, memory: Memory) -> StepOutput:
         output = self.decoder.step(self.tgt_embedding(ids), state, memory)
-        return replace(output, vector=self._with_lexical_bias(output.vector, output.attention, memory))
+        return replace(
+            output, vector=self._with_lexical_bias(output.vector, output.attention, memory)
+        )
 
     def _with_lexical_bias(self, vectors: Tensor, attention: Tensor, memory: Memory) -> Tensor:
-        """The input of the output layer in a step: vectors [N, R], and beside them the bias of each word, if the model has one."""
+        """The input of the output layer in a step: vectors [N, R], and beside them the bias of each
+        word, if the model has one.
+        """
         if self.lexical_bias is None or memory.translations is None:
             return vectors
         return torch.cat([vectors, self.lexical_bias.dense(attention, memory.translations)], 1)
 
     def vectors_at(self, positions: Tensor, decoded: Decoded) -> Tensor:
-        """The input of the output layer at N positions of the flattened [B, T]: as in a step of search, [N, `vector_size`]."""
+        """The input of the output layer at N positions of the flattened [B, T]: as in a step of
+        search, [N, `vector_size`].
+        """
         vectors, additions = decoded.at(positions)
-        return vectors if additions is None else torch.cat([vectors, additions.dense(self.tgt_embedding.num_embeddings)], 1)
+        return (
+            vectors
+            if additions is None
+            else torch.cat([vectors, additions.dense(self.tgt_embedding.num_embeddings)], 1)
+        )
 
     def compute_logits(self, vectors: Tensor) -> Tensor:
         return self.output.compute_logits(vectors)
 
-    def topk_log_probs(self, vectors: Tensor, k: int, threshold: ThresholdFn) -> tuple[Tensor, Tensor]:
+    def topk_log_probs(
+        self, vectors: Tensor, k: int, threshold: ThresholdFn
+    ) -> tuple[Tensor, Tensor]:
         return self.output.topk_log_probs(vectors, k, threshold)
 
     def forward(
@@ -148,11 +209,16 @@ class Seq2Seq(TranslationModel):
         Args:
             src: [B, S] ids. src_lengths: [B], on the CPU.
             tgt_in: [B, T] ids, <sos> first.
-            forcing_mask: [B, T], on the CPU, False where the decoder is fed its own last output instead of `tgt_in`
-                (scheduled sampling, Bengio 2015); None if it is always fed `tgt_in`.
-            sentences: [B'], the row of `src` for each row of `tgt_in`, for several targets of a sentence; None: they correspond.
+            forcing_mask: [B, T], on the CPU, False where the decoder is fed its own last output
+                instead of `tgt_in` (scheduled sampling, Bengio 2015); None if it is always fed
+                `tgt_in`.
+            sentences: [B'], the row of `src` for each row of `tgt_in`, for several targets of a
+                sentence; None: they correspond.
         """
-        with drop_weights(self.encoder, self.encoder_weight_dropout), drop_weights(self.decoder, self.decoder_weight_dropout):
+        with (
+            drop_weights(self.encoder, self.encoder_weight_dropout),
+            drop_weights(self.decoder, self.decoder_weight_dropout),
+        ):
             memory = self.encode(src, src_lengths)
             state = self.start(memory)
             if sentences is not None:
@@ -163,17 +229,28 @@ class Seq2Seq(TranslationModel):
         bias = self.lexical_bias(decoded.attention, memory.translations)
         return replace(decoded, translations=memory.translations, lexical_bias=bias)
 
-    def _decode(self, tgt_in: Tensor, forcing_mask: Tensor | None, state: DecoderState, memory: Memory) -> Decoded:
+    def _decode(
+        self, tgt_in: Tensor, forcing_mask: Tensor | None, state: DecoderState, memory: Memory
+    ) -> Decoded:
         if forcing_mask is None:
             return self._unroll(tgt_in, state, memory)
-        forced = forcing_mask[:, 1:].all(1)  # sentences that are always fed the reference need no loop over the steps
+        forced = forcing_mask[:, 1:].all(
+            1
+        )  # sentences that are always fed the reference need no loop over the steps
         if not forced.any():
             return self._sample(tgt_in, forcing_mask, state, memory)
-        forced_rows, sampled_rows = (send(rows.nonzero().squeeze(1), tgt_in.device) for rows in (forced, ~forced))
-        decoded = self._unroll(tgt_in[forced_rows], state.select(forced_rows), memory.select(forced_rows))
+        forced_rows, sampled_rows = (
+            send(rows.nonzero().squeeze(1), tgt_in.device) for rows in (forced, ~forced)
+        )
+        decoded = self._unroll(
+            tgt_in[forced_rows], state.select(forced_rows), memory.select(forced_rows)
+        )
         if len(sampled_rows):
             sampled = self._sample(
-                tgt_in[sampled_rows], forcing_mask[~forced], state.select(sampled_rows), memory.select(sampled_rows)
+                tgt_in[sampled_rows],
+                forcing_mask[~forced],
+                state.select(sampled_rows),
+                memory.select(sampled_rows),
             )
             decoded = decoded.interleave(forced_rows, sampled, sampled_rows)
         return decoded
@@ -182,16 +259,24 @@ class Seq2Seq(TranslationModel):
         vectors, attention = self.decoder.unroll(self.tgt_embedding(tgt_in), state, memory)
         return Decoded(self.dropout(vectors), attention)
 
-    def _sample(self, tgt_in: Tensor, forcing_mask: Tensor, state: DecoderState, memory: Memory) -> Decoded:
-        """Step by step, with the most probable word of the step before as input where `forcing_mask` is False."""
+    def _sample(
+        self, tgt_in: Tensor, forcing_mask: Tensor, state: DecoderState, memory: Memory
+    ) -> Decoded:
+        """Step by step, with the most probable word of the step before as input where
+        `forcing_mask` is False.
+        """
         ids, new_empty = tgt_in[:, 0], memory.values.new_empty
-        embedding_noise = self.tgt_embedding.dropout.noise(new_empty(len(ids), self.tgt_embedding.embedding_dim))
+        embedding_noise = self.tgt_embedding.dropout.noise(
+            new_empty(len(ids), self.tgt_embedding.embedding_dim)
+        )
         vector_noise = self.dropout.noise(new_empty(len(ids), self.decoder.readout.output_size))
         vectors: list[Tensor] = []
         attentions: list[Tensor] = []
         # At each position, the rows that are fed the decoder's own output.
         rows = [is_sampled.nonzero().squeeze(1) for is_sampled in (~forcing_mask).unbind(1)]
-        sampled_rows = send(torch.cat(rows), tgt_in.device).split([len(part) for part in rows])  # one copy for all positions
+        sampled_rows = send(torch.cat(rows), tgt_in.device).split(
+            [len(part) for part in rows]
+        )  # one copy for all positions
         for position, sampled in enumerate(sampled_rows):
             if position > 0:
                 ids = tgt_in[:, position].clone()
@@ -202,12 +287,20 @@ class Seq2Seq(TranslationModel):
             state = output.state
             vectors.append(self.dropout(output.vector, vector_noise))
             attentions.append(output.attention)
-        # The output layer was cast without gradients; autocast of torch before 2.11 would use that cast again for the loss.
+        # The output layer was cast without gradients; autocast of torch before 2.11 would use that
+        # cast again for the loss.
         torch.clear_autocast_cache()
         return Decoded(torch.stack(vectors, 1), torch.stack(attentions, 1))
 
 
 def parameters_by_part(model: nn.Module) -> tuple[dict[str, int], int]:
-    """How many parameters each part of the model has, and their total, in which tied parameters count once."""
-    counts = {name: sum(parameter.numel() for parameter in part.parameters()) for name, part in model.named_children()}
-    return {name: count for name, count in counts.items() if count}, sum(parameter.numel() for parameter in model.parameters())
+    """How many parameters each part of the model has, and their total, in which tied parameters
+    count once.
+    """
+    counts = {
+        name: sum(parameter.numel() for parameter in part.parameters())
+        for name, part in model.named_children()
+    }
+    return {name: count for name, count in counts.items() if count}, sum(
+        parameter.numel() for parameter in model.parameters()
+    )

@@ -1,4 +1,5 @@
-"""The k most probable words for each row of logits: log-probabilities up to a constant per row. N rows, V ids.
+"""The k most probable words for each row of logits: log-probabilities up to a constant per row. N
+rows, V ids.
 
 Results are on the CPU, in double precision.
 """
@@ -14,14 +15,18 @@ from nmt.model.cross_entropy import LOG2_E, MAX_SUM, MIN_SUM
 
 CHUNK_SIZE = 64  # `fast_topk` compares the maxima of chunks of this many ids
 MIN_FAST_SIZE = 1 << 17  # `fast_topk` uses torch.topk for fewer logits than this
-BLOCK_SIZE = 1 << 18  # logits that `log_norm` exponentiates at a time, so that they stay in the cache
+BLOCK_SIZE = (
+    1 << 18
+)  # logits that `log_norm` exponentiates at a time, so that they stay in the cache
 
-# The ids [N, k] and log-probabilities [N, k] of the best words so far -> the log-probability [N] that another word must reach.
+# The ids [N, k] and log-probabilities [N, k] of the best words so far -> the log-probability [N]
+# that another word must reach.
 ThresholdFn = Callable[[Tensor, Tensor], Tensor]
 
 
 def topk_log_probs(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k most probable ids of each row [N, V], or all V if they are fewer, best first: ids and log-probabilities [N, k].
+    """The k most probable ids of each row [N, V], or all V if they are fewer, best first: ids and
+    log-probabilities [N, k].
 
     Raises:
         NonFiniteError: the logits are not finite numbers.
@@ -45,22 +50,33 @@ def log_norm(logits: Tensor) -> Tensor:
     if norm is None:
         norm = logits.logsumexp(1, keepdim=True)
     if not isfinite(float(norm.sum())):
-        raise NonFiniteError("the model's logits are not finite: its weights are damaged, or its training has diverged")
+        raise NonFiniteError(
+            "the model's logits are not finite: its weights are damaged, or its training has "
+            "diverged"
+        )
     return norm
 
 
 def _log_of_sum(logits: Tensor) -> Tensor | None:
-    """As torch.logsumexp, in a fifth of the time; None if a sum leaves the range in which it is exact."""
-    # Blocks stay in the cache, the maximum is not subtracted, and exp2 takes little more than half the time of exp.
-    blocks = [(block * LOG2_E).exp2_().sum(1, keepdim=True) for block in logits.split(max(1, BLOCK_SIZE // len(logits)), 1)]
+    """As torch.logsumexp, in a fifth of the time; None if a sum leaves the range in which it is
+    exact.
+    """
+    # Blocks stay in the cache, the maximum is not subtracted, and exp2 takes little more than half
+    # the time of exp.
+    blocks = [
+        (block * LOG2_E).exp2_().sum(1, keepdim=True)
+        for block in logits.split(max(1, BLOCK_SIZE // len(logits)), 1)
+    ]
     total = torch.stack(blocks).sum(0)
     return total.log() if bool(((total > MIN_SUM) & (total < MAX_SUM)).all()) else None
 
 
 def fast_topk(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """As torch.topk, several times as fast: the k largest logits of each row and their ids, [N, k], largest first.
+    """As torch.topk, several times as fast: the k largest logits of each row and their ids, [N, k],
+    largest first.
 
-    The k largest lie in the k chunks with the largest maxima, or in the remainder that fills no chunk.
+    The k largest lie in the k chunks with the largest maxima, or in the remainder that fills no
+    chunk.
     """
     n_chunks = logits.shape[1] // CHUNK_SIZE
     if n_chunks <= 4 * k or logits.numel() < MIN_FAST_SIZE:
@@ -68,7 +84,12 @@ def fast_topk(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
     whole = n_chunks * CHUNK_SIZE
     chunks = logits[:, :whole].unflatten(1, (n_chunks, CHUNK_SIZE))
     chosen = chunks.amax(2).topk(k, sorted=False).indices.sort().values  # [N, k]
-    candidates = chunks[torch.arange(len(logits), device=logits.device).unsqueeze(1), chosen].flatten(1)
+    candidates = chunks[
+        torch.arange(len(logits), device=logits.device).unsqueeze(1), chosen
+    ].flatten(1)
     largest, columns = torch.cat([candidates, logits[:, whole:]], 1).topk(k)
-    inside = chosen.gather(1, (columns // CHUNK_SIZE).clamp(max=k - 1)) * CHUNK_SIZE + columns % CHUNK_SIZE
+    inside = (
+        chosen.gather(1, (columns // CHUNK_SIZE).clamp(max=k - 1)) * CHUNK_SIZE
+        + columns % CHUNK_SIZE
+    )
     return largest, torch.where(columns < k * CHUNK_SIZE, inside, columns - k * CHUNK_SIZE + whole)

@@ -1,4 +1,6 @@
-"""The one interface that search and forced decoding use: a single model, an ensemble, or a table of probabilities in a test."""
+"""The one interface that search and forced decoding use: a single model, an ensemble, or a table of
+probabilities in a test.
+"""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -28,8 +30,8 @@ class StepOutput:
 class TranslationModel(nn.Module, ABC):
     """Reads a batch of source sentences once, then predicts target tokens one step at a time.
 
-    A memory (one row per sentence) and a state (one row per hypothesis) are opaque to the caller, except that `select(rows)`
-    returns the rows [R] in that order.
+    A memory (one row per sentence) and a state (one row per hypothesis) are opaque to the caller,
+    except that `select(rows)` returns the rows [R] in that order.
     """
 
     @property
@@ -54,7 +56,8 @@ class TranslationModel(nn.Module, ABC):
         """One step, in evaluation mode.
 
         Args:
-            ids: the last token of each hypothesis, [B], or [B * K] for K hypotheses of each of the B sentences in `memory`.
+            ids: the last token of each hypothesis, [B], or [B * K] for K hypotheses of each of the
+                B sentences in `memory`.
             state: one row per hypothesis. memory: one row per sentence.
         """
 
@@ -64,13 +67,18 @@ class TranslationModel(nn.Module, ABC):
 
     @abstractmethod
     def restrict(self, ids: Tensor) -> "TranslationModel":
-        """This model with a target vocabulary of only `ids` [v], numbered in that order. For search, not for training."""
+        """This model with a target vocabulary of only `ids` [v], numbered in that order. For
+        search, not for training.
+        """
 
-    def topk_log_probs(self, vectors: Tensor, k: int, threshold: ThresholdFn) -> tuple[Tensor, Tensor]:
-        """The k most probable words for each vector [N, R], best first: ids and log-probabilities [N, k], on the CPU.
+    def topk_log_probs(
+        self, vectors: Tensor, k: int, threshold: ThresholdFn
+    ) -> tuple[Tensor, Tensor]:
+        """The k most probable words for each vector [N, R], best first: ids and log-probabilities
+        [N, k], on the CPU.
 
         Args:
-            threshold: given the best words so far, the log-probability that another word must reach to be of use; words below it
-                may be left out or have -inf.
+            threshold: given the best words so far, the log-probability that another word must reach
+                to be of use; words below it may be left out or have -inf.
         """
         return topk_log_probs(self.compute_logits(vectors), k)

@@ -15,9 +15,10 @@ MAX_CHARACTERS = 64  # of a word; longer ones have keys of no use
 class WordKeys(nn.Module):
     """The key of the word to which each subword belongs.
 
-    A word begins with a subword that begins with the mark of a space. A subword without letters and digits is a word by itself, and
-    the next one begins a word. The key is a hash of the n characters c of the word: c_1 + c_2 BASE + ... + c_n BASE^(n-1), modulo
-    2^64. So it does not depend on the borders of the subwords. Special tokens have the key 0.
+    A word begins with a subword that begins with the mark of a space. A subword without letters and
+    digits is a word by itself, and the next one begins a word. The key is a hash of the n
+    characters c of the word: c_1 + c_2 BASE + ... + c_n BASE^(n-1), modulo 2^64. So it does not
+    depend on the borders of the subwords. Special tokens have the key 0.
 
     Args:
         n_tokens: size of the vocabulary.
@@ -45,17 +46,32 @@ class WordKeys(nn.Module):
         """Set the subwords of the vocabulary. lowercase: whether the keys ignore case."""
         for index, token in enumerate(tokens):
             text = "" if index < len(SPECIALS) else token.removeprefix(SPACE)[:MAX_CHARACTERS]
-            codes = torch.tensor([ord(character) for character in (text.lower() if lowercase else text)], dtype=torch.long)
+            codes = torch.tensor(
+                [ord(character) for character in (text.lower() if lowercase else text)],
+                dtype=torch.long,
+            )
             is_word = not any(character.isalnum() for character in text)
-            self.keys[index], self.lengths[index] = (codes * self.powers[: len(codes)]).sum(), len(codes)
+            self.keys[index], self.lengths[index] = (
+                (codes * self.powers[: len(codes)]).sum(),
+                len(codes),
+            )
             self.begins[index], self.ends[index] = is_word or token.startswith(SPACE), is_word
 
     def forward(self, ids: Tensor) -> tuple[Tensor, Tensor]:
-        """For the tokens of sentences [B, S]: the number of their word in the sentence, from 0, and its key, both [B, S]."""
-        begins = torch.cat([torch.ones_like(ids[:, :1], dtype=torch.bool), self.ends[ids[:, :-1]]], 1) | self.begins[ids]
+        """For the tokens of sentences [B, S]: the number of their word in the sentence, from 0, and
+        its key, both [B, S].
+        """
+        begins = (
+            torch.cat([torch.ones_like(ids[:, :1], dtype=torch.bool), self.ends[ids[:, :-1]]], 1)
+            | self.begins[ids]
+        )
         numbers, lengths = begins.long().cumsum(1) - 1, self.lengths[ids]
         ends = lengths.cumsum(1)  # in characters, from the begin of the sentence
         zeros = torch.zeros_like(ids)
-        word_starts = zeros.scatter_add(1, numbers, torch.where(begins, ends - lengths, zeros)).gather(1, numbers)
+        word_starts = zeros.scatter_add(
+            1, numbers, torch.where(begins, ends - lengths, zeros)
+        ).gather(1, numbers)
         places = (ends - lengths - word_starts).clamp(max=MAX_CHARACTERS - 1)
-        return numbers, zeros.scatter_add(1, numbers, self.keys[ids] * self.powers[places]).gather(1, numbers)
+        return numbers, zeros.scatter_add(1, numbers, self.keys[ids] * self.powers[places]).gather(
+            1, numbers
+        )

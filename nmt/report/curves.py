@@ -16,20 +16,28 @@ Points = list[tuple[int, float]]  # (step, value)
 TRAIN_COLOR, DEV_COLOR, BEST_COLOR = "#8fa6bd", "#1f5fa8", "#c8553d"
 WIDTH = 6.0  # inches; narrow and with large letters, for phones
 # Panel -> (label of its y axis, height in inches).
-PANELS = {"loss": ("loss (nats per token)", 3.4), "bleu": ("BLEU (greedy)", 2.4), "rate": ("learning rate", 1.3)}
+PANELS = {
+    "loss": ("loss (nats per token)", 3.4),
+    "bleu": ("BLEU (greedy)", 2.4),
+    "rate": ("learning rate", 1.3),
+}
 LEFT, RIGHT, TOP, BOTTOM, GAP = 1.0, 0.3, 1.15, 0.65, 0.2  # inches, around and between the panels
-MAX_VALUE = 1e300  # of a figure; a journal may hold infinity, or a whole number that is larger than any float
+# of a figure; a journal may hold infinity, or a whole number that is larger than any float
+MAX_VALUE = 1e300
 RESOLUTION = 150.0  # dots per inch
 
 
-def draw(events: Sequence[Mapping[str, Any]], path: Path, *, title: str, metric: str = "bleu") -> None:
+def draw(
+    events: Sequence[Mapping[str, Any]], path: Path, *, title: str, metric: str = "bleu"
+) -> None:
     """Draw the journal of a run; write nothing if it has no curves.
 
     Args:
         events: the lines of the journal; curves without values are left out.
         path: its suffix sets the format; an old file is replaced only when the new one is complete.
         title: above the picture.
-        metric: the key of the validations that chose the best checkpoint. Of the loss less is better, of the others more.
+        metric: the key of the validations that chose the best checkpoint. Of the loss less is
+            better, of the others more.
 
     Raises:
         NmtError: the suffix is not in `style.PICTURE_FORMATS`.
@@ -45,8 +53,8 @@ def draw(events: Sequence[Mapping[str, Any]], path: Path, *, title: str, metric:
 def _panels(events: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Points]]:
     """Panel -> curve -> points, without empty ones.
 
-    The training loss is log(perplexity), without label smoothing, so that it is comparable with the loss on the dev set. It is
-    measured with dropout, and with the forcing ratio of the step.
+    The training loss is log(perplexity), without label smoothing, so that it is comparable with the
+    loss on the dev set. It is measured with dropout, and with the forcing ratio of the step.
     """
     perplexity = _points(events, "train", "perplexity")
     panels = {
@@ -57,14 +65,21 @@ def _panels(events: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, Points]]
         "bleu": {"dev set": _points(events, "validation", "bleu")},
         "rate": {"training": _points(events, "train", "learning_rate")},
     }
-    panels = {panel: {name: points for name, points in curves.items() if points} for panel, curves in panels.items()}
+    panels = {
+        panel: {name: points for name, points in curves.items() if points}
+        for panel, curves in panels.items()
+    }
     return {panel: curves for panel, curves in panels.items() if curves}
 
 
 def _points(events: Sequence[Mapping[str, Any]], event: str, key: str) -> Points:
     """The value `key` of all events of a kind, if it is a finite number."""
     values = [(line["step"], line.get(key)) for line in events if line.get("event") == event]
-    return [(step, float(value)) for step, value in values if isinstance(value, int | float) and abs(value) < MAX_VALUE]
+    return [
+        (step, float(value))
+        for step, value in values
+        if isinstance(value, int | float) and abs(value) < MAX_VALUE
+    ]
 
 
 def _best(events: Sequence[Mapping[str, Any]], metric: str) -> Mapping[str, Any] | None:
@@ -74,7 +89,9 @@ def _best(events: Sequence[Mapping[str, Any]], metric: str) -> Mapping[str, Any]
     return max(scored, key=lambda line: sign * float(line[metric]), default=None)
 
 
-def _figure(panels: Mapping[str, Mapping[str, Points]], title: str, best: Mapping[str, Any] | None) -> "Figure":
+def _figure(
+    panels: Mapping[str, Mapping[str, Points]], title: str, best: Mapping[str, Any] | None
+) -> "Figure":
     from matplotlib.figure import Figure
 
     heights = [PANELS[panel][1] for panel in panels]
@@ -82,7 +99,12 @@ def _figure(panels: Mapping[str, Mapping[str, Points]], title: str, best: Mappin
     figure = Figure(figsize=(WIDTH, height))
     rows = figure.subplots(len(heights), sharex=True, squeeze=False, height_ratios=heights)[:, 0]
     # Fixed margins: matplotlib's automatic layout takes as long as the drawing.
-    margins = {"left": LEFT / WIDTH, "right": 1 - RIGHT / WIDTH, "bottom": BOTTOM / height, "top": 1 - TOP / height}
+    margins = {
+        "left": LEFT / WIDTH,
+        "right": 1 - RIGHT / WIDTH,
+        "bottom": BOTTOM / height,
+        "top": 1 - TOP / height,
+    }
     figure.subplots_adjust(**margins, hspace=GAP * len(heights) / sum(heights))
     for axes, (panel, curves) in zip(rows, panels.items(), strict=True):
         _draw_panel(axes, panel, curves)
@@ -100,7 +122,11 @@ def _figure(panels: Mapping[str, Mapping[str, Points]], title: str, best: Mappin
 
 def _describe(best: Mapping[str, Any]) -> str:
     formats = (("BLEU", "bleu", 1), ("chrF", "chrf", 1), ("dev loss", "loss", 2))
-    values = [f"{name} {best[key]:.{digits}f}" for name, key, digits in formats if _points([best], "validation", key)]
+    values = [
+        f"{name} {best[key]:.{digits}f}"
+        for name, key, digits in formats
+        if _points([best], "validation", key)
+    ]
     return f"best: step {best['step']:,}, {', '.join(values)}"
 
 
@@ -109,16 +135,34 @@ def _draw_panel(axes: "Axes", panel: str, curves: Mapping[str, Points]) -> None:
         steps, values = zip(*points, strict=True)
         if name == "dev set":
             axes.plot(
-                steps, values, color=DEV_COLOR, linewidth=2, marker="o", markersize=5 if len(steps) <= 40 else 2.5, label=name
+                steps,
+                values,
+                color=DEV_COLOR,
+                linewidth=2,
+                marker="o",
+                markersize=5 if len(steps) <= 40 else 2.5,
+                label=name,
             )
         else:
             axes.plot(
-                steps, values, color=TRAIN_COLOR, linewidth=1.5, marker="o" if len(steps) == 1 else "", markersize=5, label=name
+                steps,
+                values,
+                color=TRAIN_COLOR,
+                linewidth=1.5,
+                marker="o" if len(steps) == 1 else "",
+                markersize=5,
+                label=name,
             )
     if panel == "loss":
         above = (0.5, 1.0)
         axes.legend(
-            fontsize=12, labelcolor=INK, frameon=False, loc="lower center", bbox_to_anchor=above, borderaxespad=0.2, ncols=2
+            fontsize=12,
+            labelcolor=INK,
+            frameon=False,
+            loc="lower center",
+            bbox_to_anchor=above,
+            borderaxespad=0.2,
+            ncols=2,
         )
     else:
         highest = max(value for points in curves.values() for _, value in points)

@@ -28,7 +28,11 @@ MIN_VALUE = 0.05  # smaller weights are not written into their cells
 
 
 def draw(
-    source: Sequence[str], output: Sequence[str], weights: NDArray[np.floating[Any]], path: Path, title: str | None = None
+    source: Sequence[str],
+    output: Sequence[str],
+    weights: NDArray[np.floating[Any]],
+    path: Path,
+    title: str | None = None,
 ) -> None:
     """Draw `weights` with the source tokens on top and the output tokens on the left.
 
@@ -49,7 +53,12 @@ def draw(
         save(figure, path, _resolution(figure, RESOLUTION), expand=True)
 
 
-def to_png(source: Sequence[str], output: Sequence[str], weights: NDArray[np.floating[Any]], title: str | None = None) -> bytes:
+def to_png(
+    source: Sequence[str],
+    output: Sequence[str],
+    weights: NDArray[np.floating[Any]],
+    title: str | None = None,
+) -> bytes:
     """As `draw`, at a lower resolution, as the bytes of a PNG file."""
     file = BytesIO()
     with settings():
@@ -58,11 +67,20 @@ def to_png(source: Sequence[str], output: Sequence[str], weights: NDArray[np.flo
     return file.getvalue()
 
 
-def _figure(source: Sequence[str], output: Sequence[str], weights: NDArray[np.floating[Any]], title: str | None) -> "Figure":
-    """The cells fill the figure exactly; labels and color scale lie outside it: save with `expand`."""
+def _figure(
+    source: Sequence[str],
+    output: Sequence[str],
+    weights: NDArray[np.floating[Any]],
+    title: str | None,
+) -> "Figure":
+    """The cells fill the figure exactly; labels and color scale lie outside it: save with
+    `expand`.
+    """
     from matplotlib.figure import Figure
 
-    assert weights.shape == (len(output), len(source)), f"weights {weights.shape} for {len(output)} x {len(source)} tokens"
+    assert weights.shape == (len(output), len(source)), (
+        f"weights {weights.shape} for {len(output)} x {len(source)} tokens"
+    )
     assert weights.size, "no attention to draw"
     cell = float(np.clip(TARGET_SIZE / max(weights.shape), MIN_CELL, MAX_CELL))
     height, width = cell * weights.shape[0], cell * weights.shape[1]
@@ -74,11 +92,15 @@ def _figure(source: Sequence[str], output: Sequence[str], weights: NDArray[np.fl
     if weights.size <= MAX_CELLS_WITH_VALUES:
         _write_values(axes, weights, cell)
     if title is not None:
-        lines = fill(title, max(40, int(width * POINTS_PER_INCH / 6)))  # a character is about 6 points wide
+        lines = fill(
+            title, max(40, int(width * POINTS_PER_INCH / 6))
+        )  # a character is about 6 points wide
         axes.set_title(lines, loc="left", pad=14, fontsize=11, color=INK, parse_math=False)
 
     scale_height = float(np.clip(height, 0.9, 2.6))
-    scale = figure.add_axes((1 + 0.28 / width, 1 - scale_height / height, 0.11 / width, scale_height / height))
+    scale = figure.add_axes(
+        (1 + 0.28 / width, 1 - scale_height / height, 0.11 / width, scale_height / height)
+    )
     bar = figure.colorbar(mesh, cax=scale, ticks=[0, 0.5, 1])
     bar.outline.set_visible(False)
     scale.tick_params(length=0, pad=4, labelsize=8, labelcolor=INK)
@@ -88,13 +110,28 @@ def _figure(source: Sequence[str], output: Sequence[str], weights: NDArray[np.fl
 def _label(axes: "Axes", source: Sequence[str], output: Sequence[str], cell: float) -> None:
     size = min(0.36 * cell * POINTS_PER_INCH, 12)
     # Vertical where the columns are too narrow for slanted words.
-    rotation = {"rotation": 45, "ha": "left", "rotation_mode": "anchor"} if cell > 0.3 else {"rotation": 90}
+    rotation = (
+        {"rotation": 45, "ha": "left", "rotation_mode": "anchor"}
+        if cell > 0.3
+        else {"rotation": 90}
+    )
     axes.xaxis.tick_top()
     # parse_math=False: a "$" in a token does not start a formula.
     axes.set_xticks(
-        np.arange(len(source)) + 0.5, list(map(_shorten, source)), fontsize=size, color=INK, parse_math=False, **rotation
+        np.arange(len(source)) + 0.5,
+        list(map(_shorten, source)),
+        fontsize=size,
+        color=INK,
+        parse_math=False,
+        **rotation,
     )
-    axes.set_yticks(np.arange(len(output)) + 0.5, list(map(_shorten, output)), fontsize=size, color=INK, parse_math=False)
+    axes.set_yticks(
+        np.arange(len(output)) + 0.5,
+        list(map(_shorten, output)),
+        fontsize=size,
+        color=INK,
+        parse_math=False,
+    )
     axes.tick_params(length=0, pad=4)
     axes.spines[:].set_visible(False)
 

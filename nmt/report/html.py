@@ -1,6 +1,7 @@
 """HTML pages in one file: no network, no other files; for screen, phone and print, light and dark.
 
-The functions here return fragments of HTML, in which all text is escaped; `page` puts them together.
+The functions here return fragments of HTML, in which all text is escaped; `page` puts them
+together.
 """
 
 from base64 import b64encode
@@ -30,7 +31,8 @@ def page(title: str, sections: Iterable[tuple[str, str]]) -> str:
         sections: (heading, fragment) each; the heading is plain text, and may be empty.
     """
     body = "\n".join(
-        f"<section>\n{f'<h2>{escape(heading)}</h2>' if heading else ''}\n{fragment}\n</section>" for heading, fragment in sections
+        f"<section>\n{f'<h2>{escape(heading)}</h2>' if heading else ''}\n{fragment}\n</section>"
+        for heading, fragment in sections
     )
     return f"""<!doctype html>
 <html lang="en">
@@ -55,13 +57,19 @@ def page(title: str, sections: Iterable[tuple[str, str]]) -> str:
 
 
 def frame(text: str, height: int) -> str:
-    """A page as part of another one, such as a notebook: neither changes the style of the other. height: in pixels.
+    """A page as part of another one, such as a notebook: neither changes the style of the other.
+    height: in pixels.
 
     The page scrolls if it is higher; its scripts cannot reach the other page.
     """
     style = f"width: 100%; height: {height}px; border: 0"
-    content = escape(text, quote=True).replace("\n", "&#10;")  # on one line, which Markdown leaves alone
-    return f'<iframe title="translation" sandbox="allow-scripts" style="{style}" srcdoc="{content}"></iframe>'
+    content = escape(text, quote=True).replace(
+        "\n", "&#10;"
+    )  # on one line, which Markdown leaves alone
+    return (
+        f'<iframe title="translation" sandbox="allow-scripts" style="{style}" '
+        f'srcdoc="{content}"></iframe>'
+    )
 
 
 def paragraphs(texts: Sequence[str]) -> str:
@@ -73,9 +81,12 @@ def score_table(scores: Sequence[MetricScore]) -> str:
     """Scores with their intervals; the long signatures stand below their scores."""
     rows = []
     for score in scores:
-        interval = "" if score.interval is None else f"{score.interval[0]:.2f} to {score.interval[1]:.2f}"
+        interval = (
+            "" if score.interval is None else f"{score.interval[0]:.2f} to {score.interval[1]:.2f}"
+        )
         rows.append(
-            f'<tr><th scope="row">{escape(score.name)}<td class="number"><strong>{score.value:.2f}</strong><td>{interval}'
+            f'<tr><th scope="row">{escape(score.name)}<td '
+            f'class="number"><strong>{score.value:.2f}</strong><td>{interval}'
             f'<tr><td colspan="3"><small>{escape(score.signature)}</small>'
         )
     head = '<th scope="col">metric<th scope="col" class="number">score<th scope="col">95 % interval'
@@ -85,37 +96,61 @@ def score_table(scores: Sequence[MetricScore]) -> str:
 def table(data: Table) -> str:
     """A table with its note, without its heading."""
     head, *rows = (
-        "<tr>" + "".join(_table_cell(tag, text, number) for text, number in zip(row, data.numeric_columns(), strict=True))
-        for tag, row in [("th", data.column_headings()), *(("td", row) for row in data.formatted_rows())]
+        "<tr>"
+        + "".join(
+            _table_cell(tag, text, number)
+            for text, number in zip(row, data.numeric_columns(), strict=True)
+        )
+        for tag, row in [
+            ("th", data.column_headings()),
+            *(("td", row) for row in data.formatted_rows()),
+        ]
     )
     note = f"<p>{escape(data.note)}</p>\n" if data.note else ""
     return note + _table(head, rows, "short" if len(rows) <= MAX_SHORT_ROWS else "values")
 
 
 def sentence_list(sentences: Sequence[Mapping[str, Any]]) -> str:
-    """Each sentence with its number and its texts: source, reference, output, the other system's output."""
-    return "\n".join(f'<p class="sentence">{"<br>".join(_sentence_lines(sentence))}</p>' for sentence in sentences)
+    """Each sentence with its number and its texts: source, reference, output, the other system's
+    output.
+    """
+    return "\n".join(
+        f'<p class="sentence">{"<br>".join(_sentence_lines(sentence))}</p>'
+        for sentence in sentences
+    )
 
 
 def picture(png: bytes, description: str) -> str:
     """A PNG inside the page; the description is for screen readers."""
     data = b64encode(png).decode("ascii")
-    return f'<img alt="{escape(description, quote=True)}" style="width: 100%; max-width: 34rem" src="data:image/png;base64,{data}">'
+    return (
+        f'<img alt="{escape(description, quote=True)}" style="width: 100%; max-width: 34rem" '
+        f'src="data:image/png;base64,{data}">'
+    )
 
 
 def attention_figure(
-    src_tokens: Sequence[str], tgt_tokens: Sequence[str], weights: NDArray[np.floating[Any]], caption: str = ""
+    src_tokens: Sequence[str],
+    tgt_tokens: Sequence[str],
+    weights: NDArray[np.floating[Any]],
+    caption: str = "",
 ) -> str:
     """The source and the output as two lines of words, and a table of all weights.
 
-    Pointing at a word shows the weights between it and the words of the other line. Without scripts the page shows only the table.
+    Pointing at a word shows the weights between it and the words of the other line. Without scripts
+    the page shows only the table.
 
     Args:
         src_tokens: S tokens. tgt_tokens: T tokens. caption: plain text.
         weights: [T, S], each 0..1: row t is the attention of output token t.
     """
-    assert weights.shape == (len(tgt_tokens), len(src_tokens)), f"{weights.shape} for {len(tgt_tokens)} x {len(src_tokens)} tokens"
-    source_words, output_words = ([escape(token.removeprefix(JOINER)) for token in tokens] for tokens in (src_tokens, tgt_tokens))
+    assert weights.shape == (len(tgt_tokens), len(src_tokens)), (
+        f"{weights.shape} for {len(tgt_tokens)} x {len(src_tokens)} tokens"
+    )
+    source_words, output_words = (
+        [escape(token.removeprefix(JOINER)) for token in tokens]
+        for tokens in (src_tokens, tgt_tokens)
+    )
     percent = np.rint(np.nan_to_num(weights) * 100).astype(int)
     rows = "\n".join(
         f'<tr><th scope="row"><bdi>{word}</bdi>{"".join(map(_weight_cell, row))}'
@@ -138,7 +173,10 @@ def attention_figure(
 
 def _table(head: str, rows: Sequence[str], css_class: str) -> str:
     lines = "\n".join(rows)
-    return f'<div class="scroll {css_class}"><table>\n<thead>{head}</thead>\n<tbody>\n{lines}\n</tbody></table></div>'
+    return (
+        '<div class="scroll '
+        f'{css_class}"><table>\n<thead>{head}</thead>\n<tbody>\n{lines}\n</tbody></table></div>'
+    )
 
 
 def _table_cell(tag: str, text: str, number: bool) -> str:
@@ -149,7 +187,11 @@ def _table_cell(tag: str, text: str, number: bool) -> str:
 def _sentence_lines(sentence: Mapping[str, Any]) -> list[str]:
     gain = f", chrF {sentence['gain']:+.1f}" if "gain" in sentence else ""
     lines = [f"<small>sentence {sentence['sentence']:,}{gain}</small>"]
-    return lines + [f"<small>{key}</small> <bdi>{escape(sentence[key])}</bdi>" for key in SENTENCE_KEYS if key in sentence]
+    return lines + [
+        f"<small>{key}</small> <bdi>{escape(sentence[key])}</bdi>"
+        for key in SENTENCE_KEYS
+        if key in sentence
+    ]
 
 
 def _word_buttons(words: Sequence[str]) -> str:

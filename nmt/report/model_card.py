@@ -1,4 +1,6 @@
-"""The model card: what a model is and how good it is, as Markdown with the metadata that model hubs read."""
+"""The model card: what a model is and how good it is, as Markdown with the metadata that model hubs
+read.
+"""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -8,10 +10,19 @@ from typing import Any
 import yaml
 
 METRIC_TYPES = {"BLEU": "bleu", "chrF": "chrf", "chrF++": "chrf", "TER": "ter"}  # as hubs call them
-NO_LICENSE = "The owner has not stated a license. The license of the training data may also apply to the model."
+NO_LICENSE = (
+    "The owner has not stated a license. The license of the training data may also "
+    "apply to the model."
+)
 
 
-def model_card(facts: Mapping[str, Any], step: int, *, repository: str | None = None, license_id: str | None = None) -> str:
+def model_card(
+    facts: Mapping[str, Any],
+    step: int,
+    *,
+    repository: str | None = None,
+    license_id: str | None = None,
+) -> str:
     """The card as Markdown.
 
     Args:
@@ -29,9 +40,16 @@ def model_card(facts: Mapping[str, Any], step: int, *, repository: str | None = 
         f"---\n{_metadata(facts, evaluations, license_id)}---\n",
         f"# {facts['name']}: translation from {src} to {tgt}\n",
         f"{_model(facts)}\n",
-        f"## Use\n\n```\npip install 'nmt[hub]'\nnmt pull {repository}\nnmt translate --run {run} \"...\"\n```\n",
+        (
+            f"## Use\n\n```\npip install 'nmt[hub]'\nnmt pull {repository}\nnmt translate --run "
+            f"{run} "
+            '"..."\n```\n'
+        ),
         f'```python\nimport nmt\n\nprint(nmt.load("{run}").translate(["..."])[0].text)\n```\n',
-        "The input is plain text, one sentence per line. The files are data: loading them runs no code.\n",
+        (
+            "The input is plain text, one sentence per line. The files are data: loading them runs "
+            "no code.\n"
+        ),
         f"## Scores\n\n{_scores(evaluations)}\n",
         f"## Data\n\n{_data(facts)}\n",
         f"## Training\n\n{_training(facts, step)}\n",
@@ -43,12 +61,18 @@ def model_card(facts: Mapping[str, Any], step: int, *, repository: str | None = 
 
 
 def _escaped(value: Any) -> Any:
-    """Facts whose texts are no markup: names of files, splits and metrics can come from a stranger."""
+    """Facts whose texts are no markup: names of files, splits and metrics can come from a
+    stranger.
+    """
     if isinstance(value, Mapping):
         return {key: _escaped(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_escaped(item) for item in value]
-    return re.sub(r"[\[\]`]", r"\\\g<0>", escape(value, quote=False)) if isinstance(value, str) else value
+    return (
+        re.sub(r"[\[\]`]", r"\\\g<0>", escape(value, quote=False))
+        if isinstance(value, str)
+        else value
+    )
 
 
 def _evaluations(facts: Mapping[str, Any], step: int) -> list[dict[str, Any]]:
@@ -60,7 +84,9 @@ def _evaluations(facts: Mapping[str, Any], step: int) -> list[dict[str, Any]]:
     return [*latest.values()]
 
 
-def _metadata(facts: Mapping[str, Any], evaluations: list[dict[str, Any]], license_id: str | None) -> str:
+def _metadata(
+    facts: Mapping[str, Any], evaluations: list[dict[str, Any]], license_id: str | None
+) -> str:
     metadata: dict[str, Any] = {
         "language": facts["direction"].split("-"),
         **({"license": license_id} if license_id else {}),
@@ -69,9 +95,13 @@ def _metadata(facts: Mapping[str, Any], evaluations: list[dict[str, Any]], licen
         "tags": ["translation", "nmt", "attention"],
     }
     if evaluations:
-        names = dict.fromkeys(METRIC_TYPES.get(score["metric"]) for event in evaluations for score in event["scores"])
+        names = dict.fromkeys(
+            METRIC_TYPES.get(score["metric"]) for event in evaluations for score in event["scores"]
+        )
         metadata["metrics"] = [name for name in names if name]
-        metadata["model-index"] = [{"name": facts["name"], "results": [_result(facts, event) for event in evaluations]}]
+        metadata["model-index"] = [
+            {"name": facts["name"], "results": [_result(facts, event) for event in evaluations]}
+        ]
     return yaml.safe_dump(metadata, sort_keys=False, allow_unicode=True, width=1000)
 
 
@@ -80,9 +110,17 @@ def _result(facts: Mapping[str, Any], event: Mapping[str, Any]) -> dict[str, Any
     inputs = [_file_name(file["path"]) for file in facts["data"]["inputs"]]
     return {
         "task": {"type": "translation", "name": f"Translation {facts['direction']}"},
-        "dataset": {"name": f"{_text_name(event)}, {', '.join(inputs)}", "type": "text", "split": event.get("split") or "other"},
+        "dataset": {
+            "name": f"{_text_name(event)}, {', '.join(inputs)}",
+            "type": "text",
+            "split": event.get("split") or "other",
+        },
         "metrics": [
-            {"type": METRIC_TYPES[score["metric"]], "value": round(score["score"], 2), "name": score["metric"]}
+            {
+                "type": METRIC_TYPES[score["metric"]],
+                "value": round(score["score"], 2),
+                "name": score["metric"],
+            }
             for score in event["scores"]
             if score["metric"] in METRIC_TYPES
         ],
@@ -93,19 +131,37 @@ def _model(facts: Mapping[str, Any]) -> str:
     parameters, vocabulary = facts["parameters"], facts["vocabulary"]
     count = f" and {parameters['total'] / 1e6:.1f} million parameters" if parameters else ""
     sizes = " and ".join(f"{vocabulary[side]['size']:,}" for side in vocabulary)
-    return f"A recurrent encoder-decoder with attention{count}, made with nmt. Its vocabularies have {sizes} tokens."
+    return (
+        f"A recurrent encoder-decoder with attention{count}, made with nmt. Its vocabularies "
+        f"have {sizes} tokens."
+    )
 
 
 def _scores(evaluations: list[dict[str, Any]]) -> str:
     if not evaluations:
-        return "These weights have not been evaluated yet: `nmt evaluate` does it, and this card then lists the scores."
-    rows = ["| text | beam | metric | score | 95 % interval | signature |", "|---|---|---|---|---|---|"]
+        return (
+            "These weights have not been evaluated yet: `nmt evaluate` does it, and this card "
+            "then lists the scores."
+        )
+    rows = [
+        "| text | beam | metric | score | 95 % interval | signature |",
+        "|---|---|---|---|---|---|",
+    ]
     for event in evaluations:
         for score in event["scores"]:
             interval = ", ".join(f"{value:.2f}" for value in score.get("interval") or ())
-            cells = (_text_name(event), event.get("beam"), score["metric"], f"{score['score']:.2f}", interval, score["signature"])
+            cells = (
+                _text_name(event),
+                event.get("beam"),
+                score["metric"],
+                f"{score['score']:.2f}",
+                interval,
+                score["signature"],
+            )
             rows.append("| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |")
-    rows.append("\nScores of sacreBLEU on detokenized text; the signature says how they were counted.")
+    rows.append(
+        "\nScores of sacreBLEU on detokenized text; the signature says how they were counted."
+    )
     return "\n".join(rows)
 
 
@@ -117,12 +173,18 @@ def _text_name(event: Mapping[str, Any]) -> str:
 
 def _data(facts: Mapping[str, Any]) -> str:
     data = facts["data"]
-    rows = [f"- {_file_name(file['path'])}: {file['bytes']:,} bytes, SHA-256 `{file['sha256']}`" for file in data["inputs"]]
+    rows = [
+        f"- {_file_name(file['path'])}: {file['bytes']:,} bytes, SHA-256 `{file['sha256']}`"
+        for file in data["inputs"]
+    ]
     if data["url"]:
         rows.append(f"- from <{data['url']}>")
     pairs = ", ".join(f"{count:,} for {name}" for name, count in data["pairs"].items())
     augmented = " A part of the training pairs is synthetic." if data["augmented"] else ""
-    rows.append(f"\nSentence pairs: {pairs}.{augmented} Prepared data with this content: `{data['content']}`.")
+    rows.append(
+        f"\nSentence pairs: {pairs}.{augmented} Prepared data with this content: "
+        f"`{data['content']}`."
+    )
     return "\n".join(rows)
 
 
@@ -134,16 +196,25 @@ def _training(facts: Mapping[str, Any], step: int) -> str:
         text = f"{progress['step']:,} updates ({time}). {text}"
     if sessions:
         session = sessions[-1]
-        text += f" nmt {session['version']}, torch {session['libraries']['torch']}, {session['device']}."
+        text += (
+            f" nmt {session['version']}, torch {session['libraries']['torch']}, "
+            f"{session['device']}."
+        )
     return f"{text} `config.yaml` has all settings."
 
 
 def _limits(facts: Mapping[str, Any]) -> Iterator[str]:
     train = facts["data"]["pairs"].get("train")
     size = f"{train:,} sentence pairs" if train else "sentence pairs"
-    yield f"- The model has seen {size} and nothing else: other topics, styles and much longer sentences are translated worse."
+    yield (
+        f"- The model has seen {size} and nothing else: other topics, styles and much longer "
+        "sentences are translated worse."
+    )
     yield "- It translates each sentence by itself, without the sentences around it."
-    yield "- Translations can be wrong, leave things out, or repeat the bias of the data. A person should check what matters."
+    yield (
+        "- Translations can be wrong, leave things out, or repeat the bias of the data. A "
+        "person should check what matters."
+    )
 
 
 def _file_name(path: str) -> str:

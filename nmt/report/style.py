@@ -31,38 +31,50 @@ FALLBACK_FONTS = (  # for Chinese and Japanese
 
 
 def check_path(path: Path) -> None:
-    """Check that a picture can be written to `path`: call it before long work whose result the picture shows.
+    """Check that a picture can be written to `path`: call it before long work whose result the
+    picture shows.
 
     Raises:
         NmtError: the suffix is not in `PICTURE_FORMATS`.
         DataError: the folder is missing.
     """
     if path.suffix.lower() not in PICTURE_FORMATS:
-        raise NmtError(f"{path}: not a picture format; use a name that ends in {', '.join(PICTURE_FORMATS)}")
+        raise NmtError(
+            f"{path}: not a picture format; use a name that ends in {', '.join(PICTURE_FORMATS)}"
+        )
     if not path.parent.is_dir():
         raise DataError(f"{path}: the folder {path.parent} does not exist")
 
 
 @contextmanager
 def settings() -> Iterator[None]:
-    """matplotlib settings inside the `with` block only. It must enclose making and saving a figure: each reads some of them."""
+    """matplotlib settings inside the `with` block only. It must enclose making and saving a figure:
+    each reads some of them.
+    """
     from matplotlib import font_manager, rc_context
 
     available = set(font_manager.get_font_names())
     families = ["DejaVu Sans", *(family for family in FALLBACK_FONTS if family in available)]
-    with rc_context({"font.family": families, "pdf.fonttype": 42, "svg.hashsalt": "nmt"}), warnings.catch_warnings():
-        # A letter that no font has is drawn as a box; the user can do nothing about it, and the rest of the picture is right.
+    with (
+        rc_context({"font.family": families, "pdf.fonttype": 42, "svg.hashsalt": "nmt"}),
+        warnings.catch_warnings(),
+    ):
+        # A letter that no font has is drawn as a box; the user can do nothing about it, and the
+        # rest of the picture is right.
         warnings.filterwarnings("ignore", message="Glyph .* missing from", category=UserWarning)
         yield
 
 
-def write(figure: "Figure", file: IO[bytes], suffix: str, resolution: float, *, expand: bool) -> None:
+def write(
+    figure: "Figure", file: IO[bytes], suffix: str, resolution: float, *, expand: bool
+) -> None:
     """Write a figure.
 
     Args:
         suffix: the format, one of `PICTURE_FORMATS`.
         resolution: dots per inch.
-        expand: enlarge the page to show what lies outside the figure; otherwise it has the figure's size.
+        expand: enlarge the page to show what lies outside the figure; otherwise it has the figure's
+            size.
     """
     figure.savefig(
         file,

@@ -1,4 +1,6 @@
-"""A bundle: one file with all that translating needs of a run. It is a zip archive of a small run folder; no pickle."""
+"""A bundle: one file with all that translating needs of a run. It is a zip archive of a small run
+folder; no pickle.
+"""
 
 import json
 import re
@@ -32,7 +34,8 @@ from nmt.text.tokenizers import SIDES
 SUFFIX = ".nmt"
 INFO_FILE, FORMAT, FORMAT_VERSION = "bundle.json", "nmt bundle", 1
 
-# What translating needs of a run, where it comes from, and its scores so far. A run may lack some of them.
+# What translating needs of a run, where it comes from, and its scores so far. A run may lack some
+# of them.
 RUN_FILES = (
     CONFIG_FILE,
     MANIFEST,
@@ -45,24 +48,31 @@ RUN_FILES = (
 )
 BEST_FILE = "checkpoints/best.json"
 CHECKPOINT_FILES = (MODEL_FILE, CHECKSUMS_FILE)
-CHECKPOINT_FILE = re.compile(rf"checkpoints/{CHECKPOINT_NAME.pattern}/({'|'.join(map(re.escape, CHECKPOINT_FILES))})")
+CHECKPOINT_FILE = re.compile(
+    rf"checkpoints/{CHECKPOINT_NAME.pattern}/({'|'.join(map(re.escape, CHECKPOINT_FILES))})"
+)
 DATE = (1980, 1, 1, 0, 0, 0)  # of all members, so that the same run gives the same bytes
 
-# A bundle from a stranger may unpack to this many times its size. Weights are not compressed; text compresses about four times.
+# A bundle from a stranger may unpack to this many times its size. Weights are not compressed; text
+# compresses about four times.
 MAX_EXPANSION = 20
 ENCRYPTED = 0x1
 REMEDY = "name the folder of a run, or a file that `nmt bundle` wrote"
 
 
 def write_bundle(run: Path, checkpoint: Path, path: Path) -> None:
-    """Write the bundle of a run with one of its checkpoints; an old file is replaced only when the new one is complete.
+    """Write the bundle of a run with one of its checkpoints; an old file is replaced only when the
+    new one is complete.
 
     Raises:
         CheckpointError: `path` is a folder, or cannot be written.
     """
     if path.is_dir():
         raise CheckpointError(f"{path}: is a folder; name a file with -o")
-    members = {INFO_FILE: _to_bytes(describe(checkpoint.name)), BEST_FILE: _to_bytes(pointer_to(checkpoint.name))}
+    members = {
+        INFO_FILE: _to_bytes(describe(checkpoint.name)),
+        BEST_FILE: _to_bytes(pointer_to(checkpoint.name)),
+    }
     try:
         for file in run_files(run):
             members[file.relative_to(run).as_posix()] = file.read_bytes()
@@ -73,7 +83,9 @@ def write_bundle(run: Path, checkpoint: Path, path: Path) -> None:
             for name, content in members.items():
                 member = zipfile.ZipInfo(name, DATE)
                 # Weights are almost random bits: compressing them would cost time and save little.
-                member.compress_type = zipfile.ZIP_STORED if name.endswith(MODEL_FILE) else zipfile.ZIP_DEFLATED
+                member.compress_type = (
+                    zipfile.ZIP_STORED if name.endswith(MODEL_FILE) else zipfile.ZIP_DEFLATED
+                )
                 member.external_attr = 0o644 << 16
                 archive.writestr(member, content)
     except OSError as error:
@@ -82,7 +94,12 @@ def write_bundle(run: Path, checkpoint: Path, path: Path) -> None:
 
 def describe(checkpoint: str) -> dict[str, Any]:
     """What a copy without the state of training says of itself, in `bundle.json`."""
-    return {"format": FORMAT, "format_version": FORMAT_VERSION, "nmt_version": __version__, "checkpoint": checkpoint}
+    return {
+        "format": FORMAT,
+        "format_version": FORMAT_VERSION,
+        "nmt_version": __version__,
+        "checkpoint": checkpoint,
+    }
 
 
 def pointer_to(checkpoint: str) -> dict[str, Any]:
@@ -96,7 +113,9 @@ def run_files(run: Path) -> list[Path]:
 
 
 def holds_weights_only(run: Path) -> bool:
-    """Whether a run is a copy without the state of training: it translates, but its training cannot resume."""
+    """Whether a run is a copy without the state of training: it translates, but its training cannot
+    resume.
+    """
     return (run / INFO_FILE).exists()
 
 
@@ -116,9 +135,11 @@ def check_info(name: Path | str, info: Any) -> str:
 
 @contextmanager
 def unpacked(path: Path) -> Iterator[Path]:
-    """Yields a bundle as a run folder, which is deleted when the block ends. Errors inside name the bundle in place of the folder.
+    """Yields a bundle as a run folder, which is deleted when the block ends. Errors inside name the
+    bundle in place of the folder.
 
-    The file may come from a stranger: it writes only into the folder, and not much more than its own size.
+    The file may come from a stranger: it writes only into the folder, and not much more than its
+    own size.
 
     Raises:
         CheckpointError: the file is no bundle, is damaged, or was made by a newer version of nmt.
@@ -128,11 +149,23 @@ def unpacked(path: Path) -> Iterator[Path]:
         try:
             with zipfile.ZipFile(path) as archive:
                 _check_members(archive, path.stat().st_size)
-                check_info(path, json.loads(archive.read(INFO_FILE)) if INFO_FILE in archive.namelist() else None)
+                check_info(
+                    path,
+                    json.loads(archive.read(INFO_FILE))
+                    if INFO_FILE in archive.namelist()
+                    else None,
+                )
                 for member in archive.infolist():
                     _extract(archive, member, folder)
         # zipfile reports some kinds of damage by errors of other types.
-        except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, ValueError, RecursionError) as error:
+        except (
+            zipfile.BadZipFile,
+            zlib.error,
+            EOFError,
+            NotImplementedError,
+            ValueError,
+            RecursionError,
+        ) as error:
             raise CheckpointError(f"{path}: no bundle, or damaged ({error}); {REMEDY}") from None
         except OSError as error:
             raise CheckpointError(f"{path}: cannot be read ({error.strerror or error})") from None
@@ -143,24 +176,35 @@ def unpacked(path: Path) -> Iterator[Path]:
 
 
 def _check_members(archive: zipfile.ZipFile, size: int) -> None:
-    """Raises: BadZipFile if a member is not what `write_bundle` writes, or if all are too large for an archive of this size."""
+    """Raises: BadZipFile if a member is not what `write_bundle` writes, or if all are too large for
+    an archive of this size.
+    """
     names: set[str] = set()
     for member in archive.infolist():
         name = member.filename
-        if name in names or not (name in (INFO_FILE, BEST_FILE, *RUN_FILES) or CHECKPOINT_FILE.fullmatch(name)):
+        if name in names or not (
+            name in (INFO_FILE, BEST_FILE, *RUN_FILES) or CHECKPOINT_FILE.fullmatch(name)
+        ):
             raise zipfile.BadZipFile(f"{name!r} has no place in it")
         names.add(name)
         if stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG):
             raise zipfile.BadZipFile(f"{name} is a link, not a file")
-        if member.flag_bits & ENCRYPTED or member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        if member.flag_bits & ENCRYPTED or member.compress_type not in (
+            zipfile.ZIP_STORED,
+            zipfile.ZIP_DEFLATED,
+        ):
             raise zipfile.BadZipFile(f"{name} is encrypted, or compressed in another way")
     total = sum(member.file_size for member in archive.infolist())
     if total > MAX_EXPANSION * size:
-        raise zipfile.BadZipFile(f"it would unpack to {total / 1e6:,.1f} MB, more than {MAX_EXPANSION} times its size")
+        raise zipfile.BadZipFile(
+            f"it would unpack to {total / 1e6:,.1f} MB, more than {MAX_EXPANSION} times its size"
+        )
 
 
 def _extract(archive: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path) -> None:
-    """Write a member, no more than its declared size. Raises: BadZipFile if its content does not fit its size or its checksum."""
+    """Write a member, no more than its declared size. Raises: BadZipFile if its content does not
+    fit its size or its checksum.
+    """
     path = folder / member.filename
     path.parent.mkdir(parents=True, exist_ok=True)
     with archive.open(member) as content, path.open("xb") as file:

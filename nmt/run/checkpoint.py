@@ -1,8 +1,10 @@
-"""Checkpoints: all that a training needs to resume. A crash while one is written leaves the previous one intact.
+"""Checkpoints: all that a training needs to resume. A crash while one is written leaves the
+previous one intact.
 
-A checkpoint is a folder `checkpoints/step-00012000/` with `model.safetensors`, `optimizer.safetensors` and `progress.json`. With a
-moving average, `model.safetensors` holds the averaged weights and `raw.safetensors` those of the training. A folder
-`average-00012000/` holds the mean of several checkpoints. `last.json` and `best.json` beside them name the checkpoints to keep.
+A checkpoint is a folder `checkpoints/step-00012000/` with `model.safetensors`,
+`optimizer.safetensors` and `progress.json`. With a moving average, `model.safetensors` holds the
+averaged weights and `raw.safetensors` those of the training. A folder `average-00012000/` holds the
+mean of several checkpoints. `last.json` and `best.json` beside them name the checkpoints to keep.
 """
 
 import re
@@ -37,7 +39,9 @@ CHECKPOINT_NAME = re.compile(rf"(?:{STEP_PREFIX}|{AVERAGE_PREFIX})[0-9]{{1,12}}"
 
 @dataclass(frozen=True)
 class KeptCheckpoint:
-    """A checkpoint that `last.json` or `best.json` names. score: of its validation, higher is better; None if there was none."""
+    """A checkpoint that `last.json` or `best.json` names. score: of its validation, higher is
+    better; None if there was none.
+    """
 
     checkpoint: str
     step: int
@@ -55,7 +59,9 @@ def is_average(checkpoint: str) -> bool:
 
 
 def step_of(checkpoint: str) -> int:
-    """The number of updates, from the name of a checkpoint folder; of an average, those of its last member."""
+    """The number of updates, from the name of a checkpoint folder; of an average, those of its last
+    member.
+    """
     return int(checkpoint.rpartition("-")[2])
 
 
@@ -63,7 +69,8 @@ class Checkpoints:
     """The checkpoints of one run folder.
 
     Args:
-        keep_best, keep_last: how many to keep. `best.json` names them from the best on, `last.json` from the last on.
+        keep_best, keep_last: how many to keep. `best.json` names them from the best on, `last.json`
+            from the last on.
     """
 
     def __init__(self, run: Path, *, keep_best: int = 1, keep_last: int = 1) -> None:
@@ -79,19 +86,24 @@ class Checkpoints:
         score: float | None = None,
         averaged: nn.Module | None = None,
     ) -> None:
-        """Write a checkpoint, update `last.json` (and `best.json`), and delete the checkpoints that neither names.
+        """Write a checkpoint, update `last.json` (and `best.json`), and delete the checkpoints that
+        neither names.
 
         Args:
             score: of its validation, higher is better; None without a validation.
-            averaged: the moving average of the model, to translate with; the weights of `model` are then saved to resume from.
+            averaged: the moving average of the model, to translate with; the weights of `model` are
+                then saved to resume from.
 
         Raises:
-            CheckpointError: the disk is full, or writing fails otherwise; earlier checkpoints are intact.
+            CheckpointError: the disk is full, or writing fails otherwise; earlier checkpoints are
+                intact.
         """
         name = f"{STEP_PREFIX}{progress.step:08d}"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            if (self.folder / name).exists():  # same step, same weights: only the progress can differ
+            if (
+                self.folder / name
+            ).exists():  # same step, same weights: only the progress can differ
                 write_json(self.folder / name / PROGRESS_FILE, asdict(progress))
             else:
                 with new_folder(self.folder / name) as folder:
@@ -99,14 +111,21 @@ class Checkpoints:
                     if averaged is not None:
                         save_model(model, str(folder / RAW_MODEL_FILE))
                     save_file(_optimizer_tensors(model, optimizer), folder / OPTIMIZER_FILE)
-                    record_checksums(folder, {path.name: sha256_of(path) for path in folder.iterdir()})
+                    record_checksums(
+                        folder, {path.name: sha256_of(path) for path in folder.iterdir()}
+                    )
                     write_json(folder / PROGRESS_FILE, asdict(progress))
             checkpoint = KeptCheckpoint(name, progress.step, score)
             if score is not None:
                 self._insert_into_best(checkpoint)
-            # `last.json` is written last: a resumed training must find the best checkpoint that its progress refers to. A
-            # checkpoint without a validation depends on the clock or on the user: only the last stays, and displaces none for good.
-            earlier = [kept for kept in self.kept("last") if kept.step < progress.step and kept.score is not None]
+            # `last.json` is written last: a resumed training must find the best checkpoint that its
+            # progress refers to. A checkpoint without a validation depends on the clock or on the
+            # user: only the last stays, and displaces none for good.
+            earlier = [
+                kept
+                for kept in self.kept("last")
+                if kept.step < progress.step and kept.score is not None
+            ]
             self._write_pointer("last", [checkpoint, *earlier][: self.keep_last])
         except (OSError, SafetensorError) as error:
             raise self._write_error(f"step {progress.step}", error) from None
@@ -124,7 +143,10 @@ class Checkpoints:
             CheckpointError: writing fails; the other checkpoints are intact.
         """
         name = f"{AVERAGE_PREFIX}{step:08d}"
-        if any(kept.checkpoint == name and kept.score is not None and kept.score >= score for kept in self.kept("best")):
+        if any(
+            kept.checkpoint == name and kept.score is not None and kept.score >= score
+            for kept in self.kept("best")
+        ):
             self.delete_unreferenced()  # what an earlier call could not delete
             return False
         try:
@@ -145,13 +167,16 @@ class Checkpoints:
     def prefer(self, name: str) -> None:
         """Make a kept checkpoint the first of `best.json`.
 
-        The others stay, even beyond `keep_best`, until the next checkpoint is saved: so a resumed training keeps the same ones as
-        an uninterrupted one.
+        The others stay, even beyond `keep_best`, until the next checkpoint is saved: so a resumed
+        training keeps the same ones as an uninterrupted one.
 
         Raises:
             CheckpointError: writing fails; the previous choice stays.
         """
-        kept = {checkpoint.checkpoint: checkpoint for checkpoint in (*self.kept("last"), *self.kept("best"))}
+        kept = {
+            checkpoint.checkpoint: checkpoint
+            for checkpoint in (*self.kept("last"), *self.kept("best"))
+        }
         others = [checkpoint for checkpoint in self.kept("best") if checkpoint.checkpoint != name]
         try:
             self._write_pointer("best", [kept[name], *others])
@@ -160,21 +185,34 @@ class Checkpoints:
 
     def _write_error(self, what: str, error: Exception) -> CheckpointError:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        return CheckpointError(f"{self.folder}: {what} cannot be written ({reason}); earlier checkpoints are intact")
+        return CheckpointError(
+            f"{self.folder}: {what} cannot be written ({reason}); earlier checkpoints are intact"
+        )
 
     def _insert_into_best(self, new: KeptCheckpoint) -> None:
-        """Insert `new` by its score. Entries with a later step come from a training that crashed after them: drop these."""
-        earlier = [kept for kept in self.kept("best") if kept.step <= new.step and kept.checkpoint != new.checkpoint]
+        """Insert `new` by its score. Entries with a later step come from a training that crashed
+        after them: drop these.
+        """
+        earlier = [
+            kept
+            for kept in self.kept("best")
+            if kept.step <= new.step and kept.checkpoint != new.checkpoint
+        ]
         ranked = sorted([*earlier, new], key=lambda kept: (-(kept.score or 0.0), kept.step))
         self._write_pointer("best", ranked[: self.keep_best])
 
     def _write_pointer(self, pointer: PointerName, kept: Sequence[KeptCheckpoint]) -> None:
         first = kept[0]
-        value = {"checkpoint": first.checkpoint, "step": first.step, "kept": [asdict(checkpoint) for checkpoint in kept]}
+        value = {
+            "checkpoint": first.checkpoint,
+            "step": first.step,
+            "kept": [asdict(checkpoint) for checkpoint in kept],
+        }
         write_json(self.folder / f"{pointer}.json", value)
 
     def kept(self, pointer: PointerName) -> list[KeptCheckpoint]:
-        """The checkpoints that `last.json` or `best.json` names, the last or the best first; empty before the first checkpoint.
+        """The checkpoints that `last.json` or `best.json` names, the last or the best first; empty
+        before the first checkpoint.
 
         Raises:
             CheckpointError: the pointer file is damaged.
@@ -184,9 +222,13 @@ class Checkpoints:
             return []
         try:
             value = read_json(path)
-            entries = value.get("kept", [{"checkpoint": value["checkpoint"], "step": value["step"]}])
+            entries = value.get(
+                "kept", [{"checkpoint": value["checkpoint"], "step": value["step"]}]
+            )
             kept = _KEPT.validate_python(entries)
-            if all(CHECKPOINT_NAME.fullmatch(checkpoint.checkpoint) for checkpoint in kept):  # none outside of the run
+            if all(
+                CHECKPOINT_NAME.fullmatch(checkpoint.checkpoint) for checkpoint in kept
+            ):  # none outside of the run
                 return kept
         except (ValueError, KeyError, TypeError, AttributeError):
             pass
@@ -199,16 +241,27 @@ class Checkpoints:
             CheckpointError: the pointer file is damaged, or names a missing checkpoint.
         """
         if not (kept := self.kept(pointer)):
-            if pointer == "best" and any(checkpoint.score is not None for checkpoint in self.kept("last")):
-                raise CheckpointError(f"{self.folder / 'best.json'}: missing; copy the run again, or name one of its checkpoints")
+            if pointer == "best" and any(
+                checkpoint.score is not None for checkpoint in self.kept("last")
+            ):
+                raise CheckpointError(
+                    f"{self.folder / 'best.json'}: missing; copy the run again, or name one of "
+                    "its checkpoints"
+                )
             return None
         folder = self.folder / kept[0].checkpoint
         if not folder.is_dir():
-            raise CheckpointError(f"{self.folder / pointer}.json: names {folder.name}, which is missing; copy the run again")
+            raise CheckpointError(
+                f"{self.folder / pointer}.json: names {folder.name}, which is missing; copy "
+                "the "
+                "run again"
+            )
         return folder
 
     def delete_unreferenced(self) -> None:
-        """Delete the checkpoints that neither `last.json` nor `best.json` names, and those that a crash left incomplete."""
+        """Delete the checkpoints that neither `last.json` nor `best.json` names, and those that a
+        crash left incomplete.
+        """
         pointers: tuple[PointerName, ...] = ("last", "best")
         referenced = {kept.checkpoint for pointer in pointers for kept in self.kept(pointer)}
         patterns = (f"{STEP_PREFIX}*", f"{AVERAGE_PREFIX}*", ".*.tmp", "*/.*")
@@ -218,25 +271,34 @@ class Checkpoints:
             elif path.name not in referenced:
                 shutil.rmtree(path, ignore_errors=True)
                 if path.exists():
-                    text = f"{path}: this checkpoint is no longer needed and could not be deleted; delete this folder"
+                    text = (
+                        f"{path}: this checkpoint is no longer needed and could not be "
+                        "deleted; delete this folder"
+                    )
                     warnings.warn(text, NmtWarning, stacklevel=3)
 
 
 def read_progress(folder: Path) -> Progress:
-    """The progress in a checkpoint folder. Raises: CheckpointError if the file is missing or damaged."""
+    """The progress in a checkpoint folder. Raises: CheckpointError if the file is missing or
+    damaged.
+    """
     try:
         values = read_json(folder / PROGRESS_FILE)
         if not {"step", "interval"} <= values.keys():
             raise ValueError("it has no step")
         return _PROGRESS.validate_python(values)
     except ValidationError as error:
-        raise CheckpointError(f"{folder / PROGRESS_FILE}: cannot be read ({first_problem(error)})") from None
+        raise CheckpointError(
+            f"{folder / PROGRESS_FILE}: cannot be read ({first_problem(error)})"
+        ) from None
     except (OSError, ValueError) as error:
         pass_on_lack_of_memory(error)
         raise CheckpointError(f"{folder / PROGRESS_FILE}: cannot be read ({error})") from None
 
 
-def load_training(folder: Path, model: nn.Module, optimizer: Optimizer, averaged: AveragedModel | None) -> Progress:
+def load_training(
+    folder: Path, model: nn.Module, optimizer: Optimizer, averaged: AveragedModel | None
+) -> Progress:
     """Fill model, optimizer and moving average from a checkpoint; returns its progress.
 
     Raises:
@@ -255,7 +317,8 @@ def load_weights(folder: Path, model: nn.Module, *, raw: bool = False) -> None:
     """Fill `model` from a checkpoint.
 
     Args:
-        raw: load the weights to resume from, not the moving average to translate with, where the checkpoint has both.
+        raw: load the weights to resume from, not the moving average to translate with, where the
+            checkpoint has both.
 
     Raises:
         CheckpointError: the weights are missing or damaged, or belong to another model.
@@ -270,10 +333,16 @@ def load_weights(folder: Path, model: nn.Module, *, raw: bool = False) -> None:
         pass_on_lack_of_memory(error)
         raise CheckpointError(f"{path}: cannot be loaded ({error}); {REMEDY}") from None
     if missing or unexpected:
-        raise CheckpointError(f"{path}: does not fit the configuration and the vocabularies of the run; was one of them changed?")
+        raise CheckpointError(
+            f"{path}: does not fit the configuration and the vocabularies of the run; was one "
+            "of "
+            "them changed?"
+        )
     _check_content(path)
     if not all(module.is_valid() for module in model.modules() if isinstance(module, LexicalBias)):
-        raise CheckpointError(f"{path}: its lexicon has numbers outside of the vocabularies; {REMEDY}")
+        raise CheckpointError(
+            f"{path}: its lexicon has numbers outside of the vocabularies; {REMEDY}"
+        )
 
 
 def mean_weights(folders: Sequence[Path], model: nn.Module) -> None:
@@ -294,7 +363,9 @@ def mean_weights(folders: Sequence[Path], model: nn.Module) -> None:
 
 
 def read_tensors(path: Path) -> dict[str, torch.Tensor]:
-    """The tensors in a file of a checkpoint. Raises: CheckpointError if it is missing or damaged."""
+    """The tensors in a file of a checkpoint. Raises: CheckpointError if it is missing or
+    damaged.
+    """
     try:
         tensors = load_file(path)
     except (OSError, SafetensorError) as error:
@@ -320,18 +391,25 @@ def load_optimizer(folder: Path, model: nn.Module, optimizer: Optimizer) -> None
     if not _are_of(model, states):
         raise CheckpointError(f"{path}: holds the state of another model")
     state = {index: states[name] for index, name in enumerate(names) if name in states}
-    optimizer.load_state_dict({"state": state, "param_groups": optimizer.state_dict()["param_groups"]})
+    optimizer.load_state_dict(
+        {"state": state, "param_groups": optimizer.state_dict()["param_groups"]}
+    )
 
 
 def _are_of(model: nn.Module, states: Mapping[str, Mapping[str, torch.Tensor]]) -> bool:
-    """Whether an optimizer of `model` can have these states: their shapes fit, and parameters of the same kind have the same."""
+    """Whether an optimizer of `model` can have these states: their shapes fit, and parameters of
+    the same kind have the same.
+    """
     parameters = dict(model.named_parameters())
     entries: dict[bool, set[str]] = {}  # whether a parameter is a matrix -> names of tensors
     for name, state in states.items():
         parameter = parameters.get(name)
         if parameter is None or state.keys() != entries.setdefault(parameter.ndim > 1, {*state}):
             return False
-        sizes = [zip(reversed(tensor.shape), reversed(parameter.shape), strict=False) for tensor in state.values()]
+        sizes = [
+            zip(reversed(tensor.shape), reversed(parameter.shape), strict=False)
+            for tensor in state.values()
+        ]
         if any(tensor.ndim > parameter.ndim for tensor in state.values()):
             return False
         if any(size not in (1, whole) for pairs in sizes for size, whole in pairs):
@@ -342,13 +420,19 @@ def _are_of(model: nn.Module, states: Mapping[str, Mapping[str, torch.Tensor]]) 
 def _check_content(path: Path) -> None:
     """Raises: CheckpointError if a file of weights is not as it was written."""
     if not is_intact(path):
-        raise CheckpointError(f"{path}: damaged, its content has changed since nmt wrote it; {REMEDY}")
+        raise CheckpointError(
+            f"{path}: damaged, its content has changed since nmt wrote it; {REMEDY}"
+        )
 
 
 def _optimizer_tensors(model: nn.Module, optimizer: Optimizer) -> dict[str, torch.Tensor]:
-    """`<parameter>.exp_avg` and so on. The optimizer was built from `model.parameters()`, so its indices follow this order."""
+    """`<parameter>.exp_avg` and so on. The optimizer was built from `model.parameters()`, so its
+    indices follow this order.
+    """
     names = [name for name, _ in model.named_parameters()]
     state: dict[int, dict[str, Any]] = optimizer.state_dict()["state"]
     return {
-        f"{names[index]}.{entry}": torch.as_tensor(value) for index, entries in state.items() for entry, value in entries.items()
+        f"{names[index]}.{entry}": torch.as_tensor(value)
+        for index, entries in state.items()
+        for entry, value in entries.items()
     }

@@ -1,7 +1,9 @@
-"""The run folder: training writes it, translation and evaluation read it. It is complete in itself and can be moved.
+"""The run folder: training writes it, translation and evaluation read it. It is complete in itself
+and can be moved.
 
-config.yaml   manifest.json (of the prepared data)  src.vocab.txt  tgt.vocab.txt  [src.spm.model  tgt.spm.model]
-checksums.json  checkpoints/  provenance.json  journal.jsonl  curves.png  tensorboard/  evaluation/  [lexicon.tsv]  [neighbors.tsv]
+config.yaml   manifest.json (of the prepared data)  src.vocab.txt  tgt.vocab.txt  [src.spm.model
+tgt.spm.model] checksums.json  checkpoints/  provenance.json  journal.jsonl  curves.png
+tensorboard/  evaluation/  [lexicon.tsv]  [neighbors.tsv]
 """
 
 import shutil
@@ -19,7 +21,14 @@ from nmt.config.schema import Config, ModelConfig
 from nmt.config.yaml_text import dump
 from nmt.data.corpus import PREPARE_AGAIN
 from nmt.data.manifest import FORMAT_VERSION, MANIFEST, config_differences, load_manifest
-from nmt.errors import CheckpointError, ConfigError, DataError, NmtWarning, TrainingError, pass_on_lack_of_memory
+from nmt.errors import (
+    CheckpointError,
+    ConfigError,
+    DataError,
+    NmtWarning,
+    TrainingError,
+    pass_on_lack_of_memory,
+)
 from nmt.files import read_json, replacing, sha256_of
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.checkpoint import MODEL_FILE, Checkpoints
@@ -28,11 +37,22 @@ from nmt.text.vocabulary import Vocabulary
 
 BYTES_PER_WEIGHT = 4
 MIN_MODEL_BYTES = 1 << 24  # smaller models need no check
-MAX_MODEL_FACTOR = 64  # times the size of the weights file; a model of a smaller estimated size is built without a further check
+# times the size of the weights file; a model of a smaller estimated size is built without a further
+# check
+MAX_MODEL_FACTOR = 64
 
 RUNS_FOLDER = Path("runs")
-CONFIG_FILE, JOURNAL_FILE, CURVES_FILE, LEXICON_FILE = "config.yaml", "journal.jsonl", "curves.png", "lexicon.tsv"
-PROVENANCE_FILE, TENSORBOARD_FOLDER, EVALUATION_FOLDER = "provenance.json", "tensorboard", "evaluation"
+CONFIG_FILE, JOURNAL_FILE, CURVES_FILE, LEXICON_FILE = (
+    "config.yaml",
+    "journal.jsonl",
+    "curves.png",
+    "lexicon.tsv",
+)
+PROVENANCE_FILE, TENSORBOARD_FOLDER, EVALUATION_FOLDER = (
+    "provenance.json",
+    "tensorboard",
+    "evaluation",
+)
 NEIGHBORS_FILE = "neighbors.tsv"
 HISTORY_FILE = "history.jsonl"  # in the evaluation folder
 CARD_FILE = "README.md"  # the model card
@@ -44,7 +64,8 @@ def holds_run(folder: Path) -> bool:
 
 
 def create_run(folder: Path, config: Config, prepared: Path) -> None:
-    """Make `folder` a run: write its configuration, and copy vocabularies, tokenizers and manifest of the prepared data.
+    """Make `folder` a run: write its configuration, and copy vocabularies, tokenizers and manifest
+    of the prepared data.
 
     Raises:
         DataError: one of these files is damaged.
@@ -70,14 +91,20 @@ def lock_run(folder: Path) -> Iterator[None]:
     """Lock `folder`: no other process can train into it inside the block.
 
     Raises:
-        TrainingError: another process trains into it, or the file system refuses the lock file beside it.
+        TrainingError: another process trains into it, or the file system refuses the lock file
+            beside it.
     """
     lock = _lock_file(folder)
     try:
         lock.parent.mkdir(parents=True, exist_ok=True)
-        lock.open("ab").close()  # FileLock would report some of these errors as a lock of another process
+        lock.open(
+            "ab"
+        ).close()  # FileLock would report some of these errors as a lock of another process
     except OSError as error:
-        raise TrainingError(f"{folder}: cannot be written ({error.strerror}: {error.filename}); choose another folder") from None
+        raise TrainingError(
+            f"{folder}: cannot be written ({error.strerror}: {error.filename}); choose another "
+            "folder"
+        ) from None
     try:
         with FileLock(lock, blocking=False):
             yield
@@ -105,15 +132,22 @@ def _lock_file(folder: Path) -> Path:
 
 
 def check_prepared(config: Config) -> None:
-    """Raises: DataError if the prepared folder is missing, or was prepared with other settings than these."""
+    """Raises: DataError if the prepared folder is missing, or was prepared with other settings than
+    these.
+    """
     folder = config.prepared_folder
     changes = list(config_differences(load_manifest(folder), config))
     if changes:
-        raise DataError(f"{folder}: prepared with another configuration ({'; '.join(changes)}); run `nmt prepare` with --overwrite")
+        raise DataError(
+            f"{folder}: prepared with another configuration ({'; '.join(changes)}); run `nmt "
+            "prepare` with --overwrite"
+        )
 
 
 def check_same_data(folder: Path, prepared: Path) -> None:
-    """Raises: DataError if `prepared` is missing, or is not the data that the run in `folder` was trained on."""
+    """Raises: DataError if `prepared` is missing, or is not the data that the run in `folder` was
+    trained on.
+    """
     content = load_manifest(prepared).get("content")
     try:
         run_content = read_json(folder / MANIFEST)["content"]
@@ -124,7 +158,10 @@ def check_same_data(folder: Path, prepared: Path) -> None:
             f"if that data is {prepared}, copy the file from there"
         ) from None
     if run_content != content:
-        raise DataError(f"{prepared}: is not the data that {folder} was trained on; it has been prepared again since")
+        raise DataError(
+            f"{prepared}: is not the data that {folder} was trained on; it has been prepared "
+            "again since"
+        )
 
 
 def find_run(folder: Path | None) -> Path:
@@ -137,39 +174,58 @@ def find_run(folder: Path | None) -> Path:
         if folder.is_file():
             raise CheckpointError(f"{folder}: is a file; name the folder of a run")
         if not holds_run(folder):
-            raise CheckpointError(f"{folder}: no run here; `nmt train -c CONFIG -o {folder}` creates one")
+            raise CheckpointError(
+                f"{folder}: no run here; `nmt train -c CONFIG -o {folder}` creates one"
+            )
         _check_links(folder)
         return folder
     runs: dict[Path, float] = {}
-    for name in ("last", "best"):  # a copy of the weights alone, as from the hub, has only the best checkpoint
+    for name in (
+        "last",
+        "best",
+    ):  # a copy of the weights alone, as from the hub, has only the best checkpoint
         for path in RUNS_FOLDER.glob(f"*/checkpoints/{name}.json"):
             runs.setdefault(path.parent.parent, path.stat().st_mtime)
     if not runs:
-        raise CheckpointError(f"no run under {RUNS_FOLDER}/ yet: run `nmt train -c CONFIG` first, or name the folder of a run")
+        raise CheckpointError(
+            f"no run under {RUNS_FOLDER}/ yet: run `nmt train -c CONFIG` first, or name the "
+            "folder of a run"
+        )
     return max(runs, key=lambda run: runs[run])
 
 
 def _check_links(run: Path) -> None:
-    """Raises: CheckpointError if an entry of a run, which may come from a stranger, leads outside of it or is no file or folder."""
+    """Raises: CheckpointError if an entry of a run, which may come from a stranger, leads outside
+    of it or is no file or folder.
+    """
     inside = run.resolve()
     checkpoints = run / "checkpoints"
     for path in (*run.glob("*"), *checkpoints.glob("*"), *checkpoints.glob("*/*")):
         if not path.resolve().is_relative_to(inside):
-            raise CheckpointError(f"{path}: links to {path.resolve()}, outside of the run; copy the whole run, without links")
+            raise CheckpointError(
+                f"{path}: links to {path.resolve()}, outside of the run; copy the whole run, "
+                "without links"
+            )
         if path.exists() and not (path.is_file() or path.is_dir()):
-            raise CheckpointError(f"{path}: is neither a file nor a folder; copy the whole run again")
+            raise CheckpointError(
+                f"{path}: is neither a file nor a folder; copy the whole run again"
+            )
 
 
 def load_run_config(folder: Path, overrides: Sequence[str] = ()) -> Config:
-    """The configuration of a run, with `decoding.key=value` overrides; the weights depend on all other keys.
+    """The configuration of a run, with `decoding.key=value` overrides; the weights depend on all
+    other keys.
 
     Raises:
         CheckpointError: a newer version of nmt made the run.
-        ConfigError: the configuration is damaged, or an override is invalid or sets another section than decoding.
+        ConfigError: the configuration is damaged, or an override is invalid or sets another section
+            than decoding.
     """
     for override in overrides:
         if not override.strip().startswith("decoding.") or "=" not in override:
-            raise ConfigError(f"--set {override}: for a trained run only decoding.KEY=VALUE can be set")
+            raise ConfigError(
+                f"--set {override}: for a trained run only decoding.KEY=VALUE can be set"
+            )
     _check_format(folder)
     config = load(folder / CONFIG_FILE, overrides)
     warn_if_changed(folder / CONFIG_FILE)
@@ -177,13 +233,16 @@ def load_run_config(folder: Path, overrides: Sequence[str] = ()) -> Config:
 
 
 def ancestors(folder: Path) -> Iterator[Path]:
-    """The run that a run starts from (training.start_from), the run that this one starts from, and so on.
+    """The run that a run starts from (training.start_from), the run that this one starts from, and
+    so on.
 
     Raises:
         CheckpointError: one of them is missing.
     """
     earlier = {folder}
-    while (parent := load_run_config(folder).training.start_from) is not None and parent not in earlier:
+    while (
+        parent := load_run_config(folder).training.start_from
+    ) is not None and parent not in earlier:
         if not holds_run(parent):
             raise CheckpointError(f"{folder}: starts from {parent}, which is missing")
         earlier.add(parent)
@@ -192,9 +251,13 @@ def ancestors(folder: Path) -> Iterator[Path]:
 
 
 def _check_format(folder: Path) -> None:
-    """Raises: CheckpointError if a newer version of nmt made the run. A missing or damaged manifest is reported elsewhere."""
+    """Raises: CheckpointError if a newer version of nmt made the run. A missing or damaged manifest
+    is reported elsewhere.
+    """
     try:
-        version = read_json(folder / MANIFEST, verify=False).get("format_version")  # a newer nmt may make other checksums
+        version = read_json(folder / MANIFEST, verify=False).get(
+            "format_version"
+        )  # a newer nmt may make other checksums
     except (OSError, ValueError):
         return
     refuse_newer_format(folder, version, FORMAT_VERSION)
@@ -203,7 +266,11 @@ def _check_format(folder: Path) -> None:
 def refuse_newer_format(name: Path | str, version: object, known: int) -> None:
     """Raises: CheckpointError if a format has a higher version than the known one."""
     if isinstance(version, int) and version > known:
-        raise CheckpointError(f"{name}: made by a newer nmt (format {version}, this version reads {known}); update nmt")
+        raise CheckpointError(
+            f"{name}: made by a newer nmt (format {version}, this version reads {known}); "
+            "update "
+            "nmt"
+        )
 
 
 def load_vocabularies(folder: Path) -> tuple[Vocabulary, Vocabulary]:
@@ -212,7 +279,8 @@ def load_vocabularies(folder: Path) -> tuple[Vocabulary, Vocabulary]:
 
 
 def load_tokenizers(folder: Path, config: Config) -> tuple[Tokenizer, Tokenizer]:
-    """Source and target tokenizer. Warns if the installed version differs from the one that made the data.
+    """Source and target tokenizer. Warns if the installed version differs from the one that made
+    the data.
 
     Raises:
         DataError: a subword model is missing or damaged.
@@ -220,12 +288,21 @@ def load_tokenizers(folder: Path, config: Config) -> tuple[Tokenizer, Tokenizer]
     data = config.data
     src = load_tokenizer(config.tokenizer, data.src_language, "src", folder)
     tgt = load_tokenizer(config.tokenizer, data.tgt_language, "tgt", folder)
-    with suppress(OSError, ValueError, KeyError, TypeError):  # a missing or damaged manifest is reported elsewhere
+    with suppress(
+        OSError, ValueError, KeyError, TypeError
+    ):  # a missing or damaged manifest is reported elsewhere
         signatures = read_json(folder / MANIFEST)["tokenizers"]
         for side, tokenizer in (("src", src), ("tgt", tgt)):
             if signatures[side] != tokenizer.signature:
-                text = f"{folder}: made with the {side} tokenizer {signatures[side]}, but {tokenizer.signature} is installed here"
-                warnings.warn(f"{text}; the tokens may differ, and the translations with them", NmtWarning, stacklevel=2)
+                text = (
+                    f"{folder}: made with the {side} tokenizer {signatures[side]}, but "
+                    f"{tokenizer.signature} is installed here"
+                )
+                warnings.warn(
+                    f"{text}; the tokens may differ, and the translations with them",
+                    NmtWarning,
+                    stacklevel=2,
+                )
     return src, tgt
 
 
@@ -233,7 +310,8 @@ def build_model(folder: Path, config: Config) -> Seq2Seq:
     """A model with initial weights, for the vocabularies in `folder`: a run or prepared data.
 
     Raises:
-        CheckpointError: the configuration of a run describes a model that is larger than its weights.
+        CheckpointError: the configuration of a run describes a model that is larger than its
+            weights.
         DataError: a vocabulary is missing or damaged.
     """
     src, tgt = load_vocabularies(folder)
@@ -242,16 +320,25 @@ def build_model(folder: Path, config: Config) -> Seq2Seq:
 
 
 def _check_model_size(folder: Path, config: ModelConfig, n_src: int, n_tgt: int) -> None:
-    """Refuse, before memory is reserved, a model that is larger than the largest weights in `folder`, if it has any.
+    """Refuse, before memory is reserved, a model that is larger than the largest weights in
+    `folder`, if it has any.
 
     A rough estimate is enough for usual runs; the exact size takes seconds.
     """
     sizes = [path.stat().st_size for path in folder.glob(f"checkpoints/*/{MODEL_FILE}")]
     limit = max([*sizes, MIN_MODEL_BYTES])
     encoder, decoder, attention = config.encoder, config.decoder, config.attention
-    width = max(config.embedding_size, encoder.output_size, decoder.hidden_size, decoder.readout_size or 0, attention.size or 0)
+    width = max(
+        config.embedding_size,
+        encoder.output_size,
+        decoder.hidden_size,
+        decoder.readout_size or 0,
+        attention.size or 0,
+    )
     n_words, n_layers = n_src + n_tgt, encoder.layers + decoder.layers + attention.heads
-    estimate = (n_words + config.lexical_words) * (width + config.lexical_bias) + 20 * n_layers * width**2
+    estimate = (n_words + config.lexical_words) * (
+        width + config.lexical_bias
+    ) + 20 * n_layers * width**2
     if not sizes or BYTES_PER_WEIGHT * estimate <= MAX_MODEL_FACTOR * limit:
         return
     try:
@@ -261,13 +348,18 @@ def _check_model_size(folder: Path, config: ModelConfig, n_src: int, n_tgt: int)
     except RuntimeError:  # a tensor of more than 2 ** 63 bytes
         n_bytes = BYTES_PER_WEIGHT * estimate
     if n_bytes > limit:
-        text = f"it describes a model of {n_bytes / 1e6:,.0f} MB, but they have {max(sizes) / 1e6:,.1f}; copy the run again"
+        text = (
+            f"it describes a model of {n_bytes / 1e6:,.0f} MB, but they have "
+            f"{max(sizes) / 1e6:,.1f}; copy the run again"
+        )
         raise CheckpointError(f"{folder / CONFIG_FILE}: does not fit the weights: {text}")
 
 
 def open_checkpoints(folder: Path, config: Config) -> Checkpoints:
     """The checkpoints of a run; the configuration says how many to keep."""
-    return Checkpoints(folder, keep_best=config.training.keep_best, keep_last=config.training.keep_last)
+    return Checkpoints(
+        folder, keep_best=config.training.keep_best, keep_last=config.training.keep_last
+    )
 
 
 def find_checkpoint(folder: Path) -> Path:

@@ -1,4 +1,6 @@
-"""Repositories on the Hugging Face hub. Its library finds the address (HF_ENDPOINT) and the access token by itself."""
+"""Repositories on the Hugging Face hub. Its library finds the address (HF_ENDPOINT) and the access
+token by itself.
+"""
 
 import errno
 import sys
@@ -27,7 +29,9 @@ class Snapshot:
 
 
 def check_name(repository: str) -> None:
-    """Raises: NmtError if this cannot be the name of a repository, or if the library of the hub is not installed."""
+    """Raises: NmtError if this cannot be the name of a repository, or if the library of the hub is
+    not installed.
+    """
     with _explained(repository):
         from huggingface_hub.utils import validate_repo_id
 
@@ -42,14 +46,18 @@ def create(repository: str, *, private: bool) -> Snapshot:
 
 
 def find(repository: str, revision: str | None = None) -> Snapshot:
-    """The repository at a branch, tag or commit (default: main). Raises: NmtError if there is none, or no access."""
+    """The repository at a branch, tag or commit (default: main). Raises: NmtError if there is none,
+    or no access.
+    """
     with _explained(repository, revision):
         info = _api().model_info(repository, revision=revision, files_metadata=True)
         sizes = {file.rfilename: file.size or 0 for file in info.siblings or ()}
         return Snapshot(repository, str(info.sha), sizes, bool(info.private))
 
 
-def commit(snapshot: Snapshot, files: Mapping[str, Path], deleted: Iterator[str], message: str) -> str:
+def commit(
+    snapshot: Snapshot, files: Mapping[str, Path], deleted: Iterator[str], message: str
+) -> str:
     """Add or replace files, and delete others, in one commit. Returns its address.
 
     Raises:
@@ -62,14 +70,22 @@ def commit(snapshot: Snapshot, files: Mapping[str, Path], deleted: Iterator[str]
             *(CommitOperationAdd(name, path) for name, path in files.items()),
             *(CommitOperationDelete(name, is_folder=False) for name in deleted),
         ]
-        result = _api().create_commit(snapshot.repository, operations, commit_message=message, parent_commit=snapshot.commit)
+        result = _api().create_commit(
+            snapshot.repository, operations, commit_message=message, parent_commit=snapshot.commit
+        )
         return str(result.commit_url)
 
 
 def download(snapshot: Snapshot, name: str, folder: Path) -> Path:
-    """Download a file into `folder`, under its name. Raises: NmtError if that fails, also after some repetitions."""
+    """Download a file into `folder`, under its name. Raises: NmtError if that fails, also after
+    some repetitions.
+    """
     with _explained(snapshot.repository, snapshot.commit):
-        return Path(_api().hf_hub_download(snapshot.repository, name, revision=snapshot.commit, local_dir=folder))
+        return Path(
+            _api().hf_hub_download(
+                snapshot.repository, name, revision=snapshot.commit, local_dir=folder
+            )
+        )
 
 
 def _api() -> Any:
@@ -87,8 +103,12 @@ def _explained(repository: str, revision: str | None = None) -> Iterator[None]:
     try:
         from huggingface_hub.errors import HfHubHTTPError
     except ModuleNotFoundError as error:
-        raise NmtError(f"the hub needs the package {error.name}; install it with `pip install 'nmt[hub]'`") from None
-    http_error = cast("type[Exception]", HfHubHTTPError.__mro__[1])  # of httpx or of httpx2: versions of the library differ
+        raise NmtError(
+            f"the hub needs the package {error.name}; install it with `pip install 'nmt[hub]'`"
+        ) from None
+    http_error = cast(
+        "type[Exception]", HfHubHTTPError.__mro__[1]
+    )  # of httpx or of httpx2: versions of the library differ
     try:
         yield
     except (http_error, OSError, ValueError, LookupError, RuntimeError) as error:
@@ -103,23 +123,32 @@ def _explain(error: BaseException, repository: str, revision: str | None) -> Nmt
 
     explained = {
         errors.HFValidationError: NmtError(
-            f"{repository}: not the name of a repository; name one as USER/NAME, with letters, digits, - _ ."
+            f"{repository}: not the name of a repository; name one as USER/NAME, with letters, "
+            "digits, - _ ."
         ),
-        errors.GatedRepoError: NmtError(f"{repository}: its owner must admit you; ask for access on its page, and {LOG_IN}"),
+        errors.GatedRepoError: NmtError(
+            f"{repository}: its owner must admit you; ask for access on its page, and {LOG_IN}"
+        ),
         errors.RepositoryNotFoundError: NmtError(
             f"{repository}: no such repository, or no access to it; check the name, or {LOG_IN}"
         ),
         errors.RevisionNotFoundError: NmtError(
             f"{repository}: has no revision {revision}; name a branch, a tag or a commit after @"
         ),
-        errors.OfflineModeIsEnabled: NmtError(f"{repository}: cannot be reached, because HF_HUB_OFFLINE is set; unset it"),
+        errors.OfflineModeIsEnabled: NmtError(
+            f"{repository}: cannot be reached, because HF_HUB_OFFLINE is set; unset it"
+        ),
     }
     for kind, explanation in explained.items():
         if isinstance(error, kind):
             return explanation
     reason = _reason(error)
     if not isinstance(error, errors.HfHubHTTPError):
-        return NmtError(f"{repository}: the transfer failed ({reason}); check the network and HF_ENDPOINT, or try again later")
+        return NmtError(
+            f"{repository}: the transfer failed ({reason}); check the network and "
+            "HF_ENDPOINT, or "
+            "try again later"
+        )
     if error.response.status_code in (401, 403):
         return NmtError(f"{repository}: the hub refuses this access ({reason}); {LOG_IN}")
     if error.response.status_code == 412:
@@ -130,5 +159,7 @@ def _explain(error: BaseException, repository: str, revision: str | None) -> Nmt
 def _reason(error: BaseException) -> str:
     """What the hub says; or else the message of the error and of its cause. One short line."""
     cause = str(error.__cause__ or "")
-    text = getattr(error, "server_message", None) or (str(error) if cause in str(error) else f"{error}: {cause}")
+    text = getattr(error, "server_message", None) or (
+        str(error) if cause in str(error) else f"{error}: {cause}"
+    )
     return " ".join(text.split())[:MAX_REASON]

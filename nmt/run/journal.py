@@ -18,7 +18,9 @@ class Journal:
         self.path = path
 
     def write(self, event: str, step: int, **values: Any) -> None:
-        """Append an event, and wait until it is on disk: a later checkpoint must not survive a power loss without it."""
+        """Append an event, and wait until it is on disk: a later checkpoint must not survive a
+        power loss without it.
+        """
         line = json.dumps({"event": event, "step": step, **values}, ensure_ascii=False)
         is_new = not self.path.exists()
         with naming(self.path), self.path.open("ab+") as file:
@@ -34,7 +36,8 @@ class Journal:
             synchronize(self.path.parent)
 
     def read(self) -> list[dict[str, Any]]:
-        """All events in order; an empty list if there is no journal. Skips lines that a crash damaged.
+        """All events in order; an empty list if there is no journal. Skips lines that a crash
+        damaged.
 
         Raises:
             DataError: the file is too large for a journal.
@@ -42,14 +45,18 @@ class Journal:
         if not self.path.exists():
             return []
         if self.path.stat().st_size > MAX_TEXT_BYTES:
-            raise DataError(f"{self.path}: larger than {MAX_TEXT_BYTES:,} bytes; this is no journal")
+            raise DataError(
+                f"{self.path}: larger than {MAX_TEXT_BYTES:,} bytes; this is no journal"
+            )
         lines = self.path.read_text(encoding="utf-8", errors="replace").split("\n")
         return [value for line in lines[:-1] if (value := _parse(line)) is not None]
 
     def rewind(self, step: int) -> None:
         """Delete the events after `step`: a resumed training writes them again."""
         kept = [event for event in self.read() if event["step"] <= step]
-        write_text(self.path, "".join(json.dumps(event, ensure_ascii=False) + "\n" for event in kept))
+        write_text(
+            self.path, "".join(json.dumps(event, ensure_ascii=False) + "\n" for event in kept)
+        )
 
 
 def _parse(line: str) -> dict[str, Any] | None:
@@ -57,5 +64,9 @@ def _parse(line: str) -> dict[str, Any] | None:
         value = json.loads(line)
     except (ValueError, RecursionError):
         return None
-    is_event = isinstance(value, dict) and isinstance(value.get("step"), int) and 0 <= value["step"] <= MAX_STEP
+    is_event = (
+        isinstance(value, dict)
+        and isinstance(value.get("step"), int)
+        and 0 <= value["step"] <= MAX_STEP
+    )
     return value if is_event else None

@@ -1,4 +1,6 @@
-"""From run folders to a translator: loads models, tokenizers, vocabularies and lexicon, and puts them together."""
+"""From run folders to a translator: loads models, tokenizers, vocabularies and lexicon, and puts
+them together.
+"""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -43,12 +45,17 @@ def find_run_and_checkpoint(path: Path | None) -> tuple[Path, Path]:
     """The run and the checkpoint to translate with.
 
     Args:
-        path: a run (its best checkpoint is used), or one of its checkpoints; default: the newest run.
+        path: a run (its best checkpoint is used), or one of its checkpoints; default: the newest
+            run.
 
     Raises:
         CheckpointError: `path` is neither.
     """
-    if path is not None and (path / MODEL_FILE).exists() and holds_run(run := path.resolve().parent.parent):
+    if (
+        path is not None
+        and (path / MODEL_FILE).exists()
+        and holds_run(run := path.resolve().parent.parent)
+    ):
         return run, path
     run = find_run(path)
     return run, find_checkpoint(run)
@@ -56,7 +63,9 @@ def find_run_and_checkpoint(path: Path | None) -> tuple[Path, Path]:
 
 @contextmanager
 def opened(path: Path | None) -> Iterator[tuple[Path, Path]]:
-    """As `find_run_and_checkpoint`, but `path` may also be a bundle, whose files exist until the block ends."""
+    """As `find_run_and_checkpoint`, but `path` may also be a bundle, whose files exist until the
+    block ends.
+    """
     if path is not None and path.is_file():
         with unpacked(path) as run:
             yield find_run_and_checkpoint(run)
@@ -66,7 +75,8 @@ def opened(path: Path | None) -> Iterator[tuple[Path, Path]]:
 
 @contextmanager
 def unchanged(members: Sequence[tuple[Path, Path]]) -> Iterator[None]:
-    """For a block that reads runs with their checkpoints: parts of an old and a new run must not be put together.
+    """For a block that reads runs with their checkpoints: parts of an old and a new run must not be
+    put together.
 
     Raises:
         CheckpointError: a file was replaced meanwhile.
@@ -74,15 +84,23 @@ def unchanged(members: Sequence[tuple[Path, Path]]) -> Iterator[None]:
     before = _versions(members)
     yield
     for path, version in _versions(members).items():
-        is_rotated = not version and path.name == MODEL_FILE  # by a training; the weights have been read
+        is_rotated = (
+            not version and path.name == MODEL_FILE
+        )  # by a training; the weights have been read
         if version != before[path] and not is_rotated:
-            raise CheckpointError(f"{path}: was changed while the run was loaded; repeat the command")
+            raise CheckpointError(
+                f"{path}: was changed while the run was loaded; repeat the command"
+            )
 
 
 def _versions(members: Sequence[tuple[Path, Path]]) -> dict[Path, tuple[int, ...]]:
     """What differs as soon as a file that translating needs is written again."""
     tools = [f"{side}.{ending}" for side in SIDES for ending in ("vocab.txt", "spm.model")]
-    paths = [run / name for run, _ in members for name in (CONFIG_FILE, LEXICON_FILE, NEIGHBORS_FILE, *tools)]
+    paths = [
+        run / name
+        for run, _ in members
+        for name in (CONFIG_FILE, LEXICON_FILE, NEIGHBORS_FILE, *tools)
+    ]
     versions: dict[Path, tuple[int, ...]] = {}
     for path in (*paths, *(checkpoint / MODEL_FILE for _, checkpoint in members)):
         versions[path] = ()
@@ -102,26 +120,38 @@ def load_translator(
     """A translator with the model of a run (default: the newest one).
 
     Args:
-        folder: a run, one of its checkpoints, or a bundle; several form an ensemble, which decodes as the first is configured.
+        folder: a run, one of its checkpoints, or a bundle; several form an ensemble, which decodes
+            as the first is configured.
         overrides: `decoding.key=value`, in place of the configuration of the run.
         n_best: how many translations of each sentence the caller will ask for.
 
     Raises:
-        CheckpointError: a folder contains no run, or no readable checkpoint; or the vocabularies of an ensemble differ.
-        ConfigError: the configuration of a run is damaged; an override is invalid or sets another section than decoding; the beam
-            is too narrow for `n_best`; or decoding needs a lexicon or training pairs that the run does not have.
-        DataError: vocabularies, tokenizers, lexicon or training pairs of a run are missing or damaged.
+        CheckpointError: a folder contains no run, or no readable checkpoint; or the vocabularies of
+            an ensemble differ.
+        ConfigError: the configuration of a run is damaged; an override is invalid or sets another
+            section than decoding; the beam is too narrow for `n_best`; or decoding needs a lexicon
+            or training pairs that the run does not have.
+        DataError: vocabularies, tokenizers, lexicon or training pairs of a run are missing or
+            damaged.
     """
-    paths: list[Path | None] = [folder] if folder is None or isinstance(folder, Path) else [*folder] or [None]
+    paths: list[Path | None] = (
+        [folder] if folder is None or isinstance(folder, Path) else [*folder] or [None]
+    )
     with ExitStack() as stack:
         members = [stack.enter_context(opened(path)) for path in paths]
         return build_translator(members, device=device, overrides=overrides, n_best=n_best)
 
 
 def build_translator(
-    members: Sequence[tuple[Path, Path]], *, device: DeviceName = "auto", overrides: Sequence[str] = (), n_best: int = 1
+    members: Sequence[tuple[Path, Path]],
+    *,
+    device: DeviceName = "auto",
+    overrides: Sequence[str] = (),
+    n_best: int = 1,
 ) -> Translator:
-    """As `load_translator`, from pairs of a run and a checkpoint, as `find_run_and_checkpoint` returns them."""
+    """As `load_translator`, from pairs of a run and a checkpoint, as `find_run_and_checkpoint`
+    returns them.
+    """
     with unchanged(members):
         return _build_translator(members, device, overrides, n_best)
 
@@ -137,13 +167,20 @@ def _build_translator(
         _check_same_vocabularies(run, other)
     models = [load_model(*member).to(torch_device).eval() for member in members]
     fast_models = [for_search(model, decoding.precision) for model in models]
-    lexicon, vocabularies, tokenizers = _load_lexicon(run, decoding), load_vocabularies(run), load_tokenizers(run, config)
+    lexicon, vocabularies, tokenizers = (
+        _load_lexicon(run, decoding),
+        load_vocabularies(run),
+        load_tokenizers(run, config),
+    )
     parts: Sequence[Member] = fast_models
     if decoding.neighbors.pairs:
         pairs = encode_pairs(_load_neighbors(run, decoding), tokenizers, vocabularies, None)
         similar = SimilarSentences(pairs.src, len(vocabularies[0]))
         together = zip(models, fast_models, strict=True)
-        parts = [NeighborModel(model, fast_model, pairs, similar, decoding.neighbors) for model, fast_model in together]
+        parts = [
+            NeighborModel(model, fast_model, pairs, similar, decoding.neighbors)
+            for model, fast_model in together
+        ]
     model: TranslationModel = parts[0] if len(parts) == 1 else Ensemble(parts)
     return Translator(
         model.eval(),
@@ -151,13 +188,17 @@ def _build_translator(
         vocabularies=vocabularies,
         options=decoding,
         unknown=UnknownWords(decoding.replace_unknown, lexicon if decoding.lexicon else None),
-        shortlist=Shortlist(lexicon, *vocabularies, decoding.shortlist) if lexicon and decoding.shortlist else None,
+        shortlist=Shortlist(lexicon, *vocabularies, decoding.shortlist)
+        if lexicon and decoding.shortlist
+        else None,
         rerank=_load_reranker(config, device),
     )
 
 
 def load_model(run: Path, checkpoint: Path) -> Seq2Seq:
-    """The model of a run with the weights of one of its checkpoints. Raises: CheckpointError if it cannot be read."""
+    """The model of a run with the weights of one of its checkpoints. Raises: CheckpointError if it
+    cannot be read.
+    """
     model = build_model(run, load_run_config(run))
     load_weights(checkpoint, model)
     return model
@@ -174,7 +215,11 @@ def _load_lexicon(run: Path, decoding: DecodingConfig) -> Lexicon | None:
     if path.exists() and (decoding.shortlist or (decoding.replace_unknown and decoding.lexicon)):
         return Lexicon.load(path)
     if decoding.shortlist:
-        raise ConfigError(f"decoding.shortlist: {decoding.shortlist} needs the lexicon of the run; `nmt lexicon {run}` makes it")
+        raise ConfigError(
+            f"decoding.shortlist: {decoding.shortlist} needs the lexicon of the run; `nmt "
+            "lexicon "
+            f"{run}` makes it"
+        )
     return None
 
 
@@ -188,7 +233,9 @@ def _load_neighbors(run: Path, decoding: DecodingConfig) -> list[Pair]:
     path = run / NEIGHBORS_FILE
     if not path.exists():
         key = f"decoding.neighbors.pairs: {decoding.neighbors.pairs}"
-        raise ConfigError(f"{key} needs the training pairs in the run; `nmt neighbors {run}` stores them")
+        raise ConfigError(
+            f"{key} needs the training pairs in the run; `nmt neighbors {run}` stores them"
+        )
     return load_pairs(path)
 
 
@@ -206,11 +253,13 @@ def _load_reranker(config: Config, device: DeviceName) -> Reranker | None:
         other, key = load_run_config(member[0]), f"decoding.rerank.run: {rerank.run}"
         if other.data.direction != config.data.opposite_direction:
             raise ConfigError(
-                f"{key} translates {other.data.direction}; reranking needs a run for {config.data.opposite_direction}"
+                f"{key} translates {other.data.direction}; reranking needs a run for "
+                f"{config.data.opposite_direction}"
             )
         if other.tokenizer.lowercase != config.tokenizer.lowercase:
             raise ConfigError(
-                f"{key} has tokenizer.lowercase={json.dumps(other.tokenizer.lowercase)}; reranking needs the same case"
+                f"{key} has tokenizer.lowercase={json.dumps(other.tokenizer.lowercase)}; "
+                "reranking needs the same case"
             )
         keys = ("decoding.rerank.run=null", f"decoding.precision={config.decoding.precision}")
         return Reranker(build_translator([member], device=device, overrides=keys), rerank)
@@ -219,16 +268,23 @@ def _load_reranker(config: Config, device: DeviceName) -> Reranker | None:
 def _check_same_vocabularies(run: Path, other: Path) -> None:
     """Raises: CheckpointError if tokenizers or vocabularies of the runs differ."""
     configs, folders = (load_run_config(run), load_run_config(other)), (run, other)
-    tokenizers = [load_tokenizers(folder, config) for folder, config in zip(folders, configs, strict=True)]
+    tokenizers = [
+        load_tokenizers(folder, config) for folder, config in zip(folders, configs, strict=True)
+    ]
     vocabularies = [load_vocabularies(folder) for folder in folders]
     for i, (side, name) in enumerate(zip(SIDES, ("source", "target"), strict=True)):
-        subwords = [path.read_bytes() if path.exists() else b"" for path in (model_path(folder, side) for folder in folders)]
+        subwords = [
+            path.read_bytes() if path.exists() else b""
+            for path in (model_path(folder, side) for folder in folders)
+        ]
         is_same = {
-            "tokenizer": tokenizers[0][i].signature == tokenizers[1][i].signature and subwords[0] == subwords[1],
+            "tokenizer": tokenizers[0][i].signature == tokenizers[1][i].signature
+            and subwords[0] == subwords[1],
             "vocabulary": [*vocabularies[0][i]] == [*vocabularies[1][i]],
         }
         for part, same in is_same.items():
             if not same:
                 raise CheckpointError(
-                    f"{other}: its {name} {part} differs from that of {run}; an ensemble needs runs on the same prepared data"
+                    f"{other}: its {name} {part} differs from that of {run}; an ensemble needs "
+                    "runs on the same prepared data"
                 )

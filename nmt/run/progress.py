@@ -1,4 +1,6 @@
-"""How far a training has come: data and pure transitions, so that a checkpoint restores it exactly."""
+"""How far a training has come: data and pure transitions, so that a checkpoint restores it
+exactly.
+"""
 
 from dataclasses import dataclass, replace
 
@@ -12,7 +14,8 @@ class Interval:
     """Sums since the last training line of the journal, over `n_tokens` target tokens, in nats.
 
     Attributes:
-        objective: the sum that training minimizes. likelihood: the negative log-likelihood; checkpoints use this name.
+        objective: the sum that training minimizes. likelihood: the negative log-likelihood;
+            checkpoints use this name.
     """
 
     objective: float = 0.0
@@ -28,7 +31,8 @@ class Interval:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a training has come. With seed and configuration it determines batch order, schedules and dropout.
+    """How far a training has come. With seed and configuration it determines batch order, schedules
+    and dropout.
 
     Attributes:
         step: updates so far.
@@ -37,9 +41,11 @@ class Progress:
         best: the best validation score so far, higher is better; None before the first validation.
         stale: validations since the best one.
         reductions: how often the plateau schedule has lowered the learning rate.
-        skipped: updates skipped because loss or gradient was not finite. skipped_in_row: those since the last applied update.
+        skipped: updates skipped because loss or gradient was not finite. skipped_in_row: those
+            since the last applied update.
         interval: sums for the next training line of the journal.
-        seconds: training time, over all resumptions. validation_seconds: duration of the last validation.
+        seconds: training time, over all resumptions. validation_seconds: duration of the last
+            validation.
         finished: why training ended; None if it has not.
     """
 
@@ -60,7 +66,13 @@ class Progress:
     __pydantic_config__ = ConfigDict(extra="forbid")
 
     def after_update(
-        self, next_position: tuple[int, int, int], *, applied: bool, interval: Interval, seconds: float, config: TrainingConfig
+        self,
+        next_position: tuple[int, int, int],
+        *,
+        applied: bool,
+        interval: Interval,
+        seconds: float,
+        config: TrainingConfig,
     ) -> "Progress":
         """After one more update.
 
@@ -82,12 +94,15 @@ class Progress:
         )
         return replace(progress, finished=progress.reason_to_finish(config))
 
-    def after_validation(self, score: float, seconds: float, config: TrainingConfig, *, due: bool = True) -> "Progress":
+    def after_validation(
+        self, score: float, seconds: float, config: TrainingConfig, *, due: bool = True
+    ) -> "Progress":
         """After a validation with this score, higher is better, which ended at `seconds`.
 
         Args:
-            due: False for one that is made only because the training ends. It affects neither the learning rate nor early stopping:
-                a training that is continued later would not have made it.
+            due: False for one that is made only because the training ends. It affects neither the
+                learning rate nor early stopping: a training that is continued later would not have
+                    made it.
         """
         if not due:
             progress = self
@@ -101,7 +116,8 @@ class Progress:
         return replace(progress, finished=progress.reason_to_finish(config))
 
     def fraction(self, config: TrainingConfig, n_parts: int, n_batches: int) -> float:
-        """The finished part of the training, from 0 to 1: the largest of step / max_steps, passes / epochs, minutes / max_minutes.
+        """The finished part of the training, from 0 to 1: the largest of step / max_steps, passes /
+        epochs, minutes / max_minutes.
 
         It is 1 if and only if one of these limits is reached. Early stopping cannot be foreseen.
 
@@ -128,5 +144,7 @@ class Progress:
         return None
 
     def _seconds_to_end(self) -> float:
-        """The time of the training if it ended now, with a last validation that takes as long as the previous one."""
+        """The time of the training if it ended now, with a last validation that takes as long as
+        the previous one.
+        """
         return self.seconds + self.validation_seconds

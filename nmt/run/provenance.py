@@ -1,4 +1,6 @@
-"""Provenance of a score or a run: hashes of the model, of its training data and of the code, and where it was computed."""
+"""Provenance of a score or a run: hashes of the model, of its training data and of the code, and
+where it was computed.
+"""
 
 import hashlib
 import json
@@ -36,16 +38,29 @@ class _Session(BaseModel):
 
 _SESSIONS = TypeAdapter(list[_Session])
 
-LIBRARIES = ("torch", "numpy", "sacrebleu", "spacy", "sentencepiece")  # the results depend on their versions
+LIBRARIES = (
+    "torch",
+    "numpy",
+    "sacrebleu",
+    "spacy",
+    "sentencepiece",
+)  # the results depend on their versions
 
 
 def of_code() -> dict[str, Any]:
-    """The version of nmt, the SHA-256 of its installed source, and the versions of the libraries."""
-    return {"version": __version__, "sha256": _source_digest(), "libraries": {name: version(name) for name in LIBRARIES}}
+    """The version of nmt, the SHA-256 of its installed source, and the versions of the
+    libraries.
+    """
+    return {
+        "version": __version__,
+        "sha256": _source_digest(),
+        "libraries": {name: version(name) for name in LIBRARIES},
+    }
 
 
 def record_training(run: Path, step: int, device: torch.device, processes: int) -> None:
-    """Write into the run what computes its weights from `step` on: code, versions, device and threads.
+    """Write into the run what computes its weights from `step` on: code, versions, device and
+    threads.
 
     A resumed training adds an entry only if something has changed.
     """
@@ -58,11 +73,16 @@ def record_training(run: Path, step: int, device: torch.device, processes: int) 
     }
     earlier = [session for session in read_training(run) if session["step"] < step]
     if not earlier or {**earlier[-1], "step": step} != {"step": step, **environment}:
-        write_recorded(run / PROVENANCE_FILE, json.dumps([*earlier, {"step": step, **environment}], indent=2) + "\n")
+        write_recorded(
+            run / PROVENANCE_FILE,
+            json.dumps([*earlier, {"step": step, **environment}], indent=2) + "\n",
+        )
 
 
 def read_training(run: Path) -> list[dict[str, Any]]:
-    """What `record_training` wrote, in the order of the steps; empty if there is nothing, or nothing readable."""
+    """What `record_training` wrote, in the order of the steps; empty if there is nothing, or
+    nothing readable.
+    """
     path = run / PROVENANCE_FILE
     try:
         sessions = json.loads(path.read_bytes()) if path.stat().st_size <= MAX_JSON_BYTES else []
@@ -73,16 +93,27 @@ def read_training(run: Path) -> list[dict[str, Any]]:
 
 
 def of_members(members: Sequence[tuple[Path, Path]]) -> dict[str, Any]:
-    """Hashes of a (run, checkpoint), or of several that translate together: weights, configuration, training data.
+    """Hashes of a (run, checkpoint), or of several that translate together: weights, configuration,
+    training data.
 
     Raises:
         DataError: a run's manifest is missing or damaged.
     """
     models = [_of_model(*member) for member in members]
     first_run, _ = members[0]  # its lexicon and its pairs are used
-    files = {"lexicon_sha256": first_run / LEXICON_FILE, "neighbors_sha256": first_run / NEIGHBORS_FILE}
+    files = {
+        "lexicon_sha256": first_run / LEXICON_FILE,
+        "neighbors_sha256": first_run / NEIGHBORS_FILE,
+    }
     if len(members) > 1:
-        models = [{"members": [{"run": str(run), **model} for (run, _), model in zip(members, models, strict=True)]}]
+        models = [
+            {
+                "members": [
+                    {"run": str(run), **model}
+                    for (run, _), model in zip(members, models, strict=True)
+                ]
+            }
+        ]
     hashes = {key: sha256_of(path) if path.exists() else None for key, path in files.items()}
     return {**models[0], **hashes, "code": of_code()}
 
@@ -106,4 +137,6 @@ def _of_model(run: Path, checkpoint: Path) -> dict[str, Any]:
 def _source_digest() -> str:
     package = Path(__file__).parent.parent
     names = sorted(path.relative_to(package).as_posix() for path in package.rglob("*.py"))
-    return hashlib.sha256("".join(f"{sha256_of(package / name)}  {name}\n" for name in names).encode()).hexdigest()
+    return hashlib.sha256(
+        "".join(f"{sha256_of(package / name)}  {name}\n" for name in names).encode()
+    ).hexdigest()

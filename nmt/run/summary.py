@@ -1,4 +1,6 @@
-"""The facts of a run, read from its folder without the weights. What cannot be read becomes a problem, not an error."""
+"""The facts of a run, read from its folder without the weights. What cannot be read becomes a
+problem, not an error.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -35,12 +37,14 @@ class RunSummary:
     """What is known of a run.
 
     Attributes:
-        state: "training" if a process trains it now; "unfinished" if its training was interrupted; "weights only" if it is a copy
-            without the state of training, from a bundle or from the hub.
+        state: "training" if a process trains it now; "unfinished" if its training was interrupted;
+            "weights only" if it is a copy without the state of training, from a bundle or from the
+            hub.
         progress: at the last checkpoint; None before the first.
         best, last: the checkpoints to translate with and to resume from; None before the first one.
         manifest: of the prepared data.
-        journal: the events of the training. evaluations: those of `nmt evaluate`, in the order of time.
+        journal: the events of the training. evaluations: those of `nmt evaluate`, in the order of
+            time.
         bytes: size on disk. checkpoint_bytes: the checkpoints' part of it.
         changed: the time of the last change.
         problems: a line for each part that cannot be read.
@@ -62,9 +66,13 @@ class RunSummary:
 
     @classmethod
     def load(cls, folder: Path) -> "RunSummary":
-        """Raises: CheckpointError or ConfigError if the configuration of the run is missing or unreadable."""
+        """Raises: CheckpointError or ConfigError if the configuration of the run is missing or
+        unreadable.
+        """
         if not holds_run(folder):
-            raise CheckpointError(f"{folder}: config.yaml is missing; this is no run, or half of one")
+            raise CheckpointError(
+                f"{folder}: config.yaml is missing; this is no run, or half of one"
+            )
         config, problems = load_run_config(folder), list[str]()
 
         def attempt(read: Callable[[], ValueT]) -> ValueT | None:
@@ -75,7 +83,10 @@ class RunSummary:
                 return None
 
         checkpoints = open_checkpoints(folder, config)
-        best, last = attempt(lambda: checkpoints.kept("best")), attempt(lambda: checkpoints.kept("last"))
+        best, last = (
+            attempt(lambda: checkpoints.kept("best")),
+            attempt(lambda: checkpoints.kept("last")),
+        )
         if best:
             attempt(lambda: checkpoints.find("best"))
         last_folder = attempt(lambda: checkpoints.find("last")) if last else None
@@ -90,9 +101,16 @@ class RunSummary:
             last=last[0] if last else None,
             manifest=attempt(lambda: load_manifest(folder)),
             journal=attempt(Journal(folder / JOURNAL_FILE).read) or [],
-            evaluations=[*filter(_is_evaluation, attempt(Journal(folder / EVALUATION_FOLDER / HISTORY_FILE).read) or [])],
+            evaluations=[
+                *filter(
+                    _is_evaluation,
+                    attempt(Journal(folder / EVALUATION_FOLDER / HISTORY_FILE).read) or [],
+                )
+            ],
             bytes=sum(size for _, size, _ in files),
-            checkpoint_bytes=sum(size for path, size, _ in files if checkpoints.folder in path.parents),
+            checkpoint_bytes=sum(
+                size for path, size, _ in files if checkpoints.folder in path.parents
+            ),
             changed=datetime.fromtimestamp(max((time for _, _, time in files), default=0.0), UTC),
             problems=problems,
         )
@@ -105,7 +123,9 @@ class RunSummary:
     @property
     def best_validation(self) -> dict[str, Any] | None:
         """The validation of the best checkpoint, or the last one."""
-        of_best = [event for event in self.validations if self.best and event["step"] == self.best.step]
+        of_best = [
+            event for event in self.validations if self.best and event["step"] == self.best.step
+        ]
         return next(iter(of_best or self.validations[-1:]), None)
 
 
@@ -140,7 +160,12 @@ def find_runs(folder: Path) -> list[Path]:
     is_run = holds_run(folder) and (folder / MANIFEST).exists()
     if is_run or (folder / JOURNAL_FILE).exists() or (folder / "checkpoints").is_dir():
         return [folder]
-    return [run for path in sorted(folder.iterdir()) if not path.name.startswith(".") for run in find_runs(path)]
+    return [
+        run
+        for path in sorted(folder.iterdir())
+        if not path.name.startswith(".")
+        for run in find_runs(path)
+    ]
 
 
 def _state(folder: Path, progress: Progress | None, *, has_checkpoint: bool) -> RunState:

@@ -1,4 +1,6 @@
-"""Runs as teachers: they add to the training data of other models, so they must fit it, and not know its dev and test sets."""
+"""Runs as teachers: they add to the training data of other models, so they must fit it, and not
+know its dev and test sets.
+"""
 
 import json
 from collections.abc import Iterator
@@ -12,14 +14,22 @@ from nmt.data.corpus import Corpus, restore_pairs
 from nmt.data.manifest import check_files, load_manifest, prepared_config
 from nmt.data.reading import Pair
 from nmt.errors import CheckpointError, DataError
-from nmt.run.folder import ancestors, check_same_data, load_run_config, load_tokenizers, load_vocabularies
+from nmt.run.folder import (
+    ancestors,
+    check_same_data,
+    load_run_config,
+    load_tokenizers,
+    load_vocabularies,
+)
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import Vocabulary
 
 
 @dataclass(frozen=True)
 class PreparedData:
-    """A prepared folder. tokenizers, vocabularies: (source, target). corpus: the training data. held_out: dev and test."""
+    """A prepared folder. tokenizers, vocabularies: (source, target). corpus: the training data.
+    held_out: dev and test.
+    """
 
     folder: Path
     manifest: dict[str, Any]
@@ -36,7 +46,9 @@ class PreparedData:
         check_files(folder, manifest)
         config = prepared_config(folder, manifest)
         tools = load_tokenizers(folder, config), load_vocabularies(folder)
-        return cls(folder, manifest, config, *tools, Corpus.load(folder, "train"), HeldOut.load(folder))
+        return cls(
+            folder, manifest, config, *tools, Corpus.load(folder, "train"), HeldOut.load(folder)
+        )
 
     def pairs(self) -> Iterator[Pair]:
         """The training pairs as text, with <unk> for unknown words."""
@@ -44,23 +56,32 @@ class PreparedData:
 
 
 def check_teacher(run: Path, data: PreparedData, direction: str, known: HeldOut) -> None:
-    """Check a run that translates the training data of `data` in `direction`, or gives probabilities for it.
+    """Check a run that translates the training data of `data` in `direction`, or gives
+    probabilities for it.
 
     Args:
         known: the keys of dev and test that the training data of `data` itself contains.
 
     Raises:
-        DataError: the run translates in another direction or another case; its training data, or that of a run that it starts
-            from, is missing, or has dev or test sentences that are not in `known`.
+        DataError: the run translates in another direction or another case; its training data, or
+            that of a run that it starts from, is missing, or has dev or test sentences that are not
+            in `known`.
     """
     config = load_run_config(run)
     if config.data.direction != direction:
-        raise DataError(f"{run}: translates {config.data.direction}; a run for {direction} is needed here")
+        raise DataError(
+            f"{run}: translates {config.data.direction}; a run for {direction} is needed here"
+        )
     if config.tokenizer.lowercase != data.config.tokenizer.lowercase:
         run_case, data_case = (
-            f"tokenizer.lowercase={json.dumps(settings.tokenizer.lowercase)}" for settings in (config, data.config)
+            f"tokenizer.lowercase={json.dumps(settings.tokenizer.lowercase)}"
+            for settings in (config, data.config)
         )
-        raise DataError(f"{run}: trained with {run_case}, but {data.folder} has {data_case}; use a run of the same case")
+        raise DataError(
+            f"{run}: trained with {run_case}, but {data.folder} has {data_case}; use a run of "
+            "the "
+            "same case"
+        )
     try:
         for trained_run in (run, *ancestors(run)):
             if n_leaked := _count_leaked(trained_run, data, known):
@@ -70,7 +91,9 @@ def check_teacher(run: Path, data: PreparedData, direction: str, known: HeldOut)
 
 
 def _count_leaked(run: Path, data: PreparedData, known: HeldOut) -> int:
-    """How many dev and test sentences of `data`, without those in `known`, are in the training data of a run."""
+    """How many dev and test sentences of `data`, without those in `known`, are in the training data
+    of a run.
+    """
     if load_manifest(run)["content"] == data.manifest["content"]:
         return 0
     config = load_run_config(run)
@@ -78,12 +101,16 @@ def _count_leaked(run: Path, data: PreparedData, known: HeldOut) -> int:
         check_same_data(run, config.prepared_folder)
         corpus = Corpus.load(config.prepared_folder, "train")
     except DataError as error:
-        raise DataError(f"{run}: its training data is needed, to look for dev and test sentences ({error})") from None
+        raise DataError(
+            f"{run}: its training data is needed, to look for dev and test sentences ({error})"
+        ) from None
     if config.data.direction == data.config.data.opposite_direction:
         known, held_out = known.reversed, data.held_out.reversed
     else:
         held_out = data.held_out
-    shared = held_out.shared_with(restore_pairs(corpus, load_tokenizers(run, config), load_vocabularies(run)))
+    shared = held_out.shared_with(
+        restore_pairs(corpus, load_tokenizers(run, config), load_vocabularies(run))
+    )
     return len(shared.src - known.src) + len(shared.tgt - known.tgt)
 
 
@@ -91,4 +118,7 @@ def _leak_message(run: Path, n_leaked: int, data: PreparedData) -> str:
     directions = load_run_config(run).data.direction, data.config.data.direction
     setting = f"data.split.direction={directions[1]} gives both directions the same split"
     remedy = "use a run on the same split" if directions[0] == directions[1] else setting
-    return f"{run}: its training data has {n_leaked:,} dev and test sentences of {data.folder}; {remedy}"
+    return (
+        f"{run}: its training data has {n_leaked:,} dev and test sentences of {data.folder}; "
+        f"{remedy}"
+    )

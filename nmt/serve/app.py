@@ -65,8 +65,10 @@ class Limits:
     """What the server accepts.
 
     Attributes:
-        characters: of all texts of a request. queue: texts that may wait. batch: texts that are translated together.
-        rate: requests per minute from one address; None is no limit. timeout: seconds until an answer.
+        characters: of all texts of a request. queue: texts that may wait. batch: texts that are
+            translated together.
+        rate: requests per minute from one address; None is no limit. timeout: seconds until an
+            answer.
     """
 
     characters: int = 5000
@@ -77,15 +79,30 @@ class Limits:
 
 
 class _Api:
-    """The functions that answer requests. Their docstrings are the descriptions in /openapi.json."""
+    """The functions that answer requests. Their docstrings are the descriptions in
+    /openapi.json.
+    """
 
-    def __init__(self, runs: Sequence[ServedRun], limits: Limits, token: str | None, measurements: Measurements) -> None:
-        self.runs, self.limits, self.token, self.measurements = {run.name: run for run in runs}, limits, token, measurements
+    def __init__(
+        self,
+        runs: Sequence[ServedRun],
+        limits: Limits,
+        token: str | None,
+        measurements: Measurements,
+    ) -> None:
+        self.runs, self.limits, self.token, self.measurements = (
+            {run.name: run for run in runs},
+            limits,
+            token,
+            measurements,
+        )
         self.batcher = Batcher(limits.queue, limits.batch, measurements)
         measurements.queue_texts.set_function(lambda: self.batcher.n_waiting)
 
     async def translate(self, request: Request, body: TranslateRequest) -> JSONResponse:
-        """Translate one text or several, line by line. LibreTranslate's clients can use this address."""
+        """Translate one text or several, line by line. LibreTranslate's clients can use this
+        address.
+        """
         self.authorize(request, body.api_key)
         run = self.find_run(body.run, body.source, body.target)
         texts = [body.q] if isinstance(body.q, str) else body.q
@@ -94,33 +111,46 @@ class _Api:
         self.check_size(all_lines)
         n = body.alternatives + 1
         if n > run.max_translations:
-            message = f"alternatives: run {run.name} has at most {run.max_translations - 1}; `nmt serve --beam` sets a larger beam"
+            message = (
+                f"alternatives: run {run.name} has at most {run.max_translations - 1}; `nmt "
+                "serve --beam` sets a larger beam"
+            )
             raise RefusedError(422, message)
         if body.prefix and len(all_lines) > 1:
             raise RefusedError(422, "prefix: only for a single line of text")
         task = TranslateTask(run, n, body.details)
-        results = await self.compute(request, task, LinesRequest(all_lines, body.prefix), len(all_lines))
+        results = await self.compute(
+            request, task, LinesRequest(all_lines, body.prefix), len(all_lines)
+        )
         self.count(run, all_lines)
         best = iter([_texts(result) for result in results])
         per_text = [_join([next(best) for _ in text_lines], n) for text_lines in lines]
         single = isinstance(body.q, str)
-        answer: dict[str, Any] = {"translatedText": per_text[0][0] if single else [joined[0] for joined in per_text]}
+        answer: dict[str, Any] = {
+            "translatedText": per_text[0][0] if single else [joined[0] for joined in per_text]
+        }
         if body.alternatives:
-            answer["alternatives"] = per_text[0][1:] if single else [joined[1:] for joined in per_text]
+            answer["alternatives"] = (
+                per_text[0][1:] if single else [joined[1:] for joined in per_text]
+            )
         answer["run"] = run.name
         if body.details:
             answer["lines"] = results
         return JSONResponse(answer)
 
     async def alternatives(self, request: Request, body: AlternativesRequest) -> JSONResponse:
-        """What else could follow after the first tokens of a translation, and how the translation would go on from there."""
+        """What else could follow after the first tokens of a translation, and how the translation
+        would go on from there.
+        """
         self.authorize(request, body.api_key)
         run = self.find_run(body.run, "auto", "auto")
         self.check_size([body.q])
         if "\n" in body.q:
             raise RefusedError(422, "q: only one line of text")
         task = AlternativesTask(run, body.alternatives)
-        results = await self.compute(request, task, (body.q, tuple(body.tokens)), min(body.alternatives, self.limits.queue))
+        results = await self.compute(
+            request, task, (body.q, tuple(body.tokens)), min(body.alternatives, self.limits.queue)
+        )
         self.count(run, [body.q] * len(results))
         return JSONResponse({"run": run.name, "alternatives": results})
 
@@ -128,7 +158,15 @@ class _Api:
         """The runs that translate."""
         self.authorize(request)
         runs = self.runs.values()
-        return [Run(name=r.name, source=r.src_language, target=r.tgt_language, translations=r.max_translations) for r in runs]
+        return [
+            Run(
+                name=r.name,
+                source=r.src_language,
+                target=r.tgt_language,
+                translations=r.max_translations,
+            )
+            for r in runs
+        ]
 
     async def languages(self, request: Request) -> list[Language]:
         """The languages, as LibreTranslate lists them."""
@@ -157,31 +195,56 @@ class _Api:
         scheme, _, value = request.headers.get("authorization", "").partition(" ")
         given = value.strip() if scheme.lower() == "bearer" else api_key
         if not hmac.compare_digest(given.encode("utf-8", "surrogatepass"), self.token.encode()):
-            raise RefusedError(401, "the token is missing or wrong; send it as `Authorization: Bearer TOKEN`, or as api_key")
+            raise RefusedError(
+                401,
+                (
+                    "the token is missing or wrong; send it as `Authorization: Bearer TOKEN`, or "
+                    "as "
+                    "api_key"
+                ),
+            )
 
     def find_run(self, name: str | None, source: str, target: str) -> ServedRun:
-        """The run with this name, or the first with these languages. Raises: RefusedError if there is none."""
+        """The run with this name, or the first with these languages. Raises: RefusedError if there
+        is none.
+        """
         if name is not None and name not in self.runs:
-            raise RefusedError(422, f"run: there is no {name!r}; the runs are {', '.join(self.runs)}")
+            raise RefusedError(
+                422, f"run: there is no {name!r}; the runs are {', '.join(self.runs)}"
+            )
         for run in self.runs.values() if name is None else [self.runs[name]]:
             if source in ("auto", run.src_language) and target in ("auto", run.tgt_language):
                 return run
-        directions = ", ".join(sorted({f"{run.src_language}-{run.tgt_language}" for run in self.runs.values()}))
-        raise RefusedError(422, f"source, target: no run translates {source}-{target}; there is {directions}")
+        directions = ", ".join(
+            sorted({f"{run.src_language}-{run.tgt_language}" for run in self.runs.values()})
+        )
+        raise RefusedError(
+            422, f"source, target: no run translates {source}-{target}; there is {directions}"
+        )
 
     def check_size(self, lines: Sequence[str]) -> None:
         """Raises: RefusedError if the texts are too long, or too many."""
         n_characters, max_lines = sum(map(len, lines)), min(MAX_TEXTS, self.limits.queue)
         if n_characters > self.limits.characters:
-            raise RefusedError(413, f"{n_characters:,} characters; a request has at most {self.limits.characters:,}; split it")
+            raise RefusedError(
+                413,
+                (
+                    f"{n_characters:,} characters; a request has at most "
+                    f"{self.limits.characters:,}; "
+                    "split it"
+                ),
+            )
         if len(lines) > max_lines:
-            raise RefusedError(413, f"{len(lines):,} lines; a request has at most {max_lines}; split it")
+            raise RefusedError(
+                413, f"{len(lines):,} lines; a request has at most {max_lines}; split it"
+            )
 
     async def compute(self, request: Request, task: Task, values: Any, n_texts: int) -> Any:
         """The result of a task, as soon as the thread that translates has it.
 
         Raises:
-            RefusedError: the queue is full, the time is over, the client is gone, or the text cannot be translated.
+            RefusedError: the queue is full, the time is over, the client is gone, or the text
+                cannot be translated.
         """
         try:
             result = asyncio.wrap_future(self.batcher.submit(task, values, n_texts))
@@ -189,7 +252,9 @@ class _Api:
             raise RefusedError(503, str(error), 1) from None
         gone = asyncio.ensure_future(_wait_for_disconnect(request))
         try:
-            await asyncio.wait((result, gone), timeout=self.limits.timeout, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                (result, gone), timeout=self.limits.timeout, return_when=asyncio.FIRST_COMPLETED
+            )
             if result.done():
                 return result.result()
         except TooLargeError as error:
@@ -206,7 +271,14 @@ class _Api:
                 await gone
         if is_gone:
             raise RefusedError(499, "the client closed the connection")
-        raise RefusedError(504, f"no translation after {self.limits.timeout:g} s; the server is busy, or the text is long")
+        raise RefusedError(
+            504,
+            (
+                f"no translation after {self.limits.timeout:g} s; the server is busy, or the text "
+                "is "
+                "long"
+            ),
+        )
 
     def count(self, run: ServedRun, lines: Sequence[str]) -> None:
         """Count translated lines."""
@@ -215,7 +287,11 @@ class _Api:
 
 
 def create_app(
-    runs: Sequence[ServedRun], limits: Limits, *, token: str | None = None, hosts: frozenset[str] | None = None
+    runs: Sequence[ServedRun],
+    limits: Limits,
+    *,
+    token: str | None = None,
+    hosts: frozenset[str] | None = None,
 ) -> FastAPI:
     """The application.
 
@@ -233,12 +309,31 @@ def create_app(
         yield
         await asyncio.to_thread(api.batcher.stop)
 
-    app = FastAPI(title="nmt", version=__version__, description=__doc__ or "", lifespan=lifespan, docs_url=None, redoc_url=None)
+    app = FastAPI(
+        title="nmt",
+        version=__version__,
+        description=__doc__ or "",
+        lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
+    )
     add = app.add_api_route
     refused: dict[int | str, dict[str, Any]] = {status: ERRORS[status] for status in (401, 403)}
     busy: dict[int | str, dict[str, Any]] = {503: ERRORS[503]}
-    add("/translate", api.translate, methods=["POST"], response_model=TranslateAnswer, responses=ERRORS)
-    add("/alternatives", api.alternatives, methods=["POST"], response_model=AlternativesAnswer, responses=ERRORS)
+    add(
+        "/translate",
+        api.translate,
+        methods=["POST"],
+        response_model=TranslateAnswer,
+        responses=ERRORS,
+    )
+    add(
+        "/alternatives",
+        api.alternatives,
+        methods=["POST"],
+        response_model=AlternativesAnswer,
+        responses=ERRORS,
+    )
     add("/runs", api.list_runs, response_model=list[Run], responses=refused)
     add("/languages", api.languages, response_model=list[Language], responses=refused)
     add("/health", api.health, response_model=Health, responses=busy)
@@ -260,7 +355,9 @@ def create_app(
 
 
 def _file(content: bytes, media_type: str) -> Callable[[Request], Response]:
-    return lambda _request: Response(content, media_type=media_type, headers={"Cache-Control": "no-cache"})
+    return lambda _request: Response(
+        content, media_type=media_type, headers={"Cache-Control": "no-cache"}
+    )
 
 
 async def _wait_for_disconnect(request: Request) -> None:
@@ -270,11 +367,17 @@ async def _wait_for_disconnect(request: Request) -> None:
 
 def _texts(result: Any) -> list[str]:
     """The translations of a line, best first; `result` of a `TranslateTask`."""
-    return result if isinstance(result, list) else [each["text"] for each in result["translations"]] or [""]
+    return (
+        result
+        if isinstance(result, list)
+        else [each["text"] for each in result["translations"]] or [""]
+    )
 
 
 def _join(lines: Sequence[Sequence[str]], n: int) -> list[str]:
-    """The n best translations of a text, from the best translations of its lines; fewer if no line has n."""
+    """The n best translations of a text, from the best translations of its lines; fewer if no line
+    has n.
+    """
     n_found = min(n, max(map(len, lines)))
     return ["\n".join(best[min(rank, len(best) - 1)] for best in lines) for rank in range(n_found)]
 
@@ -291,7 +394,9 @@ def _on_invalid(_request: Request, error: Exception) -> Response:
     if first["type"] == "json_invalid":
         return RefusedError(400, f"the body is not JSON: {first['ctx']['error']}").response()
     if len(first["loc"]) < 2:
-        return RefusedError(422, "the body must be a JSON object, sent as application/json").response()
+        return RefusedError(
+            422, "the body must be a JSON object, sent as application/json"
+        ).response()
     name = first["loc"][1]
     reasons = dict.fromkeys(each["msg"] for each in errors if each["loc"][1:2] == (name,))
     return RefusedError(422, f"{name}: {'; '.join(reasons)}").response()
@@ -303,4 +408,6 @@ def _on_http_error(request: Request, error: Exception) -> Response:
         404: f"there is no {request.scope['path']}; /openapi.json lists all addresses",
         405: f"{request.method} is not possible here",
     }
-    return RefusedError(error.status_code, texts.get(error.status_code, str(error.detail))).response()
+    return RefusedError(
+        error.status_code, texts.get(error.status_code, str(error.detail))
+    ).response()

@@ -1,4 +1,6 @@
-"""A bounded queue and one thread that translates: requests that wait together are answered together."""
+"""A bounded queue and one thread that translates: requests that wait together are answered
+together.
+"""
 
 import logging
 import time
@@ -20,7 +22,9 @@ class QueueFullError(NmtError):
 
 
 class Task(Hashable, Protocol):
-    """Answers several requests at once: one result for each. The requests of equal tasks may be answered together."""
+    """Answers several requests at once: one result for each. The requests of equal tasks may be
+    answered together.
+    """
 
     def __call__(self, requests: Sequence[Any], /) -> Sequence[Any]: ...
 
@@ -66,7 +70,8 @@ class Batcher:
         return self._thread.is_alive() and not self._stopping
 
     def submit(self, task: Task, request: Any, n_texts: int) -> "Future[Any]":
-        """Put a request into the queue. Cancelling its future takes it out again, unless it is being answered already.
+        """Put a request into the queue. Cancelling its future takes it out again, unless it is
+        being answered already.
 
         Raises:
             QueueFullError: there is no room for `n_texts` more texts, or the server stops.
@@ -78,7 +83,11 @@ class Batcher:
             if self.n_waiting + n_texts > self.capacity:
                 self._drop_cancelled()
             if self.n_waiting + n_texts > self.capacity:
-                raise QueueFullError(f"the queue is full: {self.n_waiting} of at most {self.capacity} texts wait; try again later")
+                raise QueueFullError(
+                    f"the queue is full: {self.n_waiting} of at most {self.capacity} texts "
+                    "wait; "
+                    "try again later"
+                )
             self._jobs.append(job)
             self.n_waiting += n_texts
             self._changed.notify()
@@ -98,7 +107,9 @@ class Batcher:
                 self.measurements.batch_seconds.observe(time.monotonic() - start_time)
 
     def _take(self) -> list[_Job]:
-        """The first job, and all that can be answered with it; none if the batcher has stopped and all jobs are done."""
+        """The first job, and all that can be answered with it; none if the batcher has stopped and
+        all jobs are done.
+        """
         with self._changed:
             while not self._jobs and not self._stopping:
                 self._changed.wait()
@@ -106,7 +117,9 @@ class Batcher:
             others: deque[_Job] = deque()
             n_texts = 0
             for job in self._jobs:
-                if not taken or (job.task == taken[0].task and n_texts + job.n_texts <= self.max_batch):
+                if not taken or (
+                    job.task == taken[0].task and n_texts + job.n_texts <= self.max_batch
+                ):
                     taken.append(job)
                     n_texts += job.n_texts
                 else:
@@ -117,7 +130,9 @@ class Batcher:
 
 
 def _answer(jobs: Sequence[_Job]) -> None:
-    """Answer jobs together; if that fails, each alone, so that a bad request has no effect on others."""
+    """Answer jobs together; if that fails, each alone, so that a bad request has no effect on
+    others.
+    """
     try:
         results = jobs[0].task([job.request for job in jobs])
     except Exception as error:  # whatever it is, the thread continues with other requests
@@ -128,7 +143,9 @@ def _answer(jobs: Sequence[_Job]) -> None:
             jobs[0].future.set_exception(error)
         else:
             logger.exception("a request failed")
-            jobs[0].future.set_exception(NmtError("an error inside the server; its log has the details"))
+            jobs[0].future.set_exception(
+                NmtError("an error inside the server; its log has the details")
+            )
         return
     for job, result in zip(jobs, results, strict=True):
         job.future.set_result(result)

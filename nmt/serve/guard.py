@@ -1,4 +1,6 @@
-"""What the server refuses before it looks at a request: other hosts, other sites, too many requests, too large ones."""
+"""What the server refuses before it looks at a request: other hosts, other sites, too many
+requests, too large ones.
+"""
 
 import asyncio
 import ipaddress
@@ -50,10 +52,11 @@ class RefusedError(Exception):
 
 
 def client_of(address: tuple[str, int] | None) -> str:
-    """Whose requests and connections are counted together: an IPv4 address, or the first half of an IPv6 address.
+    """Whose requests and connections are counted together: an IPv4 address, or the first half of an
+    IPv6 address.
 
-    One machine can have all addresses with the same first half. A header that names another client is not asked: any client could
-    send it.
+    One machine can have all addresses with the same first half. A header that names another client
+    is not asked: any client could send it.
     """
     host = address[0] if address else ""
     try:
@@ -66,11 +69,15 @@ def client_of(address: tuple[str, int] | None) -> str:
 
 
 class RateLimit:
-    """Limits the requests of each client: a bucket holds up to one minute's requests, and fills at a steady rate."""
+    """Limits the requests of each client: a bucket holds up to one minute's requests, and fills at
+    a steady rate.
+    """
 
     def __init__(self, per_minute: int) -> None:
         self.per_minute = per_minute
-        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()  # client -> requests left, at which time
+        self._buckets: OrderedDict[str, tuple[float, float]] = (
+            OrderedDict()
+        )  # client -> requests left, at which time
 
     def take(self, client: str) -> None:
         """Count a request. Raises: RefusedError if the client has no request left."""
@@ -82,11 +89,14 @@ class RateLimit:
             self._buckets.popitem(last=False)
         if left < 1:
             wait = ceil((1 - left) * 60 / self.per_minute)
-            raise RefusedError(429, f"more than {self.per_minute} requests per minute; wait {wait} s", wait)
+            raise RefusedError(
+                429, f"more than {self.per_minute} requests per minute; wait {wait} s", wait
+            )
 
 
 class Guard:
-    """ASGI middleware: checks where a request comes from, and reads its body, with a limit and in limited time.
+    """ASGI middleware: checks where a request comes from, and reads its body, with a limit and in
+    limited time.
 
     A body that is an HTML form becomes JSON, which the application reads.
 
@@ -133,32 +143,61 @@ class Guard:
         self.measurements.request_seconds.labels(path).observe(monotonic() - start_time)
 
     def _check(self, scope: Scope) -> None:
-        """Raises: RefusedError if the request is for another host, from another site, or one too many."""
+        """Raises: RefusedError if the request is for another host, from another site, or one too
+        many.
+        """
         headers = Headers(scope=scope)
         if "content-length" in headers and "transfer-encoding" in headers:
             # A proxy may take the other one, and see another request in the body.
-            raise RefusedError(400, "a request has either Content-Length or Transfer-Encoding, not both")
+            raise RefusedError(
+                400, "a request has either Content-Length or Transfer-Encoding, not both"
+            )
         host, origin = headers.get("host", ""), headers.get("origin")
         if self.hosts is not None and _hostname(f"//{host}") not in self.hosts:
-            # A name that an attacker's name server resolves to this machine gives web pages access to it.
-            raise RefusedError(403, f"the header Host is {host!r}; this server has only the names {', '.join(sorted(self.hosts))}")
+            # A name that an attacker's name server resolves to this machine gives web pages access
+            # to it.
+            raise RefusedError(
+                403,
+                (
+                    f"the header Host is {host!r}; this server has only the names "
+                    f"{', '.join(sorted(self.hosts))}"
+                ),
+            )
         if origin is not None and _netloc(origin) != host:
-            raise RefusedError(403, f"the request comes from a page of {origin}, not of this server")
+            raise RefusedError(
+                403, f"the request comes from a page of {origin}, not of this server"
+            )
         if self.rate_limit is not None and scope["method"] == "POST":
             self.rate_limit.take(client_of(scope.get("client")))
 
     async def _with_body(self, scope: Scope, receive: Receive) -> tuple[Scope, Receive]:
-        """The request with its body read already. Raises: RefusedError if it is too large, or takes too long."""
+        """The request with its body read already. Raises: RefusedError if it is too large, or takes
+        too long.
+        """
         headers = Headers(scope=scope)
         try:
             body = await asyncio.wait_for(self._read(headers, receive), BODY_SECONDS)
         except TimeoutError:
-            raise RefusedError(408, f"the body of the request was not complete after {BODY_SECONDS:.0f} s") from None
+            raise RefusedError(
+                408, f"the body of the request was not complete after {BODY_SECONDS:.0f} s"
+            ) from None
         if headers.get("content-type", "").partition(";")[0].strip().lower() == FORM:
             fields = parse_qs(body.decode("utf-8", "replace"), keep_blank_values=True)
-            body = json.dumps({name: values if len(values) > 1 else values[0] for name, values in fields.items()}).encode()
-            scope = {**scope, "headers": [pair for pair in scope["headers"] if pair[0] not in (b"content-type", b"content-length")]}
-            scope["headers"] += [(b"content-type", b"application/json"), (b"content-length", str(len(body)).encode())]
+            body = json.dumps(
+                {name: values if len(values) > 1 else values[0] for name, values in fields.items()}
+            ).encode()
+            scope = {
+                **scope,
+                "headers": [
+                    pair
+                    for pair in scope["headers"]
+                    if pair[0] not in (b"content-type", b"content-length")
+                ],
+            }
+            scope["headers"] += [
+                (b"content-type", b"application/json"),
+                (b"content-length", str(len(body)).encode()),
+            ]
         messages: list[Message] = [{"type": "http.request", "body": body, "more_body": False}]
 
         async def receive_again() -> Message:
@@ -167,7 +206,9 @@ class Guard:
         return scope, receive_again
 
     async def _read(self, headers: Headers, receive: Receive) -> bytes:
-        too_large = RefusedError(413, f"the request is larger than {self.max_body:,} bytes; split it")
+        too_large = RefusedError(
+            413, f"the request is larger than {self.max_body:,} bytes; split it"
+        )
         length = headers.get("content-length", "0")
         if not length.isdecimal() or len(length) > MAX_LENGTH_DIGITS or int(length) > self.max_body:
             raise too_large
@@ -175,7 +216,10 @@ class Guard:
         while True:
             message = await receive()
             if message["type"] == "http.disconnect":
-                raise RefusedError(400, "the client closed the connection before the body of the request was complete")
+                raise RefusedError(
+                    400,
+                    "the client closed the connection before the body of the request was complete",
+                )
             body += message.get("body", b"")
             if len(body) > self.max_body:
                 raise too_large

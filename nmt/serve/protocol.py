@@ -1,4 +1,6 @@
-"""HTTP connections whose number and time are limited. Without this, slow clients could hold all connections forever."""
+"""HTTP connections whose number and time are limited. Without this, slow clients could hold all
+connections forever.
+"""
 
 import asyncio
 import json
@@ -35,10 +37,20 @@ class BoundedProtocol(H11Protocol):
         super().connection_made(transport)
         self._set_deadline(HEADER_SECONDS)
         self.client_name = client_of(self.client)
-        same = [one for one in self.connections if isinstance(one, BoundedProtocol) and one.client_name == self.client_name]
+        same = [
+            one
+            for one in self.connections
+            if isinstance(one, BoundedProtocol) and one.client_name == self.client_name
+        ]
         if len(same) > MAX_CLIENT_CONNECTIONS:
-            self._refuse(429, f"more than {MAX_CLIENT_CONNECTIONS} connections from one address; wait 1 s", retry_after=1)
-            self.connections.discard(self)  # it takes no place from other addresses, not even until it ends
+            self._refuse(
+                429,
+                f"more than {MAX_CLIENT_CONNECTIONS} connections from one address; wait 1 s",
+                retry_after=1,
+            )
+            self.connections.discard(
+                self
+            )  # it takes no place from other addresses, not even until it ends
         elif len(self.connections) > MAX_CONNECTIONS:
             self._refuse(503, "too many connections; wait 1 s", retry_after=1)
 
@@ -61,7 +73,9 @@ class BoundedProtocol(H11Protocol):
 
     def send_400_response(self, msg: str) -> None:
         """Called when a request is not HTTP, or has too large headers."""
-        self._refuse(400, f"{msg.rstrip('.')}; a request has at most {MAX_HEADER_BYTES:,} bytes of headers")
+        self._refuse(
+            400, f"{msg.rstrip('.')}; a request has at most {MAX_HEADER_BYTES:,} bytes of headers"
+        )
 
     @property
     def _waits_for_request(self) -> bool:
@@ -69,14 +83,26 @@ class BoundedProtocol(H11Protocol):
 
     def _refuse(self, status: int, text: str, retry_after: int | None = None) -> None:
         """End the connection with an error, or at once if an answer has begun."""
-        if self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE, h11.ERROR) or self.transport.is_closing():
+        if (
+            self.conn.our_state not in (h11.IDLE, h11.SEND_RESPONSE, h11.ERROR)
+            or self.transport.is_closing()
+        ):
             self.transport.abort()
             return
         body = json.dumps({"error": text}).encode()
-        headers = {"Content-Type": "application/json", "Content-Length": str(len(body)), "Connection": "close"}
+        headers = {
+            "Content-Type": "application/json",
+            "Content-Length": str(len(body)),
+            "Connection": "close",
+        }
         if retry_after is not None:
             headers["Retry-After"] = str(retry_after)
-        lines = [f"HTTP/1.1 {status} ", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
+        lines = [
+            f"HTTP/1.1 {status} ",
+            *(f"{name}: {value}" for name, value in headers.items()),
+            "",
+            "",
+        ]
         self.transport.write("\r\n".join(lines).encode() + body)
         self._set_deadline(CLOSE_SECONDS)
         self.transport.close()
@@ -84,4 +110,6 @@ class BoundedProtocol(H11Protocol):
     def _set_deadline(self, seconds: float | None) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
-        self._deadline = None if seconds is None else self.loop.call_later(seconds, self.transport.abort)
+        self._deadline = (
+            None if seconds is None else self.loop.call_later(seconds, self.transport.abort)
+        )

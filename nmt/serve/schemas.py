@@ -1,6 +1,7 @@
 """The JSON of the server: what clients send, and what they get.
 
-`/translate` speaks the language of LibreTranslate (`q`, `source`, `target`, `format`, `alternatives`, `api_key`), with more fields.
+`/translate` speaks the language of LibreTranslate (`q`, `source`, `target`, `format`,
+`alternatives`, `api_key`), with more fields.
 """
 
 from typing import Annotated, Literal
@@ -39,13 +40,28 @@ class Error(Message):
 class TranslateRequest(Message):
     """Texts to translate. Each line of a text is translated by itself."""
 
-    q: Text | Annotated[list[Text], Field(min_length=1, max_length=MAX_TEXTS)] = Field(description="a text, or a list of texts")
+    q: Text | Annotated[list[Text], Field(min_length=1, max_length=MAX_TEXTS)] = Field(
+        description="a text, or a list of texts"
+    )
     source: Text = Field("auto", description="language code of the texts; auto: that of the run")
-    target: Text = Field("auto", description="language code of the translations; auto: that of the run")
+    target: Text = Field(
+        "auto", description="language code of the translations; auto: that of the run"
+    )
     format: Literal["text"] = Field("text", description="only plain text")
-    alternatives: int = Field(0, ge=0, description="how many further translations of each text to add; fewer than the beam")
-    api_key: Text = Field("", description="the token of the server, for clients that cannot send `Authorization: Bearer TOKEN`")
-    run: Text | None = Field(None, description="name of the run that translates; default: the first with these languages")
+    alternatives: int = Field(
+        0,
+        ge=0,
+        description="how many further translations of each text to add; fewer than the beam",
+    )
+    api_key: Text = Field(
+        "",
+        description=(
+            "the token of the server, for clients that cannot send `Authorization: Bearer TOKEN`"
+        ),
+    )
+    run: Text | None = Field(
+        None, description="name of the run that translates; default: the first with these languages"
+    )
     prefix: Text = Field("", description="the start of the translation; for a single line")
     details: bool = Field(False, description="add words, probabilities and attention of each line")
 
@@ -55,7 +71,10 @@ class AlternativesRequest(Message):
 
     q: Text = Field(description="one line of text")
     tokens: Annotated[list[Token], Field(max_length=MAX_PREFIX_TOKENS)] = Field(
-        description="the tokens of the translation before the word to replace, as in the details of `/translate`"
+        description=(
+            "the tokens of the translation before the word to replace, as in the details "
+            "of `/translate`"
+        )
     )
     alternatives: int = Field(8, ge=1, le=MAX_ALTERNATIVES, description="how many to return")
     api_key: Text = Field("", description="as in `/translate`")
@@ -66,17 +85,23 @@ class Word(Message):
     """A word of a translation: text between spaces; a token in scripts that write no spaces."""
 
     text: str
-    before: str = Field(description="what stands between the word before and this one: a space, or nothing")
+    before: str = Field(
+        description="what stands between the word before and this one: a space, or nothing"
+    )
     token: int = Field(description="index of the first token of the word")
     probability: float = Field(description="of all its tokens, given the words before it")
-    origin: Literal["model", "lexicon", "copied"] = Field(description="lexicon, copied: where the replacement of <unk> comes from")
+    origin: Literal["model", "lexicon", "copied"] = Field(
+        description="lexicon, copied: where the replacement of <unk> comes from"
+    )
 
 
 class Replaced(Message):
     """The replacement of a token `<unk>`."""
 
     position: int = Field(description="index of the token")
-    src_position: int | None = Field(description="index of the source token with the most attention")
+    src_position: int | None = Field(
+        description="index of the source token with the most attention"
+    )
     token: str
     origin: Literal["copied", "lexicon", "left out"]
 
@@ -88,13 +113,20 @@ class TranslationDetails(Message):
     tokens: list[str] = Field(description="tokens before unknown words are replaced")
     score: float = Field(description="ranks the translations of a line")
     log_prob: float = Field(description="of all tokens and the end, in nats")
-    token_log_probs: list[float] = Field(description="of each token, and of the end if the translation is complete")
-    alignment: list[tuple[int, int]] = Field(description="pairs (source word, word), counted from 0")
+    token_log_probs: list[float] = Field(
+        description="of each token, and of the end if the translation is complete"
+    )
+    alignment: list[tuple[int, int]] = Field(
+        description="pairs (source word, word), counted from 0"
+    )
     replaced: list[Replaced]
     complete: bool = Field(description="false: cut at the maximum length")
     words: list[Word]
     attention: list[list[float]] | None = Field(
-        description="a row for each word: weights of the source words, then of the end of the source; null without attention"
+        description=(
+            "a row for each word: weights of the source words, then of the end of the "
+            "source; null without attention"
+        )
     )
 
 
@@ -103,18 +135,26 @@ class LineDetails(Message):
 
     source: str
     src_words: list[str]
-    src_cut: bool = Field(description="the line is longer than decoding.max_source_tokens and was cut")
+    src_cut: bool = Field(
+        description="the line is longer than decoding.max_source_tokens and was cut"
+    )
     warnings: list[str] = Field(description="what is probably wrong with the best translation")
     translations: list[TranslationDetails] = Field(description="best first")
 
 
 class TranslateAnswer(Message):
-    """The translations; single ones if `q` is a single text, otherwise lists in the order of `q`."""
+    """The translations; single ones if `q` is a single text, otherwise lists in the order of
+    `q`.
+    """
 
     translatedText: str | list[str]  # noqa: N815 - the name in LibreTranslate's answers
-    alternatives: list[str] | list[list[str]] | None = Field(None, description="if the request asked for some")
+    alternatives: list[str] | list[list[str]] | None = Field(
+        None, description="if the request asked for some"
+    )
     run: str = Field(description="the run that translated")
-    lines: list[LineDetails] | None = Field(None, description="all lines of all texts, if the request asked for details")
+    lines: list[LineDetails] | None = Field(
+        None, description="all lines of all texts, if the request asked for details"
+    )
 
 
 class WordAlternative(Message):

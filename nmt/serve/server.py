@@ -21,7 +21,8 @@ from nmt.serve.answers import ServedRun
 from nmt.serve.guard import BODY_SECONDS
 from nmt.serve.protocol import MAX_HEADER_BYTES, BoundedProtocol
 
-MAX_WAITING = 128  # connections that are accepted at a time: a burst of them must not take all files that may be open
+# connections that are accepted at a time: a burst of them must not take all files that may be open
+MAX_WAITING = 128
 
 
 def is_loopback(host: str) -> bool:
@@ -33,15 +34,20 @@ def is_loopback(host: str) -> bool:
 
 
 def open_socket(host: str, port: int) -> socket.socket:
-    """A socket that listens at `host` and `port` (0: any free port); from now on the port is taken, and connections wait.
+    """A socket that listens at `host` and `port` (0: any free port); from now on the port is taken,
+    and connections wait.
 
     Raises:
         NmtError: the host is not an address of this machine, or the port cannot be used.
     """
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
     except OSError as error:
-        raise NmtError(f"--host {host}: not an address of this machine ({error.strerror or error})") from None
+        raise NmtError(
+            f"--host {host}: not an address of this machine ({error.strerror or error})"
+        ) from None
     listener = socket.socket(family, kind, protocol)
     try:
         if os.name != "nt":  # there this option would let two servers share the port
@@ -51,14 +57,23 @@ def open_socket(host: str, port: int) -> socket.socket:
     except OSError as error:
         listener.close()
         if error.errno == errno.EADDRINUSE:
-            raise NmtError(f"port {port} of {host} is in use; choose another with --port, or 0 for any free one") from None
+            raise NmtError(
+                f"port {port} of {host} is in use; choose another with --port, or 0 for any "
+                "free "
+                "one"
+            ) from None
         reason = error.strerror or error
-        raise NmtError(f"cannot serve at {host}, port {port} ({reason}); choose others with --host and --port") from None
+        raise NmtError(
+            f"cannot serve at {host}, port {port} ({reason}); choose others with --host and --port"
+        ) from None
     return listener
 
 
-def load_runs(paths: Sequence[Path | None], *, device: DeviceName, overrides: Sequence[str]) -> list[ServedRun]:
-    """The runs with their best checkpoints, under names that differ. A path is a run or a bundle; None is the newest run.
+def load_runs(
+    paths: Sequence[Path | None], *, device: DeviceName, overrides: Sequence[str]
+) -> list[ServedRun]:
+    """The runs with their best checkpoints, under names that differ. A path is a run or a bundle;
+    None is the newest run.
 
     Raises: as `nmt.run.load.load_translator`.
     """
@@ -86,8 +101,11 @@ class _Server(uvicorn.Server):
         self._on_ready()
 
 
-def serve(app: FastAPI, listener: socket.socket, *, max_seconds: float, on_ready: Callable[[], None]) -> None:
-    """Answer requests until SIGTERM or Ctrl-C; then refuse new ones, answer those that were accepted, and return.
+def serve(
+    app: FastAPI, listener: socket.socket, *, max_seconds: float, on_ready: Callable[[], None]
+) -> None:
+    """Answer requests until SIGTERM or Ctrl-C; then refuse new ones, answer those that were
+    accepted, and return.
 
     Args:
         max_seconds: from SIGTERM to the end.
@@ -110,8 +128,11 @@ def serve(app: FastAPI, listener: socket.socket, *, max_seconds: float, on_ready
         http=Protocol,
         ws="none",
     )
-    # After the last answer uvicorn raises the signal again, for the handlers that it found. These let the command end normally.
-    previous = {number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)}
+    # After the last answer uvicorn raises the signal again, for the handlers that it found. These
+    # let the command end normally.
+    previous = {
+        number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)
+    }
     try:
         _Server(config, on_ready).run([listener])
     finally:

@@ -1,4 +1,6 @@
-"""Frequent words that tell two languages apart: the stop words that spaCy knows for one of them alone."""
+"""Frequent words that tell two languages apart: the stop words that spaCy knows for one of them
+alone.
+"""
 
 import importlib.util
 import re
@@ -10,7 +12,9 @@ _WORD = re.compile(r"[^\W\d_]+")
 
 
 def count_words(text: str, languages: tuple[str, str]) -> tuple[int, int]:
-    """How many words of `text` are frequent in the first language only, and how many in the second only."""
+    """How many words of `text` are frequent in the first language only, and how many in the second
+    only.
+    """
     first, second = map(function_words, languages)
     words = set(_WORD.findall(text.lower()))
     return len(words & first - second), len(words & second - first)
@@ -25,7 +29,9 @@ def function_words(language: str) -> frozenset[str]:
 
 
 def spacy_languages() -> Path:
-    """The folder of spaCy's languages. Single files are read from it: the import of spaCy takes seconds."""
+    """The folder of spaCy's languages. Single files are read from it: the import of spaCy takes
+    seconds.
+    """
     package = importlib.util.find_spec("spacy")
     folders = package.submodule_search_locations if package else None
     return Path(next(iter(folders or ()), "")) / "lang"

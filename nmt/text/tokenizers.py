@@ -1,7 +1,8 @@
 """Text to tokens and back without loss: `join(split(text)) == normalize(text)` for every text.
 
-To add a tokenizer: a class with the members of `Tokenizer`, its row in `TOKENIZERS`, and its name in `TokenizerKind`
-(nmt/config/schema.py); also in `SUBWORD_KINDS` there if sentencepiece learns it from the training data.
+To add a tokenizer: a class with the members of `Tokenizer`, its row in `TOKENIZERS`, and its name
+in `TokenizerKind` (nmt/config/schema.py); also in `SUBWORD_KINDS` there if sentencepiece learns it
+from the training data.
 """
 
 import importlib.util
@@ -50,7 +51,9 @@ class Tokenizer(Protocol):
 
 
 class _Marking(ABC):
-    """A tokenizer whose tokens mark the spaces of the text. In the text itself, a look-alike replaces this mark."""
+    """A tokenizer whose tokens mark the spaces of the text. In the text itself, a look-alike
+    replaces this mark.
+    """
 
     mark: ClassVar[str]
     look_alike: ClassVar[str]
@@ -70,7 +73,8 @@ class _Marking(ABC):
 
 
 class WordTokenizer(_Marking):
-    """spaCy's rules for words and punctuation: "Hallo!" -> ["Hallo", "￭!"]. Other languages get its language-independent rules.
+    """spaCy's rules for words and punctuation: "Hallo!" -> ["Hallo", "￭!"]. Other languages get its
+    language-independent rules.
 
     `rules` is spaCy's name of the language; `xx` is any.
     """
@@ -83,19 +87,25 @@ class WordTokenizer(_Marking):
         import spacy.about
 
         rules = language if importlib.util.find_spec(f"spacy.lang.{language}") else "xx"
-        super().__init__(config, f"spacy:{spacy.about.__version__}|lang:{language}{'' if rules == language else '(xx)'}")
+        super().__init__(
+            config,
+            f"spacy:{spacy.about.__version__}|lang:{language}{'' if rules == language else '(xx)'}",
+        )
         self.rules, self._lock = rules, Lock()  # spaCy stores each new word
         try:
             self._pipeline = spacy.blank(rules)
         except ImportError as error:
             reason = " ".join(str(error).split())
-            raise DataError(f"tokenizer.kind: words of language {language}: {reason} (or use tokenizer.kind=unigram)") from None
+            raise DataError(
+                f"tokenizer.kind: words of language {language}: {reason} (or use "
+                "tokenizer.kind=unigram)"
+            ) from None
 
     def split_all(self, texts: Sequence[str]) -> list[list[str]]:
         with self._lock:
             words = [self._words(self.normalize(text)) for text in texts]
-            # spaCy stores every word. Its memory zones would free the words, but also clear its cache: with a zone for every few
-            # thousand sentences it was ten times slower.
+            # spaCy stores every word. Its memory zones would free the words, but also clear its
+            # cache: with a zone for every few thousand sentences it was ten times slower.
             if len(self._pipeline.vocab.strings) > MAX_STRINGS:
                 import spacy
 
@@ -116,7 +126,9 @@ class WordTokenizer(_Marking):
 
 
 class SubwordTokenizer(_Marking):
-    """Pieces that sentencepiece learned from the training data: "▁Hal", "lo", "!". Unseen characters are pieces of their own."""
+    """Pieces that sentencepiece learned from the training data: "▁Hal", "lo", "!". Unseen
+    characters are pieces of their own.
+    """
 
     mark, look_alike = SPACE, "_"
 
@@ -124,11 +136,15 @@ class SubwordTokenizer(_Marking):
         """Raises: DataError if `model`, a file from `train_subwords`, is missing or damaged."""
         import sentencepiece
 
-        super().__init__(config, f"sentencepiece:{sentencepiece.__version__}|lang:{language}|size:{config.size}")
+        super().__init__(
+            config, f"sentencepiece:{sentencepiece.__version__}|lang:{language}|size:{config.size}"
+        )
         self._model = _load_model(model)
 
     def split_all(self, texts: Sequence[str]) -> list[list[str]]:
-        pieces: list[list[str]] = self._model.encode([self.normalize(text) for text in texts], out_type=str, num_threads=1)
+        pieces: list[list[str]] = self._model.encode(
+            [self.normalize(text) for text in texts], out_type=str, num_threads=1
+        )
         return pieces
 
     def join(self, tokens: Sequence[str]) -> str:
@@ -173,22 +189,31 @@ def load_tokenizer(config: TokenizerConfig, language: str, side: Side, folder: P
 
 
 def load_pieces(folder: Path, side: Side) -> dict[str, float]:
-    """The pieces of a subword model and their scores, highest first: log probabilities for unigram, the order of merges for bpe.
+    """The pieces of a subword model and their scores, highest first: log probabilities for unigram,
+    the order of merges for bpe.
 
     Raises:
         DataError: the subword model is missing or damaged.
     """
     model = _load_model(model_path(folder, side))
-    return {model.id_to_piece(index): model.get_score(index) for index in range(len(model)) if not model.is_unknown(index)}
+    return {
+        model.id_to_piece(index): model.get_score(index)
+        for index in range(len(model))
+        if not model.is_unknown(index)
+    }
 
 
 def train_subwords(texts: Iterable[str], config: TokenizerConfig) -> bytes:
-    """Learn a sentencepiece model of `config.size` pieces, or of fewer if there is little text. The same texts give the same bytes.
+    """Learn a sentencepiece model of `config.size` pieces, or of fewer if there is little text. The
+    same texts give the same bytes.
 
     Raises:
         DataError: there is no text, or it has more different characters than `config.size`.
     """
-    texts = [_normalize(text, config.lowercase).replace(SPACE, SubwordTokenizer.look_alike) for text in texts]
+    texts = [
+        _normalize(text, config.lowercase).replace(SPACE, SubwordTokenizer.look_alike)
+        for text in texts
+    ]
     try:
         return _train(texts, config, config.size)
     except RuntimeError as error:
@@ -196,7 +221,11 @@ def train_subwords(texts: Iterable[str], config: TokenizerConfig) -> bytes:
     if limit := re.search(r"too high \(\d+\).*<= (\d+)", reason):
         return _train(texts, config, int(limit[1]))
     if characters := re.search(r"required_chars. \d+ vs (\d+)", reason):
-        raise DataError(f"tokenizer.size: {config.size} is too small, the text has {characters[1]} different characters")
+        raise DataError(
+            f"tokenizer.size: {config.size} is too small, the text has {characters[1]} "
+            "different "
+            "characters"
+        )
     raise DataError(f"no subwords can be learned from {len(texts)} sentences ({reason})")
 
 
@@ -228,9 +257,15 @@ def _load_model(path: Path) -> Any:
     import sentencepiece
 
     if not path.is_file():
-        raise DataError(f"{path}: no such file; `nmt prepare` writes this subword model, and each run has a copy")
+        raise DataError(
+            f"{path}: no such file; `nmt prepare` writes this subword model, and each run has "
+            "a "
+            "copy"
+        )
     if path.stat().st_size > MAX_TEXT_BYTES:
-        raise DataError(f"{path}: larger than {MAX_TEXT_BYTES:,} bytes; `nmt prepare` writes this subword model")
+        raise DataError(
+            f"{path}: larger than {MAX_TEXT_BYTES:,} bytes; `nmt prepare` writes this subword model"
+        )
     model = sentencepiece.SentencePieceProcessor()
     try:
         model.LoadFromSerializedProto(path.read_bytes())

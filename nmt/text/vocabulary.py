@@ -14,7 +14,8 @@ SPECIALS = ("<pad>", "<unk>", "<sos>", "<eos>")
 
 
 class Vocabulary:
-    """An immutable list of tokens with their counts in the training data, special tokens first, then most frequent first.
+    """An immutable list of tokens with their counts in the training data, special tokens first,
+    then most frequent first.
 
     The count of `<unk>` is the number of training tokens without an id of their own.
     """
@@ -22,10 +23,12 @@ class Vocabulary:
     __slots__ = ("_counts", "_ids", "_tokens")
 
     def __init__(self, tokens: Sequence[str], counts: Sequence[int]) -> None:
-        """`tokens` excludes the special tokens; `counts[0]` is the count of `<unk>`, then one count follows for each token.
+        """`tokens` excludes the special tokens; `counts[0]` is the count of `<unk>`, then one count
+        follows for each token.
 
         Raises:
-            ValueError: a token occurs twice, is spelled like a special token, or cannot be stored in the file.
+            ValueError: a token occurs twice, is spelled like a special token, or cannot be stored
+                in the file.
         """
         if len(counts) != len(tokens) + 1:
             raise ValueError("one count is needed for each token, and one for <unk>")
@@ -39,22 +42,36 @@ class Vocabulary:
 
     @classmethod
     def build(
-        cls, counts: Mapping[str, int], min_frequency: int = 1, max_size: int | None = None, tags: Sequence[str] = ()
+        cls,
+        counts: Mapping[str, int],
+        min_frequency: int = 1,
+        max_size: int | None = None,
+        tags: Sequence[str] = (),
     ) -> Self:
-        """Keep the tokens with a count of at least `min_frequency`, at most `max_size` of them with the special tokens.
+        """Keep the tokens with a count of at least `min_frequency`, at most `max_size` of them with
+        the special tokens.
 
-        Ties are broken alphabetically, so the order of `counts` does not matter. Tokens spelled like a special token are unknown.
+        Ties are broken alphabetically, so the order of `counts` does not matter. Tokens spelled
+        like a special token are unknown.
 
         Args:
-            tags: more tokens, at the end; tokens of the text that are spelled like a tag are unknown.
+            tags: more tokens, at the end; tokens of the text that are spelled like a tag are
+                unknown.
         """
         ranked = sorted(
-            (token for token, count in counts.items() if count >= min_frequency and token not in (*SPECIALS, *tags)),
+            (
+                token
+                for token, count in counts.items()
+                if count >= min_frequency and token not in (*SPECIALS, *tags)
+            ),
             key=lambda token: (-counts[token], token),
         )
         kept = ranked if max_size is None else ranked[: max(0, max_size - len(SPECIALS))]
         kept_counts = [counts[token] for token in kept]
-        return cls([*kept, *tags], [sum(counts.values()) - sum(kept_counts), *kept_counts, *(0 for _ in tags)])
+        return cls(
+            [*kept, *tags],
+            [sum(counts.values()) - sum(kept_counts), *kept_counts, *(0 for _ in tags)],
+        )
 
     def __len__(self) -> int:
         return len(self._tokens)
@@ -67,7 +84,10 @@ class Vocabulary:
         return iter(self._tokens)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Vocabulary) and (self._tokens, self._counts) == (other._tokens, other._counts)
+        return isinstance(other, Vocabulary) and (self._tokens, self._counts) == (
+            other._tokens,
+            other._counts,
+        )
 
     def __hash__(self) -> int:
         return hash(self._tokens)
@@ -81,7 +101,9 @@ class Vocabulary:
         return self._counts
 
     def ids(self, tokens: Iterable[str]) -> list[int]:
-        """UNK for unknown tokens. A text token spelled "<pad>" is unknown too, never a special id."""
+        """UNK for unknown tokens. A text token spelled "<pad>" is unknown too, never a special
+        id.
+        """
         return [self._ids.get(token, UNK) for token in tokens]
 
     def tokens(self, ids: Iterable[int]) -> list[str]:
@@ -90,31 +112,52 @@ class Vocabulary:
 
     def save(self, path: Path) -> None:
         """Write one line `token<TAB>count` for each id, in order."""
-        lines = [f"{token}\t{count}\n" for token, count in zip(self._tokens, self._counts, strict=True)]
+        lines = [
+            f"{token}\t{count}\n" for token, count in zip(self._tokens, self._counts, strict=True)
+        ]
         path.write_bytes("".join(lines).encode("utf-8"))
 
     @classmethod
     def load(cls, path: Path) -> Self:
         """Raises: DataError if the file is missing, or a line is damaged (the message names it)."""
         advice = "`nmt prepare` writes it, and each run has a copy"
-        lines = read_lines(path, needs_final_line_feed=True, advice=advice, max_bytes=MAX_TEXT_BYTES)
+        lines = read_lines(
+            path, needs_final_line_feed=True, advice=advice, max_bytes=MAX_TEXT_BYTES
+        )
         entries = list(_parse(path, lines))
         check_content(path, advice)
         text_entries = entries[len(SPECIALS) :]
-        return cls([token for token, _ in text_entries], [entries[UNK][1], *(count for _, count in text_entries)])
+        return cls(
+            [token for token, _ in text_entries],
+            [entries[UNK][1], *(count for _, count in text_entries)],
+        )
 
 
 def _parse(path: Path, lines: Sequence[str]) -> Iterator[tuple[str, int]]:
     seen: set[str] = set()
     for number, line in enumerate(lines, start=1):
         token, tab, count = line.partition("\t")
-        if not token or not tab or not (count.isascii() and count.isdigit() and len(count) <= MAX_DIGITS):
-            raise DataError(f"{path}, line {number}: expected a token, a tab and its count, found {line!r}")
+        if (
+            not token
+            or not tab
+            or not (count.isascii() and count.isdigit() and len(count) <= MAX_DIGITS)
+        ):
+            raise DataError(
+                f"{path}, line {number}: expected a token, a tab and its count, found {line!r}"
+            )
         if number <= len(SPECIALS) and token != SPECIALS[number - 1]:
-            raise DataError(f"{path}, line {number}: expected the special token {SPECIALS[number - 1]}, found {token!r}")
+            raise DataError(
+                f"{path}, line {number}: expected the special token {SPECIALS[number - 1]}, "
+                "found "
+                f"{token!r}"
+            )
         if token in seen:
             raise DataError(f"{path}, line {number}: {token!r} occurs twice")
         seen.add(token)
         yield token, int(count)
     if len(seen) < len(SPECIALS):
-        raise DataError(f"{path}, line {len(seen) + 1}: expected the special token {SPECIALS[len(seen)]}, but the file ends")
+        raise DataError(
+            f"{path}, line {len(seen) + 1}: expected the special token {SPECIALS[len(seen)]}, "
+            "but "
+            "the file ends"
+        )

@@ -1,4 +1,6 @@
-"""`training.batch.size: auto`: the largest batch size that fits into the GPU's memory, found with real updates."""
+"""`training.batch.size: auto`: the largest batch size that fits into the GPU's memory, found with
+real updates.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,7 +18,8 @@ from nmt.model.seq2seq import Seq2Seq
 from nmt.training.loop import forward_backward
 from nmt.training.objective import Objective
 
-MARGIN_DIVISOR = 10  # one tenth of the size stays free: allocations leave gaps, which differ from update to update
+# one tenth of the size stays free: allocations leave gaps, which differ from update to update
+MARGIN_DIVISOR = 10
 TOLERANCE_DIVISOR = 8  # the search ends when the largest size is known to one eighth
 
 
@@ -27,7 +30,8 @@ class BatchSizeResult:
     Attributes:
         size: for `training.batch.size`, in target tokens.
         fitting: the largest size that fit.
-        tried: its largest batches, each as (pairs, longest source, longest target), lengths in tokens.
+        tried: its largest batches, each as (pairs, longest source, longest target), lengths in
+            tokens.
     """
 
     size: int
@@ -35,9 +39,12 @@ class BatchSizeResult:
     tried: tuple[tuple[int, int, int], ...]
 
     def __str__(self) -> str:
-        batches = " and ".join(f"{pairs:,} pairs of {src} and {tgt}" for pairs, src, tgt in self.tried)
+        batches = " and ".join(
+            f"{pairs:,} pairs of {src} and {tgt}" for pairs, src, tgt in self.tried
+        )
         return (
-            f"training.batch.size: auto is {self.size:,} target tokens; {self.fitting:,} fit into the memory, "
+            f"training.batch.size: auto is {self.size:,} target tokens; {self.fitting:,} fit into "
+            "the memory, "
             f"tried with {batches} source and target tokens"
         )
 
@@ -46,7 +53,8 @@ def check_device(device: torch.device) -> None:
     """Raises: ConfigError: the device is not a GPU."""
     if device.type != "cuda":
         raise ConfigError(
-            f"training.batch.size: auto measures the memory of a GPU, but this training runs on {device.type}; "
+            "training.batch.size: auto measures the memory of a GPU, but this training runs on "
+            f"{device.type}; "
             "set a number, such as 2000"
         )
 
@@ -54,11 +62,16 @@ def check_device(device: torch.device) -> None:
 def with_batch_size(config: Config, size: int) -> Config:
     """The configuration with `training.batch.size` set to `size`."""
     batch = config.training.batch.model_copy(update={"size": size})
-    return config.model_copy(update={"training": config.training.model_copy(update={"batch": batch})})
+    return config.model_copy(
+        update={"training": config.training.model_copy(update={"batch": batch})}
+    )
 
 
-def find_batch_size(model: Seq2Seq, optimizer: Optimizer, corpus: Corpus, config: Config) -> BatchSizeResult:
-    """The largest batch size whose every update fits into the GPU's memory, less a margin. The updates change the model.
+def find_batch_size(
+    model: Seq2Seq, optimizer: Optimizer, corpus: Corpus, config: Config
+) -> BatchSizeResult:
+    """The largest batch size whose every update fits into the GPU's memory, less a margin. The
+    updates change the model.
 
     The size doubles until the memory overflows, or one batch holds all pairs; then bisection.
 
@@ -71,13 +84,16 @@ def find_batch_size(model: Seq2Seq, optimizer: Optimizer, corpus: Corpus, config
     tried: tuple[tuple[int, int, int], ...] = ()
     while not overflowing or overflowing - fitting > fitting // TOLERANCE_DIVISOR:
         batch_config = with_batch_size(config, size).training.batch
-        plan = plan_batches(corpus.src.lengths, corpus.tgt.lengths, batch_config, key=(config.seed, 0))
+        plan = plan_batches(
+            corpus.src.lengths, corpus.tgt.lengths, batch_config, key=(config.seed, 0)
+        )
         largest = _largest_batches(corpus, plan)
         if _fits(model, optimizer, corpus, largest, config):
             fitting, tried = size, tuple(_shape(corpus, pairs) for pairs in largest)
         elif size == smallest:
             raise TrainingError(
-                f"out of memory with batches of {smallest} target tokens, which the longest sentence needs alone; "
+                f"out of memory with batches of {smallest} target tokens, which the longest "
+                "sentence needs alone; "
                 "lower data.cleaning.max_characters, or the model's sizes"
             )
         else:
@@ -89,20 +105,34 @@ def find_batch_size(model: Seq2Seq, optimizer: Optimizer, corpus: Corpus, config
 
 
 def _largest_batches(corpus: Corpus, plan: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
-    """The batch of an epoch with the most positions, and that with the most (source, target) position pairs, for attention.
+    """The batch of an epoch with the most positions, and that with the most (source, target)
+    position pairs, for attention.
 
     Batches of other epochs hold other pairs, but of the same lengths.
     """
     pairs, src, tgt = np.array([_shape(corpus, batch) for batch in plan]).T
-    return [plan[index] for index in np.unique([(pairs * (src + tgt)).argmax(), (pairs * src * tgt).argmax()])]
+    return [
+        plan[index]
+        for index in np.unique([(pairs * (src + tgt)).argmax(), (pairs * src * tgt).argmax()])
+    ]
 
 
 def _shape(corpus: Corpus, pairs: NDArray[np.int64]) -> tuple[int, int, int]:
     """Number of pairs, longest source, longest target; lengths in tokens with <eos>."""
-    return len(pairs), int(corpus.src.lengths[pairs].max()) + 1, int(corpus.tgt.lengths[pairs].max()) + 1
+    return (
+        len(pairs),
+        int(corpus.src.lengths[pairs].max()) + 1,
+        int(corpus.tgt.lengths[pairs].max()) + 1,
+    )
 
 
-def _fits(model: Seq2Seq, optimizer: Optimizer, corpus: Corpus, batches: Sequence[NDArray[np.int64]], config: Config) -> bool:
+def _fits(
+    model: Seq2Seq,
+    optimizer: Optimizer,
+    corpus: Corpus,
+    batches: Sequence[NDArray[np.int64]],
+    config: Config,
+) -> bool:
     """Whether an update with each batch fits into the memory."""
     fits, objective = True, Objective(model, config.training)
     try:
@@ -112,5 +142,6 @@ def _fits(model: Seq2Seq, optimizer: Optimizer, corpus: Corpus, batches: Sequenc
     except torch.OutOfMemoryError:
         fits = False
     optimizer.zero_grad()
-    torch.cuda.empty_cache()  # after the handler: within it, the failed pass still holds its tensors
+    # after the handler: within it, the failed pass still holds its tensors
+    torch.cuda.empty_cache()
     return fits

@@ -1,7 +1,8 @@
 """Distributed training: several processes, on one machine or several, as torchrun starts them.
 
-All processes hold the same weights. Each computes the gradient of its part of a batch; DistributedDataParallel takes the mean over
-all processes, and all make the same update. Only the first process reads the clock and writes files.
+All processes hold the same weights. Each computes the gradient of its part of a batch;
+DistributedDataParallel takes the mean over all processes, and all make the same update. Only the
+first process reads the clock and writes files.
 """
 
 import os
@@ -52,23 +53,32 @@ class World:
         return self.rank == 0
 
     def parallel(self, module: nn.Module) -> nn.Module:
-        """`module`, whose backward passes leave the mean gradient of all processes; see `exchange_in_backward`.
+        """`module`, whose backward passes leave the mean gradient of all processes; see
+        `exchange_in_backward`.
 
         The exchange of one bucket of gradients runs while the backward pass computes the next.
         """
         if self.size == 1:
             return module
-        # A parameter without a gradient in all processes has none afterwards, so that the optimizer leaves it unchanged, as in a
-        # single process; the adaptive output layer has such parameters. And the buckets stay the same in all updates: otherwise
-        # those after the first differ, sums are rounded differently, and a resumed training is no longer exact.
+        # A parameter without a gradient in all processes has none afterwards, so that the optimizer
+        # leaves it unchanged, as in a single process; the adaptive output layer has such
+        # parameters. And the buckets stay the same in all updates: otherwise those after the first
+        # differ, sums are rounded differently, and a resumed training is no longer exact.
         parallel = DistributedDataParallel(
-            module, process_group=self.tensor_group, find_unused_parameters=True, gradient_as_bucket_view=True
+            module,
+            process_group=self.tensor_group,
+            find_unused_parameters=True,
+            gradient_as_bucket_view=True,
         )
-        parallel.broadcast_buffers = False  # they are constant; not as an argument, which newer versions of torch rename
+        parallel.broadcast_buffers = (
+            False  # they are constant; not as an argument, which newer versions of torch rename
+        )
         return parallel
 
     def without_exchange(self, module: nn.Module) -> AbstractContextManager[None]:
-        """Backward passes of a module of `parallel` inside the block only add to the gradients of this process."""
+        """Backward passes of a module of `parallel` inside the block only add to the gradients of
+        this process.
+        """
         return module.no_sync() if isinstance(module, DistributedDataParallel) else nullcontext()
 
     @contextmanager
@@ -76,7 +86,8 @@ class World:
         """For a backward pass that exchanges gradients.
 
         Raises:
-            TrainingError: another process failed, or does not answer; or memory is full, when it is too late to split the batch.
+            TrainingError: another process failed, or does not answer; or memory is full, when it is
+                too late to split the batch.
         """
         if self.size == 1:
             yield
@@ -85,7 +96,9 @@ class World:
             with self._explain_failures():
                 yield
         except torch.OutOfMemoryError:
-            raise TrainingError("out of memory while gradients are exchanged; lower training.batch.size") from None
+            raise TrainingError(
+                "out of memory while gradients are exchanged; lower training.batch.size"
+            ) from None
 
     def sum(self, tensor: Tensor) -> None:
         """Replace the tensor by its sum over all processes.
@@ -97,7 +110,9 @@ class World:
             return
         with self._explain_failures():
             if tensor.is_cuda:
-                dist.barrier(self.gloo_group)  # over the CPU: messages between GPUs do not report a process that hangs
+                dist.barrier(
+                    self.gloo_group
+                )  # over the CPU: messages between GPUs do not report a process that hangs
             dist.all_reduce(tensor, group=self.tensor_group)
 
     def broadcast(self, value: T) -> T:
@@ -146,15 +161,22 @@ class World:
             if not isinstance(error, dist.DistError) and "gloo" not in text:
                 raise
             # A process that dies breaks its connections at once; one that hangs does not.
-            if time.monotonic() - start_time >= self.timeout.total_seconds() / 2 and (names := self._silent_processes()):
+            if time.monotonic() - start_time >= self.timeout.total_seconds() / 2 and (
+                names := self._silent_processes()
+            ):
                 minutes = self.timeout.total_seconds() / 60
                 raise TrainingError(
-                    f"{names} has not answered for {minutes:g} minutes; see what it waits for (training.timeout_minutes)"
+                    f"{names} has not answered for {minutes:g} minutes; see what it waits for "
+                    "(training.timeout_minutes)"
                 ) from None
-            raise TrainingError(f"another process of this training failed ({text[:200]}); see its error message") from None
+            raise TrainingError(
+                f"another process of this training failed ({text[:200]}); see its error message"
+            ) from None
 
     def _silent_processes(self) -> str:
-        """The processes that do not answer now. The first process can tell for all; the others can tell only for the first."""
+        """The processes that do not answer now. The first process can tell for all; the others can
+        tell only for the first.
+        """
         wait = min(self.timeout, CHECK_TIMEOUT)
         try:
             dist.monitored_barrier(self.check_group, timeout=wait, wait_all_ranks=True)
@@ -170,7 +192,9 @@ SINGLE_PROCESS = World()
 
 
 def is_first_process() -> bool:
-    """Whether this is the first process that torchrun started, or the only one; known before the processes are connected."""
+    """Whether this is the first process that torchrun started, or the only one; known before the
+    processes are connected.
+    """
     return int(os.environ.get("RANK", "0")) == 0
 
 
@@ -191,16 +215,32 @@ def init_distributed(device: torch.device, timeout: timedelta = DEFAULT_TIMEOUT)
     from torch.distributed.rendezvous import rendezvous
 
     try:
-        # Messages over the CPU report a process that hangs, so those between GPUs wait longer; and processes may start late.
-        backend, long_timeout = "nccl" if device.type == "cuda" else "gloo", max(4 * timeout, DEFAULT_TIMEOUT)
+        # Messages over the CPU report a process that hangs, so those between GPUs wait longer; and
+        # processes may start late.
+        backend, long_timeout = (
+            "nccl" if device.type == "cuda" else "gloo",
+            max(4 * timeout, DEFAULT_TIMEOUT),
+        )
         store, rank, size = next(rendezvous("env://", timeout=long_timeout))
-        dist.init_process_group(backend, store=PrefixStore(_attempt(), store), rank=rank, world_size=size, timeout=long_timeout)
+        dist.init_process_group(
+            backend,
+            store=PrefixStore(_attempt(), store),
+            rank=rank,
+            world_size=size,
+            timeout=long_timeout,
+        )
         gloo_group = dist.new_group(backend="gloo", timeout=timeout)
         check_group = dist.new_group(backend="gloo", timeout=3 * min(timeout, CHECK_TIMEOUT))
         names = [""] * size
-        dist.all_gather_object(names, f"process {rank + 1} of {size} ({socket.gethostname()}, pid {os.getpid()})", gloo_group)
+        dist.all_gather_object(
+            names,
+            f"process {rank + 1} of {size} ({socket.gethostname()}, pid {os.getpid()})",
+            gloo_group,
+        )
     except (RuntimeError, ValueError) as error:
-        raise TrainingError(f"the processes of this training cannot connect ({_first_line(error)})") from None
+        raise TrainingError(
+            f"the processes of this training cannot connect ({_first_line(error)})"
+        ) from None
     tensor_group = dist.group.WORLD if device.type == "cuda" else gloo_group
     try:
         yield World(rank, size, tensor_group, gloo_group, check_group, tuple(names), timeout)
@@ -209,16 +249,23 @@ def init_distributed(device: torch.device, timeout: timedelta = DEFAULT_TIMEOUT)
 
 
 def _attempt() -> str:
-    """A name for this start of the processes. With a restart by torchrun, the store still has the addresses of the dead processes.
+    """A name for this start of the processes. With a restart by torchrun, the store still has the
+    addresses of the dead processes.
 
-    On several machines, their numbers of restarts may differ; there, torchrun must be told to make a new store: see docs/gpu.md.
+    On several machines, their numbers of restarts may differ; there, torchrun must be told to make
+    a new store: see docs/gpu.md.
     """
     is_one_machine = os.environ.get("LOCAL_WORLD_SIZE") == os.environ.get("WORLD_SIZE")
-    return f"attempt {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}" if is_one_machine else "attempt"
+    return (
+        f"attempt {os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}"
+        if is_one_machine
+        else "attempt"
+    )
 
 
 def local_gpu(device: torch.device) -> torch.device:
-    """The GPU of this process, one for each process of a machine; sets it as torch's default. Other devices stay as they are.
+    """The GPU of this process, one for each process of a machine; sets it as torch's default. Other
+    devices stay as they are.
 
     Raises:
         ConfigError: the machine has fewer GPUs than processes.
@@ -228,7 +275,9 @@ def local_gpu(device: torch.device) -> torch.device:
     index, n_gpus = int(os.environ.get("LOCAL_RANK", "0")), torch.cuda.device_count()
     if index >= n_gpus:
         raise ConfigError(
-            f"process {index + 1} of this machine has no GPU: the machine has {n_gpus}; start one process for each GPU"
+            f"process {index + 1} of this machine has no GPU: the machine has {n_gpus}; start "
+            "one "
+            "process for each GPU"
         )
     torch.cuda.set_device(index)
     return torch.device("cuda", index)

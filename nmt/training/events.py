@@ -1,4 +1,6 @@
-"""What happens in a training, in order: `nmt train` prints these events, `nmt.train_events` hands them to Python programs."""
+"""What happens in a training, in order: `nmt train` prints these events, `nmt.train_events` hands
+them to Python programs.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,11 +45,14 @@ class StepEvent:
     """An update of the weights.
 
     Attributes:
-        step, epoch, batch: all counted from 1. A large epoch is planned in parts: batch and n_batches are those of the part.
+        step, epoch, batch: all counted from 1. A large epoch is planned in parts: batch and
+            n_batches are those of the part.
         ends_epoch: whether it is the last update of its epoch.
         fraction: the finished part of the training, 0 to 1. Early stopping is not foreseen.
-        loss: nats per target token since the last training line of the journal, with label smoothing.
-        perplexity: over the same tokens, without label smoothing. tokens_per_second: target tokens, over the same time.
+        loss: nats per target token since the last training line of the journal, with label
+            smoothing.
+        perplexity: over the same tokens, without label smoothing. tokens_per_second: target tokens,
+            over the same time.
         learning_rate, forcing_ratio, gradient_norm: of this update.
     """
 

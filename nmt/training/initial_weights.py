@@ -1,4 +1,6 @@
-"""Initial weights that are not random: word vectors, the weights of another run (fine-tuning), and a lexicon."""
+"""Initial weights that are not random: word vectors, the weights of another run (fine-tuning), and
+a lexicon.
+"""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,7 +54,8 @@ class InitialWeights:
 
         Raises:
             CheckpointError: the parent is not a run, or has no readable checkpoint.
-            DataError: the vocabularies of the parent differ from those of the prepared data, or a file of vectors is unusable.
+            DataError: the vocabularies of the parent differ from those of the prepared data, or a
+                file of vectors is unusable.
         """
         lexicon = LearnedLexicon.learn(config) if config.model.lexical_bias else None
         return cls(load_configured_vectors(config), _load_parent(config), lexicon)
@@ -71,21 +74,36 @@ class InitialWeights:
         if (parent := self.parent) is not None:
             reused, new = _copy_parameters(parent, model)
             total = sum(parameter.numel() for parameter in model.parameters())
-            figures = {"checkpoint": parent.checkpoint, "reused": reused, "parameters": total, "new": new}
+            figures = {
+                "checkpoint": parent.checkpoint,
+                "reused": reused,
+                "parameters": total,
+                "new": new,
+            }
             journal.write("start", 0, run=str(parent.run), **figures)
             counts = f"{reused:,} of {total:,} parameters ({100 * reused / total:.1f} %)"
             new_names = f"; new: {', '.join(new)}" if new else ""
             lines.append(f"starts from {parent.run}, {parent.checkpoint}: {counts}{new_names}")
         for side, vectors in self.vectors.items():
-            set_rows(model.src_embedding.weight if side == "src" else model.tgt_embedding.weight, vectors)
-            figures = {"found": len(vectors.ids), "tokens": vectors.n_tokens, "running_share": vectors.running_share}
+            set_rows(
+                model.src_embedding.weight if side == "src" else model.tgt_embedding.weight, vectors
+            )
+            figures = {
+                "found": len(vectors.ids),
+                "tokens": vectors.n_tokens,
+                "running_share": vectors.running_share,
+            }
             journal.write("vectors", 0, side=side, path=str(vectors.path), **figures)
             lines.append(f"{side} vectors: {vectors.coverage}")
         if self.lexicon is not None and model.lexical_bias is not None:
             sizes = self.lexicon.fill(model.lexical_bias)
             journal.write("lexicon", 0, **sizes)
             words = f", and {sizes['words']:,} whole words" if "words" in sizes else ""
-            lines.append(f"lexicon: {sizes['translations']:,} translations of {sizes['tokens']:,} source tokens{words}")
+            lines.append(
+                f"lexicon: {sizes['translations']:,} translations of {sizes['tokens']:,} "
+                "source "
+                f"tokens{words}"
+            )
         return lines
 
 
@@ -96,14 +114,19 @@ def _load_parent(config: Config) -> ParentWeights | None:
     checkpoint = find_checkpoint(find_run(run))
     if load_vocabularies(run) != load_vocabularies(config.prepared_folder):
         raise DataError(
-            f"training.start_from: the vocabularies of {run} differ from those of {config.prepared_folder}; "
+            f"training.start_from: the vocabularies of {run} differ from those of "
+            f"{config.prepared_folder}; "
             f"prepare it with vocabulary.like: {run}"
         )
     parent_model = load_run_config(run).model
     ties = parent_model.tie_embeddings, config.model.tie_embeddings
-    if TIES.index(ties[0]) < TIES.index(ties[1]) and parent_model.embedding_size == config.model.embedding_size:
+    if (
+        TIES.index(ties[0]) < TIES.index(ties[1])
+        and parent_model.embedding_size == config.model.embedding_size
+    ):
         raise ConfigError(
-            f"training.start_from: {run} was trained with model.tie_embeddings {ties[0]}, so it has several matrices where "
+            f"training.start_from: {run} was trained with model.tie_embeddings {ties[0]}, so it "
+            "has several matrices where "
             f"{ties[1]} has one; set model.tie_embeddings to {ties[0]}"
         )
     return ParentWeights(run, checkpoint.name, read_tensors(checkpoint / MODEL_FILE))
@@ -123,5 +146,9 @@ def _copy_parameters(parent: ParentWeights, model: Seq2Seq) -> tuple[int, list[s
             parameter.copy_(tensor)
             reused[id(parameter)] = parameter.numel()
     if not reused:
-        raise CheckpointError(f"training.start_from: no weights of {parent.run} have the shapes of this model")
-    return sum(reused.values()), [name for name, parameter in model.named_parameters() if id(parameter) not in reused]
+        raise CheckpointError(
+            f"training.start_from: no weights of {parent.run} have the shapes of this model"
+        )
+    return sum(reused.values()), [
+        name for name, parameter in model.named_parameters() if id(parameter) not in reused
+    ]

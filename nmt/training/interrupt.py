@@ -10,19 +10,24 @@ NOTICE = "stopping and saving after this step; press Ctrl-C again to stop at onc
 
 
 def write_notice() -> None:
-    """Say on stderr what happens next. It does not wait for locks, so a signal handler may call it."""
+    """Say on stderr what happens next. It does not wait for locks, so a signal handler may call
+    it.
+    """
     os.write(2, f"\n{NOTICE}\n".encode())
 
 
 @contextmanager
 def stop_on_signal(notify: Callable[[], None] = write_notice) -> Iterator[Callable[[], bool]]:
-    """Inside the block, Ctrl-C, SIGTERM and SIGHUP only make the yielded function return True; a second Ctrl-C interrupts at once.
+    """Inside the block, Ctrl-C, SIGTERM and SIGHUP only make the yielded function return True; a
+    second Ctrl-C interrupts at once.
 
-    The system sends SIGHUP when the terminal or the connection is closed. `nohup` makes a program ignore it, and so it stays then.
-    Python allows signal handlers in the main thread only; in another thread the function always returns False.
+    The system sends SIGHUP when the terminal or the connection is closed. `nohup` makes a program
+    ignore it, and so it stays then. Python allows signal handlers in the main thread only; in
+    another thread the function always returns False.
 
     Args:
-        notify: called by each signal; it must not print through Python's streams, which a signal may have interrupted.
+        notify: called by each signal; it must not print through Python's streams, which a signal
+            may have interrupted.
     """
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False

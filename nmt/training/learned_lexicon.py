@@ -61,7 +61,11 @@ class LearnedLexicon:
         aligner = WordAligner(corpus, len(src), len(tgt))
         aligner.fit()
         ids, probabilities = map(torch.from_numpy, aligner.translations(size))
-        words = _learn_words(corpus, src, tgt, size, config.model.lexical_words) if config.model.lexical_words else None
+        words = (
+            _learn_words(corpus, src, tgt, size, config.model.lexical_words)
+            if config.model.lexical_words
+            else None
+        )
         return cls(ids, probabilities, words)
 
     def fill(self, bias: LexicalBias) -> dict[str, int]:
@@ -78,19 +82,35 @@ class LearnedLexicon:
         return figures
 
 
-def _learn_words(corpus: Corpus, src: Vocabulary, tgt: Vocabulary, size: int, n_words: int) -> WholeWords:
-    """Align whole words; the probability of a target token is that of all translations that contain it."""
-    src_tokens, tgt_tokens = (vocabulary.tokens(range(len(vocabulary))) for vocabulary in (src, tgt))
-    src_words, tgt_words = _Words(corpus.src, src_tokens, lowercase=True), _Words(corpus.tgt, tgt_tokens, lowercase=False)
-    aligner = WordAligner(Corpus(src_words.sentences, tgt_words.sentences), src_words.n_numbers, tgt_words.n_numbers)
+def _learn_words(
+    corpus: Corpus, src: Vocabulary, tgt: Vocabulary, size: int, n_words: int
+) -> WholeWords:
+    """Align whole words; the probability of a target token is that of all translations that contain
+    it.
+    """
+    src_tokens, tgt_tokens = (
+        vocabulary.tokens(range(len(vocabulary))) for vocabulary in (src, tgt)
+    )
+    src_words, tgt_words = (
+        _Words(corpus.src, src_tokens, lowercase=True),
+        _Words(corpus.tgt, tgt_tokens, lowercase=False),
+    )
+    aligner = WordAligner(
+        Corpus(src_words.sentences, tgt_words.sentences), src_words.n_numbers, tgt_words.n_numbers
+    )
     aligner.fit()
     frequent = src_words.frequent(n_words)
     words = [numbers[frequent] for numbers in aligner.translations(WORD_TRANSLATIONS)]
-    ids, probabilities = torch.zeros(len(frequent), size, dtype=torch.long), torch.zeros(len(frequent), size)
+    ids, probabilities = (
+        torch.zeros(len(frequent), size, dtype=torch.long),
+        torch.zeros(len(frequent), size),
+    )
     for row, translations in enumerate(zip(*words, strict=True)):
         sums: Counter[int] = Counter()
         for number, probability in zip(*(values.tolist() for values in translations), strict=True):
-            sums.update(dict.fromkeys(tgt_words.tokens_of(number), probability) if probability else {})
+            sums.update(
+                dict.fromkeys(tgt_words.tokens_of(number), probability) if probability else {}
+            )
         for column, (token, probability) in enumerate(sums.most_common(size)):
             ids[row, column], probabilities[row, column] = token, probability
     return WholeWords(src_tokens, torch.from_numpy(src_words.keys[frequent]), ids, probabilities)
@@ -109,15 +129,22 @@ class _Words:
         # One long sentence, in which a word between the others ends each sentence.
         ends = np.cumsum(sentences.lengths)
         self._ids = np.insert(np.concatenate([ids for ids, _ in sentences.blocks()]), ends, PAD)
-        numbers, keys = (part[0].numpy() for part in word_keys(torch.from_numpy(self._ids.astype(np.int64))[None]))
+        numbers, keys = (
+            part[0].numpy()
+            for part in word_keys(torch.from_numpy(self._ids.astype(np.int64))[None])
+        )
         self._starts = np.flatnonzero(np.diff(numbers, prepend=-1))  # of the words
         is_end = self._ids[self._starts] == PAD
-        unique, first, inverse = np.unique(keys[self._starts[~is_end]], return_index=True, return_inverse=True)
+        unique, first, inverse = np.unique(
+            keys[self._starts[~is_end]], return_index=True, return_inverse=True
+        )
         self.keys = np.concatenate([[0], unique])
         self._first = np.flatnonzero(~is_end)[first]  # the word at which a number occurs first
         word_ends = np.flatnonzero(is_end) - np.arange(is_end.sum())
         self._inverse = inverse + 1
-        self.sentences = Sequences((self._inverse.astype(np.int32), np.concatenate([[0], word_ends])))
+        self.sentences = Sequences(
+            (self._inverse.astype(np.int32), np.concatenate([[0], word_ends]))
+        )
 
     @property
     def n_numbers(self) -> int:

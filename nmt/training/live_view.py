@@ -1,4 +1,6 @@
-"""A live view of a training for terminals: progress, time left, loss, learning rate, BLEU with its curve, a sample translation."""
+"""A live view of a training for terminals: progress, time left, loss, learning rate, BLEU with its
+curve, a sample translation.
+"""
 
 import time
 from collections.abc import Sequence
@@ -26,7 +28,9 @@ MAX_WIDTH = 78
 LABEL_WIDTH, VALUE_WIDTH = 15, 10
 CURVE_WIDTH = 16
 SECONDS_BEFORE_ESTIMATE = 2.0
-CONTROLS = dict.fromkeys([*range(32), *range(127, 160)], " ")  # a sample must not steer the terminal
+CONTROLS = dict.fromkeys(
+    [*range(32), *range(127, 160)], " "
+)  # a sample must not steer the terminal
 
 
 class View:
@@ -41,13 +45,17 @@ class View:
         self.status = "starting"
         self.stop_requested = self.is_over = False
         self.begin_time = self.end_time = time.monotonic()
-        self.origin: tuple[float, float] | None = None  # (time, finished fraction) after the first update
+        self.origin: tuple[float, float] | None = (
+            None  # (time, finished fraction) after the first update
+        )
 
     def begin(self, event: BeginEvent) -> None:
         """Start the clock; a training that continues has earlier validations in its journal."""
         self.folder, self.begin_time = event.folder, time.monotonic()
         lines = Journal(event.folder / JOURNAL_FILE).read() if event.step else []
-        validations = [line for line in lines if line["event"] == "validation" and line["step"] <= event.step]
+        validations = [
+            line for line in lines if line["event"] == "validation" and line["step"] <= event.step
+        ]
         self.bleu = [(line["step"], line["bleu"]) for line in validations]
 
     def add_step(self, event: StepEvent) -> None:
@@ -63,7 +71,9 @@ class View:
         """Show a validation."""
         self.validation = event
         self.bleu.append((event.step, event.result.bleu))
-        if self.step is not None and self.step.step == event.step:  # no update came after it: the training ends
+        if (
+            self.step is not None and self.step.step == event.step
+        ):  # no update came after it: the training ends
             self.status = "choosing the best checkpoint"
 
     def end(self, status: str) -> None:
@@ -73,26 +83,53 @@ class View:
     def __rich_console__(self, console: RichConsole, options: ConsoleOptions) -> RenderResult:
         lines: list[RenderableType] = ["", self._heading(), self._bar(), self._clock(), ""]
         if self.step is not None:
-            lines.append(_line("loss", f"{self.step.loss:.3f}", f"perplexity {self.step.perplexity:.1f}"))
+            lines.append(
+                _line("loss", f"{self.step.loss:.3f}", f"perplexity {self.step.perplexity:.1f}")
+            )
             speed = f"{self.step.tokens_per_second:,.0f} tokens/s"
             lines.append(_line("learning rate", f"{self.step.learning_rate:.3g}", speed))
         if self.bleu:
             best_step, best = max(self.bleu, key=lambda point: point[1])
             curve = sparkline(_thin([bleu for _, bleu in self.bleu]))
-            lines.append(_line("dev BLEU", f"{self.bleu[-1][1]:.2f}", f"{curve}  best {best:.2f} at step {best_step}"))
+            lines.append(
+                _line(
+                    "dev BLEU",
+                    f"{self.bleu[-1][1]:.2f}",
+                    f"{curve}  best {best:.2f} at step {best_step}",
+                )
+            )
         if self.validation is not None:
             result = self.validation.result
-            lines.append(_line("dev loss", f"{result.loss:.3f}", f"perplexity {result.perplexity:.2f}  chrF {result.chrf:.2f}"))
+            lines.append(
+                _line(
+                    "dev loss",
+                    f"{result.loss:.3f}",
+                    f"perplexity {result.perplexity:.2f}  chrF {result.chrf:.2f}",
+                )
+            )
             if (sample := result.middle_sample) is not None:
-                texts = {"source": sample.source, "reference": sample.reference, "output": sample.output}
-                lines += ["", *(_line(label, "", text.translate(CONTROLS)) for label, text in texts.items())]
+                texts = {
+                    "source": sample.source,
+                    "reference": sample.reference,
+                    "output": sample.output,
+                }
+                lines += [
+                    "",
+                    *(_line(label, "", text.translate(CONTROLS)) for label, text in texts.items()),
+                ]
         yield Constrain(Group(*lines, ""), min(MAX_WIDTH, options.max_width))
 
     def _heading(self) -> Table:
         heading = Table.grid(expand=True, padding=(0, 1))
         heading.add_column(no_wrap=True, overflow="ellipsis")
         heading.add_column(no_wrap=True, justify="right")
-        position = "" if self.step is None else f"epoch {self.step.epoch} of {self.config.training.epochs}, step {self.step.step:,}"
+        position = (
+            ""
+            if self.step is None
+            else (
+                f"epoch {self.step.epoch} of {self.config.training.epochs}, step {self.step.step:,}"
+            )
+        )
         heading.add_row(Text(str(self.folder), style="bold"), position)
         return heading
 
@@ -101,7 +138,9 @@ class View:
         row = Table.grid(expand=True, padding=(0, 1))
         row.add_column(ratio=1)
         row.add_column(no_wrap=True, justify="right", min_width=4)
-        bar = ProgressBar(1.0, fraction, style="bright_black", complete_style="cyan", finished_style="cyan")
+        bar = ProgressBar(
+            1.0, fraction, style="bright_black", complete_style="cyan", finished_style="cyan"
+        )
         row.add_row(bar, f"{int(100 * fraction)} %")
         return row
 
@@ -131,9 +170,16 @@ class LiveConsole(Console):
         self.screen = RichConsole(stderr=True, highlight=False, markup=False, emoji=False)
         self.lines: list[str] = []  # above the view
         self.size = self.screen.size
-        self.live = Live(console=self.screen, refresh_per_second=REFRESHES_PER_SECOND, get_renderable=self._fit)
+        self.live = Live(
+            console=self.screen, refresh_per_second=REFRESHES_PER_SECOND, get_renderable=self._fit
+        )
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._close("stopped")
 
     def notify_stop(self) -> None:
@@ -169,9 +215,11 @@ class LiveConsole(Console):
         self.screen.print(Text(line), soft_wrap=True)
 
     def _fit(self) -> View:
-        """The view. If the terminal has become too small for what is drawn, the screen is cleared and the lines are printed again.
+        """The view. If the terminal has become too small for what is drawn, the screen is cleared
+        and the lines are printed again.
 
-        A narrower terminal breaks the drawn lines into more than `Live` would erase, and a lower one moves some of them away.
+        A narrower terminal breaks the drawn lines into more than `Live` would erase, and a lower
+        one moves some of them away.
         """
         old, self.size = self.size, self.screen.size
         if self.size.width < min(old.width, MAX_WIDTH) or self.size.height != old.height:
@@ -187,13 +235,19 @@ class LiveConsole(Console):
 
 def _line(label: str, value: str, rest: str) -> Text:
     value = f"{value:<{VALUE_WIDTH}}" if value else ""
-    return Text.assemble((f"{label:<{LABEL_WIDTH}}", "dim"), (value, "bold"), rest, no_wrap=True, overflow="ellipsis")
+    return Text.assemble(
+        (f"{label:<{LABEL_WIDTH}}", "dim"), (value, "bold"), rest, no_wrap=True, overflow="ellipsis"
+    )
 
 
 def _thin(values: Sequence[float]) -> list[float]:
     """At most CURVE_WIDTH of the values, evenly spaced, with the first and the last."""
     last, width = len(values) - 1, CURVE_WIDTH - 1
-    return list(values) if last <= width else [values[index * last // width] for index in range(CURVE_WIDTH)]
+    return (
+        list(values)
+        if last <= width
+        else [values[index * last // width] for index in range(CURVE_WIDTH)]
+    )
 
 
 def _duration(seconds: float) -> str:

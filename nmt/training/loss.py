@@ -1,4 +1,6 @@
-"""The training objective: a sum over target tokens, and their number. The update divides once, by the tokens of the whole batch."""
+"""The training objective: a sum over target tokens, and their number. The update divides once, by
+the tokens of the whole batch.
+"""
 
 from dataclasses import dataclass
 
@@ -23,7 +25,8 @@ class Loss:
     """Sums over the target tokens of a batch without padding, in nats.
 
     Attributes:
-        objective: the sum to minimize, with label smoothing, distillation, coverage loss, alignment loss and R-Drop.
+        objective: the sum to minimize, with label smoothing, distillation, coverage loss, alignment
+            loss and R-Drop.
         nll: the plain negative log-likelihood, for perplexity.
         n_tokens: the number of target tokens.
     """
@@ -34,26 +37,34 @@ class Loss:
 
 
 def batch_loss(
-    model: Seq2Seq, batch: Batch, config: TrainingConfig = CROSS_ENTROPY_ONLY, forcing_mask: Tensor | None = None
+    model: Seq2Seq,
+    batch: Batch,
+    config: TrainingConfig = CROSS_ENTROPY_ONLY,
+    forcing_mask: Tensor | None = None,
 ) -> Loss:
     """Cross-entropy of the reference. Logits are computed at its tokens only, not at padding.
 
-    With R-Drop, the model reads the batch twice, with different dropout, and learns to give the same distribution both times. For
-    the distributions P and Q of a token y, the objective is half of eq. 4 of Liang 2021, so that its scale does not change:
-    (-log P(y) - log Q(y)) / 2 + alpha / 4 (KL(P || Q) + KL(Q || P)). `nll` is the mean of both passes.
+    With R-Drop, the model reads the batch twice, with different dropout, and learns to give the
+    same distribution both times. For the distributions P and Q of a token y, the objective is half
+    of eq. 4 of Liang 2021, so that its scale does not change: (-log P(y) - log Q(y)) / 2 + alpha /
+    4 (KL(P || Q) + KL(Q || P)). `nll` is the mean of both passes.
 
     Args:
-        config: the terms of the objective. `distillation` is alpha of Kim and Rush 2016, 2.2, for the soft targets of the batch,
-            which must have some; `coverage_loss` is lambda of See 2017, eq. 13; `alignment_loss` needs a model with a
-            lexical bias; `r_drop` is alpha of R-Drop, and each of its passes replaces other words.
-        forcing_mask: [B, T], on the CPU, False where the decoder reads its own output; see `Seq2Seq.forward`.
+        config: the terms of the objective. `distillation` is alpha of Kim and Rush 2016, 2.2, for
+            the soft targets of the batch, which must have some; `coverage_loss` is lambda of See
+            2017, eq. 13; `alignment_loss` needs a model with a lexical bias; `r_drop` is alpha of
+            R-Drop, and each of its passes replaces other words.
+        forcing_mask: [B, T], on the CPU, False where the decoder reads its own output; see
+            `Seq2Seq.forward`.
     """
     n_tokens, n_passes = batch.n_tokens, 1
     if config.r_drop:
         batch, n_passes = batch.repeat(), 2
         forcing_mask = None if forcing_mask is None else torch.cat([forcing_mask, forcing_mask])
     src = replace_words(batch.src, config.src_word_replacement, model.src_embedding.num_embeddings)
-    tgt_in = replace_words(batch.tgt_in, config.tgt_word_replacement, model.tgt_embedding.num_embeddings)
+    tgt_in = replace_words(
+        batch.tgt_in, config.tgt_word_replacement, model.tgt_embedding.num_embeddings
+    )
     decoded = model(src, batch.src_lengths, tgt_in, forcing_mask)
     vectors, additions = decoded.at(batch.token_positions)
     targets = batch.tgt_out.flatten()[batch.token_positions]
@@ -61,16 +72,23 @@ def batch_loss(
     if config.distillation:
         assert batch.soft_targets is not None, "refused when the training data is loaded"
         distillation = Distillation(batch.soft_targets, config.distillation)
-    objective, nll = model.output.loss(vectors, targets, config.label_smoothing, config.r_drop / 2, additions, distillation)
+    objective, nll = model.output.loss(
+        vectors, targets, config.label_smoothing, config.r_drop / 2, additions, distillation
+    )
     if config.coverage_loss:
-        objective = objective + config.coverage_loss * coverage_loss(decoded.attention, batch.tgt_mask)
+        objective = objective + config.coverage_loss * coverage_loss(
+            decoded.attention, batch.tgt_mask
+        )
     if config.alignment_loss and decoded.translations is not None:
-        objective = objective + config.alignment_loss * alignment_loss(decoded.attention, batch, decoded.translations)
+        objective = objective + config.alignment_loss * alignment_loss(
+            decoded.attention, batch, decoded.translations
+        )
     return Loss(objective / n_passes, nll.detach() / n_passes, n_tokens)
 
 
 def replace_words(ids: Tensor, rate: float, vocabulary_size: int) -> Tensor:
-    """Each word of `ids`, with probability `rate`, replaced by a random word of the vocabulary; special tokens stay.
+    """Each word of `ids`, with probability `rate`, replaced by a random word of the vocabulary;
+    special tokens stay.
 
     After SwitchOut (Wang 2018), which draws the number of replaced words of a sentence first.
     """
@@ -95,9 +113,9 @@ def coverage_loss(attention: Tensor, tgt_mask: Tensor) -> Tensor:
 def alignment_loss(attention: Tensor, batch: Batch, translations: Translations) -> Tensor:
     """Guided alignment (Chen 2016): - sum_t sum_j a_tj log alpha_tj.
 
-    a_tj ~ p_lex(y_t | x_j) exp(-lambda |t / T - j / S|) is the posterior of the aligner that learned the lexicon (Dyer 2013, 2),
-    for t = 1..T and j = 1..S, with its first value of lambda. It is 0 for words that are no translation of a source word, and for
-    padding.
+    a_tj ~ p_lex(y_t | x_j) exp(-lambda |t / T - j / S|) is the posterior of the aligner that
+    learned the lexicon (Dyer 2013, 2), for t = 1..T and j = 1..S, with its first value of lambda.
+    It is 0 for words that are no translation of a source word, and for padding.
 
     Args:
         attention: [B, T, S]. translations: of the source words.
@@ -106,16 +124,23 @@ def alignment_loss(attention: Tensor, batch: Batch, translations: Translations) 
     device = attention.device
     tgt_lengths, src_lengths = batch.tgt_mask.sum(1), send(batch.src_lengths, device)
     is_translation = translations.ids.unsqueeze(1) == batch.tgt_out.unsqueeze(2)  # [B, T, U]
-    probabilities = is_translation.to(translations.probabilities.dtype) @ translations.probabilities.transpose(1, 2)  # [B, T, S]
+    probabilities = is_translation.to(
+        translations.probabilities.dtype
+    ) @ translations.probabilities.transpose(1, 2)  # [B, T, S]
     tgt_places = torch.arange(1, steps + 1, device=device) / tgt_lengths.view(rows, 1)
     src_places = torch.arange(1, positions + 1, device=device) / src_lengths.view(rows, 1)
-    links = probabilities * torch.exp(-FIRST_TENSION * (tgt_places.unsqueeze(2) - src_places.unsqueeze(1)).abs())
+    links = probabilities * torch.exp(
+        -FIRST_TENSION * (tgt_places.unsqueeze(2) - src_places.unsqueeze(1)).abs()
+    )
     links = links / links.sum(2, keepdim=True).clamp_min(MIN_PROBABILITY)
     return -(links * attention.to(links.dtype).clamp_min(MIN_PROBABILITY).log()).sum()
 
 
-def draw_forcing_mask(batch: Batch, ratio: float, per: str, generator: torch.Generator) -> Tensor | None:
-    """Where the decoder reads the reference: [B, T], on the CPU, True with probability `ratio`, drawn per sentence or per token.
+def draw_forcing_mask(
+    batch: Batch, ratio: float, per: str, generator: torch.Generator
+) -> Tensor | None:
+    """Where the decoder reads the reference: [B, T], on the CPU, True with probability `ratio`,
+    drawn per sentence or per token.
 
     None if it reads the reference everywhere.
     """

@@ -1,4 +1,6 @@
-"""The objective of a batch as a module, so that DistributedDataParallel adds up its gradient over all processes."""
+"""The objective of a batch as a module, so that DistributedDataParallel adds up its gradient over
+all processes.
+"""
 
 from contextlib import nullcontext
 
@@ -20,7 +22,9 @@ class Objective:
         model: trained in all processes of `world` from now on.
     """
 
-    def __init__(self, model: Seq2Seq, config: TrainingConfig, world: World = SINGLE_PROCESS) -> None:
+    def __init__(
+        self, model: Seq2Seq, config: TrainingConfig, world: World = SINGLE_PROCESS
+    ) -> None:
         self.model, self.world = model, world
         self._precision = config.precision
         self._module = world.parallel(_ObjectiveModule(model, config))
@@ -30,10 +34,13 @@ class Objective:
         """That of the model."""
         return self.model.device
 
-    def backward(self, batch: Batch | None, forcing_mask: Tensor | None, seed: int, *, is_last: bool) -> Tensor:
+    def backward(
+        self, batch: Batch | None, forcing_mask: Tensor | None, seed: int, *, is_last: bool
+    ) -> Tensor:
         """Add the gradient of a micro-batch, summed over its target tokens, to that of the model.
 
-        After the last micro-batch, the gradients of all processes are the mean of their sums. Each process must have a last one.
+        After the last micro-batch, the gradients of all processes are the mean of their sums. Each
+        process must have a last one.
 
         Args:
             batch: None for a process without a part of a small batch: it adds nothing.
@@ -47,7 +54,9 @@ class Objective:
             OutOfMemoryError: the micro-batch does not fit into the GPU's memory.
         """
         with nullcontext() if is_last else self.world.without_exchange(self._module):
-            with torch.autocast(self.device.type, torch.bfloat16, enabled=self._precision == "bfloat16"):
+            with torch.autocast(
+                self.device.type, torch.bfloat16, enabled=self._precision == "bfloat16"
+            ):
                 objective, nll = self._module(batch, forcing_mask, seed)
             with self.world.exchange_in_backward() if is_last else nullcontext():
                 objective.backward()
@@ -60,10 +69,13 @@ class _ObjectiveModule(nn.Module):
     def __init__(self, model: Seq2Seq, config: TrainingConfig) -> None:
         super().__init__()
         self.model, self.config = model, config
-        # In no backward pass: if there were no such parameter, DistributedDataParallel would advise not to look for them.
+        # In no backward pass: if there were no such parameter, DistributedDataParallel would advise
+        # not to look for them.
         self.unused = nn.Parameter(torch.zeros(1, device=model.device))
 
-    def forward(self, batch: Batch | None, forcing_mask: Tensor | None, seed: int) -> tuple[Tensor, Tensor]:
+    def forward(
+        self, batch: Batch | None, forcing_mask: Tensor | None, seed: int
+    ) -> tuple[Tensor, Tensor]:
         """The sums of objective and negative log-likelihood over the target tokens."""
         if batch is None:  # a gradient of 0 for one parameter, so that there is a backward pass
             zero = 0 * next(self.model.parameters()).flatten()[0]

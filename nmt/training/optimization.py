@@ -1,6 +1,7 @@
 """The optimizers, and the schedules of the learning rate and of teacher forcing.
 
-Schedules are pure functions of the progress of the training, so that resuming needs no state of a scheduler.
+Schedules are pure functions of the progress of the training, so that resuming needs no state of a
+scheduler.
 """
 
 from collections.abc import Callable, Iterable
@@ -24,20 +25,33 @@ from nmt.config.schema import (
 from nmt.model.seq2seq import Seq2Seq
 
 OPTIMIZERS: dict[OptimizerName, Callable[[Iterable[Parameter], TrainingConfig], Optimizer]] = {
-    # Decoupled weight decay (Loshchilov & Hutter 2019); plain Adam (Kingma & Ba 2015) where it is 0.
-    "adamw": lambda parameters, config: AdamW(parameters, config.learning_rate.peak, weight_decay=config.weight_decay, fused=True),
+    # Decoupled weight decay (Loshchilov & Hutter 2019); plain Adam (Kingma & Ba 2015) where it is
+    # 0.
+    "adamw": lambda parameters, config: AdamW(
+        parameters, config.learning_rate.peak, weight_decay=config.weight_decay, fused=True
+    ),
     # Weight decay in the gradient.
-    "adam": lambda parameters, config: Adam(parameters, config.learning_rate.peak, weight_decay=config.weight_decay, fused=True),
+    "adam": lambda parameters, config: Adam(
+        parameters, config.learning_rate.peak, weight_decay=config.weight_decay, fused=True
+    ),
     "sgd": lambda parameters, config: SGD(
-        parameters, config.learning_rate.peak, momentum=config.momentum, weight_decay=config.weight_decay, fused=True
+        parameters,
+        config.learning_rate.peak,
+        momentum=config.momentum,
+        weight_decay=config.weight_decay,
+        fused=True,
     ),
     # Second moments by row and column only, to save memory (Shazeer & Stern 2018).
-    "adafactor": lambda parameters, config: Adafactor(parameters, config.learning_rate.peak, weight_decay=config.weight_decay),
+    "adafactor": lambda parameters, config: Adafactor(
+        parameters, config.learning_rate.peak, weight_decay=config.weight_decay
+    ),
 }
 
 
 def build_optimizer(model: Seq2Seq, config: TrainingConfig) -> Optimizer:
-    """The optimizer that the configuration names; the loop sets its learning rate at each update."""
+    """The optimizer that the configuration names; the loop sets its learning rate at each
+    update.
+    """
     return OPTIMIZERS[config.optimizer](model.parameters(), config)
 
 
@@ -63,8 +77,9 @@ AveragingFunction = Callable[[Parameters, Parameters, Tensor | int], None]
 def averaging_function(config: TrainingConfig) -> AveragingFunction:
     """The update of the moving average, a <- d a + (1 - d) w, for `AveragedModel`.
 
-    With warm-up, d = min(decay, (1 + n) / (10 + n)) after n updates, so 1 - d = max(1 - decay, 9 / (10 + n)). Without it, the
-    weights of the first update keep the part decay ** n of the average: 0.37 after 1,000 updates with a decay of 0.999.
+    With warm-up, d = min(decay, (1 + n) / (10 + n)) after n updates, so 1 - d = max(1 - decay, 9 /
+    (10 + n)). Without it, the weights of the first update keep the part decay ** n of the average:
+    0.37 after 1,000 updates with a decay of 0.999.
     """
     if not config.moving_average_warmup:
         ema: AveragingFunction = get_ema_multi_avg_fn(config.moving_average)
@@ -81,12 +96,20 @@ def averaging_function(config: TrainingConfig) -> AveragingFunction:
 
 
 # The rate after warm-up.
-LEARNING_RATE_SCHEDULES: dict[LearningRateSchedule, Callable[[Moment, LearningRateConfig], float]] = {
+LEARNING_RATE_SCHEDULES: dict[
+    LearningRateSchedule, Callable[[Moment, LearningRateConfig], float]
+] = {
     "constant": lambda _, config: config.peak,
-    "inverse_sqrt": lambda moment, config: config.peak * sqrt(max(1, config.warmup_steps) / moment.step),
+    "inverse_sqrt": lambda moment, config: (
+        config.peak * sqrt(max(1, config.warmup_steps) / moment.step)
+    ),
     "linear": lambda moment, config: _between(1 - _decay_fraction(moment, config), config),
-    "cosine": lambda moment, config: _between((1 + cos(pi * _decay_fraction(moment, config))) / 2, config),
-    "step": lambda moment, config: _reduced((moment.step - config.warmup_steps - 1) // (config.steps or 1), config),
+    "cosine": lambda moment, config: _between(
+        (1 + cos(pi * _decay_fraction(moment, config))) / 2, config
+    ),
+    "step": lambda moment, config: _reduced(
+        (moment.step - config.warmup_steps - 1) // (config.steps or 1), config
+    ),
     "plateau": lambda moment, config: _reduced(moment.reductions, config),
 }
 
@@ -94,12 +117,17 @@ LEARNING_RATE_SCHEDULES: dict[LearningRateSchedule, Callable[[Moment, LearningRa
 def learning_rate(moment: Moment, config: LearningRateConfig) -> float:
     """The rate of an update: a linear rise to the peak over the warm-up, then the schedule.
 
-    A schedule that lasts for the whole training also lowers the rate during the warm-up, so that it reaches the floor in any case.
+    A schedule that lasts for the whole training also lowers the rate during the warm-up, so that it
+    reaches the floor in any case.
     """
     if moment.step > config.warmup_steps:
         return LEARNING_RATE_SCHEDULES[config.schedule](moment, config)
     rate = config.peak * moment.step / config.warmup_steps
-    return min(rate, LEARNING_RATE_SCHEDULES[config.schedule](moment, config)) if config.lasts_for_training else rate
+    return (
+        min(rate, LEARNING_RATE_SCHEDULES[config.schedule](moment, config))
+        if config.lasts_for_training
+        else rate
+    )
 
 
 def _between(share: float, config: LearningRateConfig) -> float:
@@ -111,13 +139,18 @@ def _reduced(times: int, config: LearningRateConfig) -> float:
 
 
 def _decay_fraction(moment: Moment, config: LearningRateConfig) -> float:
-    """How far the step is between the end of warm-up (0) and `steps` (1). Without `steps`, the finished part of the training."""
+    """How far the step is between the end of warm-up (0) and `steps` (1). Without `steps`, the
+    finished part of the training.
+    """
     if config.steps is None:
         return moment.fraction
-    return min(1.0, max(0, moment.step - config.warmup_steps) / max(1, config.steps - config.warmup_steps))
+    return min(
+        1.0, max(0, moment.step - config.warmup_steps) / max(1, config.steps - config.warmup_steps)
+    )
 
 
-# How far from `start` (0) to `end` (1) the ratio has come, from x = step / steps in [0, 1] (Bengio 2015, 2.4).
+# How far from `start` (0) to `end` (1) the ratio has come, from x = step / steps in [0, 1] (Bengio
+# 2015, 2.4).
 FORCING_SCHEDULES: dict[ForcingSchedule, Callable[[float], float]] = {
     "constant": lambda _: 0.0,
     "linear": lambda x: x,

@@ -1,4 +1,6 @@
-"""The records of a training: journal, curves, TensorBoard files, validations and checkpoints in its run folder, and its events."""
+"""The records of a training: journal, curves, TensorBoard files, validations and checkpoints in its
+run folder, and its events.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import asdict
@@ -23,12 +25,14 @@ from nmt.training.validation import VALIDATION_METRICS, Validator
 
 
 class Recorder:
-    """Records a training in its run folder, in the first process; `hooks` is its side towards the training loop.
+    """Records a training in its run folder, in the first process; `hooks` is its side towards the
+    training loop.
 
     As a context, it draws the curves and closes the TensorBoard files at the end.
 
     Args:
-        progress: so far. Later lines of the journal come from a training that was cut short, and are deleted.
+        progress: so far. Later lines of the journal come from a training that was cut short, and
+            are deleted.
         averaged: the moving average of the model, which is validated and saved to translate with.
     """
 
@@ -47,12 +51,20 @@ class Recorder:
         if averaged is not None:
             assert isinstance(averaged.module, Seq2Seq)
             self.averaged = averaged.module
-        self.journal, self.checkpoints = Journal(folder / JOURNAL_FILE), open_checkpoints(folder, config)
+        self.journal, self.checkpoints = (
+            Journal(folder / JOURNAL_FILE),
+            open_checkpoints(folder, config),
+        )
         self.tensorboard = TensorBoardWriter(folder / TENSORBOARD_FOLDER, progress.step, self._warn)
-        self.validator = Validator(model if self.averaged is None else self.averaged, config, folder)
+        self.validator = Validator(
+            model if self.averaged is None else self.averaged, config, folder
+        )
         self.journal.rewind(progress.step)
         self._training_time = Stopwatch(progress.seconds)
-        self._interval_time, self._n_tokens = Stopwatch(), 0  # since the last line of the journal, or the start
+        self._interval_time, self._n_tokens = (
+            Stopwatch(),
+            0,
+        )  # since the last line of the journal, or the start
 
     def __enter__(self) -> "Recorder":
         return self
@@ -66,7 +78,9 @@ class Recorder:
         return Hooks(self._log, self._validate, self._save, stop)
 
     def take_events(self) -> Iterator[Event]:
-        """The events since the last call. The time that the caller takes for them does not count in the speed."""
+        """The events since the last call. The time that the caller takes for them does not count in
+        the speed.
+        """
         with self._interval_time.paused():
             while self._events:
                 yield self._events.pop(0)
@@ -104,14 +118,18 @@ class Recorder:
             result = self.validator.validate()
             seconds = validation_time.seconds
             samples = [asdict(sample) for sample in result.samples]
-            self.journal.write("validation", step, **result.figures, seconds=seconds, samples=samples)
+            self.journal.write(
+                "validation", step, **result.figures, seconds=seconds, samples=samples
+            )
             self._events.append(ValidationEvent(step, seconds, result))
             self.tensorboard.validation(step, result)
             self._draw_curves()
         return VALIDATION_METRICS[self.config.training.metric](result)
 
     def _save(self, progress: Progress, score: float | None) -> None:
-        self.checkpoints.save(progress, self.model, self.optimizer, score=score, averaged=self.averaged)
+        self.checkpoints.save(
+            progress, self.model, self.optimizer, score=score, averaged=self.averaged
+        )
         path, best = self.checkpoints.find("last"), self.checkpoints.find("best")
         assert path is not None
         self._events.append(CheckpointEvent(progress.step, path, path == best))
@@ -125,12 +143,20 @@ class Recorder:
 
     def _fraction(self, update: Update) -> float:
         epoch, part, batch = update.next_position
-        progress = Progress(step=update.step, epoch=epoch, part=part, batch=batch, seconds=self._training_time.seconds)
+        progress = Progress(
+            step=update.step,
+            epoch=epoch,
+            part=part,
+            batch=batch,
+            seconds=self._training_time.seconds,
+        )
         return progress.fraction(self.config.training, update.n_parts, update.n_batches)
 
 
 def draw_curves(folder: Path, config: Config) -> str | None:
-    """Draw the journal of a run into its folder. Returns what is wrong, if it cannot: the training continues without."""
+    """Draw the journal of a run into its folder. Returns what is wrong, if it cannot: the training
+    continues without.
+    """
     try:
         events, title = Journal(folder / JOURNAL_FILE).read(), folder.resolve().name
         curves.draw(events, folder / CURVES_FILE, title=title, metric=config.training.metric)
@@ -141,7 +167,14 @@ def draw_curves(folder: Path, config: Config) -> str | None:
 
 def describe_skipped(update: Update, outcome: Outcome) -> str:
     """Why an update was skipped, and which pairs it had."""
-    pairs = ", ".join(str(pair) for pair in update.pairs[:5]) + (", ..." if len(update.pairs) > 5 else "")
-    where = f"epoch {update.epoch + 1}, batch {update.batch + 1}: {len(update.pairs)} pairs, {pairs}"
-    values = f"the loss ({outcome.objective:g}) or its gradient ({outcome.gradient_norm:g}) is not finite"
+    pairs = ", ".join(str(pair) for pair in update.pairs[:5]) + (
+        ", ..." if len(update.pairs) > 5 else ""
+    )
+    where = (
+        f"epoch {update.epoch + 1}, batch {update.batch + 1}: {len(update.pairs)} pairs, {pairs}"
+    )
+    values = (
+        f"the loss ({outcome.objective:g}) or its gradient ({outcome.gradient_norm:g}) is "
+        "not finite"
+    )
     return f"step {update.step}: {values}; update skipped ({where})"

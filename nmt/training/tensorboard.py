@@ -18,11 +18,13 @@ if TYPE_CHECKING:
 class TensorBoardWriter:
     """Writes event files for TensorBoard, until `close`.
 
-    Each call flushes the file. If writing fails, it warns once and writes nothing more; the training continues.
+    Each call flushes the file. If writing fails, it warns once and writes nothing more; the
+    training continues.
     """
 
     def __init__(self, folder: Path, step: int, warn: Callable[[str], None]) -> None:
-        """Open a new file in `folder`. TensorBoard then hides the values of later steps than `step` in earlier files.
+        """Open a new file in `folder`. TensorBoard then hides the values of later steps than `step`
+        in earlier files.
 
         Args:
             warn: called with a line if writing fails.
@@ -32,7 +34,8 @@ class TensorBoardWriter:
         self._report_of_thread, threading.excepthook = threading.excepthook, self._report_thread
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            # TensorBoard ignores purge_step in the first start event that it reads, so each file begins with one.
+            # TensorBoard ignores purge_step in the first start event that it reads, so each file
+            # begins with one.
             self.writer = _open(folder, first_step=step + 1)
         except OSError as error:
             self._give_up(error)
@@ -51,14 +54,28 @@ class TensorBoardWriter:
         self._write(step, {f"train/{name}": value for name, value in figures.items()})
 
     def validation(self, step: int, result: Validation) -> None:
-        """Write the figures on the dev set, the sample translations, and the attention of one of them."""
+        """Write the figures on the dev set, the sample translations, and the attention of one of
+        them.
+        """
         # As a code block, since Markdown would read some characters as emphasis or a list.
-        texts = {f"samples/{number}": f"```\n{sample}\n```" for number, sample in enumerate(result.samples, 1)}
+        texts = {
+            f"samples/{number}": f"```\n{sample}\n```"
+            for number, sample in enumerate(result.samples, 1)
+        }
         images = {} if result.attention is None else {"attention": result.attention}
-        self._write(step, {f"validation/{name}": value for name, value in result.figures.items()}, texts, images)
+        self._write(
+            step,
+            {f"validation/{name}": value for name, value in result.figures.items()},
+            texts,
+            images,
+        )
 
     def _write(
-        self, step: int, scalars: Mapping[str, float], texts: Mapping[str, str] = {}, images: Mapping[str, bytes] = {}
+        self,
+        step: int,
+        scalars: Mapping[str, float],
+        texts: Mapping[str, str] = {},
+        images: Mapping[str, bytes] = {},
     ) -> None:
         if self.writer is None:
             return
@@ -74,13 +91,20 @@ class TensorBoardWriter:
             self._give_up(error)
 
     def _report_thread(self, arguments: threading.ExceptHookArgs) -> None:
-        # The thread of TensorBoard would print a traceback; the next flush raises its error, which becomes a warning.
-        if not (isinstance(arguments.exc_value, OSError) and type(arguments.thread).__module__.startswith("tensorboard.")):
+        # The thread of TensorBoard would print a traceback; the next flush raises its error, which
+        # becomes a warning.
+        if not (
+            isinstance(arguments.exc_value, OSError)
+            and type(arguments.thread).__module__.startswith("tensorboard.")
+        ):
             self._report_of_thread(arguments)
 
     def _give_up(self, error: OSError) -> None:
         self.writer = None
-        self.warn(f"{self.folder}: cannot be written ({error.strerror or error}); the training continues without it")
+        self.warn(
+            f"{self.folder}: cannot be written ({error.strerror or error}); the training "
+            "continues without it"
+        )
 
 
 def _open(folder: Path, first_step: int) -> "SummaryWriter":

@@ -40,7 +40,8 @@ class Validation:
 
     Attributes:
         loss: nats per target token, teacher-forced.
-        bleu, chrf: of greedy translations, detokenized; case-insensitive if the model is lower-cased.
+        bleu, chrf: of greedy translations, detokenized; case-insensitive if the model is
+            lower-cased.
         samples: translations of the same sentences at each validation, from short to long.
         attention: heatmap (PNG) of the middle sample; None without attention.
     """
@@ -63,7 +64,12 @@ class Validation:
     @property
     def figures(self) -> dict[str, float]:
         """For the journal and TensorBoard."""
-        return {"loss": self.loss, "perplexity": self.perplexity, "bleu": self.bleu, "chrf": self.chrf}
+        return {
+            "loss": self.loss,
+            "perplexity": self.perplexity,
+            "bleu": self.bleu,
+            "chrf": self.chrf,
+        }
 
 
 # The value of a validation by which `training.metric` ranks checkpoints; higher is better.
@@ -75,7 +81,8 @@ VALIDATION_METRICS: dict[Metric, Callable[[Validation], float]] = {
 
 
 class Validator:
-    """Measures the model on the dev set: the loss over all pairs, greedy BLEU and chrF over the first `training.validation_pairs`.
+    """Measures the model on the dev set: the loss over all pairs, greedy BLEU and chrF over the
+    first `training.validation_pairs`.
 
     Args:
         model: read at each validation, so its weights may change in between.
@@ -89,26 +96,41 @@ class Validator:
         self.sources = read_sentences(prepared, "dev", "src")[:n_pairs]
         self.references = read_sentences(prepared, "dev", "tgt")[:n_pairs]
         self.sample_indices = pick_across_lengths(self.sources, N_SAMPLES)
-        self.tokenizers, self.vocabularies = load_tokenizers(folder, config), load_vocabularies(folder)
+        self.tokenizers, self.vocabularies = (
+            load_tokenizers(folder, config),
+            load_vocabularies(folder),
+        )
         self.options = config.decoding.model_copy(update={"method": "beam", "beam": 1})
 
     def validate(self) -> Validation:
         """Measure the model as it is now. It must be in evaluation mode."""
         translator = Translator(
-            for_search(self.model), tokenizers=self.tokenizers, vocabularies=self.vocabularies, options=self.options
+            for_search(self.model),
+            tokenizers=self.tokenizers,
+            vocabularies=self.vocabularies,
+            options=self.options,
         )
         translations = translator.translate(self.sources)
         outputs = [translation.text for translation in translations]
-        bleu, chrf = score(outputs, [self.references], ["BLEU", "chrF"], lowercase=self.config.tokenizer.lowercase)
-        samples = tuple(Sample(self.sources[i], self.references[i], outputs[i]) for i in self.sample_indices)
-        attention = _draw_attention(translations[self.sample_indices[len(self.sample_indices) // 2]])
+        bleu, chrf = score(
+            outputs, [self.references], ["BLEU", "chrF"], lowercase=self.config.tokenizer.lowercase
+        )
+        samples = tuple(
+            Sample(self.sources[i], self.references[i], outputs[i]) for i in self.sample_indices
+        )
+        attention = _draw_attention(
+            translations[self.sample_indices[len(self.sample_indices) // 2]]
+        )
         return Validation(self._loss(), bleu.value, chrf.value, samples, attention)
 
     @torch.inference_mode()
     def _loss(self) -> float:
         batch_config, key = self.config.training.batch, (self.config.seed, 0)
         plan = plan_batches(self.corpus.src.lengths, self.corpus.tgt.lengths, batch_config, key=key)
-        losses = [batch_loss(self.model, batch.to(self.model.device)) for batch in read_batches(self.corpus, plan)]
+        losses = [
+            batch_loss(self.model, batch.to(self.model.device))
+            for batch in read_batches(self.corpus, plan)
+        ]
         return sum(loss.nll.item() for loss in losses) / sum(loss.n_tokens for loss in losses)
 
 

@@ -1,6 +1,8 @@
-"""One round of decoding: reads a job as JSON from standard input, writes its figures as JSON to standard output.
+"""One round of decoding: reads a job as JSON from standard input, writes its figures as JSON to
+standard output.
 
-`bench_decode.py` starts a new process for each round, so that rounds share no threads, memory or caches.
+`bench_decode.py` starts a new process for each round, so that rounds share no threads, memory or
+caches.
 """
 
 import json
@@ -78,7 +80,9 @@ def counting() -> Iterator[Count]:
         count.add(Positions(len(src), int(src_lengths.sum()), src.numel()))
         return encode(self, src, src_lengths)
 
-    def counting_step(self: Seq2Seq, ids: Tensor, state: DecoderState, memory: Memory) -> StepOutput:
+    def counting_step(
+        self: Seq2Seq, ids: Tensor, state: DecoderState, memory: Memory
+    ) -> StepOutput:
         count.add(Positions(decoder=len(ids), pairs=len(ids) * memory.mask.shape[1]))
         return step(self, ids, state, memory)
 
@@ -87,7 +91,9 @@ def counting() -> Iterator[Count]:
         count.add(Positions(output=len(vectors)), logits)
         return logits
 
-    def counting_topk(self: Seq2Seq, vectors: Tensor, k: int, threshold: ThresholdFn) -> tuple[Tensor, Tensor]:
+    def counting_topk(
+        self: Seq2Seq, vectors: Tensor, k: int, threshold: ThresholdFn
+    ) -> tuple[Tensor, Tensor]:
         count.add(Positions(output=len(vectors)))
         return topk_log_probs(self, vectors, k, threshold)
 
@@ -113,7 +119,9 @@ def operations(run: Path, count: Count, vocabulary_size: int) -> float:
     for first, end, _ in costs.clusters:
         words[first] = count.rows[end - first] + count.rows[vocabulary_size]
     parts = multiply_adds(costs, count.positions, words)
-    share = 1 if costs.clusters else count.n_logits / max(1, count.positions.output * vocabulary_size)  # below 1 with a shortlist
+    share = (
+        1 if costs.clusters else count.n_logits / max(1, count.positions.output * vocabulary_size)
+    )  # below 1 with a shortlist
     return OPERATIONS * (sum(parts.values()) - parts["output"] * (1 - share))
 
 
@@ -121,13 +129,16 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
     """The figures of one round.
 
     Args:
-        job: run, prepared, split, sentences, singles (number of sentences translated one at a time), threads, plain (use the plain
-            search), overrides (of the configuration).
+        job: run, prepared, split, sentences, singles (number of sentences translated one at a
+            time), threads, plain (use the plain search), overrides (of the configuration).
     """
     torch.set_num_threads(job["threads"])
     run, before = Path(job["run"]), matmul_rate()
     config = load_run_config(run)
-    sources, references = (read_sentences(Path(job["prepared"]), job["split"], side)[: job["sentences"]] for side in ("src", "tgt"))
+    sources, references = (
+        read_sentences(Path(job["prepared"]), job["split"], side)[: job["sentences"]]
+        for side in ("src", "tgt")
+    )
     translator = load_translator(run, device="cpu", overrides=job["overrides"])
     translate: Translate = plain(translator) if job["plain"] else translator.translate
     translate(sources[: 1 if job["plain"] else WARM_UP_SENTENCES])
@@ -143,7 +154,10 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
     memory, after = peak_memory(), matmul_rate()
     tokens = sum(len(translation.tokens) + translation.complete for translation in translations)
     (bleu,) = score(
-        [translation.text for translation in translations], [references], ["BLEU"], lowercase=config.tokenizer.lowercase
+        [translation.text for translation in translations],
+        [references],
+        ["BLEU"],
+        lowercase=config.tokenizer.lowercase,
     )
     return {
         "sentences_per_second": len(sources) / seconds,

@@ -2,7 +2,8 @@
 
     python scripts/bench/gpu_jobs.py JOB DEVICE [--small]
 
-All data is random: sentence lengths like those of Tatoeba, ids without meaning. Speed does not depend on the meaning.
+All data is random: sentence lengths like those of Tatoeba, ids without meaning. Speed does not
+depend on the meaning.
 """
 
 import json
@@ -50,7 +51,8 @@ PRECISIONS = ("float32", "tf32", "bfloat16")
 LUONG: Mapping[str, Any] = {"kind": "luong", "input_feeding": False}
 INPUT_FEEDING: Mapping[str, Any] = {"kind": "luong", "input_feeding": True}
 BAHDANAU: Mapping[str, Any] = {"kind": "bahdanau", "readout": "state"}
-# Kernels of cuBLAS, cuDNN and their code generators; on a CPU, the operators that call oneDNN or BLAS.
+# Kernels of cuBLAS, cuDNN and their code generators; on a CPU, the operators that call oneDNN or
+# BLAS.
 LIBRARY_KERNEL = re.compile(
     r"gemm|gemv|cutlass|cudnn|cublas|nvjet|xmma|RNN|LSTM|GRU|elemWiseRNN|splitK|aten::(mm|bmm|addmm|baddbmm|mkldnn_rnn)",
     re.IGNORECASE,
@@ -62,11 +64,14 @@ class Size:
     """How much to measure.
 
     Attributes:
-        hidden, layers, words: of the large model. model_r: units of the decoder and words of the small one.
-        pairs: of the corpus. batch, large_batch: pairs of an update. updates: measured ones of each model and precision.
+        hidden, layers, words: of the large model. model_r: units of the decoder and words of the
+            small one.
+        pairs: of the corpus. batch, large_batch: pairs of an update. updates: measured ones of each
+            model and precision.
         matrix: rows and columns of the products that rate the device.
         sentences: batch sizes of search.
-        compiler: of `torch.compile`; "eager" compiles nothing, but takes the same way through the code.
+        compiler: of `torch.compile`; "eager" compiles nothing, but takes the same way through the
+            code.
     """
 
     hidden: int = 1024
@@ -99,11 +104,20 @@ SMALL = Size(
 
 
 def make_config(
-    size: Size, *, large: bool, decoder: Mapping[str, Any] = LUONG, precision: str = "float32", dropout: float = 0.2
+    size: Size,
+    *,
+    large: bool,
+    decoder: Mapping[str, Any] = LUONG,
+    precision: str = "float32",
+    dropout: float = 0.2,
 ) -> Config:
     """Model R of the benchmarks, or the large model."""
     hidden, layers = (size.hidden, size.layers) if large else (size.model_r[0], 1)
-    attention = {"score": "additive"} if decoder["kind"] == "bahdanau" else {"score": "general", "scaled": True}
+    attention = (
+        {"score": "additive"}
+        if decoder["kind"] == "bahdanau"
+        else {"score": "general", "scaled": True}
+    )
     return config_from_dict(
         {
             "name": "check-gpu",
@@ -132,7 +146,9 @@ def make_corpus(size: Size, words: int) -> Corpus:
         ids = random.integers(len(SPECIALS), words, int(lengths.sum()), dtype=np.int32)
         return Sequences((ids, np.concatenate([[0], np.cumsum(lengths)])))
 
-    return Corpus(make_side(lengths), make_side(np.maximum(1, lengths + random.integers(-2, 3, size.pairs))))
+    return Corpus(
+        make_side(lengths), make_side(np.maximum(1, lengths + random.integers(-2, 3, size.pairs)))
+    )
 
 
 def build(config: Config, words: int, device: torch.device) -> Seq2Seq:
@@ -154,12 +170,26 @@ def set_precision(precision: str) -> None:
 
 
 def describe(device: torch.device, size: Size) -> Figures:
-    """The device and its software; the speed of a large product of matrices, in operations per second, in each precision."""
-    figures: Figures = {"torch": torch.__version__, "device": str(device), "cuda": torch.version.cuda}
+    """The device and its software; the speed of a large product of matrices, in operations per
+    second, in each precision.
+    """
+    figures: Figures = {
+        "torch": torch.__version__,
+        "device": str(device),
+        "cuda": torch.version.cuda,
+    }
     if device.type == "cuda":
         properties = torch.cuda.get_device_properties(device)
-        figures |= {"name": properties.name, "memory": properties.total_memory, "cudnn": torch.backends.cudnn.version()}
-    return {**figures, "matrix": size.matrix, "rates": {name: matrix_rate(device, size.matrix, name) for name in PRECISIONS}}
+        figures |= {
+            "name": properties.name,
+            "memory": properties.total_memory,
+            "cudnn": torch.backends.cudnn.version(),
+        }
+    return {
+        **figures,
+        "matrix": size.matrix,
+        "rates": {name: matrix_rate(device, size.matrix, name) for name in PRECISIONS},
+    }
 
 
 def matrix_rate(device: torch.device, size: int, precision: str) -> float:
@@ -177,7 +207,9 @@ def matrix_rate(device: torch.device, size: int, precision: str) -> float:
 
 
 def run_tests(device: torch.device, size: Size) -> Figures:
-    """The tests that run on a GPU if there is one, and `nmt selftest`. Exits with an error if one of them fails."""
+    """The tests that run on a GPU if there is one, and `nmt selftest`. Exits with an error if one
+    of them fails.
+    """
     command = [
         sys.executable,
         "-m",
@@ -189,26 +221,42 @@ def run_tests(device: torch.device, size: Size) -> Figures:
         "-k",
         device.type,
     ]
-    tests = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=100)
-    closing_line = (tests.stdout.strip().splitlines() or tests.stderr.strip().splitlines() or ["no output"])[-1]
+    tests = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=100
+    )
+    closing_line = (
+        tests.stdout.strip().splitlines() or tests.stderr.strip().splitlines() or ["no output"]
+    )[-1]
     if tests.returncode != 0:
         sys.exit(f"pytest: {closing_line}")
-    results = [*selftest.run("cuda" if device.type == "cuda" else "cpu", ("dot",) if size is SMALL else ())]
+    results = [
+        *selftest.run("cuda" if device.type == "cuda" else "cpu", ("dot",) if size is SMALL else ())
+    ]
     if not_learned := [result.attention for result in results if not result.learned]:
         sys.exit(f"selftest: not learned: {', '.join(not_learned)}")
-    return {"pytest": closing_line, "selftest": {result.attention: result.exact_match for result in results}}
+    return {
+        "pytest": closing_line,
+        "selftest": {result.attention: result.exact_match for result in results},
+    }
 
 
 def measure_training(device: torch.device, size: Size, *, large: bool, precision: str) -> Figures:
-    """The updates of the training loop: tokens and operations per second, peak memory, and where the time goes."""
+    """The updates of the training loop: tokens and operations per second, peak memory, and where
+    the time goes.
+    """
     set_precision(precision)
     words = size.words if large else size.model_r[1]
     config, corpus = make_config(size, large=large, precision=precision), make_corpus(size, words)
     model = build(config, words, device)
-    optimizer, objective = build_optimizer(model, config.training), Objective(model, config.training)
+    optimizer, objective = (
+        build_optimizer(model, config.training),
+        Objective(model, config.training),
+    )
     plan = plan_batches(corpus.src.lengths, corpus.tgt.lengths, config.training.batch, key=(1, 0))
     n_updates = min(size.updates, len(plan) - WARM_UP_UPDATES)
-    batches = [batch.to(device) for batch in read_batches(corpus, plan[: n_updates + WARM_UP_UPDATES])]
+    batches = [
+        batch.to(device) for batch in read_batches(corpus, plan[: n_updates + WARM_UP_UPDATES])
+    ]
     model.train()
 
     def update(steps: range) -> None:
@@ -227,7 +275,9 @@ def measure_training(device: torch.device, size: Size, *, large: bool, precision
     costs = measure_costs(config.model, words)
     operations = sum(
         training_operations(
-            costs, computed(corpus.src.lengths[batch] + 1, corpus.tgt.lengths[batch] + 1), count_words(corpus, batch, words)
+            costs,
+            computed(corpus.src.lengths[batch] + 1, corpus.tgt.lengths[batch] + 1),
+            count_words(corpus, batch, words),
         )
         for batch in pairs
     )
@@ -244,14 +294,18 @@ def measure_training(device: torch.device, size: Size, *, large: bool, precision
 
 
 def profile_updates(device: torch.device, run: Callable[[], object]) -> Figures:
-    """The share of the time in which kernels run, the share of the library's kernels in theirs, and the ten longest."""
+    """The share of the time in which kernels run, the share of the library's kernels in theirs, and
+    the ten longest.
+    """
     on_gpu = device.type == "cuda"
     synchronize(device)
     start = time.perf_counter()
     run()
     synchronize(device)
     seconds = time.perf_counter() - start
-    with profile(activities=[ProfilerActivity.CUDA if on_gpu else ProfilerActivity.CPU]) as profiler:
+    with profile(
+        activities=[ProfilerActivity.CUDA if on_gpu else ProfilerActivity.CPU]
+    ) as profiler:
         run()
         synchronize(device)
     times = {
@@ -259,7 +313,10 @@ def profile_updates(device: torch.device, run: Callable[[], object]) -> Figures:
         for event in profiler.key_averages()
         if not on_gpu or "CUDA" in str(event.device_type)
     }
-    total, library = sum(times.values()), sum(value for name, value in times.items() if LIBRARY_KERNEL.search(name))
+    total, library = (
+        sum(times.values()),
+        sum(value for name, value in times.items() if LIBRARY_KERNEL.search(name)),
+    )
     longest = sorted(times.items(), key=lambda item: -item[1])[:10]
     return {
         "kernels_of_time": total / seconds,
@@ -269,8 +326,11 @@ def profile_updates(device: torch.device, run: Callable[[], object]) -> Figures:
     }
 
 
-def measure_step_loop(device: torch.device, size: Size, *, decoder: Mapping[str, Any], form: str) -> Figures:
-    """A decoder that runs step by step, on a batch of one shape: milliseconds of a forward and backward pass.
+def measure_step_loop(
+    device: torch.device, size: Size, *, decoder: Mapping[str, Any], form: str
+) -> Figures:
+    """A decoder that runs step by step, on a batch of one shape: milliseconds of a forward and
+    backward pass.
 
     Args:
         form: eager, compiled (torch.compile) or graph (one CUDA graph of both passes).
@@ -303,7 +363,11 @@ def measure_step_loop(device: torch.device, size: Size, *, decoder: Mapping[str,
     for _ in range(size.updates):
         once()
     synchronize(device)
-    return {"ms": 1000 * (time.perf_counter() - start) / size.updates, "warm_up_seconds": warm_up, **profile_updates(device, once)}
+    return {
+        "ms": 1000 * (time.perf_counter() - start) / size.updates,
+        "warm_up_seconds": warm_up,
+        **profile_updates(device, once),
+    }
 
 
 def capture(run: Callable[[], None]) -> Callable[[], None]:
@@ -324,18 +388,30 @@ def measure_batch_size(device: torch.device, size: Size) -> Figures:
     check_device(device)
     config, corpus = make_config(size, large=True), make_corpus(size, size.words)
     training = config.training.model_copy(
-        update={"batch": config.training.batch.model_copy(update={"unit": "tokens", "size": "auto"})}
+        update={
+            "batch": config.training.batch.model_copy(update={"unit": "tokens", "size": "auto"})
+        }
     )
     config = config.model_copy(update={"training": training})
     model = build(config, size.words, device)
     start = time.perf_counter()
     result = find_batch_size(model, build_optimizer(model, training), corpus, config)
-    peak, total = torch.cuda.max_memory_allocated(), torch.cuda.get_device_properties(device).total_memory
-    return {"tokens": result.size, "fitting": result.fitting, "seconds": time.perf_counter() - start, "memory_share": peak / total}
+    peak, total = (
+        torch.cuda.max_memory_allocated(),
+        torch.cuda.get_device_properties(device).total_memory,
+    )
+    return {
+        "tokens": result.size,
+        "fitting": result.fitting,
+        "seconds": time.perf_counter() - start,
+        "memory_share": peak / total,
+    }
 
 
 def measure_decoding(device: torch.device, size: Size, *, large: bool) -> Figures:
-    """Search with random weights, 10 source tokens and 20 target tokens for each sentence: sentences per second."""
+    """Search with random weights, 10 source tokens and 20 target tokens for each sentence:
+    sentences per second.
+    """
     set_precision("tf32")
     words = size.words if large else size.model_r[1]
     random = np.random.default_rng(1)
@@ -350,7 +426,10 @@ def measure_decoding(device: torch.device, size: Size, *, large: bool) -> Figure
             start = time.perf_counter()
             results = search(model, sources, options)
             synchronize(device)
-            seconds, n_tokens = time.perf_counter() - start, sum(len(hypotheses[0].ids) for hypotheses in results)
+            seconds, n_tokens = (
+                time.perf_counter() - start,
+                sum(len(hypotheses[0].ids) for hypotheses in results),
+            )
             figures[f"batch {n_sentences}, beam {beam}"] = {
                 "sentences_per_second": n_sentences / seconds,
                 "tokens_per_second": n_tokens / seconds,
@@ -359,19 +438,29 @@ def measure_decoding(device: torch.device, size: Size, *, large: bool) -> Figure
 
 
 def compare_with_cpu(device: torch.device, size: Size) -> Figures:
-    """The same weights and batch on the CPU in float64 and on the device: relative errors of loss and gradient, equal outputs."""
+    """The same weights and batch on the CPU in float64 and on the device: relative errors of loss
+    and gradient, equal outputs.
+    """
     words = size.model_r[1]
     corpus = make_corpus(size, words)
     sources = [corpus.src[index].tolist() for index in range(4 * size.sentences[0])]
     figures: Figures = {}
-    for name, decoder in (("luong", LUONG), ("input feeding", INPUT_FEEDING), ("bahdanau", BAHDANAU)):
+    for name, decoder in (
+        ("luong", LUONG),
+        ("input feeding", INPUT_FEEDING),
+        ("bahdanau", BAHDANAU),
+    ):
         config = make_config(size, large=False, decoder=decoder, dropout=0.0)
         (batch,) = read_batches(corpus, [np.arange(size.batch)])
-        expected_loss, expected = gradient(build(config, words, torch.device("cpu")).double(), batch)
+        expected_loss, expected = gradient(
+            build(config, words, torch.device("cpu")).double(), batch
+        )
         figures[name] = {}
         for precision in PRECISIONS if supports_mixed_precision(device) else PRECISIONS[:-1]:
             set_precision(precision)
-            loss, actual = gradient(build(config, words, device), batch.to(device), is_bfloat16=precision == "bfloat16")
+            loss, actual = gradient(
+                build(config, words, device), batch.to(device), is_bfloat16=precision == "bfloat16"
+            )
             figures[name][precision] = {
                 "loss": abs(loss - expected_loss) / expected_loss,
                 "gradient": float((actual - expected).norm() / expected.norm()),
@@ -379,9 +468,12 @@ def compare_with_cpu(device: torch.device, size: Size) -> Figures:
         set_precision("float32")
         options = DecodingConfig(beam=5, max_length_ratio=0.5)
         here, there = (
-            search(for_search(build(config, words, place).eval()), sources, options) for place in (device, torch.device("cpu"))
+            search(for_search(build(config, words, place).eval()), sources, options)
+            for place in (device, torch.device("cpu"))
         )
-        equal = sum(first[0].ids == second[0].ids for first, second in zip(here, there, strict=True))
+        equal = sum(
+            first[0].ids == second[0].ids for first, second in zip(here, there, strict=True)
+        )
         figures[name]["equal_translations"] = equal / len(sources)
     return figures
 
@@ -392,19 +484,24 @@ def gradient(model: Seq2Seq, batch: Batch, *, is_bfloat16: bool = False) -> tupl
     with torch.autocast(batch.src.device.type, torch.bfloat16) if is_bfloat16 else nullcontext():
         loss = batch_loss(model, batch, TrainingConfig(label_smoothing=0.1)).objective
     loss.backward()
-    gradients = [parameter.grad.flatten() for parameter in model.parameters() if parameter.grad is not None]
+    gradients = [
+        parameter.grad.flatten() for parameter in model.parameters() if parameter.grad is not None
+    ]
     return float(loss.detach()), torch.cat([part.double().cpu() for part in gradients])
 
 
 Job = Callable[[torch.device, Size], Figures]
 
-# Most important first: if the time runs out, the last ones are missing. Each runs in a process of its own.
+# Most important first: if the time runs out, the last ones are missing. Each runs in a process of
+# its own.
 JOBS: dict[str, Job] = {
     "device": describe,
     "tests": run_tests,
     "equality with the CPU": compare_with_cpu,
     **{
-        f"training, {name}, {precision}": partial(measure_training, large=name == "large", precision=precision)
+        f"training, {name}, {precision}": partial(
+            measure_training, large=name == "large", precision=precision
+        )
         for name in ("large", "model R")
         for precision in reversed(PRECISIONS)
     },
@@ -421,10 +518,14 @@ NEED_GPU = ("graph", "batch size")  # jobs whose name ends so
 
 
 def can_run(name: str, device: torch.device) -> bool:
-    """Whether the device can run the job; without AVX-512, a CPU has no recurrent layers in bfloat16."""
+    """Whether the device can run the job; without AVX-512, a CPU has no recurrent layers in
+    bfloat16.
+    """
     if device.type == "cuda":
         return True
-    return not name.endswith(NEED_GPU) and (supports_mixed_precision(device) or not name.endswith("bfloat16"))
+    return not name.endswith(NEED_GPU) and (
+        supports_mixed_precision(device) or not name.endswith("bfloat16")
+    )
 
 
 if __name__ == "__main__":

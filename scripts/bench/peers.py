@@ -1,17 +1,20 @@
-"""Other toolkits: trains the same model on the same tokens with their command lines, and reads the speed that they print.
+"""Other toolkits: trains the same model on the same tokens with their command lines, and reads the
+speed that they print.
 
 Install each in its own virtual environment, since it may need other versions than nmt:
 
     python3.11 -m venv PEER && PEER/bin/pip install torch       # the build for the CPU
 
-    # JoeyNMT 2.3.0; delete the line `"verbose": False,` in its builders.py, newer versions of torch reject it
-    PEER/bin/pip install matplotlib seaborn pandas sacrebleu sentencepiece subword-nmt sacremoses pyyaml packaging regex tqdm \\
-        tabulate portalocker lazy-importer setuptools six wrapt joblib future tensorboard importlib-metadata
+    # JoeyNMT 2.3.0; delete the line `"verbose": False,` in its builders.py, newer versions of torch
+    reject it
+    PEER/bin/pip install matplotlib seaborn pandas sacrebleu sentencepiece subword-nmt sacremoses
+        pyyaml packaging regex tqdm \\ tabulate portalocker lazy-importer setuptools six wrapt
+        joblib future tensorboard importlib-metadata
     PEER/bin/pip install --no-deps joeynmt==2.3.0
 
     # OpenNMT-py 3.5.1
-    PEER/bin/pip install configargparse ctranslate2 flask waitress pyonmttok pyyaml sacrebleu rapidfuzz pyahocorasick tensorboard \\
-        spacy fasttext-wheel six
+    PEER/bin/pip install configargparse ctranslate2 flask waitress pyonmttok pyyaml sacrebleu
+        rapidfuzz pyahocorasick tensorboard \\ spacy fasttext-wheel six
     PEER/bin/pip install --no-deps OpenNMT-py==3.5.1
 
 To add a toolkit: write a function that makes its settings, and add a row to `PEERS`.
@@ -75,7 +78,9 @@ class Peer:
     sizes_tied: bool
 
     def unsupported_keys(self, config: ModelConfig) -> list[str]:
-        """The configuration keys of a model that this toolkit does not support; empty if it can be compared."""
+        """The configuration keys of a model that this toolkit does not support; empty if it can be
+        compared.
+        """
         decoder, attention, encoder = config.decoder, config.attention, config.encoder
         checks = {
             "model.decoder.kind": decoder.kind != "luong",
@@ -84,12 +89,14 @@ class Peer:
             "model.attention.score": attention.score not in self.scores,
             "model.attention.kind": attention.kind != "global",
             "model.attention.heads": attention.heads != 1,
-            "model.encoder.cell": encoder.cell not in ("lstm", "gru") or encoder.cell != decoder.cell,
+            "model.encoder.cell": encoder.cell not in ("lstm", "gru")
+            or encoder.cell != decoder.cell,
             "model.encoder.bidirectional": not encoder.bidirectional,
             "model.encoder.layers": encoder.layers != decoder.layers,
             "model.encoder.residual": encoder.residual or decoder.residual,
             "model.encoder.layer_norm": encoder.layer_norm or decoder.layer_norm,
-            "model.encoder.hidden_size": self.sizes_tied and encoder.output_size != decoder.hidden_size,
+            "model.encoder.hidden_size": self.sizes_tied
+            and encoder.output_size != decoder.hidden_size,
             "model.tie_embeddings": config.tie_embeddings != "none",
             "model.output": config.output != "softmax",
         }
@@ -99,8 +106,18 @@ class Peer:
 def _joeynmt_settings(config: Config, folder: Path, seed: int) -> Values:
     model, training = config.model, config.training
     embeddings = {"embedding_dim": model.embedding_size, "scale": False}
-    shared = {"type": "recurrent", "rnn_type": model.encoder.cell, "embeddings": embeddings, "dropout": model.dropout}
-    side = {"level": "word", "lowercase": False, "max_length": 1000, "tokenizer_cfg": {"pretokenizer": "none"}}
+    shared = {
+        "type": "recurrent",
+        "rnn_type": model.encoder.cell,
+        "embeddings": embeddings,
+        "dropout": model.dropout,
+    }
+    side = {
+        "level": "word",
+        "lowercase": False,
+        "max_length": 1000,
+        "tokenizer_cfg": {"pretokenizer": "none"},
+    }
     return {
         "name": config.name,
         "model_dir": str(folder / "joeynmt"),
@@ -115,7 +132,12 @@ def _joeynmt_settings(config: Config, folder: Path, seed: int) -> Values:
             "src": {"lang": "src", "voc_file": str(folder / "src.tokens"), **side},
             "trg": {"lang": "tgt", "voc_file": str(folder / "tgt.tokens"), **side},
         },
-        "testing": {"beam_size": 1, "batch_size": 32, "batch_type": "sentence", "eval_metrics": ["bleu"]},
+        "testing": {
+            "beam_size": 1,
+            "batch_size": 32,
+            "batch_type": "sentence",
+            "eval_metrics": ["bleu"],
+        },
         "training": {
             "optimizer": "adam",
             "learning_rate": training.learning_rate.peak,
@@ -158,7 +180,9 @@ def _joeynmt_settings(config: Config, folder: Path, seed: int) -> Values:
 def _opennmt_settings(config: Config, folder: Path, seed: int) -> Values:
     model, training = config.model, config.training
     return {
-        "data": {"corpus": {"path_src": str(folder / "train.src"), "path_tgt": str(folder / "train.tgt")}},
+        "data": {
+            "corpus": {"path_src": str(folder / "train.src"), "path_tgt": str(folder / "train.tgt")}
+        },
         "src_vocab": str(folder / "src.tokens"),
         "tgt_vocab": str(folder / "tgt.tokens"),
         "src_vocab_size": ENDLESS,
@@ -223,9 +247,13 @@ def find(name: str, interpreters: Mapping[str, Path]) -> Path:
         PeerError: the toolkit is not installed there.
     """
     peer, python = PEERS[name], interpreters.get(name, Path(sys.executable))
-    hint = f"--peer-python {name}=/path/to/environment/bin/python gives the Python of its environment"
+    hint = (
+        f"--peer-python {name}=/path/to/environment/bin/python gives the Python of its environment"
+    )
     try:
-        result = subprocess.run([python, "-c", f"import {peer.module}"], capture_output=True, text=True, check=False)
+        result = subprocess.run(
+            [python, "-c", f"import {peer.module}"], capture_output=True, text=True, check=False
+        )
     except OSError as error:
         raise PeerError(f"{peer.title} not installed: {python}: {error.strerror}; {hint}") from None
     if result.returncode:
@@ -235,7 +263,9 @@ def find(name: str, interpreters: Mapping[str, Path]) -> Path:
 
 
 def write_data(config: Config, folder: Path) -> None:
-    """Write random pairs of the training data, as tokens separated by spaces, and the vocabularies: the input of all toolkits."""
+    """Write random pairs of the training data, as tokens separated by spaces, and the vocabularies:
+    the input of all toolkits.
+    """
     prepared = config.prepared_folder
     corpus = Corpus.load(prepared, "train")
     sample = np.random.default_rng(config.seed).permutation(len(corpus))[:MAX_PAIRS]
@@ -249,7 +279,9 @@ def write_data(config: Config, folder: Path) -> None:
 
 def read_tokens(prepared: Path, side: str) -> list[str]:
     """The vocabulary of a prepared folder, without spaces within tokens."""
-    return [token.replace(" ", SPACE_MARK) for token in Vocabulary.load(prepared / f"{side}.vocab.txt")]
+    return [
+        token.replace(" ", SPACE_MARK) for token in Vocabulary.load(prepared / f"{side}.vocab.txt")
+    ]
 
 
 def to_line(ids: Iterable[int], tokens: Sequence[str]) -> str:
@@ -258,7 +290,14 @@ def to_line(ids: Iterable[int], tokens: Sequence[str]) -> str:
 
 
 def run(
-    name: str, python: Path, config: Config, folder: Path, *, seconds: float, seed: int, environment: Mapping[str, str]
+    name: str,
+    python: Path,
+    config: Config,
+    folder: Path,
+    *,
+    seconds: float,
+    seed: int,
+    environment: Mapping[str, str],
 ) -> Values:
     """One round in a new process: its speed and its peak memory.
 
@@ -292,7 +331,9 @@ def run(
 
 
 def _follow(process: "subprocess.Popen[str]", peer: Peer, seconds: float) -> Values:
-    """Read its output until the reports cover `seconds`; the mean of the speeds, weighted by the time of each report."""
+    """Read its output until the reports cover `seconds`; the mean of the speeds, weighted by the
+    time of each report.
+    """
     last: deque[str] = deque(maxlen=5)
     reports, tokens, start, before = 0, 0.0, 0.0, 0.0
     assert process.stdout is not None
@@ -317,4 +358,6 @@ def _follow(process: "subprocess.Popen[str]", peer: Peer, seconds: float) -> Val
                 "peak_memory": peak_memory(process.pid),
             }
             return figures
-    raise PeerError(f"{peer.title} ended before it had reported enough; its last lines:\n  " + "\n  ".join(last))
+    raise PeerError(
+        f"{peer.title} ended before it had reported enough; its last lines:\n  " + "\n  ".join(last)
+    )

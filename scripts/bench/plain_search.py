@@ -1,4 +1,5 @@
-"""The beam search of the tutorials, as a baseline: one sentence, one hypothesis, one step at a time.
+"""The beam search of the tutorials, as a baseline: one sentence, one hypothesis, one step at a
+time.
 
 It ranks like `nmt.decoding.search` with a length penalty of 1, so both give the same translations.
 """
@@ -57,12 +58,29 @@ def translate_plainly(translator: Translator, text: str) -> Translation:
             top = log_probs.topk(min(options.beam, len(log_probs)))
             for log_prob, token in zip(top.values.tolist(), top.indices.tolist(), strict=True):
                 candidates.append(
-                    Partial((*partial.ids, token), (*partial.log_probs, log_prob), (*partial.rows, output.attention), output.state)
+                    Partial(
+                        (*partial.ids, token),
+                        (*partial.log_probs, log_prob),
+                        (*partial.rows, output.attention),
+                        output.state,
+                    )
                 )
         beam = sorted(candidates, key=lambda candidate: -candidate.log_prob)[: options.beam]
-        finished += [candidate for candidate in beam if candidate.ids[-1] == EOS or len(candidate.ids) == max_length]
-        open_hypotheses = [candidate for candidate in beam if candidate.ids[-1] != EOS and len(candidate.ids) < max_length]
-        if open_hypotheses and finished and max(end.score for end in finished) >= open_hypotheses[0].log_prob / max_length:
+        finished += [
+            candidate
+            for candidate in beam
+            if candidate.ids[-1] == EOS or len(candidate.ids) == max_length
+        ]
+        open_hypotheses = [
+            candidate
+            for candidate in beam
+            if candidate.ids[-1] != EOS and len(candidate.ids) < max_length
+        ]
+        if (
+            open_hypotheses
+            and finished
+            and max(end.score for end in finished) >= open_hypotheses[0].log_prob / max_length
+        ):
             break
     best = max(finished, key=lambda end: (end.ids[-1] == EOS, end.score))
     return translator._to_translation(text, tokens, _finish(best))
@@ -72,5 +90,10 @@ def _finish(end: Partial) -> Hypothesis:
     complete = end.ids[-1] == EOS
     attention: np.ndarray = torch.cat(end.rows).numpy()
     return Hypothesis(
-        list(end.ids[:-1] if complete else end.ids), end.log_prob, list(end.log_probs), end.score, attention, complete
+        list(end.ids[:-1] if complete else end.ids),
+        end.log_prob,
+        list(end.log_probs),
+        end.score,
+        attention,
+        complete,
     )

@@ -1,4 +1,6 @@
-"""Measures systems in turn, round after round, each in a new process, so that other load on the machine affects all alike."""
+"""Measures systems in turn, round after round, each in a new process, so that other load on the
+machine affects all alike.
+"""
 
 import argparse
 import json
@@ -63,13 +65,21 @@ def _run_round(system: BenchSystem, number: int, rounds: int, essential: str) ->
         print(f"{system.name}: {error}", file=sys.stderr)
         return
     system.rounds.append({**figures, "load_average": load_average})
-    speed, busy = f"{figures['tokens_per_second']:,.0f} tokens/s", "" if load_average is None else f", load {load_average:.2f}"
+    speed, busy = (
+        f"{figures['tokens_per_second']:,.0f} tokens/s",
+        "" if load_average is None else f", load {load_average:.2f}",
+    )
     print(f"round {number + 1} of {rounds}: {system.name} {speed}{busy}", file=sys.stderr)
 
 
 def environment_of(threads: int) -> dict[str, str]:
     """The environment of this process, with `threads` threads for numerical libraries."""
-    return {**os.environ, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads), "PYTHONUNBUFFERED": "1"}
+    return {
+        **os.environ,
+        "OMP_NUM_THREADS": str(threads),
+        "MKL_NUM_THREADS": str(threads),
+        "PYTHONUNBUFFERED": "1",
+    }
 
 
 def work(job: Figures, environment: Mapping[str, str], script: str = "worker.py") -> Figures:
@@ -119,7 +129,9 @@ def interpreter(text: str) -> tuple[str, Path]:
     """The value of `--peer-python`."""
     name, separator, path = text.partition("=")
     if not separator or name not in peers.PEERS:
-        raise argparse.ArgumentTypeError(f"{text}: write SYSTEM=PYTHON, where SYSTEM is {' or '.join(peers.PEERS)}")
+        raise argparse.ArgumentTypeError(
+            f"{text}: write SYSTEM=PYTHON, where SYSTEM is {' or '.join(peers.PEERS)}"
+        )
     return name, Path(path).expanduser().absolute()
 
 

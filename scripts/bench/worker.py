@@ -1,8 +1,10 @@
-"""One round of one system: reads a job as JSON from standard input, writes its figures as JSON to standard output.
+"""One round of one system: reads a job as JSON from standard input, writes its figures as JSON to
+standard output.
 
     echo '{"system": "matmul", "threads": 2}' | python scripts/bench/worker.py
 
-`bench_train.py` starts a new process for each round, so that rounds share no threads, memory or caches.
+`bench_train.py` starts a new process for each round, so that rounds share no threads, memory or
+caches.
 """
 
 import json
@@ -37,7 +39,15 @@ from nmt.training import loop, objective
 from nmt.training.loss import batch_loss, draw_forcing_mask
 from nmt.training.optimization import build_optimizer, forcing_ratio
 from scripts.bench import reference
-from scripts.bench.counting import Positions, computed, count_words, measure_costs, needed, padded, training_operations
+from scripts.bench.counting import (
+    Positions,
+    computed,
+    count_words,
+    measure_costs,
+    needed,
+    padded,
+    training_operations,
+)
 from scripts.bench.memory import peak_memory
 
 PARTS = ("data", "forward", "backward", "update")
@@ -78,14 +88,18 @@ class Meter:
         return self.updates > 0 and now - self.start_time >= self.seconds
 
     def shares(self) -> dict[str, float]:
-        """The share of each part in the time; `update` is the rest: clipping, the optimizer, and all bookkeeping."""
+        """The share of each part in the time; `update` is the rest: clipping, the optimizer, and
+        all bookkeeping.
+        """
         total = self.end_time - self.start_time
         shares = {name: self.parts.get(name, 0.0) / total for name in PARTS[:-1]}
         return {**shares, PARTS[-1]: 1 - sum(shares.values())}
 
 
 def matmul_rate(seconds: float = 0.5) -> float:
-    """Operations per second of a large float32 product: the best of several, during `seconds` and at least three."""
+    """Operations per second of a large float32 product: the best of several, during `seconds` and
+    at least three.
+    """
     left, right, out = (torch.rand(MATRIX_SIZE, MATRIX_SIZE) for _ in range(3))
     best, end = 0.0, time.perf_counter() + seconds
     for repetition in range(ENDLESS):
@@ -108,7 +122,9 @@ class Work:
     needed: Positions = NO_POSITIONS
     computed: Positions = NO_POSITIONS
 
-    def add(self, corpus: Corpus, indices: NDArray[np.int64], count: Callable[..., Positions]) -> "Work":
+    def add(
+        self, corpus: Corpus, indices: NDArray[np.int64], count: Callable[..., Positions]
+    ) -> "Work":
         """This and one more batch; `count` gives its computed positions."""
         src, tgt = corpus.src.lengths[indices] + 1, corpus.tgt.lengths[indices] + 1  # <eos>
         pairs, tokens = (*self.pairs, *indices.tolist()), self.tokens + int(tgt.sum())
@@ -116,34 +132,56 @@ class Work:
 
 
 def run_nmt(config: Config, corpus: Corpus, meter: Meter, epoch: int) -> Work:
-    """Run the real loop, `nmt.training.loop.fit`; wrappers around the functions that it calls measure the time."""
+    """Run the real loop, `nmt.training.loop.fit`; wrappers around the functions that it calls
+    measure the time.
+    """
     model = _build(Seq2Seq, config)
     progress = Progress(epoch=epoch)
     hooks = loop.Hooks(validate=_fail, stop=meter.updated)
     with _timed_parts(meter):
-        for _ in loop.fit(model, build_optimizer(model, config.training), corpus, _endless(config), progress, hooks):
+        for _ in loop.fit(
+            model,
+            build_optimizer(model, config.training),
+            corpus,
+            _endless(config),
+            progress,
+            hooks,
+        ):
             pass
     work = Work()
-    measured = islice(_updates(corpus, config, epoch), WARM_UP_UPDATES, WARM_UP_UPDATES + meter.updates)
+    measured = islice(
+        _updates(corpus, config, epoch), WARM_UP_UPDATES, WARM_UP_UPDATES + meter.updates
+    )
     for step, indices in enumerate(measured, WARM_UP_UPDATES + 1):
         for index, pairs in enumerate(shard(indices, config.training.accumulate)):
             if len(pairs):
-                sampled, pads_encoder = _count_sampled(corpus, config, pairs, step, index), config.model.encoder.cell == "sru"
-                work = work.add(corpus, pairs, partial(computed, sampled=sampled, pads_encoder=pads_encoder))
+                sampled, pads_encoder = (
+                    _count_sampled(corpus, config, pairs, step, index),
+                    config.model.encoder.cell == "sru",
+                )
+                work = work.add(
+                    corpus, pairs, partial(computed, sampled=sampled, pads_encoder=pads_encoder)
+                )
     return work
 
 
-def _count_sampled(corpus: Corpus, config: Config, pairs: NDArray[np.int64], step: int, index: int) -> int:
+def _count_sampled(
+    corpus: Corpus, config: Config, pairs: NDArray[np.int64], step: int, index: int
+) -> int:
     """The target positions of micro-batch `index` where the decoder was fed its own output."""
     forcing = config.training.teacher_forcing
     (batch,) = read_batches(corpus, [pairs])
-    forcing_mask = draw_forcing_mask(batch, forcing_ratio(step, forcing), forcing.per, loop.reseed(config.seed, step, index))
+    forcing_mask = draw_forcing_mask(
+        batch, forcing_ratio(step, forcing), forcing.per, loop.reseed(config.seed, step, index)
+    )
     return 0 if forcing_mask is None else int((~forcing_mask[:, 1:]).sum())
 
 
 def _updates(corpus: Corpus, config: Config, epoch: int) -> Iterator[NDArray[np.int64]]:
     """The pairs of each update, in the loop's order."""
-    for part, sentences in corpus.in_parts(divide_epochs(len(corpus), range(epoch, ENDLESS), seed=config.seed)):
+    for part, sentences in corpus.in_parts(
+        divide_epochs(len(corpus), range(epoch, ENDLESS), seed=config.seed)
+    ):
         plan = plan_batches(
             sentences.src.lengths,
             sentences.tgt.lengths,
@@ -183,7 +221,9 @@ def _timed_parts(meter: Meter) -> Iterator[None]:
         yield
 
 
-def run_reference(config: Config, corpus: Corpus, meter: Meter, epoch: int, batch_size: int) -> Work:
+def run_reference(
+    config: Config, corpus: Corpus, meter: Meter, epoch: int, batch_size: int
+) -> Work:
     """The plain loop, with batches of `batch_size` pairs."""
     model = _build(reference.ReferenceModel, config)
     criterion = nn.CrossEntropyLoss(ignore_index=PAD)
@@ -221,7 +261,12 @@ def _build(kind: Callable[..., ModelT], config: Config) -> ModelT:
 def _endless(config: Config) -> Config:
     """The same training without validations and without an end."""
     values = config.to_dict()
-    values["training"] |= {"epochs": ENDLESS, "max_steps": None, "max_minutes": None, "validate_every": ENDLESS}
+    values["training"] |= {
+        "epochs": ENDLESS,
+        "max_steps": None,
+        "max_minutes": None,
+        "validate_every": ENDLESS,
+    }
     return config_from_dict(values)
 
 
@@ -233,7 +278,8 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
     """The figures of one round.
 
     Args:
-        job: system, threads; and, except for `matmul`, config (its values), seconds, round (from 0), batch (of the plain loop).
+        job: system, threads; and, except for `matmul`, config (its values), seconds, round (from
+            0), batch (of the plain loop).
     """
     torch.set_num_threads(job["threads"])
     before = matmul_rate()
@@ -248,7 +294,10 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
     memory, seconds = peak_memory(), meter.end_time - meter.start_time
     after = matmul_rate()
     vocabulary_size = len(load_vocabularies(config.prepared_folder)[1])
-    costs, words = measure_costs(config.model, vocabulary_size), count_words(corpus, work.pairs, vocabulary_size)
+    costs, words = (
+        measure_costs(config.model, vocabulary_size),
+        count_words(corpus, work.pairs, vocabulary_size),
+    )
     return {
         "tokens_per_second": work.tokens / seconds,
         "tokens": work.tokens,

@@ -17,8 +17,23 @@ from typing import Any
 
 from scripts.faults import judge
 from scripts.faults.power_loss import RANDOM_NAME, Disk, State, crash_states, read_record
-from scripts.faults.scenarios import REPOSITORY, Scenario, copy_project, make_project, remove_missing
-from scripts.faults.trial import ALL_KINDS, GROWING_KINDS, SYNC, WRITE, Fault, Laboratory, Outcome, workers_of
+from scripts.faults.scenarios import (
+    REPOSITORY,
+    Scenario,
+    copy_project,
+    make_project,
+    remove_missing,
+)
+from scripts.faults.trial import (
+    ALL_KINDS,
+    GROWING_KINDS,
+    SYNC,
+    WRITE,
+    Fault,
+    Laboratory,
+    Outcome,
+    workers_of,
+)
 
 MAX_TRIES = 3  # for a fault that may not come: at random times, or with a random size
 PAGE = 4096  # bytes; what a tmpfs gives to a file at once
@@ -38,7 +53,8 @@ class Normal:
 
     Attributes:
         contents: the SHA-256 that whole files may have: the old and the new one.
-        changes: of files, by kind. start: the disk before the call. record: of its changes. seconds: of processor time.
+        changes: of files, by kind. start: the disk before the call. record: of its changes.
+            seconds: of processor time.
     """
 
     files: judge.Files
@@ -50,7 +66,9 @@ class Normal:
 
 
 class Bench:
-    """Where trials run: a laboratory, a template of its project, and the results of undisturbed calls."""
+    """Where trials run: a laboratory, a template of its project, and the results of undisturbed
+    calls.
+    """
 
     def __init__(self, laboratory: Laboratory, folder: Path, seed: int) -> None:
         self.laboratory, self.folder, self.seed = laboratory, folder, seed
@@ -76,7 +94,10 @@ class Bench:
     def normal(self, scenario: Scenario) -> Normal:
         """The result of an undisturbed call."""
         if scenario.name not in self._normal:
-            folder, record = self.laboratory.folder, self.folder / f"{scenario.name.replace(' ', '')}.record"
+            folder, record = (
+                self.laboratory.folder,
+                self.folder / f"{scenario.name.replace(' ', '')}.record",
+            )
             self.prepare(scenario)
             contents = {name: {_digest(folder / name)} for name in scenario.whole}
             start = Disk(folder)
@@ -86,13 +107,21 @@ class Bench:
             for name in scenario.whole:
                 contents[name].add(_digest(folder / name))
             files = judge.read_files(folder)
-            self._normal[scenario.name] = Normal(files, contents, outcome.changes, outcome.seconds, start, record)
+            self._normal[scenario.name] = Normal(
+                files, contents, outcome.changes, outcome.seconds, start, record
+            )
         return self._normal[scenario.name]
 
     def judge_files(self, scenario: Scenario) -> list[str]:
-        """Problems of the present files, and of those after the next call; equal states are judged once."""
+        """Problems of the present files, and of those after the next call; equal states are judged
+        once.
+        """
         files = judge.read_files(self.laboratory.folder)
-        key = hashlib.sha256(repr((scenario.name, sorted((_fixed_name(name), each) for name, each in files.items()))).encode())
+        key = hashlib.sha256(
+            repr(
+                (scenario.name, sorted((_fixed_name(name), each) for name, each in files.items()))
+            ).encode()
+        )
         if key.hexdigest() not in self._judged:
             normal = self.normal(scenario)
             problems = judge.judge_kept(self.laboratory.folder, scenario, normal.contents)
@@ -102,7 +131,9 @@ class Bench:
                 if name not in scenario.kept
                 for text in judge.diagnose(self.laboratory.folder, name)
             ]
-            self._judged[key.hexdigest()] = problems + judge.judge_next_call(self.laboratory, scenario, normal.files)
+            self._judged[key.hexdigest()] = problems + judge.judge_next_call(
+                self.laboratory, scenario, normal.files
+            )
         return self._judged[key.hexdigest()]
 
     def random(self, *words: object) -> random.Random:
@@ -140,7 +171,10 @@ def _disturb(
     outcome = bench.laboratory.run(scenario.words, fault, on_stop=on_stop)
     fired = has_fired(outcome)  # before the next call changes what it looks at
     problems = judge.judge_messages(outcome, may_fail=may_fail)
-    expected = {*(() if fault.to_worker else fault.signals), fault.value if fault.action == "signal" else 0}
+    expected = {
+        *(() if fault.to_worker else fault.signals),
+        fault.value if fault.action == "signal" else 0,
+    }
     expected |= {signal.SIGKILL} if "kill" in fault.action else set()
     if outcome.status is not None and outcome.status < 0 and -outcome.status not in expected:
         problems.append(f"dies of signal {-outcome.status}")
@@ -149,28 +183,46 @@ def _disturb(
     if outcome.status == 0 and "nmt: " not in outcome.err:
         problems += judge.compare(normal.files, judge.read_files(bench.laboratory.folder))
     can_delete = fault.value != errno.EROFS or fault.action == "nothing"
-    if outcome.status is not None and outcome.status >= 0 and can_delete:  # the command itself has cleaned up
-        leftovers = [name for name in judge.leftovers(bench.laboratory.folder) if not name.endswith(".partial")]
+    if (
+        outcome.status is not None and outcome.status >= 0 and can_delete
+    ):  # the command itself has cleaned up
+        leftovers = [
+            name
+            for name in judge.leftovers(bench.laboratory.folder)
+            if not name.endswith(".partial")
+        ]
         names = [name for name in leftovers if name not in outcome.err]  # the others it has named
         problems += [f"leaves {', '.join(names)}"] if names else []
     return _row(outcome, problems + bench.judge_files(scenario), fired=fired)
 
 
-def _trial(bench: Bench, scenario: Scenario, fault: Fault, facts: dict[str, Any] | None = None, **how: Any) -> Trial:
+def _trial(
+    bench: Bench, scenario: Scenario, fault: Fault, facts: dict[str, Any] | None = None, **how: Any
+) -> Trial:
     """facts: besides those of the fault. how: for `_disturb`."""
-    own_facts = {key: value for key, value in asdict(fault).items() if value != getattr(Fault(), key)}
+    own_facts = {
+        key: value for key, value in asdict(fault).items() if value != getattr(Fault(), key)
+    }
     return Trial({**own_facts, **(facts or {})}, partial(_disturb, bench, scenario, fault, **how))
 
 
-def _moments(bench: Bench, scenario: Scenario, kinds: int, n_trials: int, *words: object) -> list[int]:
+def _moments(
+    bench: Bench, scenario: Scenario, kinds: int, n_trials: int, *words: object
+) -> list[int]:
     """Numbers of changes of these kinds: all, or a random sample."""
     count = sum(number for kind, number in bench.normal(scenario).changes.items() if kind & kinds)
     generator = bench.random(scenario.name, *words)
-    return list(range(1, count + 1)) if count <= n_trials else sorted(generator.sample(range(1, count + 1), n_trials))
+    return (
+        list(range(1, count + 1))
+        if count <= n_trials
+        else sorted(generator.sample(range(1, count + 1), n_trials))
+    )
 
 
 def _any_moment(bench: Bench, scenario: Scenario, generator: random.Random) -> int:
-    return generator.randrange(1, max(1, sum(bench.normal(scenario).changes.values())) + 1)  # `push` changes no files here
+    return generator.randrange(
+        1, max(1, sum(bench.normal(scenario).changes.values())) + 1
+    )  # `push` changes no files here
 
 
 def undisturbed(bench: Bench, scenario: Scenario, _: int) -> Iterator[Trial]:
@@ -191,7 +243,9 @@ def kill_at_times(bench: Bench, scenario: Scenario, n_trials: int) -> Iterator[T
     generator, seconds = bench.random(scenario.name, "times"), bench.normal(scenario).seconds
     for number in range(MAX_TRIES * n_trials):
         fault = Fault(after=round(generator.uniform(0, seconds), 4), signals=(signal.SIGKILL,))
-        trial = _trial(bench, scenario, fault, has_fired=lambda outcome: outcome.status == -signal.SIGKILL)
+        trial = _trial(
+            bench, scenario, fault, has_fired=lambda outcome: outcome.status == -signal.SIGKILL
+        )
         yield Trial({"action": "kill at a random time", "number": number}, trial.run)
 
 
@@ -199,9 +253,17 @@ def lose_power(bench: Bench, scenario: Scenario, n_trials: int) -> Iterator[Tria
     """The states of the disk that POSIX allows after a power loss."""
     normal = bench.normal(scenario)
     events = read_record(normal.record)
-    states = list(crash_states(normal.start, events, max(2, n_trials // max(1, len(events))), bench.seed))
-    whole = {state.digest() for state in states if state.name == "killed" and state.after in (0, len(events))}
-    states = [state for state in states if state.digest() not in whole]  # something has happened, and not everything
+    states = list(
+        crash_states(normal.start, events, max(2, n_trials // max(1, len(events))), bench.seed)
+    )
+    whole = {
+        state.digest()
+        for state in states
+        if state.name == "killed" and state.after in (0, len(events))
+    }
+    states = [
+        state for state in states if state.digest() not in whole
+    ]  # something has happened, and not everything
     if len(states) > n_trials:
         states = bench.random(scenario.name, "power").sample(states, n_trials)
 
@@ -211,7 +273,10 @@ def lose_power(bench: Bench, scenario: Scenario, n_trials: int) -> Iterator[Tria
         return _row(None, bench.judge_files(scenario), fired=True)
 
     for state in states:
-        yield Trial({"state": state.name, "after": state.after, "digest": state.digest()[:12]}, partial(check, state))
+        yield Trial(
+            {"state": state.name, "after": state.after, "digest": state.digest()[:12]},
+            partial(check, state),
+        )
 
 
 def send_signals(bench: Bench, scenario: Scenario, n_trials: int) -> Iterator[Trial]:
@@ -219,30 +284,46 @@ def send_signals(bench: Bench, scenario: Scenario, n_trials: int) -> Iterator[Tr
     generator, seconds = bench.random(scenario.name, "signals"), bench.normal(scenario).seconds
     kinds = (signal.SIGINT, None, signal.SIGTERM, signal.SIGHUP, signal.SIGSTOP)
     for number in range(MAX_TRIES * n_trials):
-        at, after, kind = _any_moment(bench, scenario, generator), generator.uniform(0.2, 0.95), kinds[number % len(kinds)]
+        at, after, kind = (
+            _any_moment(bench, scenario, generator),
+            generator.uniform(0.2, 0.95),
+            kinds[number % len(kinds)],
+        )
         if kind is None:
             fault = Fault(after=round(after * seconds, 4), signals=(signal.SIGINT, signal.SIGINT))
-            yield Trial({"action": "Ctrl-C twice", "number": number}, _trial(bench, scenario, fault).run)
+            yield Trial(
+                {"action": "Ctrl-C twice", "number": number}, _trial(bench, scenario, fault).run
+            )
         else:
             fault = Fault("signal", at, value=kind)
-            yield _trial(bench, scenario, fault, {"number": number}, may_fail=kind != signal.SIGSTOP)
+            yield _trial(
+                bench, scenario, fault, {"number": number}, may_fail=kind != signal.SIGSTOP
+            )
 
 
-def _fail_with(action: str, number: int, kinds: int, bench: Bench, scenario: Scenario, n_trials: int) -> Iterator[Trial]:
+def _fail_with(
+    action: str, number: int, kinds: int, bench: Bench, scenario: Scenario, n_trials: int
+) -> Iterator[Trial]:
     name = errno.errorcode[number]
     for at in _moments(bench, scenario, kinds, n_trials, name):
         yield _trial(bench, scenario, Fault(action, at, kinds, number), {"error": name})
 
 
 def small_disk(bench: Bench, scenario: Scenario, n_trials: int) -> Iterator[Trial]:
-    """A real file system (tmpfs) with less free space than an undisturbed call takes. Needs the right to mount."""
+    """A real file system (tmpfs) with less free space than an undisturbed call takes. Needs the
+    right to mount.
+    """
     n_bytes: Counter[str] = Counter()  # by file
     for event in read_record(bench.normal(scenario).record):
         if event.kind == "write":
             n_bytes[event.fields[0]] += len(event.data)
     n_pages = sum(-(-size // PAGE) for size in n_bytes.values())
-    for size in sorted(bench.random(scenario.name, "small").sample(range(n_pages), min(n_pages, n_trials))):
-        yield Trial({"free_bytes": PAGE * size}, partial(_on_small_disk, bench, scenario, PAGE * size))
+    for size in sorted(
+        bench.random(scenario.name, "small").sample(range(n_pages), min(n_pages, n_trials))
+    ):
+        yield Trial(
+            {"free_bytes": PAGE * size}, partial(_on_small_disk, bench, scenario, PAGE * size)
+        )
 
 
 def _on_small_disk(bench: Bench, scenario: Scenario, free: int) -> dict[str, Any]:
@@ -252,7 +333,9 @@ def _on_small_disk(bench: Bench, scenario: Scenario, free: int) -> dict[str, Any
     folder.mkdir()
     mount = ["mount", "-t", "tmpfs", "-o", "size=64m", "nmt-campaign", str(folder)]
     if subprocess.run(mount, check=False, capture_output=True).returncode:
-        raise SystemExit("small-disk: mounting a tmpfs is not permitted here; leave this campaign out")
+        raise SystemExit(
+            "small-disk: mounting a tmpfs is not permitted here; leave this campaign out"
+        )
     try:
         for path in bench.template.iterdir():
             (shutil.copytree if path.is_dir() else shutil.copy2)(path, folder / path.name)
@@ -274,14 +357,26 @@ def limit_memory(bench: Bench, scenario: Scenario, n_trials: int) -> Iterator[Tr
     for _ in range(MAX_TRIES * n_trials):
         memory = int(2 ** generator.uniform(20, 29))
         fault = Fault(memory=memory)
-        yield _trial(bench, scenario, fault, wrong_cause="damaged", has_fired=lambda outcome: outcome.status != 0)
+        yield _trial(
+            bench,
+            scenario,
+            fault,
+            wrong_cause="damaged",
+            has_fired=lambda outcome: outcome.status != 0,
+        )
 
 
 def change_inputs(bench: Bench, scenario: Scenario, n_trials: int) -> Iterator[Trial]:
-    """An input file vanishes, is cut off, grows or is replaced while the command runs. Then it is restored."""
+    """An input file vanishes, is cut off, grows or is replaced while the command runs. Then it is
+    restored.
+    """
     generator = bench.random(scenario.name, "inputs")
     for number in range(n_trials if scenario.inputs else 0):
-        name, how, at = generator.choice(scenario.inputs), generator.choice([*CHANGES]), _any_moment(bench, scenario, generator)
+        name, how, at = (
+            generator.choice(scenario.inputs),
+            generator.choice([*CHANGES]),
+            _any_moment(bench, scenario, generator),
+        )
         facts = {"input": name, "change": how, "at": at, "number": number}
         yield Trial(facts, partial(_with_changed_input, bench, scenario, name, how, at))
 
@@ -300,12 +395,18 @@ CHANGES: dict[str, Callable[[Path], object]] = {
 }
 
 
-def _with_changed_input(bench: Bench, scenario: Scenario, name: str, how: str, at: int) -> dict[str, Any]:
+def _with_changed_input(
+    bench: Bench, scenario: Scenario, name: str, how: str, at: int
+) -> dict[str, Any]:
     bench.normal(scenario)
     bench.prepare(scenario)
     path = bench.laboratory.folder / name
     content = path.read_bytes()
-    outcome = bench.laboratory.run(scenario.words, Fault("signal", at, value=signal.SIGSTOP), on_stop=lambda _: CHANGES[how](path))
+    outcome = bench.laboratory.run(
+        scenario.words,
+        Fault("signal", at, value=signal.SIGSTOP),
+        on_stop=lambda _: CHANGES[how](path),
+    )
     problems = judge.judge_messages(outcome, may_fail=True)
     if outcome.status is not None and outcome.status < 0:
         problems.append(f"dies of signal {-outcome.status}")
@@ -323,7 +424,13 @@ def turn_clock_back(bench: Bench, scenario: Scenario, n_trials: int) -> Iterator
     generator = bench.random(scenario.name, "clock")
     for number in range(n_trials):
         at, days = _any_moment(bench, scenario, generator), generator.choice([1, 3650])
-        yield _trial(bench, scenario, Fault("set-clock", at, value=-86400 * days), {"number": number}, may_fail=False)
+        yield _trial(
+            bench,
+            scenario,
+            Fault("set-clock", at, value=-86400 * days),
+            {"number": number},
+            may_fail=False,
+        )
 
 
 def kill_workers(bench: Bench, scenario: Scenario, n_trials: int) -> Iterator[Trial]:
@@ -334,7 +441,14 @@ def kill_workers(bench: Bench, scenario: Scenario, n_trials: int) -> Iterator[Tr
         killed: list[int] = []
         fault = Fault("signal", at, value=signal.SIGSTOP)
         on_stop = partial(_kill_first_worker, killed)
-        yield _trial(bench, scenario, fault, {"victim": "worker"}, on_stop=on_stop, has_fired=lambda _, killed=killed: bool(killed))
+        yield _trial(
+            bench,
+            scenario,
+            fault,
+            {"victim": "worker"},
+            on_stop=on_stop,
+            has_fired=lambda _, killed=killed: bool(killed),
+        )
 
 
 def _kill_first_worker(killed: list[int], process: int) -> None:
@@ -345,16 +459,33 @@ def _kill_first_worker(killed: list[int], process: int) -> None:
 
 
 def signal_workers(bench: Bench, scenario: Scenario, n_trials: int) -> Iterator[Trial]:
-    """Signals to one worker process at random times: it dies, or ignores Ctrl-C, or waits from SIGSTOP to SIGCONT."""
+    """Signals to one worker process at random times: it dies, or ignores Ctrl-C, or waits from
+    SIGSTOP to SIGCONT.
+    """
     if not scenario.name.startswith("prepare"):
         return
-    generator, seconds = bench.random(scenario.name, "worker signals"), bench.normal(scenario).seconds
+    generator, seconds = (
+        bench.random(scenario.name, "worker signals"),
+        bench.normal(scenario).seconds,
+    )
     deadly = [(signal.SIGTERM,), (signal.SIGKILL,), (signal.SIGHUP,)]
     kinds = [*deadly, (signal.SIGINT,), (signal.SIGSTOP, signal.SIGCONT)]
     for number in range(MAX_TRIES * n_trials):
         signals, after = kinds[number % len(kinds)], round(generator.uniform(0, seconds), 4)
-        trial = _trial(bench, scenario, Fault(after=after, signals=signals, to_worker=True), may_fail=signals in deadly)
-        yield Trial({"action": "signal to a worker", "signals": [each.name for each in signals], "number": number}, trial.run)
+        trial = _trial(
+            bench,
+            scenario,
+            Fault(after=after, signals=signals, to_worker=True),
+            may_fail=signals in deadly,
+        )
+        yield Trial(
+            {
+                "action": "signal to a worker",
+                "signals": [each.name for each in signals],
+                "number": number,
+            },
+            trial.run,
+        )
 
 
 Campaign = Callable[[Bench, Scenario, int], Iterator[Trial]]

@@ -30,19 +30,27 @@ VOLATILE_KEYS = {
 PRESENCE_ONLY = ("curves.png", "seconds.txt", "history.jsonl")  # these record times, or each call
 IGNORED = ("tensorboard",)  # a file per call
 LEFTOVER = re.compile(r"\.(.*\.tmp|tmp\w+|.*\.(building|replaced)-\w+)|.*\.partial")
-SECONDS = 120.0  # by which files are made older before the next call: it may delete what nothing has changed for a minute
+# by which files are made older before the next call: it may delete what nothing has changed for a
+# minute
+SECONDS = 120.0
 
 Files = dict[str, str]
 
 
 def read_files(folder: Path) -> Files:
-    """Each file with a hash of what is equal in all undisturbed calls; each folder with an empty text."""
+    """Each file with a hash of what is equal in all undisturbed calls; each folder with an empty
+    text.
+    """
     files: Files = {}
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()
         if any(part in IGNORED for part in path.parts):
             continue
-        files[name] = "" if path.is_dir() or path.name in PRESENCE_ONLY else hashlib.sha256(_stable(path)).hexdigest()[:16]
+        files[name] = (
+            ""
+            if path.is_dir() or path.name in PRESENCE_ONLY
+            else hashlib.sha256(_stable(path)).hexdigest()[:16]
+        )
     return files
 
 
@@ -54,8 +62,13 @@ def _stable(path: Path) -> bytes:
         if path.suffix == ".json":
             return json.dumps(_without_volatile(json.loads(content)), sort_keys=True).encode()
         if path.name == "journal.jsonl":
-            events = [json.dumps(_without_volatile(json.loads(line)), sort_keys=True) for line in content.splitlines()]
-            return "\n".join(dict.fromkeys(events)).encode()  # a repeated `nmt average` repeats its line
+            events = [
+                json.dumps(_without_volatile(json.loads(line)), sort_keys=True)
+                for line in content.splitlines()
+            ]
+            return "\n".join(
+                dict.fromkeys(events)
+            ).encode()  # a repeated `nmt average` repeats its line
     except (ValueError, KeyError, TypeError):
         return content
     return content
@@ -67,12 +80,18 @@ def _stable_checksums(value: dict[str, Any]) -> dict[str, Any]:
 
 def _without_volatile(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _without_volatile(entry) for key, entry in value.items() if key not in VOLATILE_KEYS}
+        return {
+            key: _without_volatile(entry)
+            for key, entry in value.items()
+            if key not in VOLATILE_KEYS
+        }
     return [_without_volatile(entry) for entry in value] if isinstance(value, list) else value
 
 
 def judge_messages(outcome: Outcome, *, may_fail: bool) -> list[str]:
-    """Problems of the way a command ended. may_fail: whether an error is right, in one clear line."""
+    """Problems of the way a command ended. may_fail: whether an error is right, in one clear
+    line.
+    """
     problems = []
     if outcome.status is None:
         problems.append("hangs")
@@ -89,7 +108,9 @@ def judge_messages(outcome: Outcome, *, may_fail: bool) -> list[str]:
 
 
 def judge_kept(folder: Path, scenario: Scenario, contents: dict[str, set[str]]) -> list[str]:
-    """Damage to what was complete before the fault. contents: the hashes that a whole file may have."""
+    """Damage to what was complete before the fault. contents: the hashes that a whole file may
+    have.
+    """
     problems = []
     for name in scenario.kept:
         problems += [f"{name}: {text}" for text in diagnose(folder, name)]
@@ -114,13 +135,23 @@ def diagnose(folder: Path, name: str) -> list[str]:
 
 def complete_folders(folder: Path) -> list[str]:
     """The runs and prepared folders directly below `folder`. A run gets its configuration last."""
-    folders = [path for path in sorted(folder.iterdir()) if path.is_dir() and not path.name.startswith(".")]
-    return [path.name for path in folders if holds_run(path) or {"train.src.npy", MANIFEST} <= {*os.listdir(path)}]
+    folders = [
+        path for path in sorted(folder.iterdir()) if path.is_dir() and not path.name.startswith(".")
+    ]
+    return [
+        path.name
+        for path in folders
+        if holds_run(path) or {"train.src.npy", MANIFEST} <= {*os.listdir(path)}
+    ]
 
 
 def leftovers(folder: Path) -> list[str]:
     """Files that only a killed process may leave."""
-    return [path.relative_to(folder).as_posix() for path in sorted(folder.rglob("*")) if LEFTOVER.fullmatch(path.name)]
+    return [
+        path.relative_to(folder).as_posix()
+        for path in sorted(folder.rglob("*"))
+        if LEFTOVER.fullmatch(path.name)
+    ]
 
 
 def judge_next_call(laboratory: Laboratory, scenario: Scenario, expected: Files) -> list[str]:
@@ -139,6 +170,8 @@ def compare(expected: Files, files: Files) -> list[str]:
     """Differences to the files after an undisturbed call."""
     lacking = sorted(expected.keys() - files.keys())
     stray = sorted(files.keys() - expected.keys())
-    changed = sorted(name for name in expected.keys() & files.keys() if expected[name] != files[name])
+    changed = sorted(
+        name for name in expected.keys() & files.keys() if expected[name] != files[name]
+    )
     listed = {"lacking": lacking, "stray": stray, "different": changed}
     return [f"{state}: {', '.join(names)}" for state, names in listed.items() if names]

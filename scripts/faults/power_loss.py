@@ -1,7 +1,9 @@
-"""What POSIX allows on disk after a power loss: built from the record of all changes that a command has made to files.
+"""What POSIX allows on disk after a power loss: built from the record of all changes that a command
+has made to files.
 
-What a program writes is on disk for certain only when it has synchronized it: the content of a file by `fsync` of the file, its
-name by `fsync` of its folder. Everything later may be lost, or not. A rename is atomic.
+What a program writes is on disk for certain only when it has synchronized it: the content of a file
+by `fsync` of the file, its name by `fsync` of its folder. Everything later may be lost, or not. A
+rename is atomic.
 """
 
 import copy
@@ -13,12 +15,16 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-RANDOM_NAME = re.compile(r"[0-9a-f]{8}(?=\.tmp$)|(?<=building-)[0-9a-f]{8}$|(?<=replaced-)[0-9a-f]{8}$|(?<=^\.tmp)\w{6}$")
+RANDOM_NAME = re.compile(
+    r"[0-9a-f]{8}(?=\.tmp$)|(?<=building-)[0-9a-f]{8}$|(?<=replaced-)[0-9a-f]{8}$|(?<=^\.tmp)\w{6}$"
+)
 
 
 @dataclass
 class File:
-    """now: what a program reads. durable: what is on disk for certain. kept: its first bytes, which no later change has touched."""
+    """now: what a program reads. durable: what is on disk for certain. kept: its first bytes, which
+    no later change has touched.
+    """
 
     now: bytes = b""
     durable: bytes = b""
@@ -27,7 +33,9 @@ class File:
 
 @dataclass
 class Folder:
-    """durable: the entries that are on disk for certain. pending: the later entries, one version after the other."""
+    """durable: the entries that are on disk for certain. pending: the later entries, one version
+    after the other.
+    """
 
     now: "dict[str, Node]" = field(default_factory=dict)
     durable: "dict[str, Node]" = field(default_factory=dict)
@@ -50,7 +58,9 @@ class Event:
 
 
 def read_record(path: Path) -> list[Event]:
-    """The record of `Laboratory.run`, with the renames that some libraries make without the C library."""
+    """The record of `Laboratory.run`, with the renames that some libraries make without the C
+    library.
+    """
     content, position, events = path.read_bytes(), 0, []
     while position < len(content):
         end = content.index(b"\n", position)
@@ -63,7 +73,9 @@ def read_record(path: Path) -> list[Event]:
 
 
 def _with_hidden_renames(events: list[Event]) -> list[Event]:
-    """safetensors writes a file under another name: the rename comes after the last write, before the next `fsync`."""
+    """safetensors writes a file under another name: the rename comes after the last write, before
+    the next `fsync`.
+    """
     names: dict[str, str] = {}
     last_write: dict[str, int] = {}
     hidden: dict[int, Event] = {}
@@ -71,16 +83,28 @@ def _with_hidden_renames(events: list[Event]) -> list[Event]:
         if event.kind == "create":
             names[event.fields[0]] = event.fields[1]
         elif event.kind == "rename":
-            names.update({inode: event.fields[1] for inode, name in names.items() if name == event.fields[0]})
+            names.update(
+                {inode: event.fields[1] for inode, name in names.items() if name == event.fields[0]}
+            )
         elif event.kind in ("write", "truncate"):
             last_write[event.fields[0]] = i
         elif event.kind == "sync":
             inode, name = event.fields
             old = names.get(inode)
-            if old is not None and Path(old).name.startswith(".tmp") and Path(old).parent == Path(name).parent and old != name:
+            if (
+                old is not None
+                and Path(old).name.startswith(".tmp")
+                and Path(old).parent == Path(name).parent
+                and old != name
+            ):
                 hidden[last_write[inode]] = Event("rename", [old, name])
                 names[inode] = name
-    return [each for i, event in enumerate(events) for each in (event, hidden.get(i)) if each is not None]
+    return [
+        each
+        for i, event in enumerate(events)
+        for each in (event, hidden.get(i))
+        if each is not None
+    ]
 
 
 class Disk:
@@ -109,7 +133,9 @@ class Disk:
             case "rename", [old, new]:
                 self._folder(new).now[Path(new).name] = self._remove(old)
                 self._folder(new).change()
-                if self._folder(old) is not self._folder(new):  # two changes, of which one may be lost
+                if self._folder(old) is not self._folder(
+                    new
+                ):  # two changes, of which one may be lost
                     self._folder(old).change()
             case "remove", [path]:
                 self._remove(path)
@@ -156,7 +182,9 @@ class Disk:
 
 @dataclass(frozen=True)
 class State:
-    """A content of the disk. after: the number of changes before the crash. files: path -> content; None for a folder."""
+    """A content of the disk. after: the number of changes before the crash. files: path -> content;
+    None for a folder.
+    """
 
     name: str
     after: int
@@ -187,24 +215,38 @@ def _digest(content: bytes) -> str:
 
 
 def crash_states(start: Disk, events: list[Event], n_random: int, seed: int) -> Iterator[State]:
-    """The different states that a crash after each change can leave. start: the disk before the first change.
+    """The different states that a crash after each change can leave. start: the disk before the
+    first change.
 
-    For each crash: nothing is lost (as after SIGKILL); all is lost that is not synchronized; only such contents; only such names;
-    and `n_random` random mixtures.
+    For each crash: nothing is lost (as after SIGKILL); all is lost that is not synchronized; only
+    such contents; only such names; and `n_random` random mixtures.
     """
     disk, seen = copy.deepcopy(start), set()
     for after, event in enumerate([None, *events]):
         if event is not None:
             disk.apply(event)
         generator = random.Random(f"{seed} {after}")
-        variants = [("killed", True, True), ("synchronized", False, False), ("names", False, True), ("contents", True, False)]
+        variants = [
+            ("killed", True, True),
+            ("synchronized", False, False),
+            ("names", False, True),
+            ("contents", True, False),
+        ]
         for name, contents, names in variants:
-            state = State(name, after, _flatten(disk.tree, _all_or_nothing(contents), _latest_or_durable(names)))
+            state = State(
+                name,
+                after,
+                _flatten(disk.tree, _all_or_nothing(contents), _latest_or_durable(names)),
+            )
             if (digest := state.digest()) not in seen:
                 seen.add(digest)
                 yield state
         for _ in range(n_random):
-            state = State("mixture", after, _flatten(disk.tree, _random_content(generator), _random_entries(generator)))
+            state = State(
+                "mixture",
+                after,
+                _flatten(disk.tree, _random_content(generator), _random_entries(generator)),
+            )
             if (digest := state.digest()) not in seen:
                 seen.add(digest)
                 yield state
@@ -226,7 +268,9 @@ def _random_content(generator: random.Random) -> Content:
     def content(file: File) -> bytes:
         if file.now == file.durable:
             return file.now
-        return generator.choice([file.now, file.durable, file.now[: generator.randint(file.kept, len(file.now))]])
+        return generator.choice(
+            [file.now, file.durable, file.now[: generator.randint(file.kept, len(file.now))]]
+        )
 
     return content
 
@@ -236,7 +280,9 @@ def _random_entries(generator: random.Random) -> Entries:
     return lambda folder: generator.choice([folder.durable, *folder.pending])
 
 
-def _flatten(folder: Folder, content: Content, entries: Entries, prefix: str = "") -> dict[str, bytes | None]:
+def _flatten(
+    folder: Folder, content: Content, entries: Entries, prefix: str = ""
+) -> dict[str, bytes | None]:
     files: dict[str, bytes | None] = {}
     for name, node in entries(folder).items():
         if isinstance(node, File):

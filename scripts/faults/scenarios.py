@@ -1,4 +1,6 @@
-"""The commands of the campaign, on a small project: 400 pairs of the sample, and models that train in less than a second."""
+"""The commands of the campaign, on a small project: 400 pairs of the sample, and models that train
+in less than a second.
+"""
 
 import json
 import shutil
@@ -83,20 +85,52 @@ WEIGHTS = "run/checkpoints/step-00000004/model.safetensors"
 REPOSITORY = "me/toy"  # the bench has filled it
 SCENARIOS = [
     _scenario("init", "init started", kept=(), done="exists already"),
-    _scenario("prepare", "prepare -c toy.yaml", missing=("prepared", "run"), kept=(), inputs=("pairs.tsv", "toy.yaml")),
-    _scenario("prepare --overwrite", f"prepare -c toy.yaml --overwrite {OTHER_SPLIT}", inputs=("pairs.tsv",)),
-    _scenario("train", TRAIN, f"{TRAIN} --resume", inputs=("toy.yaml", "prepared/train.src.npy", "prepared/dev.src.txt")),
-    _scenario("train --resume", "train -c toy.yaml -o half --device cpu --resume", kept=("prepared", "run", "half")),
+    _scenario(
+        "prepare",
+        "prepare -c toy.yaml",
+        missing=("prepared", "run"),
+        kept=(),
+        inputs=("pairs.tsv", "toy.yaml"),
+    ),
+    _scenario(
+        "prepare --overwrite",
+        f"prepare -c toy.yaml --overwrite {OTHER_SPLIT}",
+        inputs=("pairs.tsv",),
+    ),
+    _scenario(
+        "train",
+        TRAIN,
+        f"{TRAIN} --resume",
+        inputs=("toy.yaml", "prepared/train.src.npy", "prepared/dev.src.txt"),
+    ),
+    _scenario(
+        "train --resume",
+        "train -c toy.yaml -o half --device cpu --resume",
+        kept=("prepared", "run", "half"),
+    ),
     _scenario(
         "translate -o",
         "translate --run run --file input.txt -o output.txt --device cpu",
         whole=("output.txt",),
         inputs=("input.txt", WEIGHTS),
     ),
-    _scenario("translate --attention", "translate --run run --attention page.html --device cpu Hello.", whole=("page.html",)),
-    _scenario("evaluate", "evaluate run --split test --device cpu", inputs=("prepared/test.tgt.txt", WEIGHTS)),
+    _scenario(
+        "translate --attention",
+        "translate --run run --attention page.html --device cpu Hello.",
+        whole=("page.html",),
+    ),
+    _scenario(
+        "evaluate",
+        "evaluate run --split test --device cpu",
+        inputs=("prepared/test.tgt.txt", WEIGHTS),
+    ),
     _scenario("average", "average run --kept last --device cpu", inputs=(WEIGHTS,)),
-    _scenario("lexicon", "lexicon run --device cpu", whole=("run/lexicon.tsv",), inputs=("prepared/train.src.npy",)),
+    _scenario(
+        "lexicon",
+        "lexicon run --device cpu",
+        whole=("run/lexicon.tsv",),
+        inputs=("prepared/train.src.npy",),
+    ),
     _scenario(
         "augment",
         "augment prepared -o augmented --forward run --set decoding.beam=1 --device cpu",
@@ -111,7 +145,8 @@ SCENARIOS = [
 
 
 def make_project(folder: Path, run: Run) -> None:
-    """Fill `folder`: configuration, input, prepared data, a finished run, one that is half trained, and some outputs.
+    """Fill `folder`: configuration, input, prepared data, a finished run, one that is half trained,
+    and some outputs.
 
     Args:
         run: runs `nmt WORDS` in the folder.
@@ -137,7 +172,9 @@ def copy_project(template: Path, folder: Path, scenario: Scenario) -> None:
 
 
 def remove_missing(folder: Path, scenario: Scenario) -> None:
-    """Delete from a copy of the project what does not exist yet before the command of a scenario."""
+    """Delete from a copy of the project what does not exist yet before the command of a
+    scenario.
+    """
     for name in scenario.missing:
         path = folder / name
         if path.is_dir():

@@ -1,7 +1,9 @@
-"""Run commands of nmt in forked processes that are killed, stopped or refused a write at a chosen moment.
+"""Run commands of nmt in forked processes that are killed, stopped or refused a write at a chosen
+moment.
 
-The process that forks has imported nmt and its libraries, so that a trial takes only the time of the command itself. It must have
-been started with the interposed system calls (see interpose.c): `start_interposed` restarts the program in this way.
+The process that forks has imported nmt and its libraries, so that a trial takes only the time of
+the command itself. It must have been started with the interposed system calls (see interpose.c):
+`start_interposed` restarts the program in this way.
 """
 
 import atexit
@@ -35,13 +37,25 @@ N_KINDS = 7
 CREATE, WRITE, TRUNCATE, RENAME, REMOVE, MKDIR, SYNC = KINDS = [1 << bit for bit in range(N_KINDS)]
 ALL_KINDS = sum(KINDS)
 GROWING_KINDS = CREATE | WRITE | MKDIR  # those that a full disk refuses
-ACTIONS = ("nothing", "kill", "kill-halfway", "signal", "fail-once", "fail-from-now-on", "set-clock")
+ACTIONS = (
+    "nothing",
+    "kill",
+    "kill-halfway",
+    "signal",
+    "fail-once",
+    "fail-from-now-on",
+    "set-clock",
+)
 
 MAX_TEXT = 1 << 20  # bytes of output that are kept
-LIMIT = 120.0  # seconds; a command hangs if it uses nearly no processor time for as long, or more processor time than this
-MIN_WORK = 0.1  # seconds of processor time; a thread that only looks at the clock now and then uses less in LIMIT
+# seconds; a command hangs if it uses nearly no processor time for as long, or more processor time
+# than this
+LIMIT = 120.0
+# seconds of processor time; a thread that only looks at the clock now and then uses less in LIMIT
+MIN_WORK = 0.1
 POLL_SECONDS = 0.002
-WORKER_PAUSE = 0.1  # seconds after a signal to a worker, so that other processes notice a worker that is stopped
+# seconds after a signal to a worker, so that other processes notice a worker that is stopped
+WORKER_PAUSE = 0.1
 COMMANDS = (
     *("augment", "average", "bundle", "doctor", "evaluate", "export", "init"),
     *("lexicon", "prepare", "pull", "push", "reproduce", "train"),
@@ -50,10 +64,32 @@ COMMANDS = (
 MODULES = (
     "nmt.cli",
     *(f"nmt.commands.{name}" for name in (*COMMANDS, "translate")),
-    *("nmt.export.folder", "onnxruntime.quantization", "torch._dynamo", "huggingface_hub.hf_api", "huggingface_hub.file_download"),
-    *("torch.utils.tensorboard", "matplotlib.backends.backend_agg", "tensorboard.compat.tensorflow_stub.io.gfile"),
-    *("torch.profiler._cupti_monitor", "sacrebleu.metrics", "sentencepiece", "PIL.JpegImagePlugin", "multiprocessing.synchronize"),
-    *("pydantic.type_adapter", "importlib.resources.readers", "encodings.utf_8_sig", "numpy.ctypeslib", "resource"),
+    *(
+        "nmt.export.folder",
+        "onnxruntime.quantization",
+        "torch._dynamo",
+        "huggingface_hub.hf_api",
+        "huggingface_hub.file_download",
+    ),
+    *(
+        "torch.utils.tensorboard",
+        "matplotlib.backends.backend_agg",
+        "tensorboard.compat.tensorflow_stub.io.gfile",
+    ),
+    *(
+        "torch.profiler._cupti_monitor",
+        "sacrebleu.metrics",
+        "sentencepiece",
+        "PIL.JpegImagePlugin",
+        "multiprocessing.synchronize",
+    ),
+    *(
+        "pydantic.type_adapter",
+        "importlib.resources.readers",
+        "encodings.utf_8_sig",
+        "numpy.ctypeslib",
+        "resource",
+    ),
 )
 
 
@@ -62,11 +98,13 @@ class Fault:
     """What happens to a command.
 
     Attributes:
-        action: one of `ACTIONS`, when it makes the change number `at` (from 1) to a file; 0 for never.
+        action: one of `ACTIONS`, when it makes the change number `at` (from 1) to a file; 0 for
+            never.
         kinds: of the changes that count. value: number of the signal or the error, or seconds.
-        after: seconds of processor time after which `signals` are sent, one after the other. (Time on a clock would say little
-            on a busy machine.)
-        to_worker: they are for one child of the command, as soon as it has one; by default for the command and all its children.
+        after: seconds of processor time after which `signals` are sent, one after the other. (Time
+            on a clock would say little on a busy machine.)
+        to_worker: they are for one child of the command, as soon as it has one; by default for the
+            command and all its children.
         memory: bytes that the command may allocate beyond those of its start.
     """
 
@@ -116,7 +154,9 @@ def local_hub() -> Iterator[None]:
 
     ThreadingHTTPServer.handle_error = lambda *_: None  # type: ignore[method-assign]  # a client was killed
     with running_hub() as server:
-        constants.HUGGINGFACE_CO_URL_TEMPLATE = constants.HUGGINGFACE_CO_URL_TEMPLATE.replace(constants.ENDPOINT, server.address)
+        constants.HUGGINGFACE_CO_URL_TEMPLATE = constants.HUGGINGFACE_CO_URL_TEMPLATE.replace(
+            constants.ENDPOINT, server.address
+        )
         constants.ENDPOINT, constants.HF_HUB_DISABLE_XET = server.address, True
         os.environ["HF_TOKEN"] = TOKEN
         yield
@@ -129,11 +169,19 @@ def start_interposed() -> None:
     folder = Path(tempfile.mkdtemp(prefix="nmt-interposed-"))
     library = folder / "interpose.so"
     try:
-        subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", library, SOURCE, "-ldl", "-lpthread"], check=True)
+        subprocess.run(
+            ["cc", "-O1", "-shared", "-fPIC", "-o", library, SOURCE, "-ldl", "-lpthread"],
+            check=True,
+        )
     except (OSError, subprocess.CalledProcessError) as error:
         sys.exit(f"{SOURCE}: cannot be compiled ({error}); install a C compiler")
     threads = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
-    environment = {**os.environ, **threads, LIBRARY_VARIABLE: str(library), "LD_PRELOAD": str(library)}
+    environment = {
+        **os.environ,
+        **threads,
+        LIBRARY_VARIABLE: str(library),
+        "LD_PRELOAD": str(library),
+    }
     os.execve(sys.executable, [sys.executable, *sys.argv], environment)
 
 
@@ -147,7 +195,8 @@ class Laboratory:
         for name in MODULES:
             import_module(name)
         Image.init()
-        # What takes most of the time of so small a training, and has no part in its files but their looks:
+        # What takes most of the time of so small a training, and has no part in its files but their
+        # looks:
         Figure.savefig = _save_picture  # type: ignore[method-assign, assignment]
         for drawing in ("nmt.report.curves", "nmt.report.heatmap"):
             vars(sys.modules[drawing])["_figure"] = lambda *_, **__: Figure()
@@ -166,7 +215,8 @@ class Laboratory:
         """Run `nmt WORDS` in the folder.
 
         Args:
-            on_stop: called with the process id when the command has stopped itself (SIGSTOP); then it continues.
+            on_stop: called with the process id when the command has stopped itself (SIGSTOP); then
+                it continues.
             record: a file for the record of all changes to files below the folder.
         """
         sys.stdout.flush()
@@ -179,16 +229,23 @@ class Laboratory:
                 os.setpgid(process, process)
             status, seconds, sent = self._wait(process, fault, limit, on_stop)
             changes = {kind: int(self._library.faults_count(bit)) for bit, kind in enumerate(KINDS)}
-            fired, disk_full = sent or bool(self._library.faults_fired()), bool(self._library.faults_disk_full())
+            fired, disk_full = (
+                sent or bool(self._library.faults_fired()),
+                bool(self._library.faults_disk_full()),
+            )
             self._library.faults_disarm()
             left = not _group_ends(process)
-            texts = [os.pread(file.fileno(), MAX_TEXT, 0).decode(errors="replace") for file in (out, err)]
+            texts = [
+                os.pread(file.fileno(), MAX_TEXT, 0).decode(errors="replace") for file in (out, err)
+            ]
         return Outcome(status, texts[0], texts[1], seconds, changes, fired, disk_full, left)
 
     def _wait(
         self, process: int, fault: Fault, limit: float, on_stop: Callable[[int], object] | None
     ) -> tuple[int | None, float, bool]:
-        """The status, the processor time, and whether all signals of the fault were sent before the end."""
+        """The status, the processor time, and whether all signals of the fault were sent before the
+        end.
+        """
         waiting, earlier, end = list(fault.signals), 0.0, time.monotonic() + limit
         while True:
             used = _processor_time(process)
@@ -216,7 +273,9 @@ class Laboratory:
                 return None, used, sent
             time.sleep(POLL_SECONDS)
 
-    def _be_the_command(self, words: Sequence[str], fault: Fault, outputs: tuple[int, int], record: Path | None) -> None:
+    def _be_the_command(
+        self, words: Sequence[str], fault: Fault, outputs: tuple[int, int], record: Path | None
+    ) -> None:
         """Runs in the forked process, and ends it."""
         status = 1
         try:
@@ -227,7 +286,11 @@ class Laboratory:
             os.chdir(self.folder)
             for descriptor, source in enumerate((os.open(os.devnull, os.O_RDONLY), *outputs)):
                 os.dup2(source, descriptor)
-            log = -1 if record is None else os.open(record, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
+            log = (
+                -1
+                if record is None
+                else os.open(record, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
+            )
             if fault.memory is not None:
                 _limit_memory(fault.memory)
             status = self._call(words, fault, log)
@@ -241,7 +304,12 @@ class Laboratory:
 
         sys.argv = ["nmt", *words]
         self._library.faults_arm(
-            str(self.folder).encode(), ACTIONS.index(fault.action), ctypes.c_long(fault.at), fault.kinds, fault.value, log
+            str(self.folder).encode(),
+            ACTIONS.index(fault.action),
+            ctypes.c_long(fault.at),
+            fault.kinds,
+            fault.value,
+            log,
         )
         status = 0
         try:
@@ -260,16 +328,23 @@ class Laboratory:
 
 def workers_of(process: int) -> list[int]:
     """The children that a process has forked."""
-    return [int(child) for child in Path(f"/proc/{process}/task/{process}/children").read_text("ascii").split()]
+    return [
+        int(child)
+        for child in Path(f"/proc/{process}/task/{process}/children").read_text("ascii").split()
+    ]
 
 
 def _save_picture(_figure: Figure, file: BinaryIO, **_: object) -> None:
-    """In place of drawing, which would take most of the time of a training: a picture of one pixel."""
+    """In place of drawing, which would take most of the time of a training: a picture of one
+    pixel.
+    """
     Image.new("RGB", (1, 1)).save(file, "png")
 
 
 def _processor_time(process: int) -> float:
-    """Seconds that a process has used, without its children; the process may have ended, but nobody has waited for it."""
+    """Seconds that a process has used, without its children; the process may have ended, but nobody
+    has waited for it.
+    """
     return time.clock_gettime(~process << 3 | 2)  # the number that Linux gives this clock
 
 

@@ -1,4 +1,6 @@
-"""What the cases start from: a tiny run with all its files, made of invented sentences; and random changes."""
+"""What the cases start from: a tiny run with all its files, made of invented sentences; and random
+changes.
+"""
 
 import bz2
 import contextlib
@@ -23,13 +25,36 @@ CONFIG = {
     },
     "tokenizer": {"kind": "bpe", "size": 60},
     "model": {"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 8}},
-    "training": {"max_steps": 1, "validate_every": 1, "validation_pairs": 2, "final_pairs": 0, "batch": {"size": 8}},
+    "training": {
+        "max_steps": 1,
+        "validate_every": 1,
+        "validation_pairs": 2,
+        "final_pairs": 0,
+        "batch": {"size": 8},
+    },
     "decoding": {"beam": 2, "max_length_ratio": 1},
 }
-SUBJECTS, VERBS = ("Anna", "Der König", "Ein Hund", "Sie"), ("sieht", "kennt", "hört", "findet", "liebt", "will")
-THINGS = ("den Baum", "das Haus", "die Straße", "den Fluss", "1984", "nichts", "uns", "es", "alles", "„ja“")
+SUBJECTS, VERBS = (
+    ("Anna", "Der König", "Ein Hund", "Sie"),
+    ("sieht", "kennt", "hört", "findet", "liebt", "will"),
+)
+THINGS = (
+    "den Baum",
+    "das Haus",
+    "die Straße",
+    "den Fluss",
+    "1984",
+    "nichts",
+    "uns",
+    "es",
+    "alles",
+    "„ja“",
+)
 PAIRS = [
-    (f"{subject} {verb} {thing}.".translate(str.maketrans("öäß", "oas")), f"{subject} {verb} {thing}.")
+    (
+        f"{subject} {verb} {thing}.".translate(str.maketrans("öäß", "oas")),
+        f"{subject} {verb} {thing}.",
+    )
     for subject in SUBJECTS
     for verb in VERBS
     for thing in THINGS
@@ -56,20 +81,99 @@ TMX = (
     b'<?xml version="1.0" encoding="UTF-8"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4"><header srclang="en"/><body>\n'
     b'<tu tuid="1"><tuv xml:lang="en-GB"><seg>Anna <bpt i="1">b</bpt>sees<ept i="1"/> us &amp; it.</seg></tuv>\n'
     b'<tuv xml:lang="de"><seg>Anna sieht uns &#x263A;<![CDATA[<b>]]>.</seg></tuv></tu></body></tmx>\n',
-    '<?xml version="1.0" encoding="UTF-16"?><tmx><body><tu><tuv lang="EN_us"><seg>a</seg></tuv><tuv lang="de"><seg>ä</seg></tuv>'
+    '<?xml version="1.0" encoding="UTF-16"?><tmx><body><tu><tuv '
+    'lang="EN_us"><seg>a</seg></tuv><tuv lang="de"><seg>ä</seg></tuv>'
     "</tu></body></tmx>".encode("utf-16"),
 )
 ALIGNMENTS = b"0-0 1-1 2?2\n\n0-1\n"
 
 # What is rare at random, but means something to a reader of a format.
 TOKENS = (
-    *(b"\0", b"\t", b"\n", b"\r\n", b"\xff", b"\xed\xa0\x80", b"\xef\xbb\xbf", b"\xff\xfe", b"\xe2\x80\xa8", b"\xf0\x9f\x98\x80"),
-    *(b"[" * 3000, b"{" * 50, b'"', b"'", b"\\", b"\\ud800", b"null", b"true", b"NaN", b"Infinity", b"-1", b"0", b"1e999", b"-0.0"),
-    *(b"9" * 30, b"9" * 5000, b"18446744073709551616", b"2147483648", b"../", b"/etc/passwd", b"<unk>\t1\n", b"<pad>", b"%s"),
-    *(b"{}", b"[]", b'""', b"&a ", b"*a", b"!!python/object/apply:os.system ", b"<<: ", b"--- ", b"- ", b": ", b"? ", b"| ", b"# "),
-    *(b"PK\x03\x04", b"PK\x01\x02", b"PK\x05\x06", b"\x1f\x8b\x08\0", b"BZh9", b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"PAR1"),
-    *(b'"shape":[99999999999]', b'"data_offsets":[0,9]', b"F64", b"I64", b"Transfer-Encoding", b"application/json", b"a" * 9000),
-    *(b"<!DOCTYPE x [<!ENTITY a 'b'>]>", b"&a;", b"<tu>", b"</tuv>", b"<seg>", b"<x>" * 300, b"*", b"**/", b"[!a]", b"\r\n\r\n"),
+    *(
+        b"\0",
+        b"\t",
+        b"\n",
+        b"\r\n",
+        b"\xff",
+        b"\xed\xa0\x80",
+        b"\xef\xbb\xbf",
+        b"\xff\xfe",
+        b"\xe2\x80\xa8",
+        b"\xf0\x9f\x98\x80",
+    ),
+    *(
+        b"[" * 3000,
+        b"{" * 50,
+        b'"',
+        b"'",
+        b"\\",
+        b"\\ud800",
+        b"null",
+        b"true",
+        b"NaN",
+        b"Infinity",
+        b"-1",
+        b"0",
+        b"1e999",
+        b"-0.0",
+    ),
+    *(
+        b"9" * 30,
+        b"9" * 5000,
+        b"18446744073709551616",
+        b"2147483648",
+        b"../",
+        b"/etc/passwd",
+        b"<unk>\t1\n",
+        b"<pad>",
+        b"%s",
+    ),
+    *(
+        b"{}",
+        b"[]",
+        b'""',
+        b"&a ",
+        b"*a",
+        b"!!python/object/apply:os.system ",
+        b"<<: ",
+        b"--- ",
+        b"- ",
+        b": ",
+        b"? ",
+        b"| ",
+        b"# ",
+    ),
+    *(
+        b"PK\x03\x04",
+        b"PK\x01\x02",
+        b"PK\x05\x06",
+        b"\x1f\x8b\x08\0",
+        b"BZh9",
+        b"\xfd7zXZ\0",
+        b"\x28\xb5\x2f\xfd",
+        b"PAR1",
+    ),
+    *(
+        b'"shape":[99999999999]',
+        b'"data_offsets":[0,9]',
+        b"F64",
+        b"I64",
+        b"Transfer-Encoding",
+        b"application/json",
+        b"a" * 9000,
+    ),
+    *(
+        b"<!DOCTYPE x [<!ENTITY a 'b'>]>",
+        b"&a;",
+        b"<tu>",
+        b"</tuv>",
+        b"<seg>",
+        b"<x>" * 300,
+        b"*",
+        b"**/",
+        b"[!a]",
+        b"\r\n\r\n",
+    ),
     *(
         "\u0301".encode() * 500,
         "￭▁".encode(),
@@ -85,7 +189,22 @@ TOKENS = (
 # Scalars in JSON, and in the one-line forms of YAML.
 _SCALAR = re.compile(rb'(?<=[:\[,] )(?:"[^"]*"|[-+.\w]+)')
 VALUES = (
-    *(b"null", b"true", b'"x"', b'""', b"1", b"-1", b"1.5", b"1e999", b"[]", b"{}", b'[{"x": 1}]', b'{"x": []}', b"NaN", b'["x"]'),
+    *(
+        b"null",
+        b"true",
+        b'"x"',
+        b'""',
+        b"1",
+        b"-1",
+        b"1.5",
+        b"1e999",
+        b"[]",
+        b"{}",
+        b'[{"x": 1}]',
+        b'{"x": []}',
+        b"NaN",
+        b'["x"]',
+    ),
     *(b'"\\u001b[2J"', b'"a\\nb"', b'"../x"', b"9" * 20, b'"<b>"'),
 )
 
@@ -112,7 +231,9 @@ def mutate(seeds: Sequence[bytes], random_: random.Random) -> bytes:
             del content[start:]
         elif change == 5:
             other = random_.choice(seeds)
-            content[start:end] = other[random_.randrange(len(other) + 1) :][: random_.choice((1, 8, 64, 512))]
+            content[start:end] = other[random_.randrange(len(other) + 1) :][
+                : random_.choice((1, 8, 64, 512))
+            ]
         elif change == 6:
             content[start:end] = random_.choice(TOKENS)
         else:
@@ -121,7 +242,9 @@ def mutate(seeds: Sequence[bytes], random_: random.Random) -> bytes:
 
 
 def make_files(folder: Path) -> None:
-    """Prepare invented sentence pairs, train a tiny run, evaluate, bundle and export it; nothing of what is done."""
+    """Prepare invented sentence pairs, train a tiny run, evaluate, bundle and export it; nothing of
+    what is done.
+    """
     from nmt.commands import bundle, evaluate, export, prepare, train
     from nmt.commands.evaluate_options import EvaluateOptions
     from nmt.config.load import config_from_dict
@@ -154,7 +277,9 @@ def put(content: bytes, folder: Path, name: str) -> Path:
 
 def files(*patterns: str) -> Callable[[Path], list[bytes]]:
     """The contents of files below the folder."""
-    return lambda folder: [path.read_bytes() for pattern in patterns for path in sorted(folder.glob(pattern))]
+    return lambda folder: [
+        path.read_bytes() for pattern in patterns for path in sorted(folder.glob(pattern))
+    ]
 
 
 def json_files(*patterns: str) -> Callable[[Path], list[bytes]]:
@@ -164,9 +289,13 @@ def json_files(*patterns: str) -> Callable[[Path], list[bytes]]:
 
 def named_files(folder: Path, *patterns: str) -> list[bytes]:
     """Files below the folder, each with its name on a line before it; small ones only."""
-    paths = [path for pattern in patterns for path in sorted(folder.glob(pattern)) if path.is_file()]
+    paths = [
+        path for pattern in patterns for path in sorted(folder.glob(pattern)) if path.is_file()
+    ]
     return [
-        str(path.relative_to(folder)).encode() + b"\n" + (_without_checksum if path.suffix == ".json" else bytes)(path.read_bytes())
+        str(path.relative_to(folder)).encode()
+        + b"\n"
+        + (_without_checksum if path.suffix == ".json" else bytes)(path.read_bytes())
         for path in paths
         if path.stat().st_size < 20_000
     ]
@@ -175,7 +304,9 @@ def named_files(folder: Path, *patterns: str) -> list[bytes]:
 def _without_checksum(content: bytes) -> bytes:
     value = json.loads(content)
     return (
-        json.dumps({key: each for key, each in value.items() if key != "checksum"}).encode() if isinstance(value, dict) else content
+        json.dumps({key: each for key, each in value.items() if key != "checksum"}).encode()
+        if isinstance(value, dict)
+        else content
     )
 
 
@@ -203,7 +334,9 @@ def parquet(nested: bool, compression: str) -> bytes:
 
     pairs = [{"en": src, "de": tgt} for src, tgt in PAIRS[:5]]
     columns = (
-        {"id": [*range(5)], "translation": pairs} if nested else {side: [pair[side] for pair in pairs] for side in ("en", "de")}
+        {"id": [*range(5)], "translation": pairs}
+        if nested
+        else {side: [pair[side] for pair in pairs] for side in ("en", "de")}
     )
     stream = io.BytesIO()
     pyarrow.parquet.write_table(pyarrow.table(columns), stream, compression=compression)

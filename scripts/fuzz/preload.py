@@ -1,4 +1,6 @@
-"""Imported once by the server that forks the processes of the campaign: what readers import on use takes seconds."""
+"""Imported once by the server that forks the processes of the campaign: what readers import on use
+takes seconds.
+"""
 
 import nmt.commands.doctor
 import nmt.commands.inspect

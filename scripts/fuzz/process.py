@@ -1,4 +1,6 @@
-"""Runs the cases of a target in a child process: so a crash of the interpreter costs one case, and memory has a limit."""
+"""Runs the cases of a target in a child process: so a crash of the interpreter costs one case, and
+memory has a limit.
+"""
 
 import ctypes
 import logging
@@ -24,14 +26,19 @@ from scripts.fuzz.inputs import mutate
 from scripts.fuzz.targets import TARGETS, Target
 
 CHUNK = 50_000  # cases of a process
-SECONDS, EXTRA_BYTES = 10, 2 << 30  # of processor time for a case; of memory for all cases of a process
+SECONDS, EXTRA_BYTES = (
+    10,
+    2 << 30,
+)  # of processor time for a case; of memory for all cases of a process
 HANG_SECONDS = 600  # a case that takes so long, without processor time, hangs
 SAVE_SECONDS = 10
 
 
 @dataclass
 class Counts:
-    """The cases of a target so far. slowest, seconds: processor time of the slowest case, and of all."""
+    """The cases of a target so far. slowest, seconds: processor time of the slowest case, and of
+    all.
+    """
 
     cases: int = 0
     accepted: int = 0
@@ -66,7 +73,9 @@ def run_case(target: Target, content: bytes, folder: Path) -> str | None:
     try:
         target.read(content, folder)
     except NmtError as error:
-        return "refused" if "\n" not in str(error).replace("\n  ", "") else f"several lines: {error}"
+        return (
+            "refused" if "\n" not in str(error).replace("\n  ", "") else f"several lines: {error}"
+        )
     except (Exception, LimitError):  # noqa: BLE001 - this is what the campaign looks for
         return traceback.format_exc(limit=-6)
     finally:
@@ -116,14 +125,22 @@ def run_chunk(name: str, seed: int, numbers: range, folder: Path, work: Path, sh
 
 @contextmanager
 def work_folder(folder: Path) -> Iterator[Path]:
-    """A copy of the valid files, in memory: a case writes a file, and a disk would take more time than all else."""
+    """A copy of the valid files, in memory: a case writes a file, and a disk would take more time
+    than all else.
+    """
     memory = Path("/dev/shm")
-    with tempfile.TemporaryDirectory(prefix="nmt-fuzz-", dir=memory if memory.is_dir() else None) as name:
+    with tempfile.TemporaryDirectory(
+        prefix="nmt-fuzz-", dir=memory if memory.is_dir() else None
+    ) as name:
         yield shutil.copytree(folder / "files", Path(name) / "files")
 
 
-def run_target(name: str, seed: int, n_cases: int, folder: Path, counts: Counts, save: Callable[[], None]) -> None:
-    """Run the cases that are left, chunk by chunk. save: called now and then, when `counts` have changed."""
+def run_target(
+    name: str, seed: int, n_cases: int, folder: Path, counts: Counts, save: Callable[[], None]
+) -> None:
+    """Run the cases that are left, chunk by chunk. save: called now and then, when `counts` have
+    changed.
+    """
     with work_folder(folder) as work:
         while counts.cases < n_cases:
             numbers = range(counts.cases, min(n_cases, counts.cases + CHUNK))
@@ -138,9 +155,17 @@ def run_target(name: str, seed: int, n_cases: int, folder: Path, counts: Counts,
 
 
 def _run_process(
-    name: str, seed: int, numbers: range, folder: Path, work: Path, counts: Counts, save: Callable[[], None]
+    name: str,
+    seed: int,
+    numbers: range,
+    folder: Path,
+    work: Path,
+    counts: Counts,
+    save: Callable[[], None],
 ) -> str | None:
-    """Run some cases in a process, and count those that end. Returns what ended the process too early, if anything did."""
+    """Run some cases in a process, and count those that end. Returns what ended the process too
+    early, if anything did.
+    """
     has_server = "forkserver" in multiprocessing.get_all_start_methods()
     context: Any = multiprocessing.get_context("forkserver" if has_server else "spawn")
     context.set_forkserver_preload(["scripts.fuzz.preload"])
@@ -164,7 +189,9 @@ def _run_process(
 
 
 def _watch(process: BaseProcess, update: Callable[[], None], shared: Any) -> str | None:
-    """Wait for the end of a process. Returns what is wrong with its last case, if it did not end by itself."""
+    """Wait for the end of a process. Returns what is wrong with its last case, if it did not end by
+    itself.
+    """
     started, since = 0, time.monotonic()
     while process.is_alive():
         process.join(SAVE_SECONDS)
@@ -184,13 +211,22 @@ def _update(counts: Counts, old: Counts, shared: Any) -> None:
         old.accepted + shared.accepted,
         old.refused + shared.refused,
     )
-    counts.failed, counts.slowest = old.failed + shared.failed, max(old.slowest, round(shared.slowest, 3))
+    counts.failed, counts.slowest = (
+        old.failed + shared.failed,
+        max(old.slowest, round(shared.slowest, 3)),
+    )
     counts.seconds = round(old.seconds + shared.seconds, 1)
 
 
-def save_failure(name: str, seed: int, number: int, content: bytes, text: str, folder: Path) -> None:
+def save_failure(
+    name: str, seed: int, number: int, content: bytes, text: str, folder: Path
+) -> None:
     """The input of a case that failed, and what happened."""
-    stem = folder / "failures" / f"{''.join(c if c in string.ascii_letters else '-' for c in name)}-{seed}-{number}"
+    stem = (
+        folder
+        / "failures"
+        / f"{''.join(c if c in string.ascii_letters else '-' for c in name)}-{seed}-{number}"
+    )
     stem.parent.mkdir(exist_ok=True)
     stem.with_suffix(".txt").write_text(text, encoding="utf-8", errors="replace")
     stem.with_suffix(".bin").write_bytes(content)

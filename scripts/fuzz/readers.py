@@ -1,6 +1,7 @@
 """Functions that read one damaged file, or a folder with one, as a command of nmt reads it.
 
-Each gets the content, and the folder of the valid files (see `inputs.make_files`), in which `work/` belongs to the case.
+Each gets the content, and the folder of the valid files (see `inputs.make_files`), in which `work/`
+belongs to the case.
 """
 
 import contextlib
@@ -17,7 +18,9 @@ from typing import Any
 from nmt.errors import NmtError
 from scripts.fuzz.inputs import CONFIG, put
 
-WRITTEN_EACH = 16  # one configuration in 16 is also written again, which takes longer than reading it
+WRITTEN_EACH = (
+    16  # one configuration in 16 is also written again, which takes longer than reading it
+)
 MAX_TEXT = 200  # characters that are translated in a case
 
 
@@ -44,17 +47,25 @@ def _clean(source: Any) -> None:
 
 
 def read_table(
-    content: bytes, folder: Path, name: str = "x", table_format: Any = "tsv", columns: tuple[int | str, int | str] = (1, 2)
+    content: bytes,
+    folder: Path,
+    name: str = "x",
+    table_format: Any = "tsv",
+    columns: tuple[int | str, int | str] = (1, 2),
 ) -> None:
     from nmt.config.schema import SourceConfig
     from nmt.data.sources import open_pairs
 
-    config = SourceConfig(format=table_format, columns=dict(zip(("en", "de"), columns, strict=True)))
+    config = SourceConfig(
+        format=table_format, columns=dict(zip(("en", "de"), columns, strict=True))
+    )
     _clean(open_pairs(config, put(content, folder, name), "en", "de"))
 
 
 def read_many_files(content: bytes, folder: Path) -> None:
-    """Paths or patterns, one a line; an empty line; then the contents of the files, separated by lines of dashes."""
+    """Paths or patterns, one a line; an empty line; then the contents of the files, separated by
+    lines of dashes.
+    """
     from nmt.config.schema import SourceConfig
     from nmt.data.sources import find_files, open_source
 
@@ -62,10 +73,16 @@ def read_many_files(content: bytes, folder: Path) -> None:
     for name, part in zip(("a.tsv", "b.tsv", "c/a.tsv.gz"), rest.split(b"\n---\n"), strict=False):
         put(part, folder, f"many/{name}")
     names = [name.strip("/") for name in paths.decode("utf-8", "surrogateescape").split("\n")]
-    files = find_files([folder / "work" / "many" / name for name in names[:4] if name and ".." not in name])
+    files = find_files(
+        [folder / "work" / "many" / name for name in names[:4] if name and ".." not in name]
+    )
     config = SourceConfig(format="tsv", columns={"en": 1, "de": 2})
     sources = open_source(config, {"": files}, "en", "de")
-    sources += open_source(SourceConfig(format="lines"), {"en": files[:2], "de": files[-2:]}, "en", "de") if files else []
+    sources += (
+        open_source(SourceConfig(format="lines"), {"en": files[:2], "de": files[-2:]}, "en", "de")
+        if files
+        else []
+    )
     for source in sources:
         _clean(source)
 
@@ -176,11 +193,17 @@ def read_vectors(content: bytes, folder: Path) -> None:
     from nmt.text.vocabulary import Vocabulary
     from nmt.training.word_vectors import load_vectors
 
-    load_vectors(put(content, folder, "vectors.txt"), Vocabulary(["Anna", "den", "König"], [0, 3, 2, 1]), 3)
+    load_vectors(
+        put(content, folder, "vectors.txt"), Vocabulary(["Anna", "den", "König"], [0, 3, 2, 1]), 3
+    )
 
 
 def read_alignments(content: bytes, folder: Path) -> None:
-    from nmt.metrics.alignment_error import alignment_error_rate, check_links, read_reference_alignments
+    from nmt.metrics.alignment_error import (
+        alignment_error_rate,
+        check_links,
+        read_reference_alignments,
+    )
 
     alignments = read_reference_alignments(put(content, folder, "x.align"), 3)
     check_links(alignments, ["a b c"] * 3, ["d e f"] * 3)
@@ -196,13 +219,18 @@ def read_bundle(content: bytes, folder: Path) -> None:
 
 
 def read_bundle_member(content: bytes, folder: Path) -> None:
-    """First line: the name of a member, in place of which the rest stands; the archive itself is valid."""
+    """First line: the name of a member, in place of which the rest stands; the archive itself is
+    valid.
+    """
     name, _, rest = content.partition(b"\n")
     stream = io.BytesIO()
     with zipfile.ZipFile(folder / "run.nmt") as old, zipfile.ZipFile(stream, "w") as archive:
         for member in old.infolist():
             if member.filename.encode() != name:
-                archive.writestr(member, json.dumps(CONFIG) if member.filename == "config.yaml" else old.read(member))
+                archive.writestr(
+                    member,
+                    json.dumps(CONFIG) if member.filename == "config.yaml" else old.read(member),
+                )
         with contextlib.suppress(ValueError):  # a name that zipfile does not write
             archive.writestr(zipfile.ZipInfo(name.decode("utf-8", "replace")[:1000]), rest)
     read_bundle(stream.getvalue(), folder)
@@ -216,7 +244,9 @@ def read_exported(content: bytes, folder: Path) -> None:
     if not exported.exists():
         shutil.copytree(valid, exported)
         settings = json.loads((valid / "settings.json").read_bytes())
-        (exported / "settings.json").write_text(json.dumps({**settings, "sha256": {}, "checksum": None}))
+        (exported / "settings.json").write_text(
+            json.dumps({**settings, "sha256": {}, "checksum": None})
+        )
     with _replaced(exported, content) as is_there:
         try:
             if is_there:
@@ -227,9 +257,15 @@ def read_exported(content: bytes, folder: Path) -> None:
 
 @contextlib.contextmanager
 def _replaced(folder: Path, content: bytes) -> Iterator[bool]:
-    """Inside the block, the file of `folder` that the first line of `content` names holds the rest. Yields whether it is there."""
+    """Inside the block, the file of `folder` that the first line of `content` names holds the rest.
+    Yields whether it is there.
+    """
     name, _, rest = content.partition(b"\n")
-    paths = [path for path in folder.rglob("*") if path.is_file() and str(path.relative_to(folder)).encode() == name]
+    paths = [
+        path
+        for path in folder.rglob("*")
+        if path.is_file() and str(path.relative_to(folder)).encode() == name
+    ]
     originals = [path.read_bytes() for path in paths]
     for path in paths:
         path.write_bytes(rest)
@@ -250,9 +286,13 @@ def show_run(content: bytes, folder: Path) -> None:
         for path in run.rglob("*.json"):
             value = json.loads(path.read_bytes())
             if isinstance(value, dict):
-                path.write_text(json.dumps({key: each for key, each in value.items() if key != "checksum"}))
+                path.write_text(
+                    json.dumps({key: each for key, each in value.items() if key != "checksum"})
+                )
         (run / "checksums.json").unlink()
-        (run / "config.yaml").write_text(json.dumps(CONFIG))  # reading the whole one takes most of the time
+        (run / "config.yaml").write_text(
+            json.dumps(CONFIG)
+        )  # reading the whole one takes most of the time
         for path in run.glob("checkpoints/*/checksums.json"):
             path.unlink()
     with _replaced(run, content) as is_there:
@@ -287,11 +327,16 @@ def tokenizers(folder: Path) -> list[Any]:
     from nmt.config.schema import TokenizerConfig
     from nmt.text.tokenizers import TOKENIZERS, load_tokenizer
 
-    return [load_tokenizer(TokenizerConfig(kind=kind), "en", "src", folder / "run") for kind in TOKENIZERS]
+    return [
+        load_tokenizer(TokenizerConfig(kind=kind), "en", "src", folder / "run")
+        for kind in TOKENIZERS
+    ]
 
 
 def tokenize(content: bytes, folder: Path) -> None:
-    """All that happens to a sentence beside the model: decoding, normalization, tokens, and back."""
+    """All that happens to a sentence beside the model: decoding, normalization, tokens, and
+    back.
+    """
     from nmt.files import stream_lines
     from nmt.text.normalization import normalize_and_report
 

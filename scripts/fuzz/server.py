@@ -19,7 +19,10 @@ def application(folder: Path) -> tuple[Any, asyncio.AbstractEventLoop]:
 
     run = translator(folder)
     served = ServedRun("run", "en", "de", run, WarningChecker(run.tokenizers, run.vocabularies))
-    app, loop = create_app([served], Limits(characters=200), hosts=frozenset({"localhost"})), asyncio.new_event_loop()
+    app, loop = (
+        create_app([served], Limits(characters=200), hosts=frozenset({"localhost"})),
+        asyncio.new_event_loop(),
+    )
     loop.run_until_complete(app.router.lifespan_context(app).__aenter__())
     return app, loop
 
@@ -31,14 +34,23 @@ def request(content: bytes, folder: Path) -> None:
     method, _, target = first.partition(b" ")
     path, _, query = target.partition(b"?")
     app, loop = application(folder)
-    headers = [(name.strip().lower(), value.strip()) for name, _, value in (line.partition(b":") for line in lines)]
+    headers = [
+        (name.strip().lower(), value.strip())
+        for name, _, value in (line.partition(b":") for line in lines)
+    ]
     scope: dict[str, Any] = {
         "type": "http",
         "http_version": "1.1",
         "method": method.decode("latin-1"),
         "path": path.decode("utf-8", "replace"),
     }
-    scope |= {"raw_path": path, "query_string": query, "headers": headers, "client": ("127.0.0.1", 1), "server": ("localhost", 80)}
+    scope |= {
+        "raw_path": path,
+        "query_string": query,
+        "headers": headers,
+        "client": ("127.0.0.1", 1),
+        "server": ("localhost", 80),
+    }
     scope |= {"asgi": {"version": "3.0"}, "scheme": "http", "root_path": ""}
     messages = [{"type": "http.request", "body": body, "more_body": False}]
     answers: list[Mapping[str, Any]] = []
@@ -55,7 +67,11 @@ def request(content: bytes, folder: Path) -> None:
     loop.run_until_complete(app(scope, receive, send))
     status = answers[0]["status"]
     if status >= 400:
-        json.loads(b"".join(answer.get("body", b"") for answer in answers[1:]) if method != b"HEAD" else b"{}")
+        json.loads(
+            b"".join(answer.get("body", b"") for answer in answers[1:])
+            if method != b"HEAD"
+            else b"{}"
+        )
     if status >= 500 and status not in (503, 504):
         raise AssertionError(f"status {status}: {answers}")
 
@@ -93,7 +109,9 @@ def connect(content: bytes, folder: Path) -> None:
     from nmt.serve.protocol import MAX_HEADER_BYTES, BoundedProtocol
 
     app, loop = application(folder)
-    config = uvicorn.Config(app, ws="none", log_config=None, h11_max_incomplete_event_size=MAX_HEADER_BYTES)
+    config = uvicorn.Config(
+        app, ws="none", log_config=None, h11_max_incomplete_event_size=MAX_HEADER_BYTES
+    )
     state, transport = ServerState(), _Transport()
 
     async def run() -> None:
@@ -120,7 +138,10 @@ REQUESTS = (
     post("/translate", b'{"q": "Anna", "prefix": "Sie", "run": "run", "api_key": ""}'),
     post("/alternatives", b'{"q": "Anna", "tokens": ["\xe2\x96\x81"], "alternatives": 2}'),
     post("/translate", b"q=Anna&source=auto&target=de", "application/x-www-form-urlencoded"),
-    *(f"GET {path}\nhost: localhost:80\norigin: http://localhost:80\n\n".encode() for path in ("/", "/runs", "/metrics?x=1")),
+    *(
+        f"GET {path}\nhost: localhost:80\norigin: http://localhost:80\n\n".encode()
+        for path in ("/", "/runs", "/metrics?x=1")
+    ),
 )
 
 CONNECTIONS = (
@@ -128,7 +149,12 @@ CONNECTIONS = (
         f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n".encode() + body
         for method, path, headers, body in (
             ("GET", "/health?x=%41", "Connection: keep-alive\r\n", b""),
-            ("POST", "/translate", "Content-Type: application/json\r\nContent-Length: 9\r\n", b'{"q": ""}'),
+            (
+                "POST",
+                "/translate",
+                "Content-Type: application/json\r\nContent-Length: 9\r\n",
+                b'{"q": ""}',
+            ),
             (
                 "POST",
                 "/translate",

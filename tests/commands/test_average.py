@@ -19,7 +19,14 @@ def config(nmt: Run, tmp_path: Path) -> Path:
         toy.write_table(tmp_path / "pairs.tsv", toy.sentence_pairs()[:150]),
         data={"split": {"dev": 10, "test": 10}, "prepared": str(tmp_path / "prepared")},
         model=SIZES,
-        training={"max_steps": 6, "validate_every": 2, "validation_pairs": 5, "keep_best": 2, "keep_last": 3, "metric": "loss"},
+        training={
+            "max_steps": 6,
+            "validate_every": 2,
+            "validation_pairs": 5,
+            "keep_best": 2,
+            "keep_last": 3,
+            "metric": "loss",
+        },
     ).to_dict()
     path = tmp_path / "toy.yaml"
     path.write_text(yaml.safe_dump(values), encoding="utf-8")
@@ -28,7 +35,9 @@ def config(nmt: Run, tmp_path: Path) -> Path:
 
 
 def last_event(run: Path) -> dict[str, object]:
-    event: dict[str, object] = json.loads((run / "journal.jsonl").read_text(encoding="utf-8").splitlines()[-1])
+    event: dict[str, object] = json.loads(
+        (run / "journal.jsonl").read_text(encoding="utf-8").splitlines()[-1]
+    )
     return event
 
 
@@ -59,7 +68,18 @@ def test_training_average_averages_at_the_end(nmt: Run, config: Path, tmp_path: 
     assert result.status == 0
     assert "average of steps 4, 6  dev loss " in result.err
     assert last_event(run)["members"] == [4, 6]
-    again = nmt("train", "-c", config, "-o", run, "--set", "training.average=best", "--resume", "--set", "training.max_steps=8")
+    again = nmt(
+        "train",
+        "-c",
+        config,
+        "-o",
+        run,
+        "--set",
+        "training.average=best",
+        "--resume",
+        "--set",
+        "training.max_steps=8",
+    )
     assert again.status == 0
     assert last_event(run)["members"] == [6, 8]
 
@@ -69,4 +89,7 @@ def test_too_few_checkpoints_to_average(nmt: Run, config: Path, tmp_path: Path) 
     assert nmt("train", "-c", config, "-o", run, "--set", "training.keep_best=1").status == 0
     result = nmt("average", run)
     assert (result.status, result.out) == (1, "")
-    assert result.err == f"nmt: {run}: one checkpoint is kept as best; train with training.keep_best of 2 or more to average\n"
+    assert result.err == (
+        f"nmt: {run}: one checkpoint is kept as best; train with training.keep_best of 2 or "
+        "more to average\n"
+    )

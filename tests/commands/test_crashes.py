@@ -1,6 +1,8 @@
-"""Whatever moment a process is killed at, and whichever write the disk refuses: earlier files are intact, and the next call works.
+"""Whatever moment a process is killed at, and whichever write the disk refuses: earlier files are
+intact, and the next call works.
 
-The states of the disk are those before each change that Python makes; `scripts/campaign_crash.py` covers all changes.
+The states of the disk are those before each change that Python makes; `scripts/campaign_crash.py`
+covers all changes.
 """
 
 import os
@@ -39,7 +41,13 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Config:
         toy.write_table(folder / "pairs.tsv", toy.sentence_pairs()[:100]),
         data={"split": {"dev": 4, "test": 4}, "prepared": str(folder / "prepared")},
         model={"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 8}},
-        training={"max_steps": 4, "validate_every": 2, "log_every": 1, "validation_pairs": 2, "moving_average": 0.5},
+        training={
+            "max_steps": 4,
+            "validate_every": 2,
+            "log_every": 1,
+            "validation_pairs": 2,
+            "moving_average": 0.5,
+        },
     )
     prepare.run(config, progress=False)
     return config
@@ -62,7 +70,9 @@ def without_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @contextmanager
 def copying(box: Path, states: list[Path]) -> Iterator[None]:
-    """Copy `box` before each change that this process makes: these are the states that a kill can leave."""
+    """Copy `box` before each change that this process makes: these are the states that a kill can
+    leave.
+    """
     originals = {name: getattr(os, name) for name in CHANGES}
 
     def copy() -> None:
@@ -86,7 +96,9 @@ def copying(box: Path, states: list[Path]) -> Iterator[None]:
 
 
 def restore(state: Path, box: Path) -> None:
-    """Replace `box` by a state, two minutes old: the next call may delete what has not changed for one."""
+    """Replace `box` by a state, two minutes old: the next call may delete what has not changed for
+    one.
+    """
     shutil.rmtree(box)
     state.rename(box)
     for path in box.rglob("*"):
@@ -94,12 +106,16 @@ def restore(state: Path, box: Path) -> None:
 
 
 def names(folder: Path) -> list[str]:
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file())
+    return sorted(
+        path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()
+    )
 
 
 def test_a_killed_preparation_leaves_the_old_data_or_the_new(made: Config, box: Path) -> None:
     shutil.copytree(made.prepared_folder, box / "prepared")
-    other = made.model_copy(update={"tokenizer": made.tokenizer.model_copy(update={"lowercase": True})})
+    other = made.model_copy(
+        update={"tokenizer": made.tokenizer.model_copy(update={"lowercase": True})}
+    )
     states: list[Path] = []
     with copying(box, states):
         new = prepare.run(other, box / "prepared", overwrite=True, progress=False)["content"]
@@ -116,7 +132,9 @@ def test_a_killed_preparation_leaves_the_old_data_or_the_new(made: Config, box: 
     assert names(box) == expected
 
 
-def test_a_killed_training_leaves_a_whole_checkpoint_and_ends_with_the_same_weights(made: Config, box: Path) -> None:
+def test_a_killed_training_leaves_a_whole_checkpoint_and_ends_with_the_same_weights(
+    made: Config, box: Path
+) -> None:
     states: list[Path] = []
     with copying(box, states):
         train.run(made, box / "run", device="cpu", quiet=True)
@@ -154,10 +172,16 @@ def test_the_last_curves_and_the_choice_of_a_checkpoint_are_made_by_the_next_cal
             train.run(config, box / "run", device="cpu", quiet=True)
     (box / "run" / ".curves.png.0123abcd.tmp").write_text("half a pict")
     os.utime(box / "run" / ".curves.png.0123abcd.tmp", (time.time() - 120,) * 2)
-    monkeypatch.setattr("nmt.report.curves.draw", lambda events, path, **_: write_text(path, str(len(events))))
+    monkeypatch.setattr(
+        "nmt.report.curves.draw", lambda events, path, **_: write_text(path, str(len(events)))
+    )
     for _ in range(2):  # the second time the choice is made already
         train.run(config, box / "run", resume=True, device="cpu", quiet=True)
-        assert [event["step"] for event in Journal(box / "run" / "journal.jsonl").read() if event["event"] == "choice"] == [4]
+        assert [
+            event["step"]
+            for event in Journal(box / "run" / "journal.jsonl").read()
+            if event["event"] == "choice"
+        ] == [4]
         assert not [*(box / "run").glob(".*.tmp")]
         assert (box / "run" / "curves.png").exists()
 
@@ -174,13 +198,19 @@ def full_disk(size: int) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("size", [0, 1000])
-def test_a_preparation_that_cannot_write_leaves_the_old_data(nmt: Run, made: Config, box: Path, size: int) -> None:
+def test_a_preparation_that_cannot_write_leaves_the_old_data(
+    nmt: Run, made: Config, box: Path, size: int
+) -> None:
     prepared = box / "prepared"
     shutil.copytree(made.prepared_folder, prepared)
     (box / "toy.yaml").write_text(dump(made), encoding="utf-8")
     with full_disk(size):
         result = nmt("prepare", "-c", box / "toy.yaml", "-o", prepared, "--overwrite")
-    assert (result.status, result.out, result.err) == (1, "", f"nmt: {prepared}: cannot be written (File too large)\n")
+    assert (result.status, result.out, result.err) == (
+        1,
+        "",
+        f"nmt: {prepared}: cannot be written (File too large)\n",
+    )
     check_files(prepared, load_manifest(prepared))
     assert sorted(path.name for path in box.iterdir()) == ["prepared", "toy.yaml"]
 
@@ -189,9 +219,21 @@ def test_a_preparation_that_cannot_write_leaves_the_old_data(nmt: Run, made: Con
     ("size", "place"),
     [(0, "checksums.json"), (20000, "checkpoints")],
 )
-def test_a_training_that_cannot_write_says_so_and_can_be_repeated(nmt: Run, made: Config, box: Path, size: int, place: str) -> None:
+def test_a_training_that_cannot_write_says_so_and_can_be_repeated(
+    nmt: Run, made: Config, box: Path, size: int, place: str
+) -> None:
     (box / "toy.yaml").write_text(dump(made), encoding="utf-8")
-    words = ("train", "-c", box / "toy.yaml", "-o", box / "run", "--device", "cpu", "-q", "--resume")
+    words = (
+        "train",
+        "-c",
+        box / "toy.yaml",
+        "-o",
+        box / "run",
+        "--device",
+        "cpu",
+        "-q",
+        "--resume",
+    )
     with full_disk(size):
         result = nmt(*words)
     assert result.status == 1

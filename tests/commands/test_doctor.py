@@ -18,7 +18,16 @@ BEST = "step-00000004"
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with pairs.tsv, prepared/ and run/ with two checkpoints; tests read it."""
     folder = tmp_path_factory.mktemp("made")
-    toy.train(folder, training={"max_steps": 4, "validate_every": 2, "batch": {"size": 16}, "metric": "loss", "keep_last": 2})
+    toy.train(
+        folder,
+        training={
+            "max_steps": 4,
+            "validate_every": 2,
+            "batch": {"size": 16},
+            "metric": "loss",
+            "keep_last": 2,
+        },
+    )
     return folder
 
 
@@ -53,14 +62,28 @@ def test_every_damage_of_a_run_is_listed_with_its_remedy(nmt: Run, run: Path) ->
     assert (result.status, result.err) == (1, f"nmt: damaged: best.json, checkpoint {BEST}\n")
     rows = [line.split(maxsplit=1) for line in result.out.splitlines()]
     assert [text for state, text in rows if state == "damaged"] == [
-        f"{run / 'checkpoints' / 'best.json'}: missing; copy the run again, or name one of its checkpoints",
-        f"{weights}: damaged, its content has changed since nmt wrote it; copy it again, or use another checkpoint",
+        (
+            f"{run / 'checkpoints' / 'best.json'}: missing; copy the run again, or name one of its "
+            "checkpoints"
+        ),
+        (
+            f"{weights}: damaged, its content has changed since nmt wrote it; copy it again, or "
+            "use "
+            "another checkpoint"
+        ),
     ]
     intact, checksums = run / "checkpoints" / "step-00000002", CHECKSUMS_FILE
     assert [text for state, text in rows if state == "warning"] == [
-        f"{run / 'config.yaml'}: edited or damaged since nmt wrote it; if you edited it, delete its entry in {checksums} beside it",
+        (
+            f"{run / 'config.yaml'}: edited or damaged since nmt wrote it; if you edited it, "
+            "delete "
+            f"its entry in {checksums} beside it"
+        ),
         f"intact checkpoints: step-00000002; `nmt translate --run {intact}` uses one of them",
-        f"{run / 'checkpoints'}: .step-00000009.abc.tmp is left of a killed process; the next training deletes it",
+        (
+            f"{run / 'checkpoints'}: .step-00000009.abc.tmp is left of a killed process; the next "
+            "training deletes it"
+        ),
     ]
     assert nmt("translate", "--run", intact, "The dog sees the tree.").status == 0
 
@@ -70,7 +93,10 @@ def test_a_damaged_optimizer_and_progress_are_found(nmt: Run, run: Path) -> None
     (run / "checkpoints" / "step-00000002" / "optimizer.safetensors").write_bytes(b"")
     status, found = states(nmt, run)
     assert status == 1
-    assert [part for part, state in found.items() if state == "damaged"] == ["checkpoint step-00000002", f"checkpoint {BEST}"]
+    assert [part for part, state in found.items() if state == "damaged"] == [
+        "checkpoint step-00000002",
+        f"checkpoint {BEST}",
+    ]
 
 
 def test_a_checkpoint_that_was_being_deleted_is_no_damage(nmt: Run, run: Path) -> None:
@@ -80,15 +106,20 @@ def test_a_checkpoint_that_was_being_deleted_is_no_damage(nmt: Run, run: Path) -
     result = nmt("doctor", run)
     assert (result.status, result.err) == (0, "")
     assert [line for line in result.out.splitlines() if not line.startswith("ok ")] == [
-        f"warning  {deleted}: incomplete, and neither best.json nor last.json names it: a killed process was deleting it; "
+        f"warning  {deleted}: incomplete, and neither best.json nor last.json names it: a killed "
+        "process was deleting it; "
         "the next training deletes it, or delete it yourself"
     ]
-    (run / "checkpoints" / "last.json").write_text("{}")  # now it may be a checkpoint that is needed
+    (run / "checkpoints" / "last.json").write_text(
+        "{}"
+    )  # now it may be a checkpoint that is needed
     assert states(nmt, run)[1]["checkpoint step-00000003"] == "damaged"
 
 
 @pytest.mark.parametrize("name", [CHECKSUMS_FILE, "best.json"])
-def test_a_lack_of_memory_is_no_damage(nmt: Run, run: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lack_of_memory_is_no_damage(
+    nmt: Run, run: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     read = Path.read_bytes
 
     def read_bytes(path: Path) -> bytes:
@@ -104,7 +135,9 @@ def test_a_lack_of_memory_is_no_damage(nmt: Run, run: Path, name: str, monkeypat
 
 
 @pytest.mark.parametrize("with_checksums", [True, False])
-def test_a_damaged_file_of_prepared_data_is_found(nmt: Run, made: Path, tmp_path: Path, with_checksums: bool) -> None:
+def test_a_damaged_file_of_prepared_data_is_found(
+    nmt: Run, made: Path, tmp_path: Path, with_checksums: bool
+) -> None:
     prepared = Path(shutil.copytree(made / "prepared", tmp_path / "prepared"))
     text = prepared / "test.tgt.txt"
     text.write_bytes(text.read_bytes().replace(b"Hund", b"Hand", 1))
@@ -126,4 +159,7 @@ def test_a_run_of_an_earlier_version_is_fine_but_unchecked(nmt: Run, run: Path) 
 
 def test_neither_a_run_nor_data(nmt: Run, tmp_path: Path) -> None:
     result = nmt("doctor", tmp_path)
-    assert (result.status, result.err) == (1, f"nmt: {tmp_path}: no run here; `nmt train -c CONFIG -o {tmp_path}` creates one\n")
+    assert (result.status, result.err) == (
+        1,
+        f"nmt: {tmp_path}: no run here; `nmt train -c CONFIG -o {tmp_path}` creates one\n",
+    )

@@ -21,7 +21,11 @@ def config(nmt: Run, tmp_path: Path) -> Path:
         toy.write_table(tmp_path / "pairs.tsv", toy.sentence_pairs()),
         data={"split": {"dev": 10, "test": 10}, "prepared": str(tmp_path / "prepared")},
         model=SIZES,
-        training={"epochs": 3, "batch": {"size": 8}, "learning_rate": {"schedule": "linear", "warmup_steps": 20, "steps": 200}},
+        training={
+            "epochs": 3,
+            "batch": {"size": 8},
+            "learning_rate": {"schedule": "linear", "warmup_steps": 20, "steps": 200},
+        },
     ).to_dict()
     path = tmp_path / "toy.yaml"
     path.write_text(yaml.safe_dump(values), encoding="utf-8")
@@ -43,8 +47,14 @@ def test_it_estimates_an_epoch_and_writes_nothing(nmt: Run, config: Path, tmp_pa
 
 
 def test_the_schedules_end_with_max_minutes(nmt: Run, config: Path) -> None:
-    keys = ("training.max_minutes=0.01", "training.learning_rate.steps=null", "training.learning_rate.warmup_steps=0")
-    result = nmt("train", "-c", config, "--dry-run", *(word for key in keys for word in ("--set", key)))
+    keys = (
+        "training.max_minutes=0.01",
+        "training.learning_rate.steps=null",
+        "training.learning_rate.warmup_steps=0",
+    )
+    result = nmt(
+        "train", "-c", config, "--dry-run", *(word for key in keys for word in ("--set", key))
+    )
     match = re.search(r"learning rate   █[▁-█]* .* at step (\d+)\n", result.out)
     assert match is not None
     assert int(match[1]) < 3 * 61
@@ -62,5 +72,8 @@ def test_a_dry_run_does_not_change_a_later_training(config: Path, tmp_path: Path
     train.run(loaded, tmp_path / "one", device="cpu", quiet=True)
     dry_run.describe(loaded, device="cpu")
     train.run(loaded, tmp_path / "two", device="cpu", quiet=True)
-    one, two = ((tmp_path / run / "checkpoints/step-00000003/model.safetensors").read_bytes() for run in ("one", "two"))
+    one, two = (
+        (tmp_path / run / "checkpoints/step-00000003/model.safetensors").read_bytes()
+        for run in ("one", "two")
+    )
     assert one == two

@@ -1,4 +1,6 @@
-"""Translators of several runs and checkpoints, and what of a run may be changed when it translates."""
+"""Translators of several runs and checkpoints, and what of a run may be changed when it
+translates.
+"""
 
 import shutil
 from pathlib import Path
@@ -43,7 +45,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     table = toy.write_table(folder / "pairs.tsv", toy.sentence_pairs()[:200])
     sections = {
         "a": {"model": SIZES, "decoding": {"beam": 2}},
-        "b": {"model": {**SIZES, "decoder": {"hidden_size": 16, "cell": "gru"}}, "decoding": {"beam": 4}},
+        "b": {
+            "model": {**SIZES, "decoder": {"hidden_size": 16, "cell": "gru"}},
+            "decoding": {"beam": 4},
+        },
         "c": {"model": SIZES, "vocabulary": {"max_size": 12}},
         "d": {"model": SIZES, "tokenizer": {"kind": "words"}},
     }
@@ -57,12 +62,16 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def log_probs(*members: Path) -> list[float]:
-    translator = load_translator(list(members), overrides=["decoding.beam=1", "decoding.max_length_ratio=0.1"])
+    translator = load_translator(
+        list(members), overrides=["decoding.beam=1", "decoding.max_length_ratio=0.1"]
+    )
     return [translation.log_prob for translation in translator.translate(TEXTS)]
 
 
 def test_runs_and_checkpoints_go_together(folder: Path) -> None:
-    translator = nmt.load(folder / "a", folder / "b", folder / "a" / "checkpoints" / "step-00000002")
+    translator = nmt.load(
+        folder / "a", folder / "b", folder / "a" / "checkpoints" / "step-00000002"
+    )
     assert isinstance(translator.model, Ensemble)
     assert len(translator.model.models) == 3
     assert translator.options.beam == 2  # that of the first
@@ -77,13 +86,18 @@ def test_a_checkpoint_is_found_by_its_path(folder: Path, monkeypatch: pytest.Mon
 
 
 def test_an_ensemble_of_one_thing_is_that_thing(folder: Path) -> None:
-    np.testing.assert_allclose(log_probs(folder / "b", folder / "b"), log_probs(folder / "b"), rtol=1e-5)
+    np.testing.assert_allclose(
+        log_probs(folder / "b", folder / "b"), log_probs(folder / "b"), rtol=1e-5
+    )
 
 
 def test_other_vocabularies_and_tokens_are_refused(folder: Path, tmp_path: Path) -> None:
     a, c, d = (folder / name for name in "acd")
     for other, what in ((c, "source vocabulary"), (d, "source tokenizer")):
-        text = f"{other}: its {what} differs from that of {a}; an ensemble needs runs on the same prepared data"
+        text = (
+            f"{other}: its {what} differs from that of {a}; an ensemble needs runs on the same "
+            "prepared data"
+        )
         with pytest.raises(CheckpointError) as fault:
             nmt.load(a, other)
         assert str(fault.value) == text
@@ -99,11 +113,16 @@ def test_only_decoding_can_be_overridden(folder: Path) -> None:
     options = nmt.load(folder / "a", overrides=overrides).options
     assert (options.beam, options.length_penalty, options.length_formula) == (7, 0.8, "wu")
     assert load_translator(folder / "a", overrides=["decoding.beam=9"]).options.beam == 9
-    with pytest.raises(ConfigError, match=r"^--set model.dropout=0.5: for a trained run only decoding.KEY=VALUE can be set$"):
+    with pytest.raises(
+        ConfigError,
+        match=r"^--set model.dropout=0.5: for a trained run only decoding.KEY=VALUE can be set$",
+    ):
         nmt.load(folder / "a", overrides=["model.dropout=0.5"])
     with pytest.raises(ConfigError, match=r"decoding\.bem.*beam"):
         nmt.load(folder / "a", overrides=["decoding.bem=3"])
-    with pytest.raises(ConfigError, match=r"decoding\.top_k, decoding\.method: only sampling uses top_k, not beam"):
+    with pytest.raises(
+        ConfigError, match=r"decoding\.top_k, decoding\.method: only sampling uses top_k, not beam"
+    ):
         nmt.load(folder / "a", overrides=["decoding.top_k=3"])
 
 

@@ -9,7 +9,9 @@ import pytest
 from nmt.commands.group import fail_on_interrupt
 
 
-def test_a_second_ctrl_c_does_not_disturb_the_exit_of_the_first(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_second_ctrl_c_does_not_disturb_the_exit_of_the_first(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     with pytest.raises(SystemExit) as caught:
         fail_on_interrupt()
     signal.raise_signal(signal.SIGINT)
@@ -24,5 +26,7 @@ atexit.register(signal.raise_signal, signal.SIGINT)
 sys.argv = ["nmt", "--version"]
 main()
 """
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=False
+    )
     assert (ended.returncode, ended.stderr) == (0, "")

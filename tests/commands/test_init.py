@@ -19,7 +19,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def prepared_pairs(config: Path, *overrides: str) -> int:
-    manifest = prepare.run(load(config, ["data.workers=1", *overrides]), Path("prepared"), progress=False)
+    manifest = prepare.run(
+        load(config, ["data.workers=1", *overrides]), Path("prepared"), progress=False
+    )
     return sum(split["pairs"] for split in manifest["splits"].values())
 
 
@@ -27,7 +29,9 @@ def test_the_sample(nmt: Run, folder: Path, root: Path, monkeypatch: pytest.Monk
     result = nmt("init", "first")
     assert (result.status, result.err) == (0, "")
     lines = result.out.splitlines()
-    assert lines[0].startswith("data        the sample that comes with nmt: 6,000 English-German pairs")
+    assert lines[0].startswith(
+        "data        the sample that comes with nmt: 6,000 English-German pairs"
+    )
     assert lines[-5:] == [
         "next        cd first",
         "            nmt prepare -c sample.yaml",
@@ -35,7 +39,11 @@ def test_the_sample(nmt: Run, folder: Path, root: Path, monkeypatch: pytest.Monk
         "            nmt evaluate",
         "            nmt translate 'What would the doctor like to repair today?'",
     ]
-    assert {path.name for path in Path("first").iterdir()} == {"sample.yaml", "sample.tsv", "schema.json"}
+    assert {path.name for path in Path("first").iterdir()} == {
+        "sample.yaml",
+        "sample.tsv",
+        "schema.json",
+    }
     config, original = load(Path("first/sample.yaml")), load(root / "configs" / "sample.yaml")
     assert config.model == original.model
     monkeypatch.chdir("first")
@@ -61,7 +69,9 @@ def test_a_table(nmt: Run, folder: Path) -> None:
     assert value["found"]["direction"] == "en-de"
     assert value["next"][0] == "cd 'My project!'"
     text = (folder / value["files"][0]).read_text(encoding="utf-8")
-    assert text.startswith("# yaml-language-server: $schema=schema.json\n# Written by `nmt init` for 588 pairs.")
+    assert text.startswith(
+        "# yaml-language-server: $schema=schema.json\n# Written by `nmt init` for 588 pairs."
+    )
     config = load(folder / value["files"][0])
     assert config.data.source.path == folder / "pairs.tsv"
     assert config.data.source.columns == {"en": 1, "de": 2}
@@ -69,9 +79,12 @@ def test_a_table(nmt: Run, folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("direction", "columns"), [("de-en", {"en": 1, "de": 2}), ("sv-da", {"sv": 1, "da": 2}), ("fr-de", {"fr": 1, "de": 2})]
+    ("direction", "columns"),
+    [("de-en", {"en": 1, "de": 2}), ("sv-da", {"sv": 1, "da": 2}), ("fr-de", {"fr": 1, "de": 2})],
 )
-def test_the_direction_decides(nmt: Run, folder: Path, direction: str, columns: dict[str, int]) -> None:
+def test_the_direction_decides(
+    nmt: Run, folder: Path, direction: str, columns: dict[str, int]
+) -> None:
     toy.write_table(folder / "pairs.tsv", toy.sentence_pairs())
     assert nmt("init", "x", "--data", "pairs.tsv", "--direction", direction).status == 0
     data = load(Path("x/x.yaml")).data
@@ -79,27 +92,44 @@ def test_the_direction_decides(nmt: Run, folder: Path, direction: str, columns: 
 
 
 def test_a_table_with_commas_becomes_one_with_tabs(nmt: Run, folder: Path) -> None:
-    rows = "".join(f'{i},"{de}\nJa, ""ja"".","{en}\tYes, yes."\n' for i, (en, de) in enumerate(toy.sentence_pairs()))
+    rows = "".join(
+        f'{i},"{de}\nJa, ""ja"".","{en}\tYes, yes."\n'
+        for i, (en, de) in enumerate(toy.sentence_pairs())
+    )
     (folder / "pairs.csv").write_text(f"id,German,English\n{rows}", encoding="utf-8")
     assert nmt("init", "x", "--data", "pairs.csv").status == 0
     lines = Path("x/x.tsv").read_text(encoding="utf-8").splitlines()
-    assert lines[:2] == ["id\tGerman\tEnglish", '0\tDer Hund sieht den Hund. Ja, "ja".\tThe dog sees the dog. Yes, yes.']
+    assert lines[:2] == [
+        "id\tGerman\tEnglish",
+        '0\tDer Hund sieht den Hund. Ja, "ja".\tThe dog sees the dog. Yes, yes.',
+    ]
     data = load(Path("x/x.yaml")).data
-    assert (data.direction, data.source.path, data.source.columns) == ("de-en", Path("x.tsv"), {"de": "German", "en": "English"})
+    assert (data.direction, data.source.path, data.source.columns) == (
+        "de-en",
+        Path("x.tsv"),
+        {"de": "German", "en": "English"},
+    )
 
 
 def test_two_files(nmt: Run, folder: Path) -> None:
     for side, name in enumerate(("x/train.en", "x/train.de")):
         (folder / "x").mkdir(exist_ok=True)
-        (folder / name).write_text("".join(f"{pair[side]}\n" for pair in toy.sentence_pairs()), encoding="utf-8")
+        (folder / name).write_text(
+            "".join(f"{pair[side]}\n" for pair in toy.sentence_pairs()), encoding="utf-8"
+        )
     result = nmt("init", "x", "--data", "x/train.en", "--data", "x/train.de")
     assert "languages   en, de\n" in result.out
-    assert load(Path("x/x.yaml")).data.source.files == {"en": Path("train.en"), "de": Path("train.de")}
+    assert load(Path("x/x.yaml")).data.source.files == {
+        "en": Path("train.en"),
+        "de": Path("train.de"),
+    }
 
 
 def test_sizes_grow_with_the_data(nmt: Run, folder: Path) -> None:
     for count in (2, 60):
-        pairs = [(f"{src} {i}", f"{tgt} {i}") for i in range(count) for src, tgt in toy.sentence_pairs()]
+        pairs = [
+            (f"{src} {i}", f"{tgt} {i}") for i in range(count) for src, tgt in toy.sentence_pairs()
+        ]
         toy.write_table(folder / f"{count}.tsv", pairs)
         assert nmt("init", str(count), "--data", f"{count}.tsv").status == 0
     small, large = (load(Path(f"{count}/{count}.yaml")) for count in (2, 60))
@@ -115,7 +145,10 @@ def test_much_data_gets_the_recommended_model(nmt: Run, folder: Path, root: Path
     assert nmt("init", "x", "--data", "pairs.tsv").status == 0
     config, recommended = load(Path("x/x.yaml")), load(root / "configs" / "tatoeba.yaml")
     assert (config.model, config.tokenizer) == (recommended.model, recommended.tokenizer)
-    same = {key: getattr(recommended.training, key) for key in ("epochs", "validation_pairs", "log_every")}
+    same = {
+        key: getattr(recommended.training, key)
+        for key in ("epochs", "validation_pairs", "log_every")
+    }
     assert config.training.model_copy(update=same) == recommended.training
 
 
@@ -123,14 +156,21 @@ def test_a_killed_call_can_be_repeated(nmt: Run, folder: Path) -> None:
     assert nmt("init", "x").status == 0
     Path("x/sample.tsv").unlink()
     assert nmt("init", "x").status == 0
-    assert sorted(path.name for path in Path("x").iterdir()) == ["sample.tsv", "sample.yaml", "schema.json"]
+    assert sorted(path.name for path in Path("x").iterdir()) == [
+        "sample.tsv",
+        "sample.yaml",
+        "schema.json",
+    ]
 
 
 def test_nothing_is_replaced(nmt: Run, folder: Path) -> None:
     assert nmt("init", "x").status == 0
     Path("x/sample.tsv").write_text("mine\n")
     result = nmt("init", "x")
-    assert (result.status, result.err) == (1, "nmt: x/sample.yaml: exists already, nothing was changed; name another folder\n")
+    assert (result.status, result.err) == (
+        1,
+        "nmt: x/sample.yaml: exists already, nothing was changed; name another folder\n",
+    )
     assert Path("x/sample.tsv").read_text() == "mine\n"
     assert nmt("init", "x/sample.tsv").err == "nmt: x/sample.tsv: is a file; name a folder\n"
 
@@ -138,13 +178,26 @@ def test_nothing_is_replaced(nmt: Run, folder: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (["--direction", "german"], "--direction german: must be source and target language codes, for example en-de"),
-        (["--direction", "en-fr"], "the sample has English and German; name your own pairs with --data"),
+        (
+            ["--direction", "german"],
+            "--direction german: must be source and target language codes, for example en-de",
+        ),
+        (
+            ["--direction", "en-fr"],
+            "the sample has English and German; name your own pairs with --data",
+        ),
         (["--data", "none.tsv"], "none.tsv: no such file"),
-        (["--data", "few.tsv"], "few.tsv: has 3 pairs; training needs at least 200, and better some thousands"),
+        (
+            ["--data", "few.tsv"],
+            "few.tsv: has 3 pairs; training needs at least 200, and better some thousands",
+        ),
         (
             ["--data", "unclear.tsv"],
-            "the languages are not clear (unknown and unknown); name them with --direction, for example en-de",
+            (
+                "the languages are not clear (unknown and unknown); name them with --direction, "
+                "for "
+                "example en-de"
+            ),
         ),
         (
             ["--data", "few.tsv", "--data", "few.tsv", "--data", "few.tsv"],

@@ -51,10 +51,17 @@ def test_the_facts_of_a_finished_run(nmt: Run, trained: Path) -> None:
         ("evaluation/history.jsonl", '"text_sha256": ', '"text_sha256": [], "x": '),
     ],
 )
-def test_damaged_records_are_no_tracebacks(nmt: Run, trained: Path, tmp_path: Path, name: str, old: str, new: str) -> None:
+def test_damaged_records_are_no_tracebacks(
+    nmt: Run, trained: Path, tmp_path: Path, name: str, old: str, new: str
+) -> None:
     run = shutil.copytree(trained, tmp_path / "runs" / "run")
     (run / "evaluation").mkdir(exist_ok=True)
-    event = {"event": "evaluation", "step": 60, "text_sha256": "x", "scores": [{"metric": "BLEU", "score": 1.0, "signature": "x"}]}
+    event = {
+        "event": "evaluation",
+        "step": 60,
+        "text_sha256": "x",
+        "scores": [{"metric": "BLEU", "score": 1.0, "signature": "x"}],
+    }
     (run / "evaluation" / "history.jsonl").write_text(json.dumps(event) + "\n")
     text = (run / name).read_text()
     assert old in text
@@ -104,7 +111,9 @@ def test_an_unfinished_run_continues_with_resume(nmt: Run, trained: Path, tmp_pa
     assert (facts["state"], len(facts["next"])) == ("not started", 1)
 
 
-def test_damaged_parts_are_problems_and_the_rest_is_shown(nmt: Run, trained: Path, tmp_path: Path) -> None:
+def test_damaged_parts_are_problems_and_the_rest_is_shown(
+    nmt: Run, trained: Path, tmp_path: Path
+) -> None:
     run = tmp_path / "run"
     shutil.copytree(trained, run)
     (run / "checkpoints" / "best.json").write_text("{")
@@ -114,13 +123,24 @@ def test_damaged_parts_are_problems_and_the_rest_is_shown(nmt: Run, trained: Pat
     (run / "provenance.json").write_text("?")
     result = nmt("inspect", run)
     assert (result.status, result.err) == (0, "")
-    for text in ("best.json: damaged", "progress.json: cannot be read", "manifest.json: damaged", "src.vocab.txt"):
+    for text in (
+        "best.json: damaged",
+        "progress.json: cannot be read",
+        "manifest.json: damaged",
+        "src.vocab.txt",
+    ):
         assert text in result.out
     assert "dev loss" in result.out
 
 
 def test_no_run(nmt: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert nmt("inspect").err == ("nmt: no run under runs/ yet: run `nmt train -c CONFIG` first, or name the folder of a run\n")
+    assert nmt("inspect").err == (
+        "nmt: no run under runs/ yet: run `nmt train -c CONFIG` first, or name the folder of a "
+        "run\n"
+    )
     result = nmt("inspect", "elsewhere")
-    assert (result.status, result.err) == (1, "nmt: elsewhere: no run here; `nmt train -c CONFIG -o elsewhere` creates one\n")
+    assert (result.status, result.err) == (
+        1,
+        "nmt: elsewhere: no run here; `nmt train -c CONFIG -o elsewhere` creates one\n",
+    )

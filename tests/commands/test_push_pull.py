@@ -1,4 +1,6 @@
-"""`nmt push` and `nmt pull`, against a stand-in for the hub: the way there and back, and all that can go wrong on it."""
+"""`nmt push` and `nmt pull`, against a stand-in for the hub: the way there and back, and all that
+can go wrong on it.
+"""
 
 import errno
 import json
@@ -23,7 +25,9 @@ from tests import toy
 from tests.conftest import ROOT, Result, Run
 from tests.hub import TOKEN, Hub, Repository, running_hub
 
-pytestmark = pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")  # the library uploads files by `data=`
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Use 'content=:DeprecationWarning"
+)  # the library uploads files by `data=`
 
 SENTENCES = ("The dog sees the man.", "The king loves the unseen river.")
 CHECKPOINT = "step-00000060"
@@ -39,7 +43,11 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def in_process(*words: object, **environment: str) -> Result:
     command = [sys.executable, "-m", "nmt", *map(str, words)]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ["PYTHONPATH"]]), **environment}
+    env = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ["PYTHONPATH"]]),
+        **environment,
+    }
     done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
     return Result(done.returncode, done.stdout, done.stderr)
 
@@ -57,7 +65,9 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
         monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "token"))
         monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
         monkeypatch.setenv("HF_TOKEN", TOKEN)
-        monkeypatch.setattr(logging, "raiseExceptions", False)  # the library logs to the stderr of an earlier test, which is closed
+        monkeypatch.setattr(
+            logging, "raiseExceptions", False
+        )  # the library logs to the stderr of an earlier test, which is closed
         (tmp_path / "work").mkdir()
         monkeypatch.chdir(tmp_path / "work")
         yield server
@@ -111,7 +121,10 @@ def test_there_and_back(nmt: Run, hub: Hub, pushed: Repository, trained: Path) -
     assert hub.repositories["me/copy"].files["README.md"] == pushed.files["README.md"]
     weights = Path("runs/toy/checkpoints", CHECKPOINT, "model.safetensors")
     weights.write_bytes(weights.read_bytes()[:-1] + b"?")
-    assert "its content has changed since nmt wrote it" in nmt("translate", "--run", "runs/toy", "Hello.").err
+    assert (
+        "its content has changed since nmt wrote it"
+        in nmt("translate", "--run", "runs/toy", "Hello.").err
+    )
 
 
 def test_what_is_pushed(pushed: Repository, trained: Path) -> None:
@@ -129,17 +142,26 @@ def test_what_is_pushed(pushed: Repository, trained: Path) -> None:
         "tgt.vocab.txt",
     }
     assert pushed.large == {"model.safetensors"}
-    assert pushed.files["model.safetensors"] == (trained / "checkpoints" / CHECKPOINT / "model.safetensors").read_bytes()
+    assert (
+        pushed.files["model.safetensors"]
+        == (trained / "checkpoints" / CHECKPOINT / "model.safetensors").read_bytes()
+    )
     for name in ("config.yaml", "manifest.json", "evaluation/history.jsonl", "README.md"):
         assert str(trained.parent).encode() not in pushed.files[name], name
     assert yaml.safe_load(pushed.files["config.yaml"])["data"]["source"]["path"] == "pairs.tsv"
     card = pushed.files["README.md"].decode()
     metadata = yaml.safe_load(card.split("---\n")[1])
-    assert (metadata["license"], metadata["language"], metadata["pipeline_tag"]) == ("cc-by-2.0", ["en", "de"], "translation")
+    assert (metadata["license"], metadata["language"], metadata["pipeline_tag"]) == (
+        "cc-by-2.0",
+        ["en", "de"],
+        "translation",
+    )
     assert "nmt pull me/toy" in card
 
 
-def test_files_of_one_name_stay_different(nmt: Run, hub: Hub, trained: Path, tmp_path: Path) -> None:
+def test_files_of_one_name_stay_different(
+    nmt: Run, hub: Hub, trained: Path, tmp_path: Path
+) -> None:
     run = tmp_path / "lines"
     shutil.copytree(trained, run)
     files = {"en": "/home/me/en/train.txt", "de": "D:\\data\\de\\train.txt"}
@@ -154,12 +176,17 @@ def test_files_of_one_name_stay_different(nmt: Run, hub: Hub, trained: Path, tmp
     assert data["prepared"] == "prepared"
 
 
-def test_a_second_push_replaces_the_files(nmt: Run, pushed: Repository, trained: Path, tmp_path: Path) -> None:
+def test_a_second_push_replaces_the_files(
+    nmt: Run, pushed: Repository, trained: Path, tmp_path: Path
+) -> None:
     run = tmp_path / "changed"
     shutil.copytree(trained, run)
     (run / "lexicon.tsv").unlink()
     (run / "README.md").write_text("---\nlanguage: [en, de]\n---\nMy card.\n")
-    assert "its README.md is the card; write the license there" in nmt("push", run, "me/toy", "--license", "mit").err
+    assert (
+        "its README.md is the card; write the license there"
+        in nmt("push", run, "me/toy", "--license", "mit").err
+    )
     assert nmt("push", run, "me/toy").status == 0
     assert "lexicon.tsv" not in pushed.files
     assert pushed.files["README.md"].endswith(b"My card.\n")
@@ -201,7 +228,12 @@ def refused(nmt: Run, text: str, repository: str = "me/toy") -> None:
     assert (result.status, result.out) == (1, "")
     assert text in result.err
     assert result.err.splitlines()[-1].startswith("nmt: ")
-    assert not any(path.name != "." for folder in (Path("runs"), Path()) for path in folder.glob("*") if path.name != "runs")
+    assert not any(
+        path.name != "."
+        for folder in (Path("runs"), Path())
+        for path in folder.glob("*")
+        if path.name != "runs"
+    )
 
 
 def test_damaged_repositories_are_refused(nmt: Run, hub: Hub, pushed: Repository) -> None:
@@ -210,18 +242,30 @@ def test_damaged_repositories_are_refused(nmt: Run, hub: Hub, pushed: Repository
     changed[-1] ^= 1
     names = json.loads(whole["bundle.json"])["sha256"]
     cases = {
-        "me/toy: model.safetensors is damaged, its content is not what was pushed": ("model.safetensors", bytes(changed)),
+        "me/toy: model.safetensors is damaged, its content is not what was pushed": (
+            "model.safetensors",
+            bytes(changed),
+        ),
         "me/toy: src.vocab.txt is damaged": ("src.vocab.txt", whole["src.vocab.txt"] + b"dog\t1\n"),
-        "me/toy: incomplete, tgt.vocab.txt is missing; ask its owner to push again": ("tgt.vocab.txt", None),
+        "me/toy: incomplete, tgt.vocab.txt is missing; ask its owner to push again": (
+            "tgt.vocab.txt",
+            None,
+        ),
         "me/toy: incomplete, config.yaml is missing": (
             "bundle.json",
-            info(pushed, sha256={name: value for name, value in names.items() if name != "config.yaml"}),
+            info(
+                pushed,
+                sha256={name: value for name, value in names.items() if name != "config.yaml"},
+            ),
         ),
         "me/toy: holds no model of nmt (bundle.json is missing)": ("bundle.json", None),
         "its bundle.json is damaged": ("bundle.json", b"["),
         "its bundle.json is damaged ('sha256'": ("bundle.json", b"{}"),
         "me/toy: no bundle": ("bundle.json", info(pushed, checkpoint="../../step-1")),
-        "me/toy: made by a newer nmt (format 2, this version reads 1); update nmt": ("bundle.json", info(pushed, format_version=2)),
+        "me/toy: made by a newer nmt (format 2, this version reads 1); update nmt": (
+            "bundle.json",
+            info(pushed, format_version=2),
+        ),
     }
     for text, (name, content) in cases.items():
         pushed.commit(whole)
@@ -231,11 +275,16 @@ def test_damaged_repositories_are_refused(nmt: Run, hub: Hub, pushed: Repository
     assert nmt("pull", "me/toy").status == 0
 
 
-@pytest.mark.parametrize("name", ["../outside", "/tmp/outside", "runs/../../outside", "..\\outside", "optimizer.safetensors"])
+@pytest.mark.parametrize(
+    "name",
+    ["../outside", "/tmp/outside", "runs/../../outside", "..\\outside", "optimizer.safetensors"],
+)
 def test_file_names_of_strangers(nmt: Run, pushed: Repository, tmp_path: Path, name: str) -> None:
     names = json.loads(pushed.files["bundle.json"])["sha256"]
     change(pushed, name, b"outside")
-    assert nmt("pull", "me/toy", "-o", "ignored").status == 0  # a file that bundle.json does not name
+    assert (
+        nmt("pull", "me/toy", "-o", "ignored").status == 0
+    )  # a file that bundle.json does not name
     shutil.rmtree("ignored")
     change(pushed, "bundle.json", info(pushed, sha256={**names, name: "0" * 64}))
     refused(nmt, f"me/toy: refused, its bundle.json names {name!r}, which no model of nmt has")
@@ -247,13 +296,18 @@ def test_truncated_downloads(nmt: Run, hub: Hub, pushed: Repository) -> None:
     refused(nmt, "me/toy: the transfer failed (Consistency check failed")
 
 
-def test_a_full_disk_is_not_blamed_on_the_network(nmt: Run, pushed: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_not_blamed_on_the_network(
+    nmt: Run, pushed: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fill(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr("huggingface_hub.HfApi.hf_hub_download", fill)
     result = nmt("pull", "me/toy")
-    assert (result.status, result.err) == (1, "nmt: runs/toy: cannot be written (No space left on device)\n")
+    assert (result.status, result.err) == (
+        1,
+        "nmt: runs/toy: cannot be written (No space left on device)\n",
+    )
     assert not [*Path("runs").iterdir()]
 
 
@@ -264,29 +318,53 @@ def test_sizes_are_limited(nmt: Run, pushed: Repository, monkeypatch: pytest.Mon
     monkeypatch.undo()
 
 
-def test_wrong_names_and_tokens(nmt: Run, hub: Hub, pushed: Repository, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    refused(nmt, "me/none: no such repository, or no access to it; check the name, or log in with `hf auth login`", "me/none")
-    refused(nmt, "me/toy: has no revision v9; name a branch, a tag or a commit after @", "me/toy@v9")
+def test_wrong_names_and_tokens(
+    nmt: Run, hub: Hub, pushed: Repository, trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused(
+        nmt,
+        (
+            "me/none: no such repository, or no access to it; check the name, or log in with `hf "
+            "auth login`"
+        ),
+        "me/none",
+    )
+    refused(
+        nmt, "me/toy: has no revision v9; name a branch, a tag or a commit after @", "me/toy@v9"
+    )
     for name in ("a/b/c", "me/..", "https://huggingface.co/me/toy", ""):
         refused(nmt, f"{name}: not the name of a repository; name one as USER/NAME", name)
     Path("full").mkdir()
     Path("full/file").touch()
-    assert nmt("pull", "me/toy", "-o", "full").err == "nmt: full: exists; choose another folder with -o, or delete it\n"
+    assert (
+        nmt("pull", "me/toy", "-o", "full").err
+        == "nmt: full: exists; choose another folder with -o, or delete it\n"
+    )
     shutil.rmtree("full")
     hub.repositories["me/other"] = other = Repository()
     other.commit({"pytorch_model.bin": b"dog"})
-    assert "me/other: holds something else than a model of nmt (pytorch_model.bin)" in nmt("push", trained, "me/other").err
-    assert "me/toy: exists and is public; leave out --private" in nmt("push", trained, "me/toy", "--private").err
+    assert (
+        "me/other: holds something else than a model of nmt (pytorch_model.bin)"
+        in nmt("push", trained, "me/other").err
+    )
+    assert (
+        "me/toy: exists and is public; leave out --private"
+        in nmt("push", trained, "me/toy", "--private").err
+    )
     pushed.private = True
     monkeypatch.setenv("HF_TOKEN", "hf_wrong")
     refused(nmt, "me/toy: no such repository, or no access to it")
     result = nmt("push", trained, "me/new")
-    assert result.err.startswith("nmt: me/new: the hub refuses this access (Invalid credentials in Authorization header")
+    assert result.err.startswith(
+        "nmt: me/new: the hub refuses this access (Invalid credentials in Authorization header"
+    )
     assert result.err.endswith("); log in with `hf auth login`, or set HF_TOKEN\n")
     assert "me/new" not in hub.repositories
 
 
-def test_a_run_that_cannot_translate_is_not_pushed(nmt: Run, hub: Hub, trained: Path, tmp_path: Path) -> None:
+def test_a_run_that_cannot_translate_is_not_pushed(
+    nmt: Run, hub: Hub, trained: Path, tmp_path: Path
+) -> None:
     shutil.copytree(trained, tmp_path / "damaged")
     (tmp_path / "damaged" / "tgt.vocab.txt").unlink()
     assert "tgt.vocab.txt" in nmt("push", tmp_path / "damaged", "me/toy").err
@@ -305,7 +383,12 @@ def test_the_hub_cannot_be_reached(nmt: Run, hub: Hub, monkeypatch: pytest.Monke
 
 @pytest.mark.slow
 def test_the_address_comes_from_the_environment(hub: Hub, trained: Path, tmp_path: Path) -> None:
-    environment = {"HF_ENDPOINT": hub.address, "HF_TOKEN": TOKEN, "HF_HUB_DISABLE_XET": "1", "HF_HOME": str(tmp_path / "home")}
+    environment = {
+        "HF_ENDPOINT": hub.address,
+        "HF_TOKEN": TOKEN,
+        "HF_HUB_DISABLE_XET": "1",
+        "HF_HOME": str(tmp_path / "home"),
+    }
     pushed = in_process("push", trained, "me/toy", **environment)
     assert (pushed.status, pushed.err) == (0, "")
     pulled = in_process("pull", "me/toy", "-o", tmp_path / "pulled", **environment)

@@ -1,4 +1,6 @@
-"""Prepares the real data sets and checks the splits independently of the splitter. Skipped where the data is missing."""
+"""Prepares the real data sets and checks the splits independently of the splitter. Skipped where
+the data is missing.
+"""
 
 import gzip
 from pathlib import Path
@@ -27,7 +29,10 @@ def letters(text: str) -> str:
 def tatoeba(root: Path, shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Config:
     """The configuration, prepared."""
     folder = tmp_path_factory.mktemp("tatoeba")
-    sets = [f"data.source.path={shared_data / 'tatoeba' / 'deu-eng.zip'}", f"data.prepared={folder}"]
+    sets = [
+        f"data.source.path={shared_data / 'tatoeba' / 'deu-eng.zip'}",
+        f"data.prepared={folder}",
+    ]
     config = load(root / "configs" / "tatoeba.yaml", sets)
     prepare.run(config, progress=False)
     return config
@@ -38,30 +43,52 @@ def test_tatoeba_shares_no_sentence_between_its_splits(tatoeba: Config) -> None:
     manifest = load_manifest(folder)
     counts = manifest["counts"]
     assert counts["read"] == 166_813 == counts["kept"] + sum(counts["dropped"].values())
-    assert [split["pairs"] for split in manifest["splits"].values()] == [counts["kept"] - 4000, 2000, 2000]
+    assert [split["pairs"] for split in manifest["splits"].values()] == [
+        counts["kept"] - 4000,
+        2000,
+        2000,
+    ]
     assert all(shared == 0 for both in manifest["overlap"].values() for shared in both.values())
     assert manifest["naive_leak"] > 0.3
     assert manifest["ceiling"]["score"] > 99.99
     corpus = Corpus.load(folder, "train")
     for side, language, sequences in (("src", "en", corpus.src), ("tgt", "de", corpus.tgt)):
         vocabulary = Vocabulary.load(folder / f"{side}.vocab.txt")
-        tokenizer = load_tokenizer(config.tokenizer, language, "src" if side == "src" else "tgt", folder)
-        train = {letters(tokenizer.join(vocabulary.tokens(sequences[i].tolist()))) for i in range(len(sequences))}
-        dev, test = ({letters(line) for line in read_sentences(folder, split, side)} - {""} for split in ("dev", "test"))
+        tokenizer = load_tokenizer(
+            config.tokenizer, language, "src" if side == "src" else "tgt", folder
+        )
+        train = {
+            letters(tokenizer.join(vocabulary.tokens(sequences[i].tolist())))
+            for i in range(len(sequences))
+        }
+        dev, test = (
+            {letters(line) for line in read_sentences(folder, split, side)} - {""}
+            for split in ("dev", "test")
+        )
         assert len(train) > 100_000
         assert not train & dev
         assert not train & test
         assert not dev & test
 
 
-def test_tatoeba_sampled_has_the_text_of_every_sentence_and_without_dropout_its_segmentation(tatoeba: Config) -> None:
+def test_tatoeba_sampled_has_the_text_of_every_sentence_and_without_dropout_its_segmentation(
+    tatoeba: Config,
+) -> None:
     folder = tatoeba.prepared_folder
     fixed = Corpus.load(folder, "train")
     part = next(divide_epoch(len(fixed), seed=1, epoch=0))
     for side in SIDES:
-        pieces, vocabulary = load_pieces(folder, side), Vocabulary.load(folder / f"{side}.vocab.txt")
+        pieces, vocabulary = (
+            load_pieces(folder, side),
+            Vocabulary.load(folder / f"{side}.vocab.txt"),
+        )
         sequences = [
-            getattr(SampledCorpus(fixed, {side: BpeDropout(pieces, vocabulary, rate)}, seed=1).in_part(part), side)
+            getattr(
+                SampledCorpus(fixed, {side: BpeDropout(pieces, vocabulary, rate)}, seed=1).in_part(
+                    part
+                ),
+                side,
+            )
             for rate in (0.0, 0.1)
         ]
         expected = getattr(fixed, side)
@@ -81,10 +108,20 @@ def test_multi30k_keeps_its_own_splits(root: Path, shared_data: Path, tmp_path: 
         for role, name in names.items()
         for language in ("en", "de")
     ]
-    manifest = prepare.run(load(root / "configs" / "multi30k.yaml", sets), tmp_path / "prepared", progress=False)
+    manifest = prepare.run(
+        load(root / "configs" / "multi30k.yaml", sets), tmp_path / "prepared", progress=False
+    )
     assert manifest["counts"]["read"] == 29_000
     for split, name in (("dev", "val"), ("test", "test_2016_flickr")):
         for side, language in (("src", "en"), ("tgt", "de")):
-            raw = gzip.decompress((data / f"{name}.{language}.gz").read_bytes()).decode("utf-8").splitlines()
-            assert read_sentences(tmp_path / "prepared", split, side) == [" ".join(line.split()) for line in raw]
-    assert sum(shared for both in manifest["overlap"].values() for shared in both.values()) > 0  # the report says so
+            raw = (
+                gzip.decompress((data / f"{name}.{language}.gz").read_bytes())
+                .decode("utf-8")
+                .splitlines()
+            )
+            assert read_sentences(tmp_path / "prepared", split, side) == [
+                " ".join(line.split()) for line in raw
+            ]
+    assert (
+        sum(shared for both in manifest["overlap"].values() for shared in both.values()) > 0
+    )  # the report says so

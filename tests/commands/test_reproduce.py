@@ -14,9 +14,20 @@ from tests.conftest import Run
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with pairs.tsv, prepared/ and run/, a training that a limit of time could have ended."""
+    """A folder with pairs.tsv, prepared/ and run/, a training that a limit of time could have
+    ended.
+    """
     folder = tmp_path_factory.mktemp("reproduce")
-    toy.train(folder, training={"max_steps": 20, "max_minutes": 5, "validate_every": 10, "log_every": 5, "batch": {"size": 16}})
+    toy.train(
+        folder,
+        training={
+            "max_steps": 20,
+            "max_minutes": 5,
+            "validate_every": 10,
+            "log_every": 5,
+            "batch": {"size": 16},
+        },
+    )
     return folder
 
 
@@ -31,10 +42,17 @@ def copied(folder: Path, nmt: Run, tmp_path: Path) -> Path:
 
 
 def test_the_weights_are_equal(nmt: Run, folder: Path, tmp_path: Path) -> None:
-    result = nmt("reproduce", folder / "run", "-o", tmp_path / "copy", "--device", "cpu", "--json", "--quiet")
+    result = nmt(
+        "reproduce", folder / "run", "-o", tmp_path / "copy", "--device", "cpu", "--json", "--quiet"
+    )
     assert (result.status, result.err) == (0, "")
     value = json.loads(result.out)
-    assert (value["equal"], value["step"], value["difference"], value["remarks"]) == (True, 20, None, [])
+    assert (value["equal"], value["step"], value["difference"], value["remarks"]) == (
+        True,
+        20,
+        None,
+        [],
+    )
     model = "checkpoints/step-00000020/model.safetensors"
     assert (tmp_path / "copy" / model).read_bytes() == (folder / "run" / model).read_bytes()
 
@@ -43,12 +61,17 @@ def test_the_screen_says_equal_and_a_second_call_trains_nothing(nmt: Run, copied
     result = nmt("reproduce", copied)
     assert result.status == 0
     assert "run-reproduced: already trained, to step 20" in result.err
-    assert result.out.endswith("equal: step 20, the weights of both trainings are the same bit for bit\n")
+    assert result.out.endswith(
+        "equal: step 20, the weights of both trainings are the same bit for bit\n"
+    )
 
 
 def test_where_the_journals_first_differ(nmt: Run, copied: Path) -> None:
     copy = copied.with_name("run-reproduced")
-    journal, model = copy / "journal.jsonl", copy / "checkpoints" / "step-00000020" / "model.safetensors"
+    journal, model = (
+        copy / "journal.jsonl",
+        copy / "checkpoints" / "step-00000020" / "model.safetensors",
+    )
     events = [json.loads(line) for line in journal.read_text(encoding="utf-8").splitlines()]
     loss = events[1]["loss"]
     events[1]["loss"] = 9.5
@@ -65,11 +88,15 @@ def test_where_the_journals_first_differ(nmt: Run, copied: Path) -> None:
         f"step 10, train: loss {loss} in {copied}, 9.5 in {copy}"
     )
     assert "torch: 1.0 then, " in result.out
-    (copied / "journal.jsonl").write_text("".join(f"{json.dumps(event)}\n" for event in events[:1]), encoding="utf-8")
+    (copied / "journal.jsonl").write_text(
+        "".join(f"{json.dumps(event)}\n" for event in events[:1]), encoding="utf-8"
+    )
     assert f"step 10, train: only in {copy}" in nmt("reproduce", copied).err
 
 
-def test_missing_data_is_prepared_again_from_the_same_inputs(nmt: Run, copied: Path, folder: Path, tmp_path: Path) -> None:
+def test_missing_data_is_prepared_again_from_the_same_inputs(
+    nmt: Run, copied: Path, folder: Path, tmp_path: Path
+) -> None:
     moved = tmp_path / "moved"
     shutil.move(folder / "prepared", moved)
     try:
@@ -82,8 +109,9 @@ def test_missing_data_is_prepared_again_from_the_same_inputs(nmt: Run, copied: P
         result = nmt("reproduce", copied)
         assert result.status == 1
         assert (
-            f"prepared again, but it is not the data that {copied} was trained on ({folder / 'pairs.tsv'} has changed" in result.err
-        )
+            f"prepared again, but it is not the data that {copied} was trained on "
+            f"({folder / 'pairs.tsv'} has changed"
+        ) in result.err
         assert "is not the data that" in nmt("reproduce", copied).err
         shutil.rmtree(folder / "prepared")
         (folder / "pairs.tsv").unlink()
@@ -97,10 +125,17 @@ def test_missing_data_is_prepared_again_from_the_same_inputs(nmt: Run, copied: P
 
 
 def test_runs_that_cannot_be_repeated(nmt: Run, copied: Path) -> None:
-    assert "holds the run itself; name another folder with -o" in nmt("reproduce", copied, "-o", copied).err
+    assert (
+        "holds the run itself; name another folder with -o"
+        in nmt("reproduce", copied, "-o", copied).err
+    )
     config = copied / "config.yaml"
     text = config.read_text(encoding="utf-8")
-    config.write_text(text.replace("schedule: constant    ", "schedule: linear  ", 1).replace("steps: 10000", "steps: null", 1))
+    config.write_text(
+        text.replace("schedule: constant    ", "schedule: linear  ", 1).replace(
+            "steps: 10000", "steps: null", 1
+        )
+    )
     assert "its learning rate follows training.max_minutes" in nmt("reproduce", copied).err
     config.write_text(text)
     provenance = json.loads((copied / "provenance.json").read_text())
@@ -112,6 +147,9 @@ def test_runs_that_cannot_be_repeated(nmt: Run, copied: Path) -> None:
     progress = copied / "checkpoints" / "step-00000020" / "progress.json"
     write_json(progress, {**read_json(progress), "finished": None})
     command = f"nmt train -c {config} -o {copied} --resume"
-    assert nmt("reproduce", copied).err == f"nmt: {copied}: its training is not finished; `{command}` continues it\n"
+    assert (
+        nmt("reproduce", copied).err
+        == f"nmt: {copied}: its training is not finished; `{command}` continues it\n"
+    )
     progress.unlink()
     assert "progress.json: cannot be read" in nmt("reproduce", copied).err

@@ -12,7 +12,9 @@ from tests.conftest import Run
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """a/whole, a/no-config, broken (a damaged configuration), started (no checkpoint yet), empty."""
+    """a/whole, a/no-config, broken (a damaged configuration), started (no checkpoint yet),
+    empty.
+    """
     folder = tmp_path_factory.mktemp("runs")
     run = toy.train(tmp_path_factory.mktemp("toy"))
     for name in ("a/whole", "a/no-config", "broken", "started"):
@@ -36,8 +38,12 @@ def test_the_table(nmt: Run, folder: Path) -> None:
     assert "finished" in whole
     assert started.startswith(str(folder / "started"))
     assert "not started" in started
-    assert problems[0] == f"nmt: {folder / 'a' / 'no-config'}: config.yaml is missing; this is no run, or half of one"
-    assert problems[1].startswith(f"nmt: {folder / 'broken' / 'config.yaml'}, line 2, column 1: not valid YAML")
+    assert problems[0] == (
+        f"nmt: {folder / 'a' / 'no-config'}: config.yaml is missing; this is no run, or half of one"
+    )
+    assert problems[1].startswith(
+        f"nmt: {folder / 'broken' / 'config.yaml'}, line 2, column 1: not valid YAML"
+    )
     assert len(problems) == 2
 
 
@@ -61,5 +67,8 @@ def test_the_last_test_score_is_shown(nmt: Run, folder: Path, tmp_path: Path) ->
 def test_without_runs(nmt: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     result = nmt("runs")
-    assert (result.status, result.err) == (1, "nmt: runs: no such folder; name the folder that holds the runs\n")
+    assert (result.status, result.err) == (
+        1,
+        "nmt: runs: no such folder; name the folder that holds the runs\n",
+    )
     assert nmt("runs", ".").out == "no runs\n"

@@ -15,7 +15,9 @@ from tests.conftest import Run
 
 
 def test_every_score_and_kind_is_checked() -> None:
-    systems = [selftest.build_config(sections).model for sections in selftest.list_systems().values()]
+    systems = [
+        selftest.build_config(sections).model for sections in selftest.list_systems().values()
+    ]
     scores: set[ScoreName] = {model.attention.score for model in systems}
     kinds: set[AttentionKind] = {model.attention.kind for model in systems}
     assert scores == {*ATTENTION_SCORES, "none"}
@@ -40,7 +42,16 @@ def test_an_attention_that_works_learns(nmt: Run) -> None:
     assert result.status == 0
     header, columns, row = result.out.splitlines()
     assert f"torch {torch.__version__}, on cpu" in header
-    assert columns.split() == ["attention", "max", "length", "exact", "match", "steps", "seconds", "tokens/s"]
+    assert columns.split() == [
+        "attention",
+        "max",
+        "length",
+        "exact",
+        "match",
+        "steps",
+        "seconds",
+        "tokens/s",
+    ]
     assert row.split()[0] == "coverage"
     assert float(row.split()[2].rstrip("%")) >= 95
     assert torch.get_num_threads() == threads
@@ -63,4 +74,6 @@ def test_one_that_looks_nowhere_fails(nmt: Run, monkeypatch: pytest.MonkeyPatch)
 def test_an_attention_that_is_not_known_is_refused(nmt: Run) -> None:
     result = nmt("selftest", "--attention", "generall")
     assert (result.status, result.out) == (1, "")
-    assert result.err.startswith("nmt: --attention generall: unknown; choose from dot, general, concat,")
+    assert result.err.startswith(
+        "nmt: --attention generall: unknown; choose from dot, general, concat,"
+    )

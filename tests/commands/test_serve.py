@@ -37,11 +37,15 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def server(*words: object) -> Iterator[tuple[subprocess.Popen[str], int]]:
     """A server and its port. It is killed at the end, if it still runs."""
     command = [sys.executable, "-m", "nmt", "serve", "--port", "0", *map(str, words)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
         try:
             assert process.stdout is not None
             line = process.stdout.readline()
-            ready = re.fullmatch(r"nmt serves run \(en-de\) at http://127\.0\.0\.1:(\d+)/ until Ctrl-C\n", line)
+            ready = re.fullmatch(
+                r"nmt serves run \(en-de\) at http://127\.0\.0\.1:(\d+)/ until Ctrl-C\n", line
+            )
             assert ready is not None, line + process.communicate(timeout=SECONDS)[1]
             yield process, int(ready[1])
         finally:
@@ -51,7 +55,9 @@ def server(*words: object) -> Iterator[tuple[subprocess.Popen[str], int]]:
 def post(port: int, **fields: Any) -> tuple[int, dict[str, Any]]:
     connection = http.client.HTTPConnection("127.0.0.1", port, timeout=SECONDS)
     try:
-        connection.request("POST", "/translate", json.dumps(fields), {"content-type": "application/json"})
+        connection.request(
+            "POST", "/translate", json.dumps(fields), {"content-type": "application/json"}
+        )
         response = connection.getresponse()
         return response.status, json.loads(response.read())
     finally:
@@ -77,7 +83,9 @@ def end(process: subprocess.Popen[str], number: int) -> tuple[int, str]:
 @pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="no SIGTERM")
 def test_many_clients_at_once_get_their_own_answers(trained: Path) -> None:
-    """All start together; each answer is the translation of its sentence alone. Then the server ends with status 0."""
+    """All start together; each answer is the translation of its sentence alone. Then the server
+    ends with status 0.
+    """
     sources = [source for source, _ in toy.sentence_pairs()[:N_CLIENTS]]
     translator = load_translator(trained)
     expected = [translator.translate([source])[0].text for source in sources]
@@ -93,7 +101,9 @@ def test_many_clients_at_once_get_their_own_answers(trained: Path) -> None:
             answers = [*pool.map(ask, sources)]
         assert {status for status, _ in answers} == {200}
         assert [answer["translatedText"] for _, answer in answers] == expected
-        (batches,) = re.findall(r"^nmt_batch_requests_count (\S+)$", get(port, "/metrics"), re.MULTILINE)
+        (batches,) = re.findall(
+            r"^nmt_batch_requests_count (\S+)$", get(port, "/metrics"), re.MULTILINE
+        )
         assert float(batches) < N_CLIENTS / 4  # they were translated together
         assert end(process, signal.SIGTERM) == (0, "")
 
@@ -104,7 +114,9 @@ def test_sigterm_answers_what_was_accepted_and_refuses_the_rest(trained: Path) -
     lines = [source for source, _ in toy.sentence_pairs()[:100]]
     with server(trained, "--beam", 40) as (process, port), ThreadPoolExecutor(4) as pool:
         waiting = [pool.submit(post, port, q=lines[:40]) for _ in range(4)]
-        while json.loads(get(port, "/health"))["waiting"] < 120:  # the first request is being answered, and the others wait
+        while (
+            json.loads(get(port, "/health"))["waiting"] < 120
+        ):  # the first request is being answered, and the others wait
             assert not any(future.done() for future in waiting)
         process.send_signal(signal.SIGTERM)
         assert [future.result(SECONDS)[0] for future in waiting] == [200] * 4
@@ -146,28 +158,47 @@ def test_the_port_is_in_use(nmt: Run, trained: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         result = nmt("serve", trained, "--port", port)
-    line = f"nmt: port {port} of 127.0.0.1 is in use; choose another with --port, or 0 for any free one\n"
+    line = (
+        f"nmt: port {port} of 127.0.0.1 is in use; choose another with --port, or 0 for any "
+        "free one\n"
+    )
     assert (result.status, result.out, result.err) == (1, "", line)
 
 
-def test_what_it_refuses_to_start_with(nmt: Run, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_it_refuses_to_start_with(
+    nmt: Run, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("NMT_TOKEN", raising=False)
     for host in ("0.0.0.0", "::", "192.0.2.1"):
         result = nmt("serve", trained, "--host", host)
-        start = f"nmt: --host {host}: other machines can reach this address, so it needs a token: set NMT_TOKEN, for example to "
+        start = (
+            f"nmt: --host {host}: other machines can reach this address, so it needs a token: "
+            "set NMT_TOKEN, for example to "
+        )
         assert (result.status, result.err[: len(start)], result.err.count("\n")) == (1, start, 1)
     result = nmt("serve", trained, "--host", "192.0.2.1", "--token", "x" * 16)
-    assert (result.status, result.err.split(" (")[0]) == (1, "nmt: cannot serve at 192.0.2.1, port 8000")
+    assert (result.status, result.err.split(" (")[0]) == (
+        1,
+        "nmt: cannot serve at 192.0.2.1, port 8000",
+    )
     result = nmt("serve", trained, "--port", 0, "--set", "training.epochs=3")
-    assert result.err == "nmt: --set training.epochs=3: for a trained run only decoding.KEY=VALUE can be set\n"
+    assert (
+        result.err
+        == "nmt: --set training.epochs=3: for a trained run only decoding.KEY=VALUE can be set\n"
+    )
     result = nmt("serve", tmp_path, "--port", 0)
-    assert result.err == f"nmt: {tmp_path}: no run here; `nmt train -c CONFIG -o {tmp_path}` creates one\n"
+    assert (
+        result.err
+        == f"nmt: {tmp_path}: no run here; `nmt train -c CONFIG -o {tmp_path}` creates one\n"
+    )
     result = nmt("serve", trained, "--token", "short")
     assert result.status == 2
     assert "the token has 5 characters; use at least 16" in result.err
 
 
-def test_a_missing_package_is_named(nmt: Run, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_package_is_named(
+    nmt: Run, trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for module in [name for name in sys.modules if name.startswith("nmt.serve.")]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "uvicorn", None)

@@ -26,26 +26,40 @@ def swapped(rows: Rows) -> Rows:
 
 def configure(folder: Path, direction: str, **sources: Rows) -> Config:
     """A configuration with a table for each source, the English sentences first."""
-    data: dict[str, Any] = {"direction": direction, "prepared": str(folder / "prepared"), "workers": 1}
+    data: dict[str, Any] = {
+        "direction": direction,
+        "prepared": str(folder / "prepared"),
+        "workers": 1,
+    }
     for role, rows in sources.items():
         path = folder / f"{role}.tsv"
         path.write_text("".join(f"{first}\t{second}\n" for first, second in rows), encoding="utf-8")
         data[role] = {"format": "tsv", "path": str(path), "columns": {"en": 1, "de": 2}}
-    return config_from_dict({"name": "x", "data": {**data, "split": {"dev": 20, "test": 20}}, "tokenizer": {"kind": "characters"}})
+    return config_from_dict(
+        {
+            "name": "x",
+            "data": {**data, "split": {"dev": 20, "test": 20}},
+            "tokenizer": {"kind": "characters"},
+        }
+    )
 
 
 @pytest.mark.parametrize("direction", ["en-de", "de-en"])
 def test_a_swapped_file_is_refused(tmp_path: Path, rows: Rows, direction: str) -> None:
     src, tgt = direction.split("-")
     message = (
-        f"{tmp_path / 'source.tsv'}: the languages are swapped: the {src} sentences are {tgt}, and the {tgt} sentences are {src} "
-        "(lines 1 to 400); swap `columns` or `files` of this source in the configuration, or correct the file"
+        f"{tmp_path / 'source.tsv'}: the languages are swapped: the {src} sentences are {tgt}, "
+        f"and the {tgt} sentences are {src} "
+        "(lines 1 to 400); swap `columns` or `files` of this source in the configuration, or "
+        "correct the file"
     )
     with pytest.raises(DataError) as error:
         prepare.run(configure(tmp_path, direction, source=swapped(rows)), progress=False)
     assert str(error.value) == message
     assert not (tmp_path / "prepared").exists()
-    assert not prepare.run(configure(tmp_path, direction, source=rows), progress=False)["already_prepared"]
+    assert not prepare.run(configure(tmp_path, direction, source=rows), progress=False)[
+        "already_prepared"
+    ]
 
 
 def test_one_swapped_source_of_several_is_refused(tmp_path: Path, rows: Rows) -> None:
@@ -54,13 +68,21 @@ def test_one_swapped_source_of_several_is_refused(tmp_path: Path, rows: Rows) ->
         prepare.run(config, progress=False)
 
 
-def test_a_swapped_part_of_a_file_is_named(tmp_path: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_swapped_part_of_a_file_is_named(
+    tmp_path: Path, rows: Rows, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(reading, "CHUNK_ROWS", 100)
-    config = configure(tmp_path, "en-de", source=[*rows[:100], *swapped(rows[100:300]), *rows[300:350], *swapped(rows[350:400])])
+    config = configure(
+        tmp_path,
+        "en-de",
+        source=[*rows[:100], *swapped(rows[100:300]), *rows[300:350], *swapped(rows[350:400])],
+    )
     with pytest.raises(DataError, match=r"\(lines 101 to 300\)"):
         prepare.run(config, progress=False)
 
 
 def test_too_few_words_are_no_evidence(tmp_path: Path, rows: Rows) -> None:
     names = [["Anna Schmidt", "Anna Schmidt"], ["Berlin", "Berlin"], ["1984", "1984"]]
-    prepare.run(configure(tmp_path, "en-de", source=rows, dev=names, test=swapped(rows[:1])), progress=False)
+    prepare.run(
+        configure(tmp_path, "en-de", source=rows, dev=names, test=swapped(rows[:1])), progress=False
+    )

@@ -29,17 +29,28 @@ ENOUGH_SECONDS = 300
 class Session:
     """A command whose standard streams are a terminal."""
 
-    def __init__(self, command: list[str], folder: Path, columns: int, rows: int, **environment: str) -> None:
+    def __init__(
+        self, command: list[str], folder: Path, columns: int, rows: int, **environment: str
+    ) -> None:
         self.screen = pyte.Screen(columns, rows)
         self.stream = pyte.ByteStream(self.screen)
         self.output = b""
         self.lock = threading.Lock()
         self.terminal, child = pty.openpty()
         self.resize(columns, rows)
-        cleared = {"NO_COLOR", "FORCE_COLOR", "COLUMNS", "LINES", "TTY_COMPATIBLE", "TTY_INTERACTIVE"}
+        cleared = {
+            "NO_COLOR",
+            "FORCE_COLOR",
+            "COLUMNS",
+            "LINES",
+            "TTY_COMPATIBLE",
+            "TTY_INTERACTIVE",
+        }
         inherited = {name: value for name, value in os.environ.items() if name not in cleared}
         environment = {**inherited, "TERM": "xterm-256color", **environment}
-        self.process = subprocess.Popen(command, cwd=folder, stdin=child, stdout=child, stderr=child, env=environment)
+        self.process = subprocess.Popen(
+            command, cwd=folder, stdin=child, stdout=child, stderr=child, env=environment
+        )
         os.close(child)
         self.reader = threading.Thread(target=self._read, daemon=True)
         self.reader.start()
@@ -57,7 +68,9 @@ class Session:
                 self.stream.feed(data)
 
     def resize(self, columns: int, rows: int) -> None:
-        """Change the size. As most terminals do, break lines that are too long, and keep the lines above the cursor."""
+        """Change the size. As most terminals do, break lines that are too long, and keep the lines
+        above the cursor.
+        """
         import fcntl
         import termios
 
@@ -66,7 +79,11 @@ class Session:
             lines = [line.rstrip() for line in self.screen.display[: self.screen.cursor.y + 1]]
             self.screen.resize(rows, columns)
             self.screen.reset()
-            parts = (line[start : start + columns] for line in lines for start in range(0, len(line) or 1, columns))
+            parts = (
+                line[start : start + columns]
+                for line in lines
+                for start in range(0, len(line) or 1, columns)
+            )
             self.stream.feed("\r\n".join(parts).encode())
 
     @property
@@ -91,8 +108,20 @@ class Session:
 
 
 @contextmanager
-def train(folder: Path, columns: int, rows: int, *words: str, **environment: str) -> Iterator[Session]:
-    command = [sys.executable, "-m", "nmt", "train", "-c", str(folder / "toy.yaml"), "-o", "run", *words]
+def train(
+    folder: Path, columns: int, rows: int, *words: str, **environment: str
+) -> Iterator[Session]:
+    command = [
+        sys.executable,
+        "-m",
+        "nmt",
+        "train",
+        "-c",
+        str(folder / "toy.yaml"),
+        "-o",
+        "run",
+        *words,
+    ]
     session = Session(command, folder, columns, rows, **environment)
     try:
         yield session
@@ -110,8 +139,18 @@ def folder(tmp_path: Path) -> Path:
         toy.write_table(tmp_path / "pairs.tsv", toy.sentence_pairs()),
         data={"split": {"dev": 20, "test": 40}, "prepared": str(tmp_path / "prepared")},
         tokenizer={"kind": "words"},
-        model={"embedding_size": 16, "encoder": {"hidden_size": 16}, "decoder": {"hidden_size": 16}},
-        training={"max_steps": 1000000, "epochs": 1000000, "validate_every": 50, "patience": 1000, "batch": {"size": 16}},
+        model={
+            "embedding_size": 16,
+            "encoder": {"hidden_size": 16},
+            "decoder": {"hidden_size": 16},
+        },
+        training={
+            "max_steps": 1000000,
+            "epochs": 1000000,
+            "validate_every": 50,
+            "patience": 1000,
+            "batch": {"size": 16},
+        },
     )
     prepare.run(config, progress=False)
     (tmp_path / "toy.yaml").write_text(dump(config), encoding="utf-8")
@@ -149,7 +188,9 @@ def test_resize_and_interrupt(folder: Path) -> None:
     assert lines[stopped + 1].startswith("loss ")
     assert lines[-2].startswith("output ")
     assert b"Traceback" not in session.output
-    assert session.output.rindex(b"\x1b[?25h") > session.output.rindex(b"\x1b[?25l")  # the cursor is visible again
+    assert session.output.rindex(b"\x1b[?25h") > session.output.rindex(
+        b"\x1b[?25l"
+    )  # the cursor is visible again
 
 
 def test_an_error_leaves_the_view_and_a_line(folder: Path) -> None:
@@ -177,7 +218,9 @@ def test_simple_terminals(folder: Path, environment: dict[str, str]) -> None:
     assert "done after 60 steps" in "\n".join(lines)
     if "TERM" in environment:
         assert b"\x1b" not in session.output
-        assert [line.split("  ")[0] for line in lines if line.startswith("step")] == [f"step {n}" for n in (20, 40, 50, 60, 60)]
+        assert [line.split("  ")[0] for line in lines if line.startswith("step")] == [
+            f"step {n}" for n in (20, 40, 50, 60, 60)
+        ]
     else:
         assert not re.search(rb"\x1b\[[\d;]*3\dm", session.output)
         assert shows("100 %")(lines)

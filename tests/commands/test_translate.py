@@ -32,7 +32,12 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
         data={"split": {"dev": 10, "test": 10}, "prepared": str(folder / "prepared")},
         tokenizer={"kind": "words"},
         model=SIZES,
-        training={"max_steps": 150, "validate_every": 150, "learning_rate": {"peak": 0.01}, "batch": {"size": 16}},
+        training={
+            "max_steps": 150,
+            "validate_every": 150,
+            "learning_rate": {"peak": 0.01},
+            "batch": {"size": 16},
+        },
     )
     prepare.run(config, progress=False)
     train.run(config, folder / "run", device="cpu", quiet=True)
@@ -48,29 +53,49 @@ def test_json(nmt: Run, trained: Path) -> None:
     result = nmt("translate", "--run", trained, "--json", "--n-best", 3, DOG, "")
     assert gc.isenabled()
     first, empty = map(json.loads, result.out.splitlines())
-    assert (first["source"], first["src_tokens"]) == (DOG, ["The", "dog", "sees", "the", "tree", "￭."])
+    assert (first["source"], first["src_tokens"]) == (
+        DOG,
+        ["The", "dog", "sees", "the", "tree", "￭."],
+    )
     assert first["text"] == first["n_best"][0]["text"]
     assert len({hypothesis["text"] for hypothesis in first["n_best"]}) == 3
     scores = [hypothesis["score"] for hypothesis in first["n_best"]]
     assert scores == sorted(scores, reverse=True)
     for hypothesis in first["n_best"]:
         assert sum(hypothesis["token_log_probs"]) == pytest.approx(hypothesis["log_prob"], abs=1e-5)
-        assert len(hypothesis["token_log_probs"]) == len(hypothesis["tokens"]) + hypothesis["complete"]
+        assert (
+            len(hypothesis["token_log_probs"]) == len(hypothesis["tokens"]) + hypothesis["complete"]
+        )
         n_words = len(hypothesis["text"].split())
         assert all(source < 5 and output < n_words for source, output in hypothesis["alignment"])
     assert (first["replaced"], first["src_cut"], first["warnings"]) == ([], False, [])
-    assert (empty["text"], empty["tokens"], empty["alignment"], empty["log_prob"]) == ("", [], [], 0)
+    assert (empty["text"], empty["tokens"], empty["alignment"], empty["log_prob"]) == (
+        "",
+        [],
+        [],
+        0,
+    )
 
 
 def test_n_best_in_the_format_of_moses(nmt: Run, trained: Path) -> None:
-    rows = [line.split(" ||| ") for line in nmt("translate", "--run", trained, "--n-best", 2, DOG, KING).out.splitlines()]
+    rows = [
+        line.split(" ||| ")
+        for line in nmt("translate", "--run", trained, "--n-best", 2, DOG, KING).out.splitlines()
+    ]
     assert [row[0] for row in rows] == ["0", "0", "1", "1"]
-    assert [rows[0][1], rows[2][1]] == nmt("translate", "--run", trained, DOG, KING).out.splitlines()
+    assert [rows[0][1], rows[2][1]] == nmt(
+        "translate", "--run", trained, DOG, KING
+    ).out.splitlines()
     assert float(rows[0][2]) >= float(rows[1][2])
 
 
 @pytest.mark.parametrize(
-    "options", [["--beam", 8], ["--set", "decoding.mbr.candidates=sampling", "--set", "decoding.mbr.utility=bleu"]], ids=str
+    "options",
+    [
+        ["--beam", 8],
+        ["--set", "decoding.mbr.candidates=sampling", "--set", "decoding.mbr.utility=bleu"],
+    ],
+    ids=str,
 )
 def test_minimum_bayes_risk(nmt: Run, trained: Path, tmp_path: Path, options: list[Any]) -> None:
     words = ["translate", "--run", trained, "--set", "decoding.method=mbr", *options]
@@ -82,14 +107,22 @@ def test_minimum_bayes_risk(nmt: Run, trained: Path, tmp_path: Path, options: li
     assert first["text"] == lines[0] == first["n_best"][0]["text"]
     scores = [candidate["score"] for candidate in first["n_best"]]
     assert 100 >= scores[0] == max(scores) > 0
-    assert nmt(*words, "--align", DOG).out == f"{' '.join(f'{a}-{b}' for a, b in first['alignment'])}\n"
-    int8 = nmt(*words, "--run", trained, "--set", "decoding.precision=int8", "--json", DOG)  # an ensemble
+    assert (
+        nmt(*words, "--align", DOG).out
+        == f"{' '.join(f'{a}-{b}' for a, b in first['alignment'])}\n"
+    )
+    int8 = nmt(
+        *words, "--run", trained, "--set", "decoding.precision=int8", "--json", DOG
+    )  # an ensemble
     assert json.loads(int8.out)["score"] == pytest.approx(scores[0], abs=10)
 
 
 def test_word_alignment(nmt: Run, trained: Path) -> None:
     lines = nmt("translate", "--run", trained, "--align", DOG, "", KING).out.split("\n")
-    values = [json.loads(line) for line in nmt("translate", "--run", trained, "--json", DOG, "", KING).out.splitlines()]
+    values = [
+        json.loads(line)
+        for line in nmt("translate", "--run", trained, "--json", DOG, "", KING).out.splitlines()
+    ]
     assert len(lines) == 4
     assert lines[0]
     assert lines[:3] == [" ".join(f"{a}-{b}" for a, b in value["alignment"]) for value in values]
@@ -100,39 +133,62 @@ def test_word_alignment(nmt: Run, trained: Path) -> None:
 
 def test_attention_of_many_sentences_on_a_page(nmt: Run, trained: Path, tmp_path: Path) -> None:
     path = tmp_path / "page.html"
-    result = nmt("translate", "--run", trained, "--attention", path, DOG, "", "<script>alert(1)</script>")
+    result = nmt(
+        "translate", "--run", trained, "--attention", path, DOG, "", "<script>alert(1)</script>"
+    )
     assert result.out.count("\n") == 3
     page = path.read_text(encoding="utf-8")
     assert page.count('<figure class="attention">') == 2
     assert f"<h2>1  {DOG}</h2>" in page
     assert "<h2>3  &lt;script&gt;alert(1)&lt;/script&gt;</h2>" in page
     refused = nmt("translate", "--run", trained, "--attention", tmp_path / "page.htm", DOG)
-    assert refused.err == f"nmt: {tmp_path / 'page.htm'}: cannot draw attention in this format; use .png, .svg, .pdf or .html\n"
+    assert refused.err == (
+        f"nmt: {tmp_path / 'page.htm'}: cannot draw attention in this format; use .png, .svg, "
+        ".pdf or .html\n"
+    )
     missing = nmt("translate", "--run", trained, "--attention", tmp_path / "none" / "a.html", DOG)
     assert "does not exist" in missing.err
 
 
-def test_given_translations_have_the_probability_of_search(nmt: Run, trained: Path, tmp_path: Path) -> None:
-    values = [json.loads(line) for line in nmt("translate", "--run", trained, "--json", "--beam", 1, DOG, KING).out.splitlines()]
-    pairs = write(tmp_path / "pairs.tsv", *(f"{value['source']}\t{value['text']}" for value in values))
+def test_given_translations_have_the_probability_of_search(
+    nmt: Run, trained: Path, tmp_path: Path
+) -> None:
+    values = [
+        json.loads(line)
+        for line in nmt(
+            "translate", "--run", trained, "--json", "--beam", 1, DOG, KING
+        ).out.splitlines()
+    ]
+    pairs = write(
+        tmp_path / "pairs.tsv", *(f"{value['source']}\t{value['text']}" for value in values)
+    )
     result = nmt("translate", "--run", trained, "--score", "--file", pairs)
     rows = [line.split("\t") for line in result.out.splitlines()]
     for row, value in zip(rows, values, strict=True):
         assert float(row[0]) == pytest.approx(value["log_prob"], abs=1e-3)
         assert int(row[1]) == len(value["tokens"]) + 1
-    *scored, total = map(json.loads, nmt("translate", "--run", trained, "--score", "--json", "--file", pairs).out.splitlines())
+    *scored, total = map(
+        json.loads,
+        nmt("translate", "--run", trained, "--score", "--json", "--file", pairs).out.splitlines(),
+    )
     assert [one["tokens"] for one in scored] == [value["tokens"] for value in values]
     assert total["log_prob"] == pytest.approx(sum(one["log_prob"] for one in scored))
     assert (total["pairs"], total["n_tokens"]) == (2, sum(one["n_tokens"] for one in scored))
     assert result.err == (
-        f"2 lines: log-probability {total['log_prob']:.4f}, {total['n_tokens']} tokens, perplexity {total['perplexity']:.4f}\n"
+        f"2 lines: log-probability {total['log_prob']:.4f}, {total['n_tokens']} tokens, "
+        f"perplexity {total['perplexity']:.4f}\n"
     )
 
 
 def test_lines_that_are_not_pairs(nmt: Run, trained: Path) -> None:
-    result = nmt("translate", "--run", trained, "--score", stdin=f"{DOG}\tDer Xyz.\na\tb\tc\n".encode())
+    result = nmt(
+        "translate", "--run", trained, "--score", stdin=f"{DOG}\tDer Xyz.\na\tb\tc\n".encode()
+    )
     assert (result.status, result.out.count("\n")) == (1, 1)
-    assert "nmt: stdin, line 2: found 2 tabs; write the sentence, one tab, and its translation\n" in result.err
+    assert (
+        "nmt: stdin, line 2: found 2 tabs; write the sentence, one tab, and its translation\n"
+        in result.err
+    )
     warned = nmt("translate", "--run", trained, "--score", f"{DOG}\tDer Xyz.")
     assert "sentence 1: a word of the translation is not in the vocabulary" in warned.err
 
@@ -145,8 +201,14 @@ def test_each_warning_is_printed_once(nmt: Run, trained: Path) -> None:
     lines = result.err.splitlines()
     assert "nmt: lines 2, 4: the source seems to be in the target language already" in lines
     assert "nmt: line 5: no word of the source is in the vocabulary" in lines
-    assert "nmt: line 6: the source is longer than decoding.max_source_tokens and was truncated" in lines
-    warnings = [json.loads(line)["warnings"] for line in nmt(*words, "--json", stdin=source.encode()).out.splitlines()]
+    assert (
+        "nmt: line 6: the source is longer than decoding.max_source_tokens and was truncated"
+        in lines
+    )
+    warnings = [
+        json.loads(line)["warnings"]
+        for line in nmt(*words, "--json", stdin=source.encode()).out.splitlines()
+    ]
     assert [warnings[0], warnings[2]] == [[], []]
     assert all("source in target language" in warnings[i] for i in (1, 3))
 
@@ -161,9 +223,15 @@ def test_incompatible_options(nmt: Run, trained: Path) -> None:
     ):
         result = nmt("translate", "--run", trained, *words, DOG)
         assert (result.status, result.out) == (2, "")
-    assert "the beam is 5; set decoding.beam to 9 or more" in nmt("translate", "--run", trained, "--n-best", 9, DOG).err
+    assert (
+        "the beam is 5; set decoding.beam to 9 or more"
+        in nmt("translate", "--run", trained, "--n-best", 9, DOG).err
+    )
     refused = nmt("translate", "--run", trained, "--set", "training.epochs=3", DOG)
-    assert refused.err == "nmt: --set training.epochs=3: for a trained run only decoding.KEY=VALUE can be set\n"
+    assert (
+        refused.err
+        == "nmt: --set training.epochs=3: for a trained run only decoding.KEY=VALUE can be set\n"
+    )
     assert (
         "decoding.baem: unknown key; did you mean decoding.beam?"
         in nmt("translate", "--run", trained, "--set", "decoding.baem=3", DOG).err
@@ -179,8 +247,14 @@ def test_bad_input(nmt: Run, trained: Path, tmp_path: Path) -> None:
     )
     assert "cannot be read (Is a directory)" in nmt(*here, "--file", tmp_path).err
     assert nmt(*here, "--json", "Sch\udcf6n").err == "nmt: sentence 1: not UTF-8\n"
-    assert nmt(*here, stdin=b"Sch\xf6n").err == "nmt: stdin, line 1: not UTF-8 (invalid start byte at byte 4)\n"
-    assert "stdin, line 2: longer than 1,048,576 bytes" in nmt(*here, stdin=b"a\n" + b"x" * 3_000_000).err
+    assert (
+        nmt(*here, stdin=b"Sch\xf6n").err
+        == "nmt: stdin, line 1: not UTF-8 (invalid start byte at byte 4)\n"
+    )
+    assert (
+        "stdin, line 2: longer than 1,048,576 bytes"
+        in nmt(*here, stdin=b"a\n" + b"x" * 3_000_000).err
+    )
     assert output.read_text() == "earlier\n"
     assert (
         nmt("translate", "--run", trained, stdin=f"\0{DOG[:8]}\0{DOG[8:]}\n".encode()).out
@@ -191,11 +265,16 @@ def test_bad_input(nmt: Run, trained: Path, tmp_path: Path) -> None:
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full")
 def test_a_full_disk(nmt: Run, trained: Path) -> None:
     full = nmt("translate", "--run", trained, "-o", "/dev/full", DOG)
-    assert (full.status, full.err) == (1, "nmt: /dev/full: cannot be written (No space left on device)\n")
+    assert (full.status, full.err) == (
+        1,
+        "nmt: /dev/full: cannot be written (No space left on device)\n",
+    )
 
 
 def test_a_very_long_line(nmt: Run, trained: Path) -> None:
-    result = nmt("translate", "--run", trained, "--beam", 1, stdin=f"{DOG} ".encode() * 4500)  # more than 100,000 characters
+    result = nmt(
+        "translate", "--run", trained, "--beam", 1, stdin=f"{DOG} ".encode() * 4500
+    )  # more than 100,000 characters
     assert (result.status, result.out.count("\n")) == (0, 1)
     assert "line 1: the source is longer than decoding.max_source_tokens" in result.err
 
@@ -208,7 +287,10 @@ def test_unusable_runs(nmt: Run, trained: Path, tmp_path: Path) -> None:
     (newer / "manifest.json").write_text(json.dumps({**manifest, "format_version": 99}))
     (newer / "config.yaml").write_text("something: new\n")
     result = nmt("translate", "--run", newer, DOG)
-    assert (result.status, result.err) == (1, f"nmt: {newer}: made by a newer nmt (format 99, this version reads 1); update nmt\n")
+    assert (result.status, result.err) == (
+        1,
+        f"nmt: {newer}: made by a newer nmt (format 99, this version reads 1); update nmt\n",
+    )
     (weights,) = cut.glob("checkpoints/*/model.safetensors")
     whole = weights.read_bytes()
     weights.write_bytes(whole[: len(whole) // 2])
@@ -222,16 +304,27 @@ def test_a_model_without_attention_cannot_align(trained: Path, nmt: Run, tmp_pat
     shutil.copytree(trained, blind)
     text = (blind / "config.yaml").read_text(encoding="utf-8")
     assert "    score: general" in text
-    (blind / "config.yaml").write_text(text.replace("    score: general", "    score: none"), encoding="utf-8")
+    (blind / "config.yaml").write_text(
+        text.replace("    score: general", "    score: none"), encoding="utf-8"
+    )
     (weights,) = blind.glob("checkpoints/*/model.safetensors")
     kept = load_translator_names(blind)
-    save_file({name: tensor for name, tensor in load_file(weights).items() if name in kept}, weights)
+    save_file(
+        {name: tensor for name, tensor in load_file(weights).items() if name in kept}, weights
+    )
     for path in blind.rglob(CHECKSUMS_FILE):  # the changes are on purpose
         path.unlink()
-    for words in (["--align"], ["--attention", tmp_path / "a.html"], ["--attention", tmp_path / "a.png"]):
+    for words in (
+        ["--align"],
+        ["--attention", tmp_path / "a.html"],
+        ["--attention", tmp_path / "a.png"],
+    ):
         result = nmt("translate", "--run", blind, *words, DOG)
         assert result.status == 1
-        assert result.err == f"nmt: {words[0]}: this model has no attention (model.attention.score: none)\n"
+        assert (
+            result.err
+            == f"nmt: {words[0]}: this model has no attention (model.attention.score: none)\n"
+        )
 
 
 def load_translator_names(run: Path) -> set[str]:
@@ -261,7 +354,9 @@ def test_a_keyboard_is_answered_at_once(trained: Path) -> None:
         for sentence in (DOG, "qqq"):
             os.write(keyboard, f"{sentence}\n".encode())
             assert line_of(process.stdout).endswith("\n")
-        assert line_of(process.stderr) == "nmt: line 2: no word of the source is in the vocabulary\n"
+        assert (
+            line_of(process.stderr) == "nmt: line 2: no word of the source is in the vocabulary\n"
+        )
         os.write(keyboard, b"\x04")
         assert process.wait(60) == 0
     os.close(keyboard)
@@ -270,7 +365,12 @@ def test_a_keyboard_is_answered_at_once(trained: Path) -> None:
 
 @pytest.mark.slow
 def test_a_slow_pipe_is_answered_as_it_comes(trained: Path) -> None:
-    expected = [translation.text for translation in load_translator(trained, overrides=["decoding.beam=1"]).translate([DOG, KING])]
+    expected = [
+        translation.text
+        for translation in load_translator(trained, overrides=["decoding.beam=1"]).translate(
+            [DOG, KING]
+        )
+    ]
     with start(trained, stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
         for sentence, text in zip((DOG, KING), expected, strict=True):

@@ -31,24 +31,38 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (["--n-best", 9], "9 translations per sentence: the beam is 5; set decoding.beam to 9 or more"),
-        (["--n-best", 2, "--beam", 1], "2 translations per sentence: the beam is 1; set decoding.beam to 2 or more"),
+        (
+            ["--n-best", 9],
+            "9 translations per sentence: the beam is 5; set decoding.beam to 9 or more",
+        ),
+        (
+            ["--n-best", 2, "--beam", 1],
+            "2 translations per sentence: the beam is 1; set decoding.beam to 2 or more",
+        ),
         (["--prefix", "Der zebra"], "prefix 'Der zebra': 'zebra' is not in the target vocabulary"),
     ],
 )
 def test_invalid_requests_are_refused_before_a_line_is_read(
-    trained: Path, words: list[object], text: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    trained: Path,
+    words: list[object],
+    text: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     reading, writing = os.pipe()  # reading from it would wait for ever
     with open(reading, encoding="utf-8") as stdin, open(writing, "wb"):
         monkeypatch.setattr(sys, "stdin", stdin)
-        monkeypatch.setattr(sys, "argv", ["nmt", "translate", "--run", *map(str, [trained, *words])])
+        monkeypatch.setattr(
+            sys, "argv", ["nmt", "translate", "--run", *map(str, [trained, *words])]
+        )
         with pytest.raises(SystemExit) as exit_:
             cli.main()
     assert (exit_.value.code, capsys.readouterr().err) == (1, f"nmt: {text}\n")
 
 
-def test_too_narrow_a_beam_is_refused_before_the_model_is_loaded(nmt: Run, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_narrow_a_beam_is_refused_before_the_model_is_loaded(
+    nmt: Run, trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(load, "load_weights", lambda *_: pytest.fail("loaded"))
     assert nmt("translate", "--run", trained, "--n-best", 9, DOG).status == 1
 
@@ -56,20 +70,31 @@ def test_too_narrow_a_beam_is_refused_before_the_model_is_loaded(nmt: Run, train
 def test_warnings_come_before_a_late_error(nmt: Run, trained: Path) -> None:
     for words in ([], ["--score"]):
         source = f"{DOG}\tDer Xyz.\n".encode() if words else b"qqq\n"
-        lines = nmt("translate", "--run", trained, *words, stdin=source + BAD + source).err.splitlines()
+        lines = nmt(
+            "translate", "--run", trained, *words, stdin=source + BAD + source
+        ).err.splitlines()
         assert lines[0].startswith("nmt: line 1: ")
         assert lines[1:] == ["nmt: stdin, line 2: not UTF-8 (invalid start byte at byte 4)"]
 
 
 @pytest.mark.parametrize("words", [[], ["--n-best", 2], ["--json"]])
-def test_finished_lines_are_kept_after_a_late_error(nmt: Run, trained: Path, tmp_path: Path, words: list[object]) -> None:
-    output, partial, good = tmp_path / "out.txt", tmp_path / "out.txt.partial", f"{DOG}\n\n{DOG}\n".encode()
+def test_finished_lines_are_kept_after_a_late_error(
+    nmt: Run, trained: Path, tmp_path: Path, words: list[object]
+) -> None:
+    output, partial, good = (
+        tmp_path / "out.txt",
+        tmp_path / "out.txt.partial",
+        f"{DOG}\n\n{DOG}\n".encode(),
+    )
     output.write_text("earlier\n")
     here = ["translate", "--run", trained, "-o", output, *words]
     fault = "stdin, line 4: not UTF-8 (invalid start byte at byte 4)"
     for _ in range(2):  # the second replaces the first
         result = nmt(*here, stdin=good + BAD + good)
-        assert (result.status, result.err) == (1, f"nmt: {fault}; finished lines are in {partial}\n")
+        assert (result.status, result.err) == (
+            1,
+            f"nmt: {fault}; finished lines are in {partial}\n",
+        )
         assert output.read_text() == "earlier\n"
         expected = nmt("translate", "--run", trained, *words, stdin=good).out
         assert partial.read_text(encoding="utf-8") == expected
@@ -78,8 +103,12 @@ def test_finished_lines_are_kept_after_a_late_error(nmt: Run, trained: Path, tmp
     assert {path.name for path in tmp_path.iterdir()} == {"out.txt"}
 
 
-def test_without_finished_lines_there_is_no_partial_file(nmt: Run, trained: Path, tmp_path: Path) -> None:
-    assert nmt("translate", "--run", trained, "-o", tmp_path / "out.txt", stdin=BAD).err.endswith("at byte 4)\n")
+def test_without_finished_lines_there_is_no_partial_file(
+    nmt: Run, trained: Path, tmp_path: Path
+) -> None:
+    assert nmt("translate", "--run", trained, "-o", tmp_path / "out.txt", stdin=BAD).err.endswith(
+        "at byte 4)\n"
+    )
     assert [*tmp_path.iterdir()] == []
 
 
@@ -96,7 +125,9 @@ def test_an_interruption_keeps_finished_lines(trained: Path, tmp_path: Path) -> 
         end = time.monotonic() + 60
         while not partial.exists() or not partial.stat().st_size:
             assert time.monotonic() < end
-        time.sleep(0.5)  # a signal just before Python waits for a line is noticed only after that line
+        time.sleep(
+            0.5
+        )  # a signal just before Python waits for a line is noticed only after that line
         process.send_signal(signal.SIGINT)
         lines = process.stderr.read().decode().splitlines()
         assert process.wait(60) == 130
@@ -106,13 +137,23 @@ def test_an_interruption_keeps_finished_lines(trained: Path, tmp_path: Path) -> 
     assert not output.exists()
 
 
-def limit(monkeypatch: pytest.MonkeyPatch, module: object, name: str, most: int, longest: int) -> list[int]:
-    """Let only batches of at most `most` sentences of at most `longest` tokens fit into memory. Returns the list of their sizes."""
+def limit(
+    monkeypatch: pytest.MonkeyPatch, module: object, name: str, most: int, longest: int
+) -> list[int]:
+    """Let only batches of at most `most` sentences of at most `longest` tokens fit into memory.
+    Returns the list of their sizes.
+    """
     real, sizes = getattr(module, name), list[int]()
 
-    def limited(model: object, src: Sequence[Sequence[int]], *more: object, **others: object) -> object:
+    def limited(
+        model: object, src: Sequence[Sequence[int]], *more: object, **others: object
+    ) -> object:
         if len(src) > most or max(map(len, src)) > longest:
-            raise RuntimeError("[enforce fail at alloc_cpu.cpp:124] DefaultCPUAllocator: can't allocate memory: you tried ...")
+            raise RuntimeError(
+                "[enforce fail at alloc_cpu.cpp:124] DefaultCPUAllocator: can't allocate "
+                "memory: "
+                "you tried ..."
+            )
         sizes.append(len(src))
         return real(model, src, *more, **others)
 
@@ -120,8 +161,14 @@ def limit(monkeypatch: pytest.MonkeyPatch, module: object, name: str, most: int,
     return sizes
 
 
-def test_a_batch_that_does_not_fit_into_memory_is_halved(nmt: Run, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    texts = [f"The {noun} sees the {thing}." for noun in ("dog", "king", "man") for thing in ("tree", "day")]
+def test_a_batch_that_does_not_fit_into_memory_is_halved(
+    nmt: Run, trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts = [
+        f"The {noun} sees the {thing}."
+        for noun in ("dog", "king", "man")
+        for thing in ("tree", "day")
+    ]
     here = ["translate", "--run", trained]
     expected = nmt(*here, *texts).out
     held = limit(monkeypatch, translator, "search", most=2, longest=99)
@@ -131,7 +178,9 @@ def test_a_batch_that_does_not_fit_into_memory_is_halved(nmt: Run, trained: Path
     scores = nmt(*here, "--score", stdin=pairs).out
     limit(monkeypatch, scoring, "score_batch", most=1, longest=99)
     halved = nmt(*here, "--score", stdin=pairs).out
-    assert [float(number) for number in halved.split()] == pytest.approx([float(number) for number in scores.split()], abs=1e-3)
+    assert [float(number) for number in halved.split()] == pytest.approx(
+        [float(number) for number in scores.split()], abs=1e-3
+    )
 
 
 def test_a_sentence_that_does_not_fit_into_memory_is_named(
@@ -144,16 +193,27 @@ def test_a_sentence_that_does_not_fit_into_memory_is_named(
     # The shorter line 4 is tried first; still it is line 2 that is named.
     result = nmt(*here, stdin="\n".join([DOG, f"{long} {long}", DOG, long]).encode())
     advice = "lower decoding.beam or decoding.max_source_tokens"
-    assert (result.status, result.out, result.err) == (1, first, f"nmt: stdin, line 2: {reason}; {advice}\n")
+    assert (result.status, result.out, result.err) == (
+        1,
+        first,
+        f"nmt: stdin, line 2: {reason}; {advice}\n",
+    )
     drawn = nmt(*here, "--set", "decoding.method=sampling", "--n-best", 7, long)
-    assert drawn.err == f"nmt: command line, sentence 1: {reason}; lower the number of samples or decoding.max_source_tokens\n"
+    assert drawn.err == (
+        f"nmt: command line, sentence 1: {reason}; lower the number of samples or "
+        "decoding.max_source_tokens\n"
+    )
     limit(monkeypatch, scoring, "score_batch", most=9, longest=8)
     scored = nmt(*here, "--score", f"{DOG}\tDer Hund.", f"{long}\tDer Hund.")
     assert (scored.status, scored.out.count("\n")) == (1, 1)
-    assert scored.err.endswith(f"nmt: command line, sentence 2: {reason}; split it into sentences\n")
+    assert scored.err.endswith(
+        f"nmt: command line, sentence 2: {reason}; split it into sentences\n"
+    )
 
 
-def test_a_model_that_does_not_fit_into_memory(nmt: Run, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_does_not_fit_into_memory(
+    nmt: Run, trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def refuse(*_: object) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory. Tried to allocate 2.00 GiB.")
 
@@ -171,26 +231,52 @@ def test_warnings_do_not_go_to_stdout_where_stderr_is_closed(trained: Path) -> N
     assert "no word of the source" not in done.stdout
 
 
-def test_a_folder_in_place_of_the_partial_file_is_named(nmt: Run, trained: Path, tmp_path: Path) -> None:
+def test_a_folder_in_place_of_the_partial_file_is_named(
+    nmt: Run, trained: Path, tmp_path: Path
+) -> None:
     (tmp_path / "out.txt.partial").mkdir()
     result = nmt("translate", "--run", trained, "-o", tmp_path / "out.txt", DOG)
-    assert (result.status, result.err) == (1, f"nmt: {tmp_path / 'out.txt.partial'}: cannot be written (Is a directory)\n")
+    assert (result.status, result.err) == (
+        1,
+        f"nmt: {tmp_path / 'out.txt.partial'}: cannot be written (Is a directory)\n",
+    )
 
 
 def test_hints_that_fit(nmt: Run, trained: Path) -> None:
     config = trained / "config.yaml"
-    hint = "no bundle, or damaged (File is not a zip file); name the folder of a run, or a file that `nmt bundle` wrote"
+    hint = (
+        "no bundle, or damaged (File is not a zip file); name the folder of a run, or a file "
+        "that `nmt bundle` wrote"
+    )
     assert nmt("translate", "--run", config, DOG).err == f"nmt: {config}: {hint}\n"
     for override in ("decoding.beam", "training.epochs=3", "beam=3", ""):
         refused = nmt("translate", "--run", trained, "--set", override, DOG)
-        assert refused.err == f"nmt: --set {override}: for a trained run only decoding.KEY=VALUE can be set\n"
+        assert (
+            refused.err
+            == f"nmt: --set {override}: for a trained run only decoding.KEY=VALUE can be set\n"
+        )
 
 
 @pytest.mark.parametrize(
-    "override", ["beam=1000000", "beam=99999999999999999999", "max_length_ratio=1.0e+30", "temperature=1.0e+40"]
+    "override",
+    [
+        "beam=1000000",
+        "beam=99999999999999999999",
+        "max_length_ratio=1.0e+30",
+        "temperature=1.0e+40",
+    ],
 )
 def test_values_beyond_the_limits_are_refused(nmt: Run, trained: Path, override: str) -> None:
-    result = nmt("translate", "--run", trained, "--set", f"decoding.{override}", "--set", "decoding.method=sampling", DOG)
+    result = nmt(
+        "translate",
+        "--run",
+        trained,
+        "--set",
+        f"decoding.{override}",
+        "--set",
+        "decoding.method=sampling",
+        DOG,
+    )
     assert (result.status, result.err.count("\n")) == (1, 1)
     assert f"decoding.{override.partition('=')[0]}: " in result.err
     assert "must be at most" in result.err

@@ -1,4 +1,6 @@
-"""`nmt translate --file PATTERN -o FOLDER`: each part whole or not there; what is done is skipped; bad parts stop no others."""
+"""`nmt translate --file PATTERN -o FOLDER`: each part whole or not there; what is done is skipped;
+bad parts stop no others.
+"""
 
 import gzip
 import os
@@ -15,7 +17,10 @@ SOURCES = [src for src, _ in toy.sentence_pairs()[:20]]
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run; tests read it."""
-    return toy.train(tmp_path_factory.mktemp("trained"), training={"max_steps": 30, "validate_every": 30, "batch": {"size": 16}})
+    return toy.train(
+        tmp_path_factory.mktemp("trained"),
+        training={"max_steps": 30, "validate_every": 30, "batch": {"size": 16}},
+    )
 
 
 @pytest.fixture(autouse=True)
@@ -24,7 +29,10 @@ def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     folder = Path("parts")
     folder.mkdir()
-    texts = ["".join(f"{source}\n" for source in SOURCES[start : start + 5]).encode() for start in range(0, 20, 5)]
+    texts = [
+        "".join(f"{source}\n" for source in SOURCES[start : start + 5]).encode()
+        for start in range(0, 20, 5)
+    ]
     (folder / "a.txt").write_bytes(texts[0])
     (folder / "b.txt.gz").write_bytes(gzip.compress(texts[1]))
     (folder / "c.gz").write_bytes(gzip.compress(texts[2]))
@@ -33,7 +41,11 @@ def parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def outputs(folder: str = "out") -> dict[str, str]:
-    return {path.name: path.read_text(encoding="utf-8") for path in sorted(Path(folder).iterdir()) if path.name != ".nmt"}
+    return {
+        path.name: path.read_text(encoding="utf-8")
+        for path in sorted(Path(folder).iterdir())
+        if path.name != ".nmt"
+    }
 
 
 def test_each_part_has_a_file_with_the_lines_of_a_single_call(nmt: Run, trained: Path) -> None:
@@ -45,11 +57,15 @@ def test_each_part_has_a_file_with_the_lines_of_a_single_call(nmt: Run, trained:
     assert [*outputs()] == ["a.txt", "b.txt", "c", "d.txt"]
     assert "".join(outputs().values()) == expected
     Path("single").mkdir()
-    assert nmt("translate", "--run", trained, "--file", "parts/b.txt.gz", "-o", "single").status == 0
+    assert (
+        nmt("translate", "--run", trained, "--file", "parts/b.txt.gz", "-o", "single").status == 0
+    )
     assert outputs("single") == {"b.txt": outputs()["b.txt"]}
 
 
-def test_what_is_done_is_skipped_and_what_has_changed_is_translated_again(nmt: Run, trained: Path) -> None:
+def test_what_is_done_is_skipped_and_what_has_changed_is_translated_again(
+    nmt: Run, trained: Path
+) -> None:
     call = ["translate", "--run", trained, "--file", "parts/*", "-o", "out"]
     nmt(*call)
     whole = outputs()
@@ -61,7 +77,10 @@ def test_what_is_done_is_skipped_and_what_has_changed_is_translated_again(nmt: R
     again = nmt(*call)
     assert again.err.startswith("nmt: 1 of 4 parts are already translated\n")
     assert f"nmt: {Path('parts/b.txt.gz')}: has changed, so it is translated again\n" in again.err
-    assert f"{Path('parts/d.txt')}: its translation {Path('out/d.txt')} was changed or cut off, so it is" in again.err
+    assert (
+        f"{Path('parts/d.txt')}: its translation {Path('out/d.txt')} was changed or cut off, so "
+        "it is"
+    ) in again.err
     assert outputs() == {**whole, "b.txt": whole["a.txt"].split("\n")[0] + "\n"}
 
 
@@ -72,26 +91,35 @@ def test_another_model_or_other_settings_need_another_folder(nmt: Run, trained: 
     other = nmt(*call, "--beam", 2, "--align")
     assert other.status == 1
     text = (
-        "out: holds translations with other settings (align was False, is True; decoding.beam was 5, is 2); choose another folder"
+        "out: holds translations with other settings (align was False, is True; decoding.beam "
+        "was 5, is 2); choose another folder"
     )
     assert text in other.err
     ensemble = nmt(*call, "--run", trained)
     assert "other settings (model was ['" in ensemble.err
     Path("out/.nmt/settings.json").write_text("{}}")
-    assert "settings.json: damaged; delete out to translate all parts again" in nmt(*call).err.replace(os.sep, "/")
+    assert "settings.json: damaged; delete out to translate all parts again" in nmt(
+        *call
+    ).err.replace(os.sep, "/")
     assert outputs() == whole
 
 
 def test_shards_share_the_parts(nmt: Run, trained: Path) -> None:
     call = ["translate", "--run", trained, "--file", "parts/*", "-o", "out", "--shard"]
-    for shard, names in (("2/3", ["b.txt"]), ("1/3", ["a.txt", "b.txt", "d.txt"]), ("3/3", ["a.txt", "b.txt", "c", "d.txt"])):
+    for shard, names in (
+        ("2/3", ["b.txt"]),
+        ("1/3", ["a.txt", "b.txt", "d.txt"]),
+        ("3/3", ["a.txt", "b.txt", "c", "d.txt"]),
+    ):
         assert nmt(*call, shard).status == 0
         assert [*outputs()] == names
     assert nmt(*call, "5/5").status == 0  # fewer parts than shards
     for shard in ("0/3", "4/3", "1", "1/0", "a/b", "-1/3"):
         result = nmt(*call, shard)
         assert result.status == 2
-        assert f"--shard {shard}: write number/count" in " ".join(result.err.split()).replace("│ ", "")
+        assert f"--shard {shard}: write number/count" in " ".join(result.err.split()).replace(
+            "│ ", ""
+        )
 
 
 def test_damaged_parts_do_not_stop_the_others(nmt: Run, trained: Path, parts: Path) -> None:
@@ -101,15 +129,22 @@ def test_damaged_parts_do_not_stop_the_others(nmt: Run, trained: Path, parts: Pa
     assert result.status == 1
     assert f"nmt: {parts / 'b.txt.gz'}: is truncated or damaged" in result.err
     assert f"nmt: {parts / 'c.gz'}, line 2: not UTF-8" in result.err
-    assert "2 of 4 parts could not be translated: b.txt.gz, c.gz; repair them, then repeat" in result.err
+    assert (
+        "2 of 4 parts could not be translated: b.txt.gz, c.gz; repair them, then repeat"
+        in result.err
+    )
     assert [*outputs()] == ["a.txt", "d.txt"]
     (parts / "b.txt.gz").write_bytes(gzip.compress(b"A dog.\n"))
     (parts / "c.gz").write_bytes(gzip.compress(b"A dog.\n"))
-    assert nmt("translate", "--run", trained, "--file", "parts/*", "-o", "out").err.startswith("nmt: 2 of 4 parts are already")
+    assert nmt("translate", "--run", trained, "--file", "parts/*", "-o", "out").err.startswith(
+        "nmt: 2 of 4 parts are already"
+    )
     assert outputs()["b.txt"] == outputs()["c"]
 
 
-def test_a_full_disk_ends_it_and_leaves_no_half_part(nmt: Run, trained: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_ends_it_and_leaves_no_half_part(
+    nmt: Run, trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     opened = Path.open
 
     def full(path: Path, *arguments: object, **options: object) -> object:
@@ -120,7 +155,10 @@ def test_a_full_disk_ends_it_and_leaves_no_half_part(nmt: Run, trained: Path, mo
     monkeypatch.setattr(Path, "open", full)
     result = nmt("translate", "--run", trained, "--file", "parts/*", "-o", "out")
     assert result.status == 1
-    assert f"{Path('out/b.txt')}: cannot be written (No space left on device); other parts are intact" in result.err
+    assert (
+        f"{Path('out/b.txt')}: cannot be written (No space left on device); other parts are intact"
+        in result.err
+    )
     assert [*outputs()] == ["a.txt"]
 
 
@@ -128,12 +166,24 @@ def test_a_full_disk_ends_it_and_leaves_no_half_part(nmt: Run, trained: Path, mo
     ("words", "problem"),
     [
         (["--file", "none/*.gz", "-o", "out"], "*.gz: no such files"),
-        (["--file", "parts/*", "-o", "parts"], "parts: holds the parts themselves; choose another folder with -o"),
-        (["--file", "parts/*", "-o", "parts/a.txt"], "is a file; the translations of several files need a folder"),
+        (
+            ["--file", "parts/*", "-o", "parts"],
+            "parts: holds the parts themselves; choose another folder with -o",
+        ),
+        (
+            ["--file", "parts/*", "-o", "parts/a.txt"],
+            "is a file; the translations of several files need a folder",
+        ),
         (["--file", "parts/*"], "several files and --shard need --file and -o FOLDER"),
         (["--shard", "1/2", "Hello."], "several files and --shard need --file and -o FOLDER"),
-        (["--file", "parts/*", "-o", "out", "--attention", "a.png"], "--attention draws the sentences of one file"),
-        (["--file", "parts/a.txt", "parts/b.txt.gz"], "put quotes around a pattern such as 'parts/*.gz'"),
+        (
+            ["--file", "parts/*", "-o", "out", "--attention", "a.png"],
+            "--attention draws the sentences of one file",
+        ),
+        (
+            ["--file", "parts/a.txt", "parts/b.txt.gz"],
+            "put quotes around a pattern such as 'parts/*.gz'",
+        ),
     ],
 )
 def test_bad_options(words: list[str], problem: str, nmt: Run, trained: Path) -> None:
@@ -146,7 +196,10 @@ def test_two_parts_with_the_same_name(nmt: Run, trained: Path, parts: Path) -> N
     (parts / "a.txt.gz").write_bytes(gzip.compress(b"A dog.\n"))
     result = nmt("translate", "--run", trained, "--file", "parts/*", "-o", "out")
     names = parts / "a.txt.gz", parts / "a.txt", Path("out/a.txt")
-    assert f"{names[0]}: would have the same translation as {names[1]}, {names[2]}; rename one of them" in result.err
+    assert (
+        f"{names[0]}: would have the same translation as {names[1]}, {names[2]}; rename one of them"
+        in result.err
+    )
     assert not Path("out").exists()
 
 

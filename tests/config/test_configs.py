@@ -17,13 +17,20 @@ ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = ROOT / "configs" / "schema.json"
 PATHS = sorted((ROOT / "configs").rglob("*.yaml"))
 
-each_config = pytest.mark.parametrize("path", PATHS, ids=lambda path: path.relative_to(ROOT / "configs").as_posix())
+each_config = pytest.mark.parametrize(
+    "path", PATHS, ids=lambda path: path.relative_to(ROOT / "configs").as_posix()
+)
 
 
 def test_the_documented_ones_are_there() -> None:
-    assert {"sample", "tatoeba", "tatoeba-large", "multi30k", "luong-tutorial", "bahdanau-tutorial"} <= {
-        path.stem for path in PATHS
-    }
+    assert {
+        "sample",
+        "tatoeba",
+        "tatoeba-large",
+        "multi30k",
+        "luong-tutorial",
+        "bahdanau-tutorial",
+    } <= {path.stem for path in PATHS}
 
 
 @each_config
@@ -45,13 +52,22 @@ def test_every_key_has_its_description_beside_it(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     wanted = comment(text)
     difference = "\n".join(
-        unified_diff(text.splitlines(), wanted.splitlines(), "as it is", "as nmt/config/schema.py has it", lineterm="", n=0)
+        unified_diff(
+            text.splitlines(),
+            wanted.splitlines(),
+            "as it is",
+            "as nmt/config/schema.py has it",
+            lineterm="",
+            n=0,
+        )
     )
     assert text == wanted, f"{path.name}: run scripts/comment_configs.py\n{difference}"
 
 
 def test_the_schema_for_editors_is_up_to_date() -> None:
-    assert json.loads(SCHEMA.read_text(encoding="utf-8")) == schema.run(), "run scripts/comment_configs.py"
+    assert json.loads(SCHEMA.read_text(encoding="utf-8")) == schema.run(), (
+        "run scripts/comment_configs.py"
+    )
 
 
 @each_config
@@ -64,7 +80,13 @@ def test_editors_find_the_schema_and_accept_the_configuration(path: Path) -> Non
 
 
 @pytest.mark.parametrize(
-    "text", ["{}", "{name: x, sed: 1}", "{name: x, data: {direction: english}}", "{name: x, decoding: {beam: 0}}"]
+    "text",
+    [
+        "{}",
+        "{name: x, sed: 1}",
+        "{name: x, data: {direction: english}}",
+        "{name: x, decoding: {beam: 0}}",
+    ],
 )
 def test_editors_refuse_a_wrong_configuration(text: str) -> None:
     assert not Draft202012Validator(schema.run()).is_valid(yaml_text.parse(text, "text"))
@@ -74,16 +96,29 @@ def test_the_schema_explains_and_constrains_each_key() -> None:
     value = schema.run()
     Draft202012Validator.check_schema(value)
     sections = [value, *value["$defs"].values()]
-    assert all("description" in key and "title" not in key for section in sections for key in section["properties"].values())
-    assert value["$defs"]["AttentionConfig"]["properties"]["score"]["enum"][:2] == ["dot", "general"]
+    assert all(
+        "description" in key and "title" not in key
+        for section in sections
+        for key in section["properties"].values()
+    )
+    assert value["$defs"]["AttentionConfig"]["properties"]["score"]["enum"][:2] == [
+        "dot",
+        "general",
+    ]
 
 
 def test_models_of_both_directions_have_the_same_data() -> None:
-    forward, backward, *others = (load(ROOT / "configs" / f"tatoeba{name}.yaml") for name in ("", "-de-en", "-large", "-luong"))
+    forward, backward, *others = (
+        load(ROOT / "configs" / f"tatoeba{name}.yaml")
+        for name in ("", "-de-en", "-large", "-luong")
+    )
     assert backward.data.direction == forward.data.opposite_direction
     assert backward.data.splits_as_opposite
     for section in ("source", "cleaning", "max_pairs"):
-        assert all(getattr(config.data, section) == getattr(backward.data, section) for config in (forward, *others))
+        assert all(
+            getattr(config.data, section) == getattr(backward.data, section)
+            for config in (forward, *others)
+        )
     for config in (forward, *others):
         split = config.data.split
         assert (split.seed, split.test) == (backward.data.split.seed, backward.data.split.test)

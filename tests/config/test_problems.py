@@ -21,9 +21,15 @@ from tests.config.examples import SECTIONS, Values, problems_of, values_with
             {"model": {"encoder": {"hiden_size": 3}}},
             "model.encoder.hiden_size: unknown key; did you mean model.encoder.hidden_size?",
         ),
-        ({"model": {"decoder": {"zzz": 3}}}, "model.decoder.zzz: unknown key; known keys: kind, cell, hidden_size, layers, "),
+        (
+            {"model": {"decoder": {"zzz": 3}}},
+            "model.decoder.zzz: unknown key; known keys: kind, cell, hidden_size, layers, ",
+        ),
         ({"epochs": 3}, "epochs: unknown key; did you mean training.epochs?"),
-        ({"bidirectional": True}, "bidirectional: unknown key; did you mean model.encoder.bidirectional?"),
+        (
+            {"bidirectional": True},
+            "bidirectional: unknown key; did you mean model.encoder.bidirectional?",
+        ),
         (
             {"cell": "gru"},
             "cell: unknown key; did you mean model.encoder.cell or model.decoder.cell?",
@@ -37,55 +43,97 @@ from tests.config.examples import SECTIONS, Values, problems_of, values_with
         ({"model": {"dropout": 1}}, "model.dropout: must be less than 1; got 1"),
         ({"model": {"dropout": "a"}}, 'model.dropout: must be a number; got "a"'),
         ({"model": {"dropout": float("nan")}}, "model.dropout: must be a finite number; got NaN"),
-        ({"training": {"clip_norm": float("inf")}}, "training.clip_norm: must be a finite number; got Infinity"),
-        ({"tokenizer": {"lowercase": "yes"}}, 'tokenizer.lowercase: must be true or false; got "yes"'),
+        (
+            {"training": {"clip_norm": float("inf")}},
+            "training.clip_norm: must be a finite number; got Infinity",
+        ),
+        (
+            {"tokenizer": {"lowercase": "yes"}},
+            'tokenizer.lowercase: must be true or false; got "yes"',
+        ),
         ({"tokenizer": {"lowercase": 1}}, "tokenizer.lowercase: must be true or false; got 1"),
         ({"model": 5}, "model: must be a section (keys and values); got 5"),
         ({"model": None}, "model: must be a section (keys and values); got null"),
         ({"data": {"source": {"path": 3}}}, "data.source.path: must be text or a list; got 3"),
         ({"data": {"source": {"path": ["a", 3]}}}, "data.source.path: item 2: must be text; got 3"),
-        ({"data": {"sources": {"a": 3, "b": {"path": "c"}}}}, "data.sources.a: must be a section (keys and values); got 3"),
+        (
+            {"data": {"sources": {"a": 3, "b": {"path": "c"}}}},
+            "data.sources.a: must be a section (keys and values); got 3",
+        ),
         (
             {"data": {"sources": {"a": {"path": "b", "shares": 1}}}},
             "data.sources.a.shares: unknown key; did you mean data.sources.a.share?",
         ),
-        ({"data": {"sources": {"a": {"path": "b", "share": 2}}}}, "data.sources.a.share: must be at most 1; got 2"),
+        (
+            {"data": {"sources": {"a": {"path": "b", "share": 2}}}},
+            "data.sources.a.share: must be at most 1; got 2",
+        ),
         (
             {"data": {"source": {"path": "a", "columns": {"en": 1.5, "de": 2}}}},
             "data.source.columns: en: must be a whole number or text; got 1.5",
         ),
-        ({"model": {"cutoffs": [10, 2.5]}}, "model.cutoffs: item 2: must be a whole number; got 2.5"),
-        ({"training": {"batch": {"size": 0}}}, "training.batch.size: must be at least 1 or auto; got 0"),
+        (
+            {"model": {"cutoffs": [10, 2.5]}},
+            "model.cutoffs: item 2: must be a whole number; got 2.5",
+        ),
+        (
+            {"training": {"batch": {"size": 0}}},
+            "training.batch.size: must be at least 1 or auto; got 0",
+        ),
         (
             {"data": {"source": {"path": "a"}, "dev": 3, "test": {"path": "b"}}},
             "data.dev: must be a section (keys and values); got 3",
         ),
         (
             {"model": {"attention": {"score": "addtive"}}},
-            'model.attention.score: "addtive" is not one of dot, general, concat, additive, concat_shared, linear, none; '
+            'model.attention.score: "addtive" is not one of dot, general, concat, additive, '
+            "concat_shared, linear, none; "
             "did you mean additive?",
         ),
         (
             {"tokenizer": {"kind": "charcters"}},
-            'tokenizer.kind: "charcters" is not one of words, bpe, unigram, characters; did you mean',
+            (
+                'tokenizer.kind: "charcters" is not one of words, bpe, unigram, characters; did '
+                "you "
+                "mean"
+            ),
         ),
-        ({"model": {"encoder": {"kind": "transformer"}}}, 'model.encoder.kind: must be recurrent; got "transformer"'),
+        (
+            {"model": {"encoder": {"kind": "transformer"}}},
+            'model.encoder.kind: must be recurrent; got "transformer"',
+        ),
         ({"model": {"bridge": 7}}, "model.bridge: 7 is not one of copy, dense, backward, zero"),
         (
             {"name": "a b"},
-            "name: must be a name of letters, digits, '_', '.' and '-' that does not begin with '.' or '-'; got \"a b\"",
+            (
+                "name: must be a name of letters, digits, '_', '.' and '-' that does not begin "
+                "with "
+                "'.' or '-'; got \"a b\""
+            ),
         ),
         (
             {"name": ".."},
-            "name: must be a name of letters, digits, '_', '.' and '-' that does not begin with '.' or '-'; got \"..\"",
+            (
+                "name: must be a name of letters, digits, '_', '.' and '-' that does not begin "
+                "with "
+                "'.' or '-'; got \"..\""
+            ),
         ),
         (
             {"name": "a/b"},
-            "name: must be a name of letters, digits, '_', '.' and '-' that does not begin with '.' or '-'; got \"a/b\"",
+            (
+                "name: must be a name of letters, digits, '_', '.' and '-' that does not begin "
+                "with "
+                "'.' or '-'; got \"a/b\""
+            ),
         ),
         (
             {"name": "-a"},
-            "name: must be a name of letters, digits, '_', '.' and '-' that does not begin with '.' or '-'; got \"-a\"",
+            (
+                "name: must be a name of letters, digits, '_', '.' and '-' that does not begin "
+                "with "
+                "'.' or '-'; got \"-a\""
+            ),
         ),
         (
             {"data": {"direction": "english-de", "source": {"path": "a"}}},
@@ -115,7 +163,10 @@ def test_all_problems_are_listed_at_once() -> None:
     )
     assert sorted(problems) == [
         "data.direction: the source and target languages of en-en are the same",
-        "model.bridge, model.decoder.hidden_size: copy needs equal sizes (encoder output 512, decoder 256); or use dense",
+        (
+            "model.bridge, model.decoder.hidden_size: copy needs equal sizes (encoder output 512, "
+            "decoder 256); or use dense"
+        ),
         "model.encoder.layrs: unknown key; did you mean model.encoder.layers?",
         "name: must be given",
         'training.epochs: must be a whole number; got "many"',
@@ -128,7 +179,10 @@ def test_a_rule_ignores_keys_that_are_wrong_themselves() -> None:
         'data.source: must be a section (keys and values); got "a.zip"'
     ]
     # Equal sizes cannot be checked if one of them is not a number.
-    assert len(problems_of(values_with(model={"bridge": "copy", "decoder": {"hidden_size": "512"}}))) == 1
+    assert (
+        len(problems_of(values_with(model={"bridge": "copy", "decoder": {"hidden_size": "512"}})))
+        == 1
+    )
 
 
 def test_the_given_values_stay_unchanged() -> None:
@@ -138,7 +192,11 @@ def test_the_given_values_stay_unchanged() -> None:
 
 
 KEYS = (
-    st.sampled_from(sorted({key for section in SECTIONS for key in section.model_fields} | {"en", "zzz", "", "a.b"}))
+    st.sampled_from(
+        sorted(
+            {key for section in SECTIONS for key in section.model_fields} | {"en", "zzz", "", "a.b"}
+        )
+    )
     | st.integers()
 )
 JUNK = st.recursive(

@@ -10,39 +10,67 @@ from tests.config.examples import Values, problems_of, values_with
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        ({"direction": "en-en", "source": {"path": "a"}}, "data.direction: the source and target languages of en-en are the same"),
+        (
+            {"direction": "en-en", "source": {"path": "a"}},
+            "data.direction: the source and target languages of en-en are the same",
+        ),
         (
             {"direction": "de-en", "source": {"path": "a"}, "split": {"direction": "en-fr"}},
-            "data.split.direction, data.direction: the split has no direction en-fr; set it to de-en or en-de",
+            (
+                "data.split.direction, data.direction: the split has no direction en-fr; set it to "
+                "de-en or en-de"
+            ),
         ),
         (
             {"source": {"path": "a"}, "dev": {"path": "b"}},
-            "data.dev, data.test: give both or neither; without them, both sets are split from data.source",
+            (
+                "data.dev, data.test: give both or neither; without them, both sets are split from "
+                "data.source"
+            ),
         ),
         (
             {"source": {"path": "a"}, "test": {"path": "b"}},
-            "data.dev, data.test: give both or neither; without them, both sets are split from data.source",
+            (
+                "data.dev, data.test: give both or neither; without them, both sets are split from "
+                "data.source"
+            ),
         ),
         ({}, "data.source.path: must be given (or data.source.url)"),
         ({"source": {"path": []}}, "data.source.path: the list names no file"),
         (
             {"source": {"path": ["a", "b"], "sha256": "c"}},
-            "data.source.sha256, data.source.path: one hash cannot check several files; remove sha256",
+            (
+                "data.source.sha256, data.source.path: one hash cannot check several files; remove "
+                "sha256"
+            ),
         ),
         (
             {"source": {"format": "tmx", "path": "a", "columns": {"en": "x", "de": "y"}}},
-            "data.source.columns, data.source.format: a translation memory names its languages; remove `columns`",
+            (
+                "data.source.columns, data.source.format: a translation memory names its "
+                "languages; "
+                "remove `columns`"
+            ),
         ),
         (
             {"source": {"format": "jsonl", "path": "a", "columns": {"en": 1, "de": "y"}}},
-            "data.source.columns, data.source.format: format jsonl has names, not numbers, for example translation.de",
+            (
+                "data.source.columns, data.source.format: format jsonl has names, not numbers, for "
+                "example translation.de"
+            ),
         ),
         (
             {"source": {"path": "a"}, "sources": {"b": {"path": "b"}}},
-            "data.source, data.sources: give one of them; move data.source into data.sources, under a name",
+            (
+                "data.source, data.sources: give one of them; move data.source into data.sources, "
+                "under a name"
+            ),
         ),
         ({"sources": {}}, "data.sources: names no source"),
-        ({"sources": {"b/c": {"path": "b"}}}, f"data.sources: 'b/c' is not {PATTERN_TEXTS[NAME_PATTERN]}"),
+        (
+            {"sources": {"b/c": {"path": "b"}}},
+            f"data.sources: 'b/c' is not {PATTERN_TEXTS[NAME_PATTERN]}",
+        ),
         ({"sources": {"b": {}}}, "data.sources.b.path: must be given (or data.sources.b.url)"),
         (
             {"sources": {"a": {"path": "a", "share": 0.5}, "b": {"path": "b", "share": 0.4}}},
@@ -50,25 +78,47 @@ from tests.config.examples import Values, problems_of, values_with
         ),
         (
             {"sources": {"a": {"path": "a", "share": 1}, "b": {"path": "b"}}},
-            "data.sources: the shares add up to 1, but must add up to less than 1, as a source without a share takes the rest",
+            (
+                "data.sources: the shares add up to 1, but must add up to less than 1, as a source "
+                "without a share takes the rest"
+            ),
         ),
         (
             {"source": {"path": "a"}, "temperature": 2},
-            "data.temperature, data.sources: only several sources have a temperature; name them in data.sources",
+            (
+                "data.temperature, data.sources: only several sources have a temperature; name "
+                "them "
+                "in data.sources"
+            ),
         ),
         (
             {"source": {"path": "a"}, "split": {"source": "a"}},
-            "data.split.source, data.sources: there is only one source; remove it, or name several in data.sources",
+            (
+                "data.split.source, data.sources: there is only one source; remove it, or name "
+                "several in data.sources"
+            ),
         ),
         (
             {"sources": {"a": {"path": "a"}}, "split": {"source": "b"}},
             "data.split.source: b is not in data.sources: a",
         ),
         (
-            {"sources": {"a": {"path": "a"}}, "split": {"source": "a"}, "dev": {"path": "b"}, "test": {"path": "c"}},
-            "data.split.source, data.dev: data.dev and data.test have files of their own; remove data.split.source",
+            {
+                "sources": {"a": {"path": "a"}},
+                "split": {"source": "a"},
+                "dev": {"path": "b"},
+                "test": {"path": "c"},
+            },
+            (
+                "data.split.source, data.dev: data.dev and data.test have files of their own; "
+                "remove "
+                "data.split.source"
+            ),
         ),
-        ({"source": {"format": "lines"}}, "data.source.files: format lines needs one file for each language: de and en"),
+        (
+            {"source": {"format": "lines"}},
+            "data.source.files: format lines needs one file for each language: de and en",
+        ),
         (
             {"source": {"format": "lines", "files": {"en": "a", "fr": "b"}}},
             "data.source.files: format lines needs one file for each language: de and en",
@@ -86,12 +136,22 @@ from tests.config.examples import Values, problems_of, values_with
             "data.source.sha256, data.source.format: format lines reads `files`; remove `sha256`",
         ),
         (
-            {"source": {"format": "lines", "files": {"en": "a", "de": "b"}, "columns": {"en": 1, "de": 2}}},
+            {
+                "source": {
+                    "format": "lines",
+                    "files": {"en": "a", "de": "b"},
+                    "columns": {"en": 1, "de": 2},
+                }
+            },
             "data.source.columns, data.source.format: format lines reads `files`; remove `columns`",
         ),
         (
             {"source": {"path": "c", "files": {"en": "a", "de": "b"}}},
-            "data.source.files, data.source.format: only format lines reads `files`; give `path` or `url`",
+            (
+                "data.source.files, data.source.format: only format lines reads `files`; give "
+                "`path` "
+                "or `url`"
+            ),
         ),
         (
             {"source": {"format": "tsv", "path": "c"}},
@@ -103,17 +163,26 @@ from tests.config.examples import Values, problems_of, values_with
         ),
         (
             {"direction": "fr-de", "source": {"path": "c"}},
-            "data.source.columns: format manythings has English in its first column; for other languages, give the column of each",
+            (
+                "data.source.columns: format manythings has English in its first column; for other "
+                "languages, give the column of each"
+            ),
         ),
         (
             {"direction": "fr-de", "source": {"path": "c", "format": "tatoeba"}},
-            "data.source.columns: format tatoeba has English in its first column; for other languages, give the column of each",
+            (
+                "data.source.columns: format tatoeba has English in its first column; for other "
+                "languages, give the column of each"
+            ),
         ),
         (
             {"source": {"path": "a"}, "dev": {"format": "lines"}, "test": {"path": "c"}},
             "data.dev.files: format lines needs one file for each language: de and en",
         ),
-        ({"source": {"path": "a"}, "dev": {"path": "b"}, "test": {}}, "data.test.path: must be given (or data.test.url)"),
+        (
+            {"source": {"path": "a"}, "dev": {"path": "b"}, "test": {}},
+            "data.test.path: must be given (or data.test.url)",
+        ),
     ],
     ids=str,
 )
@@ -124,7 +193,11 @@ def test_combination_of_data(data: Values, problem: str) -> None:
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
 def test_the_tokenizer_sets_the_size_of_a_subword_vocabulary(kind: str) -> None:
     assert problems_of(values_with(tokenizer={"kind": kind}, vocabulary={"max_size": 100})) == [
-        f"vocabulary.max_size, tokenizer.kind: tokenizer.size sets the vocabulary size of {kind}; remove vocabulary.max_size"
+        (
+            "vocabulary.max_size, tokenizer.kind: tokenizer.size sets the vocabulary size of "
+            f"{kind}; "
+            "remove vocabulary.max_size"
+        )
     ]
 
 
@@ -150,102 +223,177 @@ def test_tags_are_new_tokens(tags: list[str]) -> None:
         ),
         (
             {"attention": {"score": "additive", "scaled": True}},
-            "model.attention.scaled, model.attention.score: only dot and general can be scaled, not additive",
+            (
+                "model.attention.scaled, model.attention.score: only dot and general can be "
+                "scaled, "
+                "not additive"
+            ),
         ),
         (
             {"bridge": "copy"},
-            "model.bridge, model.decoder.hidden_size: copy needs equal sizes (encoder output 512, decoder 256); or use dense",
+            (
+                "model.bridge, model.decoder.hidden_size: copy needs equal sizes (encoder output "
+                "512, decoder 256); or use dense"
+            ),
         ),
         (
             {"bridge": "copy", "encoder": {"bidirectional": False, "cell": "gru"}},
-            "model.bridge, model.decoder.cell: copy cannot turn the state of gru into one of lstm; use dense",
+            (
+                "model.bridge, model.decoder.cell: copy cannot turn the state of gru into one of "
+                "lstm; use dense"
+            ),
         ),
         (
             {"bridge": "copy", "encoder": {"bidirectional": False}, "decoder": {"layers": 2}},
-            "model.bridge, model.decoder.layers: copy cannot fill 2 decoder layers from 1 in the encoder; use dense",
+            (
+                "model.bridge, model.decoder.layers: copy cannot fill 2 decoder layers from 1 in "
+                "the "
+                "encoder; use dense"
+            ),
         ),
         (
             {"decoder": {"readout": "deep"}},
-            "model.decoder.readout, model.decoder.kind: luong needs attentional or concat, not deep",
+            (
+                "model.decoder.readout, model.decoder.kind: luong needs attentional or concat, not "
+                "deep"
+            ),
         ),
         (
             {"decoder": {"kind": "bahdanau"}},
-            "model.decoder.readout, model.decoder.kind: bahdanau needs state, deep or maxout, not attentional",
+            (
+                "model.decoder.readout, model.decoder.kind: bahdanau needs state, deep or maxout, "
+                "not attentional"
+            ),
         ),
         (
             {"encoder": {"cell": "sru", "weight_dropout": 0.1}},
-            "model.encoder.weight_dropout, model.encoder.cell: sru has no recurrent weight matrix; set it to 0 or use another cell",
+            (
+                "model.encoder.weight_dropout, model.encoder.cell: sru has no recurrent weight "
+                "matrix; set it to 0 or use another cell"
+            ),
         ),
         (
             {"decoder": {"kind": "gnmt"}},
-            "model.decoder.layers, model.decoder.kind: gnmt attends between the first layer and those above it; "
+            "model.decoder.layers, model.decoder.kind: gnmt attends between the first layer and "
+            "those above it; "
             "set layers to 2 or more, or use luong",
         ),
         (
             {"decoder": {"kind": "conditional", "readout": "deep", "layers": 2}},
-            "model.decoder.layers, model.decoder.kind: conditional makes two recurrent steps with one state; "
+            "model.decoder.layers, model.decoder.kind: conditional makes two recurrent steps "
+            "with one state; "
             "set layers to 1, or use gnmt",
         ),
         (
             {"decoder": {"kind": "conditional"}},
-            "model.decoder.readout, model.decoder.kind: conditional needs state, deep or maxout, not attentional",
+            (
+                "model.decoder.readout, model.decoder.kind: conditional needs state, deep or "
+                "maxout, "
+                "not attentional"
+            ),
         ),
         (
             {"decoder": {"kind": "gnmt", "layers": 2, "input_feeding": True}},
-            "model.decoder.input_feeding, model.decoder.readout: input feeding needs kind luong and readout attentional",
+            (
+                "model.decoder.input_feeding, model.decoder.readout: input feeding needs kind "
+                "luong "
+                "and readout attentional"
+            ),
         ),
         (
             {"decoder": {"readout": "concat", "input_feeding": True}},
-            "model.decoder.input_feeding, model.decoder.readout: input feeding needs kind luong and readout attentional",
+            (
+                "model.decoder.input_feeding, model.decoder.readout: input feeding needs kind "
+                "luong "
+                "and readout attentional"
+            ),
         ),
         (
             {"bridge": "backward", "encoder": {"bidirectional": False}},
-            "model.bridge, model.encoder.bidirectional: backward needs a bidirectional encoder; or use dense or copy",
+            (
+                "model.bridge, model.encoder.bidirectional: backward needs a bidirectional "
+                "encoder; "
+                "or use dense or copy"
+            ),
         ),
         (
             {"encoder": {"residual": True}},
-            "model.encoder.residual, model.encoder.layers: residual connections start at the second layer, but there is only one",
+            (
+                "model.encoder.residual, model.encoder.layers: residual connections start at the "
+                "second layer, but there is only one"
+            ),
         ),
         (
             {"decoder": {"residual": True}},
-            "model.decoder.residual, model.decoder.layers: residual connections start at the second layer, but there is only one",
+            (
+                "model.decoder.residual, model.decoder.layers: residual connections start at the "
+                "second layer, but there is only one"
+            ),
         ),
         (
             {"attention": {"kind": "local_p", "score": "none"}},
-            "model.attention.kind, model.attention.score: local_p needs attention, but the score is none",
+            (
+                "model.attention.kind, model.attention.score: local_p needs attention, but the "
+                "score "
+                "is none"
+            ),
         ),
         (
             {"attention": {"kind": "local_m", "score": "none"}},
-            "model.attention.kind, model.attention.score: local_m needs attention, but the score is none",
+            (
+                "model.attention.kind, model.attention.score: local_m needs attention, but the "
+                "score "
+                "is none"
+            ),
         ),
         (
             {"attention": {"kind": "coverage", "score": "linear"}},
-            "model.attention.kind, model.attention.score: coverage needs concat, additive or concat_shared, not linear",
+            (
+                "model.attention.kind, model.attention.score: coverage needs concat, additive or "
+                "concat_shared, not linear"
+            ),
         ),
         (
             {"attention": {"kind": "coverage"}},
-            "model.attention.kind, model.attention.score: coverage needs concat, additive or concat_shared, not general",
+            (
+                "model.attention.kind, model.attention.score: coverage needs concat, additive or "
+                "concat_shared, not general"
+            ),
         ),
         (
             {"attention": {"window": 3}},
-            "model.attention.window, model.attention.kind: global has no window; remove it or use local_m or local_p",
+            (
+                "model.attention.window, model.attention.kind: global has no window; remove it or "
+                "use local_m or local_p"
+            ),
         ),
         (
             {"attention": {"score": "none"}, "lexical_bias": 5},
-            "model.lexical_bias, model.attention.score: a lexical bias needs attention, but the score is none",
+            (
+                "model.lexical_bias, model.attention.score: a lexical bias needs attention, but "
+                "the "
+                "score is none"
+            ),
         ),
         (
             {"lexical_words": 100},
-            "model.lexical_words, model.lexical_bias: whole words need a lexical bias; set it, or set model.lexical_words to 0",
+            (
+                "model.lexical_words, model.lexical_bias: whole words need a lexical bias; set it, "
+                "or set model.lexical_words to 0"
+            ),
         ),
         (
             {"lexical_bias": 5, "lexical_words": 100},
-            "model.lexical_words, tokenizer.kind: tokens of kind words do not form words; use bpe or unigram, or set "
+            "model.lexical_words, tokenizer.kind: tokens of kind words do not form words; use "
+            "bpe or unigram, or set "
             "model.lexical_words to 0",
         ),
         (
             {"attention": {"score": "none", "heads": 2}},
-            "model.attention.heads, model.attention.score: heads need attention, but the score is none",
+            (
+                "model.attention.heads, model.attention.score: heads need attention, but the score "
+                "is none"
+            ),
         ),
         (
             {"attention": {"kind": "coverage", "score": "additive", "heads": 2}},
@@ -253,15 +401,24 @@ def test_tags_are_new_tokens(tags: list[str]) -> None:
         ),
         (
             {"attention": {"heads": 3}, "encoder": {"hidden_size": 384}},
-            "model.attention.heads, model.decoder.hidden_size: 3 heads cannot divide 256 units evenly",
+            (
+                "model.attention.heads, model.decoder.hidden_size: 3 heads cannot divide 256 units "
+                "evenly"
+            ),
         ),
         (
             {"attention": {"heads": 3}, "decoder": {"hidden_size": 384}},
-            "model.attention.heads, model.encoder.hidden_size: 3 heads cannot divide 512 units evenly",
+            (
+                "model.attention.heads, model.encoder.hidden_size: 3 heads cannot divide 512 units "
+                "evenly"
+            ),
         ),
         (
             {"output": "adaptive", "tie_embeddings": "target"},
-            "model.output, model.tie_embeddings: adaptive has no output matrix to share; use softmax or tie none",
+            (
+                "model.output, model.tie_embeddings: adaptive has no output matrix to share; use "
+                "softmax or tie none"
+            ),
         ),
         (
             {"cutoffs": [100]},
@@ -273,7 +430,10 @@ def test_tags_are_new_tokens(tags: list[str]) -> None:
         ),
         (
             {"decoder": {"readout": "concat", "readout_size": 8}},
-            "model.decoder.readout_size, model.decoder.readout: the other sizes determine the size of concat; remove readout_size",
+            (
+                "model.decoder.readout_size, model.decoder.readout: the other sizes determine the "
+                "size of concat; remove readout_size"
+            ),
         ),
         (
             {"attention": {"size": 8}},
@@ -294,7 +454,10 @@ def test_combination_of_the_model(model: Values, problem: str) -> None:
 def test_combinations_of_the_model_with_other_sections() -> None:
     tied = {"tie_embeddings": "all", "src_vectors": "wiki.vec"}
     assert problems_of(values_with(model=tied, vocabulary={"joint": True})) == [
-        "model.src_vectors, model.tie_embeddings: tie_embeddings all has only one embedding; give model.tgt_vectors instead"
+        (
+            "model.src_vectors, model.tie_embeddings: tie_embeddings all has only one embedding; "
+            "give model.tgt_vectors instead"
+        )
     ]
     shared = {"tie_embeddings": "all", "src_embedding_dropout": 0.1}
     assert problems_of(values_with(model=shared, vocabulary={"joint": True})) == [
@@ -306,35 +469,57 @@ def test_combinations_of_the_model_with_other_sections() -> None:
         "model.src_word_dropout, model.tie_embeddings: "
         "tie_embeddings all has only one embedding; give model.tgt_word_dropout instead"
     ]
-    assert problems_of(values_with(model={"output": "adaptive"}, training={"label_smoothing": 0.1})) == [
-        "model.output, training.label_smoothing: label smoothing computes all words, which adaptive avoids; set it to 0"
+    assert problems_of(
+        values_with(model={"output": "adaptive"}, training={"label_smoothing": 0.1})
+    ) == [
+        (
+            "model.output, training.label_smoothing: label smoothing computes all words, which "
+            "adaptive avoids; set it to 0"
+        )
     ]
 
 
 def test_what_the_terms_of_the_objective_need() -> None:
     assert problems_of(values_with(model={"output": "adaptive"}, training={"r_drop": 5})) == [
-        "model.output, training.r_drop: R-Drop compares the probabilities of all words, which adaptive avoids computing; "
+        "model.output, training.r_drop: R-Drop compares the probabilities of all words, which "
+        "adaptive avoids computing; "
         "set it to 0, or use softmax"
     ]
-    assert problems_of(values_with(model={"dropout": 0, "variational_dropout": True}, training={"r_drop": 5})) == [
+    assert problems_of(
+        values_with(model={"dropout": 0, "variational_dropout": True}, training={"r_drop": 5})
+    ) == [
         "training.r_drop, model.dropout: R-Drop needs dropout; without it, both passes are the same"
     ]
     config_from_dict(values_with(model={"dropout": 0, "word_dropout": 0.1}, training={"r_drop": 5}))
-    config_from_dict(values_with(model={"dropout": 0}, training={"r_drop": 5, "src_word_replacement": 0.1}))
-    assert problems_of(values_with(model={"attention": {"score": "none"}}, training={"coverage_loss": 1.0})) == [
-        "training.coverage_loss, model.attention.score: the coverage loss needs attention, but the score is none"
+    config_from_dict(
+        values_with(model={"dropout": 0}, training={"r_drop": 5, "src_word_replacement": 0.1})
+    )
+    assert problems_of(
+        values_with(model={"attention": {"score": "none"}}, training={"coverage_loss": 1.0})
+    ) == [
+        (
+            "training.coverage_loss, model.attention.score: the coverage loss needs attention, but "
+            "the score is none"
+        )
     ]
-    assert problems_of(values_with(model={"output": "adaptive"}, training={"distillation": 0.5})) == [
-        "model.output, training.distillation: soft targets need the probabilities of all words, which adaptive avoids computing; "
+    assert problems_of(
+        values_with(model={"output": "adaptive"}, training={"distillation": 0.5})
+    ) == [
+        "model.output, training.distillation: soft targets need the probabilities of all words, "
+        "which adaptive avoids computing; "
         "set it to 0, or use softmax"
     ]
-    sampling = {"tokenizer": {"kind": "bpe"}, "training": {"distillation": 0.5, "subword_sampling": {"tgt": 0.1}}}
+    sampling = {
+        "tokenizer": {"kind": "bpe"},
+        "training": {"distillation": 0.5, "subword_sampling": {"tgt": 0.1}},
+    }
     assert problems_of(values_with(**sampling)) == [
         "training.distillation, training.subword_sampling.tgt: "
         "soft targets are for one segmentation of the target sentences; set one of them to 0"
     ]
     assert problems_of(values_with(training={"alignment_loss": 1.0})) == [
-        "training.alignment_loss, model.lexical_bias: guided alignment needs the lexicon of the lexical bias; "
+        "training.alignment_loss, model.lexical_bias: guided alignment needs the lexicon of the "
+        "lexical bias; "
         "set model.lexical_bias, for example to 20"
     ]
 
@@ -342,34 +527,63 @@ def test_what_the_terms_of_the_objective_need() -> None:
 @pytest.mark.parametrize(
     ("training", "problem"),
     [
-        ({"average": "best"}, "training.average, training.keep_best: averaging needs at least two checkpoints; keep more"),
-        ({"average": "last"}, "training.average, training.keep_last: averaging needs at least two checkpoints; keep more"),
+        (
+            {"average": "best"},
+            (
+                "training.average, training.keep_best: averaging needs at least two checkpoints; "
+                "keep more"
+            ),
+        ),
+        (
+            {"average": "last"},
+            (
+                "training.average, training.keep_last: averaging needs at least two checkpoints; "
+                "keep more"
+            ),
+        ),
         (
             {"learning_rate": {"peak": 0.1, "floor": 0.2}},
-            "training.learning_rate.floor, training.learning_rate.peak: the floor 0.2 is above the peak 0.1",
+            (
+                "training.learning_rate.floor, training.learning_rate.peak: the floor 0.2 is above "
+                "the peak 0.1"
+            ),
         ),
         (
             {"batch": {"size": "auto", "unit": "tokens", "final_size": 4000}},
-            "training.batch.size, training.batch.final_size: auto already fills the memory, so it cannot grow; "
+            "training.batch.size, training.batch.final_size: auto already fills the memory, so "
+            "it cannot grow; "
             "set a number or remove final_size",
         ),
         (
             {"batch": {"final_size": 128}, "curriculum": {"steps": 100}},
-            "training.curriculum.steps, training.batch.final_size: during a curriculum the batches cannot grow; "
+            "training.curriculum.steps, training.batch.final_size: during a curriculum the "
+            "batches cannot grow; "
             "set steps to 0 or remove final_size",
         ),
         (
             {"moving_average_warmup": True},
-            "training.moving_average_warmup, training.moving_average: there is no moving average; set its decay",
+            (
+                "training.moving_average_warmup, training.moving_average: there is no moving "
+                "average; set its decay"
+            ),
         ),
         (
             {"learning_rate": {"schedule": "step", "steps": None}},
-            "training.learning_rate.steps, training.learning_rate.schedule: step needs the number of steps between reductions",
+            (
+                "training.learning_rate.steps, training.learning_rate.schedule: step needs the "
+                "number of steps between reductions"
+            ),
         ),
-        ({"momentum": 0.9}, "training.momentum, training.optimizer: only sgd uses momentum, not adamw"),
+        (
+            {"momentum": 0.9},
+            "training.momentum, training.optimizer: only sgd uses momentum, not adamw",
+        ),
         (
             {"subword_sampling": {"tgt": 0.1}},
-            "training.subword_sampling.tgt, tokenizer.kind: words have no subwords to sample; set it to 0, or use bpe or unigram",
+            (
+                "training.subword_sampling.tgt, tokenizer.kind: words have no subwords to sample; "
+                "set it to 0, or use bpe or unigram"
+            ),
         ),
     ],
     ids=str,
@@ -383,22 +597,42 @@ def test_combination_of_the_training(training: Values, problem: str) -> None:
     [
         (
             {"min_length_ratio": 3},
-            "decoding.min_length_ratio, decoding.max_length_ratio: the minimum 3 is above the maximum 2",
+            (
+                "decoding.min_length_ratio, decoding.max_length_ratio: the minimum 3 is above the "
+                "maximum 2"
+            ),
         ),
-        ({"temperature": 0.5}, "decoding.temperature, decoding.method: only sampling uses temperature, not beam"),
+        (
+            {"temperature": 0.5},
+            "decoding.temperature, decoding.method: only sampling uses temperature, not beam",
+        ),
         ({"top_k": 5}, "decoding.top_k, decoding.method: only sampling uses top_k, not beam"),
         ({"top_p": 0.9}, "decoding.top_p, decoding.method: only sampling uses top_p, not beam"),
-        ({"epsilon": 0.1}, "decoding.epsilon, decoding.method: only sampling uses epsilon, not beam"),
-        ({"method": "mbr", "top_p": 0.9}, "decoding.top_p, decoding.mbr.candidates: only sampling uses top_p, not beam"),
-        ({"mbr": {"utility": "bleu"}}, "decoding.mbr.utility, decoding.method: only mbr uses utility, not beam"),
+        (
+            {"epsilon": 0.1},
+            "decoding.epsilon, decoding.method: only sampling uses epsilon, not beam",
+        ),
+        (
+            {"method": "mbr", "top_p": 0.9},
+            "decoding.top_p, decoding.mbr.candidates: only sampling uses top_p, not beam",
+        ),
+        (
+            {"mbr": {"utility": "bleu"}},
+            "decoding.mbr.utility, decoding.method: only mbr uses utility, not beam",
+        ),
         (
             {"method": "mbr", "mbr": {"samples": 64}},
-            "decoding.mbr.samples, decoding.mbr.candidates: candidates beam are as many as decoding.beam; set that, or candidates "
+            "decoding.mbr.samples, decoding.mbr.candidates: candidates beam are as many as "
+            "decoding.beam; set that, or candidates "
             "to sampling",
         ),
         (
             {"shortlist": 20, "neighbors": {"pairs": 8}},
-            "decoding.shortlist, decoding.neighbors.pairs: neighbors may need any word; set one of them to 0",
+            (
+                "decoding.shortlist, decoding.neighbors.pairs: neighbors may need any word; set "
+                "one "
+                "of them to 0"
+            ),
         ),
     ],
     ids=str,
@@ -411,7 +645,13 @@ def test_combination_of_decoding(decoding: Values, problem: str) -> None:
     "decoding",
     [
         {"method": "mbr", "temperature": 2},
-        {"method": "mbr", "temperature": 2, "top_k": 9, "epsilon": 0.02, "mbr": {"candidates": "sampling", "samples": 64}},
+        {
+            "method": "mbr",
+            "temperature": 2,
+            "top_k": 9,
+            "epsilon": 0.02,
+            "mbr": {"candidates": "sampling", "samples": 64},
+        },
     ],
     ids=str,
 )
@@ -420,9 +660,18 @@ def test_combination_of_decoding_that_is_allowed(decoding: Values) -> None:
 
 
 def test_combinations_of_decoding_with_the_model() -> None:
-    assert problems_of(values_with(model={"attention": {"score": "none"}}, decoding={"coverage_penalty": 1})) == [
-        "decoding.coverage_penalty, model.attention.score: the coverage penalty needs attention, but the score is none"
+    assert problems_of(
+        values_with(model={"attention": {"score": "none"}}, decoding={"coverage_penalty": 1})
+    ) == [
+        (
+            "decoding.coverage_penalty, model.attention.score: the coverage penalty needs "
+            "attention, "
+            "but the score is none"
+        )
     ]
     assert problems_of(values_with(model={"output": "adaptive"}, decoding={"shortlist": 10})) == [
-        "decoding.shortlist, model.output: adaptive already computes only the words that it needs; set shortlist to 0"
+        (
+            "decoding.shortlist, model.output: adaptive already computes only the words that it "
+            "needs; set shortlist to 0"
+        )
     ]

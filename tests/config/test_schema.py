@@ -52,4 +52,6 @@ def test_descriptions_name_every_choice(section: type[BaseModel]) -> None:
     for field in section.model_fields.values():
         for kind in (field.annotation, *get_args(field.annotation)):
             if get_origin(kind) is Literal:
-                assert [choice for choice in get_args(kind) if choice not in (field.description or "")] == []
+                assert [
+                    choice for choice in get_args(kind) if choice not in (field.description or "")
+                ] == []

@@ -19,18 +19,26 @@ def test_dump_describes_every_key_in_one_column() -> None:
     lines = [line for line in dump(MINIMAL).splitlines() if line]
     assert len({line.index("  # ") for line in lines}) == 1
     (score,) = (line for line in lines if line.lstrip().startswith("score:"))
-    assert score.split("  # ")[1] == "dot, general, concat, additive, concat_shared, linear or none; none: no attention"
+    assert (
+        score.split("  # ")[1]
+        == "dot, general, concat, additive, concat_shared, linear or none; none: no attention"
+    )
     assert dump(MINIMAL).count("\n\n") == 6  # between the sections
 
 
-@pytest.mark.parametrize("path", ["a\nb", "a\x85b", "a\u2028b", "\x0b", "#", "a: b", "'", '"', "~", "a \\ b"])
+@pytest.mark.parametrize(
+    "path", ["a\nb", "a\x85b", "a\u2028b", "\x0b", "#", "a: b", "'", '"', "~", "a \\ b"]
+)
 def test_dump_keeps_any_text_on_its_line(tmp_path: Path, path: str) -> None:
     config = config_from_dict(values_with(data={"source": {"path": path}}))
     assert len(dump(config).split("\n")) == len(dump(MINIMAL).split("\n"))
     assert load(write(tmp_path, dump(config))) == config
 
 
-@pytest.mark.parametrize(("value", "text"), [(0.00001, "0.00001"), (3.5e-7, "0.00000035"), (1e-12, "1.0e-12"), (0.5, "0.5")])
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.00001, "0.00001"), (3.5e-7, "0.00000035"), (1e-12, "1.0e-12"), (0.5, "0.5")],
+)
 def test_dump_writes_small_numbers_without_an_exponent(value: float, text: str) -> None:
     config = config_from_dict(values_with(training={"weight_decay": value}))
     assert f"  weight_decay: {text} " in dump(config)
@@ -54,11 +62,17 @@ paths = texts.filter(lambda text: "\0" not in text).map(lambda text: str(Path(te
     name=names,
     path=paths,
     peak=st.floats(min_value=1e-12, max_value=10, exclude_min=True),
-    columns=st.none() | st.fixed_dictionaries({"en": st.integers(1, 9), "de": st.integers(10, 19) | texts}),
+    columns=st.none()
+    | st.fixed_dictionaries({"en": st.integers(1, 9), "de": st.integers(10, 19) | texts}),
     max_minutes=st.none() | st.floats(min_value=1e-3, max_value=1e9),
 )
 def test_dump_round_trips(
-    tmp_path_factory: pytest.TempPathFactory, name: str, path: str, peak: float, columns: Values | None, max_minutes: float | None
+    tmp_path_factory: pytest.TempPathFactory,
+    name: str,
+    path: str,
+    peak: float,
+    columns: Values | None,
+    max_minutes: float | None,
 ) -> None:
     config = config_from_dict(
         {
@@ -141,17 +155,49 @@ def test_comments_need_valid_yaml() -> None:
 
 # Limits: a configuration may come from a stranger
 
-ALIASES = "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9) if i else 'x'}]\n" for i in range(20))
+ALIASES = "".join(
+    f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9) if i else 'x'}]\n" for i in range(20)
+)
 ENORMOUS = [
-    pytest.param(ALIASES, "line 5, column 35: not valid YAML: more than 10,000 values, with its aliases", id="aliases"),
-    pytest.param("a: &a [*a]", "line 1, column 8: not valid YAML: the anchor a contains itself", id="recursive alias"),
-    pytest.param("a: " + "[" * 20_000, "line 1, column 53: not valid YAML: nested more than 50 deep", id="deep lists"),
-    pytest.param("- " * 20_000 + "x", "line 1, column 101: not valid YAML: nested more than 50 deep", id="deep items"),
+    pytest.param(
+        ALIASES,
+        "line 5, column 35: not valid YAML: more than 10,000 values, with its aliases",
+        id="aliases",
+    ),
+    pytest.param(
+        "a: &a [*a]",
+        "line 1, column 8: not valid YAML: the anchor a contains itself",
+        id="recursive alias",
+    ),
+    pytest.param(
+        "a: " + "[" * 20_000,
+        "line 1, column 53: not valid YAML: nested more than 50 deep",
+        id="deep lists",
+    ),
+    pytest.param(
+        "- " * 20_000 + "x",
+        "line 1, column 101: not valid YAML: nested more than 50 deep",
+        id="deep items",
+    ),
     pytest.param("{a: " * 10_000, "not valid YAML: nested more than 50 deep", id="deep mappings"),
-    pytest.param("- x\n" * 10_001, "line 10001, column 3: not valid YAML: more than 10,000 values", id="many values"),
-    pytest.param("a: " + "1:" * 100_000 + "1", "line 1, column 4: not valid YAML: not a valid int", id="long sexagesimal number"),
-    pytest.param("#" * 300_000, "config: longer than 262,144 characters; this is no configuration", id="long text"),
-    pytest.param("a: " + "1" * 5000, "line 1, column 4: not valid YAML: not a valid int", id="long number"),
+    pytest.param(
+        "- x\n" * 10_001,
+        "line 10001, column 3: not valid YAML: more than 10,000 values",
+        id="many values",
+    ),
+    pytest.param(
+        "a: " + "1:" * 100_000 + "1",
+        "line 1, column 4: not valid YAML: not a valid int",
+        id="long sexagesimal number",
+    ),
+    pytest.param(
+        "#" * 300_000,
+        "config: longer than 262,144 characters; this is no configuration",
+        id="long text",
+    ),
+    pytest.param(
+        "a: " + "1" * 5000, "line 1, column 4: not valid YAML: not a valid int", id="long number"
+    ),
 ]
 
 
@@ -165,7 +211,10 @@ def test_an_enormous_text_is_refused_at_once(text: str, message: str) -> None:
     assert time.process_time() - start < 5
 
 
-@pytest.mark.parametrize("text", ["0b_", "0x_", "!!int x", "!!float x", "!!bool x", "!!timestamp x", "!!binary x", "!!set {x}"])
+@pytest.mark.parametrize(
+    "text",
+    ["0b_", "0x_", "!!int x", "!!float x", "!!bool x", "!!timestamp x", "!!binary x", "!!set {x}"],
+)
 def test_a_value_that_yaml_cannot_build_is_refused(text: str) -> None:
     with pytest.raises(ConfigError, match=r"config, line 1, column 4: not valid YAML: .+$"):
         parse(f"a: {text}", "config")

@@ -30,7 +30,10 @@ def xzipped(path: Path, content: bytes) -> Path:
 
 
 def zstandard_packed(path: Path, content: bytes) -> Path:
-    return plain(path.with_name(f"{path.name}.zst"), zstandard.ZstdCompressor(write_checksum=True).compress(content))
+    return plain(
+        path.with_name(f"{path.name}.zst"),
+        zstandard.ZstdCompressor(write_checksum=True).compress(content),
+    )
 
 
 def zipped(path: Path, content: bytes) -> Path:

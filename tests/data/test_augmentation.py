@@ -1,4 +1,6 @@
-"""nmt.data.augmentation: which sentences are translated, which pairs are kept, and how they are written."""
+"""nmt.data.augmentation: which sentences are translated, which pairs are kept, and how they are
+written.
+"""
 
 from collections import Counter
 from pathlib import Path
@@ -7,16 +9,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.config.schema import CleaningConfig, TokenizerConfig
-from nmt.data.augmentation import HeldOut, PairFilter, encode_pairs, select_sentences, swap_sides, write_training_data
+from nmt.data.augmentation import (
+    HeldOut,
+    PairFilter,
+    encode_pairs,
+    select_sentences,
+    swap_sides,
+    write_training_data,
+)
 from nmt.data.corpus import Corpus, restore_texts
 from nmt.data.splitting import sentence_key
 from nmt.text.tokenizers import CharacterTokenizer
 from nmt.text.vocabulary import Vocabulary
 
 CLEANING = CleaningConfig(max_characters=20)
-TOKENIZERS = CharacterTokenizer(TokenizerConfig(), "en", Path()), CharacterTokenizer(TokenizerConfig(), "de", Path())
+TOKENIZERS = (
+    CharacterTokenizer(TokenizerConfig(), "en", Path()),
+    CharacterTokenizer(TokenizerConfig(), "de", Path()),
+)
 LETTERS = "aAbBcC ."
-VOCABULARIES = (Vocabulary.build(Counter("aAbBcC▁."), tags=["<bt>"]), Vocabulary.build(Counter("cCbBaA.▁")))
+VOCABULARIES = (
+    Vocabulary.build(Counter("aAbBcC▁."), tags=["<bt>"]),
+    Vocabulary.build(Counter("cCbBaA.▁")),
+)
 
 TEXTS = st.text(LETTERS, max_size=4).map(lambda text: " ".join(text.split()))
 PAIRS = st.lists(st.tuples(TEXTS, TEXTS), max_size=30)
@@ -61,7 +76,10 @@ def test_the_kept_pairs_are_new_and_not_held_out(
     expected = [
         pair
         for pair in dict.fromkeys(pairs)
-        if all(pair) and pair not in original and sentence_key(pair[0]) not in src and sentence_key(pair[1]) not in tgt
+        if all(pair)
+        and pair not in original
+        and sentence_key(pair[0]) not in src
+        and sentence_key(pair[1]) not in tgt
     ]
     assert kept == expected
 
@@ -74,14 +92,21 @@ def test_shared_keys_are_found_by_side() -> None:
 
 @given(PAIRS, st.booleans())
 def test_encoded_pairs_can_be_restored(pairs: list[tuple[str, str]], is_tagged: bool) -> None:
-    corpus = encode_pairs(pairs, TOKENIZERS, VOCABULARIES, VOCABULARIES[0].ids(["<bt>"])[0] if is_tagged else None)
-    texts = zip(*map(restore_texts, (corpus.src, corpus.tgt), TOKENIZERS, VOCABULARIES), strict=True)
+    corpus = encode_pairs(
+        pairs, TOKENIZERS, VOCABULARIES, VOCABULARIES[0].ids(["<bt>"])[0] if is_tagged else None
+    )
+    texts = zip(
+        *map(restore_texts, (corpus.src, corpus.tgt), TOKENIZERS, VOCABULARIES), strict=True
+    )
     tag = "<bt>" if is_tagged else ""
     assert [*texts] == [((tag + src), tgt) for src, tgt in pairs]
 
 
 def test_corpora_are_repeated(tmp_path: Path) -> None:
-    first, second = (encode_pairs(pairs, TOKENIZERS, VOCABULARIES, None) for pairs in ([("a", "b"), ("c.", "")], [("b c", "a")]))
+    first, second = (
+        encode_pairs(pairs, TOKENIZERS, VOCABULARIES, None)
+        for pairs in ([("a", "b"), ("c.", "")], [("b c", "a")])
+    )
 
     def rows(corpus: Corpus) -> list[tuple[list[int], list[int]]]:
         return [(corpus.src[i].tolist(), corpus.tgt[i].tolist()) for i in range(len(corpus))]
@@ -93,7 +118,9 @@ def test_corpora_are_repeated(tmp_path: Path) -> None:
 
 
 @given(PAIRS, st.sets(TEXTS.map(sentence_key)), st.sets(TEXTS.map(sentence_key)))
-def test_swapped_pairs_have_no_held_out_sentence(pairs: list[tuple[str, str]], src: set[str], tgt: set[str]) -> None:
+def test_swapped_pairs_have_no_held_out_sentence(
+    pairs: list[tuple[str, str]], src: set[str], tgt: set[str]
+) -> None:
     corpus = encode_pairs(pairs, TOKENIZERS, VOCABULARIES, None)
     swapped = swap_sides(corpus, pairs, HeldOut(src, tgt))
     texts = [
@@ -103,4 +130,8 @@ def test_swapped_pairs_have_no_held_out_sentence(pairs: list[tuple[str, str]], s
             strict=True,
         )
     ]
-    assert texts == [pair[::-1] for pair in pairs if sentence_key(pair[1]) not in src and sentence_key(pair[0]) not in tgt]
+    assert texts == [
+        pair[::-1]
+        for pair in pairs
+        if sentence_key(pair[1]) not in src and sentence_key(pair[0]) not in tgt
+    ]

@@ -26,7 +26,9 @@ def write(stem: Path, sentences: list[list[int]]) -> None:
 
 
 @given(sentences=st.lists(st.lists(st.integers(0, 2**31 - 1))))
-def test_sentences_are_read_back_as_written(sentences: list[list[int]], tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_sentences_are_read_back_as_written(
+    sentences: list[list[int]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
     stem = tmp_path_factory.mktemp("corpus") / "train.src"
     write(stem, sentences)
     read = Sequences.load(stem)
@@ -35,7 +37,9 @@ def test_sentences_are_read_back_as_written(sentences: list[list[int]], tmp_path
     assert read.lengths.dtype == np.int32
 
 
-def test_sentences_of_large_files_are_mapped_not_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sentences_of_large_files_are_mapped_not_loaded(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(corpus_module, "MIN_MAPPED_BYTES", 1 << 12)
     write(tmp_path / "train.src", [list(range(4, 1000)), list(range(4, 2000))])
     read = Sequences.load(tmp_path / "train.src")
@@ -50,11 +54,15 @@ def test_a_file_that_is_cut_off_later_does_not_disturb(tmp_path: Path) -> None:
     sentence = list(range(4, 100_000))
     write(tmp_path / "train.src", [sentence])
     read = Sequences.load(tmp_path / "train.src")
-    os.truncate(tmp_path / "train.src.npy", 100)  # if it were mapped, the next line would end the process
+    os.truncate(
+        tmp_path / "train.src.npy", 100
+    )  # if it were mapped, the next line would end the process
     assert read[0].tolist() == sentence
 
 
-def test_many_sentences_are_written_in_shards(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_sentences_are_written_in_shards(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sentences = [[index] * (index % 4) for index in range(11)]
     write(tmp_path / "one.src", sentences)
     monkeypatch.setattr(corpus_module, "SHARD_SENTENCES", 3)
@@ -62,12 +70,20 @@ def test_many_sentences_are_written_in_shards(tmp_path: Path, monkeypatch: pytes
     with SequencesWriter(tmp_path / "train.src", len(sentences)) as writer:
         for block in Sequences.load(tmp_path / "one.src").blocks():
             writer.write(*block)
-    names = [f"train-000{number}-of-0004.src.{ending}" for number in (1, 2, 3, 4) for ending in ("npy", "offsets.npy")]
+    names = [
+        f"train-000{number}-of-0004.src.{ending}"
+        for number in (1, 2, 3, 4)
+        for ending in ("npy", "offsets.npy")
+    ]
     assert sorted(path.name for path in tmp_path.glob("train*")) == names
     assert all(map(is_prepared_file, names))
     read = Sequences.load(tmp_path / "train.src")
     assert [read[index].tolist() for index in range(-11, 11)] == sentences * 2
-    assert (len(read), read.n_tokens, read.lengths.tolist()) == (11, 15, [index % 4 for index in range(11)])
+    assert (len(read), read.n_tokens, read.lengths.tolist()) == (
+        11,
+        15,
+        [index % 4 for index in range(11)],
+    )
     for start in range(12):
         for end in range(start, 12):
             ids, lengths = read.block(start, end)
@@ -79,7 +95,9 @@ def test_many_sentences_are_written_in_shards(tmp_path: Path, monkeypatch: pytes
         Sequences.load(tmp_path / "train.src")
 
 
-def test_the_content_of_large_files_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_content_of_large_files_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "train.src.npy"
     write(tmp_path / "train.src", [list(range(4, 3000))])
     content = path.read_bytes()
@@ -91,7 +109,9 @@ def test_the_content_of_large_files_is_not_read(tmp_path: Path, monkeypatch: pyt
         monkeypatch.setattr(corpus_module, name, len(content) - 1)
     assert Sequences.load(tmp_path / "train.src")[0][-1] == 1
     path.write_bytes(content + b"\0")
-    with pytest.raises(DataError, match=f"damaged, has {len(content) + 1:,} bytes instead of {len(content):,}"):
+    with pytest.raises(
+        DataError, match=f"damaged, has {len(content) + 1:,} bytes instead of {len(content):,}"
+    ):
         Sequences.load(tmp_path / "train.src")
 
 
@@ -112,7 +132,9 @@ def test_sides_of_different_length_are_refused(tmp_path: Path) -> None:
 
 def test_a_missing_file_is_named(tmp_path: Path) -> None:
     write(tmp_path / "dev.src", SENTENCES)
-    with pytest.raises(DataError, match=r"dev\.tgt\.npy: no such file; run `nmt prepare -c \.\.\.` first"):
+    with pytest.raises(
+        DataError, match=r"dev\.tgt\.npy: no such file; run `nmt prepare -c \.\.\.` first"
+    ):
         Corpus.load(tmp_path, "dev")
 
 
@@ -163,7 +185,9 @@ def test_sentences_are_lines(tmp_path: Path) -> None:
         b"{'descr': '<i4', 'fortran_order': False, 'shape': " + b"(" * 300 + b"3",
     ],
 )
-def test_hostile_headers_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, header: bytes) -> None:
+def test_hostile_headers_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, header: bytes
+) -> None:
     monkeypatch.setattr(corpus_module, "MIN_MAPPED_BYTES", 1 << 12)
     content = b"\x93NUMPY\x01\x00" + len(header).to_bytes(2, "little") + header
     for length in (len(content), 100_000):  # read, and mapped

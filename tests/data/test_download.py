@@ -18,7 +18,9 @@ CONTENT = b"Hi.\tHallo!\n" * 1000
 
 
 class Server(ThreadingHTTPServer):
-    """Fails as scripted first, once per request: with a status, or with "short", a body that breaks off."""
+    """Fails as scripted first, once per request: with a status, or with "short", a body that breaks
+    off.
+    """
 
     faults: list[int | str]
     requests: list[tuple[str, str]]
@@ -93,7 +95,9 @@ def assert_advice(url: str, reason: str) -> None:
     with pytest.raises(DataError) as caught:
         fetch(url)
     advice = f"download it yourself and put it at {cache_path(url)}, or set data.source.path"
-    assert re.fullmatch(rf"cannot download {re.escape(url)} \({reason}\); {re.escape(advice)}", str(caught.value))
+    assert re.fullmatch(
+        rf"cannot download {re.escape(url)} \({reason}\); {re.escape(advice)}", str(caught.value)
+    )
     assert not cache_path(url).exists()
 
 
@@ -105,9 +109,12 @@ def test_a_missing_file_is_requested_once(server: Server, cache: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("fault", "reason"), [(503, "the server answers 503 Service Unavailable"), ("short", ".*IncompleteRead.*")]
+    ("fault", "reason"),
+    [(503, "the server answers 503 Service Unavailable"), ("short", ".*IncompleteRead.*")],
 )
-def test_a_server_that_keeps_failing_is_given_up(server: Server, fault: int | str, reason: str) -> None:
+def test_a_server_that_keeps_failing_is_given_up(
+    server: Server, fault: int | str, reason: str
+) -> None:
     server.faults = [fault] * 10
     assert_advice(server.url("/deu.zip"), reason)
     assert len(server.requests) == 1 + download.N_RETRIES
@@ -142,10 +149,15 @@ def test_an_address_that_is_not_safe_needs_a_hash(server: Server) -> None:
     assert fetch(server.url("/to//deu.zip"), is_hashed=True).read_bytes() == CONTENT
 
 
-def test_too_large_a_file_is_given_up(server: Server, cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_large_a_file_is_given_up(
+    server: Server, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(download, "MAX_BYTES", len(CONTENT) - 1)
     url = server.url("/deu.zip")
-    with pytest.raises(DataError, match=rf"^{re.escape(url)}: larger than 10,999 bytes; download it yourself and put it at "):
+    with pytest.raises(
+        DataError,
+        match=rf"^{re.escape(url)}: larger than 10,999 bytes; download it yourself and put it at ",
+    ):
         fetch(url)
     assert len(server.requests) == 1
     assert [path for path in cache.rglob("*") if path.is_file()] == []

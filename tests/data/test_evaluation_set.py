@@ -14,7 +14,10 @@ def write(path: Path, text: str) -> Path:
 
 
 def test_streams_of_one_file_each(tmp_path: Path) -> None:
-    first, a, b = (write(tmp_path / name, text) for name, text in (("h", "1\n2\n"), ("a", "x\ny\n"), ("b", "X\r\n\r\n")))
+    first, a, b = (
+        write(tmp_path / name, text)
+        for name, text in (("h", "1\n2\n"), ("a", "x\ny\n"), ("b", "X\r\n\r\n"))
+    )
     assert read_files(first, [a, b]) == (["1", "2"], [["x", "y"], ["X", ""]])
 
 
@@ -25,12 +28,17 @@ def test_columns_are_streams(tmp_path: Path) -> None:
 
 def test_fewer_columns_than_expected(tmp_path: Path) -> None:
     first, references = write(tmp_path / "h", "1\n2\n"), write(tmp_path / "r.tsv", "x\tX\ny\n")
-    with pytest.raises(DataError, match=r"r\.tsv, line 2: 1 columns, expected 2 references separated by tabs$"):
+    with pytest.raises(
+        DataError, match=r"r\.tsv, line 2: 1 columns, expected 2 references separated by tabs$"
+    ):
         read_files(first, [references], columns=2)
 
 
 def test_the_message_about_different_lengths_names_both_files(tmp_path: Path) -> None:
-    first, a, b = (write(tmp_path / name, text) for name, text in (("h", "1\n2\n"), ("a", "x\ny\n"), ("b", "X\n")))
+    first, a, b = (
+        write(tmp_path / name, text)
+        for name, text in (("h", "1\n2\n"), ("a", "x\ny\n"), ("b", "X\n"))
+    )
     with pytest.raises(DataError) as caught:
         read_files(first, [a, b])
     assert str(caught.value) == f"{b} has 1 lines, but {first} has 2"
@@ -38,7 +46,10 @@ def test_the_message_about_different_lengths_names_both_files(tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     ("text", "problem"),
-    [("", "is empty; there is nothing to score"), ("\n \n", "has 2 lines, all of them empty; there is nothing to score")],
+    [
+        ("", "is empty; there is nothing to score"),
+        ("\n \n", "has 2 lines, all of them empty; there is nothing to score"),
+    ],
 )
 def test_empty_files_are_refused(tmp_path: Path, text: str, problem: str) -> None:
     path = write(tmp_path / "h", text)
@@ -50,10 +61,18 @@ def test_empty_files_are_refused(tmp_path: Path, text: str, problem: str) -> Non
 def test_the_digest_depends_on_every_text_and_its_position() -> None:
     digests = {
         EvaluationSet("", *texts).digest
-        for texts in ((["a"], [["b"]]), (None, [["b"]]), (["b"], [["a"]]), (["a"], [["b"], ["b"]]), (["a"], [["b", ""]]))
+        for texts in (
+            (["a"], [["b"]]),
+            (None, [["b"]]),
+            (["b"], [["a"]]),
+            (["a"], [["b"], ["b"]]),
+            (["a"], [["b", ""]]),
+        )
     }
     assert len(digests) == 5
-    assert EvaluationSet("one", ["a"], [["b"]]).digest == EvaluationSet("other", ["a"], [["b"]]).digest
+    assert (
+        EvaluationSet("one", ["a"], [["b"]]).digest == EvaluationSet("other", ["a"], [["b"]]).digest
+    )
 
 
 def test_picks_across_lengths() -> None:

@@ -1,4 +1,6 @@
-"""The prepared folder: `nmt prepare` never loses data, whatever the folder holds and however the command ends."""
+"""The prepared folder: `nmt prepare` never loses data, whatever the folder holds and however the
+command ends.
+"""
 
 import json
 import os
@@ -31,16 +33,22 @@ def test_a_second_run_has_nothing_to_do(tmp_path: Path, table: Path) -> None:
     assert f"already prepared    {folder}" in prepare.summary(again)
 
 
-def test_another_preparation_is_refused_and_the_difference_named(tmp_path: Path, table: Path) -> None:
+def test_another_preparation_is_refused_and_the_difference_named(
+    tmp_path: Path, table: Path
+) -> None:
     folder = tmp_path / "toy"
     prepare.run(configure(table), folder)
     before = contents(folder)
     with pytest.raises(
-        DataError, match=r"toy: contains other prepared data \(data\.split\.dev is 40 there and 41 here\); --overwrite"
+        DataError,
+        match=r"toy: contains other prepared data \(data\.split\.dev is 40 there and 41 here\); --overwrite",
     ):
         prepare.run(configure(table, data={"split": {"dev": 41, "test": 60}}), folder)
     write_table(table, sentence_pairs()[:-1])
-    with pytest.raises(DataError, match=r"toy: contains other prepared data \(.*deu\.txt has changed since\); --overwrite"):
+    with pytest.raises(
+        DataError,
+        match=r"toy: contains other prepared data \(.*deu\.txt has changed since\); --overwrite",
+    ):
         prepare.run(configure(table), folder)
     assert contents(folder) == before
     prepare.run(configure(table), folder, overwrite=True)
@@ -52,7 +60,9 @@ def test_the_old_one_stays_when_the_new_one_fails(tmp_path: Path, table: Path) -
     prepare.run(configure(table), folder)
     before = contents(folder)
     with pytest.raises(DataError, match="only 588"):
-        prepare.run(configure(table, data={"split": {"dev": 400, "test": 400}}), folder, overwrite=True)
+        prepare.run(
+            configure(table, data={"split": {"dev": 400, "test": 400}}), folder, overwrite=True
+        )
     assert contents(folder) == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["deu.txt", "toy"]
 
@@ -62,18 +72,24 @@ def test_a_folder_with_other_files_is_never_touched(tmp_path: Path, table: Path)
     folder.mkdir()
     (folder / "thesis.txt").write_text("dear")
     for overwrite in (False, True):
-        with pytest.raises(DataError, match=r"toy: is not empty and holds no prepared data; nothing was changed"):
+        with pytest.raises(
+            DataError, match=r"toy: is not empty and holds no prepared data; nothing was changed"
+        ):
             prepare.run(configure(table), folder, overwrite=overwrite)
     assert (folder / "thesis.txt").read_text() == "dear"
     with pytest.raises(DataError, match=r"deu\.txt: is a file; name another folder with -o"):
         prepare.run(configure(table), table)
 
 
-def test_files_of_the_user_in_a_prepared_folder_are_not_overwritten(tmp_path: Path, table: Path) -> None:
+def test_files_of_the_user_in_a_prepared_folder_are_not_overwritten(
+    tmp_path: Path, table: Path
+) -> None:
     folder = tmp_path / "toy"
     prepare.run(configure(table), folder)
     (folder / "notes.txt").write_text("dear")
-    with pytest.raises(DataError, match=r"toy: also holds notes\.txt, not written by `nmt prepare`"):
+    with pytest.raises(
+        DataError, match=r"toy: also holds notes\.txt, not written by `nmt prepare`"
+    ):
         prepare.run(configure(table), folder, overwrite=True)
 
 
@@ -87,7 +103,10 @@ def test_a_damaged_preparation_is_noticed_and_can_be_replaced(tmp_path: Path, ta
     prepare.run(configure(table), folder)
     with (folder / "train.src.npy").open("r+b") as file:
         file.truncate(200)
-    with pytest.raises(DataError, match=r"toy: damaged, train\.src\.npy has 200 bytes instead of [\d,]+; --overwrite"):
+    with pytest.raises(
+        DataError,
+        match=r"toy: damaged, train\.src\.npy has 200 bytes instead of [\d,]+; --overwrite",
+    ):
         prepare.run(configure(table), folder)
     (folder / "train.src.npy").unlink()
     with pytest.raises(DataError, match=r"toy: damaged, train\.src\.npy is missing; --overwrite"):
@@ -105,18 +124,27 @@ def test_a_preparation_of_another_version_is_refused(tmp_path: Path, table: Path
     manifest = read_json(folder / "manifest.json")
     manifest["config"]["data"]["abolished"] = 1
     write_json(folder / "manifest.json", manifest)
-    with pytest.raises(DataError, match=r"contains other prepared data \(the configuration is of another version\)"):
+    with pytest.raises(
+        DataError, match=r"contains other prepared data \(the configuration is of another version\)"
+    ):
         prepare.run(configure(table), folder)
 
 
 def test_a_file_with_another_hash_is_refused(tmp_path: Path, table: Path) -> None:
     source = {"format": "manythings", "path": str(table), "sha256": "0" * 64}
-    with pytest.raises(DataError, match=rf"deu\.txt: its SHA-256 is [0-9a-f]{{64}}, but the configuration expects {'0' * 64}"):
+    with pytest.raises(
+        DataError,
+        match=rf"deu\.txt: its SHA-256 is [0-9a-f]{{64}}, but the configuration expects {'0' * 64}",
+    ):
         prepare.run(configure(table, data={"source": source}), tmp_path / "toy")
 
 
 @pytest.mark.parametrize(
-    ("name", "message"), [("absent.txt", "no such file; check the path under data.source"), ("", "is a folder, not a file")]
+    ("name", "message"),
+    [
+        ("absent.txt", "no such file; check the path under data.source"),
+        ("", "is a folder, not a file"),
+    ],
 )
 def test_a_missing_source_file_is_refused(tmp_path: Path, name: str, message: str) -> None:
     with pytest.raises(DataError, match=message):
@@ -125,11 +153,15 @@ def test_a_missing_source_file_is_refused(tmp_path: Path, name: str, message: st
 
 
 def test_a_folder_that_cannot_be_written_is_refused(tmp_path: Path, table: Path) -> None:
-    with pytest.raises(DataError, match=r"toy: cannot be written \((Not a directory|File exists)\)"):
+    with pytest.raises(
+        DataError, match=r"toy: cannot be written \((Not a directory|File exists)\)"
+    ):
         prepare.run(configure(table), table / "toy")
 
 
-def test_a_full_disk_is_reported_in_one_line(tmp_path: Path, table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_is_reported_in_one_line(
+    tmp_path: Path, table: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fill(_: object) -> None:
         raise OSError(28, "No space left on device")
 
@@ -141,7 +173,9 @@ def test_a_full_disk_is_reported_in_one_line(tmp_path: Path, table: Path, monkey
 
 @pytest.mark.skipif(sys.platform != "linux", reason="signals")
 @pytest.mark.parametrize("stop", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
-def test_a_stopped_overwrite_leaves_the_old_one_and_the_next_clears_up(tmp_path: Path, table: Path, stop: signal.Signals) -> None:
+def test_a_stopped_overwrite_leaves_the_old_one_and_the_next_clears_up(
+    tmp_path: Path, table: Path, stop: signal.Signals
+) -> None:
     folder = tmp_path / "toy"
     prepare.run(configure(table), folder)
     before = contents(folder)

@@ -1,4 +1,6 @@
-"""nmt.data.raw_lines: lines of plain and compressed files, and a clear message for each kind of damage."""
+"""nmt.data.raw_lines: lines of plain and compressed files, and a clear message for each kind of
+damage.
+"""
 
 import lzma
 import sys
@@ -52,7 +54,9 @@ def test_missing_files_and_folders_are_refused(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", ["deu.txt", "deu.txt.gz", "\ufeff.txt"])
 def test_empty_files_are_refused(tmp_path: Path, name: str) -> None:
-    assert_refused(plain(tmp_path / name, name[0].encode() if name[0] == "\ufeff" else b""), "is empty")
+    assert_refused(
+        plain(tmp_path / name, name[0].encode() if name[0] == "\ufeff" else b""), "is empty"
+    )
 
 
 def test_archives_of_empty_files_are_refused(tmp_path: Path) -> None:
@@ -62,7 +66,9 @@ def test_archives_of_empty_files_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_zip_without_text_lists_what_it_holds(tmp_path: Path) -> None:
-    path = archive(tmp_path / "deu-eng.zip", {"_about.txt": b"x", "__MACOSX/deu.txt": b"x", "folder/": b""})
+    path = archive(
+        tmp_path / "deu-eng.zip", {"_about.txt": b"x", "__MACOSX/deu.txt": b"x", "folder/": b""}
+    )
     assert_refused(path, r"has no text file; it holds: __MACOSX/deu\.txt, _about\.txt, folder/")
     assert_refused(archive(tmp_path / "none.zip", {}), "has no text file; it holds: nothing")
 
@@ -93,7 +99,9 @@ def test_damaged_archives_are_refused(tmp_path: Path, pack: Packer) -> None:
 def test_a_file_with_only_the_name_of_an_archive_is_refused(tmp_path: Path) -> None:
     assert_refused(plain(tmp_path / "a.zip", b"<!DOCTYPE html>"), "is truncated or damaged")
     for ending in ("gz", "bz2", "xz", "zst"):
-        assert_refused(plain(tmp_path / f"a.{ending}", b"<!DOCTYPE html>"), "is truncated or damaged")
+        assert_refused(
+            plain(tmp_path / f"a.{ending}", b"<!DOCTYPE html>"), "is truncated or damaged"
+        )
 
 
 def test_a_zip_with_a_password_is_refused(tmp_path: Path) -> None:
@@ -104,11 +112,18 @@ def test_a_zip_with_a_password_is_refused(tmp_path: Path) -> None:
     assert_refused(plain(path, bytes(content)), r"a\.txt cannot be unpacked \(.*password")
 
 
-def test_other_encodings_and_endless_lines_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert_refused(plain(tmp_path / "a.txt", "Hi.\tHallo!\n".encode("utf-16")), "is UTF-16; save it as UTF-8")
+def test_other_encodings_and_endless_lines_are_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert_refused(
+        plain(tmp_path / "a.txt", "Hi.\tHallo!\n".encode("utf-16")), "is UTF-16; save it as UTF-8"
+    )
     monkeypatch.setattr(raw_lines, "BLOCK_BYTES", 10)
     monkeypatch.setattr(raw_lines, "MAX_LINE_BYTES", 100)
-    assert_refused(plain(tmp_path / "b.txt", b"a\nb\n" + b"x" * 1000), "line 3 has more than 100 bytes, so this is not a text file")
+    assert_refused(
+        plain(tmp_path / "b.txt", b"a\nb\n" + b"x" * 1000),
+        "line 3 has more than 100 bytes, so this is not a text file",
+    )
 
 
 @pytest.mark.parametrize("pack", PACKERS)
@@ -137,7 +152,9 @@ def test_a_small_file_of_gigabytes_needs_little_memory(tmp_path: Path, pack: Pac
         tracemalloc.stop()
 
 
-def test_memory_that_the_file_asks_for_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_memory_that_the_file_asks_for_is_limited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     large = [{"id": lzma.FILTER_LZMA2, "preset": 1, "dict_size": 1 << 29}]
     path = plain(tmp_path / "a.xz", lzma.compress(b"text\n", filters=large))
     assert_refused(path, r"needs more than 256 MB to unpack; compress it again with `xz -6`")
@@ -150,4 +167,6 @@ def test_memory_that_the_file_asks_for_is_limited(tmp_path: Path, monkeypatch: p
 def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = zstandard_packed(tmp_path / "a", b"text\n")
     monkeypatch.setitem(sys.modules, "zstandard", None)
-    assert_refused(path, r'reading .zst needs the package zstandard; run: pip install "nmt\[formats\]"')
+    assert_refused(
+        path, r'reading .zst needs the package zstandard; run: pip install "nmt\[formats\]"'
+    )

@@ -61,13 +61,29 @@ class Result:
 def test_pairs_are_cleaned_and_every_repair_is_counted(read: Reader) -> None:
     result = read("Hi.\tHallo!\n  Run! \tLauf\u200b!\nOh\u00a0no\tScho\u0308n\n".encode())
     assert list(result.pairs.stream()) == [("Hi.", "Hallo!"), ("Run!", "Lauf!"), ("Oh no", "Schön")]
-    assert list(result.pairs.stream(np.array([True, False, True]))) == [("Hi.", "Hallo!"), ("Oh no", "Schön")]
-    expected = {normalization.WHITE_SPACE: 2, normalization.CONTROL_CHARACTERS: 1, normalization.UNICODE_NFC: 1}
+    assert list(result.pairs.stream(np.array([True, False, True]))) == [
+        ("Hi.", "Hallo!"),
+        ("Oh no", "Schön"),
+    ]
+    expected = {
+        normalization.WHITE_SPACE: 2,
+        normalization.CONTROL_CHARACTERS: 1,
+        normalization.UNICODE_NFC: 1,
+    }
     assert result.tally.repaired == Counter(expected)
 
 
 def test_every_row_that_is_dropped_is_counted_under_its_reason(read: Reader) -> None:
-    rows = [b"Hi.\tHallo!", b"one column", b"\xff\tx", b"\tx", b"x\t ", b"a" * 41 + b"\tx", b"a" * 40 + b"\tx", b""]
+    rows = [
+        b"Hi.\tHallo!",
+        b"one column",
+        b"\xff\tx",
+        b"\tx",
+        b"x\t ",
+        b"a" * 41 + b"\tx",
+        b"a" * 40 + b"\tx",
+        b"",
+    ]
     result = read(b"\n".join(rows) + b"\n")
     assert result.tally.dropped == Counter(
         {
@@ -86,7 +102,9 @@ def test_every_row_that_is_dropped_is_counted_under_its_reason(read: Reader) -> 
 @given(st.lists(st.binary(max_size=60), max_size=30))
 def test_nothing_is_dropped_silently(rows: list[bytes]) -> None:
     path = Path("/dev/null")
-    source = open_pairs(SourceConfig(format="tatoeba", path=path, columns={"en": 1, "de": 2}), path, "en", "de")
+    source = open_pairs(
+        SourceConfig(format="tatoeba", path=path, columns={"en": 1, "de": 2}), path, "en", "de"
+    )
     chunk = clean_rows(source, RULES, [(row.replace(b"\n", b"\t"),) for row in rows], 1)
     kept = chunk.lines.count("\n")
     assert chunk.tally.read == len(rows) == kept + chunk.tally.dropped.total()
@@ -94,7 +112,9 @@ def test_nothing_is_dropped_silently(rows: list[bytes]) -> None:
     assert all(line.count("\t") == 1 for line in chunk.lines.split("\n")[:-1])
 
 
-def test_line_numbers_are_right_across_chunks_and_only_the_first_are_listed(read: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_line_numbers_are_right_across_chunks_and_only_the_first_are_listed(
+    read: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(reading, "CHUNK_ROWS", 3)
     result = read(b"Hi.\tHallo!\nbad\n" * 20)
     assert result.tally.lines == {filtering.TOO_FEW_COLUMNS: list(range(2, 22, 2))}
@@ -109,15 +129,22 @@ def test_the_first_line_shows_another_format(read: Reader) -> None:
 
 
 def test_a_source_without_any_good_pair_is_refused_with_the_reasons(read: Reader) -> None:
-    with pytest.raises(DataError, match=r"table\.tsv: all 2 pairs were dropped: 1 empty source, 1 undecodable"):
+    with pytest.raises(
+        DataError, match=r"table\.tsv: all 2 pairs were dropped: 1 empty source, 1 undecodable"
+    ):
         read(b"\tHallo!\n\xff\tLauf!\n")
 
 
 def test_a_header_without_rows_is_refused(tmp_path: Path, workers: Workers) -> None:
     path = tmp_path / "table.tsv"
     path.write_bytes(b"en\tde\n")
-    source = open_pairs(SourceConfig(format="tsv", path=path, columns={"en": "en", "de": "de"}), path, "en", "de")
-    with PairsWriter(tmp_path / "out.tsv") as output, pytest.raises(DataError, match=r"table\.tsv: holds no pairs"):
+    source = open_pairs(
+        SourceConfig(format="tsv", path=path, columns={"en": "en", "de": "de"}), path, "en", "de"
+    )
+    with (
+        PairsWriter(tmp_path / "out.tsv") as output,
+        pytest.raises(DataError, match=r"table\.tsv: holds no pairs"),
+    ):
         read_pairs([source], RULES, workers, output, lambda size: None)
 
 
@@ -130,10 +157,18 @@ def test_dev_and_test_sets_are_used_whole(read: Reader) -> None:
 @pytest.mark.parametrize(
     ("row", "message"),
     [
-        (b"\xff\tx", r"table\.tsv: line 2 is not UTF-8 \(invalid start byte at byte 1\); dev and test sets are used whole"),
-        (b"x", r"table\.tsv: line 2 has 1 column, expected 2 columns separated by tabs; dev and test sets are used whole"),
+        (
+            b"\xff\tx",
+            r"table\.tsv: line 2 is not UTF-8 \(invalid start byte at byte 1\); dev and test sets are used whole",
+        ),
+        (
+            b"x",
+            r"table\.tsv: line 2 has 1 column, expected 2 columns separated by tabs; dev and test sets are used whole",
+        ),
     ],
 )
-def test_an_unreadable_row_of_a_dev_or_test_set_is_refused(read: Reader, row: bytes, message: str) -> None:
+def test_an_unreadable_row_of_a_dev_or_test_set_is_refused(
+    read: Reader, row: bytes, message: str
+) -> None:
     with pytest.raises(DataError, match=message):
         read(b"Hi.\tHallo!\n" + row, rules=None)

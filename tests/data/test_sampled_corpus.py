@@ -1,4 +1,6 @@
-"""nmt.data.sampled_corpus: other segmentations in each epoch, the same ones in every process and after a resume."""
+"""nmt.data.sampled_corpus: other segmentations in each epoch, the same ones in every process and
+after a resume.
+"""
 
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -27,7 +29,9 @@ from tests.conftest import Result
 
 @pytest.fixture(scope="module")
 def configs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Config]:
-    """Prepared data for each kind of subwords, and a small configuration that samples both sides."""
+    """Prepared data for each kind of subwords, and a small configuration that samples both
+    sides.
+    """
     folder = tmp_path_factory.mktemp("sampled")
     table = toy.write_table(folder / "pairs.tsv", toy.sentence_pairs()[:200])
 
@@ -36,7 +40,11 @@ def configs(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Config]
             table,
             data={"split": {"dev": 10, "test": 10}, "prepared": str(folder / kind)},
             tokenizer={"kind": kind, "size": 60},
-            model={"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 8}},
+            model={
+                "embedding_size": 8,
+                "encoder": {"hidden_size": 8},
+                "decoder": {"hidden_size": 8},
+            },
             training={
                 "max_steps": 30,
                 "validate_every": 30,
@@ -83,13 +91,18 @@ def changed(config: Config, **sections: object) -> Config:
 @each_kind
 def test_each_epoch_has_its_own_samples(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
     corpus = load_training_corpus(config)
-    epochs = {part.epoch: rows(sentences) for part, sentences in corpus.in_parts(parts(corpus, range(3)))}
+    epochs = {
+        part.epoch: rows(sentences) for part, sentences in corpus.in_parts(parts(corpus, range(3)))
+    }
     assert rows(corpus) == rows(Corpus.load(config.prepared_folder, "train"))
     assert all(epochs[first] != epochs[second] for first, second in ((0, 1), (0, 2), (1, 2)))
     monkeypatch.setattr(epochs_module, "RANGE_PAIRS", 7)
     again = load_training_corpus(config)
     assert rows(first_part(again, 1)) == epochs[1]
-    assert [rows(sentences) for _, sentences in again.in_parts(parts(again, range(1, 3)))] == [epochs[1], epochs[2]]
+    assert [rows(sentences) for _, sentences in again.in_parts(parts(again, range(1, 3)))] == [
+        epochs[1],
+        epochs[2],
+    ]
     other_seed = config_from_dict({**config.to_dict(), "seed": 2})
     assert rows(first_part(load_training_corpus(other_seed), 1)) != epochs[1]
 
@@ -97,15 +110,24 @@ def test_each_epoch_has_its_own_samples(config: Config, monkeypatch: pytest.Monk
 def test_one_side_alone(config: Config) -> None:
     fixed = Corpus.load(config.prepared_folder, "train")
     corpus = first_part(load_training_corpus(changed(config, subword_sampling={"tgt": 0.5})))
-    both = first_part(load_training_corpus(changed(config, subword_sampling={"src": 0.5, "tgt": 0.5})))
+    both = first_part(
+        load_training_corpus(changed(config, subword_sampling={"src": 0.5, "tgt": 0.5}))
+    )
     assert [src for src, _ in rows(corpus)] == [src for src, _ in rows(fixed)]
-    assert [tgt for _, tgt in rows(corpus)] == [tgt for _, tgt in rows(both)] != [tgt for _, tgt in rows(fixed)]
+    assert (
+        [tgt for _, tgt in rows(corpus)]
+        == [tgt for _, tgt in rows(both)]
+        != [tgt for _, tgt in rows(fixed)]
+    )
 
 
 def test_without_rates_nothing_is_sampled(config: Config) -> None:
     corpus = load_training_corpus(changed(config, subword_sampling={}))
     assert not isinstance(corpus, SampledCorpus)
-    drawn = [(part.epoch, sentences is corpus) for part, sentences in corpus.in_parts(parts(corpus, range(4, 6)))]
+    drawn = [
+        (part.epoch, sentences is corpus)
+        for part, sentences in corpus.in_parts(parts(corpus, range(4, 6)))
+    ]
     assert drawn == [(4, True), (5, True)]
 
 
@@ -129,10 +151,16 @@ def test_a_missing_subword_model(config: Config, tmp_path: Path) -> None:
         load_training_corpus(config_from_dict(values))
 
 
-def updates(config: Config, progress: Progress, world: World = SINGLE_PROCESS) -> list[tuple[int, int, list[tuple[Any, Any]]]]:
+def updates(
+    config: Config, progress: Progress, world: World = SINGLE_PROCESS
+) -> list[tuple[int, int, list[tuple[Any, Any]]]]:
     cpu = torch.device("cpu")
     return [
-        (update.epoch, update.batch, [(batch.src.tolist(), batch.tgt_out.tolist()) for batch in update.micro_batches])
+        (
+            update.epoch,
+            update.batch,
+            [(batch.src.tolist(), batch.tgt_out.tolist()) for batch in update.micro_batches],
+        )
         for update in planned_updates(load_training_corpus(config), config, progress, world, cpu)
     ]
 
@@ -145,7 +173,9 @@ def test_a_resumed_training_sees_the_same_batches(config: Config) -> None:
         assert updates(config, Progress(step=reached, epoch=epoch, batch=batch)) == whole[reached:]
 
 
-def test_the_samples_of_a_sentence_do_not_depend_on_the_parts(config: Config, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_samples_of_a_sentence_do_not_depend_on_the_parts(
+    config: Config, monkeypatch: pytest.MonkeyPatch
+) -> None:
     corpus = load_training_corpus(config)
     whole = rows(first_part(corpus))
     monkeypatch.setattr(epochs_module, "PART_PAIRS", 64)
@@ -157,10 +187,15 @@ def test_the_samples_of_a_sentence_do_not_depend_on_the_parts(config: Config, mo
 
 def test_several_processes_see_the_same_samples(config: Config) -> None:
     single = updates(changed(config, epochs=2, batch={"size": 32}), Progress())
-    parts = [updates(changed(config, epochs=2, batch={"size": 16}), Progress(), World(rank=rank, size=2)) for rank in (0, 1)]
+    parts = [
+        updates(changed(config, epochs=2, batch={"size": 16}), Progress(), World(rank=rank, size=2))
+        for rank in (0, 1)
+    ]
     for (epoch, batch, whole), *shards in zip(single, *parts, strict=True):
         assert all(shard[:2] == (epoch, batch) for shard in shards)
-        assert sentences(whole) == sentences([micro_batch for *_, micro_batches in shards for micro_batch in micro_batches])
+        assert sentences(whole) == sentences(
+            [micro_batch for *_, micro_batches in shards for micro_batch in micro_batches]
+        )
 
 
 def sentences(micro_batches: Sequence[tuple[Any, Any]]) -> list[list[list[int]]]:
@@ -170,19 +205,29 @@ def sentences(micro_batches: Sequence[tuple[Any, Any]]) -> list[list[list[int]]]
 
 
 @pytest.mark.slow
-def test_a_resumed_training_ends_with_the_same_weights(config: Config, nmt: Callable[..., Result], tmp_path: Path) -> None:
+def test_a_resumed_training_ends_with_the_same_weights(
+    config: Config, nmt: Callable[..., Result], tmp_path: Path
+) -> None:
     """At step 30 the third epoch has begun; the interruption is in the second."""
     (tmp_path / "toy.yaml").write_text(dump(config), encoding="utf-8")
     train = ("train", "-c", tmp_path / "toy.yaml", "--device", "cpu", "-q")
     assert nmt(*train, "-o", tmp_path / "whole").status == 0
     for steps in (17, 30):
-        assert nmt(*train, "-o", tmp_path / "parts", "--resume", "--set", f"training.max_steps={steps}").status == 0
+        assert (
+            nmt(
+                *train, "-o", tmp_path / "parts", "--resume", "--set", f"training.max_steps={steps}"
+            ).status
+            == 0
+        )
     for file in ("model", "optimizer"):
         whole, parts = (
-            (tmp_path / run / "checkpoints" / "step-00000030" / f"{file}.safetensors").read_bytes() for run in ("whole", "parts")
+            (tmp_path / run / "checkpoints" / "step-00000030" / f"{file}.safetensors").read_bytes()
+            for run in ("whole", "parts")
         )
         assert parts == whole
-    changed_rate = nmt(*train, "-o", tmp_path / "parts", "--resume", "--set", "training.subword_sampling.src=0.5")
+    changed_rate = nmt(
+        *train, "-o", tmp_path / "parts", "--resume", "--set", "training.subword_sampling.src=0.5"
+    )
     assert changed_rate.status == 1
     assert "training.subword_sampling.src: was 0.2, is 0.5" in changed_rate.err
     assert nmt("train", "-c", tmp_path / "toy.yaml", "--dry-run", "--device", "cpu").status == 0

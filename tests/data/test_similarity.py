@@ -18,16 +18,32 @@ sentences = st.lists(st.integers(4, V - 1), max_size=6)
 
 
 def sequences(rows: Sequence[Sequence[int]]) -> Sequences:
-    return Sequences.of_blocks([(np.array([i for row in rows for i in row], np.int32), np.array([*map(len, rows)], np.int32))])
+    return Sequences.of_blocks(
+        [
+            (
+                np.array([i for row in rows for i in row], np.int32),
+                np.array([*map(len, rows)], np.int32),
+            )
+        ]
+    )
 
 
 def features(row: Sequence[int]) -> set[tuple[int, ...]]:
     return {(one,) for one in row} | set(pairwise(row))
 
 
-@example([[4, 5], [5, 5]], [5, 4, 5, 5], 1, 2)  # a feature that no sentence has, between features of both
-@given(st.lists(sentences, min_size=1, max_size=12), sentences, st.integers(1, 15), st.sampled_from([2, 100]))
-def test_similarity_is_the_cosine_of_the_weights(rows: list[list[int]], query: list[int], n: int, most: int) -> None:
+@example(
+    [[4, 5], [5, 5]], [5, 4, 5, 5], 1, 2
+)  # a feature that no sentence has, between features of both
+@given(
+    st.lists(sentences, min_size=1, max_size=12),
+    sentences,
+    st.integers(1, 15),
+    st.sampled_from([2, 100]),
+)
+def test_similarity_is_the_cosine_of_the_weights(
+    rows: list[list[int]], query: list[int], n: int, most: int
+) -> None:
     counts: dict[tuple[int, ...], int] = {}
     for row in rows:
         for feature in features(row):
@@ -42,7 +58,9 @@ def test_similarity_is_the_cosine_of_the_weights(rows: list[list[int]], query: l
         patch.setattr(module, "MAX_SENTENCES", most)
         found = SimilarSentences(sequences(rows), V).find(query, n).tolist()
     assert len(found) == min(n, sum(value > 0 for value in similarity)) == len(set(found))
-    np.testing.assert_allclose([similarity[i] for i in found], sorted(similarity, reverse=True)[: len(found)])
+    np.testing.assert_allclose(
+        [similarity[i] for i in found], sorted(similarity, reverse=True)[: len(found)]
+    )
 
 
 def test_a_sentence_finds_itself_then_what_shares_its_rarest_words() -> None:

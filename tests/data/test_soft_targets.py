@@ -39,14 +39,18 @@ def test_they_must_fit_the_training_data(tmp_path: Path, monkeypatch: pytest.Mon
     with pytest.raises(DataError) as missing:
         soft_targets.load(tmp_path, corpus)
     assert str(missing.value) == (
-        f"training.distillation: {tmp_path} has no soft targets; write a folder that has them with `nmt augment --teacher`, "
+        f"training.distillation: {tmp_path} has no soft targets; write a folder that has them "
+        "with `nmt augment --teacher`, "
         "or set it to 0"
     )
     write(tmp_path, "train.soft-targets", [12, 4, 8])  # 2 words of each of 6 tokens
     assert soft_targets.load(tmp_path, corpus)[1].tolist() == [12, 13, 14, 15]
     for lengths in ([12, 4], [12, 4, 9], [0, 0, 0]):
         write(tmp_path, "train.soft-targets", lengths)
-        with pytest.raises(DataError, match=r"train\.soft-targets\.npy: damaged, it does not fit the training data; run `nmt augm"):
+        with pytest.raises(
+            DataError,
+            match=r"train\.soft-targets\.npy: damaged, it does not fit the training data; run `nmt augm",
+        ):
             soft_targets.load(tmp_path, corpus)
     for path in tmp_path.glob("train.soft-targets*"):
         path.unlink()

@@ -1,4 +1,6 @@
-"""Files that are not what the configuration says are refused, or give a warning; correct files do neither."""
+"""Files that are not what the configuration says are refused, or give a warning; correct files do
+neither.
+"""
 
 import warnings
 from collections.abc import Iterator
@@ -34,7 +36,13 @@ def sample(root: Path) -> Pairs:
 def shifted(pairs: Pairs, shift: int) -> Pairs:
     """Each source with the target that was `shift` rows higher."""
     sources, targets = zip(*pairs, strict=True)
-    return [*(zip(sources[shift:], targets, strict=False) if shift > 0 else zip(sources, targets[-shift:], strict=False))]
+    return [
+        *(
+            zip(sources[shift:], targets, strict=False)
+            if shift > 0
+            else zip(sources, targets[-shift:], strict=False)
+        )
+    ]
 
 
 @pytest.mark.parametrize("shift", [*range(-MAX_SHIFT, 0), *range(1, MAX_SHIFT + 1)])
@@ -52,7 +60,10 @@ def test_no_shift_is_found_where_there_is_none(sample: Pairs) -> None:
     targets = [tgt for _, tgt in sample]
     for _ in range(20):
         random.shuffle(targets)
-        assert find_shift([(src, tgt) for (src, _), tgt in zip(sample[:200], targets, strict=False)]) == 0, "no order at all"
+        assert (
+            find_shift([(src, tgt) for (src, _), tgt in zip(sample[:200], targets, strict=False)])
+            == 0
+        ), "no order at all"
     assert find_shift([("Yes.", "Ja.")] * 100) == 0, "all rows are the same"
     assert find_shift([("", "")] * 100) == 0
 
@@ -73,15 +84,20 @@ def test_no_shift_is_found_where_there_is_none(sample: Pairs) -> None:
 def test_names_of_columns_are_no_pair(first_line: str, is_header: bool) -> None:
     if is_header:
         with pytest.raises(
-            DataError, match=r"^x\.tsv, line 1: names of columns, not a pair; set `columns` to \{en: \w+, de: \w+\}"
+            DataError,
+            match=r"^x\.tsv, line 1: names of columns, not a pair; set `columns` to \{en: \w+, de: \w+\}",
         ):
             check_header("x.tsv", first_line, (0, 1), ("en", "de"))
     else:
         check_header("x.tsv", first_line, (0, 1), ("en", "de"))
 
 
-def test_languages_without_a_list_of_words_give_a_warning_only_if_the_text_is_clearly_another_one(sample: Pairs) -> None:
-    with pytest.warns(NmtWarning, match=r"the ge sentences are perhaps in another language \(they look like de\)"):
+def test_languages_without_a_list_of_words_give_a_warning_only_if_the_text_is_clearly_another_one(
+    sample: Pairs,
+) -> None:
+    with pytest.warns(
+        NmtWarning, match=r"the ge sentences are perhaps in another language \(they look like de\)"
+    ):
         check_languages("x.tsv", sample[:300], ("en", "ge"))
     check_languages("x.tsv", [("blorp snix " * 5, "glumf trask " * 5)] * 50, ("qx", "qy"))
 
@@ -91,7 +107,10 @@ def sources(shared_data: Path, root: Path, src: str, tgt: str) -> Iterator[PairS
     for path in (root / "data" / "sample" / "sample.tsv", shared_data / "tatoeba" / "deu-eng.zip"):
         yield open_pairs(table, path, src, tgt)
     for name in ("train", "val", "test_2016_flickr"):
-        files = {language: [shared_data / "multi30k" / f"{name}.{language}.gz"] for language in (src, tgt)}
+        files = {
+            language: [shared_data / "multi30k" / f"{name}.{language}.gz"]
+            for language in (src, tgt)
+        }
         yield from open_source(SourceConfig(format="lines"), files, src, tgt)
 
 
@@ -109,7 +128,10 @@ def test_real_data_raises_no_false_alarm_and_its_shifted_copy_is_refused(
         assert len(lines) == output.count
         srcs, tgts = zip(*(line.split("\t") for line in lines), strict=True)
         copy = tmp_path / "shifted.tsv"
-        copy.write_text("".join(f"{src}\t{tgt}\n" for src, tgt in zip(srcs[1:], tgts, strict=False)), encoding="utf-8")
+        copy.write_text(
+            "".join(f"{src}\t{tgt}\n" for src, tgt in zip(srcs[1:], tgts, strict=False)),
+            encoding="utf-8",
+        )
         config = SourceConfig(format="tsv", columns={languages[0]: 1, languages[1]: 2})
         shifted, message = (
             open_pairs(config, copy, *languages),

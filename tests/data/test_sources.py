@@ -19,7 +19,9 @@ PAIRS = [("Hi.", "Hallo!"), ("Run!", "Lauf!")]
 
 def pairs(config: SourceConfig, src: str = "en", tgt: str = "de") -> list[tuple[str, str]]:
     files = config.files or {"": config.path or []}
-    sources = open_source(config, {language: find_files(each) for language, each in files.items()}, src, tgt)
+    sources = open_source(
+        config, {language: find_files(each) for language, each in files.items()}, src, tgt
+    )
     return [source.pair(row) for source in sources for row in source.rows()]
 
 
@@ -36,13 +38,21 @@ def test_manythings_has_english_first_whatever_the_direction(tmp_path: Path, pac
 
 @pytest.mark.parametrize("pack", [plain, gzipped, zipped])
 def test_tatoeba_has_ids_and_a_byte_order_mark(tmp_path: Path, pack: Packer) -> None:
-    path = pack(tmp_path / "pairs.tsv", "\ufeff1276\tHi.\t123\tHallo!\r\n1277\tRun!\t124\tLauf!\r\n".encode())
-    assert [(src, tgt.strip()) for src, tgt in pairs(SourceConfig(format="tatoeba", path=path))] == PAIRS
+    path = pack(
+        tmp_path / "pairs.tsv",
+        "\ufeff1276\tHi.\t123\tHallo!\r\n1277\tRun!\t124\tLauf!\r\n".encode(),
+    )
+    assert [
+        (src, tgt.strip()) for src, tgt in pairs(SourceConfig(format="tatoeba", path=path))
+    ] == PAIRS
 
 
 @pytest.mark.parametrize("pack", [plain, gzipped, zipped])
 def test_columns_are_named_by_the_header_or_numbered(tmp_path: Path, pack: Packer) -> None:
-    path = pack(tmp_path / "table.tsv", "\ufeffid\tdeutsch\tenglish\r\n1\tHallo!\tHi.\r\n2\tLauf!\tRun!\r\n".encode())
+    path = pack(
+        tmp_path / "table.tsv",
+        "\ufeffid\tdeutsch\tenglish\r\n1\tHallo!\tHi.\r\n2\tLauf!\tRun!\r\n".encode(),
+    )
     named = SourceConfig(format="tsv", path=path, columns={"en": "english", "de": "deutsch"})
     assert [(src.strip(), tgt) for src, tgt in pairs(named)] == PAIRS
     assert open_pairs(named, path, "en", "de").first_line == 2
@@ -53,23 +63,39 @@ def test_columns_are_named_by_the_header_or_numbered(tmp_path: Path, pack: Packe
 
 @pytest.mark.parametrize("pack", [plain, gzipped, zipped])
 def test_aligned_files_are_read_side_by_side(tmp_path: Path, pack: Packer) -> None:
-    files = {"en": pack(tmp_path / "a.en", b"Hi.\nRun!\n"), "de": pack(tmp_path / "b.de", b"Hallo!\nLauf!")}
+    files = {
+        "en": pack(tmp_path / "a.en", b"Hi.\nRun!\n"),
+        "de": pack(tmp_path / "b.de", b"Hallo!\nLauf!"),
+    }
     assert pairs(SourceConfig(format="lines", files=files)) == PAIRS
-    assert pairs(SourceConfig(format="lines", files=files), "de", "en") == [(tgt, src) for src, tgt in PAIRS]
+    assert pairs(SourceConfig(format="lines", files=files), "de", "en") == [
+        (tgt, src) for src, tgt in PAIRS
+    ]
 
 
 def test_aligned_files_may_lie_in_one_zip(tmp_path: Path) -> None:
     path = archive(
-        tmp_path / "opus.zip", {"README": b"", "x.de-en.en": b"Hi.\nRun!\n", "x.de-en.de": b"Hallo!\nLauf!\n", "x.xml": b""}
+        tmp_path / "opus.zip",
+        {
+            "README": b"",
+            "x.de-en.en": b"Hi.\nRun!\n",
+            "x.de-en.de": b"Hallo!\nLauf!\n",
+            "x.xml": b"",
+        },
     )
     assert pairs(SourceConfig(format="lines", files={"en": path, "de": path})) == PAIRS
 
 
-@pytest.mark.parametrize(("src", "tgt", "counts"), [(b"a\nb\nc\n", b"a\n", (3, 1)), (b"a\n", b"a\nb\n\nd", (1, 4))])
-def test_aligned_files_of_different_length_are_refused(tmp_path: Path, src: bytes, tgt: bytes, counts: tuple[int, int]) -> None:
+@pytest.mark.parametrize(
+    ("src", "tgt", "counts"), [(b"a\nb\nc\n", b"a\n", (3, 1)), (b"a\n", b"a\nb\n\nd", (1, 4))]
+)
+def test_aligned_files_of_different_length_are_refused(
+    tmp_path: Path, src: bytes, tgt: bytes, counts: tuple[int, int]
+) -> None:
     files = {"en": plain(tmp_path / "a.en", src), "de": plain(tmp_path / "a.de", tgt)}
     with pytest.raises(
-        DataError, match=rf"a\.en has {counts[0]} lines, but .*a\.de has {counts[1]}: aligned files need the same number"
+        DataError,
+        match=rf"a\.en has {counts[0]} lines, but .*a\.de has {counts[1]}: aligned files need the same number",
     ):
         pairs(SourceConfig(format="lines", files=files))
 
@@ -93,7 +119,10 @@ def test_bad_rows_raise_different_errors(tmp_path: Path) -> None:
 
 def test_columns_that_are_not_there_are_refused(tmp_path: Path) -> None:
     path = plain(tmp_path / "table.tsv", b"id\ten\tdeu\n1\tHi.\tHallo!\n")
-    with pytest.raises(DataError, match=re.escape("no column is named 'de' in its first line, which has: id, en, deu")):
+    with pytest.raises(
+        DataError,
+        match=re.escape("no column is named 'de' in its first line, which has: id, en, deu"),
+    ):
         pairs(SourceConfig(format="tsv", path=path, columns={"en": "en", "de": "de"}))
     with pytest.raises(DataError, match="columns are numbered from 1, there is no column 0"):
         pairs(SourceConfig(format="tsv", path=path, columns={"en": 0, "de": 1}))
@@ -101,7 +130,9 @@ def test_columns_that_are_not_there_are_refused(tmp_path: Path) -> None:
 
 def test_tatoebas_export_is_not_taken_for_manythings(tmp_path: Path) -> None:
     path = plain(tmp_path / "pairs.tsv", b"1276\tHi.\t123\tHallo!\n")
-    with pytest.raises(DataError, match=r"looks like an export from tatoeba\.org .*; use format tatoeba"):
+    with pytest.raises(
+        DataError, match=r"looks like an export from tatoeba\.org .*; use format tatoeba"
+    ):
         pairs(SourceConfig(format="manythings", path=path))
 
 
@@ -114,7 +145,11 @@ def test_several_files_are_one_source(tmp_path: Path) -> None:
     pattern = tmp_path / "parts" / "*.tsv*"
     assert pairs(SourceConfig(format="tsv", path=pattern, columns=table)) == PAIRS * 2
     listed = [tmp_path / "parts" / "1.tsv.gz", tmp_path / "parts" / "[02].tsv"]
-    assert pairs(SourceConfig(format="tsv", path=listed, columns=table)) == [PAIRS[1], PAIRS[0], PAIRS[0]]
+    assert pairs(SourceConfig(format="tsv", path=listed, columns=table)) == [
+        PAIRS[1],
+        PAIRS[0],
+        PAIRS[0],
+    ]
     with pytest.raises(DataError, match=r"parts/\*\.csv: no file matches; check the pattern"):
         find_files(tmp_path / "parts" / "*.csv")
     named = plain(tmp_path / "a[1].tsv", b"Hi.\tHallo!\n")

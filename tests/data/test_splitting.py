@@ -30,7 +30,9 @@ from nmt.data.splitting import (
 from nmt.errors import DataError
 
 # Few different sentences, so that many pairs are linked.
-LINKED = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1, max_size=60, unique=True)
+LINKED = st.lists(
+    st.tuples(st.integers(0, 30), st.integers(0, 30)), min_size=1, max_size=60, unique=True
+)
 
 
 def fingerprints(texts: list[str]) -> Fingerprints:
@@ -59,7 +61,9 @@ def label_groups(pairs: list[tuple[int, int]]) -> list[set[tuple[int, int]]]:
 def naive_components(pairs: list[tuple[int, int]]) -> set[frozenset[tuple[int, int]]]:
     groups: list[set[tuple[int, int]]] = []
     for pair in pairs:
-        linked = [group for group in groups if any(pair[0] == src or pair[1] == tgt for src, tgt in group)]
+        linked = [
+            group for group in groups if any(pair[0] == src or pair[1] == tgt for src, tgt in group)
+        ]
         groups = [group for group in groups if group not in linked] + [{pair}.union(*linked)]
     return set(map(frozenset, groups))
 
@@ -74,12 +78,22 @@ def naive_components(pairs: list[tuple[int, int]]) -> set[frozenset[tuple[int, i
         ("?!", "!?", False),
         ("...", "...", True),
         ("5", "6", False),
-        ("\u0935\u0939 \u0915\u093f", "\u0935\u0939 \u0915\u0940", False),  # Hindi, with short and with long i
+        (
+            "\u0935\u0939 \u0915\u093f",
+            "\u0935\u0939 \u0915\u0940",
+            False,
+        ),  # Hindi, with short and with long i
         ("\u0935\u0939 \u0915\u093f?", "\u0935\u0939\u0915\u093f", True),
-        ("\u05e9\u05b8\u05dc\u05d5\u05b9\u05dd", "\u05e9\u05dc\u05d5\u05dd", True),  # Hebrew, with and without its optional points
+        (
+            "\u05e9\u05b8\u05dc\u05d5\u05b9\u05dd",
+            "\u05e9\u05dc\u05d5\u05dd",
+            True,
+        ),  # Hebrew, with and without its optional points
     ],
 )
-def test_sentences_count_as_the_same_by_letters_and_digits(one: str, other: str, same: bool) -> None:
+def test_sentences_count_as_the_same_by_letters_and_digits(
+    one: str, other: str, same: bool
+) -> None:
     assert (sentence_key(one) == sentence_key(other)) == same
     assert sentence_key(one)
 
@@ -100,12 +114,17 @@ def test_a_long_chain_is_one_component() -> None:
 
 def split(pairs: list[tuple[int, int]], config: SplitConfig) -> dict[int, set[tuple[int, int]]]:
     splits = assign_splits(three(pairs)[0], components(pairs), config).tolist()
-    return {number: {pair for pair, own in zip(pairs, splits, strict=True) if own == number} for number in (TRAIN, DEV, TEST)}
+    return {
+        number: {pair for pair, own in zip(pairs, splits, strict=True) if own == number}
+        for number in (TRAIN, DEV, TEST)
+    }
 
 
 @settings(max_examples=50)
 @given(shuffle=st.randoms(use_true_random=False), seed=st.integers(-5, 5), extra=LINKED)
-def test_splits_share_nothing_and_do_not_depend_on_the_order(shuffle: Random, seed: int, extra: list[tuple[int, int]]) -> None:
+def test_splits_share_nothing_and_do_not_depend_on_the_order(
+    shuffle: Random, seed: int, extra: list[tuple[int, int]]
+) -> None:
     pairs = [(index, index) for index in range(100, 150)] + extra
     config = SplitConfig(dev=10, test=10, seed=seed)
     parts = split(pairs, config)
@@ -120,7 +139,9 @@ def test_splits_share_nothing_and_do_not_depend_on_the_order(shuffle: Random, se
 
 def test_another_seed_is_another_split() -> None:
     pairs = [(index, index) for index in range(200)]
-    assert split(pairs, SplitConfig(dev=20, test=20, seed=1)) != split(pairs, SplitConfig(dev=20, test=20, seed=2))
+    assert split(pairs, SplitConfig(dev=20, test=20, seed=1)) != split(
+        pairs, SplitConfig(dev=20, test=20, seed=2)
+    )
 
 
 def test_a_giant_component_stays_in_train() -> None:
@@ -140,13 +161,19 @@ def test_larger_components_are_taken_if_there_are_no_smaller_ones() -> None:
 @pytest.mark.parametrize(("dev", "test"), [(5, 5), (50, 1), (1, 50)])
 def test_sizes_that_leave_nothing_to_train_on_are_refused(dev: int, test: int) -> None:
     pairs = [(index, index) for index in range(10)]
-    with pytest.raises(DataError, match=rf"data\.split: dev {dev} \+ test {test} leave no training data, there are only 10 pairs"):
+    with pytest.raises(
+        DataError,
+        match=rf"data\.split: dev {dev} \+ test {test} leave no training data, there are only 10 pairs",
+    ):
         split(pairs, SplitConfig(dev=dev, test=test))
 
 
 def test_sizes_that_need_linked_pairs_are_refused_with_the_numbers() -> None:
     pairs = [(0, index) for index in range(90)] + [(index, index) for index in range(100, 110)]
-    with pytest.raises(DataError, match=r"data\.split\.test: 20 of 100 pairs are needed, but only 10 share no sentence"):
+    with pytest.raises(
+        DataError,
+        match=r"data\.split\.test: 20 of 100 pairs are needed, but only 10 share no sentence",
+    ):
         split(pairs, SplitConfig(dev=20, test=20))
 
 
@@ -160,7 +187,10 @@ def test_a_sample_does_not_depend_on_the_order(order: list[int], count: int) -> 
 
 def test_random_orders_differ_by_seed_and_purpose_and_are_even() -> None:
     pairs = fingerprints([str(index) for index in range(10_000)])
-    orders = [random_keys(pairs, seed, purpose) for seed, purpose in ((1, "split"), (2, "split"), (1, "naive"))]
+    orders = [
+        random_keys(pairs, seed, purpose)
+        for seed, purpose in ((1, "split"), (2, "split"), (1, "naive"))
+    ]
     for index, one in enumerate(orders):
         assert abs(float(np.mean(one >> np.uint64(63))) - 0.5) < 0.03
         for other in orders[:index]:
@@ -168,7 +198,13 @@ def test_random_orders_differ_by_seed_and_purpose_and_are_even() -> None:
 
 
 def test_first_occurrences_are_kept() -> None:
-    assert find_first(fingerprints(["b", "a", "b", "c", "a"])).tolist() == [True, True, False, True, False]
+    assert find_first(fingerprints(["b", "a", "b", "c", "a"])).tolist() == [
+        True,
+        True,
+        False,
+        True,
+        False,
+    ]
 
 
 def naive(pairs: list[tuple[int, int]], config: SplitConfig) -> float:
@@ -185,7 +221,12 @@ def test_the_leak_of_a_naive_split() -> None:
 def test_shared_sentences_are_counted_once() -> None:
     many, few = fingerprints(["a", "b", "c", "a", "d"]), fingerprints(["x", "a", "a", "d"])
     assert count_shared(many, few) == 2
-    assert count_shared(many, few[:1]) == count_shared(many, few[:0]) == count_shared(many[:0], few) == 0
+    assert (
+        count_shared(many, few[:1])
+        == count_shared(many, few[:0])
+        == count_shared(many[:0], few)
+        == 0
+    )
 
 
 def test_work_in_blocks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,7 +236,9 @@ def test_work_in_blocks_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None
     results = []
     for size in (splitting.BLOCK, 7):
         monkeypatch.setattr(splitting, "BLOCK", size)
-        results.append((split(pairs, config), naive(pairs, config), set(map(frozenset, label_groups(pairs)))))
+        results.append(
+            (split(pairs, config), naive(pairs, config), set(map(frozenset, label_groups(pairs))))
+        )
     assert results[0] == results[1]
     assert results[0][1] > 0
 

@@ -1,4 +1,6 @@
-"""nmt.data.subword_sampling: other segmentations of the same text, with the probabilities of the papers."""
+"""nmt.data.subword_sampling: other segmentations of the same text, with the probabilities of the
+papers.
+"""
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
@@ -55,14 +57,21 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Train:
         pieces = load_pieces(folder, "tgt")
         counts = Counter(token for text in TEXTS for token in tokenizer.split(text))
         return Trained(
-            kind, tokenizer, pieces, Vocabulary.build({**dict.fromkeys([*pieces, *OTHER_TOKENS], 0), **counts}, min_frequency=0)
+            kind,
+            tokenizer,
+            pieces,
+            Vocabulary.build(
+                {**dict.fromkeys([*pieces, *OTHER_TOKENS], 0), **counts}, min_frequency=0
+            ),
         )
 
     models = {kind: train(kind) for kind in SUBWORD_KINDS}
     return models.__getitem__
 
 
-def sample(sampler: SubwordSampler, sentences: Sequence[Sequence[int]], keys: Sequence[int]) -> list[list[int]]:
+def sample(
+    sampler: SubwordSampler, sentences: Sequence[Sequence[int]], keys: Sequence[int]
+) -> list[list[int]]:
     ids = np.array([id_ for sentence in sentences for id_ in sentence], np.int32)
     lengths = np.array([len(sentence) for sentence in sentences], np.int32)
     new_ids, new_lengths = sampler.sample(ids, lengths, np.array(keys, np.uint64))
@@ -71,28 +80,39 @@ def sample(sampler: SubwordSampler, sentences: Sequence[Sequence[int]], keys: Se
     return [part.tolist() for part in np.split(new_ids, new_lengths.cumsum()[:-1])]
 
 
-def frequencies(model: Trained, word: str, rate: float, n: int = 20_000) -> dict[Segmentation, float]:
+def frequencies(
+    model: Trained, word: str, rate: float, n: int = 20_000
+) -> dict[Segmentation, float]:
     keys = random_keys(np.arange(n, dtype=np.uint64), 1, "test").tolist()
     samples = sample(model.sampler(rate), [model.ids(word)] * n, keys)
-    return {key: count / n for key, count in Counter(tuple(model.vocabulary.tokens(ids)) for ids in samples).items()}
+    return {
+        key: count / n
+        for key, count in Counter(tuple(model.vocabulary.tokens(ids)) for ids in samples).items()
+    }
 
 
 def distance(first: dict[Segmentation, float], second: dict[Segmentation, float]) -> float:
     """The total variation."""
-    return sum(abs(first.get(key, 0) - second.get(key, 0)) for key in first.keys() | second.keys()) / 2
+    return (
+        sum(abs(first.get(key, 0) - second.get(key, 0)) for key in first.keys() | second.keys()) / 2
+    )
 
 
 def test_every_kind_of_subwords_has_a_sampler() -> None:
     assert set(SAMPLERS) == set(SUBWORD_KINDS)
 
 
-texts = st.lists(st.one_of(st.sampled_from(TEXTS), st.text("aeghilstwWü .,'日語☃")), min_size=1, max_size=5)
+texts = st.lists(
+    st.one_of(st.sampled_from(TEXTS), st.text("aeghilstwWü .,'日語☃")), min_size=1, max_size=5
+)
 rates = st.sampled_from([0.05, 0.3, 0.8, 1.0])
 
 
 @settings(max_examples=100)
 @given(texts=texts, rate=rates, seed=st.integers(0, 2**64 - 1), kind=st.sampled_from(SUBWORD_KINDS))
-def test_a_sample_has_the_same_text(trained: Train, texts: list[str], rate: float, seed: int, kind: TokenizerKind) -> None:
+def test_a_sample_has_the_same_text(
+    trained: Train, texts: list[str], rate: float, seed: int, kind: TokenizerKind
+) -> None:
     model = trained(kind)
     fixed = [model.ids(text) for text in texts]
     samples = sample(model.sampler(rate), fixed, [seed] * len(texts))
@@ -135,24 +155,40 @@ def test_a_sample_depends_on_its_sentence_and_its_key_alone(
     sampler, fixed = model.sampler(rate), [model.ids(text) for text in texts]
     keys = [2**63 + 12345 * index for index in range(len(texts))]
     together = sample(sampler, fixed, keys)
-    alone = [sample(model.sampler(rate), [ids], [key])[0] for ids, key in zip(fixed, keys, strict=True)]
+    alone = [
+        sample(model.sampler(rate), [ids], [key])[0] for ids, key in zip(fixed, keys, strict=True)
+    ]
     assert together == alone
 
 
 @pytest.mark.parametrize(("kind", "rate"), [("bpe", 0.3), ("unigram", 0.1)])
-def test_equal_words_of_a_sentence_are_drawn_independently(trained: Train, kind: TokenizerKind, rate: float) -> None:
+def test_equal_words_of_a_sentence_are_drawn_independently(
+    trained: Train, kind: TokenizerKind, rate: float
+) -> None:
     model = trained(kind)
-    samples = sample(model.sampler(rate), [model.ids("Welt Welt")] * 2000, range(0, 2_000_000, 1000))
+    samples = sample(
+        model.sampler(rate), [model.ids("Welt Welt")] * 2000, range(0, 2_000_000, 1000)
+    )
     pairs = [tuple(" ".join(model.vocabulary.tokens(ids)).split(" ▁")) for ids in samples]
-    first, second = (Counter(word.removeprefix("▁") for word in words) for words in zip(*pairs, strict=True))
+    first, second = (
+        Counter(word.removeprefix("▁") for word in words) for words in zip(*pairs, strict=True)
+    )
     expected = sum(first[word] * second[word] for word in first) / len(samples) ** 2
     assert 0.1 < expected < 0.8
-    assert np.mean([one.removeprefix("▁") == other for one, other in pairs]) == pytest.approx(expected, abs=0.04)
+    assert np.mean([one.removeprefix("▁") == other for one, other in pairs]) == pytest.approx(
+        expected, abs=0.04
+    )
 
 
-def dropout_distribution(pieces: dict[str, float], word: Segmentation, rate: float) -> dict[Segmentation, float]:
+def dropout_distribution(
+    pieces: dict[str, float], word: Segmentation, rate: float
+) -> dict[Segmentation, float]:
     """All outcomes of algorithm 1 of Provilkov (2020) with their probabilities."""
-    merges = sorted((-pieces[word[i] + word[i + 1]], i) for i in range(len(word) - 1) if word[i] + word[i + 1] in pieces)
+    merges = sorted(
+        (-pieces[word[i] + word[i + 1]], i)
+        for i in range(len(word) - 1)
+        if word[i] + word[i + 1] in pieces
+    )
     outcomes = defaultdict[Segmentation, float](float, {word: rate ** len(merges)})
     for rank, (_, i) in enumerate(merges):
         merged = (*word[:i], word[i] + word[i + 1], *word[i + 2 :])
@@ -163,7 +199,9 @@ def dropout_distribution(pieces: dict[str, float], word: Segmentation, rate: flo
 
 @pytest.mark.parametrize("rate", [0.1, 0.5])
 @pytest.mark.parametrize("word", ["Welt", "geht's", "weil"])
-def test_bpe_dropout_has_the_probabilities_of_its_algorithm(trained: Train, word: str, rate: float) -> None:
+def test_bpe_dropout_has_the_probabilities_of_its_algorithm(
+    trained: Train, word: str, rate: float
+) -> None:
     model = trained("bpe")
     expected = dropout_distribution(model.pieces, tuple(f"▁{word}"), rate)
     assert len(expected) > 3
@@ -171,13 +209,19 @@ def test_bpe_dropout_has_the_probabilities_of_its_algorithm(trained: Train, word
     assert distance(frequencies(model, word, rate), expected) < 0.02
 
 
-def test_a_word_keeps_its_segmentation_if_the_vocabulary_lacks_a_sampled_piece(trained: Train) -> None:
+def test_a_word_keeps_its_segmentation_if_the_vocabulary_lacks_a_sampled_piece(
+    trained: Train,
+) -> None:
     model = trained("bpe")
     fixed = tuple(model.tokenizer.split("Welt"))
     complete = dropout_distribution(model.pieces, tuple("▁Welt"), 0.5)
-    lacking = max((piece for outcome in complete for piece in outcome if piece not in fixed), key=len)
+    lacking = max(
+        (piece for outcome in complete for piece in outcome if piece not in fixed), key=len
+    )
     known = [token for token in list(model.vocabulary)[4:] if token != lacking]
-    poorer = Trained("bpe", model.tokenizer, model.pieces, Vocabulary(known, [0] * (len(known) + 1)))
+    poorer = Trained(
+        "bpe", model.tokenizer, model.pieces, Vocabulary(known, [0] * (len(known) + 1))
+    )
     expected = defaultdict[Segmentation, float](float)
     for outcome, probability in complete.items():
         expected[fixed if lacking in outcome else outcome] += probability
@@ -187,12 +231,16 @@ def test_a_word_keeps_its_segmentation_if_the_vocabulary_lacks_a_sampled_piece(t
 
 @pytest.mark.parametrize("rate", [0.1, 0.5, 1.0])
 @pytest.mark.parametrize("word", ["Welt", "geht's", "dir?"])
-def test_unigram_sampling_has_the_probabilities_of_the_model(trained: Train, word: str, rate: float) -> None:
+def test_unigram_sampling_has_the_probabilities_of_the_model(
+    trained: Train, word: str, rate: float
+) -> None:
     model, text = trained("unigram"), f"▁{word}"
     weights: dict[Segmentation, float] = {}
     for n_cuts in range(len(text)):
         for cuts in combinations(range(1, len(text)), n_cuts):
-            parts = tuple(text[start:end] for start, end in zip((0, *cuts), (*cuts, len(text)), strict=True))
+            parts = tuple(
+                text[start:end] for start, end in zip((0, *cuts), (*cuts, len(text)), strict=True)
+            )
             if all(part in model.pieces for part in parts):
                 weights[parts] = prod(exp(model.pieces[part]) ** rate for part in parts)
     assert len(weights) > 2

@@ -16,7 +16,9 @@ from nmt.data.word_alignment import WordAligner
 SIZE = 9  # of both vocabularies
 Pairs = Sequence[tuple[Sequence[int], Sequence[int]]]
 sentences = st.lists(st.integers(4, SIZE - 1), max_size=5)
-corpora = st.lists(st.tuples(sentences, sentences), min_size=1, max_size=8).filter(lambda pairs: any(s and t for s, t in pairs))
+corpora = st.lists(st.tuples(sentences, sentences), min_size=1, max_size=8).filter(
+    lambda pairs: any(s and t for s, t in pairs)
+)
 
 
 def sequences(rows: Sequence[Sequence[int]]) -> Sequences:
@@ -39,12 +41,17 @@ def found_links(aligner: WordAligner) -> list[tuple[int, int, int]]:
     return [
         link
         for block in blocks
-        for link in zip(*map(np.ndarray.tolist, (block.pairs, block.src_positions, block.tgt_positions)), strict=True)
+        for link in zip(
+            *map(np.ndarray.tolist, (block.pairs, block.src_positions, block.tgt_positions)),
+            strict=True,
+        )
     ]
 
 
 class PlainModel:
-    """One direction, word by word: p(t | s) in a dictionary, the gradient of the tension by finite differences."""
+    """One direction, word by word: p(t | s) in a dictionary, the gradient of the tension by finite
+    differences.
+    """
 
     def __init__(self, pairs: Pairs) -> None:
         self.pairs = [(src, tgt) for src, tgt in pairs if src and tgt]
@@ -56,10 +63,15 @@ class PlainModel:
         total = sum(math.exp(-tension * abs(i / m - k / n)) for k in range(1, n + 1))
         return 0.08 if j == 0 else 0.92 * math.exp(-tension * abs(i / m - j / n)) / total
 
-    def posteriors(self, src: Sequence[int], tgt: Sequence[int]) -> Iterator[tuple[int, int, float]]:
+    def posteriors(
+        self, src: Sequence[int], tgt: Sequence[int]
+    ) -> Iterator[tuple[int, int, float]]:
         m, n = len(tgt), len(src)
         for i, t in enumerate(tgt, 1):
-            joint = [self.prior(i, j, m, n, self.tension) * self.table[s, t] for j, s in enumerate((0, *src))]
+            joint = [
+                self.prior(i, j, m, n, self.tension) * self.table[s, t]
+                for j, s in enumerate((0, *src))
+            ]
             for j, value in enumerate(joint):
                 yield i, j, value / sum(joint)
 
@@ -81,12 +93,15 @@ class PlainModel:
                 return float(torch.digamma(torch.tensor(value, dtype=torch.float64)))
 
             self.table = {
-                (s, t): math.exp(digamma(count + 0.01) - digamma(totals[s] + 0.01 * SIZE)) for (s, t), count in counts.items()
+                (s, t): math.exp(digamma(count + 0.01) - digamma(totals[s] + 0.01 * SIZE))
+                for (s, t), count in counts.items()
             }
 
     def fit_tension(self, links: list[tuple[tuple[int, int, int, int], float]]) -> None:
         def likelihood(tension: float) -> float:
-            return sum(n * math.log(self.prior(*cell, tension)) for cell, n in links) / sum(n for _, n in links)
+            return sum(n * math.log(self.prior(*cell, tension)) for cell, n in links) / sum(
+                n for _, n in links
+            )
 
         for _ in range(8):
             gradient = (likelihood(self.tension + 1e-5) - likelihood(self.tension - 1e-5)) / 2e-5
@@ -113,7 +128,13 @@ def test_agrees_with_a_plain_implementation(pairs: Pairs) -> None:
                 if agreement > 0.25:
                     links.add((index, j - 1, i - 1))
     aligner = fitted(pairs, 3)
-    counts = {(s, t): n for s, t, n in zip(aligner.src.tolist(), aligner.tgt.tolist(), aligner.counts(), strict=True) if s and t}
+    counts = {
+        (s, t): n
+        for s, t, n in zip(
+            aligner.src.tolist(), aligner.tgt.tolist(), aligner.counts(), strict=True
+        )
+        if s and t
+    }
     assert counts == pytest.approx(expected, abs=1e-4)
     assert set(found_links(aligner)) == links
 
@@ -122,7 +143,10 @@ def test_agrees_with_a_plain_implementation(pairs: Pairs) -> None:
 def test_exchanging_source_and_target_transposes_the_counts(pairs: Pairs) -> None:
     aligner, other = fitted(pairs), fitted([(tgt, src) for src, tgt in pairs])
     counts, transposed = np.zeros((2, SIZE, SIZE))
-    counts[aligner.src, aligner.tgt], transposed[other.tgt, other.src] = aligner.counts(), other.counts()
+    counts[aligner.src, aligner.tgt], transposed[other.tgt, other.src] = (
+        aligner.counts(),
+        other.counts(),
+    )
     np.testing.assert_allclose(counts, transposed, atol=1e-9)
 
 
@@ -130,14 +154,18 @@ def test_exchanging_source_and_target_transposes_the_counts(pairs: Pairs) -> Non
 def test_finds_a_known_lexicon_whatever_the_order_of_words(order: int) -> None:
     random, words = np.random.default_rng(0), np.arange(4, 40)
     translation = dict(zip(words.tolist(), random.permutation(words).tolist(), strict=True))
-    sources = [random.choice(words, size, replace=False).tolist() for size in random.integers(1, 6, 300)]
+    sources = [
+        random.choice(words, size, replace=False).tolist() for size in random.integers(1, 6, 300)
+    ]
     pairs = [(src, [translation[s] for s in src][::order]) for src in sources]
     aligner = fitted(pairs, size=40)
     counts = np.zeros((40, 40))
     counts[aligner.src, aligner.tgt] = aligner.counts()
     assert {s: int(counts[s].argmax()) for s in translation} == translation
     assert sorted(found_links(aligner)) == [
-        (k, j, j if order == 1 else len(src) - 1 - j) for k, src in enumerate(sources) for j in range(len(src))
+        (k, j, j if order == 1 else len(src) - 1 - j)
+        for k, src in enumerate(sources)
+        for j in range(len(src))
     ]
 
 
@@ -168,7 +196,9 @@ def test_links_name_the_words_and_only_chosen_pairs() -> None:
     assert sorted({pair for block in blocks for pair in block.pairs.tolist()}) == [1, 5, 6, 10]
     for block in blocks:
         words = zip(block.pairs, block.src_positions, block.tgt_positions, strict=True)
-        assert [(pairs[k][0][j], pairs[k][1][i]) for k, j, i in words] == [*zip(block.src, block.tgt, strict=True)]
+        assert [(pairs[k][0][j], pairs[k][1][i]) for k, j, i in words] == [
+            *zip(block.src, block.tgt, strict=True)
+        ]
 
 
 def test_large_groups_are_split_without_a_change(monkeypatch: pytest.MonkeyPatch) -> None:

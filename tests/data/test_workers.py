@@ -63,13 +63,17 @@ def test_lack_of_memory_for_a_thread_is_an_error_and_no_hang(
         raise RuntimeError("can't start new thread")
 
     monkeypatch.setattr("multiprocessing.queues.Queue._start_thread", start)
-    with pytest.raises(DataError, match=r"memory ran out; fewer workers need less: data\.workers=1"), start_workers(2):
+    with (
+        pytest.raises(DataError, match=r"memory ran out; fewer workers need less: data\.workers=1"),
+        start_workers(2),
+    ):
         pass
     assert multiprocessing.active_children() == []
     assert capsys.readouterr().err == ""
 
 
-# The memory suffices for the stack of a thread, but not for its start: Python would wait for that forever.
+# The memory suffices for the stack of a thread, but not for its start: Python would wait for that
+# forever.
 WITH_LITTLE_MEMORY = """
 import resource
 from nmt.data.workers import start_workers
@@ -125,7 +129,10 @@ def test_an_error_in_a_worker_is_raised_and_stops_all() -> None:
 
 
 def test_a_worker_that_dies_is_reported() -> None:
-    with pytest.raises(DataError, match=r"a worker process died.*data\.workers=1"), start_workers(2) as workers:
+    with (
+        pytest.raises(DataError, match=r"a worker process died.*data\.workers=1"),
+        start_workers(2) as workers,
+    ):
         list(workers.map(os._exit, [(9,)]))
 
 

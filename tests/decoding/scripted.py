@@ -46,7 +46,9 @@ Looks = Callable[[int, Sequence[int]], Sequence[float]]
 
 
 class Scripted(TranslationModel):
-    """`table` gives the probabilities of the token after a prefix, `looks` the attention then; its vectors are its logits."""
+    """`table` gives the probabilities of the token after a prefix, `looks` the attention then; its
+    vectors are its logits.
+    """
 
     def __init__(self, table: Table, looks: Looks, width: int) -> None:
         super().__init__()
@@ -67,11 +69,15 @@ class Scripted(TranslationModel):
 
     def step(self, ids: Tensor, state: Prefixes, memory: Sentences) -> StepOutput:
         beam = len(ids) // len(memory.sentence)
-        assert torch.equal(state.sentence, memory.sentence.repeat_interleave(beam))  # memory and state stay side by side
+        assert torch.equal(
+            state.sentence, memory.sentence.repeat_interleave(beam)
+        )  # memory and state stay side by side
         prefixes = torch.cat([state.ids, ids.unsqueeze(1)], 1)
         scores = torch.full((len(ids), V), float("-inf"), dtype=torch.float64)
         attention = torch.zeros(len(ids), self.width)
-        for row, (sentence, prefix) in enumerate(zip(state.sentence.tolist(), prefixes.tolist(), strict=True)):
+        for row, (sentence, prefix) in enumerate(
+            zip(state.sentence.tolist(), prefixes.tolist(), strict=True)
+        ):
             for token, probability in self.table(sentence, prefix[1:]).items():
                 scores[row, token] = log(probability)
             weights = self.looks(sentence, prefix[1:])
@@ -81,7 +87,9 @@ class Scripted(TranslationModel):
     def compute_logits(self, vectors: Tensor) -> Tensor:
         return vectors + 7  # logits need not be normalized
 
-    def topk_log_probs(self, vectors: Tensor, k: int, threshold: ThresholdFn) -> tuple[Tensor, Tensor]:
+    def topk_log_probs(
+        self, vectors: Tensor, k: int, threshold: ThresholdFn
+    ) -> tuple[Tensor, Tensor]:
         """Words below the threshold are missing, which must not change any result."""
         ids, log_probs = topk_log_probs(self.compute_logits(vectors), k)
         floor = threshold(ids[:, :2], log_probs[:, :2]).unsqueeze(1)
@@ -90,7 +98,10 @@ class Scripted(TranslationModel):
 
 def straight_on(sentence: int, prefix: Sequence[int]) -> list[float]:
     """Attends to position (prefix length), with a weight that encodes the prefix."""
-    return [*[0.0] * len(prefix), 1.0 + sum(token * 10**place for place, token in enumerate(prefix))]
+    return [
+        *[0.0] * len(prefix),
+        1.0 + sum(token * 10**place for place, token in enumerate(prefix)),
+    ]
 
 
 def scripted(
@@ -104,7 +115,9 @@ def scripted(
 ) -> list[list[Hypothesis]]:
     """Search where `table` gives the probabilities; the source ids of sentence i are all i."""
     sources = [[i] * (length - 1) for i, length in enumerate(src_lengths)]  # <eos> is counted
-    return search(Scripted(table, looks, max(src_lengths)), sources, options, n_best=n_best, prefixes=prefixes)
+    return search(
+        Scripted(table, looks, max(src_lengths)), sources, options, n_best=n_best, prefixes=prefixes
+    )
 
 
 @cache
@@ -115,12 +128,16 @@ def dirichlet(alpha: tuple[float, ...], *key: int) -> list[float]:
 
 
 def random_table(seed: int, longest: int | None = None) -> Table:
-    """Probabilities of A, B and <eos>, random for each prefix; a prefix of `longest` tokens ends with certainty."""
+    """Probabilities of A, B and <eos>, random for each prefix; a prefix of `longest` tokens ends
+    with certainty.
+    """
 
     def table(sentence: int, prefix: Sequence[int]) -> dict[int, float]:
         if longest is not None and len(prefix) >= longest:
             return {EOS: 1.0}
-        return dict(zip((EOS, A, B), dirichlet((0.7, 0.7, 0.7), seed, sentence, *prefix), strict=True))
+        return dict(
+            zip((EOS, A, B), dirichlet((0.7, 0.7, 0.7), seed, sentence, *prefix), strict=True)
+        )
 
     return table
 
@@ -132,4 +149,6 @@ def random_looks(seed: int, src_length: int) -> Looks:
 
 def all_prefixes(longest: int) -> list[tuple[int, ...]]:
     """All prefixes of at most `longest` tokens."""
-    return [ids for length in range(longest + 1) for ids in itertools.product((A, B), repeat=length)]
+    return [
+        ids for length in range(longest + 1) for ids in itertools.product((A, B), repeat=length)
+    ]

@@ -14,15 +14,21 @@ from nmt.decoding.unknown_words import Replacement
 from nmt.text.tokenizers import Tokenizer, load_tokenizer, model_path, train_subwords
 
 
-def tokenizer(kind: TokenizerKind, language: str = "en", *, lowercase: bool = False, folder: Path = Path()) -> Tokenizer:
-    return load_tokenizer(TokenizerConfig(kind=kind, lowercase=lowercase, size=60), language, "src", folder)
+def tokenizer(
+    kind: TokenizerKind, language: str = "en", *, lowercase: bool = False, folder: Path = Path()
+) -> Tokenizer:
+    return load_tokenizer(
+        TokenizerConfig(kind=kind, lowercase=lowercase, size=60), language, "src", folder
+    )
 
 
 @pytest.fixture(scope="module")
 def subwords(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
     folder = tmp_path_factory.mktemp("subwords")
     texts = ["the lowest of the low", "a new window below", "slow wolves follow the owl"] * 4
-    model_path(folder, "src").write_bytes(train_subwords(texts, TokenizerConfig(kind="bpe", size=60)))
+    model_path(folder, "src").write_bytes(
+        train_subwords(texts, TokenizerConfig(kind="bpe", size=60))
+    )
     return tokenizer("bpe", folder=folder)
 
 
@@ -32,25 +38,38 @@ WORDS = (tokenizer("words"), tokenizer("words", "de"))
 def translate(source: str, text: str, rows: list[list[float]], **fields: object) -> Translation:
     """A translation with its attention, one row a token; both sides as words."""
     src, tgt = WORDS[0].split(source), WORDS[1].split(text)
-    return Translation(source, text, tuple(src), tuple(tgt), attention=np.array(rows, np.float32), **fields)  # type: ignore[arg-type]
+    return Translation(
+        source, text, tuple(src), tuple(tgt), attention=np.array(rows, np.float32), **fields
+    )  # type: ignore[arg-type]
 
 
 def test_punctuation_is_part_of_its_word() -> None:
-    rows = [[0.8, 0.1, 0.1, 0.0], [0.1, 0.7, 0.1, 0.1], [0.0, 0.1, 0.8, 0.1], [0.0, 0.1, 0.1, 0.8]]  # Er schläft . <eos>
+    rows = [
+        [0.8, 0.1, 0.1, 0.0],
+        [0.1, 0.7, 0.1, 0.1],
+        [0.0, 0.1, 0.8, 0.1],
+        [0.0, 0.1, 0.1, 0.8],
+    ]  # Er schläft . <eos>
     translation = translate("He sleeps.", "Er schläft.", rows)
     assert translation.tokens == ("Er", "schläft", "￭.")
     assert to_pharaoh(align(translation, WORDS)) == "0-0 1-1"
 
 
 def test_a_word_that_attends_to_eos_is_not_aligned() -> None:
-    translation = translate("He sleeps", "Er schläft", [[0.3, 0.3, 0.4], [0.0, 0.9, 0.1], [0, 0, 1]])
+    translation = translate(
+        "He sleeps", "Er schläft", [[0.3, 0.3, 0.4], [0.0, 0.9, 0.1], [0, 0, 1]]
+    )
     assert align(translation, WORDS) == [(1, 1)]
     assert align(translation, WORDS, threshold=0.3) == [(0, 0), (1, 0), (1, 1)]
     assert align(translation, WORDS, threshold=0.95) == []
 
 
 def test_the_order_is_that_of_the_source() -> None:
-    translation = translate("now he sleeps", "er schläft jetzt", [[0, 1, 0, 0], [0, 0, 1, 0], [1, 0, 0, 0], [0, 0, 0, 1]])
+    translation = translate(
+        "now he sleeps",
+        "er schläft jetzt",
+        [[0, 1, 0, 0], [0, 0, 1, 0], [1, 0, 0, 0], [0, 0, 0, 1]],
+    )
     assert to_pharaoh(align(translation, WORDS)) == "0-2 1-0 2-1"
 
 
@@ -61,11 +80,17 @@ def test_without_attention_there_is_no_alignment() -> None:
 
 def test_words_are_counted_in_the_raw_source() -> None:
     """A word of invisible characters has no tokens; any white space separates words."""
-    translation = translate("He\u00a0 \u200b  sleeps", "Er schläft", [[1, 0, 0], [0, 1, 0], [0, 0, 1]])
+    translation = translate(
+        "He\u00a0 \u200b  sleeps", "Er schläft", [[1, 0, 0], [0, 1, 0], [0, 0, 1]]
+    )
     assert align(translation, WORDS) == [(0, 0), (2, 1)]
     lower = (tokenizer("words", lowercase=True), tokenizer("words", "de", lowercase=True))
     translation = Translation(
-        "HE İS", "er ist", tuple(lower[0].split("HE İS")), ("er", "ist"), attention=np.eye(3, dtype=np.float32)
+        "HE İS",
+        "er ist",
+        tuple(lower[0].split("HE İS")),
+        ("er", "ist"),
+        attention=np.eye(3, dtype=np.float32),
     )
     assert align(translation, lower) == [(0, 0), (1, 1)]
 
@@ -73,7 +98,9 @@ def test_words_are_counted_in_the_raw_source() -> None:
 def test_a_word_that_was_left_out_does_not_shift_others() -> None:
     rows = [[1, 0, 0], [0, 0, 0], [0, 1, 0], [0, 0, 1]]
     attention = np.array(rows, np.float32)
-    translation = Translation("He sleeps", "Er schläft", ("He", "sleeps"), ("Er", "<unk>", "schläft"), attention=attention)
+    translation = Translation(
+        "He sleeps", "Er schläft", ("He", "sleeps"), ("Er", "<unk>", "schläft"), attention=attention
+    )
     assert align(translation, WORDS) == [(0, 0), (1, 2)]
     left_out = Translation(
         *("He sleeps", "Er schläft", ("He", "sleeps"), ("Er", "<unk>", "schläft")),
@@ -90,10 +117,14 @@ def test_a_word_that_was_left_out_does_not_shift_others() -> None:
 
 
 def test_the_weight_of_words_is_summed_over_the_source_and_the_mean_over_the_output() -> None:
-    attention = np.array([[0.5, 0.25, 0.125, 0.125], [0.0, 0.5, 0.5, 0.0], [0.25, 0.25, 0.25, 0.25]], np.float32)
+    attention = np.array(
+        [[0.5, 0.25, 0.125, 0.125], [0.0, 0.5, 0.5, 0.0], [0.25, 0.25, 0.25, 0.25]], np.float32
+    )
     expected = [[0.625, 0.3125, 0.0625], [0.5, 0.25, 0.25]]
     np.testing.assert_allclose(word_weights(attention, [0, 0, 1], [0, 0, 1]), expected)
-    np.testing.assert_allclose(word_weights(attention, [0, -1, 1], [0, -1, 1]), [[0.5, 0.125, 0.125], [0.25, 0.25, 0.25]])
+    np.testing.assert_allclose(
+        word_weights(attention, [0, -1, 1], [0, -1, 1]), [[0.5, 0.125, 0.125], [0.25, 0.25, 0.25]]
+    )
 
 
 @pytest.mark.parametrize("kind", ["words", "characters"])
@@ -104,7 +135,14 @@ def test_every_word_has_its_tokens(kind: TokenizerKind, text: str) -> None:
     words = splitter.normalize(text).split()
     places = token_to_word(tokens, splitter.join)
     for place, word in enumerate(words):
-        assert "".join(splitter.join([token]) for token, of in zip(tokens, places, strict=True) if of == place) == word
+        assert (
+            "".join(
+                splitter.join([token])
+                for token, of in zip(tokens, places, strict=True)
+                if of == place
+            )
+            == word
+        )
     assert set(places) <= {-1, *range(len(words))}
 
 
@@ -112,5 +150,8 @@ def test_subwords_are_parts_of_words(subwords: Tokenizer) -> None:
     tokens = subwords.split("the slowest owl")
     assert len(tokens) > 3
     places = token_to_word(tokens, subwords.join)
-    words = ["".join(token for token, of in zip(tokens, places, strict=True) if of == word) for word in range(3)]
+    words = [
+        "".join(token for token, of in zip(tokens, places, strict=True) if of == word)
+        for word in range(3)
+    ]
     assert [word.removeprefix("▁") for word in words] == ["the", "slowest", "owl"]

@@ -13,7 +13,9 @@ from tests.decoding.test_translator import make_translator
 def test_each_alternative_starts_with_the_given_tokens_and_its_own() -> None:
     translator = make_translator()
     requests = [("abab", ["a", "b"]), ("b", []), ("ab ab", ["▁"])]
-    for (_, prefix), alternatives in zip(requests, find_alternatives(translator, requests, 3), strict=True):
+    for (_, prefix), alternatives in zip(
+        requests, find_alternatives(translator, requests, 3), strict=True
+    ):
         probabilities = [alternative.probability for alternative in alternatives]
         assert probabilities == sorted(probabilities, reverse=True)
         assert all(probability >= MIN_PROBABILITY for probability in probabilities[1:])
@@ -28,8 +30,14 @@ def test_probabilities_are_those_of_forced_decoding() -> None:
     for alternative in alternatives:
         text = translator.tgt_tokenizer.join(["b", "a", alternative.token])
         (scored,) = score_pairs(translator, [("abab", text)])
-        if scored.tokens == ("b", "a", alternative.token):  # a space at the end is not part of the text
-            assert alternative.probability == pytest.approx(exp(scored.token_log_probs[2]), rel=1e-4)
+        if scored.tokens == (
+            "b",
+            "a",
+            alternative.token,
+        ):  # a space at the end is not part of the text
+            assert alternative.probability == pytest.approx(
+                exp(scored.token_log_probs[2]), rel=1e-4
+            )
 
 
 def test_the_translation_is_that_of_the_prefix() -> None:
@@ -38,7 +46,10 @@ def test_the_translation_is_that_of_the_prefix() -> None:
     for alternative in alternatives:
         if alternative.token != "▁":
             (expected,) = translator.translate(["abab"], prefixes=[f"b{alternative.token}"])
-            assert (expected.tokens, expected.text) == (alternative.translation.tokens, alternative.translation.text)
+            assert (expected.tokens, expected.text) == (
+                alternative.translation.tokens,
+                alternative.translation.text,
+            )
 
 
 def test_there_are_never_more_than_the_vocabulary_has() -> None:

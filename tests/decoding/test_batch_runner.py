@@ -1,4 +1,6 @@
-"""Batches in threads: the division of work and threads; and out of memory: halves of batches that fit."""
+"""Batches in threads: the division of work and threads; and out of memory: halves of batches that
+fit.
+"""
 
 from collections.abc import Iterator, Sequence
 from threading import Barrier, Thread, current_thread, main_thread
@@ -9,7 +11,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.decoding.batch_runner import MAX_THREADS, TooLargeError, map_in_threads, run_or_split_on_oom
+from nmt.decoding.batch_runner import (
+    MAX_THREADS,
+    TooLargeError,
+    map_in_threads,
+    run_or_split_on_oom,
+)
 from nmt.errors import DataError, lacks_memory
 
 
@@ -33,7 +40,9 @@ def test_a_single_text_that_does_not_fit_is_named() -> None:
             raise MemoryError
         return [*indices]
 
-    with pytest.raises(TooLargeError, match=r"^text 8 does not fit into memory, even alone; lower it") as caught:
+    with pytest.raises(
+        TooLargeError, match=r"^text 8 does not fit into memory, even alone; lower it"
+    ) as caught:
         run_or_split_on_oom(refuse_seven, [1, 7, 3, 4], "lower it")
     assert caught.value.index == 7
     assert isinstance(caught.value, DataError)
@@ -51,11 +60,412 @@ def test_messages_of_allocators() -> None:
     with pytest.raises((MemoryError, RuntimeError)) as caught:
         torch.empty(1 << 60, dtype=torch.uint8)
     assert lacks_memory(caught.value)
-    assert lacks_memory(RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"))
+    assert lacks_memory(
+        RuntimeError("CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`")
+    )
     assert not lacks_memory(ValueError("out of memory"))
 
 
-# --- Threads ----------------------------------------------------------------------------------------------------------------
+# --- Threads
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+# ----------------------------------------------------------------------------------------------------------------
 
 CPU = torch.device("cpu")
 
@@ -89,17 +499,27 @@ def test_two_run_at_a_time_and_results_come_in_order() -> None:
 
 def test_workers_divide_the_threads() -> None:
     torch.set_num_threads(2 * MAX_THREADS + 1)
-    assert [*map_in_threads(lambda _: torch.get_num_threads(), range(2 * MAX_THREADS), CPU)] == [2] * 2 * MAX_THREADS
+    assert [*map_in_threads(lambda _: torch.get_num_threads(), range(2 * MAX_THREADS), CPU)] == [
+        2
+    ] * 2 * MAX_THREADS
     assert [*map_in_threads(lambda _: torch.get_num_threads(), range(2), CPU)] == [MAX_THREADS] * 2
     assert torch.get_num_threads() == 2 * MAX_THREADS + 1
 
 
 @pytest.mark.parametrize(
-    ("n_threads", "n_batches", "device"), [(1, 3, CPU), (2, 1, CPU), (2, 0, CPU), (2, 3, torch.device("meta"))], ids=str
+    ("n_threads", "n_batches", "device"),
+    [(1, 3, CPU), (2, 1, CPU), (2, 0, CPU), (2, 3, torch.device("meta"))],
+    ids=str,
 )
-def test_the_caller_alone_works_with_all_threads(n_threads: int, n_batches: int, device: torch.device) -> None:
+def test_the_caller_alone_works_with_all_threads(
+    n_threads: int, n_batches: int, device: torch.device
+) -> None:
     torch.set_num_threads(n_threads)
-    results = [*map_in_threads(lambda _: (current_thread(), torch.get_num_threads()), range(n_batches), device)]
+    results = [
+        *map_in_threads(
+            lambda _: (current_thread(), torch.get_num_threads()), range(n_batches), device
+        )
+    ]
     assert results == [(current_thread(), n_threads)] * n_batches
 
 

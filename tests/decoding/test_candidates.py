@@ -22,7 +22,11 @@ seeds = st.integers(0, 10_000)
 
 def make_logits(seed: int, rows: int, size: int, *, ties: bool = False) -> torch.Tensor:
     random = np.random.default_rng(seed)
-    logits = random.integers(0, 50, (rows, size)).astype(float) if ties else random.normal(size=(rows, size)) * 3
+    logits = (
+        random.integers(0, 50, (rows, size)).astype(float)
+        if ties
+        else random.normal(size=(rows, size)) * 3
+    )
     return torch.from_numpy(logits)
 
 
@@ -33,10 +37,14 @@ def test_banned_tokens_have_no_probability(seed: int, width: int, n_banned: int)
     candidates = without_banned(*topk_log_probs(logits, width + n_banned), banned)
     log_probs = logits.log_softmax(1)
     for row in range(3):
-        expected = [i for i in log_probs[row].argsort(descending=True).tolist() if i not in banned[row]]
+        expected = [
+            i for i in log_probs[row].argsort(descending=True).tolist() if i not in banned[row]
+        ]
         possible = candidates.log_probs[row].isfinite()
         assert candidates.ids[row][possible].tolist()[:width] == expected[:width]
-        np.testing.assert_allclose(candidates.log_probs[row][possible][:width], log_probs[row][expected[:width]])
+        np.testing.assert_allclose(
+            candidates.log_probs[row][possible][:width], log_probs[row][expected[:width]]
+        )
 
 
 def test_a_forced_token_is_the_only_candidate() -> None:
@@ -46,12 +54,16 @@ def test_a_forced_token_is_the_only_candidate() -> None:
     assert torch.equal(forced.ids[0], candidates.ids[0])
     assert torch.equal(forced.log_probs[0], candidates.log_probs[0])
     assert forced.ids[1, 0] == 4
-    assert forced.log_probs[1].tolist() == pytest.approx([float(logits[1].log_softmax(0)[4]), -np.inf, -np.inf])
+    assert forced.log_probs[1].tolist() == pytest.approx(
+        [float(logits[1].log_softmax(0)[4]), -np.inf, -np.inf]
+    )
 
 
 def test_finished_hypotheses_get_no_candidates() -> None:
     is_open = torch.tensor([[True, False], [False, True]])
-    beam = Candidates(torch.tensor([[4], [5]]), torch.tensor([[-1.0], [-2.0]])).scatter_to_beam(is_open)
+    beam = Candidates(torch.tensor([[4], [5]]), torch.tensor([[-1.0], [-2.0]])).scatter_to_beam(
+        is_open
+    )
     assert beam.log_probs.tolist() == [[[-1], [-np.inf]], [[-np.inf], [-2]]]
     assert beam.ids[is_open].tolist() == [[4], [5]]
 
@@ -67,19 +79,30 @@ def nucleus(logits: np.ndarray, temperature: float, top_k: int | None, top_p: fl
     return result
 
 
-@given(seeds, st.sampled_from([0.3, 1.0, 2.0]), st.sampled_from([None, 1, 3, 20]), st.sampled_from([0.1, 0.5, 0.95, 1.0]))
+@given(
+    seeds,
+    st.sampled_from([0.3, 1.0, 2.0]),
+    st.sampled_from([None, 1, 3, 20]),
+    st.sampled_from([0.1, 0.5, 0.95, 1.0]),
+)
 def test_top_k_and_top_p(seed: int, temperature: float, top_k: int | None, top_p: float) -> None:
     logits = make_logits(seed, 4, 9)
     options = DecodingConfig(method="sampling", temperature=temperature, top_k=top_k, top_p=top_p)
-    for row, probabilities in zip(logits.numpy(), sampling_probabilities(logits, options), strict=True):
-        np.testing.assert_allclose(probabilities, nucleus(row, temperature, top_k, top_p), atol=1e-12)
+    for row, probabilities in zip(
+        logits.numpy(), sampling_probabilities(logits, options), strict=True
+    ):
+        np.testing.assert_allclose(
+            probabilities, nucleus(row, temperature, top_k, top_p), atol=1e-12
+        )
 
 
 @given(seeds, st.sampled_from([0.001, 0.05, 0.2, 0.9]), st.sampled_from([0.6, 1.0]))
 def test_epsilon(seed: int, epsilon: float, top_p: float) -> None:
     """Only ids of at least this probability; where there are none, the most probable id."""
     logits = make_logits(seed, 4, 9)
-    sampled = sampling_probabilities(logits, DecodingConfig(method="sampling", epsilon=epsilon, top_p=top_p)).numpy()
+    sampled = sampling_probabilities(
+        logits, DecodingConfig(method="sampling", epsilon=epsilon, top_p=top_p)
+    ).numpy()
     for row, probabilities in zip(logits.numpy(), sampled, strict=True):
         p = np.exp(row) / np.exp(row).sum()
         is_kept = (p >= min(epsilon, p.max())) & (nucleus(row, 1.0, None, top_p) > 0)
@@ -98,7 +121,9 @@ def test_samples_follow_the_distribution() -> None:
     assert shares[2] == 0
     np.testing.assert_array_less(np.abs(shares - p), 5 * np.sqrt(p * (1 - p) / n) + 1e-12)
     # The log-probability is the model's, at temperature 1 and with nothing banned.
-    np.testing.assert_allclose(candidates.log_probs[:50, 0], logits[0].log_softmax(0)[candidates.ids[:50, 0]])
+    np.testing.assert_allclose(
+        candidates.log_probs[:50, 0], logits[0].log_softmax(0)[candidates.ids[:50, 0]]
+    )
 
 
 @pytest.mark.parametrize("uniform", [0.0, np.nextafter(1.0, 0.0)])
@@ -106,11 +131,413 @@ def test_the_ends_of_the_distribution(uniform: float) -> None:
     """Neither samples an id of probability 0."""
     logits, options = torch.zeros(1, 5, dtype=torch.float64), DecodingConfig(method="sampling")
     banned = torch.tensor([[0, 4]])
-    candidates = sample(logits, log_norm(logits), banned, torch.tensor([uniform], dtype=torch.float64), options)
+    candidates = sample(
+        logits, log_norm(logits), banned, torch.tensor([uniform], dtype=torch.float64), options
+    )
     assert candidates.ids.tolist() == [[1 if uniform == 0 else 3]]
 
 
-# --- Banned ids -------------------------------------------------------------------------------------------------------------
+# --- Banned ids
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+# -------------------------------------------------------------------------------------------------------------
 
 EOS = 3
 ID_ROWS = st.integers(0, 12).flatmap(
@@ -123,7 +550,11 @@ def test_ids_that_would_repeat_an_ngram(rows: list[list[int]], n: int) -> None:
     repeated = repeating_ids(torch.tensor(rows, dtype=torch.long).view(len(rows), -1), n, filler=0)
     for ids, banned in zip(rows, repeated.tolist(), strict=True):
         seen = {tuple(ids[i : i + n]) for i in range(len(ids) - n + 1)}
-        repeating = {token for token in range(4, 7) if (*ids[len(ids) - n + 1 :], token) in seen and len(ids) >= n}
+        repeating = {
+            token
+            for token in range(4, 7)
+            if (*ids[len(ids) - n + 1 :], token) in seen and len(ids) >= n
+        }
         assert set(banned) - {0} == repeating
 
 

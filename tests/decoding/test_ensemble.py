@@ -26,7 +26,17 @@ def test_probabilities_and_attention_are_averaged() -> None:
     with torch.inference_mode():
         decoded = [model(src, lengths, torch.tensor([[2, *output[:-1]]])) for model in models]
         p = np.mean(
-            [model.output.log_probs(result.vectors).exp()[0].numpy() for model, result in zip(models, decoded, strict=True)], 0
+            [
+                model.output.log_probs(result.vectors).exp()[0].numpy()
+                for model, result in zip(models, decoded, strict=True)
+            ],
+            0,
         )
-    np.testing.assert_allclose(hypothesis.token_log_probs, np.log(p[range(len(output)), output]), atol=1e-9)
-    np.testing.assert_allclose(hypothesis.attention, np.mean([result.attention[0].numpy() for result in decoded], 0), atol=1e-6)
+    np.testing.assert_allclose(
+        hypothesis.token_log_probs, np.log(p[range(len(output)), output]), atol=1e-9
+    )
+    np.testing.assert_allclose(
+        hypothesis.attention,
+        np.mean([result.attention[0].numpy() for result in decoded], 0),
+        atol=1e-6,
+    )

@@ -1,4 +1,6 @@
-"""Forced decoding: the same probabilities as in search, independently of the other pairs of the batch."""
+"""Forced decoding: the same probabilities as in search, independently of the other pairs of the
+batch.
+"""
 
 from copy import deepcopy
 from math import exp
@@ -31,10 +33,15 @@ def translator() -> Translator:
 
 def test_the_same_probabilities_as_in_search(translator: Translator) -> None:
     texts = ["ab", "a b a b", "b", "abababab", "ba?"]
-    src = [translator.src_vocabulary.ids(tokens) for tokens in translator.src_tokenizer.split_all(texts)]
+    src = [
+        translator.src_vocabulary.ids(tokens)
+        for tokens in translator.src_tokenizer.split_all(texts)
+    ]
     translations = translator.translate(texts)
     tgt = [translator.tgt_vocabulary.ids(translation.tokens) for translation in translations]
-    for (scored, _), translation in zip(score_batch(translator.model, src, tgt), translations, strict=True):
+    for (scored, _), translation in zip(
+        score_batch(translator.model, src, tgt), translations, strict=True
+    ):
         n = len(translation.token_log_probs)  # one less, where search was cut off before <eos>
         assert n == len(translation.tokens) + translation.complete
         np.testing.assert_allclose(scored[:n], translation.token_log_probs, atol=1e-5)
@@ -48,7 +55,9 @@ def test_the_same_probabilities_as_the_unrolled_model(translator: Translator) ->
     with torch.inference_mode():
         decoded = translator.model(padded, lengths, torch.tensor([[SOS, *tgt]]))
         logits = translator.model.output(decoded.vectors)[0].double().numpy()
-    expected = [row[word] - np.log(np.exp(row).sum()) for row, word in zip(logits, [*tgt, EOS], strict=True)]
+    expected = [
+        row[word] - np.log(np.exp(row).sum()) for row, word in zip(logits, [*tgt, EOS], strict=True)
+    ]
     (scored,) = score_pairs(translator, [("ab?", "b?a")])
     np.testing.assert_allclose(scored.token_log_probs, expected, atol=1e-5)
     assert scored.log_prob == pytest.approx(sum(expected), abs=1e-5)
@@ -66,10 +75,14 @@ def test_no_pair_depends_on_another(translator: Translator, pairs: list[tuple[st
         np.testing.assert_allclose(scored.token_log_probs, alone.token_log_probs, atol=1e-5)
 
 
-def test_batches_stay_within_their_limits(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_stay_within_their_limits(
+    translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
     batches: list[tuple[int, int]] = []
 
-    def record(_: object, src: list[list[int]], tgt: list[list[int]], **__: object) -> list[tuple[list[float], np.ndarray]]:
+    def record(
+        _: object, src: list[list[int]], tgt: list[list[int]], **__: object
+    ) -> list[tuple[list[float], np.ndarray]]:
         batches.append((len(src), max(map(len, [*src, *tgt]))))
         return [([0.0], np.zeros((1, 1)))] * len(src)
 
@@ -91,7 +104,406 @@ def test_nothing_to_score(translator: Translator) -> None:
     assert len(scored.token_log_probs) == 1  # <eos> alone
 
 
-# --- A trained model --------------------------------------------------------------------------------------------------------
+# --- A trained model
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+# --------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -119,7 +531,8 @@ def test_the_output_of_greedy_search_has_the_same_numbers(trained: Translator) -
     assert translations
     for translation in translations:
         teacher, free = (
-            score_pairs(trained, [(translation.source, translation.text)], free_running=free)[0] for free in (False, True)
+            score_pairs(trained, [(translation.source, translation.text)], free_running=free)[0]
+            for free in (False, True)
         )
         assert (teacher.src_tokens, teacher.tokens) == (translation.src_tokens, translation.tokens)
         np.testing.assert_allclose(teacher.token_log_probs, translation.token_log_probs, atol=1e-4)
@@ -128,7 +541,9 @@ def test_the_output_of_greedy_search_has_the_same_numbers(trained: Translator) -
 
 
 @pytest.mark.parametrize("free", [False, True])
-def test_pairs_in_a_batch_do_not_affect_each_other(trained: Translator, pairs: list[tuple[str, str]], free: bool) -> None:
+def test_pairs_in_a_batch_do_not_affect_each_other(
+    trained: Translator, pairs: list[tuple[str, str]], free: bool
+) -> None:
     for pair, scored in zip(pairs, score_pairs(trained, pairs, free_running=free), strict=True):
         (alone,) = score_pairs(trained, [pair], free_running=free)
         assert scored.attention.shape == (len(scored.tokens) + 1, len(scored.src_tokens) + 1)
@@ -137,23 +552,33 @@ def test_pairs_in_a_batch_do_not_affect_each_other(trained: Translator, pairs: l
         np.testing.assert_allclose(scored.token_log_probs, alone.token_log_probs, atol=1e-5)
 
 
-def test_only_the_first_token_is_the_same_with_free_running(trained: Translator, pairs: list[tuple[str, str]]) -> None:
+def test_only_the_first_token_is_the_same_with_free_running(
+    trained: Translator, pairs: list[tuple[str, str]]
+) -> None:
     both = [
         (np.array(scored.token_log_probs), np.array(free.token_log_probs))
-        for scored, free in zip(score_pairs(trained, pairs), score_pairs(trained, pairs, free_running=True), strict=True)
+        for scored, free in zip(
+            score_pairs(trained, pairs), score_pairs(trained, pairs, free_running=True), strict=True
+        )
     ]
     assert all(teacher[0] == pytest.approx(free[0], abs=1e-5) for teacher, free in both)
     assert any(not np.allclose(teacher, free, atol=0.01) for teacher, free in both)
 
 
-def test_an_ensemble_has_the_mean_probability_of_its_models(trained: Translator, pairs: list[tuple[str, str]]) -> None:
+def test_an_ensemble_has_the_mean_probability_of_its_models(
+    trained: Translator, pairs: list[tuple[str, str]]
+) -> None:
     other = with_model(trained, disturbed(trained.model))
     together = with_model(trained, Ensemble([seq2seq(trained.model), seq2seq(other.model)]).eval())
-    for scored, *its in zip(*(score_pairs(each, pairs) for each in (together, trained, other)), strict=True):
+    for scored, *its in zip(
+        *(score_pairs(each, pairs) for each in (together, trained, other)), strict=True
+    ):
         assert not np.allclose(its[0].token_log_probs, its[1].token_log_probs, atol=0.01)
         mean = np.log(np.mean(np.exp([each.token_log_probs for each in its]), 0))
         np.testing.assert_allclose(scored.token_log_probs, mean, atol=1e-5)
-        np.testing.assert_allclose(scored.attention, np.mean([each.attention for each in its], 0), atol=1e-6)
+        np.testing.assert_allclose(
+            scored.attention, np.mean([each.attention for each in its], 0), atol=1e-6
+        )
 
 
 def with_model(translator: Translator, model: TranslationModel) -> Translator:

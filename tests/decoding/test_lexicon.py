@@ -35,7 +35,10 @@ def test_links_are_counted_in_any_portions(pairs: list[tuple[int, int]], portion
 
 
 def test_probabilities_are_relative_frequencies(monkeypatch: pytest.MonkeyPatch) -> None:
-    src, tgt = Vocabulary.build({"dog": 3, "cat": 2}), Vocabulary.build({"Hund": 4, "Katze": 3, "Tier": 2})
+    src, tgt = (
+        Vocabulary.build({"dog": 3, "cat": 2}),
+        Vocabulary.build({"Hund": 4, "Katze": 3, "Tier": 2}),
+    )
     links = LinkCounts(len(tgt))
     dog, cat = src.ids(["dog", "cat"])
     hund, katze, tier = tgt.ids(["Hund", "Katze", "Tier"])
@@ -61,25 +64,45 @@ def test_a_token_is_linked_to_the_most_attended_source_token() -> None:
     config = {"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 16}}
     model = Seq2Seq(ModelConfig.model_validate(config), 9, 11).eval()
     random = np.random.default_rng(1)
-    pairs = [(random.integers(4, 9, int(n)).tolist(), random.integers(4, 11, int(n) + 1).tolist()) for n in (3, 1, 4, 3, 6)]
+    pairs = [
+        (random.integers(4, 9, int(n)).tolist(), random.integers(4, 11, int(n) + 1).tolist())
+        for n in (3, 1, 4, 3, 6)
+    ]
     expected: Counter[tuple[int, int]] = Counter()
     for src, tgt in pairs:  # one at a time, so that nothing is padded
         batch = build_batch([src], [tgt])
         weights = model(batch.src, batch.src_lengths, batch.tgt_in).attention[0].detach().numpy()
         read = [*src, EOS]
-        expected.update((read[row.argmax()], token) for row, token in zip(weights, tgt, strict=False) if row.argmax() < len(src))
-    batches = [build_batch([src for src, _ in part], [tgt for _, tgt in part]) for part in (pairs[:2], pairs[2:])]
+        expected.update(
+            (read[row.argmax()], token)
+            for row, token in zip(weights, tgt, strict=False)
+            if row.argmax() < len(src)
+        )
+    batches = [
+        build_batch([src for src, _ in part], [tgt for _, tgt in part])
+        for part in (pairs[:2], pairs[2:])
+    ]
     src_ids, tgt_ids, counts = count_links(model, batches, 11).triples()
-    assert dict(zip(zip(src_ids.tolist(), tgt_ids.tolist(), strict=True), counts.tolist(), strict=True)) == expected
+    assert (
+        dict(
+            zip(zip(src_ids.tolist(), tgt_ids.tolist(), strict=True), counts.tolist(), strict=True)
+        )
+        == expected
+    )
     assert expected
 
 
 def test_file(tmp_path: Path) -> None:
     path = tmp_path / "lexicon.tsv"
     Lexicon(ENTRIES).save(path)
-    assert path.read_text(encoding="utf-8") == f"{HEADER}\ndog\tHund\t0.7500\t3\ndog\t<unk>\t0.2500\t1\n￭!\t￭!\t1.0000\t2\n"
+    assert (
+        path.read_text(encoding="utf-8")
+        == f"{HEADER}\ndog\tHund\t0.7500\t3\ndog\t<unk>\t0.2500\t1\n￭!\t￭!\t1.0000\t2\n"
+    )
     assert Lexicon.load(path).entries == ENTRIES
-    path.write_bytes(path.read_bytes().replace(b"\n", b"\r\n") + b"dog\tDogge\t0.9\t0\r\n")  # edited by a user
+    path.write_bytes(
+        path.read_bytes().replace(b"\n", b"\r\n") + b"dog\tDogge\t0.9\t0\r\n"
+    )  # edited by a user
     assert Lexicon.load(path).best("dog") == "Dogge"
     assert Lexicon.load(path).best("cat") is None
 
@@ -88,7 +111,10 @@ def test_file(tmp_path: Path) -> None:
     ("text", "message"),
     [
         ("", "line 1: expected 'source\\ttarget"),
-        (f"{HEADER}\ndog\tHund\t0.5\t1\ndog\tHund", "line 3: expected source, target, probability and count with tabs between"),
+        (
+            f"{HEADER}\ndog\tHund\t0.5\t1\ndog\tHund",
+            "line 3: expected source, target, probability and count with tabs between",
+        ),
         (f"{HEADER}\ndog\tHund\tmuch\t1\n", "line 2: expected source"),
     ],
 )

@@ -1,4 +1,6 @@
-"""Minimum Bayes risk decoding: the expected utility against loops with sacrebleu, and how the translator uses it."""
+"""Minimum Bayes risk decoding: the expected utility against loops with sacrebleu, and how the
+translator uses it.
+"""
 
 from math import exp
 from typing import Any
@@ -30,7 +32,12 @@ def candidate(text: str, log_prob: float, *, complete: bool = True) -> Translati
 
 
 candidates_of_a_sentence = st.lists(
-    st.builds(candidate, st.text("ab .", max_size=9), st.floats(-9, 0), complete=st.sampled_from([True, True, True, False])),
+    st.builds(
+        candidate,
+        st.text("ab .", max_size=9),
+        st.floats(-9, 0),
+        complete=st.sampled_from([True, True, True, False]),
+    ),
     min_size=1,
     max_size=7,
 )
@@ -42,11 +49,17 @@ candidates_of_a_sentence = st.lists(
     st.sampled_from(["beam", "sampling"]),
     st.sampled_from([0.5, 1.0, 4.0]),
 )
-def test_expected_utility(translations: list[Translation], utility: str, search_name: str, temperature: float) -> None:
-    options = make_options(temperature=temperature, mbr={"candidates": search_name, "utility": utility})
+def test_expected_utility(
+    translations: list[Translation], utility: str, search_name: str, temperature: float
+) -> None:
+    options = make_options(
+        temperature=temperature, mbr={"candidates": search_name, "utility": utility}
+    )
     ranked = rank_by_expected_utility(translations, options)
     kept = [one for one in translations if one.complete] or translations
-    weights = [1.0 if search_name == "sampling" else exp(one.log_prob / temperature) for one in kept]
+    weights = [
+        1.0 if search_name == "sampling" else exp(one.log_prob / temperature) for one in kept
+    ]
     expected = {
         one.text: sum(
             weight * SACREBLEU[utility].sentence_score(one.text, [other.text]).score
@@ -65,7 +78,11 @@ def test_expected_utility(translations: list[Translation], utility: str, search_
 
 def test_a_consensus_beats_the_most_probable_candidate() -> None:
     translations = [candidate("xyz", -1.0), candidate("abcd", -1.1), candidate("abce", -1.2)]
-    assert [one.text for one in rank_by_expected_utility(translations, make_options())] == ["abcd", "abce", "xyz"]
+    assert [one.text for one in rank_by_expected_utility(translations, make_options())] == [
+        "abcd",
+        "abce",
+        "xyz",
+    ]
     cold = make_options(temperature=0.01)  # all weight on the most probable candidate
     assert rank_by_expected_utility(translations, cold)[0].text == "xyz"
 
@@ -75,12 +92,17 @@ def test_equal_utilities_go_to_the_more_probable_candidate() -> None:
     options = make_options(mbr=SAMPLING)
     ranked = rank_by_expected_utility(translations, options)
     assert [(one.text, one.score) for one in ranked] == [("cd", 50.0), ("ab", 50.0)]
-    assert rank_by_expected_utility([candidate("ab", -2.0)] * 2 + translations[1:], options)[0].text == "ab"
+    assert (
+        rank_by_expected_utility([candidate("ab", -2.0)] * 2 + translations[1:], options)[0].text
+        == "ab"
+    )
 
 
 def test_truncated_candidates_count_only_where_all_are_truncated() -> None:
     long = candidate("abc" * 9, -0.1, complete=False)
-    assert [one.text for one in rank_by_expected_utility([long, candidate("b", -3.0)], make_options())] == ["b"]
+    assert [
+        one.text for one in rank_by_expected_utility([long, candidate("b", -3.0)], make_options())
+    ] == ["b"]
     assert rank_by_expected_utility([long], make_options())[0].score == 100
 
 
@@ -93,17 +115,26 @@ def test_translations_do_not_depend_on_the_batch(mbr: dict[str, Any]) -> None:
     assert [together[i].text for i in (1, 3)] == ["", ""]
     assert outputs(together) == [outputs(translator.translate([text]))[0] for text in texts]
     assert outputs(together) == outputs(translator.translate(texts[::-1]))[::-1]
-    assert outputs(together) == outputs(make_translator(method="mbr", beam=6, mbr=mbr, batch=64).translate(texts))
+    assert outputs(together) == outputs(
+        make_translator(method="mbr", beam=6, mbr=mbr, batch=64).translate(texts)
+    )
 
 
 @pytest.mark.parametrize("mbr", [{}, SAMPLING], ids=["beam", "sampling"])
 def test_candidates_are_those_of_the_search(mbr: dict[str, Any]) -> None:
     translator, n = make_translator("words", method="mbr", beam=6, mbr=mbr), 8 if mbr else 6
     translator.unknown = UnknownWords(replace=False)
-    (source,) = (translator.src_vocabulary.ids(tokens) for tokens in translator.src_tokenizer.split_all(["a b a b"]))
+    (source,) = (
+        translator.src_vocabulary.ids(tokens)
+        for tokens in translator.src_tokenizer.split_all(["a b a b"])
+    )
     plain = make_translator("words", method="sampling" if mbr else "beam", beam=6)
     (hypotheses,) = search(plain.model, [source], plain.options, n_best=n)
-    texts = {plain.tgt_tokenizer.join(plain.tgt_vocabulary.tokens(one.ids)) for one in hypotheses if one.complete}
+    texts = {
+        plain.tgt_tokenizer.join(plain.tgt_vocabulary.tokens(one.ids))
+        for one in hypotheses
+        if one.complete
+    }
     (ranked,) = translator.translate_n_best(["a b a b"], n)
     assert {one.text for one in ranked} == texts
     assert len(texts) > 1
@@ -116,7 +147,10 @@ def test_candidates_are_those_of_the_search(mbr: dict[str, Any]) -> None:
 
 def test_samples_depend_on_the_seed() -> None:
     texts = [f"{'ab' * i}a" for i in range(9)]
-    first, again, other = (make_translator(method="mbr", mbr=SAMPLING, seed=seed).translate(texts) for seed in (1, 1, 2))
+    first, again, other = (
+        make_translator(method="mbr", mbr=SAMPLING, seed=seed).translate(texts)
+        for seed in (1, 1, 2)
+    )
     assert outputs(first) == outputs(again)
     assert outputs(first) != outputs(other)
 
@@ -131,7 +165,15 @@ def test_all_candidates_start_with_the_prefix() -> None:
     ("mbr", "n", "problem"),
     [
         ({}, 4, "4 translations per sentence: the beam is 3; set decoding.beam to 4 or more"),
-        (SAMPLING, 9, "9 translations per sentence: there are 8 samples; set decoding.mbr.samples to 9 or more"),
+        (
+            SAMPLING,
+            9,
+            (
+                "9 translations per sentence: there are 8 samples; set decoding.mbr.samples to 9 "
+                "or "
+                "more"
+            ),
+        ),
     ],
 )
 def test_n_best_is_limited_by_the_candidates(mbr: dict[str, Any], n: int, problem: str) -> None:

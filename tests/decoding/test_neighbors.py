@@ -1,4 +1,6 @@
-"""Nearest-neighbor translation: the equation in NumPy, search with real models, the pairs of a run, and errors."""
+"""Nearest-neighbor translation: the equation in NumPy, search with real models, the pairs of a run,
+and errors.
+"""
 
 import shutil
 import zipfile
@@ -35,7 +37,9 @@ def with_neighbors(model: Seq2Seq, options: NeighborsConfig = OPTIONS) -> Neighb
     return from_pairs(model, Corpus(sequences(SRC), sequences(TGT)), options, model)
 
 
-def from_pairs(model: Seq2Seq, pairs: Corpus, options: NeighborsConfig, fast_model: Seq2Seq) -> NeighborModel:
+def from_pairs(
+    model: Seq2Seq, pairs: Corpus, options: NeighborsConfig, fast_model: Seq2Seq
+) -> NeighborModel:
     similar = SimilarSentences(pairs.src, model.src_embedding.num_embeddings)
     return NeighborModel(model, fast_model, pairs, similar, options).eval()
 
@@ -52,15 +56,22 @@ def test_the_equation(system: str) -> None:
             batch = build_batch([SRC[pair]], [TGT[pair]])
             keys.append(model(batch.src, batch.src_lengths, batch.tgt_in).vectors[0].numpy())
             values += [*TGT[pair], EOS]
-        decoded = model(torch.tensor([[*source, EOS]]), torch.tensor([5]), torch.tensor([[SOS, *target]]))
-        queries, p_model = decoded.vectors[0].numpy(), model.output.log_probs(decoded.vectors).exp()[0].numpy()
+        decoded = model(
+            torch.tensor([[*source, EOS]]), torch.tensor([5]), torch.tensor([[SOS, *target]])
+        )
+        queries, p_model = (
+            decoded.vectors[0].numpy(),
+            model.output.log_probs(decoded.vectors).exp()[0].numpy(),
+        )
     expected, weights = [], []
     for step, token in enumerate([*target, EOS]):
         distances = ((np.concatenate(keys) - queries[step]) ** 2).mean(1)
         kernel = np.exp(-3 * distances / OPTIONS.distance)
         p_neighbors = kernel[np.array(values) == token].sum() / kernel.sum()
         weights.append(OPTIONS.weight * max(0, 1 - distances.min() / OPTIONS.distance))
-        expected.append(np.log((1 - weights[-1]) * p_model[step, token] + weights[-1] * p_neighbors))
+        expected.append(
+            np.log((1 - weights[-1]) * p_model[step, token] + weights[-1] * p_neighbors)
+        )
     assert max(weights) > 0.1
     ((log_probs, attention),) = score_batch(neighbor_model, [source], [target])
     np.testing.assert_allclose(log_probs, expected, rtol=1e-9)
@@ -83,45 +94,465 @@ def test_a_sentence_alone_has_the_hypotheses_that_it_has_in_a_batch() -> None:
     for source, hypotheses in zip(sources, together, strict=True):
         (alone,) = search(model, [source], options, n_best=3)
         assert [one.ids for one in alone] == [one.ids for one in hypotheses]
-        np.testing.assert_allclose([one.log_prob for one in alone], [one.log_prob for one in hypotheses])
+        np.testing.assert_allclose(
+            [one.log_prob for one in alone], [one.log_prob for one in hypotheses]
+        )
 
 
-@pytest.mark.parametrize("options", [NeighborsConfig(pairs=3, weight=0), NeighborsConfig(pairs=3, distance=1e-9)])
+@pytest.mark.parametrize(
+    "options", [NeighborsConfig(pairs=3, weight=0), NeighborsConfig(pairs=3, distance=1e-9)]
+)
 def test_without_weight_or_far_away_it_is_the_model(options: NeighborsConfig) -> None:
     model, sources = make_model(), make_sources()
-    alone, together = (search(each, sources, DecodingConfig(beam=3)) for each in (model, with_neighbors(model, options)))
+    alone, together = (
+        search(each, sources, DecodingConfig(beam=3))
+        for each in (model, with_neighbors(model, options))
+    )
     assert [one.ids for (one,) in alone] == [one.ids for (one,) in together]
 
 
 def test_without_similar_pairs_it_is_the_model() -> None:
     model, sources = make_model(), [[6, 6, 8], [11, 9]]
-    neighbor_model = from_pairs(model, Corpus(sequences([[4, 5]]), sequences([[4]])), OPTIONS, model)
-    alone, together = (search(each, sources, DecodingConfig(beam=3)) for each in (model, neighbor_model))
+    neighbor_model = from_pairs(
+        model, Corpus(sequences([[4, 5]]), sequences([[4]])), OPTIONS, model
+    )
+    alone, together = (
+        search(each, sources, DecodingConfig(beam=3)) for each in (model, neighbor_model)
+    )
     assert [one.ids for (one,) in alone] == [one.ids for (one,) in together]
 
 
 def test_the_fast_form_of_the_model_searches() -> None:
     model = make_model().float()
     fast = from_pairs(model, Corpus(sequences(SRC), sequences(TGT)), OPTIONS, for_search(model))
-    plain, quick = (search(each, make_sources(), DecodingConfig(beam=3)) for each in (with_neighbors(model), fast))
+    plain, quick = (
+        search(each, make_sources(), DecodingConfig(beam=3))
+        for each in (with_neighbors(model), fast)
+    )
     assert [one.ids for (one,) in plain] == [one.ids for (one,) in quick]
 
 
 def test_each_model_of_an_ensemble_has_its_own_keys() -> None:
-    models, (source, target) = [make_model("global"), make_model("gru, bahdanau", 5), make_model("adaptive", 6)], (SRC[3], TGT[3])
+    models, (source, target) = (
+        [make_model("global"), make_model("gru, bahdanau", 5), make_model("adaptive", 6)],
+        (SRC[3], TGT[3]),
+    )
     members = [with_neighbors(model) for model in models]
     ((log_probs, attention),) = score_batch(Ensemble(members).eval(), [source], [target])
     scored = [score_batch(member, [source], [target])[0] for member in members]
-    np.testing.assert_allclose(np.exp(log_probs), np.mean([np.exp(alone) for alone, _ in scored], 0), rtol=1e-6)
+    np.testing.assert_allclose(
+        np.exp(log_probs), np.mean([np.exp(alone) for alone, _ in scored], 0), rtol=1e-6
+    )
     np.testing.assert_allclose(attention, np.mean([each for _, each in scored], 0), atol=1e-6)
 
 
 def test_a_shortlist_is_refused() -> None:
-    with pytest.raises(ConfigError, match=r"^decoding\.shortlist: neighbors may need any word; set it to 0$"):
+    with pytest.raises(
+        ConfigError, match=r"^decoding\.shortlist: neighbors may need any word; set it to 0$"
+    ):
         with_neighbors(make_model()).restrict(torch.tensor([4, 5]))
 
 
-# --- The pairs of a run -----------------------------------------------------------------------------------------------------
+# --- The pairs of a run
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+# -----------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
@@ -139,14 +570,19 @@ def test_the_command_stores_the_training_pairs(trained: Path, nmt: Run) -> None:
     result = nmt("neighbors", trained)
     pairs = load_pairs(trained / "neighbors.tsv")
     assert (result.status, result.err) == (0, "")
-    assert result.out == f"{trained / 'neighbors.tsv'}: {len(pairs)} pairs; translate with --set decoding.neighbors.pairs=16\n"
+    assert result.out == (
+        f"{trained / 'neighbors.tsv'}: {len(pairs)} pairs; translate with --set "
+        "decoding.neighbors.pairs=16\n"
+    )
     assert set(pairs) <= set(toy.sentence_pairs())
     assert len(set(pairs)) == len(pairs) == len(Corpus.load(trained.parent / "prepared", "train"))
 
 
 def test_a_pair_that_a_user_adds_is_translated_so(trained: Path, tmp_path: Path, nmt: Run) -> None:
     run = shutil.copytree(trained, tmp_path / "run")
-    first, second, *_ = dict.fromkeys(read_sentences(trained.parent / "prepared", "test", "src"))  # not in the training data
+    first, second, *_ = dict.fromkeys(
+        read_sentences(trained.parent / "prepared", "test", "src")
+    )  # not in the training data
     command = ("translate", "--run", run, "--set", "decoding.neighbors.pairs=8", first, second)
     before = nmt(*command)
     *words, noun = before.out.splitlines()[0].split()
@@ -155,7 +591,9 @@ def test_a_pair_that_a_user_adds_is_translated_so(trained: Path, tmp_path: Path,
         file.write(f"{first}\t{own}\n")
     after = nmt(*command)
     assert (before.status, after.status) == (0, 0)
-    assert after.err.startswith(f"nmt: warning: {run / 'neighbors.tsv'}: edited or damaged since nmt wrote it; ")
+    assert after.err.startswith(
+        f"nmt: warning: {run / 'neighbors.tsv'}: edited or damaged since nmt wrote it; "
+    )
     assert after.out.splitlines() == [own, before.out.splitlines()[1]]
 
 
@@ -171,7 +609,10 @@ def test_doctor_reads_the_pairs(trained: Path, tmp_path: Path, nmt: Run) -> None
     (run / "neighbors.tsv").write_text(f"{HEADER}\nno tab\n", encoding="utf-8")
     result = nmt("doctor", run)
     assert result.status == 1
-    assert f"damaged  {run / 'neighbors.tsv'}, line 2: expected a source and a target with a tab between" in result.out
+    assert (
+        f"damaged  {run / 'neighbors.tsv'}, line 2: expected a source and a target with a tab "
+        "between"
+    ) in result.out
 
 
 def test_a_bundle_has_no_sentences_of_the_data(trained: Path, tmp_path: Path, nmt: Run) -> None:
@@ -180,27 +621,47 @@ def test_a_bundle_has_no_sentences_of_the_data(trained: Path, tmp_path: Path, nm
         assert "neighbors.tsv" not in archive.namelist()
 
 
-def test_a_run_without_pairs_says_how_to_store_them(trained: Path, tmp_path: Path, nmt: Run) -> None:
+def test_a_run_without_pairs_says_how_to_store_them(
+    trained: Path, tmp_path: Path, nmt: Run
+) -> None:
     run = shutil.copytree(trained, tmp_path / "run", ignore=shutil.ignore_patterns("neighbors.tsv"))
     result = nmt("translate", "--run", run, "--set", "decoding.neighbors.pairs=8", SENTENCE)
-    text = f"decoding.neighbors.pairs: 8 needs the training pairs in the run; `nmt neighbors {run}` stores them"
+    text = (
+        "decoding.neighbors.pairs: 8 needs the training pairs in the run; `nmt neighbors "
+        f"{run}` stores them"
+    )
     assert (result.status, result.out, result.err) == (1, "", f"nmt: {text}\n")
 
 
-def test_an_ensemble_looks_in_the_pairs_of_its_first_run(trained: Path, tmp_path: Path, nmt: Run) -> None:
-    without = shutil.copytree(trained, tmp_path / "run", ignore=shutil.ignore_patterns("neighbors.tsv"))
+def test_an_ensemble_looks_in_the_pairs_of_its_first_run(
+    trained: Path, tmp_path: Path, nmt: Run
+) -> None:
+    without = shutil.copytree(
+        trained, tmp_path / "run", ignore=shutil.ignore_patterns("neighbors.tsv")
+    )
     options = ("--set", "decoding.neighbors.pairs=8", SENTENCE)
-    alone, together = nmt("translate", "--run", trained, *options), nmt("translate", "--run", trained, "--run", without, *options)
+    alone, together = (
+        nmt("translate", "--run", trained, *options),
+        nmt("translate", "--run", trained, "--run", without, *options),
+    )
     assert (together.status, together.out) == (0, alone.out)
     result = nmt("translate", "--run", without, "--run", trained, *options)
-    assert result.err.startswith(f"nmt: decoding.neighbors.pairs: 8 needs the training pairs in the run; `nmt neighbors {without}`")
+    assert result.err.startswith(
+        "nmt: decoding.neighbors.pairs: 8 needs the training pairs in the run; `nmt neighbors "
+        f"{without}`"
+    )
 
 
 def test_augment_is_refused(trained: Path, tmp_path: Path, nmt: Run) -> None:
     options = ("-o", tmp_path / "more", "--forward", trained, "--set", "decoding.neighbors.pairs=8")
     result = nmt("augment", trained.parent / "prepared", *options)
-    text = "training sentences would find their own translations; add --set decoding.neighbors.pairs=0"
-    assert (result.status, result.err) == (1, f"nmt: decoding.neighbors.pairs: 8 is not for `nmt augment`; {text}\n")
+    text = (
+        "training sentences would find their own translations; add --set decoding.neighbors.pairs=0"
+    )
+    assert (result.status, result.err) == (
+        1,
+        f"nmt: decoding.neighbors.pairs: 8 is not for `nmt augment`; {text}\n",
+    )
     assert not (tmp_path / "more").exists()
 
 
@@ -209,9 +670,18 @@ def test_augment_is_refused(trained: Path, tmp_path: Path, nmt: Run) -> None:
     [
         ("a\tb\n", "line 1: expected 'source\\ttarget', found 'a\\tb'; run `nmt neighbors` again"),
         ("", "line 1: expected 'source\\ttarget', found ''; run `nmt neighbors` again"),
-        (f"{HEADER}\na\tb\n\nc\n", "line 4: expected a source and a target with a tab between, found 'c'"),
-        (f"{HEADER}\na\tb\tc\n", "line 2: expected a source and a target with a tab between, found 'a\\tb\\tc'"),
-        (f"{HEADER}\n\tb\n", "line 2: expected a source and a target with a tab between, found '\\tb'"),
+        (
+            f"{HEADER}\na\tb\n\nc\n",
+            "line 4: expected a source and a target with a tab between, found 'c'",
+        ),
+        (
+            f"{HEADER}\na\tb\tc\n",
+            "line 2: expected a source and a target with a tab between, found 'a\\tb\\tc'",
+        ),
+        (
+            f"{HEADER}\n\tb\n",
+            "line 2: expected a source and a target with a tab between, found '\\tb'",
+        ),
     ],
 )
 def test_damaged_files(tmp_path: Path, content: str, problem: str) -> None:

@@ -12,13 +12,17 @@ from nmt.text.vocabulary import Vocabulary
 
 ENGLISH = {"the": 90, "dog": 20, "sleeps": 9, "in": 60, "house": 8, "a": 70, "￭.": 99}
 GERMAN = {"der": 90, "Hund": 20, "schläft": 9, "in": 60, "Haus": 8, "ein": 70, "￭.": 99}
-TOKENIZERS = tuple(load_tokenizer(TokenizerConfig(), language, "src", Path()) for language in ("en", "de"))
+TOKENIZERS = tuple(
+    load_tokenizer(TokenizerConfig(), language, "src", Path()) for language in ("en", "de")
+)
 SOURCE = ("the", "dog", "sleeps")
 
 
 @pytest.fixture(scope="module")
 def checker() -> WarningChecker:
-    return WarningChecker((TOKENIZERS[0], TOKENIZERS[1]), (Vocabulary.build(ENGLISH), Vocabulary.build(GERMAN)))
+    return WarningChecker(
+        (TOKENIZERS[0], TOKENIZERS[1]), (Vocabulary.build(ENGLISH), Vocabulary.build(GERMAN))
+    )
 
 
 def of_source(checker: WarningChecker, source: str) -> list[str]:
@@ -50,8 +54,12 @@ def test_no_language_warning_with_a_shared_vocabulary() -> None:
 
 
 def test_truncation(checker: WarningChecker) -> None:
-    assert checker.warnings(Translation("the dog sleeps", "x", SOURCE, ("x",), src_cut=True)) == ["source cut"]
-    assert checker.warnings(Translation("the dog sleeps", "x", SOURCE, ("x",), complete=False)) == ["output cut"]
+    assert checker.warnings(Translation("the dog sleeps", "x", SOURCE, ("x",), src_cut=True)) == [
+        "source cut"
+    ]
+    assert checker.warnings(Translation("the dog sleeps", "x", SOURCE, ("x",), complete=False)) == [
+        "output cut"
+    ]
 
 
 def test_the_output_may_repeat_what_the_source_repeats(checker: WarningChecker) -> None:
@@ -62,4 +70,6 @@ def test_the_output_may_repeat_what_the_source_repeats(checker: WarningChecker) 
 
 def test_at_most_ten_numbers_are_listed() -> None:
     assert describe("output repeats", [3], "line") == f"line 3: {DESCRIPTIONS['output repeats']}"
-    assert describe("output repeats", list(range(1, 13)), "line").startswith("lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 more: ")
+    assert describe("output repeats", list(range(1, 13)), "line").startswith(
+        "lines 1, 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 more: "
+    )

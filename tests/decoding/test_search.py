@@ -1,4 +1,6 @@
-"""Search with models that are tables of probabilities, whose best translations are known; and with real models."""
+"""Search with models that are tables of probabilities, whose best translations are known; and with
+real models.
+"""
 
 from collections.abc import Sequence
 from math import log
@@ -19,16 +21,27 @@ from nmt.decoding.search import FORBIDDEN, search
 from nmt.errors import NonFiniteError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import EOS, SOS, UNK
-from tests.decoding.scripted import A, B, Table, all_prefixes, random_looks, random_table, scripted, straight_on
+from tests.decoding.scripted import (
+    A,
+    B,
+    Table,
+    all_prefixes,
+    random_looks,
+    random_table,
+    scripted,
+    straight_on,
+)
 
 
 def garden_path(sentence: int, prefix: Sequence[int]) -> dict[int, float]:
     """The more probable first word leads to the less probable sentence.
 
-    A (0.6) then <eos> (0.4) or A (0.3) or B (0.3); B (0.4) then <eos> (0.9) or A (0.1); longer prefixes end with certainty.
-    So: A = 0.24, B = 0.36, A A = A B = 0.18, B A = 0.04.
+    A (0.6) then <eos> (0.4) or A (0.3) or B (0.3); B (0.4) then <eos> (0.9) or A (0.1); longer
+    prefixes end with certainty. So: A = 0.24, B = 0.36, A A = A B = 0.18, B A = 0.04.
     """
-    return {(): {A: 0.6, B: 0.4}, (A,): {EOS: 0.4, A: 0.3, B: 0.3}, (B,): {EOS: 0.9, A: 0.1}}.get(tuple(prefix), {EOS: 1.0})
+    return {(): {A: 0.6, B: 0.4}, (A,): {EOS: 0.4, A: 0.3, B: 0.3}, (B,): {EOS: 0.9, A: 0.1}}.get(
+        tuple(prefix), {EOS: 1.0}
+    )
 
 
 def test_greedy_takes_the_garden_path_and_a_beam_does_not() -> None:
@@ -47,11 +60,15 @@ def test_n_best_lists_are_ranked() -> None:
     assert [tuple(hypothesis.ids) for hypothesis in found][:2] == [(B,), (A,)]
     assert {tuple(hypothesis.ids) for hypothesis in found[2:4]} == {(A, A), (A, B)}
     assert found[4].ids == [B, A]
-    assert [h.log_prob for h in found] == pytest.approx([log(p) for p in (0.36, 0.24, 0.18, 0.18, 0.04)])
+    assert [h.log_prob for h in found] == pytest.approx(
+        [log(p) for p in (0.36, 0.24, 0.18, 0.18, 0.04)]
+    )
 
 
 def test_the_length_penalty_changes_the_winner() -> None:
-    """log 0.36 / 2 = -0.51 for B, but log 0.18 / 3 = -0.57: B wins; with exponent 2 it is -0.26 against -0.19."""
+    """log 0.36 / 2 = -0.51 for B, but log 0.18 / 3 = -0.57: B wins; with exponent 2 it is -0.26
+    against -0.19.
+    """
     ((best,),) = scripted(garden_path, [3], DecodingConfig(beam=5, length_penalty=1))
     assert best.ids == [B]
     ((best,),) = scripted(garden_path, [3], DecodingConfig(beam=5, length_penalty=2))
@@ -75,10 +92,17 @@ def test_complete_hypotheses_rank_before_truncated_ones() -> None:
 
 def test_attention_follows_the_back_pointers() -> None:
     """The weights encode the prefix at each step: B is 5, A is 4."""
-    (found,) = scripted(garden_path, [3], DecodingConfig(beam=5, length_penalty=0), 5, looks=straight_on)
+    (found,) = scripted(
+        garden_path, [3], DecodingConfig(beam=5, length_penalty=0), 5, looks=straight_on
+    )
     for hypothesis in found:
-        numbers = [sum(token * 10**place for place, token in enumerate(hypothesis.ids[:t])) for t in range(len(hypothesis.ids) + 1)]
-        np.testing.assert_array_equal(hypothesis.attention, np.eye(len(numbers), 3) * (1.0 + np.array(numbers))[:, None])
+        numbers = [
+            sum(token * 10**place for place, token in enumerate(hypothesis.ids[:t]))
+            for t in range(len(hypothesis.ids) + 1)
+        ]
+        np.testing.assert_array_equal(
+            hypothesis.attention, np.eye(len(numbers), 3) * (1.0 + np.array(numbers))[:, None]
+        )
 
 
 OPTIONS = st.fixed_dictionaries(
@@ -94,24 +118,40 @@ S = 3  # tokens of the source, <eos> counted
 
 
 def allowed(prefix: tuple[int, ...], options: DecodingConfig) -> list[int]:
-    """The tokens that may follow: no n-gram twice, no <eos> too early; <eos> if nothing else is allowed."""
-    n, ids = options.no_repeat_ngram, [] if len(prefix) < options.min_length_ratio * (S - 1) else [EOS]
+    """The tokens that may follow: no n-gram twice, no <eos> too early; <eos> if nothing else is
+    allowed.
+    """
+    n, ids = (
+        options.no_repeat_ngram,
+        [] if len(prefix) < options.min_length_ratio * (S - 1) else [EOS],
+    )
     for token in (A, B):
-        ngrams = [] if n is None else [(*prefix, token)[i : i + n] for i in range(len(prefix) + 2 - n)]
+        ngrams = (
+            [] if n is None else [(*prefix, token)[i : i + n] for i in range(len(prefix) + 2 - n)]
+        )
         ids += [token] if len(set(ngrams)) == len(ngrams) else []
     return ids or [EOS]
 
 
-def exhaustive(table: Table, seed: int, longest: int, options: DecodingConfig) -> dict[tuple[int, ...], float]:
+def exhaustive(
+    table: Table, seed: int, longest: int, options: DecodingConfig
+) -> dict[tuple[int, ...], float]:
     """The score of each complete translation, straight from Wu 2016, eq. 14."""
     scores, alpha = {}, options.length_penalty
     for ids in all_prefixes(longest):
         path = [*ids, EOS]
-        if any(token not in allowed(ids[:t], options) or token not in table(0, ids[:t]) for t, token in enumerate(path)):
+        if any(
+            token not in allowed(ids[:t], options) or token not in table(0, ids[:t])
+            for t, token in enumerate(path)
+        ):
             continue
         log_prob = sum(log(table(0, ids[:t])[token]) for t, token in enumerate(path))
         looks = np.array([random_looks(seed, S)(0, ids[:t]) for t in range(len(path))])
-        length = len(path) ** alpha if options.length_formula == "power" else (5 + len(path)) ** alpha / (5 + 1) ** alpha
+        length = (
+            len(path) ** alpha
+            if options.length_formula == "power"
+            else (5 + len(path)) ** alpha / (5 + 1) ** alpha
+        )
         seen = np.log(np.clip(looks.sum(0), 1e-3, 1)).sum()
         scores[ids] = log_prob / length + options.coverage_penalty * seen
     return scores
@@ -128,13 +168,25 @@ def test_a_wide_beam_is_exhaustive_search(seed: int, values: dict[str, Any], n_b
 
 
 @given(st.integers(0, 10_000), OPTIONS, st.integers(1, 4), st.data())
-def test_a_sentence_leaves_when_its_n_best_list_is_final(seed: int, values: dict[str, Any], beam: int, data: st.DataObject) -> None:
-    """A search that continues until no hypothesis is open gives the same, up to the rounding of sums over fewer rows."""
-    table, options, n_best = random_table(seed), DecodingConfig(beam=beam, **values), data.draw(st.integers(1, beam))
+def test_a_sentence_leaves_when_its_n_best_list_is_final(
+    seed: int, values: dict[str, Any], beam: int, data: st.DataObject
+) -> None:
+    """A search that continues until no hypothesis is open gives the same, up to the rounding of
+    sums over fewer rows.
+    """
+    table, options, n_best = (
+        random_table(seed),
+        DecodingConfig(beam=beam, **values),
+        data.draw(st.integers(1, beam)),
+    )
     stopped = scripted(table, [S, 1], options, n_best, looks=random_looks(seed, 1))
-    with patch.object(search_module, "upper_bound", lambda log_prob, *_: torch.full_like(log_prob, float("inf"))):
+    with patch.object(
+        search_module, "upper_bound", lambda log_prob, *_: torch.full_like(log_prob, float("inf"))
+    ):
         whole = scripted(table, [S, 1], options, n_best, looks=random_looks(seed, 1))
-    assert [[h.ids for h in hypotheses] for hypotheses in stopped] == [[h.ids for h in hypotheses] for hypotheses in whole]
+    assert [[h.ids for h in hypotheses] for hypotheses in stopped] == [
+        [h.ids for h in hypotheses] for hypotheses in whole
+    ]
     for early, late in zip(stopped, whole, strict=True):
         assert [h.score for h in early] == pytest.approx([h.score for h in late], rel=1e-12)
 
@@ -151,14 +203,23 @@ def test_search_does_stop_early() -> None:
 
 
 def test_a_short_hypothesis_must_not_end() -> None:
-    ((best,),) = scripted(garden_path, [3], DecodingConfig(beam=5, length_penalty=0, min_length_ratio=1))
+    ((best,),) = scripted(
+        garden_path, [3], DecodingConfig(beam=5, length_penalty=0, min_length_ratio=1)
+    )
     assert len(best.ids) == 2
     assert best.log_prob == pytest.approx(log(0.18))
 
 
 def test_no_ngram_is_repeated() -> None:
-    ((best,),) = scripted(lambda *_: {A: 0.7, B: 0.2, EOS: 0.1}, [3], DecodingConfig(beam=1, no_repeat_ngram=2))
-    assert best.ids == [A, A, B, A]  # after that A A and A B would be repeated, and only <eos> is left
+    ((best,),) = scripted(
+        lambda *_: {A: 0.7, B: 0.2, EOS: 0.1}, [3], DecodingConfig(beam=1, no_repeat_ngram=2)
+    )
+    assert best.ids == [
+        A,
+        A,
+        B,
+        A,
+    ]  # after that A A and A B would be repeated, and only <eos> is left
     assert best.complete
 
 
@@ -166,13 +227,20 @@ def test_no_ngram_is_repeated() -> None:
 def test_a_hypothesis_ends_if_all_other_tokens_are_banned(method: str) -> None:
     """At least four words, each only once, from a vocabulary of two."""
     values = {"method": method, "beam": 1, "no_repeat_ngram": 1, "min_length_ratio": 2}
-    ((best,),) = scripted(lambda *_: {A: 0.6, B: 0.3, EOS: 0.1}, [3], DecodingConfig.model_validate(values))
+    ((best,),) = scripted(
+        lambda *_: {A: 0.6, B: 0.3, EOS: 0.1}, [3], DecodingConfig.model_validate(values)
+    )
     assert (sorted(best.ids), best.complete) == ([A, B], True)
     assert best.token_log_probs[-1] == pytest.approx(log(0.1))
 
 
 def test_a_prefix_has_the_probability_of_the_model() -> None:
-    found = scripted(garden_path, [3, 3, 3], DecodingConfig(beam=2, length_penalty=0), prefixes=[(), (A,), (B, A)])
+    found = scripted(
+        garden_path,
+        [3, 3, 3],
+        DecodingConfig(beam=2, length_penalty=0),
+        prefixes=[(), (A,), (B, A)],
+    )
     assert [hypotheses[0].ids for hypotheses in found] == [[B], [A], [B, A]]
     assert [h[0].log_prob for h in found] == pytest.approx([log(p) for p in (0.36, 0.24, 0.04)])
     assert found[2][0].token_log_probs == pytest.approx([log(0.4), log(0.1), 0])
@@ -186,7 +254,9 @@ def test_the_maximum_length_leaves_room_after_a_long_prefix() -> None:
 def test_scores_that_are_no_numbers_are_refused() -> None:
     model = make_model()
     model.get_parameter("output.logits.weight").data.fill_(float("nan"))
-    with pytest.raises(NonFiniteError, match="the model's logits are not finite: its weights are damaged"):
+    with pytest.raises(
+        NonFiniteError, match="the model's logits are not finite: its weights are damaged"
+    ):
         search(model, [[4, 5]], DecodingConfig())
 
 
@@ -194,19 +264,40 @@ def test_scores_that_are_no_numbers_are_refused() -> None:
 @settings(max_examples=25)
 @given(seed=st.integers(0, 10_000), beam=st.integers(1, 4), values=OPTIONS)
 @example(seed=215, beam=2, values={})  # rounding once lost the second best extension
-def test_a_batch_is_its_sentences(method: str, seed: int, beam: int, values: dict[str, Any]) -> None:
-    table, options = random_table(seed), DecodingConfig.model_validate({"beam": beam, "method": method, **values})
+def test_a_batch_is_its_sentences(
+    method: str, seed: int, beam: int, values: dict[str, Any]
+) -> None:
+    table, options = (
+        random_table(seed),
+        DecodingConfig.model_validate({"beam": beam, "method": method, **values}),
+    )
     lengths, prefixes = [2, 1, 4], [(A,), (), ()]
-    together = scripted(table, lengths, options, beam, looks=random_looks(seed, 1), prefixes=prefixes)
+    together = scripted(
+        table, lengths, options, beam, looks=random_looks(seed, 1), prefixes=prefixes
+    )
     for sentence, length in enumerate(lengths):
         others = [length if i == sentence else 1 for i in range(sentence + 1)]
-        alone = scripted(table, others, options, beam, looks=random_looks(seed, 1), prefixes=prefixes[: sentence + 1])[sentence]
+        alone = scripted(
+            table,
+            others,
+            options,
+            beam,
+            looks=random_looks(seed, 1),
+            prefixes=prefixes[: sentence + 1],
+        )[sentence]
         assert [h.ids for h in together[sentence]] == [h.ids for h in alone]
-        assert [h.attention.shape for h in together[sentence]] == [(len(h.ids) + h.complete, length) for h in alone]
+        assert [h.attention.shape for h in together[sentence]] == [
+            (len(h.ids) + h.complete, length) for h in alone
+        ]
         assert [h.score for h in together[sentence]] == pytest.approx([h.score for h in alone])
 
 
-SIZES: dict[str, Any] = {"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 16}, "dropout": 0.0}
+SIZES: dict[str, Any] = {
+    "embedding_size": 8,
+    "encoder": {"hidden_size": 8},
+    "decoder": {"hidden_size": 16},
+    "dropout": 0.0,
+}
 SYSTEMS: dict[str, dict[str, Any]] = {
     "global": {},
     "local_m": {"attention": {"kind": "local_m", "window": 1}},
@@ -215,21 +306,35 @@ SYSTEMS: dict[str, dict[str, Any]] = {
     "coverage": {"attention": {"kind": "coverage", "score": "additive"}},
     "none": {"attention": {"score": "none"}},
     "input feeding": {"decoder": {"hidden_size": 16, "input_feeding": True}},
-    "gru, bahdanau": {"decoder": {"hidden_size": 16, "cell": "gru", "layers": 2, "kind": "bahdanau", "readout": "maxout"}},
+    "gru, bahdanau": {
+        "decoder": {
+            "hidden_size": 16,
+            "cell": "gru",
+            "layers": 2,
+            "kind": "bahdanau",
+            "readout": "maxout",
+        }
+    },
     "coverage, bahdanau": {
         "attention": {"kind": "coverage", "score": "concat"},
         "decoder": {"hidden_size": 16, "kind": "bahdanau", "readout": "state"},
     },
-    "conditional": {"decoder": {"hidden_size": 16, "cell": "gru", "kind": "conditional", "readout": "deep"}},
+    "conditional": {
+        "decoder": {"hidden_size": 16, "cell": "gru", "kind": "conditional", "readout": "deep"}
+    },
     "gnmt": {"decoder": {"hidden_size": 16, "layers": 2, "kind": "gnmt"}},
     "adaptive": {"output": "adaptive"},
 }
 
 
 def make_model(system: str = "global", seed: int = 4) -> Seq2Seq:
-    """Far from uniform, so that sentences differ; double, because rounding errors then grow from step to step."""
+    """Far from uniform, so that sentences differ; double, because rounding errors then grow from
+    step to step.
+    """
     torch.manual_seed(seed)
-    model = Seq2Seq(ModelConfig.model_validate({**SIZES, **SYSTEMS[system]}), 12, 12).eval().double()
+    model = (
+        Seq2Seq(ModelConfig.model_validate({**SIZES, **SYSTEMS[system]}), 12, 12).eval().double()
+    )
     for parameter in model.parameters():
         parameter.data.mul_(4)
     return model
@@ -237,13 +342,17 @@ def make_model(system: str = "global", seed: int = 4) -> Seq2Seq:
 
 def make_sources(n: int = 8) -> list[list[int]]:
     random = np.random.default_rng(1)
-    return [random.integers(4, 12, size=length).tolist() for length in random.integers(1, 9, size=n)]
+    return [
+        random.integers(4, 12, size=length).tolist() for length in random.integers(1, 9, size=n)
+    ]
 
 
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_beam_1_is_greedy(system: str) -> None:
     model, sources = make_model(system), make_sources()
-    for source, (found,) in zip(sources, search(model, sources, DecodingConfig(beam=1)), strict=True):
+    for source, (found,) in zip(
+        sources, search(model, sources, DecodingConfig(beam=1)), strict=True
+    ):
         assert found.ids == greedy(model, source)
         assert found.attention.shape[0] == len(found.ids) + found.complete
 
@@ -251,7 +360,13 @@ def test_beam_1_is_greedy(system: str) -> None:
 WAYS: dict[str, dict[str, Any]] = {
     "beam": {"beam": 3},
     "wu": {"beam": 4, "length_formula": "wu", "length_penalty": 0.8, "coverage_penalty": 0.3},
-    "constrained": {"beam": 3, "min_length_ratio": 1.0, "max_length_ratio": 1.5, "no_repeat_ngram": 2, "forbid_unknown": True},
+    "constrained": {
+        "beam": 3,
+        "min_length_ratio": 1.0,
+        "max_length_ratio": 1.5,
+        "no_repeat_ngram": 2,
+        "forbid_unknown": True,
+    },
     "sampling": {"method": "sampling", "temperature": 0.9, "top_k": 7, "top_p": 0.95},
 }
 
@@ -264,7 +379,9 @@ def test_the_batch_and_the_order_do_not_matter(system: str, way: str) -> None:
     options = DecodingConfig.model_validate(WAYS[way])
     together = search(model, sources, options, n_best=2)
     order = np.random.default_rng(2).permutation(len(sources)).tolist()
-    for i, found in zip(order, search(model, [sources[i] for i in order], options, n_best=2), strict=True):
+    for i, found in zip(
+        order, search(model, [sources[i] for i in order], options, n_best=2), strict=True
+    ):
         assert [h.ids for h in found] == [h.ids for h in together[i]]
     for source, found in zip(sources, together, strict=True):
         (alone,) = search(model, [source], options, n_best=2)
@@ -276,22 +393,31 @@ def test_the_batch_and_the_order_do_not_matter(system: str, way: str) -> None:
 
 @pytest.mark.parametrize("system", SYSTEMS)
 def test_hypotheses_have_the_probability_and_the_attention_of_the_model(system: str) -> None:
-    """Teacher forcing of the hypotheses gives the same numbers: back-pointers, states and memories stay together."""
+    """Teacher forcing of the hypotheses gives the same numbers: back-pointers, states and memories
+    stay together.
+    """
     model, sources = make_model(system), make_sources()
-    for source, found in zip(sources, search(model, sources, DecodingConfig(beam=4), n_best=4), strict=True):
+    for source, found in zip(
+        sources, search(model, sources, DecodingConfig(beam=4), n_best=4), strict=True
+    ):
         for hypothesis in found:
             output = [*hypothesis.ids, EOS] if hypothesis.complete else hypothesis.ids
             with torch.inference_mode():
                 decoded = model(*pad_sources([source]), torch.tensor([[SOS, *output[:-1]]]))
                 log_probs = model.output.log_probs(decoded.vectors)[0, range(len(output)), output]
             assert hypothesis.token_log_probs == pytest.approx(log_probs.tolist(), abs=1e-4)
-            np.testing.assert_allclose(hypothesis.attention, decoded.attention[0].numpy(), atol=1e-5)
+            np.testing.assert_allclose(
+                hypothesis.attention, decoded.attention[0].numpy(), atol=1e-5
+            )
 
 
 def test_unknown_words_are_not_written() -> None:
     model = make_model()
     model.get_parameter("output.logits.bias").data[UNK] += 9
-    (unsure,), (sure,) = (search(model, [[4, 5]], DecodingConfig(forbid_unknown=forbid))[0] for forbid in (False, True))
+    (unsure,), (sure,) = (
+        search(model, [[4, 5]], DecodingConfig(forbid_unknown=forbid))[0]
+        for forbid in (False, True)
+    )
     assert UNK in unsure.ids
     assert UNK not in sure.ids
 

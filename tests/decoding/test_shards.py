@@ -17,8 +17,12 @@ def test_lines_that_a_crash_has_damaged_do_not_count(tmp_path: Path) -> None:
     assert seconds_of_shards(tmp_path) == 1.75
 
 
-def test_a_shard_is_there_only_with_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    translation = SimpleNamespace(text="Hallo.", src_cut=False, complete=True, tokens=["Hallo"], src_tokens=["Hello"])
+def test_a_shard_is_there_only_with_its_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    translation = SimpleNamespace(
+        text="Hallo.", src_cut=False, complete=True, tokens=["Hallo"], src_tokens=["Hello"]
+    )
     translator: Any = SimpleNamespace(translate=lambda texts: [translation for _ in texts])
     (tmp_path / SECONDS_FILE).write_bytes(b"1.50\n2.2")  # a line that a crash has damaged
     failing = {SECONDS_FILE}

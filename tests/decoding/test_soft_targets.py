@@ -28,13 +28,23 @@ def make_model(seed: int, **values: Any) -> Seq2Seq:
 
 @pytest.mark.parametrize("values", [{}, {"lexical_bias": 3}], ids=["plain", "lexical bias"])
 @pytest.mark.parametrize("block", [3, 100])
-def test_they_are_the_most_probable_words_of_the_mean(values: dict[str, Any], block: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_they_are_the_most_probable_words_of_the_mean(
+    values: dict[str, Any], block: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(module, "N_WORDS", 5)
     monkeypatch.setattr(module, "BLOCK_PAIRS", block)
     random = np.random.default_rng(1)
-    sides = [[random.integers(4, size, length).tolist() for length in random.integers(0, 6, 10)] for size in (11, 13)]
+    sides = [
+        [random.integers(4, size, length).tolist() for length in random.integers(0, 6, 10)]
+        for size in (11, 13)
+    ]
     corpus = Corpus(
-        *(Sequences.of_blocks([(np.concatenate(side).astype(np.int32), np.array([*map(len, side)], np.int32))]) for side in sides)
+        *(
+            Sequences.of_blocks(
+                [(np.concatenate(side).astype(np.int32), np.array([*map(len, side)], np.int32))]
+            )
+            for side in sides
+        )
     )
     models = [make_model(1, **values), make_model(2)]
     blocks = [*soft_targets(models, corpus)]
@@ -43,13 +53,19 @@ def test_they_are_the_most_probable_words_of_the_mean(values: dict[str, Any], bl
     for pair, (src, tgt) in enumerate(zip(*sides, strict=True)):
         means = torch.zeros(len(tgt) + 1, 13)
         for model in models:
-            inputs = torch.tensor([[*src, EOS]]), torch.tensor([len(src) + 1]), torch.tensor([[SOS, *tgt]])
+            inputs = (
+                torch.tensor([[*src, EOS]]),
+                torch.tensor([len(src) + 1]),
+                torch.tensor([[SOS, *tgt]]),
+            )
             decoded = model(*inputs)
             vectors, additions = decoded.at(torch.arange(len(tgt) + 1))
             logits = model.output.compute_logits(vectors)
             if additions is not None:
                 for row in range(len(logits)):
-                    for word, value in zip(additions.ids[row].tolist(), additions.values[row], strict=True):
+                    for word, value in zip(
+                        additions.ids[row].tolist(), additions.values[row], strict=True
+                    ):
                         logits[row, word] += value
             means += logits.softmax(1).detach() / 2
         ids, probabilities = unpack(stored[pair], len(tgt) + 1)

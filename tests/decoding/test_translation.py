@@ -23,7 +23,9 @@ def frame_of(translation: Translation) -> tuple[dict[str, str], str]:
 
 
 def test_source_text_and_attention_in_a_frame() -> None:
-    translation = Translation("A dog.", "Hund.", ("A", "dog"), ("Hund",), log_prob=-1.25, attention=ATTENTION)
+    translation = Translation(
+        "A dog.", "Hund.", ("A", "dog"), ("Hund",), log_prob=-1.25, attention=ATTENTION
+    )
     attributes, page = frame_of(translation)
     assert attributes["sandbox"] == "allow-scripts"  # it cannot reach the notebook
     assert "<h1>Hund.</h1>" in page
@@ -35,7 +37,11 @@ def test_source_text_and_attention_in_a_frame() -> None:
 
 def test_all_text_is_escaped() -> None:
     attention = np.array([[1.0, 0.0]], np.float32)
-    _, page = frame_of(Translation(HOSTILE, HOSTILE + '"', (HOSTILE,), (HOSTILE,), attention=attention, complete=False))
+    _, page = frame_of(
+        Translation(
+            HOSTILE, HOSTILE + '"', (HOSTILE,), (HOSTILE,), attention=attention, complete=False
+        )
+    )
     assert HOSTILE not in page
     assert page.count("<script>") == 1
     assert "&lt;script&gt;alert(1)&lt;/script&gt;&quot;" in page
@@ -63,5 +69,7 @@ def test_without_attention_there_is_only_text(translation: Translation, texts: l
 
 def test_a_long_translation_scrolls() -> None:
     tokens = ("word",) * 60
-    attributes, _ = frame_of(Translation("A", "B", tokens, tokens, attention=np.full((61, 61), 1 / 61, np.float32)))
+    attributes, _ = frame_of(
+        Translation("A", "B", tokens, tokens, attention=np.full((61, 61), 1 / 61, np.float32))
+    )
     assert "height: 640px" in attributes["style"]

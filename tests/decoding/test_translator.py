@@ -1,4 +1,6 @@
-"""From text to text: order, empty sentences, prefixes, n-best lists, batches within memory, threads."""
+"""From text to text: order, empty sentences, prefixes, n-best lists, batches within memory,
+threads.
+"""
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -27,14 +29,21 @@ TEXTS = ["ab", "", "a b a b", "  ", "b", "abababab"]
 def make_translator(kind: str = "characters", **options: Any) -> Translator:
     torch.manual_seed(1)
     tokenizer = load_tokenizer(TokenizerConfig.model_validate({"kind": kind}), "en", "src", Path())
-    vocabulary = Vocabulary.build({"a": 3, "b": 2, "▁": 1} if kind == "characters" else {"a": 3, "b": 2, "￭!": 1})
+    vocabulary = Vocabulary.build(
+        {"a": 3, "b": 2, "▁": 1} if kind == "characters" else {"a": 3, "b": 2, "￭!": 1}
+    )
     config = {"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 16}}
     model = Seq2Seq(ModelConfig.model_validate(config), len(vocabulary), len(vocabulary)).eval()
     for parameter in model.parameters():
         parameter.data.mul_(2)
     options = {"beam": 3, "batch": 4, **options}
     tokenizers, vocabularies = (tokenizer, tokenizer), (vocabulary, vocabulary)
-    return Translator(model, tokenizers=tokenizers, vocabularies=vocabularies, options=DecodingConfig.model_validate(options))
+    return Translator(
+        model,
+        tokenizers=tokenizers,
+        vocabularies=vocabularies,
+        options=DecodingConfig.model_validate(options),
+    )
 
 
 def outputs(translations: list[Translation]) -> list[tuple[str, tuple[str, ...]]]:
@@ -50,7 +59,10 @@ def test_order_and_empty_texts() -> None:
         (alone,) = translator.translate([text])
         assert (alone.text, alone.tokens) == (translation.text, translation.tokens)
         if translation.src_tokens:
-            rows, columns = len(translation.tokens) + translation.complete, len(translation.src_tokens) + 1
+            rows, columns = (
+                len(translation.tokens) + translation.complete,
+                len(translation.src_tokens) + 1,
+            )
             assert translation.attention.shape == (rows, columns)
 
 
@@ -69,19 +81,30 @@ def test_n_best_lists_have_no_duplicates_while_the_beam_has_others() -> None:
     translator = make_translator(beam=6)
     translator.unknown = UnknownWords(replace=False)
     texts = [text for text in TEXTS if text.strip()]
-    src = [translator.src_vocabulary.ids(tokens) for tokens in translator.src_tokenizer.split_all(texts)]
+    src = [
+        translator.src_vocabulary.ids(tokens)
+        for tokens in translator.src_tokenizer.split_all(texts)
+    ]
     expected, n_alike = [], 0
     for hypotheses in search(translator.model, src, translator.options, n_best=6):
-        joined = [translator.tgt_tokenizer.join(translator.tgt_vocabulary.tokens(one.ids)) for one in hypotheses]
+        joined = [
+            translator.tgt_tokenizer.join(translator.tgt_vocabulary.tokens(one.ids))
+            for one in hypotheses
+        ]
         expected.append([*dict.fromkeys(joined)])
         n_alike += len(expected[-1][:3]) > len({*joined[:3]})
-        first = {text: one.score for text, one in zip(reversed(joined), reversed(hypotheses), strict=True)}
+        first = {
+            text: one.score
+            for text, one in zip(reversed(joined), reversed(hypotheses), strict=True)
+        }
         (found,) = translator.translate_n_best([texts[len(expected) - 1]], 6)
         assert [one.score for one in found] == pytest.approx([first[text] for text in expected[-1]])
     assert n_alike
     for n in (1, 2, 3, 6):
         n_found = translator.translate_n_best(texts, n)
-        assert [[one.text for one in best] for best in n_found] == [distinct[:n] for distinct in expected]
+        assert [[one.text for one in best] for best in n_found] == [
+            distinct[:n] for distinct in expected
+        ]
 
 
 @pytest.mark.parametrize(
@@ -106,7 +129,9 @@ def test_samples_depend_on_the_seed_and_the_sentence_alone() -> None:
     assert outputs(once) == outputs(make_translator(method="sampling", batch=64).translate(texts))
     assert outputs(once) != outputs(make_translator(method="sampling", seed=2).translate(texts))
     five = translator.translate_n_best(texts, 5)  # more than the beam, which sampling ignores
-    assert all(outputs([one])[0] in outputs(samples) for one, samples in zip(once, five, strict=True))
+    assert all(
+        outputs([one])[0] in outputs(samples) for one, samples in zip(once, five, strict=True)
+    )
     assert max(len(set(outputs(samples))) for samples in five) == 5
 
 
@@ -123,9 +148,13 @@ def test_translations_start_with_their_prefix(kind: str) -> None:
 
 
 def test_a_prefix_with_an_unknown_word_is_refused() -> None:
-    with pytest.raises(DataError, match=r"^prefix 'a zebra': 'zebra' is not in the target vocabulary$"):
+    with pytest.raises(
+        DataError, match=r"^prefix 'a zebra': 'zebra' is not in the target vocabulary$"
+    ):
         make_translator("words").translate(["a"], ["a zebra"])
-    with pytest.raises(DataError, match="2 prefixes for 1 texts: give one prefix per text; it may be empty"):
+    with pytest.raises(
+        DataError, match="2 prefixes for 1 texts: give one prefix per text; it may be empty"
+    ):
         make_translator().translate(["a"], ["a", "b"])
 
 
@@ -146,7 +175,10 @@ def test_a_very_long_line_is_translated() -> None:
 @pytest.mark.parametrize("kind", ["characters", "words"])
 def test_several_threads_may_use_it(kind: str) -> None:
     translator = make_translator(kind)
-    texts = [[f"{'ab ' * (1 + (i + j) % 7)}{chr(97 + (i * j) % 26)} b!" for j in range(12)] for i in range(8)]
+    texts = [
+        [f"{'ab ' * (1 + (i + j) % 7)}{chr(97 + (i * j) % 26)} b!" for j in range(12)]
+        for i in range(8)
+    ]
     expected = [outputs(translator.translate(some)) for some in texts]
     with ThreadPoolExecutor(4) as pool:
         assert [outputs(found) for found in pool.map(translator.translate, texts)] == expected
@@ -162,7 +194,10 @@ def test_the_number_of_threads_does_not_change_translations(method: str) -> None
         for threads in (1, 2):
             torch.set_num_threads(threads)
             results.append(
-                (outputs(translator.translate(texts)), [pair.token_log_probs for pair in score_pairs(translator, pairs)])
+                (
+                    outputs(translator.translate(texts)),
+                    [pair.token_log_probs for pair in score_pairs(translator, pairs)],
+                )
             )
     finally:
         torch.set_num_threads(before)
@@ -185,9 +220,14 @@ def test_a_model_in_training_mode_is_refused() -> None:
 def test_batches_stay_within_their_limits(monkeypatch: pytest.MonkeyPatch) -> None:
     batches: list[tuple[int, int]] = []
 
-    def record(_: object, sources: list[list[int]], *__: object, **___: object) -> list[list[Hypothesis]]:
+    def record(
+        _: object, sources: list[list[int]], *__: object, **___: object
+    ) -> list[list[Hypothesis]]:
         batches.append((len(sources), max(map(len, sources))))
-        return [[Hypothesis([], 0.0, [0.0], 0.0, np.zeros((1, 1), np.float32), complete=True)] for _ in sources]
+        return [
+            [Hypothesis([], 0.0, [0.0], 0.0, np.zeros((1, 1), np.float32), complete=True)]
+            for _ in sources
+        ]
 
     monkeypatch.setattr(module, "search", record)
     translator, beam = make_translator(batch=6), 3

@@ -1,4 +1,6 @@
-"""Replacement of unknown words: a table by hand, the case of the text, and names that are not in the training data."""
+"""Replacement of unknown words: a table by hand, the case of the text, and names that are not in
+the training data.
+"""
 
 import re
 import shutil
@@ -14,18 +16,28 @@ import nmt as package
 from nmt.commands import lexicon, prepare, train
 from nmt.config.schema import AttentionConfig, TokenizerConfig
 from nmt.decoding.lexicon import Entry, Lexicon
-from nmt.decoding.unknown_words import UNKNOWN, Replacement, replace_unknown, surface_forms, with_replacements
+from nmt.decoding.unknown_words import (
+    UNKNOWN,
+    Replacement,
+    replace_unknown,
+    surface_forms,
+    with_replacements,
+)
 from nmt.run.folder import load_run_config, write_run_config
 from nmt.text.tokenizers import Tokenizer, load_tokenizer
 from tests import toy
 from tests.conftest import Run
 
-LEXICON = Lexicon({"quince": [Entry("Quitte", 0.9, 9)], "smith": [Entry(UNKNOWN, 0.6, 3), Entry("Herr", 0.4, 2)]})
+LEXICON = Lexicon(
+    {"quince": [Entry("Quitte", 0.9, 9)], "smith": [Entry(UNKNOWN, 0.6, 3), Entry("Herr", 0.4, 2)]}
+)
 SOURCE, SURFACES = ["smith", "eats", "quince"], ["Smith", "eats", "Quince"]
 
 
 def attend_to(*positions: int) -> np.ndarray:
-    """Weights [T, 4] with their peaks at `positions`; the last column is <eos>, which does not count."""
+    """Weights [T, 4] with their peaks at `positions`; the last column is <eos>, which does not
+    count.
+    """
     weights = np.full((len(positions), 4), 0.1, np.float32)
     weights[:, 3] = 0.9
     weights[range(len(positions)), positions] = 0.5
@@ -33,8 +45,13 @@ def attend_to(*positions: int) -> np.ndarray:
 
 
 def test_translated_by_the_lexicon_or_copied() -> None:
-    replaced = replace_unknown([UNKNOWN, "isst", UNKNOWN], SOURCE, SURFACES, attend_to(0, 1, 2, 3), LEXICON)
-    assert replaced == (Replacement(0, 0, "Smith", "copied"), Replacement(2, 2, "Quitte", "lexicon"))
+    replaced = replace_unknown(
+        [UNKNOWN, "isst", UNKNOWN], SOURCE, SURFACES, attend_to(0, 1, 2, 3), LEXICON
+    )
+    assert replaced == (
+        Replacement(0, 0, "Smith", "copied"),
+        Replacement(2, 2, "Quitte", "lexicon"),
+    )
     assert with_replacements([UNKNOWN, "isst", UNKNOWN], replaced) == ["Smith", "isst", "Quitte"]
 
 
@@ -54,11 +71,411 @@ def test_known_words_stay() -> None:
     assert with_replacements(["a", "b"], ()) == ["a", "b"]
 
 
-# --- The case of the text ---------------------------------------------------------------------------------------------------
+# --- The case of the text
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+# ---------------------------------------------------------------------------------------------------
 
 
 def tokenizer_of(kind: str, lowercase: bool = True) -> Tokenizer:
-    return load_tokenizer(TokenizerConfig.model_validate({"kind": kind, "lowercase": lowercase}), "en", "src", Path())
+    return load_tokenizer(
+        TokenizerConfig.model_validate({"kind": kind, "lowercase": lowercase}), "en", "src", Path()
+    )
 
 
 WORDS = tokenizer_of("words")
@@ -110,11 +527,18 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder, random = tmp_path_factory.mktemp("names"), np.random.default_rng(1)
 
     def name() -> str:
-        return "".join(random.choice([*"bdfgklmnprst"]) + random.choice([*"aeiou"]) for _ in range(4)).capitalize()
+        return "".join(
+            random.choice([*"bdfgklmnprst"]) + random.choice([*"aeiou"]) for _ in range(4)
+        ).capitalize()
 
     def pairs() -> Iterator[tuple[str, str]]:
         for _ in range(300):
-            (verb, verbs), (noun, nouns), who, whom = toy.VERBS[random.integers(3)], toy.NOUNS[random.integers(3)], name(), name()
+            (verb, verbs), (noun, nouns), who, whom = (
+                toy.VERBS[random.integers(3)],
+                toy.NOUNS[random.integers(3)],
+                name(),
+                name(),
+            )
             yield f"{who} {verb} the {noun}.", f"{who} {verbs} den {nouns}."
             yield f"The {noun} {verb} {whom}.", f"Der {nouns} {verbs} {whom}."
 
@@ -131,7 +555,13 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "bridge": "zero",
             "dropout": 0.0,
         },
-        training={"max_steps": 100, "epochs": 100, "validate_every": 100, "batch": {"size": 32}, "learning_rate": {"peak": 0.005}},
+        training={
+            "max_steps": 100,
+            "epochs": 100,
+            "validate_every": 100,
+            "batch": {"size": 32},
+            "learning_rate": {"peak": 0.005},
+        },
     )
     prepare.run(config, progress=False)
     train.run(config, folder / "run", quiet=True)
@@ -142,12 +572,17 @@ def changed(run: Path, folder: Path, **decoding: object) -> Path:
     """A copy of the run with other decoding options."""
     shutil.copytree(run, folder / "run")
     config = load_run_config(run)
-    write_run_config(folder / "run", config.model_copy(update={"decoding": config.decoding.model_copy(update=decoding)}))
+    write_run_config(
+        folder / "run",
+        config.model_copy(update={"decoding": config.decoding.model_copy(update=decoding)}),
+    )
     return folder / "run"
 
 
 def test_names_that_are_not_in_the_training_data_are_copied(trained: Path, nmt: Run) -> None:
-    result = nmt("translate", "--run", trained, stdin=b"Zaphod sees the dog.\nThe tree finds McXyz.\n")
+    result = nmt(
+        "translate", "--run", trained, stdin=b"Zaphod sees the dog.\nThe tree finds McXyz.\n"
+    )
     assert result.out.splitlines() == ["Zaphod sieht den hund.", "der baum findet McXyz."]
 
 
@@ -158,7 +593,9 @@ def test_a_translation_lists_its_replacements(trained: Path) -> None:
 
 
 def test_off_by_option(trained: Path, tmp_path: Path) -> None:
-    (translation,) = package.load(changed(trained, tmp_path, replace_unknown=False)).translate(["Zaphod sees the dog."])
+    (translation,) = package.load(changed(trained, tmp_path, replace_unknown=False)).translate(
+        ["Zaphod sees the dog."]
+    )
     assert (translation.text, translation.replaced) == ("<unk> sieht den hund.", ())
 
 
@@ -172,14 +609,19 @@ def test_the_lexicon_is_learned_and_used(trained: Path, tmp_path: Path, nmt: Run
     path = run / "lexicon.tsv"
     entries = Lexicon.load(path).entries
     number = sum(map(len, entries.values()))
-    assert re.fullmatch(rf"{path}: {number} translations of {len(entries)} source tokens, from 400 pairs in \d+ s\n", result.out)
+    assert re.fullmatch(
+        rf"{path}: {number} translations of {len(entries)} source tokens, from 400 pairs in \d+ s\n",
+        result.out,
+    )
     assert entries[UNKNOWN][0].token == UNKNOWN
     # A user adds a word by hand: it is translated now, not copied.
     path.write_text(path.read_text(encoding="utf-8") + "zaphod\tSafran\t1\t1\n", encoding="utf-8")
     (translation,) = package.load(run).translate(["Zaphod sees the dog."])
     assert translation.text == "Safran sieht den hund."
     assert [one.origin for one in translation.replaced] == ["lexicon"]
-    (translation,) = package.load(changed(run, tmp_path / "without", lexicon=False)).translate(["Zaphod sees the dog."])
+    (translation,) = package.load(changed(run, tmp_path / "without", lexicon=False)).translate(
+        ["Zaphod sees the dog."]
+    )
     assert translation.text == "Zaphod sieht den hund."
 
 
@@ -201,7 +643,10 @@ def test_a_damaged_lexicon_is_one_line_of_error(trained: Path, tmp_path: Path, n
 
 def test_missing_data_and_models_without_attention(trained: Path, tmp_path: Path, nmt: Run) -> None:
     gone = nmt("lexicon", trained, "--data", tmp_path)
-    assert (gone.status, gone.err) == (1, f"nmt: {tmp_path}: no prepared data here; run `nmt prepare -c ...` first\n")
+    assert (gone.status, gone.err) == (
+        1,
+        f"nmt: {tmp_path}: no prepared data here; run `nmt prepare -c ...` first\n",
+    )
     run = changed(trained, tmp_path)
     config = load_run_config(run)
     blind = config.model.model_copy(update={"attention": AttentionConfig(score="none")})
@@ -209,7 +654,11 @@ def test_missing_data_and_models_without_attention(trained: Path, tmp_path: Path
     refused = nmt("lexicon", run)
     assert (refused.status, refused.err) == (
         1,
-        f"nmt: {run}: the model has no attention (model.attention.score: none) to learn a lexicon from; add --aligner\n",
+        (
+            f"nmt: {run}: the model has no attention (model.attention.score: none) to learn a "
+            "lexicon "
+            "from; add --aligner\n"
+        ),
     )
     assert nmt("lexicon", run, "--aligner").status == 0
     entries = Lexicon.load(run / "lexicon.tsv")
@@ -219,10 +668,14 @@ def test_missing_data_and_models_without_attention(trained: Path, tmp_path: Path
 # --- The shortlist ----------------------------------------------------------------------------------------------------------
 
 
-def test_a_shortlist_needs_the_lexicon_and_then_translates(trained: Path, tmp_path: Path, nmt: Run) -> None:
+def test_a_shortlist_needs_the_lexicon_and_then_translates(
+    trained: Path, tmp_path: Path, nmt: Run
+) -> None:
     run = changed(trained, tmp_path, shortlist=5)
     refused = nmt("translate", "--run", run, "Zaphod sees the dog.")
-    assert refused.err == f"nmt: decoding.shortlist: 5 needs the lexicon of the run; `nmt lexicon {run}` makes it\n"
+    assert refused.err == (
+        f"nmt: decoding.shortlist: 5 needs the lexicon of the run; `nmt lexicon {run}` makes it\n"
+    )
     assert refused.status == 1
     lexicon.run(run)
     result = nmt("translate", "--run", run, "Zaphod sees the dog.", "The tree finds McXyz.")
@@ -235,4 +688,7 @@ def test_a_shortlist_needs_the_lexicon_and_then_translates(trained: Path, tmp_pa
 def test_translation_in_8_bit_integers(trained: Path, tmp_path: Path, nmt: Run) -> None:
     run = changed(trained, tmp_path, precision="int8")
     result = nmt("translate", "--run", run, "Zaphod sees the dog.", "The tree finds McXyz.")
-    assert (result.out.splitlines(), result.err) == (["Zaphod sieht den hund.", "der baum findet McXyz."], "")
+    assert (result.out.splitlines(), result.err) == (
+        ["Zaphod sieht den hund.", "der baum findet McXyz."],
+        "",
+    )

@@ -10,10 +10,18 @@ from nmt.evaluation.doubled_words import doubles, share_stem
 @pytest.mark.parametrize(
     ("output", "source", "reference"),
     [
-        ("Er ist ein intelligente intelligent Mann.", "He is a clever man.", "Er ist ein kluger Mann."),
+        (
+            "Er ist ein intelligente intelligent Mann.",
+            "He is a clever man.",
+            "Er ist ein kluger Mann.",
+        ),
         ("Er liest Romane Romane.", "He reads novels.", "Er liest Krimis."),
         ("Hände auf deine Hände!", "Put your hands up!", "Hände hoch!"),
-        ("Sie nehmen den König, um den König zu töten.", "They plot to kill the king.", "Sie wollen den König töten."),
+        (
+            "Sie nehmen den König, um den König zu töten.",
+            "They plot to kill the king.",
+            "Sie wollen den König töten.",
+        ),
         ("Das kostet 10.000 000 Dollar.", "It costs 10,000 dollars.", "Das kostet 10.000 Dollar."),
     ],
 )
@@ -28,7 +36,10 @@ def test_outputs_that_double(output: str, source: str, reference: str) -> None:
     [
         ("Die, die das sagen, lügen.", "Those who say that lie."),  # a comma between them
         ("Der Mann, der der Frau hilft.", "The man who helps the woman."),
-        ("Du kannst es allein, aber nicht alleine.", "You can do it alone, but not you alone."),  # the source repeats too
+        (
+            "Du kannst es allein, aber nicht alleine.",
+            "You can do it alone, but not you alone.",
+        ),  # the source repeats too
         ("Ein Haus und ein Hund und eine Katze.", "A house and a dog and a cat."),  # short words
         ("", ""),
     ],
@@ -51,7 +62,9 @@ def test_outputs_that_do_not(output: str, source: str) -> None:
         ("haus", "maus", False),
     ],
 )
-def test_words_share_a_stem_if_only_the_ending_differs(word: str, other: str, expected: bool) -> None:
+def test_words_share_a_stem_if_only_the_ending_differs(
+    word: str, other: str, expected: bool
+) -> None:
     assert share_stem(word, other) is expected
 
 

@@ -7,7 +7,11 @@ from nmt.evaluation.gate import Gate
 from nmt.metrics.scores import MetricScore
 from nmt.metrics.significance import Difference
 
-SCORES = [MetricScore("BLEU", 31.42, ""), MetricScore("chrF", 55.5, ""), MetricScore("TER", 48.25, "")]
+SCORES = [
+    MetricScore("BLEU", 31.42, ""),
+    MetricScore("chrF", 55.5, ""),
+    MetricScore("TER", 48.25, ""),
+]
 
 
 def test_conditions_that_are_met() -> None:
@@ -31,13 +35,17 @@ def test_nan_meets_no_condition(metric: str) -> None:
 def test_worse_than_another_in_the_first_metric() -> None:
     worse = Difference("BLEU", 30, 31.5, 0.01, 0.01, "")
     other = Difference("chrF", 50, 55, 0.0001, 0.0001, "")
-    assert Gate(alpha=0.05).failures(SCORES, [worse, other]) == ["BLEU 30.00 is worse than 31.50, by 1.50 (p = 0.0100 < 0.05)"]
+    assert Gate(alpha=0.05).failures(SCORES, [worse, other]) == [
+        "BLEU 30.00 is worse than 31.50, by 1.50 (p = 0.0100 < 0.05)"
+    ]
     assert Gate(alpha=0.01).failures(SCORES, [worse]) == []
     assert Gate(alpha=None).failures(SCORES, [worse]) == []
     better_ter = Difference("TER", 40, 45, 0.01, 0.01, "")
     assert Gate(alpha=0.05).failures(SCORES, [better_ter]) == []
     worse_ter = Difference("TER", 45, 40, 0.01, 0.01, "")
-    assert Gate(alpha=0.05).failures(SCORES, [worse_ter]) == ["TER 45.00 is worse than 40.00, by 5.00 (p = 0.0100 < 0.05)"]
+    assert Gate(alpha=0.05).failures(SCORES, [worse_ter]) == [
+        "TER 45.00 is worse than 40.00, by 5.00 (p = 0.0100 < 0.05)"
+    ]
 
 
 @pytest.mark.parametrize("alpha", [0.0, 1.0, float("nan")])

@@ -11,7 +11,15 @@ from nmt.commands import prepare
 from nmt.config.schema import TokenizerConfig
 from nmt.data.corpus import Sequences, read_sentences, restore_texts
 from nmt.data.evaluation_set import EvaluationSet
-from nmt.evaluation.leaks import MIN_SHARED_NGRAMS, NGRAM_SIZE, find_overlap, scan, score_leaks, text_variants, words
+from nmt.evaluation.leaks import (
+    MIN_SHARED_NGRAMS,
+    NGRAM_SIZE,
+    find_overlap,
+    scan,
+    score_leaks,
+    text_variants,
+    words,
+)
 from nmt.evaluation.system import open_system
 from nmt.text.tokenizers import load_tokenizer
 from nmt.text.vocabulary import Vocabulary
@@ -19,7 +27,10 @@ from tests import toy
 from tests.commands.test_ensembles import SIZES, make_run
 
 TRAINING = [
-    ("The old dog sleeps under the big table today.", "Der alte Hund schläft heute unter dem großen Tisch."),
+    (
+        "The old dog sleeps under the big table today.",
+        "Der alte Hund schläft heute unter dem großen Tisch.",
+    ),
     ("We are going home now.", "Wir gehen jetzt nach Hause."),
     ("Good morning!", "Guten Morgen!"),
 ]
@@ -37,9 +48,14 @@ def test_the_same_but_for_case_and_punctuation() -> None:
 
 
 def test_the_scores_of_the_other_sentences_ignore_case_for_a_model_that_writes_lower_case() -> None:
-    sources, references = ["Good morning!", "The Small Cat Sleeps."], ["Guten Morgen!", "Die Kleine Katze Schläft."]
+    sources, references = (
+        ["Good morning!", "The Small Cat Sleeps."],
+        ["Guten Morgen!", "Die Kleine Katze Schläft."],
+    )
     text = EvaluationSet("two", sources, [references])
-    overlap = scan(TRAINING, [[source] for source in sources], [[reference] for reference in references])
+    overlap = scan(
+        TRAINING, [[source] for source in sources], [[reference] for reference in references]
+    )
     outputs = [reference.lower() for reference in references]
     with_case = score_leaks(overlap, text, outputs, ["BLEU"])
     without_case = score_leaks(overlap, text, outputs, ["BLEU"], lowercase=True)
@@ -51,9 +67,18 @@ def test_the_scores_of_the_other_sentences_ignore_case_for_a_model_that_writes_l
 
 
 def test_nearly_the_same_on_either_side() -> None:
-    assert find("The old dog sleeps under the big table tonight.", "Etwas anderes.") == (False, True)
-    assert find("Something else.", "Der alte Hund schläft heute unter dem großen Baum.") == (False, True)
-    assert find("The old cat sleeps under the small table today.", "Etwas anderes.") == (False, False)
+    assert find("The old dog sleeps under the big table tonight.", "Etwas anderes.") == (
+        False,
+        True,
+    )
+    assert find("Something else.", "Der alte Hund schläft heute unter dem großen Baum.") == (
+        False,
+        True,
+    )
+    assert find("The old cat sleeps under the small table today.", "Etwas anderes.") == (
+        False,
+        False,
+    )
 
 
 def test_a_part_of_a_training_sentence_is_near() -> None:
@@ -64,7 +89,11 @@ def test_a_part_of_a_training_sentence_is_near() -> None:
 def test_a_match_with_another_variant_is_near() -> None:
     """Two sentences that only look the same because of <unk> are two."""
     training = [*TRAINING, ("Good <unk>!", "Gute <unk>!")]
-    seen = scan(training, [["Good evening!", "Good <unk>!"], ["GOOD MORNING", "x"], ["x", "y"]], [["1"], ["2"], ["3"]])
+    seen = scan(
+        training,
+        [["Good evening!", "Good <unk>!"], ["GOOD MORNING", "x"], ["x", "y"]],
+        [["1"], ["2"], ["3"]],
+    )
     assert (seen.exact, seen.near) == ([False, True, False], [True, False, False])
 
 
@@ -94,25 +123,41 @@ def test_as_when_every_pair_of_sentences_is_compared(training: list[str], texts:
     exact = [text in training for text in texts]
     assert seen.exact == exact
     near = [
-        len(grams(t)) > 1 and any(len(grams(t) & grams(o)) >= MIN_SHARED_NGRAMS * len(grams(t)) - 1e-9 for o in training)
+        len(grams(t)) > 1
+        and any(
+            len(grams(t) & grams(o)) >= MIN_SHARED_NGRAMS * len(grams(t)) - 1e-9 for o in training
+        )
         for t in texts
     ]
     assert seen.near == [found and not same for found, same in zip(near, exact, strict=True)]
 
 
 TOKENIZER = load_tokenizer(TokenizerConfig(kind="words"), "en", "src", Path())
-VOCABULARY = Vocabulary.build({"The": 2, "dog": 2, "sleeps": 2, "today": 1, "\uffed.": 2, "barks": 1})
+VOCABULARY = Vocabulary.build(
+    {"The": 2, "dog": 2, "sleeps": 2, "today": 1, "\uffed.": 2, "barks": 1}
+)
 
 
 def test_words_keep_their_vowel_signs() -> None:
-    assert words("\u0935\u0939 \u0915\u093f, S\u00e4tze 5!") == ["\u0935\u0939", "\u0915\u093f", "s\u00e4tze", "5"]
+    assert words("\u0935\u0939 \u0915\u093f, S\u00e4tze 5!") == [
+        "\u0935\u0939",
+        "\u0915\u093f",
+        "s\u00e4tze",
+        "5",
+    ]
 
 
 def test_ids_become_text_again_except_unknown_words() -> None:
-    sentences = [VOCABULARY.ids(TOKENIZER.split(text)) for text in ("The dog barks.", "", "The cat sleeps.")]
+    sentences = [
+        VOCABULARY.ids(TOKENIZER.split(text)) for text in ("The dog barks.", "", "The cat sleeps.")
+    ]
     offsets = np.cumsum([0, *map(len, sentences)])
     encoded = Sequences((np.array([i for ids in sentences for i in ids], np.int32), offsets))
-    assert list(restore_texts(encoded, TOKENIZER, VOCABULARY)) == ["The dog barks.", "", "The <unk> sleeps."]
+    assert list(restore_texts(encoded, TOKENIZER, VOCABULARY)) == [
+        "The dog barks.",
+        "",
+        "The <unk> sleeps.",
+    ]
 
 
 def test_text_variants() -> None:
@@ -134,7 +179,9 @@ def test_unknown_words_are_not_counted_and_prove_no_leak(tmp_path: Path) -> None
     prepare.run(config, prepared, progress=False)
     sources, references = (read_sentences(prepared, "test", side) for side in ("src", "tgt"))
     with open_system([make_run(tmp_path / "run", prepared, config, 1)]) as system:
-        overlap = find_overlap(EvaluationSet("test split", sources, [references]), system.translator, [prepared])
+        overlap = find_overlap(
+            EvaluationSet("test split", sources, [references]), system.translator, [prepared]
+        )
     assert any(overlap.near)
     assert not any(overlap.exact)
     assert "the" in overlap.src_counts

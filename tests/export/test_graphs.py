@@ -1,4 +1,6 @@
-"""Exported graphs and the search of the exported translator against the model and nmt's own search, for all kinds of models."""
+"""Exported graphs and the search of the exported translator against the model and nmt's own search,
+for all kinds of models.
+"""
 
 from pathlib import Path
 from typing import Any
@@ -26,13 +28,23 @@ from nmt.text.vocabulary import SPECIALS
 from tests.model.test_seq2seq import KINDS
 
 SRC_V, TGT_V = 11, 13
-SOURCES = [[4, 5, 6, 7, 8, 9], [9], [4, 4, 10], [], [5, 4, 7]]  # none as long, or as many, as in the example of the export
+SOURCES = [
+    [4, 5, 6, 7, 8, 9],
+    [9],
+    [4, 4, 10],
+    [],
+    [5, 4, 7],
+]  # none as long, or as many, as in the example of the export
 OPTIONS = DecodingConfig(beam=4)
 
 # Together they have every cell, score, kind of attention, decoder, readout, bridge and output.
 CASES: dict[str, dict[str, Any]] = {
     "luong lstm, lexical bias": {"lexical_bias": 3, "attention": {"scaled": True}},
-    "luong lstm, lexical bias of words": {"lexical_bias": 3, "lexical_words": 4, "attention": {"scaled": True}},
+    "luong lstm, lexical bias of words": {
+        "lexical_bias": 3,
+        "lexical_words": 4,
+        "attention": {"scaled": True},
+    },
     "luong gru, input feeding, tied": {
         "encoder": {"cell": "gru"},
         "attention": {"score": "dot"},
@@ -54,12 +66,24 @@ CASES: dict[str, dict[str, Any]] = {
     "conditional gru, heads": {
         "encoder": {"cell": "gru"},
         "attention": {"score": "additive", "heads": 2},
-        "decoder": {"kind": "conditional", "cell": "gru", "hidden_size": 6, "readout": "deep", "layer_norm": True},
+        "decoder": {
+            "kind": "conditional",
+            "cell": "gru",
+            "hidden_size": 6,
+            "readout": "deep",
+            "layer_norm": True,
+        },
     },
     "gnmt, local_m, adaptive": {
         "encoder": {"layers": 2, "residual": True, "layer_norm": True, "bidirectional": False},
         "attention": {"kind": "local_m", "window": 1},
-        "decoder": {"kind": "gnmt", "layers": 3, "residual": True, "layer_norm": True, "readout": "deep"},
+        "decoder": {
+            "kind": "gnmt",
+            "layers": 3,
+            "residual": True,
+            "layer_norm": True,
+            "readout": "deep",
+        },
         "output": "adaptive",
         "cutoffs": [5, 9],
     },
@@ -69,13 +93,21 @@ CASES: dict[str, dict[str, Any]] = {
         "decoder": {"cell": "sru", "hidden_size": 8, "layers": 2, "readout": "concat"},
     },
     "luong without attention": {"attention": {"score": "none"}, "bridge": "zero"},
-    "luong linear": {"encoder": {"cell": "sru", "bidirectional": False}, "attention": {"score": "linear"}},
+    "luong linear": {
+        "encoder": {"cell": "sru", "bidirectional": False},
+        "attention": {"score": "linear"},
+    },
 }
 
 
 def build_model(**changes: Any) -> Seq2Seq:
     """With random weights that make confident, different predictions."""
-    config: dict[str, Any] = {"embedding_size": 6, "encoder": {"hidden_size": 4}, "decoder": {"hidden_size": 7}, "dropout": 0.0}
+    config: dict[str, Any] = {
+        "embedding_size": 6,
+        "encoder": {"hidden_size": 4},
+        "decoder": {"hidden_size": 7},
+        "dropout": 0.0,
+    }
     for key, value in changes.items():
         config[key] = {**config.get(key, {}), **value} if isinstance(value, dict) else value
     torch.manual_seed(3)
@@ -84,14 +116,18 @@ def build_model(**changes: Any) -> Seq2Seq:
         nn.init.uniform_(parameter, -0.9, 0.9)
     if model.lexical_bias is not None:
         size = model.lexical_bias.size
-        ids = (3 * torch.arange(SRC_V).unsqueeze(1) + 2 * torch.arange(size)) % TGT_V  # some for several source words
+        ids = (
+            3 * torch.arange(SRC_V).unsqueeze(1) + 2 * torch.arange(size)
+        ) % TGT_V  # some for several source words
         model.lexical_bias.fill(ids, torch.rand(SRC_V, size) / size)
         if model.lexical_bias.n_words:
             tokens = [*SPECIALS, "▁a", "b", "c", "▁d", "e", "▁f", "."]
             word_keys = WordKeys(SRC_V)
             word_keys.fill(tokens, lowercase=True)
             _, keys = word_keys(torch.tensor([[4, 5, 6, 7, 8, 9]]))  # abc, de, f
-            model.lexical_bias.fill_words(tokens, keys[0, [0, 3, 5]], (ids[:3] + 4) % TGT_V, torch.rand(3, size))
+            model.lexical_bias.fill_words(
+                tokens, keys[0, [0, 3, 5]], (ids[:3] + 4) % TGT_V, torch.rand(3, size)
+            )
     return model
 
 
@@ -105,9 +141,13 @@ def check(model: Seq2Seq, exported: Model, options: DecodingConfig = OPTIONS) ->
     values = {key: getattr(options, key) for key in DECODING_KEYS} | {"words": TGT_V}
     results = Search(exported, SOURCES, values, options.beam).run()
     expected = search(model, SOURCES, options, n_best=options.beam)
-    assert [[hypothesis.ids for hypothesis in best] for best in results] == [[h.ids for h in best] for best in expected]
+    assert [[hypothesis.ids for hypothesis in best] for best in results] == [
+        [h.ids for h in best] for best in expected
+    ]
     for best, expected_best in zip(results, expected, strict=True):
-        assert [hypothesis.score for hypothesis in best] == pytest.approx([h.score for h in expected_best], abs=1e-5)
+        assert [hypothesis.score for hypothesis in best] == pytest.approx(
+            [h.score for h in expected_best], abs=1e-5
+        )
         for hypothesis, reference in zip(best, expected_best, strict=True):
             np.testing.assert_allclose(hypothesis.attention, reference.attention, atol=1e-5)
 
@@ -128,7 +168,10 @@ def test_the_cases_have_all_parts() -> None:
     defaults = ModelConfig()
 
     def used(section: str, key: str) -> set[Any]:
-        return {case.get(section, {}).get(key, getattr(getattr(defaults, section), key)) for case in CASES.values()}
+        return {
+            case.get(section, {}).get(key, getattr(getattr(defaults, section), key))
+            for case in CASES.values()
+        }
 
     assert used("encoder", "cell") == used("decoder", "cell") | {"sru"} == {*CELLS}
     assert used("attention", "score") == {*ATTENTION_SCORES, "none"}

@@ -1,4 +1,6 @@
-"""An exported folder may be damaged, or come from a stranger: one line says what is wrong, and little memory is needed for it."""
+"""An exported folder may be damaged, or come from a stranger: one line says what is wrong, and
+little memory is needed for it.
+"""
 
 import json
 import os
@@ -55,7 +57,11 @@ def forged(name: str, change: Callable[[Path], object]) -> Edit:
     def edit(folder: Path) -> None:
         change(folder / name)
         content = read_json(folder / "settings.json")
-        content["sha256"] = {path.name: sha256_of(path) for path in folder.iterdir() if path.name in content["sha256"]}
+        content["sha256"] = {
+            path.name: sha256_of(path)
+            for path in folder.iterdir()
+            if path.name in content["sha256"]
+        }
         write_json(folder / "settings.json", content)
 
     return edit
@@ -95,7 +101,9 @@ def flip_a_bit(path: Path) -> None:
 def lengthen(path: Path) -> None:
     """A vocabulary with 900 more words, whose ids come before those of the text."""
     lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    path.write_text("".join([*lines[:4], *(f"{i}\t1\n" for i in range(900)), *lines[4:]]), encoding="utf-8")
+    path.write_text(
+        "".join([*lines[:4], *(f"{i}\t1\n" for i in range(900)), *lines[4:]]), encoding="utf-8"
+    )
 
 
 def graph(**tensors: Any) -> Callable[[Path], object]:
@@ -138,8 +146,14 @@ def rename_outputs(path: Path, **names: str) -> None:
 AGAIN = "copy the whole folder again, or write it again with `nmt export`"
 LINK = "outside of the folder; copy the whole folder, without links"
 HOSTILE: dict[str, tuple[Edit, str]] = {
-    "empty folder": (lambda folder: [*map(Path.unlink, folder.iterdir())], "settings.json: No such file or directory; copy"),
-    "no graph": (lambda folder: (folder / "step.onnx").unlink(), f"step.onnx: No such file or directory; {AGAIN}"),
+    "empty folder": (
+        lambda folder: [*map(Path.unlink, folder.iterdir())],
+        "settings.json: No such file or directory; copy",
+    ),
+    "no graph": (
+        lambda folder: (folder / "step.onnx").unlink(),
+        f"step.onnx: No such file or directory; {AGAIN}",
+    ),
     "folder for a file": (
         lambda folder: make_folder(folder / "step.onnx"),
         "step.onnx: not a file",
@@ -152,7 +166,9 @@ HOSTILE: dict[str, tuple[Edit, str]] = {
         for name in ("encoder.onnx", "step.onnx", "src.vocab.txt", "tgt.vocab.txt", "src.spm.model")
     },
     "edited settings": (
-        lambda folder: text((folder / "settings.json").read_text().replace('"beam": 5', '"beam": 4'))(folder / "settings.json"),
+        lambda folder: text(
+            (folder / "settings.json").read_text().replace('"beam": 5', '"beam": 4')
+        )(folder / "settings.json"),
         "settings.json: damaged (its content does not fit its checksum)",
     ),
     "no JSON": (
@@ -160,39 +176,91 @@ HOSTILE: dict[str, tuple[Edit, str]] = {
         "settings.json: damaged (Expecting value: line 1 column 1 (char 0))",
     ),
     "no object": (lambda folder: text("[]")(folder / "settings.json"), "settings.json: damaged ("),
-    "nested JSON": (lambda folder: text("[" * 100_000)(folder / "settings.json"), "settings.json: damaged ("),
+    "nested JSON": (
+        lambda folder: text("[" * 100_000)(folder / "settings.json"),
+        "settings.json: damaged (",
+    ),
     "nothing in it": (settings(decoding={}), "settings.json: damaged ('beam' is missing)"),
-    "newer": (settings(format=9), "export: made by a newer nmt; use the translate.py of that folder"),
+    "newer": (
+        settings(format=9),
+        "export: made by a newer nmt; use the translate.py of that folder",
+    ),
     "huge beam": (settings(decoding__beam=10**9), "settings.json: damaged (decoding.beam: wrong)"),
     "beam of text": (settings(decoding__beam="5"), "settings.json: damaged (decoding.beam: wrong)"),
-    "endless translations": (settings(decoding__max_length_ratio=float("inf")), "damaged (decoding.max_length_ratio: wrong)"),
-    "no number": (settings(decoding__length_penalty=float("nan")), "damaged (decoding.length_penalty: wrong)"),
+    "endless translations": (
+        settings(decoding__max_length_ratio=float("inf")),
+        "damaged (decoding.max_length_ratio: wrong)",
+    ),
+    "no number": (
+        settings(decoding__length_penalty=float("nan")),
+        "damaged (decoding.length_penalty: wrong)",
+    ),
     "other options": (
         settings(tokenizers__src={"kind": "bpe", "lowercase": False, "model": "/etc/passwd"}),
         "settings.json: damaged (",
     ),
-    "other tokenizer": (settings(tokenizers__tgt={"kind": "x", "lowercase": False}), "damaged (tokenizers.tgt: wrong)"),
+    "other tokenizer": (
+        settings(tokenizers__tgt={"kind": "x", "lowercase": False}),
+        "damaged (tokenizers.tgt: wrong)",
+    ),
     "module for a language": (
-        settings(tokenizers__src={"kind": "words", "lowercase": False, "language": "en.lex_attrs", "version": "3"}),
+        settings(
+            tokenizers__src={
+                "kind": "words",
+                "lowercase": False,
+                "language": "en.lex_attrs",
+                "version": "3",
+            }
+        ),
         "settings.json: damaged (tokenizers.src: wrong)",
     ),
     "lexicon of numbers": (settings(lexicon={"a": 1}), "settings.json: damaged (lexicon: wrong)"),
-    "linked settings": (lambda folder: link(folder / "settings.json", "/etc/passwd"), f"links to /etc/passwd, {LINK}"),
-    "linked graph": (lambda folder: link(folder / "step.onnx", "/dev/zero"), f"links to /dev/zero, {LINK}"),
-    "linked above": (lambda folder: link(folder / "src.vocab.txt", "../../x"), "src.vocab.txt: No such file or directory"),
-    "links in a circle": (lambda folder: link(folder / "src.vocab.txt", "src.vocab.txt"), "src.vocab.txt: "),
+    "linked settings": (
+        lambda folder: link(folder / "settings.json", "/etc/passwd"),
+        f"links to /etc/passwd, {LINK}",
+    ),
+    "linked graph": (
+        lambda folder: link(folder / "step.onnx", "/dev/zero"),
+        f"links to /dev/zero, {LINK}",
+    ),
+    "linked above": (
+        lambda folder: link(folder / "src.vocab.txt", "../../x"),
+        "src.vocab.txt: No such file or directory",
+    ),
+    "links in a circle": (
+        lambda folder: link(folder / "src.vocab.txt", "src.vocab.txt"),
+        "src.vocab.txt: ",
+    ),
     "pipe": (lambda folder: fifo(folder / "tgt.vocab.txt"), f"tgt.vocab.txt: not a file; {AGAIN}"),
-    "huge settings": (lambda folder: sparse(folder / "settings.json"), "settings.json: larger than 67,108,864 bytes"),
-    "huge vocabulary": (lambda folder: sparse(folder / "src.vocab.txt"), "src.vocab.txt: larger than 268,435,456 bytes"),
-    "huge subwords": (lambda folder: sparse(folder / "src.spm.model"), "src.spm.model: larger than 268,435,456 bytes"),
-    "huge graph": (lambda folder: sparse(folder / "encoder.onnx"), "encoder.onnx: larger than 2,147,483,648 bytes"),
-    "other vocabulary": (forged("src.vocab.txt", text("a\t1\n")), f"src.vocab.txt: not a vocabulary of `nmt export`; {AGAIN}"),
+    "huge settings": (
+        lambda folder: sparse(folder / "settings.json"),
+        "settings.json: larger than 67,108,864 bytes",
+    ),
+    "huge vocabulary": (
+        lambda folder: sparse(folder / "src.vocab.txt"),
+        "src.vocab.txt: larger than 268,435,456 bytes",
+    ),
+    "huge subwords": (
+        lambda folder: sparse(folder / "src.spm.model"),
+        "src.spm.model: larger than 268,435,456 bytes",
+    ),
+    "huge graph": (
+        lambda folder: sparse(folder / "encoder.onnx"),
+        "encoder.onnx: larger than 2,147,483,648 bytes",
+    ),
+    "other vocabulary": (
+        forged("src.vocab.txt", text("a\t1\n")),
+        f"src.vocab.txt: not a vocabulary of `nmt export`; {AGAIN}",
+    ),
     "vocabulary in Latin-1": (
         forged("tgt.vocab.txt", lambda path: path.write_bytes(b"\xe4\n")),
         "tgt.vocab.txt: not UTF-8 (invalid continuation byte); copy",
     ),
     "short vocabulary": (
-        forged("tgt.vocab.txt", lambda path: path.write_text("".join(path.read_text().splitlines(keepends=True)[:20]))),
+        forged(
+            "tgt.vocab.txt",
+            lambda path: path.write_text("".join(path.read_text().splitlines(keepends=True)[:20])),
+        ),
         "the model has other words than tgt.vocab.txt: its files are damaged",
     ),
     "long vocabulary": (forged("src.vocab.txt", lengthen), "encoder.onnx: cannot be computed ("),
@@ -209,7 +277,10 @@ HOSTILE: dict[str, tuple[Edit, str]] = {
         forged("step.onnx", lambda path: shutil.copyfile(path.with_name("encoder.onnx"), path)),
         f"export: its graphs do not fit each other; {AGAIN}",
     ),
-    "huge tensor": (forged("step.onnx", graph(w=tensor("w", [10**6, 10**6]))), "step.onnx: cannot be loaded ("),
+    "huge tensor": (
+        forged("step.onnx", graph(w=tensor("w", [10**6, 10**6]))),
+        "step.onnx: cannot be loaded (",
+    ),
     "tensor of a file": (
         forged("step.onnx", graph(w=tensor("w", [9], "/etc/passwd"))),
         f"step.onnx: takes tensors from other files; {AGAIN}",
@@ -223,7 +294,10 @@ HOSTILE: dict[str, tuple[Edit, str]] = {
         f"export: its graphs do not fit each other; {AGAIN}",
     ),
     "swapped outputs": (
-        forged("step.onnx", lambda path: rename_outputs(path, best_logits="log_norm", log_norm="best_logits")),
+        forged(
+            "step.onnx",
+            lambda path: rename_outputs(path, best_logits="log_norm", log_norm="best_logits"),
+        ),
         f"step.onnx: not a graph of `nmt export`; {AGAIN}",
     ),
 }
@@ -242,7 +316,9 @@ def test_a_folder_from_a_stranger(folder: Path, edit: Edit, expected: str) -> No
 
 def test_a_folder_without_checksums(folder: Path) -> None:
     """As older versions wrote it."""
-    content = {key: value for key, value in read_json(folder / "settings.json").items() if key != "sha256"}
+    content = {
+        key: value for key, value in read_json(folder / "settings.json").items() if key != "sha256"
+    }
     (folder / "settings.json").write_text(json.dumps(content), encoding="utf-8")
     assert Translator(folder).translate([SENTENCE])
 

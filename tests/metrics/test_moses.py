@@ -27,18 +27,30 @@ def test_texts_are_lowercased_normalized_and_split(language: str, text: str, wor
 
 
 def test_multi30k_has_the_published_number_of_tokens_and_characters(shared_data: Path) -> None:
-    """12,103 is the reference length in published scores; 70,777 is the size in characters of the data set's tokenized file."""
-    raw = gzip.decompress((shared_data / "multi30k" / "test_2016_flickr.de.gz").read_bytes()).decode("utf-8").splitlines()
+    """12,103 is the reference length in published scores; 70,777 is the size in characters of the
+    data set's tokenized file.
+    """
+    raw = (
+        gzip.decompress((shared_data / "multi30k" / "test_2016_flickr.de.gz").read_bytes())
+        .decode("utf-8")
+        .splitlines()
+    )
     lines = split_words(raw, "de")
     assert sum(len(line.split()) for line in lines) == 12_103
     assert sum(len(line) + 1 for line in lines) == 70_777
 
 
 def test_the_score_is_that_of_the_words_and_its_signature_says_how_they_were_made() -> None:
-    hypotheses, references = ["Ein Mann im roten T-Shirt läuft."], ["ein Mann in einem roten T-Shirt läuft ."]
+    hypotheses, references = (
+        ["Ein Mann im roten T-Shirt läuft."],
+        ["ein Mann in einem roten T-Shirt läuft ."],
+    )
     bleu = score_moses(hypotheses, [references], "de", bootstrap=10)
     words = score_tokenized(
-        ["ein mann im roten t-shirt läuft ."], [["ein mann in einem roten t-shirt läuft ."]], "", lowercase=True
+        ["ein mann im roten t-shirt läuft ."],
+        [["ein mann in einem roten t-shirt läuft ."]],
+        "",
+        lowercase=True,
     )
     assert (bleu.name, bleu.value) == ("Moses BLEU", words.value)
     assert "bs:10|seed:12345|case:lc|eff:no|tok:none" in bleu.signature
@@ -48,5 +60,7 @@ def test_the_score_is_that_of_the_words_and_its_signature_says_how_they_were_mad
 
 
 def test_an_unknown_language_is_an_error() -> None:
-    with pytest.raises(DataError, match=r"^xx: not a language of the Moses tokenizer; choose from .*, de, "):
+    with pytest.raises(
+        DataError, match=r"^xx: not a language of the Moses tokenizer; choose from .*, de, "
+    ):
         score_moses(["a"], [["a"]], "xx")

@@ -38,7 +38,9 @@ HYPOTHESES = [
 ]
 
 
-def by_command_line(folder: Path, references: list[list[str]], *options: str) -> list[dict[str, Any]]:
+def by_command_line(
+    folder: Path, references: list[list[str]], *options: str
+) -> list[dict[str, Any]]:
     """The output of `python -m sacrebleu` for HYPOTHESES, with 10 decimals."""
     hypotheses_path = folder / "hypotheses"
     hypotheses_path.write_text("\n".join(HYPOTHESES) + "\n", encoding="utf-8")
@@ -60,7 +62,13 @@ def by_command_line(folder: Path, references: list[list[str]], *options: str) ->
         *options,
     ]
     environment = {key: value for key, value in os.environ.items() if key != "SACREBLEU_SEED"}
-    done = subprocess.run(command, check=True, capture_output=True, encoding="utf-8", env={**environment, "PYTHONUTF8": "1"})
+    done = subprocess.run(
+        command,
+        check=True,
+        capture_output=True,
+        encoding="utf-8",
+        env={**environment, "PYTHONUTF8": "1"},
+    )
     printed = json.loads(done.stdout)
     return printed if isinstance(printed, list) else [printed]
 
@@ -77,7 +85,9 @@ def assert_equal_to_the_last_digit(ours: list[MetricScore], theirs: list[dict[st
 
 def test_equals_sacrebleus_command_line(tmp_path: Path) -> None:
     ours = score(HYPOTHESES, [REFERENCES], ["BLEU", "chrF", "TER"], bootstrap=100)
-    theirs = by_command_line(tmp_path, [REFERENCES], "-m", "bleu", "chrf", "ter", "--confidence", "--confidence-n", "100")
+    theirs = by_command_line(
+        tmp_path, [REFERENCES], "-m", "bleu", "chrf", "ter", "--confidence", "--confidence-n", "100"
+    )
     assert_equal_to_the_last_digit(ours, theirs)
 
 
@@ -85,7 +95,15 @@ def test_equals_sacrebleus_command_line_with_two_references_in_lower_case(tmp_pa
     references = [REFERENCES, OTHER_REFERENCES]
     ours = score(HYPOTHESES, references, ["BLEU", "chrF++"], lowercase=True)
     theirs = by_command_line(
-        tmp_path, references, "-m", "bleu", "chrf", "--chrf-word-order", "2", "--lowercase", "--chrf-lowercase"
+        tmp_path,
+        references,
+        "-m",
+        "bleu",
+        "chrf",
+        "--chrf-word-order",
+        "2",
+        "--lowercase",
+        "--chrf-lowercase",
     )
     assert_equal_to_the_last_digit(ours, theirs)
 
@@ -94,7 +112,16 @@ def test_equals_sacrebleus_command_line_with_two_references_and_intervals(tmp_pa
     """TER uses the mean length of the references, so its counts are not integers."""
     references = [REFERENCES, OTHER_REFERENCES]
     ours = score(HYPOTHESES, references, ["chrF++", "TER"], bootstrap=200)
-    options = ["-m", "ter", "chrf", "--chrf-word-order", "2", "--confidence", "--confidence-n", "200"]
+    options = [
+        "-m",
+        "ter",
+        "chrf",
+        "--chrf-word-order",
+        "2",
+        "--confidence",
+        "--confidence-n",
+        "200",
+    ]
     assert_equal_to_the_last_digit(ours, by_command_line(tmp_path, references, *options))
 
 
@@ -117,7 +144,9 @@ def test_every_metric_of_the_table_works(metric: str) -> None:
 
 def test_intervals_follow_the_seed_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SACREBLEU_SEED", "none")
-    first, again, other = (score(HYPOTHESES, [REFERENCES], ["BLEU"], bootstrap=50, seed=seed)[0] for seed in (7, 7, 8))
+    first, again, other = (
+        score(HYPOTHESES, [REFERENCES], ["BLEU"], bootstrap=50, seed=seed)[0] for seed in (7, 7, 8)
+    )
     assert first == again
     assert first.interval != other.interval
     assert "seed:7" in first.signature
@@ -131,7 +160,12 @@ def test_a_score_of_zero_has_an_interval() -> None:
 @pytest.mark.parametrize("metric", METRICS)
 def test_some_resamples_may_score_zero(metric: str) -> None:
     """The bootstrap of sacrebleu itself fails on this with a TypeError."""
-    (one,) = score(["xyz", "Der Hund schläft heute.", "q"], [["abc", "Der Hund schläft heute.", "d"]], [metric], bootstrap=200)
+    (one,) = score(
+        ["xyz", "Der Hund schläft heute.", "q"],
+        [["abc", "Der Hund schläft heute.", "d"]],
+        [metric],
+        bootstrap=200,
+    )
     assert one.interval is not None
     low, high = one.interval
     assert low < one.value < high
@@ -147,20 +181,29 @@ def test_any_type_of_sequence_works() -> None:
 
 
 def test_case_of_the_metrics_name_does_not_matter() -> None:
-    assert [one.name for one in score(HYPOTHESES, [REFERENCES], ["bleu", "CHRF"])] == ["BLEU", "chrF"]
+    assert [one.name for one in score(HYPOTHESES, [REFERENCES], ["bleu", "CHRF"])] == [
+        "BLEU",
+        "chrF",
+    ]
 
 
 def test_unknown_metric() -> None:
-    with pytest.raises(DataError, match=r"^METEOR: not a metric; choose from BLEU, chrF, chrF\+\+, TER$"):
+    with pytest.raises(
+        DataError, match=r"^METEOR: not a metric; choose from BLEU, chrF, chrF\+\+, TER$"
+    ):
         score(HYPOTHESES, [REFERENCES], ["BLEU", "METEOR"])
 
 
 def test_counts_that_differ() -> None:
     with pytest.raises(
-        DataError, match=r"^the hypotheses have 5 lines, but the reference has 6; they must correspond line by line$"
+        DataError,
+        match=r"^the hypotheses have 5 lines, but the reference has 6; they must correspond line by line$",
     ):
         score(HYPOTHESES[:5], [REFERENCES])
-    with pytest.raises(DataError, match=r"^the hypotheses have 6 lines, but reference 2 has 4; they must correspond line by line$"):
+    with pytest.raises(
+        DataError,
+        match=r"^the hypotheses have 6 lines, but reference 2 has 4; they must correspond line by line$",
+    ):
         score(HYPOTHESES, [REFERENCES, OTHER_REFERENCES[:4]])
 
 
@@ -172,13 +215,19 @@ def test_nothing_to_score() -> None:
 
 
 def test_table() -> None:
-    scores = [MetricScore("BLEU", 31.4159, "nrefs:1", (30.6, 32.2)), MetricScore("chrF", 5.0, "nrefs:1|case:mixed")]
+    scores = [
+        MetricScore("BLEU", 31.4159, "nrefs:1", (30.6, 32.2)),
+        MetricScore("chrF", 5.0, "nrefs:1|case:mixed"),
+    ]
     assert format_table(scores).splitlines() == [
         "metric  score  95 % interval   signature",
         "BLEU    31.42  [30.60, 32.20]  nrefs:1",
         "chrF     5.00                  nrefs:1|case:mixed",
     ]
-    assert format_table(scores[1:]).splitlines() == ["metric  score  signature", "chrF     5.00  nrefs:1|case:mixed"]
+    assert format_table(scores[1:]).splitlines() == [
+        "metric  score  signature",
+        "chrF     5.00  nrefs:1|case:mixed",
+    ]
 
 
 def test_to_dict_is_json() -> None:

@@ -2,7 +2,13 @@
 
 from nmt.metrics.table import Table
 
-TABLE = Table("name", "Heading", ("group", "count", "score"), [("short", 1234, 5.25), ("a longer one", 7, 66.0)], "a note")
+TABLE = Table(
+    "name",
+    "Heading",
+    ("group", "count", "score"),
+    [("short", 1234, 5.25), ("a longer one", 7, 66.0)],
+    "a note",
+)
 
 
 def test_words_are_left_aligned_and_numbers_right_aligned() -> None:
@@ -23,4 +29,7 @@ def test_json_values_are_not_rounded() -> None:
 
 
 def test_no_rows() -> None:
-    assert Table("name", "Heading", ("group", "count"), []).to_text().splitlines() == ["Heading", "group  count"]
+    assert Table("name", "Heading", ("group", "count"), []).to_text().splitlines() == [
+        "Heading",
+        "group  count",
+    ]

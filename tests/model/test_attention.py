@@ -1,4 +1,6 @@
-"""Each kind of attention, with each score it accepts, against its equations in NumPy; properties of all kinds."""
+"""Each kind of attention, with each score it accepts, against its equations in NumPy; properties of
+all kinds.
+"""
 
 from dataclasses import replace
 from math import exp
@@ -12,7 +14,15 @@ from hypothesis import strategies as st
 
 from nmt.config.rules import check_rules
 from nmt.config.schema import AttentionConfig, AttentionKind, Config
-from nmt.model.attention import ATTENTIONS, Attention, AttentionState, GlobalAttention, Memory, MultiHead, build_attention
+from nmt.model.attention import (
+    ATTENTIONS,
+    Attention,
+    AttentionState,
+    GlobalAttention,
+    Memory,
+    MultiHead,
+    build_attention,
+)
 from nmt.model.attention_scores import ATTENTION_SCORES
 from nmt.model.encoder import Summary
 
@@ -25,12 +35,20 @@ def is_possible(kind: str, score: str, heads: int) -> bool:
     """Whether the configuration accepts it."""
     sizes = {"encoder": {"hidden_size": H, "bidirectional": False}, "decoder": {"hidden_size": H}}
     attention = {"kind": kind, "score": score, "heads": heads}
-    values = {"name": "x", "data": {"source": {"path": "x"}}, "model": {**sizes, "attention": attention}}
+    values = {
+        "name": "x",
+        "data": {"source": {"path": "x"}},
+        "model": {**sizes, "attention": attention},
+    }
     return not check_rules(Config.model_validate(values))
 
 
 CASES = [
-    case for kind in ATTENTIONS for score in ATTENTION_SCORES for heads in (1, 2) if is_possible(*(case := (kind, score, heads)))
+    case
+    for kind in ATTENTIONS
+    for score in ATTENTION_SCORES
+    for heads in (1, 2)
+    if is_possible(*(case := (kind, score, heads)))
 ]
 
 
@@ -39,11 +57,19 @@ def make(kind: str, score: str, heads: int = 1) -> tuple[Attention, torch.Tensor
     torch.manual_seed(1)
     size = A if score in ("concat", "additive", "concat_shared") else None
     window = D if kind in ("local_m", "local_p") else None
-    config = AttentionConfig.model_validate({"kind": kind, "score": score, "heads": heads, "size": size, "window": window})
+    config = AttentionConfig.model_validate(
+        {"kind": kind, "score": score, "heads": heads, "size": size, "window": window}
+    )
     attention = build_attention(config, H, H).double()
-    for parameter in attention.parameters():  # larger than at the beginning of a training, so that the weights differ
+    for parameter in (
+        attention.parameters()
+    ):  # larger than at the beginning of a training, so that the weights differ
         torch.nn.init.normal_(parameter)
-    return attention, torch.randn(B, T, H, dtype=torch.float64), torch.randn(B, S, H, dtype=torch.float64)
+    return (
+        attention,
+        torch.randn(B, T, H, dtype=torch.float64),
+        torch.randn(B, S, H, dtype=torch.float64),
+    )
 
 
 def read(attention: Attention, values: torch.Tensor) -> Memory:
@@ -51,7 +77,9 @@ def read(attention: Attention, values: torch.Tensor) -> Memory:
     return attention.build_memory(values, mask, Summary(values[:, 0]))
 
 
-def attend(attention: Attention, query: torch.Tensor, memory: Memory) -> tuple[torch.Tensor, torch.Tensor]:
+def attend(
+    attention: Attention, query: torch.Tensor, memory: Memory
+) -> tuple[torch.Tensor, torch.Tensor]:
     """Context and weights of all steps, one at a time."""
     state, contexts, weights = attention.start(memory), [], []
     for step in query.split(1, 1):
@@ -67,8 +95,12 @@ def softmax(e: np.ndarray) -> np.ndarray:
     return powers / float(powers.sum())
 
 
-def expected_weights(attention: GlobalAttention, kind: str, q: np.ndarray, h: np.ndarray) -> np.ndarray:
-    """alpha [T, S'] of one sentence of S' words for queries [T, H], by the equations of Luong 2015, 3.2, and See 2017, eq. 11."""
+def expected_weights(
+    attention: GlobalAttention, kind: str, q: np.ndarray, h: np.ndarray
+) -> np.ndarray:
+    """alpha [T, S'] of one sentence of S' words for queries [T, H], by the equations of Luong 2015,
+    3.2, and See 2017, eq. 11.
+    """
     w = {key: value.detach().numpy() for key, value in attention.named_parameters()}
     length, rows, coverage = len(h), [], np.zeros(len(h))
     keys = attention.score.project_keys(torch.from_numpy(h)[None])
@@ -80,7 +112,11 @@ def expected_weights(attention: GlobalAttention, kind: str, q: np.ndarray, h: np
             center = length / (1 + exp(-(w["v.weight"][0] @ np.tanh(w["position.weight"] @ query))))
             near = [j for j in range(length) if center - D <= j <= center + D]
             bell = np.array([exp(-((j - center) ** 2) / (2 * (D / 2) ** 2)) for j in range(length)])
-        covered = keys + torch.from_numpy(np.outer(coverage, w["weight.weight"][:, 0])) if kind == "coverage" else keys
+        covered = (
+            keys + torch.from_numpy(np.outer(coverage, w["weight.weight"][:, 0]))
+            if kind == "coverage"
+            else keys
+        )
         e = attention.score(torch.from_numpy(query)[None, None], covered)[0, 0].detach().numpy()
         alpha = np.zeros(length)
         alpha[near] = softmax(e[near])
@@ -116,7 +152,10 @@ def test_each_head_attends_in_its_own_projection(kind: str, score: str, heads: i
         contexts, alphas = [], []
         for n in range(heads):
             part = slice(n * size, (n + 1) * size)
-            q, h = query[b].numpy() @ w["query.weight"][part].T, values[b, :length].numpy() @ w["value.weight"][part].T
+            q, h = (
+                query[b].numpy() @ w["query.weight"][part].T,
+                values[b, :length].numpy() @ w["value.weight"][part].T,
+            )
             alphas.append(expected_weights(attention.head, kind, q, h))
             contexts.append(alphas[-1] @ h)
         np.testing.assert_allclose(weights[b, :, :length].detach(), np.mean(alphas, 0), atol=1e-10)
@@ -135,7 +174,9 @@ def test_all_steps_at_once_are_the_steps_one_by_one(kind: str, score: str, heads
 
 
 @pytest.mark.parametrize(KEYS, CASES)
-def test_padding_has_weight_exactly_zero_and_the_rest_sums_to_one(kind: str, score: str, heads: int) -> None:
+def test_padding_has_weight_exactly_zero_and_the_rest_sums_to_one(
+    kind: str, score: str, heads: int
+) -> None:
     attention, query, values = make(kind, score, heads)
     memory = read(attention, values)
     _, weights = attend(attention, query, memory)
@@ -183,7 +224,9 @@ def test_none_gives_the_summary_of_the_sentence() -> None:
 
 
 @given(st.integers(0, 30), st.integers(1, 8), st.integers(1, 12))
-def test_the_window_of_local_m_moves_on_and_stays_at_the_end(position: int, window: int, length: int) -> None:
+def test_the_window_of_local_m_moves_on_and_stays_at_the_end(
+    position: int, window: int, length: int
+) -> None:
     attention = ATTENTIONS["local_m"](ATTENTION_SCORES["dot"](1, 1, 1), window)
     values, mask = torch.zeros(1, length, 1), torch.ones(1, length, dtype=torch.bool)
     memory = attention.build_memory(values, mask, Summary(torch.zeros(1, 1)))
@@ -222,7 +265,10 @@ def test_hypotheses_share_a_memory(kind: str, score: str, heads: int) -> None:
     own = memory.select(rows)
     state, expected = attention.start(memory).select(rows), attention.start(own)
     for step in (query.flatten(0, 1), query.flip(1).flatten(0, 1)):
-        shared, alone = attention.step(step, memory, state), attention(step.unsqueeze(1), own, expected)
+        shared, alone = (
+            attention.step(step, memory, state),
+            attention(step.unsqueeze(1), own, expected),
+        )
         torch.testing.assert_close(shared.context, alone.context.squeeze(1))
         torch.testing.assert_close(shared.weights, alone.weights.squeeze(1))
         state, expected = shared.state, alone.state

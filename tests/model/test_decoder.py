@@ -24,7 +24,9 @@ def test_literal_and_classes_agree() -> None:
 def make(**decoder: Any) -> Seq2Seq:
     torch.manual_seed(1)
     sections = {"encoder": {"hidden_size": 4}, "decoder": {"hidden_size": 6, **decoder}}
-    model = Seq2Seq(ModelConfig.model_validate({"embedding_size": 5, "dropout": 0.0, **sections}), V, V).double()
+    model = Seq2Seq(
+        ModelConfig.model_validate({"embedding_size": 5, "dropout": 0.0, **sections}), V, V
+    ).double()
     for parameter in model.parameters():
         parameter.data.normal_(std=0.7)
     return model
@@ -40,7 +42,9 @@ def read_batch(model: Seq2Seq) -> tuple[Memory, DecoderState, Tensor]:
 def attend(w: dict[str, Array], memory: Memory, row: int, query: Array) -> tuple[Array, Array]:
     """Weights and context of one query, with the general score."""
     values = memory.values[row].numpy()
-    exponentials = np.exp(values @ w["attention.score.weight.weight"].T @ query) * memory.mask[row].numpy()
+    exponentials = (
+        np.exp(values @ w["attention.score.weight.weight"].T @ query) * memory.mask[row].numpy()
+    )
     alpha: Array = exponentials / exponentials.sum()
     return alpha, alpha @ values
 
@@ -51,7 +55,10 @@ def sigma(x: Array) -> Array:
 
 
 def lstm(w: dict[str, Array], layer: int, x: Array, h: Array, c: Array) -> tuple[Array, Array]:
-    parts = (w[f"recurrent.layers.{layer}.{name}_l0"] for name in ("weight_ih", "bias_ih", "weight_hh", "bias_hh"))
+    parts = (
+        w[f"recurrent.layers.{layer}.{name}_l0"]
+        for name in ("weight_ih", "bias_ih", "weight_hh", "bias_hh")
+    )
     weight_ih, bias_ih, weight_hh, bias_hh = parts
     i, f, g, o = np.split(x @ weight_ih.T + bias_ih + h @ weight_hh.T + bias_hh, 4, -1)
     cell = sigma(f) * c + sigma(i) * np.tanh(g)
@@ -64,7 +71,11 @@ def normalize(w: dict[str, Array], layer: int, x: Array) -> Array:
 
 
 @pytest.mark.parametrize("layers", [2, 3])
-@pytest.mark.parametrize("stacked", [{}, {"residual": True, "layer_norm": True}], ids=["plain", "normalized and residual"])
+@pytest.mark.parametrize(
+    "stacked",
+    [{}, {"residual": True, "layer_norm": True}],
+    ids=["plain", "normalized and residual"],
+)
 @torch.no_grad()
 def test_gnmt_follows_its_equations(layers: int, stacked: dict[str, bool]) -> None:
     model = make(kind="gnmt", layers=layers, **stacked)
@@ -79,7 +90,13 @@ def test_gnmt_follows_its_equations(layers: int, stacked: dict[str, bool]) -> No
         for t in range(T):
             below = embedded[row, t].numpy()
             for layer in range(layers):
-                h[layer], c[layer] = lstm(w, layer, np.concatenate([below, context]) if layer else below, h[layer], c[layer])
+                h[layer], c[layer] = lstm(
+                    w,
+                    layer,
+                    np.concatenate([below, context]) if layer else below,
+                    h[layer],
+                    c[layer],
+                )
                 above = normalize(w, layer, h[layer]) if stacked else h[layer]
                 below = below + above if stacked and layer else above
                 if layer == 0:
@@ -90,9 +107,14 @@ def test_gnmt_follows_its_equations(layers: int, stacked: dict[str, bool]) -> No
 
 
 def gru(w: dict[str, Array], stack: str, x: Array, h: Array) -> Array:
-    parts = (w[f"{stack}.layers.0.{name}_l0"] for name in ("weight_ih", "bias_ih", "weight_hh", "bias_hh"))
+    parts = (
+        w[f"{stack}.layers.0.{name}_l0"]
+        for name in ("weight_ih", "bias_ih", "weight_hh", "bias_hh")
+    )
     weight_ih, bias_ih, weight_hh, bias_hh = parts
-    (r, z, n), (r_h, z_h, n_h) = (np.split(part, 3) for part in (x @ weight_ih.T + bias_ih, h @ weight_hh.T + bias_hh))
+    (r, z, n), (r_h, z_h, n_h) = (
+        np.split(part, 3) for part in (x @ weight_ih.T + bias_ih, h @ weight_hh.T + bias_hh)
+    )
     new: Array = np.tanh(n + sigma(r + r_h) * n_h)
     result: Array = (1 - sigma(z + z_h)) * new + sigma(z + z_h) * h
     return result
@@ -112,14 +134,24 @@ def test_conditional_gru_follows_its_equations() -> None:
             alpha, context = attend(w, memory, row, query)
             h = gru(w, "transition", context, query)
             np.testing.assert_allclose(attention[row, t], alpha, atol=1e-10)
-            total = w["readout.state.weight"] @ h + w["readout.state.bias"] + w["readout.context.weight"] @ context
+            total = (
+                w["readout.state.weight"] @ h
+                + w["readout.state.bias"]
+                + w["readout.context.weight"] @ context
+            )
             expected = np.tanh(total + w["readout.embedded.weight"] @ embedded[row, t].numpy())
             np.testing.assert_allclose(vectors[row, t], expected, atol=1e-10)
 
 
-@pytest.mark.parametrize(("decoder", "sees"), [({"kind": "luong"}, False), ({"kind": "gnmt"}, True)], ids=["luong", "gnmt"])
+@pytest.mark.parametrize(
+    ("decoder", "sees"),
+    [({"kind": "luong"}, False), ({"kind": "gnmt"}, True)],
+    ids=["luong", "gnmt"],
+)
 def test_what_the_next_state_knows_of_the_source(decoder: dict[str, Any], sees: bool) -> None:
-    """After one step, the state of the top layer depends on the encoder's outputs, and that of the first layer does not."""
+    """After one step, the state of the top layer depends on the encoder's outputs, and that of the
+    first layer does not.
+    """
     model = make(layers=2, **decoder)
     memory = model.encode(torch.randint(4, V, (1, S)), torch.tensor([S]))
     start = model.start(memory)
@@ -127,7 +159,12 @@ def test_what_the_next_state_knows_of_the_source(decoder: dict[str, Any], sees: 
     changed = model.decoder.attention.build_memory(values, memory.mask, memory.summary)
     state: DecoderState = model.step(torch.tensor([4]), start, changed).state
     first, top = (
-        torch.autograd.grad(state.recurrent.hidden[:, layer].sum(), values, retain_graph=True, materialize_grads=True)[0]
+        torch.autograd.grad(
+            state.recurrent.hidden[:, layer].sum(),
+            values,
+            retain_graph=True,
+            materialize_grads=True,
+        )[0]
         for layer in (0, 1)
     )
     assert not first.any()

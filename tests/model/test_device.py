@@ -10,7 +10,9 @@ AVX512, AMX = "_is_avx512_bf16_supported", "_is_amx_tile_supported"
 
 
 @pytest.mark.parametrize(("avx512", "amx"), [(True, False), (False, True), (False, False)])
-def test_a_cpu_needs_instructions_for_bfloat16(monkeypatch: pytest.MonkeyPatch, avx512: bool, amx: bool) -> None:
+def test_a_cpu_needs_instructions_for_bfloat16(
+    monkeypatch: pytest.MonkeyPatch, avx512: bool, amx: bool
+) -> None:
     monkeypatch.setattr(torch.cpu, AVX512, lambda: avx512, raising=False)
     monkeypatch.setattr(torch.cpu, AMX, lambda: amx, raising=False)
     assert supports_mixed_precision(torch.device("cpu")) is (avx512 or amx)

@@ -40,7 +40,9 @@ def expected_bias(module: LexicalBias, src: torch.Tensor, attention: torch.Tenso
     lexicon = torch.zeros(*attention.shape[:2], TGT_V, dtype=torch.double)
     for b, sentence in enumerate(module.rows(src).tolist()):
         for j, row in enumerate(sentence):
-            for target, probability in zip(module.ids[row].tolist(), module.probabilities[row].tolist(), strict=True):
+            for target, probability in zip(
+                module.ids[row].tolist(), module.probabilities[row].tolist(), strict=True
+            ):
                 lexicon[b, :, target] += attention[b, :, j] * probability
     return torch.log(lexicon / 0.001 + 1)
 
@@ -65,11 +67,16 @@ def log_probs(model: Seq2Seq) -> torch.Tensor:
     batch = build_batch(SRC, TGT)
     decoded = model(batch.src, batch.src_lengths, batch.tgt_in)
     assert model.lexical_bias is not None
-    logits = model.output.compute_logits(decoded.vectors) + expected_bias(model.lexical_bias, batch.src, decoded.attention)
+    logits = model.output.compute_logits(decoded.vectors) + expected_bias(
+        model.lexical_bias, batch.src, decoded.attention
+    )
     return logits.log_softmax(-1)
 
 
-@given(st.lists(st.lists(st.integers(0, SRC_V - 1), min_size=4, max_size=4), min_size=1, max_size=4), st.integers(0, 50))
+@given(
+    st.lists(st.lists(st.integers(0, SRC_V - 1), min_size=4, max_size=4), min_size=1, max_size=4),
+    st.integers(0, 50),
+)
 def test_the_bias_is_that_of_the_equation(sentences: list[list[int]], seed: int) -> None:
     module = LexicalBias(SRC_V, TGT_V, SIZE).double()
     module.fill(*random_table(seed))
@@ -77,7 +84,9 @@ def test_the_bias_is_that_of_the_equation(sentences: list[list[int]], seed: int)
     attention = torch.rand(len(src), 5, 4, dtype=torch.double)
     translations = module.look_up(src)
     bias = expected_bias(module, src, attention)
-    torch.testing.assert_close(module.dense(attention.flatten(0, 1), translations), bias.flatten(0, 1))
+    torch.testing.assert_close(
+        module.dense(attention.flatten(0, 1), translations), bias.flatten(0, 1)
+    )
     values = module(attention, translations)
     for b, ids in enumerate(translations.ids.tolist()):
         words = [word for word in ids if word]
@@ -85,11 +94,15 @@ def test_the_bias_is_that_of_the_equation(sentences: list[list[int]], seed: int)
         torch.testing.assert_close(values[b], bias[b][:, ids])
     ids = torch.tensor([0, 3, 7, 9])
     for short in (module.restrict(ids), module.restrict(torch.arange(12)).restrict(ids)):
-        torch.testing.assert_close(short.dense(attention.flatten(0, 1), translations), bias.flatten(0, 1)[:, ids])
+        torch.testing.assert_close(
+            short.dense(attention.flatten(0, 1), translations), bias.flatten(0, 1)[:, ids]
+        )
 
 
 def with_words() -> LexicalBias:
-    """Subwords 4 to 11: "▁key", "board", "▁Key", "s", "!", "▁", "boards", "'s"; of the words, only those in the lexicon count."""
+    """Subwords 4 to 11: "▁key", "board", "▁Key", "s", "!", "▁", "boards", "'s"; of the words, only
+    those in the lexicon count.
+    """
     module = LexicalBias(SRC_V, TGT_V, SIZE, n_words=4).double()
     module.fill(*random_table())
     tokens = [*SPECIALS, "▁key", "board", "▁Key", "s", "!", "▁", "boards", "'s"]
@@ -110,17 +123,26 @@ def with_words() -> LexicalBias:
         ([4, 5, EOS], [[4, 5], [4, 5], EOS]),
         ([6, 5, 8, EOS], [[4, 5], [4, 5], 8, EOS]),  # keys ignore case
         ([4, 5, 7, 4, 10], [[6], [6], [6], [6], [6]]),  # the same word, divided in two ways
-        ([4, 4, 7, 8, 7], [4, 4, 7, 8, [7, 8, 9]]),  # "keys" is no word of the lexicon, but "s" after a sign is
+        (
+            [4, 4, 7, 8, 7],
+            [4, 4, 7, 8, [7, 8, 9]],
+        ),  # "keys" is no word of the lexicon, but "s" after a sign is
         ([9, 7, 5, 5, 0], [9, 7, 5, 5, 0]),
     ],
 )
-def test_whole_words_count_in_place_of_their_tokens(src: list[int], expected: list[int | list[int]]) -> None:
+def test_whole_words_count_in_place_of_their_tokens(
+    src: list[int], expected: list[int | list[int]]
+) -> None:
     module = with_words()
     for row, wanted in zip(module.rows(torch.tensor([src]))[0].tolist(), expected, strict=True):
-        assert (row if isinstance(wanted, int) else [word for word in module.ids[row].tolist() if word]) == wanted
+        assert (
+            row if isinstance(wanted, int) else [word for word in module.ids[row].tolist() if word]
+        ) == wanted
 
 
-@given(st.lists(st.lists(st.integers(0, SRC_V - 1), min_size=6, max_size=6), min_size=1, max_size=4))
+@given(
+    st.lists(st.lists(st.integers(0, SRC_V - 1), min_size=6, max_size=6), min_size=1, max_size=4)
+)
 def test_the_bias_with_whole_words_is_that_of_the_equation(sentences: list[list[int]]) -> None:
     module, src = with_words(), torch.tensor(sentences)
     attention = torch.rand(len(src), 3, 6, dtype=torch.double)
@@ -132,13 +154,20 @@ def test_words_that_do_not_fit_are_left_out() -> None:
     module = LexicalBias(SRC_V, TGT_V, SIZE, n_words=1)
     full = with_words()
     keys = full.word_keys[:3].flip(0)
-    module.fill_words([*SPECIALS, *"abcdefgh"], keys, torch.tensor([[4, 0, 0]] * 3), torch.ones(3, SIZE))
+    module.fill_words(
+        [*SPECIALS, *"abcdefgh"], keys, torch.tensor([[4, 0, 0]] * 3), torch.ones(3, SIZE)
+    )
     assert module.word_keys.tolist() == keys[:1].tolist()
 
 
 def test_a_module_that_is_not_filled_changes_nothing() -> None:
     module = LexicalBias(SRC_V, TGT_V, SIZE)
-    assert module.dense(torch.rand(2, 4), module.look_up(torch.tensor([[4, 5, 6, EOS]]))).count_nonzero() == 0
+    assert (
+        module.dense(
+            torch.rand(2, 4), module.look_up(torch.tensor([[4, 5, 6, EOS]]))
+        ).count_nonzero()
+        == 0
+    )
     module.fill(*random_table())
     assert module.dense(torch.ones(1, 1), module.look_up(torch.tensor([[EOS]]))).argmax() == EOS
 
@@ -147,7 +176,10 @@ def test_a_module_that_is_not_filled_changes_nothing() -> None:
 def test_training_minimizes_the_negative_log_likelihood(smoothing: float) -> None:
     model, batch = make(), build_batch(SRC, TGT)
     expected = torch.nn.functional.cross_entropy(
-        log_probs(model)[batch.tgt_mask], batch.tgt_out[batch.tgt_mask], reduction="sum", label_smoothing=smoothing
+        log_probs(model)[batch.tgt_mask],
+        batch.tgt_out[batch.tgt_mask],
+        reduction="sum",
+        label_smoothing=smoothing,
     )
     parameters = [*model.parameters()]
     gradients = torch.autograd.grad(expected, parameters)
@@ -156,16 +188,27 @@ def test_training_minimizes_the_negative_log_likelihood(smoothing: float) -> Non
     torch.testing.assert_close(torch.autograd.grad(loss.objective, parameters), gradients)
 
 
-@pytest.mark.parametrize("sections", [{}, {"attention": {"heads": 2}}, {"decoder": {"hidden_size": 12, "input_feeding": True}}])
-def test_search_and_forced_decoding_have_the_probabilities_of_training(sections: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "sections",
+    [{}, {"attention": {"heads": 2}}, {"decoder": {"hidden_size": 12, "input_feeding": True}}],
+)
+def test_search_and_forced_decoding_have_the_probabilities_of_training(
+    sections: dict[str, Any],
+) -> None:
     model = make(**sections).eval()
     with torch.inference_mode():
         expected = log_probs(model)
     for scored, row, target in zip(score_batch(model, SRC, TGT), expected, TGT, strict=True):
-        np.testing.assert_allclose(scored[0], row[range(len(target) + 1), [*target, EOS]].numpy(), atol=1e-9)
+        np.testing.assert_allclose(
+            scored[0], row[range(len(target) + 1), [*target, EOS]].numpy(), atol=1e-9
+        )
     best = search(model, SRC, DecodingConfig(beam=3), n_best=2)
-    for scored, sentence in zip(score_batch(model, SRC, [h[0].ids for h in best]), best, strict=True):
-        np.testing.assert_allclose(scored[0][: len(sentence[0].token_log_probs)], sentence[0].token_log_probs, atol=1e-9)
+    for scored, sentence in zip(
+        score_batch(model, SRC, [h[0].ids for h in best]), best, strict=True
+    ):
+        np.testing.assert_allclose(
+            scored[0][: len(sentence[0].token_log_probs)], sentence[0].token_log_probs, atol=1e-9
+        )
 
 
 @torch.inference_mode()
@@ -174,11 +217,17 @@ def test_the_fast_form_a_restricted_vocabulary_and_an_ensemble_give_the_same() -
     expected = [best[0].ids for best in search(model, SRC, options)]
     single = model.float()
     assert [best[0].ids for best in search(for_search(single), SRC, options)] == expected
-    assert [best[0].ids for best in search(for_search(single), SRC, options, words=torch.arange(TGT_V))] == expected
-    assert [best[0].ids for best in search(Ensemble([single, for_search(single)]).eval(), SRC, options)] == expected
+    assert [
+        best[0].ids for best in search(for_search(single), SRC, options, words=torch.arange(TGT_V))
+    ] == expected
+    assert [
+        best[0].ids for best in search(Ensemble([single, for_search(single)]).eval(), SRC, options)
+    ] == expected
     two = Ensemble([make(0).eval(), make(1).eval()])
     restricted = search(two, SRC, options, words=torch.arange(TGT_V))
-    assert [best[0].ids for best in restricted] == [best[0].ids for best in search(two, SRC, options)]
+    assert [best[0].ids for best in restricted] == [
+        best[0].ids for best in search(two, SRC, options)
+    ]
 
 
 def test_scheduled_sampling_reads_the_word_that_is_most_probable_with_the_bias() -> None:
@@ -190,7 +239,9 @@ def test_scheduled_sampling_reads_the_word_that_is_most_probable_with_the_bias()
         decoded = model(batch.src, batch.src_lengths, own)
         assert model.lexical_bias is not None
         bias = expected_bias(model.lexical_bias, batch.src, decoded.attention)
-        own[:, position] = (model.output.compute_logits(decoded.vectors) + bias).argmax(-1)[:, position - 1]
+        own[:, position] = (model.output.compute_logits(decoded.vectors) + bias).argmax(-1)[
+            :, position - 1
+        ]
     decoded = model(batch.src, batch.src_lengths, own)
     torch.testing.assert_close(sampled.vectors, decoded.vectors)
     torch.testing.assert_close(sampled.lexical_bias, decoded.lexical_bias)

@@ -23,7 +23,9 @@ def test_literals_and_classes_agree() -> None:
 @pytest.mark.parametrize("name", READOUTS)
 def test_readouts_follow_their_equations(name: ReadoutName) -> None:
     torch.manual_seed(1)
-    readout = build_readout(DecoderConfig(hidden_size=H, readout=name, readout_size=R), E, C).double()
+    readout = build_readout(
+        DecoderConfig(hidden_size=H, readout=name, readout_size=R), E, C
+    ).double()
     s, e, c = (torch.randn(B, size, dtype=torch.float64) for size in (H, E, C))
     w: dict[str, Any] = {key: value.detach().numpy() for key, value in readout.named_parameters()}
     state, embedded, context = s.numpy(), e.numpy(), c.numpy()
@@ -35,7 +37,12 @@ def test_readouts_follow_their_equations(name: ReadoutName) -> None:
         case "state":
             expected = state
         case _:
-            t = state @ w["state.weight"].T + w["state.bias"] + embedded @ w["embedded.weight"].T + context @ w["context.weight"].T
+            t = (
+                state @ w["state.weight"].T
+                + w["state.bias"]
+                + embedded @ w["embedded.weight"].T
+                + context @ w["context.weight"].T
+            )
             expected = np.tanh(t) if name == "deep" else np.maximum(t[:, 0::2], t[:, 1::2])
     result = readout(s, e, c)
     assert result.shape == (B, readout.output_size)
@@ -45,7 +52,9 @@ def test_readouts_follow_their_equations(name: ReadoutName) -> None:
 
 @pytest.mark.parametrize("bridge", BRIDGES)
 @pytest.mark.parametrize(("encoder_layers", "decoder_layers"), [(1, 1), (3, 2), (2, 3)])
-def test_bridges_match_layers_from_the_top(bridge: BridgeName, encoder_layers: int, decoder_layers: int) -> None:
+def test_bridges_match_layers_from_the_top(
+    bridge: BridgeName, encoder_layers: int, decoder_layers: int
+) -> None:
     if bridge == "copy" and decoder_layers > encoder_layers:
         pytest.skip("refused when the configuration is read")
     torch.manual_seed(1)
@@ -70,7 +79,9 @@ def test_bridges_match_layers_from_the_top(bridge: BridgeName, encoder_layers: i
             elif bridge == "zero":
                 expected = np.zeros((B, H))
             else:
-                w: dict[str, Any] = {key: value.detach().numpy() for key, value in module.named_parameters()}
+                w: dict[str, Any] = {
+                    key: value.detach().numpy() for key, value in module.named_parameters()
+                }
                 expected = np.tanh(x @ w[f"{part}.{layer}.weight"].T + w[f"{part}.{layer}.bias"])
             np.testing.assert_allclose(result[:, layer].detach(), expected, atol=1e-10)
 
@@ -80,4 +91,6 @@ def test_bridges_match_layers_from_the_top(bridge: BridgeName, encoder_layers: i
         return state.hidden, state.cell
 
     if bridge != "zero":
-        assert torch.autograd.gradcheck(first_state, (hidden.requires_grad_(), cell.requires_grad_()))
+        assert torch.autograd.gradcheck(
+            first_state, (hidden.requires_grad_(), cell.requires_grad_())
+        )

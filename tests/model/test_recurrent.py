@@ -1,4 +1,6 @@
-"""Recurrent layers: each against its equations in NumPy, and whole sequences against single steps."""
+"""Recurrent layers: each against its equations in NumPy, and whole sequences against single
+steps.
+"""
 
 from typing import get_args
 
@@ -31,7 +33,9 @@ def sigma(x: np.ndarray) -> np.ndarray:
     return result
 
 
-def numpy_step(name: Cell, layer: RecurrentLayer, x: np.ndarray, h: np.ndarray, c: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def numpy_step(
+    name: Cell, layer: RecurrentLayer, x: np.ndarray, h: np.ndarray, c: np.ndarray
+) -> tuple[np.ndarray, np.ndarray]:
     w = {key: value.detach().numpy() for key, value in layer.named_parameters()}
     if name == "sru":
         w = {key.removeprefix("directions.0."): value for key, value in w.items()}
@@ -54,13 +58,20 @@ def numpy_step(name: Cell, layer: RecurrentLayer, x: np.ndarray, h: np.ndarray, 
 
 def test_literal_and_classes_agree() -> None:
     assert set(get_args(Cell)) == set(CELLS)
-    assert set(CELLS_WITH_CELL_STATE) == {name for name, cell in CELLS.items() if cell.has_cell_state}
+    assert set(CELLS_WITH_CELL_STATE) == {
+        name for name, cell in CELLS.items() if cell.has_cell_state
+    }
 
 
 @pytest.mark.parametrize("input_size", [6, H])
 @pytest.mark.parametrize("name", NAMES)
 def test_a_sequence_follows_the_equations_step_by_step(name: Cell, input_size: int) -> None:
-    layer, inputs, hidden, cell = make(name, input_size), draw(B, T, input_size), draw(B, H), draw(B, H)
+    layer, inputs, hidden, cell = (
+        make(name, input_size),
+        draw(B, T, input_size),
+        draw(B, H),
+        draw(B, H),
+    )
     state = (hidden, cell if layer.has_cell_state else None)
     with torch.no_grad():
         outputs, last = layer.run(inputs, state=state)
@@ -122,14 +133,24 @@ def test_the_forget_gate_of_an_lstm_starts_open() -> None:
     layer = CELLS["lstm"](3, H, bidirectional=True)
     for name, parameter in layer.named_parameters():
         if name.startswith("bias"):
-            assert parameter.tolist() == [float(name.startswith("bias_ih") and H <= unit < 2 * H) for unit in range(4 * H)]
+            assert parameter.tolist() == [
+                float(name.startswith("bias_ih") and H <= unit < 2 * H) for unit in range(4 * H)
+            ]
 
 
 @pytest.mark.parametrize("lengths", [None, LENGTHS])
 @pytest.mark.parametrize("name", ["lstm", "gru", "elman"])
-def test_dropout_of_recurrent_weights_is_a_layer_with_other_weights(name: Cell, lengths: torch.Tensor | None) -> None:
-    """The same zeros and the same scale at all steps, whether the layer runs fused or step by step; and in the gradients."""
-    layer, other, inputs = make(name, bidirectional=True), make(name, bidirectional=True), draw(B, T, 6)
+def test_dropout_of_recurrent_weights_is_a_layer_with_other_weights(
+    name: Cell, lengths: torch.Tensor | None
+) -> None:
+    """The same zeros and the same scale at all steps, whether the layer runs fused or step by step;
+    and in the gradients.
+    """
+    layer, other, inputs = (
+        make(name, bidirectional=True),
+        make(name, bidirectional=True),
+        draw(B, T, 6),
+    )
     before = {key: value.clone() for key, value in layer.state_dict().items()}
     torch.manual_seed(3)
     with drop_weights(layer, 0.25):
@@ -158,7 +179,9 @@ def test_dropout_of_recurrent_weights_is_a_layer_with_other_weights(name: Cell, 
         layer.run(inputs, lengths)[0], make(name, bidirectional=True).run(inputs, lengths)[0]
     )  # only inside the context
     with drop_weights(layer.eval(), 0.25):
-        assert torch.equal(layer.run(inputs, lengths)[0], make(name, bidirectional=True).run(inputs, lengths)[0])
+        assert torch.equal(
+            layer.run(inputs, lengths)[0], make(name, bidirectional=True).run(inputs, lengths)[0]
+        )
 
 
 def test_an_error_restores_the_weights() -> None:
@@ -172,7 +195,11 @@ def test_an_error_restores_the_weights() -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_mixed_precision(name: Cell) -> None:
     torch.manual_seed(1)
-    layer, inputs, state = CELLS[name](6, H), torch.randn(B, T, 6), (torch.randn(B, H), torch.randn(B, H))
+    layer, inputs, state = (
+        CELLS[name](6, H),
+        torch.randn(B, T, 6),
+        (torch.randn(B, H), torch.randn(B, H)),
+    )
     before = (state[0], state[1] if layer.has_cell_state else None)
     exact, _ = layer.run(inputs, state=before)
     with torch.autocast("cpu", torch.bfloat16):

@@ -17,36 +17,80 @@ SRC_LENGTHS = torch.tensor([5, 2, 4])
 
 KINDS: dict[str, dict[str, Any]] = {
     "luong": {"decoder": {"kind": "luong", "hidden_size": 7}},
-    "luong input feeding": {"decoder": {"kind": "luong", "hidden_size": 7, "input_feeding": True, "readout_size": 5}},
+    "luong input feeding": {
+        "decoder": {"kind": "luong", "hidden_size": 7, "input_feeding": True, "readout_size": 5}
+    },
     "luong concat readout": {"decoder": {"kind": "luong", "hidden_size": 7, "readout": "concat"}},
-    "luong without attention": {"decoder": {"kind": "luong", "hidden_size": 7}, "attention": {"score": "none"}},
-    "bahdanau": {"decoder": {"kind": "bahdanau", "hidden_size": 7, "readout": "state"}, "attention": {"score": "additive"}},
-    "bahdanau deep": {"decoder": {"kind": "bahdanau", "hidden_size": 7, "readout": "deep"}, "attention": {"score": "additive"}},
-    "bahdanau maxout": {"decoder": {"kind": "bahdanau", "hidden_size": 7, "readout": "maxout"}, "attention": {"score": "concat"}},
-    "stacked": {"encoder": {"hidden_size": 4, "layers": 2}, "decoder": {"hidden_size": 7, "layers": 3}},
+    "luong without attention": {
+        "decoder": {"kind": "luong", "hidden_size": 7},
+        "attention": {"score": "none"},
+    },
+    "bahdanau": {
+        "decoder": {"kind": "bahdanau", "hidden_size": 7, "readout": "state"},
+        "attention": {"score": "additive"},
+    },
+    "bahdanau deep": {
+        "decoder": {"kind": "bahdanau", "hidden_size": 7, "readout": "deep"},
+        "attention": {"score": "additive"},
+    },
+    "bahdanau maxout": {
+        "decoder": {"kind": "bahdanau", "hidden_size": 7, "readout": "maxout"},
+        "attention": {"score": "concat"},
+    },
+    "stacked": {
+        "encoder": {"hidden_size": 4, "layers": 2},
+        "decoder": {"hidden_size": 7, "layers": 3},
+    },
     "tied": {"decoder": {"hidden_size": 7}, "tie_embeddings": "target"},
     "normalized and residual": {
         "encoder": {"hidden_size": 4, "layers": 3, "layer_norm": True, "residual": True},
         "decoder": {"hidden_size": 7, "layers": 2, "layer_norm": True, "residual": True},
     },
     "bahdanau normalized and residual": {
-        "decoder": {"kind": "bahdanau", "readout": "deep", "hidden_size": 7, "layers": 2, "layer_norm": True, "residual": True},
+        "decoder": {
+            "kind": "bahdanau",
+            "readout": "deep",
+            "hidden_size": 7,
+            "layers": 2,
+            "layer_norm": True,
+            "residual": True,
+        },
     },
     "luong local_m": {"attention": {"kind": "local_m", "window": 1}, "decoder": {"hidden_size": 7}},
-    "luong local_p": {"attention": {"kind": "local_p", "window": 2}, "decoder": {"hidden_size": 7, "input_feeding": True}},
-    "luong coverage": {"attention": {"kind": "coverage", "score": "additive"}, "decoder": {"hidden_size": 7}},
+    "luong local_p": {
+        "attention": {"kind": "local_p", "window": 2},
+        "decoder": {"hidden_size": 7, "input_feeding": True},
+    },
+    "luong coverage": {
+        "attention": {"kind": "coverage", "score": "additive"},
+        "decoder": {"hidden_size": 7},
+    },
     "bahdanau coverage": {
         "attention": {"kind": "coverage", "score": "additive"},
         "decoder": {"kind": "bahdanau", "readout": "maxout", "hidden_size": 7},
     },
-    "conditional": {"decoder": {"kind": "conditional", "readout": "deep", "hidden_size": 7}, "attention": {"score": "additive"}},
+    "conditional": {
+        "decoder": {"kind": "conditional", "readout": "deep", "hidden_size": 7},
+        "attention": {"score": "additive"},
+    },
     "conditional normalized, coverage": {
         "attention": {"kind": "coverage", "score": "additive"},
-        "decoder": {"kind": "conditional", "readout": "state", "hidden_size": 7, "layer_norm": True},
+        "decoder": {
+            "kind": "conditional",
+            "readout": "state",
+            "hidden_size": 7,
+            "layer_norm": True,
+        },
     },
     "gnmt": {"decoder": {"kind": "gnmt", "readout": "deep", "hidden_size": 7, "layers": 2}},
     "gnmt normalized and residual": {
-        "decoder": {"kind": "gnmt", "hidden_size": 7, "layers": 3, "layer_norm": True, "residual": True},
+        "decoder": {
+            "kind": "gnmt",
+            "hidden_size": 7,
+            "layers": 3,
+            "layer_norm": True,
+            "residual": True,
+        },
     },
     "gnmt coverage": {
         "attention": {"kind": "coverage", "score": "additive"},
@@ -64,13 +108,25 @@ KINDS: dict[str, dict[str, Any]] = {
 }
 EXTREMES = [
     *product(KINDS, ["lstm"], [True]),
-    *product(["luong", "bahdanau", "conditional", "gnmt", "stacked"], ["gru", "elman", "sru"], [True, False]),
+    *product(
+        ["luong", "bahdanau", "conditional", "gnmt", "stacked"],
+        ["gru", "elman", "sru"],
+        [True, False],
+    ),
 ]
 
 
-def make(kind: str, cell: str, *, bidirectional: bool = True, weight_dropout: str = "", **options: Any) -> Seq2Seq:
+def make(
+    kind: str, cell: str, *, bidirectional: bool = True, weight_dropout: str = "", **options: Any
+) -> Seq2Seq:
     torch.manual_seed(2)
-    values: dict[str, Any] = {"embedding_size": 6, "encoder": {"hidden_size": 4}, "dropout": 0.0, **options, **KINDS[kind]}
+    values: dict[str, Any] = {
+        "embedding_size": 6,
+        "encoder": {"hidden_size": 4},
+        "dropout": 0.0,
+        **options,
+        **KINDS[kind],
+    }
     values["encoder"] = {**values["encoder"], "cell": cell, "bidirectional": bidirectional}
     values["decoder"] = {**values["decoder"], "cell": cell}
     if weight_dropout:
@@ -84,14 +140,20 @@ def make_batch() -> tuple[torch.Tensor, torch.Tensor]:
 
 
 @pytest.mark.parametrize(("kind", "cell", "bidirectional"), EXTREMES)
-def test_a_sentence_in_a_padded_batch_is_as_if_alone(kind: str, cell: str, bidirectional: bool) -> None:
+def test_a_sentence_in_a_padded_batch_is_as_if_alone(
+    kind: str, cell: str, bidirectional: bool
+) -> None:
     model = make(kind, cell, bidirectional=bidirectional)
     src, tgt = make_batch()
     together = model(src, SRC_LENGTHS, tgt)
     for row, length in enumerate(SRC_LENGTHS.tolist()):
         alone = model(src[row : row + 1, :length], SRC_LENGTHS[row : row + 1], tgt[row : row + 1])
-        torch.testing.assert_close(together.vectors[row : row + 1], alone.vectors, atol=1e-12, rtol=0)
-        torch.testing.assert_close(together.attention[row : row + 1, :, :length], alone.attention, atol=1e-12, rtol=0)
+        torch.testing.assert_close(
+            together.vectors[row : row + 1], alone.vectors, atol=1e-12, rtol=0
+        )
+        torch.testing.assert_close(
+            together.attention[row : row + 1, :, :length], alone.attention, atol=1e-12, rtol=0
+        )
         assert (together.attention[row, :, length:] == 0).all()
 
 
@@ -100,16 +162,22 @@ def test_the_loss_and_gradient_of_a_padded_batch_are_the_sums_of_its_sentences(k
     model = make(kind, "lstm")
     src, tgt = make_batch()
 
-    def loss_and_gradients(rows: list[int], width: int) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
+    def loss_and_gradients(
+        rows: list[int], width: int
+    ) -> tuple[torch.Tensor, dict[str, torch.Tensor]]:
         model.zero_grad()
         decoded = model(src[rows, :width], SRC_LENGTHS[rows], tgt[rows])
         loss, _ = model.output.loss(decoded.vectors.flatten(0, 1), tgt[rows].flatten())
         loss.backward()
-        return loss.detach(), {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+        return loss.detach(), {
+            name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None
+        }
 
     loss, gradients = loss_and_gradients([0, 1, 2], 5)
     alone = [loss_and_gradients([row], length) for row, length in enumerate(SRC_LENGTHS.tolist())]
-    torch.testing.assert_close(loss, sum((one for one, _ in alone), torch.zeros(())), atol=1e-10, rtol=0, check_dtype=False)
+    torch.testing.assert_close(
+        loss, sum((one for one, _ in alone), torch.zeros(())), atol=1e-10, rtol=0, check_dtype=False
+    )
     for name, gradient in gradients.items():
         torch.testing.assert_close(gradient, sum(one[name] for _, one in alone), atol=1e-10, rtol=0)
 
@@ -123,7 +191,9 @@ def test_padding_gets_no_gradient_and_gives_none(kind: str, cell: str) -> None:
         padded = torch.where(torch.arange(5) < SRC_LENGTHS.unsqueeze(1), src, filler)
         model.zero_grad()
         model.output(model(padded, SRC_LENGTHS, tgt).vectors).logsumexp(-1).sum().backward()
-        gradients.append({name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None})
+        gradients.append(
+            {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
+        )
     for name, gradient in gradients[0].items():
         torch.testing.assert_close(gradient, gradients[1][name], atol=1e-12, rtol=0)
 
@@ -139,7 +209,9 @@ def test_unrolling_equals_single_steps(kind: str, cell: str) -> None:
         output = model.step(tgt[:, position], state, memory)
         state = output.state
         torch.testing.assert_close(output.vector, decoded.vectors[:, position], atol=1e-12, rtol=0)
-        torch.testing.assert_close(output.attention, decoded.attention[:, position], atol=1e-12, rtol=0)
+        torch.testing.assert_close(
+            output.attention, decoded.attention[:, position], atol=1e-12, rtol=0
+        )
 
 
 def unroll(model: Seq2Seq, src: torch.Tensor, tgt: torch.Tensor) -> Decoded:
@@ -155,7 +227,9 @@ def step_by_step(model: Seq2Seq, src: torch.Tensor, tgt: torch.Tensor) -> Decode
 
 
 @pytest.mark.parametrize(("kind", "cell"), list(product(KINDS, CELLS)))
-def test_the_loop_fed_the_reference_has_the_loss_and_gradients_of_the_fast_path(kind: str, cell: str) -> None:
+def test_the_loop_fed_the_reference_has_the_loss_and_gradients_of_the_fast_path(
+    kind: str, cell: str
+) -> None:
     model = make(kind, cell)
     src, tgt = make_batch()
     results = []
@@ -164,7 +238,9 @@ def test_the_loop_fed_the_reference_has_the_loss_and_gradients_of_the_fast_path(
         decoded = decode(model, src, tgt)
         loss, _ = model.output.loss(decoded.vectors.flatten(0, 1), tgt.flatten())
         loss.backward()
-        results.append((loss, {name: p.grad for name, p in model.named_parameters() if p.grad is not None}))
+        results.append(
+            (loss, {name: p.grad for name, p in model.named_parameters() if p.grad is not None})
+        )
     (fast, fast_gradients), (loop, loop_gradients) = results
     torch.testing.assert_close(fast, loop, atol=1e-10, rtol=0)
     assert fast_gradients.keys() == loop_gradients.keys()
@@ -180,7 +256,9 @@ def test_without_the_reference_the_model_reads_its_own_outputs(kind: str) -> Non
     free = model(src, SRC_LENGTHS, tgt, forcing_mask)
     predictions = model.output(free.vectors).argmax(-1)
     fed = torch.cat([tgt[:, :1], predictions[:, :-1]], 1)
-    torch.testing.assert_close(free.vectors, model(src, SRC_LENGTHS, fed).vectors, atol=1e-10, rtol=0)
+    torch.testing.assert_close(
+        free.vectors, model(src, SRC_LENGTHS, fed).vectors, atol=1e-10, rtol=0
+    )
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -188,14 +266,22 @@ def test_each_sentence_follows_its_own_forcing_mask(kind: str) -> None:
     """The first is fed the reference throughout, the second its own outputs, the third both."""
     model = make(kind, "gru")
     src, tgt = make_batch()
-    forcing_mask = torch.tensor([[False, True, True, True, True, True], [False] * 6, [True, False, True, True, False, True]])
+    forcing_mask = torch.tensor(
+        [[False, True, True, True, True, True], [False] * 6, [True, False, True, True, False, True]]
+    )
     together = model(src, SRC_LENGTHS, tgt, forcing_mask)
-    torch.testing.assert_close(together.vectors[:1], unroll(model, src, tgt).vectors[:1], atol=1e-12, rtol=0)
+    torch.testing.assert_close(
+        together.vectors[:1], unroll(model, src, tgt).vectors[:1], atol=1e-12, rtol=0
+    )
     predictions = model.output(together.vectors).argmax(-1)
     fed = torch.where(forcing_mask[:, 1:], tgt[:, 1:], predictions[:, :-1])
     fed = torch.cat([tgt[:, :1], fed], 1)
-    torch.testing.assert_close(together.vectors, unroll(model, src, fed).vectors, atol=1e-10, rtol=0)
-    torch.testing.assert_close(together.attention, unroll(model, src, fed).attention, atol=1e-10, rtol=0)
+    torch.testing.assert_close(
+        together.vectors, unroll(model, src, fed).vectors, atol=1e-10, rtol=0
+    )
+    torch.testing.assert_close(
+        together.attention, unroll(model, src, fed).attention, atol=1e-10, rtol=0
+    )
 
 
 def test_selecting_rows_of_memory_and_state_is_translating_those_sentences() -> None:
@@ -211,19 +297,30 @@ def test_selecting_rows_of_memory_and_state_is_translating_those_sentences() -> 
 
 @pytest.mark.parametrize(
     "options",
-    [{"dropout": 0.5}, {"dropout": 0.5, "variational_dropout": True}, {"word_dropout": 0.5}, {"tgt_word_dropout": 0.5}],
+    [
+        {"dropout": 0.5},
+        {"dropout": 0.5, "variational_dropout": True},
+        {"word_dropout": 0.5},
+        {"tgt_word_dropout": 0.5},
+    ],
     ids=str,
 )
 def test_dropout_acts_only_in_training(options: dict[str, Any]) -> None:
     model = make("stacked", "gru", **options)
     src, tgt = make_batch()
-    assert not torch.equal(model(src, SRC_LENGTHS, tgt).vectors, model(src, SRC_LENGTHS, tgt).vectors)
+    assert not torch.equal(
+        model(src, SRC_LENGTHS, tgt).vectors, model(src, SRC_LENGTHS, tgt).vectors
+    )
     model.eval()
     assert torch.equal(model(src, SRC_LENGTHS, tgt).vectors, model(src, SRC_LENGTHS, tgt).vectors)
 
 
 def test_each_place_has_its_own_dropout_rate() -> None:
-    rates: dict[str, Any] = {"src_embedding_dropout": 0.25, "tgt_embedding_dropout": 0.5, "encoder_output_dropout": 0.75}
+    rates: dict[str, Any] = {
+        "src_embedding_dropout": 0.25,
+        "tgt_embedding_dropout": 0.5,
+        "encoder_output_dropout": 0.75,
+    }
     model = make("luong input feeding", "lstm", dropout=0.0, **rates)
     ids = torch.full((200, 10), 5)
     for embedding, rate in ((model.src_embedding, 0.25), (model.tgt_embedding, 0.5)):
@@ -253,7 +350,9 @@ def test_each_side_has_its_own_rate_of_word_dropout() -> None:
 
 @pytest.mark.parametrize("kind", ["stacked", "bahdanau coverage", "gnmt"])
 @pytest.mark.parametrize("part", ["encoder", "decoder"])
-def test_dropout_of_weights_is_the_same_in_the_loop_as_in_the_fast_path(kind: str, part: str) -> None:
+def test_dropout_of_weights_is_the_same_in_the_loop_as_in_the_fast_path(
+    kind: str, part: str
+) -> None:
     model = make(kind, "lstm", weight_dropout=part)
     src, tgt = make_batch()
     torch.manual_seed(1)
@@ -262,7 +361,9 @@ def test_dropout_of_weights_is_the_same_in_the_loop_as_in_the_fast_path(kind: st
     fed = torch.cat([tgt[:, :1], predictions[:, :-1]], 1)
     other = model(src, SRC_LENGTHS, fed).vectors
     torch.manual_seed(1)
-    torch.testing.assert_close(model(src, SRC_LENGTHS, fed).vectors, free.vectors, atol=1e-10, rtol=0)
+    torch.testing.assert_close(
+        model(src, SRC_LENGTHS, fed).vectors, free.vectors, atol=1e-10, rtol=0
+    )
     assert not torch.allclose(other, free.vectors)
     model.eval()
     assert torch.equal(model(src, SRC_LENGTHS, fed).vectors, model(src, SRC_LENGTHS, fed).vectors)
@@ -272,7 +373,13 @@ def test_dropout_of_weights_is_the_same_in_the_loop_as_in_the_fast_path(kind: st
 def test_embeddings_have_the_common_dropout_rate_by_default(rate: float) -> None:
     src, tgt = make_batch()
     by_default = make("luong input feeding", "lstm", dropout=rate)
-    explicit = make("luong input feeding", "lstm", dropout=rate, src_embedding_dropout=rate, tgt_embedding_dropout=rate)
+    explicit = make(
+        "luong input feeding",
+        "lstm",
+        dropout=rate,
+        src_embedding_dropout=rate,
+        tgt_embedding_dropout=rate,
+    )
     explicit.load_state_dict(by_default.state_dict())
     vectors = []
     for model in (by_default, explicit):
@@ -281,8 +388,12 @@ def test_embeddings_have_the_common_dropout_rate_by_default(rate: float) -> None
     assert torch.equal(*vectors)
 
 
-@pytest.mark.parametrize("kind", ["stacked", "bahdanau coverage", "luong input feeding", "gnmt normalized and residual"])
-def test_variational_dropout_drops_the_same_units_in_the_loop_as_in_the_fast_path(kind: str) -> None:
+@pytest.mark.parametrize(
+    "kind", ["stacked", "bahdanau coverage", "luong input feeding", "gnmt normalized and residual"]
+)
+def test_variational_dropout_drops_the_same_units_in_the_loop_as_in_the_fast_path(
+    kind: str,
+) -> None:
     model = make(kind, "lstm", dropout=0.5, variational_dropout=True)
     src, tgt = make_batch()
     same = tgt[:, :1].expand(-1, 6)  # one word over and over, fed as it is
@@ -300,7 +411,11 @@ def test_tied_embeddings_are_one_parameter() -> None:
 
 def test_all_embeddings_tied_are_one_parameter() -> None:
     model = Seq2Seq(ModelConfig(tie_embeddings="all"), 20, 20)
-    assert model.get_parameter("output.logits.weight") is model.tgt_embedding.weight is model.src_embedding.weight
+    assert (
+        model.get_parameter("output.logits.weight")
+        is model.tgt_embedding.weight
+        is model.src_embedding.weight
+    )
 
 
 @pytest.mark.parametrize("tying", ["none", "target", "all"])
@@ -313,21 +428,30 @@ def test_embeddings_have_one_standard_deviation_however_tied(tying: str) -> None
 
 
 def test_residual_connections_and_normalization_by_hand() -> None:
-    """Two layers of the encoder, from the equations: LN after the layer, the sum after that, neither in the last state."""
+    """Two layers of the encoder, from the equations: LN after the layer, the sum after that,
+    neither in the last state.
+    """
     model = make("normalized and residual", "lstm")
     assert isinstance(model.encoder, RecurrentEncoder)
     embedded = torch.randn(1, 4, 6, dtype=torch.float64)
     below, hiddens = embedded, []
-    for index, (rnn, norm) in enumerate(zip(model.encoder.layers, model.encoder.norms, strict=True)):
+    for index, (rnn, norm) in enumerate(
+        zip(model.encoder.layers, model.encoder.norms, strict=True)
+    ):
         outputs, (hidden, _) = rnn(below)
-        mean, variance = outputs.mean(-1, keepdim=True), outputs.var(-1, unbiased=False, keepdim=True)
+        mean, variance = (
+            outputs.mean(-1, keepdim=True),
+            outputs.var(-1, unbiased=False, keepdim=True),
+        )
         above = (outputs - mean) / (variance + 1e-5).sqrt() * norm.weight + norm.bias
         below = below + above if index else above
         hiddens.append(hidden.transpose(0, 1).flatten(1))
     encoded = model.encoder(embedded, torch.tensor([4]))
     torch.testing.assert_close(encoded.values, below, atol=1e-12, rtol=0)
     torch.testing.assert_close(encoded.summary.vector, hiddens[-1])
-    torch.testing.assert_close(encoded.summary.layers().hidden, torch.stack(hiddens, 1), atol=1e-12, rtol=0)
+    torch.testing.assert_close(
+        encoded.summary.layers().hidden, torch.stack(hiddens, 1), atol=1e-12, rtol=0
+    )
 
 
 class BagOfWords(Encoder):
@@ -344,12 +468,20 @@ class BagOfWords(Encoder):
 
 
 @pytest.mark.parametrize(
-    "sections", [{}, {"attention": {"score": "none"}}, {"bridge": "zero"}, {"decoder": {"layers": 2}}], ids=str
+    "sections",
+    [{}, {"attention": {"score": "none"}}, {"bridge": "zero"}, {"decoder": {"layers": 2}}],
+    ids=str,
 )
-def test_an_encoder_needs_no_recurrent_layers(sections: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_encoder_needs_no_recurrent_layers(
+    sections: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setitem(ENCODERS, "recurrent", BagOfWords)
     torch.manual_seed(1)
-    model = Seq2Seq(ModelConfig.model_validate({**sections, "embedding_size": 6}), SRC_V, TGT_V).double().eval()
+    model = (
+        Seq2Seq(ModelConfig.model_validate({**sections, "embedding_size": 6}), SRC_V, TGT_V)
+        .double()
+        .eval()
+    )
     src, tgt = make_batch()
     vectors = model(src, SRC_LENGTHS, tgt).vectors
     model.output(vectors).sum().backward()

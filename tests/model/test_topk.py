@@ -14,13 +14,20 @@ seeds = st.integers(0, 10_000)
 
 def make_scores(seed: int, rows: int, size: int, *, ties: bool = False) -> torch.Tensor:
     random = np.random.default_rng(seed)
-    scores = random.integers(0, 50, (rows, size)).astype(float) if ties else random.normal(size=(rows, size)) * 3
+    scores = (
+        random.integers(0, 50, (rows, size)).astype(float)
+        if ties
+        else random.normal(size=(rows, size)) * 3
+    )
     return torch.from_numpy(scores)
 
 
 @settings(max_examples=40)
 @given(
-    seeds, st.integers(1, 12), st.sampled_from([5, CHUNK_SIZE, 30 * CHUNK_SIZE, MIN_FAST_SIZE, MIN_FAST_SIZE + 77]), st.booleans()
+    seeds,
+    st.integers(1, 12),
+    st.sampled_from([5, CHUNK_SIZE, 30 * CHUNK_SIZE, MIN_FAST_SIZE, MIN_FAST_SIZE + 77]),
+    st.booleans(),
 )
 def test_fast_topk_is_topk(seed: int, k: int, size: int, ties: bool) -> None:
     scores, k = make_scores(seed, 1 if size > MIN_FAST_SIZE else 3, size, ties=ties), min(k, size)
@@ -34,7 +41,9 @@ def test_fast_topk_is_topk(seed: int, k: int, size: int, ties: bool) -> None:
 @pytest.mark.parametrize("rows", [1, 60])
 def test_the_norm_is_exact_for_logits_of_any_size(rows: int, offset: float) -> None:
     scores = make_scores(1, rows, 9000) + offset
-    np.testing.assert_allclose(log_norm(scores.float()), scores.logsumexp(1, keepdim=True), rtol=1e-6)
+    np.testing.assert_allclose(
+        log_norm(scores.float()), scores.logsumexp(1, keepdim=True), rtol=1e-6
+    )
 
 
 @given(seeds, st.integers(1, 12))

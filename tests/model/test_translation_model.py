@@ -25,8 +25,12 @@ METHODS: dict[type, list[str]] = {
 }
 
 
-@pytest.mark.parametrize(("base", "method"), [(base, method) for base, methods in METHODS.items() for method in methods])
+@pytest.mark.parametrize(
+    ("base", "method"), [(base, method) for base, methods in METHODS.items() for method in methods]
+)
 def test_an_incomplete_class_fails_at_construction(base: type, method: str) -> None:
-    incomplete = type("Incomplete", (base,), {name: lambda *_: None for name in METHODS[base] if name != method})
+    incomplete = type(
+        "Incomplete", (base,), {name: lambda *_: None for name in METHODS[base] if name != method}
+    )
     with pytest.raises(TypeError, match=rf"abstract.*\b{method}\b"):
         incomplete()

@@ -25,7 +25,9 @@ WORD = st.text(LETTERS, min_size=1, max_size=7)
 
 def key(word: str) -> int:
     """As a signed number of 64 bits."""
-    value = sum(ord(character) * pow(BASE, i, 1 << 64) for i, character in enumerate(word)) % (1 << 64)
+    value = sum(ord(character) * pow(BASE, i, 1 << 64) for i, character in enumerate(word)) % (
+        1 << 64
+    )
     return value - (1 << 64) if value >> 63 else value
 
 
@@ -58,7 +60,11 @@ def test_the_key_is_that_of_the_characters(data: st.DataObject, sentences: list[
         expected.append([])
         for word, pieces in zip(sentences[row], sentence, strict=True):
             # A mark alone has no letters, so it is a word without a key.
-            expected[-1] += [0, *[key(word)] * (len(pieces) - 1)] if pieces[0] == "▁" else [key(word)] * len(pieces)
+            expected[-1] += (
+                [0, *[key(word)] * (len(pieces) - 1)]
+                if pieces[0] == "▁"
+                else [key(word)] * len(pieces)
+            )
         expected[-1] += [0] * (length - len(tokens))
     numbers, keys = word_keys()(ids)
     assert keys.tolist() == expected
@@ -70,10 +76,14 @@ def test_the_key_is_that_of_the_characters(data: st.DataObject, sentences: list[
 
 def test_signs_are_words_and_end_words() -> None:
     numbers, keys = word_keys()(
-        torch.tensor([[TOKENS.index(token) for token in ("▁a", "b", "!", "a", "b", ".", "▁cd", "'a", "ab")]])
+        torch.tensor(
+            [[TOKENS.index(token) for token in ("▁a", "b", "!", "a", "b", ".", "▁cd", "'a", "ab")]]
+        )
     )
     assert numbers.tolist() == [[0, 0, 1, 2, 2, 3, 4, 4, 4]]
-    assert keys.tolist() == [[key("ab")] * 2 + [key("!")] + [key("ab")] * 2 + [key(".")] + [key("cd'aab")] * 3]
+    assert keys.tolist() == [
+        [key("ab")] * 2 + [key("!")] + [key("ab")] * 2 + [key(".")] + [key("cd'aab")] * 3
+    ]
 
 
 def test_case_can_be_ignored() -> None:

@@ -1,4 +1,6 @@
-"""Python imports this module at its start, if its folder is in PYTHONPATH: no process of the tests connects to another machine."""
+"""Python imports this module at its start, if its folder is in PYTHONPATH: no process of the tests
+connects to another machine.
+"""
 
 import socket
 import sys
@@ -24,7 +26,11 @@ def refuse_network(event: str, arguments: tuple[Any, ...]) -> None:
         is_internet = arguments[0].family in (socket.AF_INET, socket.AF_INET6)
         if is_internet and arguments[1] and not is_here(arguments[1][0]):
             raise PermissionError(f"a test connects to {arguments[1][0]}")
-    elif event in ("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr") and not is_here(arguments[0]):
+    elif event in (
+        "socket.getaddrinfo",
+        "socket.gethostbyname",
+        "socket.gethostbyaddr",
+    ) and not is_here(arguments[0]):
         try:
             ip_address(arguments[0])
         except ValueError:

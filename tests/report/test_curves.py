@@ -1,4 +1,6 @@
-"""nmt.report.curves: the picture is complete, shows the values of the journal, and prints nothing."""
+"""nmt.report.curves: the picture is complete, shows the values of the journal, and prints
+nothing.
+"""
 
 import re
 import sys
@@ -18,12 +20,24 @@ Event = dict[str, Any]
 
 def train(step: int, loss: float, **values: Any) -> Event:
     """A line of the journal; `loss` is without label smoothing, the journal's own is higher."""
-    figures = {"loss": loss + 1, "perplexity": exp(loss), "tokens_per_second": 9000.0, "learning_rate": 0.001 / step}
+    figures = {
+        "loss": loss + 1,
+        "perplexity": exp(loss),
+        "tokens_per_second": 9000.0,
+        "learning_rate": 0.001 / step,
+    }
     return {"event": "train", "step": step, **figures, **values}
 
 
 def validation(step: int, loss: float, bleu: float, **values: Any) -> Event:
-    return {"event": "validation", "step": step, "loss": loss, "bleu": bleu, "samples": [], **values}
+    return {
+        "event": "validation",
+        "step": step,
+        "loss": loss,
+        "bleu": bleu,
+        "samples": [],
+        **values,
+    }
 
 
 JOURNAL = [
@@ -66,7 +80,9 @@ def test_the_curves_have_all_values_of_the_journal(draw: Draw) -> None:
     loss, bleu, rate = draw(JOURNAL).axes
     shown = lines_of(loss)
     steps = list(range(50, 401, 50))
-    assert dict(shown["training"]) == pytest.approx(dict(zip(steps, (5.0, 4.0, 3.0, 2.5, 2.0, 1.5, 1.0, 0.5), strict=True)))
+    assert dict(shown["training"]) == pytest.approx(
+        dict(zip(steps, (5.0, 4.0, 3.0, 2.5, 2.0, 1.5, 1.0, 0.5), strict=True))
+    )
     assert shown["dev set"] == [(100, 4.5), (200, 2.0), (300, 2.5), (400, 3.0)]
     assert lines_of(bleu)["dev set"] == [(100, 3.0), (200, 20.0), (300, 25.0), (400, 25.0)]
     assert lines_of(rate)["training"] == [(step, 0.001 / step) for step in steps]
@@ -76,9 +92,16 @@ def test_titles_and_labels(draw: Draw) -> None:
     figure = draw(JOURNAL, title="$sample$")
     assert figure.get_suptitle() == "$sample$"
     assert not figure._suptitle.get_parse_math()
-    assert [axes.get_ylabel() for axes in figure.axes] == ["loss (nats per token)", "BLEU (greedy)", "learning rate"]
+    assert [axes.get_ylabel() for axes in figure.axes] == [
+        "loss (nats per token)",
+        "BLEU (greedy)",
+        "learning rate",
+    ]
     assert [axes.get_xlabel() for axes in figure.axes] == ["", "", "step"]
-    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == ["training", "dev set"]
+    assert [text.get_text() for text in figure.axes[0].get_legend().get_texts()] == [
+        "training",
+        "dev set",
+    ]
     assert all(axes.get_xlim()[0] == 0 for axes in figure.axes)
     assert figure.axes[1].get_ylim()[0] == 0
 
@@ -86,7 +109,11 @@ def test_titles_and_labels(draw: Draw) -> None:
 @pytest.mark.parametrize(
     ("metric", "step", "title"),
     [
-        ("bleu", 300, "best: step 300, BLEU 25.0, dev loss 2.50"),  # the first of two that are equal, as in training
+        (
+            "bleu",
+            300,
+            "best: step 300, BLEU 25.0, dev loss 2.50",
+        ),  # the first of two that are equal, as in training
         ("loss", 200, "best: step 200, BLEU 20.0, dev loss 2.00"),
     ],
 )
@@ -99,7 +126,10 @@ def test_the_best_checkpoint_is_marked(draw: Draw, metric: str, step: int, title
 
 def test_the_best_by_another_metric(draw: Draw) -> None:
     events = [validation(1000, 2.0, 9.0, chrf=40.0), validation(2000, 1.0, 10.0, chrf=39.0)]
-    assert draw(events, "chrf").axes[0].get_title() == "best: step 1,000, BLEU 9.0, chrF 40.0, dev loss 2.00"
+    assert (
+        draw(events, "chrf").axes[0].get_title()
+        == "best: step 1,000, BLEU 9.0, chrF 40.0, dev loss 2.00"
+    )
 
 
 def test_before_the_first_validation(draw: Draw) -> None:
@@ -110,8 +140,15 @@ def test_before_the_first_validation(draw: Draw) -> None:
 
 
 def test_values_that_are_no_finite_number_are_left_out(draw: Draw) -> None:
-    broken = [train(450, log(2), learning_rate="fast"), train(500, 800.0 - 700, perplexity=float("inf"))]
-    broken += [validation(500, float("nan"), 0.0), {"event": "validation", "step": 600, "bleu": None}, {"step": 700}]
+    broken = [
+        train(450, log(2), learning_rate="fast"),
+        train(500, 800.0 - 700, perplexity=float("inf")),
+    ]
+    broken += [
+        validation(500, float("nan"), 0.0),
+        {"event": "validation", "step": 600, "bleu": None},
+        {"step": 700},
+    ]
     loss, _, rate = draw([*JOURNAL, *broken]).axes
     step, value = lines_of(loss)["training"][-1]
     assert step == 450
@@ -121,9 +158,13 @@ def test_values_that_are_no_finite_number_are_left_out(draw: Draw) -> None:
 
 
 @pytest.mark.parametrize(
-    "events", [JOURNAL, JOURNAL[:2], [validation(1, 9.0, 0.0)]], ids=["complete", "just started", "one validation"]
+    "events",
+    [JOURNAL, JOURNAL[:2], [validation(1, 9.0, 0.0)]],
+    ids=["complete", "just started", "one validation"],
 )
-def test_it_prints_nothing_and_fits_a_phone(tmp_path: Path, events: list[Event], capfd: pytest.CaptureFixture[str]) -> None:
+def test_it_prints_nothing_and_fits_a_phone(
+    tmp_path: Path, events: list[Event], capfd: pytest.CaptureFixture[str]
+) -> None:
     # Warnings are errors in this test run.
     path = tmp_path / "curves.png"
     curves.draw(events, path, title="中文 $x_1$ " * 3)
@@ -151,10 +192,15 @@ def test_nothing_to_draw(tmp_path: Path, events: list[Event]) -> None:
 
 
 def test_where_it_cannot_be_written(tmp_path: Path) -> None:
-    with pytest.raises(NmtError, match=r"curves\.jpg: not a picture format; use a name that ends in \.png, \.svg, \.pdf"):
+    with pytest.raises(
+        NmtError,
+        match=r"curves\.jpg: not a picture format; use a name that ends in \.png, \.svg, \.pdf",
+    ):
         curves.draw(JOURNAL, tmp_path / "curves.jpg", title="small")
     path = tmp_path / "nowhere" / "curves.png"
-    with pytest.raises(DataError, match=f"^{re.escape(f'{path}: the folder {path.parent} does not exist')}"):
+    with pytest.raises(
+        DataError, match=f"^{re.escape(f'{path}: the folder {path.parent} does not exist')}"
+    ):
         curves.draw(JOURNAL, path, title="small")
     path = tmp_path / "curves.png"
     path.mkdir()
@@ -163,7 +209,9 @@ def test_where_it_cannot_be_written(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_global_settings_of_matplotlib_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_global_settings_of_matplotlib_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import matplotlib
 
     monkeypatch.delitem(sys.modules, "matplotlib.pyplot", raising=False)

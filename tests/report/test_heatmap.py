@@ -18,7 +18,9 @@ OUTPUT = ["Er", "zahlte", "fünf", "<eos>"]
 
 def random_weights(n_output: int, n_source: int) -> NDArray[np.float32]:
     """Weights that sum to 1 in each row."""
-    weights: NDArray[np.float32] = np.random.default_rng(1).random((n_output, n_source), dtype=np.float32)
+    weights: NDArray[np.float32] = np.random.default_rng(1).random(
+        (n_output, n_source), dtype=np.float32
+    )
     weights /= weights.sum(axis=1, keepdims=True)
     return weights
 
@@ -47,7 +49,9 @@ def test_the_same_weights_give_the_same_file(tmp_path: Path, suffix: str) -> Non
     assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
-def test_tokens_stand_as_they_are_and_where_they_belong(tmp_path: Path, figures: list[Figure]) -> None:
+def test_tokens_stand_as_they_are_and_where_they_belong(
+    tmp_path: Path, figures: list[Figure]
+) -> None:
     heatmap.draw(SOURCE, OUTPUT, WEIGHTS, tmp_path / "a.png", "$title$")
     axes, scale = figures[0].axes
     top, left = axes.get_xticklabels(), axes.get_yticklabels()
@@ -69,7 +73,9 @@ def test_the_mark_of_a_joined_word_is_left_out(tmp_path: Path, figures: list[Fig
     assert [label.get_text() for label in axes.get_yticklabels()] == ["▁dog", "."]
 
 
-def test_only_small_pictures_have_numbers_in_their_cells(tmp_path: Path, figures: list[Figure]) -> None:
+def test_only_small_pictures_have_numbers_in_their_cells(
+    tmp_path: Path, figures: list[Figure]
+) -> None:
     for n in (3, 40):
         heatmap.draw(["a"] * n, ["b"] * n, np.eye(n), tmp_path / "a.png")
     small, large = ([text.get_text() for text in figure.axes[0].texts] for figure in figures)
@@ -81,7 +87,10 @@ def test_only_small_pictures_have_numbers_in_their_cells(tmp_path: Path, figures
 def test_any_size(tmp_path: Path, n_output: int, n_source: int) -> None:
     path = tmp_path / "a.png"
     heatmap.draw(
-        [f"wört{i}" for i in range(n_source)], ["Donaudampfschifffahrt" * 3] * n_output, random_weights(n_output, n_source), path
+        [f"wört{i}" for i in range(n_source)],
+        ["Donaudampfschifffahrt" * 3] * n_output,
+        random_weights(n_output, n_source),
+        path,
     )
     height, width = png_size(path)
     assert 60 < height < heatmap.MAX_PIXELS
@@ -103,7 +112,9 @@ def png_size(path: Path) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize("token", ["中文", "🙂", "\t", "", "$\\frac{", "\u0301", "%s {x} <b>&"])
-def test_no_token_warns_or_fails(tmp_path: Path, token: str, capfd: pytest.CaptureFixture[str]) -> None:
+def test_no_token_warns_or_fails(
+    tmp_path: Path, token: str, capfd: pytest.CaptureFixture[str]
+) -> None:
     # Warnings are errors in this test run.
     heatmap.draw([token], [token], np.ones((1, 1)), tmp_path / "a.png", title=token)
     heatmap.draw([token], [token], np.ones((1, 1)), tmp_path / "a.svg", title=token)
@@ -112,13 +123,24 @@ def test_no_token_warns_or_fails(tmp_path: Path, token: str, capfd: pytest.Captu
 
 def test_a_long_title_does_not_widen_the_picture(tmp_path: Path) -> None:
     heatmap.draw(["a"] * 12, ["b"] * 12, random_weights(12, 12), tmp_path / "plain.png")
-    heatmap.draw(["a"] * 12, ["b"] * 12, random_weights(12, 12), tmp_path / "titled.png", title="Ein sehr langer Satz. " * 20)
-    (plain_height, plain_width), (height, width) = png_size(tmp_path / "plain.png"), png_size(tmp_path / "titled.png")
+    heatmap.draw(
+        ["a"] * 12,
+        ["b"] * 12,
+        random_weights(12, 12),
+        tmp_path / "titled.png",
+        title="Ein sehr langer Satz. " * 20,
+    )
+    (plain_height, plain_width), (height, width) = (
+        png_size(tmp_path / "plain.png"),
+        png_size(tmp_path / "titled.png"),
+    )
     assert width < 1.2 * plain_width
     assert height > plain_height
 
 
-def test_global_settings_of_matplotlib_stay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_global_settings_of_matplotlib_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     import matplotlib
 
     monkeypatch.delitem(sys.modules, "matplotlib.pyplot", raising=False)
@@ -138,7 +160,9 @@ def test_unknown_suffix(tmp_path: Path, name: str) -> None:
 
 def test_missing_folder(tmp_path: Path) -> None:
     path = tmp_path / "nowhere" / "a.png"
-    with pytest.raises(DataError, match=f"^{re.escape(f'{path}: the folder {path.parent} does not exist')}$"):
+    with pytest.raises(
+        DataError, match=f"^{re.escape(f'{path}: the folder {path.parent} does not exist')}$"
+    ):
         heatmap.draw(SOURCE, OUTPUT, WEIGHTS, path)
 
 
@@ -150,7 +174,9 @@ def test_a_folder_of_that_name(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_an_interrupted_drawing_leaves_the_old_picture(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_drawing_leaves_the_old_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupted(self: Figure, file: object, **options: object) -> None:
         raise KeyboardInterrupt
 

@@ -15,8 +15,12 @@ from hypothesis import strategies as st
 
 from nmt.report.html import attention_figure, page
 
-CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-needs_chromium = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium: apt-get install chromium")
+CHROMIUM = (
+    shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+)
+needs_chromium = pytest.mark.skipif(
+    CHROMIUM is None, reason="needs Chromium: apt-get install chromium"
+)
 
 WEIGHTS = np.array([[0.9, 0.08, 0.02], [0.0, 0.62, 0.38]], np.float32)
 
@@ -33,7 +37,11 @@ class Reading(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append(tag)
-        self.links += [value or "" for name, value in attrs if name in ("src", "href", "action", "srcset", "data")]
+        self.links += [
+            value or ""
+            for name, value in attrs
+            if name in ("src", "href", "action", "srcset", "data")
+        ]
 
     def handle_data(self, data: str) -> None:
         if self.tags and self.tags[-1] not in ("script", "style"):
@@ -56,23 +64,45 @@ def test_percentages_stand_where_the_weights_are() -> None:
     assert "<figcaption>A &amp; B</figcaption>" in text
 
 
-@given(st.lists(st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1), min_size=1, max_size=4))
+@given(
+    st.lists(
+        st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1), min_size=1, max_size=4
+    )
+)
 def test_no_text_becomes_markup(tokens: list[str]) -> None:
-    tokens = [*tokens, "<script>alert(1)</script>", "</style>", '"><img src=x onerror=alert(1)>', "</td>&amp;"]
+    tokens = [
+        *tokens,
+        "<script>alert(1)</script>",
+        "</style>",
+        '"><img src=x onerror=alert(1)>',
+        "</td>&amp;",
+    ]
     weights = np.full((len(tokens), len(tokens)), 0.5)
-    plain = page("T", [("H", attention_figure(["x"] * len(tokens), ["x"] * len(tokens), weights, "C"))])
-    hostile = Reading(page(tokens[-4], [(tokens[-2], attention_figure(tokens, tokens, weights, tokens[-3]))]))
+    plain = page(
+        "T", [("H", attention_figure(["x"] * len(tokens), ["x"] * len(tokens), weights, "C"))]
+    )
+    hostile = Reading(
+        page(tokens[-4], [(tokens[-2], attention_figure(tokens, tokens, weights, tokens[-3]))])
+    )
     assert hostile.tags == Reading(plain).tags
     assert all(token.removeprefix("￭") in "".join(hostile.texts) for token in tokens)
 
 
 def in_browser(folder: Path, text: str, script: str, *flags: str) -> Any:
-    """The return value of `script`, the body of a function, in the open page; fails on any message on the console."""
+    """The return value of `script`, the body of a function, in the open page; fails on any message
+    on the console.
+    """
     probe = f"""<script>const probed = document.createElement("pre");
     probed.id = "probed"; probed.textContent = JSON.stringify((() => {{ {script} }})()); document.body.append(probed);</script>"""
     path = folder / "page.html"
     path.write_text(text.replace("</body>", f"{probe}</body>"), encoding="utf-8")
-    options = ["--headless", "--no-sandbox", "--disable-gpu", "--enable-logging=stderr", f"--user-data-dir={folder / 'profile'}"]
+    options = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--enable-logging=stderr",
+        f"--user-data-dir={folder / 'profile'}",
+    ]
     command = [str(CHROMIUM), *options, *flags, "--dump-dom", path.as_uri()]
     done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=120)
     assert "CONSOLE" not in done.stderr, done.stderr
@@ -106,11 +136,22 @@ def test_a_word_shows_its_attention(tmp_path: Path) -> None:
     words[4].click(); states.push(state());
     states.push(words.map((word) => word.tabIndex));
     return states;"""
-    first, output, right, up, over, left, tapped, stops = in_browser(tmp_path, page("T", [("", FIGURE)]), READ + script)
+    first, output, right, up, over, left, tapped, stops = in_browser(
+        tmp_path, page("T", [("", FIGURE)]), READ + script
+    )
     assert first == [[":"] * 5, "Point at a word, tap it, or use Tab and the arrow keys."]
-    assert output == [["w9:90", "w1:8", ":2", "chosen:", ":"], "“Der” attends to “The” 90 %, “<script>” 8 %, “<eos>” 2 %"]
-    assert right == [[":", "w6:62", "w4:38", ":", "chosen:"], "“Hund” attends to “<script>” 62 %, “<eos>” 38 %"]
-    assert up == [[":", "chosen:", ":", "w1:8", "w6:62"], "“<script>” is attended to by “Hund” 62 %, “Der” 8 %"]
+    assert output == [
+        ["w9:90", "w1:8", ":2", "chosen:", ":"],
+        "“Der” attends to “The” 90 %, “<script>” 8 %, “<eos>” 2 %",
+    ]
+    assert right == [
+        [":", "w6:62", "w4:38", ":", "chosen:"],
+        "“Hund” attends to “<script>” 62 %, “<eos>” 38 %",
+    ]
+    assert up == [
+        [":", "chosen:", ":", "w1:8", "w6:62"],
+        "“<script>” is attended to by “Hund” 62 %, “Der” 8 %",
+    ]
     assert over[1] == "“The” is attended to by “Der” 90 %"
     assert left == up
     assert tapped == right
@@ -124,7 +165,11 @@ def test_several_tables_are_closed_except_on_paper(tmp_path: Path) -> None:
     for (const name of ["beforeprint", "afterprint"]) { dispatchEvent(new Event(name)); states.push(open()); }
     return states;"""
     assert in_browser(tmp_path, page("T", [("", FIGURE)]), script) == [[True]] * 3
-    assert in_browser(tmp_path, page("T", [("", FIGURE * 2)]), script) == [[False] * 2, [True] * 2, [False] * 2]
+    assert in_browser(tmp_path, page("T", [("", FIGURE * 2)]), script) == [
+        [False] * 2,
+        [True] * 2,
+        [False] * 2,
+    ]
 
 
 @needs_chromium
@@ -140,7 +185,9 @@ def test_text_can_be_read_on_every_shade(tmp_path: Path, theme: str) -> None:
       const ground = cell.className ? style.backgroundColor : paper;
       return [channels(style.color), channels(ground)]; });"""
     flags = ["--blink-settings=preferredColorScheme=0"] if theme == "dark" else []
-    colors = np.array(in_browser(tmp_path, text, script, *flags)) / 255  # [shades, (ink, ground), RGB]
+    colors = (
+        np.array(in_browser(tmp_path, text, script, *flags)) / 255
+    )  # [shades, (ink, ground), RGB]
     linear = np.where(colors <= 0.04045, colors / 12.92, ((colors + 0.055) / 1.055) ** 2.4)
     luminance = linear @ [0.2126, 0.7152, 0.0722]  # of WCAG 2
     assert (luminance[0, 1] < 0.1) == (theme == "dark")

@@ -30,8 +30,23 @@ FACTS: dict[str, Any] = {
 
 
 def evaluation(step: int, score: float, **values: Any) -> dict[str, Any]:
-    scores = [{"metric": "BLEU", "score": score, "signature": "nrefs:1|case:mixed", "interval": [score - 1, score + 1]}]
-    return {"step": step, "split": "test", "beam": 5, "sentences": 20, "text_sha256": "1", "scores": scores, **values}
+    scores = [
+        {
+            "metric": "BLEU",
+            "score": score,
+            "signature": "nrefs:1|case:mixed",
+            "interval": [score - 1, score + 1],
+        }
+    ]
+    return {
+        "step": step,
+        "split": "test",
+        "beam": 5,
+        "sentences": 20,
+        "text_sha256": "1",
+        "scores": scores,
+        **values,
+    }
 
 
 def metadata_of(card: str) -> Any:
@@ -65,8 +80,15 @@ def test_a_model_without_scores_and_license() -> None:
 
 
 def test_the_scores_are_the_last_ones_of_these_weights() -> None:
-    evaluations = [evaluation(800, 10), evaluation(800, 20), evaluation(900, 30), evaluation(800, 40, beam=1)]
-    card = model_card({**FACTS, "evaluations": evaluations}, 800, repository="me/letters", license_id="cc-by-2.0")
+    evaluations = [
+        evaluation(800, 10),
+        evaluation(800, 20),
+        evaluation(900, 30),
+        evaluation(800, 40, beam=1),
+    ]
+    card = model_card(
+        {**FACTS, "evaluations": evaluations}, 800, repository="me/letters", license_id="cc-by-2.0"
+    )
     assert "| test, 20 sentences | 5 | BLEU | 20.00 | 19.00, 21.00 | nrefs:1\\|case:mixed |" in card
     assert ("40.00" in card, "10.00" in card, "30.00" in card) == (True, False, False)
     assert "nmt pull me/letters\nnmt translate --run runs/letters" in card

@@ -17,7 +17,13 @@ from nmt.errors import CheckpointError, NmtWarning
 from nmt.files import write_json
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run import checkpoint
-from nmt.run.checkpoint import Checkpoints, load_optimizer, load_weights, mean_weights, read_progress
+from nmt.run.checkpoint import (
+    Checkpoints,
+    load_optimizer,
+    load_weights,
+    mean_weights,
+    read_progress,
+)
 from nmt.run.progress import Progress
 
 
@@ -43,7 +49,9 @@ def test_round_trip(tmp_path: Path) -> None:
     progress = Progress(step=12, epoch=1, batch=3, best=4.5, stale=2, seconds=6.5)
     Checkpoints(tmp_path).save(progress, model, optimizer, score=4.5)
     folder = Checkpoints(tmp_path).find("last")
-    assert folder == tmp_path / "checkpoints" / "step-00000012" == Checkpoints(tmp_path).find("best")
+    assert (
+        folder == tmp_path / "checkpoints" / "step-00000012" == Checkpoints(tmp_path).find("best")
+    )
     other, other_optimizer = nn.Sequential(nn.Linear(3, 4), nn.Linear(4, 2)), None
     load_weights(folder, other)
     other_optimizer = AdamW(other.parameters())
@@ -64,13 +72,22 @@ def test_tied_weights_are_saved(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"tie_embeddings": "all"}, {"attention": {"kind": "local_p", "heads": 2}}, {"encoder": {"layers": 2, "layer_norm": True}}],
+    [
+        {"tie_embeddings": "all"},
+        {"attention": {"kind": "local_p", "heads": 2}},
+        {"encoder": {"layers": 2, "layer_norm": True}},
+    ],
     ids=str,
 )
 def test_a_model_and_its_optimizer_are_restored(options: dict[str, Any], tmp_path: Path) -> None:
-    model, other = (Seq2Seq(ModelConfig.model_validate({"embedding_size": 8, **options}), 9, 9) for _ in range(2))
+    model, other = (
+        Seq2Seq(ModelConfig.model_validate({"embedding_size": 8, **options}), 9, 9)
+        for _ in range(2)
+    )
     optimizer, other_optimizer = AdamW(model.parameters()), AdamW(other.parameters())
-    model.output(model(torch.tensor([[5, 6]]), torch.tensor([2]), torch.tensor([[2, 4]])).vectors).sum().backward()
+    model.output(
+        model(torch.tensor([[5, 6]]), torch.tensor([2]), torch.tensor([[2, 4]])).vectors
+    ).sum().backward()
     optimizer.step()
     Checkpoints(tmp_path).save(Progress(step=1), model, optimizer)
     folder = tmp_path / "checkpoints" / "step-00000001"
@@ -92,13 +109,21 @@ def test_keep_best_and_keep_last(tmp_path: Path) -> None:
     for step, score in enumerate([1.0, 5.0, 3.0, 5.0, 2.0], start=1):
         save(tmp_path, step, score, keep_best=3, keep_last=2)
     checkpoints = Checkpoints(tmp_path)
-    assert [(kept.step, kept.score) for kept in checkpoints.kept("best")] == [(2, 5.0), (4, 5.0), (3, 3.0)]
+    assert [(kept.step, kept.score) for kept in checkpoints.kept("best")] == [
+        (2, 5.0),
+        (4, 5.0),
+        (3, 3.0),
+    ]
     assert [kept.step for kept in checkpoints.kept("last")] == [5, 4]
-    assert {name for name in names(tmp_path) if name.startswith("step")} == {f"step-0000000{step}" for step in (2, 3, 4, 5)}
+    assert {name for name in names(tmp_path) if name.startswith("step")} == {
+        f"step-0000000{step}" for step in (2, 3, 4, 5)
+    }
 
 
 def test_a_checkpoint_without_a_validation_displaces_no_other_for_good(tmp_path: Path) -> None:
-    """So a training that was stopped, or that saves by the clock, ends with the same checkpoints as another."""
+    """So a training that was stopped, or that saves by the clock, ends with the same checkpoints as
+    another.
+    """
     for step, score in ((1, 1.0), (2, 2.0), (3, None), (4, None), (5, 3.0)):
         save(tmp_path, step, score, keep_last=3)
     assert [kept.step for kept in Checkpoints(tmp_path).kept("last")] == [5, 2, 1]
@@ -106,7 +131,9 @@ def test_a_checkpoint_without_a_validation_displaces_no_other_for_good(tmp_path:
 
 
 def test_checkpoints_after_the_resumed_step_are_dropped(tmp_path: Path) -> None:
-    """A training that was cut short at step 4 and goes on from step 2 does not keep a best that it has yet to make."""
+    """A training that was cut short at step 4 and goes on from step 2 does not keep a best that it
+    has yet to make.
+    """
     for step, score in ((2, 1.0), (4, 9.0)):
         save(tmp_path, step, score)
     save(tmp_path, 3, 2.0)
@@ -145,7 +172,9 @@ def test_the_average_is_used_if_it_is_better(tmp_path: Path, score: float, best:
 
 
 def save_with_average(run: Path) -> tuple[Checkpoints, nn.Module]:
-    """Two checkpoints, and their average as the best, with weights of 5; returns a model with weights of 6."""
+    """Two checkpoints, and their average as the best, with weights of 5; returns a model with
+    weights of 6.
+    """
     checkpoints = Checkpoints(run, keep_best=3)
     model, _ = make()
     for step in (1, 2):
@@ -167,7 +196,9 @@ def best_weight(checkpoints: Checkpoints) -> float:
     return next(model.parameters()).flatten()[0].item()
 
 
-@pytest.mark.parametrize(("score", "is_best", "weight"), [(0.5, False, 5.0), (9.0, False, 5.0), (9.5, True, 6.0)])
+@pytest.mark.parametrize(
+    ("score", "is_best", "weight"), [(0.5, False, 5.0), (9.0, False, 5.0), (9.5, True, 6.0)]
+)
 def test_a_second_average_replaces_the_first_only_if_it_is_better(
     tmp_path: Path, score: float, is_best: bool, weight: float
 ) -> None:
@@ -177,7 +208,9 @@ def test_a_second_average_replaces_the_first_only_if_it_is_better(
     assert best_weight(checkpoints) == weight
 
 
-def test_a_second_average_that_cannot_be_written_leaves_the_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_average_that_cannot_be_written_leaves_the_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     checkpoints, model = save_with_average(tmp_path)
 
     def fail(*_: object) -> None:
@@ -198,17 +231,24 @@ def test_a_second_average_deletes_what_the_first_could_not(tmp_path: Path) -> No
     assert not leftover.exists()
 
 
-def test_a_checkpoint_that_cannot_be_deleted_gives_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_checkpoint_that_cannot_be_deleted_gives_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     save(tmp_path, 1)
     monkeypatch.setattr(shutil, "rmtree", lambda *_, **__: None)
-    with pytest.warns(NmtWarning, match="step-00000001: this checkpoint is no longer needed and could not be deleted; delete"):
+    with pytest.warns(
+        NmtWarning,
+        match="step-00000001: this checkpoint is no longer needed and could not be deleted; delete",
+    ):
         save(tmp_path, 2)
     assert find(tmp_path, "last") == "step-00000002"
 
 
 def test_a_pointer_without_a_list_names_one_checkpoint(tmp_path: Path) -> None:
     save(tmp_path, 1)
-    (tmp_path / "checkpoints" / "last.json").write_text('{"checkpoint": "step-00000001", "step": 1}')
+    (tmp_path / "checkpoints" / "last.json").write_text(
+        '{"checkpoint": "step-00000001", "step": 1}'
+    )
     assert find(tmp_path, "last") == "step-00000001"
 
 
@@ -222,16 +262,23 @@ def test_damaged_progress_is_one_line(tmp_path: Path) -> None:
     save(tmp_path, 5)
     folder = tmp_path / "checkpoints" / "step-00000005"
     (folder / "progress.json").write_text('{"step": 5, "two\\nlines": 1, "interval": {}}')
-    with pytest.raises(CheckpointError, match=r"progress\.json: cannot be read \(two\\nlines: Unexpected") as caught:
+    with pytest.raises(
+        CheckpointError, match=r"progress\.json: cannot be read \(two\\nlines: Unexpected"
+    ) as caught:
         read_progress(folder)
     assert "\n" not in str(caught.value)
     (folder / "progress.json").write_text('{"step": "5", "interval": {"n_tokens": []}}')
-    with pytest.raises(CheckpointError, match=r"cannot be read \(interval\.n_tokens: Input should be a valid integer\)$"):
+    with pytest.raises(
+        CheckpointError,
+        match=r"cannot be read \(interval\.n_tokens: Input should be a valid integer\)$",
+    ):
         read_progress(folder)
 
 
 @pytest.mark.parametrize("broken", ["save_model", "save_file", "write_json"])
-def test_an_interrupted_write_leaves_the_previous_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str) -> None:
+def test_an_interrupted_write_leaves_the_previous_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
     save(tmp_path, 1, 1.0)
 
     def fail(*_: object, **__: object) -> None:
@@ -240,7 +287,8 @@ def test_an_interrupted_write_leaves_the_previous_checkpoint(tmp_path: Path, mon
     with monkeypatch.context() as patch:
         patch.setattr(checkpoint, broken, fail)
         with pytest.raises(
-            CheckpointError, match=r"step 2 cannot be written \(No space left on device\); earlier checkpoints are intact"
+            CheckpointError,
+            match=r"step 2 cannot be written \(No space left on device\); earlier checkpoints are intact",
         ):
             save(tmp_path, 2, 2.0)
     folder = Checkpoints(tmp_path).find("last")
@@ -251,7 +299,9 @@ def test_an_interrupted_write_leaves_the_previous_checkpoint(tmp_path: Path, mon
     assert names(tmp_path) == {"step-00000001", "last.json", "best.json"}
 
 
-def test_a_crash_between_the_pointers_does_not_lose_the_best(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_between_the_pointers_does_not_lose_the_best(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     save(tmp_path, 1, 1.0)
 
     def fail_at_last(path: Path, value: dict[str, Any]) -> None:
@@ -264,7 +314,10 @@ def test_a_crash_between_the_pointers_does_not_lose_the_best(tmp_path: Path, mon
         with pytest.raises(CheckpointError, match="power cut"):
             save(tmp_path, 2, 2.0)
     Checkpoints(tmp_path).delete_unreferenced()
-    assert {pointer: find(tmp_path, pointer) for pointer in ("last", "best")} == {"last": "step-00000001", "best": "step-00000002"}
+    assert {pointer: find(tmp_path, pointer) for pointer in ("last", "best")} == {
+        "last": "step-00000001",
+        "best": "step-00000002",
+    }
     save(tmp_path, 2, 2.0)
     assert find(tmp_path, "last") == "step-00000002"
 
@@ -319,13 +372,19 @@ def test_a_state_that_the_optimizer_cannot_use_is_refused(
     tensors = load_file(folder / "optimizer.safetensors")
     change(tensors)
     save_file(tensors, folder / "optimizer.safetensors")
-    with pytest.raises(CheckpointError, match=r"optimizer\.safetensors: holds the state of another model$"):
+    with pytest.raises(
+        CheckpointError, match=r"optimizer\.safetensors: holds the state of another model$"
+    ):
         load_optimizer(folder, *make())
 
 
 def test_files_of_a_killed_process_are_deleted(tmp_path: Path) -> None:
     save(tmp_path, 1)
-    for name in (".last.json.0123abcd.tmp", "step-00000001/.tmpQ3xY7a", "step-00000001/.progress.json.0123abcd.tmp"):
+    for name in (
+        ".last.json.0123abcd.tmp",
+        "step-00000001/.tmpQ3xY7a",
+        "step-00000001/.progress.json.0123abcd.tmp",
+    ):
         (tmp_path / "checkpoints" / name).touch()
     (tmp_path / "checkpoints" / ".step-00000002.0123abcd.tmp").mkdir()
     Checkpoints(tmp_path).delete_unreferenced()

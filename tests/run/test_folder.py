@@ -28,7 +28,9 @@ def run(made: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(made / "run", tmp_path / "run"))
 
 
-def test_the_newest_run_is_the_one_trained_or_copied_last(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_newest_run_is_the_one_trained_or_copied_last(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     for name, age in (("trained", 30), ("weights", 20), ("latest", 10)):
         checkpoints = Path(shutil.copytree(run, tmp_path / "runs" / name)) / "checkpoints"
@@ -48,9 +50,16 @@ def test_the_newest_run_is_the_one_trained_or_copied_last(run: Path, tmp_path: P
 def test_a_run_without_its_manifest_says_so(nmt: Run, made: Path, run: Path, damage: str) -> None:
     manifest = run / "manifest.json"
     manifest.unlink() if damage == "gone" else manifest.write_text(damage)
-    hint = f"it identifies the training data of the run; if that data is {made / 'prepared'}, copy the file from there"
+    hint = (
+        f"it identifies the training data of the run; if that data is {made / 'prepared'}, "
+        "copy the file from there"
+    )
     expected = f"nmt: {manifest}: missing or damaged; {hint}\n"
-    for words in (["evaluate", run], ["train", "-c", run / "config.yaml", "-o", run, "--resume"], ["lexicon", run]):
+    for words in (
+        ["evaluate", run],
+        ["train", "-c", run / "config.yaml", "-o", run, "--resume"],
+        ["lexicon", run],
+    ):
         result = nmt(*words)
         assert (result.status, result.err) == (1, expected)
     assert nmt("translate", "--run", run, "The dog sees the tree.").status == 0
@@ -66,19 +75,32 @@ def test_a_run_of_another_tokenizer_version_warns(nmt: Run, run: Path) -> None:
     write_json(run / "manifest.json", manifest)
     result = nmt(*words)
     assert (result.status, result.err.count("warning")) == (0, 1)
-    assert result.err.startswith(f"nmt: warning: {run}: made with the tgt tokenizer words|spacy:1.0.0|case:mixed, but words|spacy")
-    assert result.err.splitlines()[0].endswith(" is installed here; the tokens may differ, and the translations with them")
+    assert result.err.startswith(
+        f"nmt: warning: {run}: made with the tgt tokenizer words|spacy:1.0.0|case:mixed, but "
+        "words|spacy"
+    )
+    assert result.err.splitlines()[0].endswith(
+        " is installed here; the tokens may differ, and the translations with them"
+    )
 
 
-def test_a_run_has_one_lock_however_its_path_is_spelled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_has_one_lock_however_its_path_is_spelled(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "run").mkdir()
     monkeypatch.chdir(tmp_path / "run")
-    with lock_run(tmp_path / "run"), pytest.raises(TrainingError, match="another training is running in it"), lock_run(Path()):
+    with (
+        lock_run(tmp_path / "run"),
+        pytest.raises(TrainingError, match="another training is running in it"),
+        lock_run(Path()),
+    ):
         pass
 
 
 @pytest.mark.parametrize("parent", ["/proc", "{tmp_path}/file"])
-def test_a_folder_that_cannot_be_made_is_not_in_use(nmt: Run, made: Path, tmp_path: Path, parent: str) -> None:
+def test_a_folder_that_cannot_be_made_is_not_in_use(
+    nmt: Run, made: Path, tmp_path: Path, parent: str
+) -> None:
     (tmp_path / "file").touch()
     folder = Path(parent.format(tmp_path=tmp_path)) / "run"
     result = nmt("train", "-c", made / "run" / "config.yaml", "-o", folder)
@@ -97,7 +119,9 @@ def test_a_run_without_a_vocabulary_says_so(nmt: Run, run: Path, name: str) -> N
     )
 
 
-def test_training_resumes_after_its_data_moved(nmt: Run, made: Path, run: Path, tmp_path: Path) -> None:
+def test_training_resumes_after_its_data_moved(
+    nmt: Run, made: Path, run: Path, tmp_path: Path
+) -> None:
     config = yaml.safe_load((run / "config.yaml").read_text(encoding="utf-8"))
     config["data"]["source"]["path"] = str(shutil.copy(made / "pairs.tsv", tmp_path / "moved.tsv"))
     config["data"]["prepared"] = str(shutil.copytree(made / "prepared", tmp_path / "elsewhere"))

@@ -40,13 +40,21 @@ def test_an_event_after_a_crash_is_not_lost_with_the_cut_off_line(tmp_path: Path
 def test_a_journal_that_fills_the_memory_is_refused(tmp_path: Path) -> None:
     with (tmp_path / "journal.jsonl").open("wb") as file:
         file.truncate(10_000_000_000)
-    with pytest.raises(DataError, match=r"journal\.jsonl: larger than 268,435,456 bytes; this is no journal$"):
+    with pytest.raises(
+        DataError, match=r"journal\.jsonl: larger than 268,435,456 bytes; this is no journal$"
+    ):
         Journal(tmp_path / "journal.jsonl").read()
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs the names of open files")
-def test_an_event_is_on_disk_before_the_next_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_event_is_on_disk_before_the_next_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     synchronized: list[Path] = []
-    monkeypatch.setattr(os, "fsync", lambda descriptor: synchronized.append(Path(f"/proc/self/fd/{descriptor}").resolve()))
+    monkeypatch.setattr(
+        os,
+        "fsync",
+        lambda descriptor: synchronized.append(Path(f"/proc/self/fd/{descriptor}").resolve()),
+    )
     Journal(tmp_path / "journal.jsonl").write("train", 1, loss=2.0)
     assert synchronized == [tmp_path / "journal.jsonl", tmp_path]

@@ -33,11 +33,15 @@ def test_a_run_that_is_replaced_while_it_is_loaded(
 ) -> None:
     """Old weights do not get a new vocabulary."""
     copy = shutil.copytree(run, tmp_path / "run")
-    changed = next(copy.glob("checkpoints/*/model.safetensors")) if name == "checkpoints" else copy / name
+    changed = (
+        next(copy.glob("checkpoints/*/model.safetensors")) if name == "checkpoints" else copy / name
+    )
 
     def load_and_replace(checkpoint: Path, model: Seq2Seq) -> None:
         load_weights(checkpoint, model)
-        content = changed.read_bytes() if changed.exists() else b"source\ttarget\tprobability\tcount\n"
+        content = (
+            changed.read_bytes() if changed.exists() else b"source\ttarget\tprobability\tcount\n"
+        )
         with replacing(changed) as new:
             new.write_bytes(content)
 

@@ -11,9 +11,13 @@ from nmt.config.schema import TrainingConfig
 from nmt.run.progress import Interval, Progress
 
 
-def after_update(progress: Progress, applied: bool = True, seconds: float = 1.0, **config: Any) -> Progress:
+def after_update(
+    progress: Progress, applied: bool = True, seconds: float = 1.0, **config: Any
+) -> Progress:
     training = TrainingConfig(**config)
-    return progress.after_update((0, 0, 1), applied=applied, interval=Interval(), seconds=seconds, config=training)
+    return progress.after_update(
+        (0, 0, 1), applied=applied, interval=Interval(), seconds=seconds, config=training
+    )
 
 
 def test_skipped_updates_are_counted_and_those_in_a_row() -> None:
@@ -30,10 +34,16 @@ def test_skipped_updates_are_counted_and_those_in_a_row() -> None:
         (Progress(step=5), {"max_steps": 5}, "training.max_steps=5 is reached"),
         (Progress(seconds=90), {"max_minutes": 1.5}, "training.max_minutes=1.5 is reached"),
         (Progress(stale=3), {"patience": 3}, "no improvement in training.patience=3 validations"),
-        (Progress(step=4, epoch=1, seconds=89, stale=2), {"epochs": 2, "max_steps": 5, "max_minutes": 1.5, "patience": 3}, None),
+        (
+            Progress(step=4, epoch=1, seconds=89, stale=2),
+            {"epochs": 2, "max_steps": 5, "max_minutes": 1.5, "patience": 3},
+            None,
+        ),
     ],
 )
-def test_each_limit_ends_a_training(progress: Progress, limits: dict[str, Any], reason: str | None) -> None:
+def test_each_limit_ends_a_training(
+    progress: Progress, limits: dict[str, Any], reason: str | None
+) -> None:
     assert progress.reason_to_finish(TrainingConfig(**limits)) == reason
 
 
@@ -43,21 +53,33 @@ def test_an_update_that_reaches_a_limit_finishes_the_training() -> None:
 
 
 def test_max_minutes_leaves_time_for_the_last_validation() -> None:
-    progress = after_update(Progress(), seconds=20, max_minutes=1).after_validation(1.0, 30, TrainingConfig(max_minutes=1))
+    progress = after_update(Progress(), seconds=20, max_minutes=1).after_validation(
+        1.0, 30, TrainingConfig(max_minutes=1)
+    )
     assert (progress.seconds, progress.validation_seconds, progress.finished) == (30, 10, None)
     assert after_update(progress, seconds=49, max_minutes=1).finished is None
-    assert after_update(progress, seconds=50, max_minutes=1).finished == "training.max_minutes=1 is reached"
+    assert (
+        after_update(progress, seconds=50, max_minutes=1).finished
+        == "training.max_minutes=1 is reached"
+    )
     # No further update and validation where there is no time for both.
-    progress = after_update(progress, seconds=45, max_minutes=1).after_validation(2.0, 54, TrainingConfig(max_minutes=1))
+    progress = after_update(progress, seconds=45, max_minutes=1).after_validation(
+        2.0, 54, TrainingConfig(max_minutes=1)
+    )
     assert progress.finished == "training.max_minutes=1 is reached"
 
 
 def test_the_fraction_is_that_of_the_nearest_limit() -> None:
     progress = Progress(step=30, epoch=1, batch=5, seconds=100, validation_seconds=20)
     assert progress.fraction(TrainingConfig(epochs=5), 1, 20) == 1.25 / 5
-    assert replace(progress, part=3).fraction(TrainingConfig(epochs=5), 4, 20) == (1 + (3 + 0.25) / 4) / 5
+    assert (
+        replace(progress, part=3).fraction(TrainingConfig(epochs=5), 4, 20)
+        == (1 + (3 + 0.25) / 4) / 5
+    )
     assert progress.fraction(TrainingConfig(epochs=5, max_steps=90), 1, 20) == 30 / 90
-    assert progress.fraction(TrainingConfig(epochs=5, max_steps=90, max_minutes=4), 1, 20) == 120 / 240
+    assert (
+        progress.fraction(TrainingConfig(epochs=5, max_steps=90, max_minutes=4), 1, 20) == 120 / 240
+    )
     assert progress.fraction(TrainingConfig(max_minutes=1), 1, 20) == 1
 
 
@@ -85,7 +107,9 @@ def test_the_fraction_is_1_exactly_where_the_training_ends(
 
 
 def test_validations_without_improvement_lower_the_rate_and_end_the_training() -> None:
-    config = TrainingConfig(learning_rate={"schedule": "plateau", "patience": 2, "factor": 0.5}, patience=3)
+    config = TrainingConfig(
+        learning_rate={"schedule": "plateau", "patience": 2, "factor": 0.5}, patience=3
+    )
     progress, seen = Progress(), []
     for score in (1.0, 3.0, 3.0, 2.0, 1.0):
         progress = progress.after_validation(score, 1.0, config)
@@ -95,8 +119,14 @@ def test_validations_without_improvement_lower_the_rate_and_end_the_training() -
 
 
 def test_a_validation_because_the_training_ends_is_not_judged() -> None:
-    config = TrainingConfig(learning_rate={"schedule": "plateau", "patience": 1}, patience=2, max_steps=3)
+    config = TrainingConfig(
+        learning_rate={"schedule": "plateau", "patience": 1}, patience=2, max_steps=3
+    )
     progress = Progress(step=3, best=2.0, stale=1, reductions=1)
     after = progress.after_validation(1.0, 5.0, config, due=False)
     assert (after.best, after.stale, after.reductions) == (2.0, 1, 1)
-    assert (after.seconds, after.validation_seconds, after.finished) == (5.0, 5.0, "training.max_steps=3 is reached")
+    assert (after.seconds, after.validation_seconds, after.finished) == (
+        5.0,
+        5.0,
+        "training.max_steps=3 is reached",
+    )

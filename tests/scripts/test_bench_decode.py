@@ -1,4 +1,6 @@
-"""The benchmark of decoding: its plain search against the real one, its counts, its table, peers, and a complete small run."""
+"""The benchmark of decoding: its plain search against the real one, its counts, its table, peers,
+and a complete small run.
+"""
 
 import json
 import re
@@ -43,7 +45,12 @@ def train_run(folder: Path, output: str = "softmax") -> Path:
             "attention": {"score": "general"},
             "output": output,
         },
-        training={"max_steps": 40, "validate_every": 40, "validation_pairs": 5, "learning_rate": {"peak": 0.01}},
+        training={
+            "max_steps": 40,
+            "validate_every": 40,
+            "validation_pairs": 5,
+            "learning_rate": {"peak": 0.01},
+        },
     )
     prepare.run(config, progress=False)
     train.run(config, folder / "run", quiet=True)
@@ -58,7 +65,406 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return trained
 
 
-# --- The plain search -----------------------------------------------------------------------------------------------------
+# --- The plain search
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+# -----------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("beam", [1, 4])
@@ -66,7 +472,11 @@ def test_the_plain_search_finds_the_same(run: Path, beam: int) -> None:
     translator = load_translator(run, overrides=[f"decoding.beam={beam}"])
     for text, found in zip([*TEXTS, ""], translator.translate([*TEXTS, ""]), strict=True):
         plain = translate_plainly(translator, text)
-        assert (plain.tokens, plain.text, plain.complete) == (found.tokens, found.text, found.complete)
+        assert (plain.tokens, plain.text, plain.complete) == (
+            found.tokens,
+            found.text,
+            found.complete,
+        )
         assert plain.score == pytest.approx(found.score, abs=1e-5)
 
 
@@ -79,7 +489,11 @@ def test_positions_of_the_plain_search_by_hand(run: Path) -> None:
         translation = translate_plainly(translator, TEXTS[0])
     steps, read = len(translation.tokens) + translation.complete, len(translation.src_tokens) + 1
     size = len(translator.tgt_vocabulary)
-    assert (count.positions.sentences, count.positions.encoder, count.positions.keys) == (1, read, read)
+    assert (count.positions.sentences, count.positions.encoder, count.positions.keys) == (
+        1,
+        read,
+        read,
+    )
     assert (count.positions.decoder, count.positions.output) == (steps, steps)
     assert (count.positions.pairs, count.n_logits) == (steps * read, steps * size)
     whole = operations(run, count, size)
@@ -97,7 +511,9 @@ def test_a_shortlist_is_counted(run: Path, monkeypatch: pytest.MonkeyPatch) -> N
     assert 4 <= count.n_logits / count.positions.output < len(translator.tgt_vocabulary)
 
 
-def test_the_clusters_of_an_adaptive_layer_are_counted_where_they_are_looked_into(tmp_path: Path) -> None:
+def test_the_clusters_of_an_adaptive_layer_are_counted_where_they_are_looked_into(
+    tmp_path: Path,
+) -> None:
     run = train_run(tmp_path, "adaptive")
     translator = load_translator(run)
     size = len(translator.tgt_vocabulary)
@@ -126,9 +542,19 @@ def figures(speed: float, **others: Any) -> dict[str, Any]:
 
 
 def test_table_has_medians_and_ratios_within_rounds() -> None:
-    counted = {"latency": 0.02, "latency_99": 0.05, "computed": 50e9, "matmul": 100e9, "words_scored": 17_000.0}
-    exact = BenchSystem("nmt exact, beam 5", figures, [figures(speed, **counted) for speed in (300.0, 100.0, 200.0)])
-    peer = BenchSystem("opennmt, beam 5", figures, [figures(speed) for speed in (150.0, 50.0, 100.0)])
+    counted = {
+        "latency": 0.02,
+        "latency_99": 0.05,
+        "computed": 50e9,
+        "matmul": 100e9,
+        "words_scored": 17_000.0,
+    }
+    exact = BenchSystem(
+        "nmt exact, beam 5", figures, [figures(speed, **counted) for speed in (300.0, 100.0, 200.0)]
+    )
+    peer = BenchSystem(
+        "opennmt, beam 5", figures, [figures(speed) for speed in (150.0, 50.0, 100.0)]
+    )
     gone = BenchSystem("joeynmt, beam 5", figures, [], "JoeyNMT not installed")
     table = bench_decode.to_table(
         {
@@ -143,10 +569,14 @@ def test_table_has_medians_and_ratios_within_rounds() -> None:
     assert table.splitlines() == [
         "runs/x, step 7: 500 sentences of test, rounds 3, threads 2, matrix product 100.0 GFLOP/s",
         "",
-        "| system | beam | sentences/s | tokens/s | of exact | ms | ms (99 %) | of matmul | memory | words scored | BLEU | "
+        "| system | beam | sentences/s | tokens/s | of exact | ms | ms (99 %) | of matmul | "
+        "memory | words scored | BLEU | "
         "length |",
         "|---|---|---|---|---|---|---|---|---|---|---|---|",
-        "| nmt exact | 5 | 200.0 | 1,800 | 1.00 x | 20.0 | 50.0 | 50.0% | 500 MB | 17,000 | 30.00 | 9.00 |",
+        (
+            "| nmt exact | 5 | 200.0 | 1,800 | 1.00 x | 20.0 | 50.0 | 50.0% | 500 MB | 17,000 | "
+            "30.00 | 9.00 |"
+        ),
         "| opennmt | 5 | 100.0 | 900 | 0.50 x |  |  |  | 500 MB |  | 30.00 | 9.00 |",
         "",
         "joeynmt, beam 5: JoeyNMT not installed",
@@ -166,25 +596,39 @@ def fake_peer(run: Path, folder: Path, monkeypatch: pytest.MonkeyPatch, program:
         pipes=False,
     )
     monkeypatch.setitem(peer_decode.TRANSLATORS, "opennmt", decoder)
-    fake = peers.Peer("Fake", "json", (str(script), "train"), lambda *_: {}, re.compile(""), 0, {}, False)
+    fake = peers.Peer(
+        "Fake", "json", (str(script), "train"), lambda *_: {}, re.compile(""), 0, {}, False
+    )
     monkeypatch.setitem(peers.PEERS, "opennmt", fake)
     return PeerModel("opennmt", Path(sys.executable), load_run_config(run), folder, 3, {})
 
 
-def test_a_peer_gets_the_same_tokens_and_is_timed(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = "import shutil, sys, time\nif sys.argv[1] != 'train': time.sleep(0.2); shutil.copy(*sys.argv[1:])\n"
+def test_a_peer_gets_the_same_tokens_and_is_timed(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = (
+        "import shutil, sys, time\nif sys.argv[1] != 'train': time.sleep(0.2); "
+        "shutil.copy(*sys.argv[1:])\n"
+    )
     peer = fake_peer(run, tmp_path, monkeypatch, program)
     peer.prepare("test", 5)
     assert (tmp_path / "opennmt.yaml").read_text(encoding="utf-8") == "updates: 3\n"
     seconds, _, outputs = peer.translate("test", beam=2, batch=8)
-    vocabulary, sources = load_vocabularies(run)[0], read_sentences(load_run_config(run).prepared_folder, "test", "src")[:5]
+    vocabulary, sources = (
+        load_vocabularies(run)[0],
+        read_sentences(load_run_config(run).prepared_folder, "test", "src")[:5],
+    )
     tokenizer, _ = load_tokenizers(run, load_run_config(run))
-    assert [vocabulary.ids(output) for output in outputs] == [vocabulary.ids(tokenizer.split(text)) for text in sources]
+    assert [vocabulary.ids(output) for output in outputs] == [
+        vocabulary.ids(tokenizer.split(text)) for text in sources
+    ]
     assert 0.2 <= seconds < 20
     assert len(peer.translate("one", beam=2, batch=8)[2]) == 1
 
 
-def test_a_model_that_is_there_is_used_again(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_model_that_is_there_is_used_again(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     peer = fake_peer(run, tmp_path, monkeypatch, "open('trained.txt', 'a').write('once ')\n")
     peer.prepare("test", 5)
     peer.prepare("test", 3)
@@ -202,7 +646,9 @@ def test_a_model_that_is_there_is_used_again(run: Path, tmp_path: Path, monkeypa
         ("import sys; open(sys.argv[2], 'w').write('one line')", r"Fake wrote 1 lines for 5"),
     ],
 )
-def test_a_peer_that_fails(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, fault: str) -> None:
+def test_a_peer_that_fails(
+    run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str, fault: str
+) -> None:
     peer = fake_peer(run, tmp_path, monkeypatch, program)
     (tmp_path / "test.src").write_text("a\n" * 5, encoding="utf-8")
     with pytest.raises(PeerError, match=fault):
@@ -210,9 +656,14 @@ def test_a_peer_that_fails(run: Path, tmp_path: Path, monkeypatch: pytest.Monkey
 
 
 def test_a_peer_that_pipes(run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    program = "import sys; print('said aside', file=sys.stderr); print(sys.stdin.read().upper(), end='')\n"
+    program = (
+        "import sys; print('said aside', file=sys.stderr); print(sys.stdin.read().upper(), "
+        "end='')\n"
+    )
     peer = fake_peer(run, tmp_path, monkeypatch, program)
-    monkeypatch.setitem(peer_decode.TRANSLATORS, "opennmt", replace(peer_decode.TRANSLATORS["opennmt"], pipes=True))
+    monkeypatch.setitem(
+        peer_decode.TRANSLATORS, "opennmt", replace(peer_decode.TRANSLATORS["opennmt"], pipes=True)
+    )
     (tmp_path / "test.src").write_text("a b\nc␣d\n", encoding="utf-8")
     assert peer.translate("test", beam=2, batch=8)[2] == [["A", "B"], ["C D"]]
 
@@ -233,8 +684,29 @@ def test_commands_of_the_peers(tmp_path: Path) -> None:
 @pytest.mark.slow
 def test_a_small_run(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     file, nowhere = tmp_path / "figures.json", tmp_path / "python"
-    words = [str(run), "--sentences", "4", "--singles", "2", "--beam", "2", "--rounds", "1", "--threads", "1", "--json", str(file)]
-    words += ["--against", "reference", "--against", "opennmt", "--peer-python", f"opennmt={nowhere}"]
+    words = [
+        str(run),
+        "--sentences",
+        "4",
+        "--singles",
+        "2",
+        "--beam",
+        "2",
+        "--rounds",
+        "1",
+        "--threads",
+        "1",
+        "--json",
+        str(file),
+    ]
+    words += [
+        "--against",
+        "reference",
+        "--against",
+        "opennmt",
+        "--peer-python",
+        f"opennmt={nowhere}",
+    ]
     assert bench_decode.main(words) == 0
     out = capsys.readouterr().out
     results = json.loads(file.read_text(encoding="utf-8"))
@@ -252,7 +724,9 @@ def test_a_small_run(run: Path, tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert exact["latency_99"] >= exact["latency"] > 0
 
 
-@pytest.mark.parametrize("words", [["--beam", "0"], ["--rounds", "0"], ["--shortlist", "-1"], ["--against", "fairseq"]])
+@pytest.mark.parametrize(
+    "words", [["--beam", "0"], ["--rounds", "0"], ["--shortlist", "-1"], ["--against", "fairseq"]]
+)
 def test_wrong_options(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         bench_decode.main(words)

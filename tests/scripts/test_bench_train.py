@@ -1,4 +1,6 @@
-"""The benchmark of training: its count of multiply-adds, its table, peers, and a complete small run."""
+"""The benchmark of training: its count of multiply-adds, its table, peers, and a complete small
+run.
+"""
 
 import json
 import re
@@ -59,11 +61,15 @@ MODELS = {
     "general": model_config(),
     "two layers": model_config(encoder={"layers": 2}, decoder={"layers": 3, "readout_size": 7}),
     "gru": model_config(encoder={"cell": "gru"}, decoder={"cell": "gru"}, bridge="backward"),
-    "elman": model_config(encoder={"cell": "elman", "bidirectional": False}, decoder={"cell": "elman"}, bridge="zero"),
+    "elman": model_config(
+        encoder={"cell": "elman", "bidirectional": False}, decoder={"cell": "elman"}, bridge="zero"
+    ),
     "sru": model_config(encoder={"cell": "sru", "layers": 2}, decoder={"cell": "sru"}),
     "dot": model_config(decoder={"hidden_size": 10}, attention={"score": "dot"}, bridge="copy"),
     "concat": model_config(attention={"score": "concat", "size": 9}),
-    "concat_shared": model_config(decoder={"hidden_size": 10}, attention={"score": "concat_shared", "size": 9}),
+    "concat_shared": model_config(
+        decoder={"hidden_size": 10}, attention={"score": "concat_shared", "size": 9}
+    ),
     "linear": model_config(attention={"score": "linear"}),
     "none": model_config(attention={"score": "none"}),
     "local_p": model_config(attention={"kind": "local_p"}),
@@ -71,7 +77,10 @@ MODELS = {
     "heads": model_config(attention={"score": "additive", "size": 9, "heads": 2}),
     "input feeding": model_config(decoder={"input_feeding": True, "readout_size": 7}),
     "luong concat": model_config(decoder={"readout": "concat"}),
-    "bahdanau": model_config(attention={"score": "additive"}, decoder={"kind": "bahdanau", "readout": "maxout", "readout_size": 7}),
+    "bahdanau": model_config(
+        attention={"score": "additive"},
+        decoder={"kind": "bahdanau", "readout": "maxout", "readout_size": 7},
+    ),
     "bahdanau deep": model_config(decoder={"kind": "bahdanau", "readout": "deep"}),
     "bahdanau state": model_config(decoder={"kind": "bahdanau", "readout": "state"}),
     "gnmt": model_config(decoder={"kind": "gnmt", "layers": 3, "readout": "deep"}),
@@ -82,10 +91,412 @@ MODELS = {
 
 
 def batch_of(src_lengths: Any = SRC_LENGTHS, tgt_lengths: Any = TGT_LENGTHS) -> Any:
-    return build_batch([[4] * (length - 1) for length in src_lengths], [range(4, length + 3) for length in tgt_lengths])
+    return build_batch(
+        [[4] * (length - 1) for length in src_lengths],
+        [range(4, length + 3) for length in tgt_lengths],
+    )
 
 
-# --- The count ------------------------------------------------------------------------------------------------------------
+# --- The count
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+# ------------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -101,7 +512,12 @@ def test_the_count_of_a_batch_is_the_products_that_torch_sees(name: str) -> None
 def test_backward_costs_twice_the_forward() -> None:
     config = tiny(**MODELS["general"].model_dump())
     model, src_lengths = Seq2Seq(config.model, 19, VOCABULARY), np.array([4, 4, 4])
-    counted = training_operations(measure_costs(config.model, VOCABULARY), computed(src_lengths, TGT_LENGTHS)) // 2
+    counted = (
+        training_operations(
+            measure_costs(config.model, VOCABULARY), computed(src_lengths, TGT_LENGTHS)
+        )
+        // 2
+    )
     # One product is not computed: the gradient of the encoder's first state, which is 0.
     first_state = 2 * 4 * config.model.encoder.hidden_size**2 * len(src_lengths)
 
@@ -116,13 +532,18 @@ def test_backward_costs_twice_the_forward() -> None:
 
 def test_words_drawn_from_the_model_cost_the_output_layer_once_more() -> None:
     config = tiny(**MODELS["general"].model_dump())
-    model, forcing_mask = Seq2Seq(config.model, 19, VOCABULARY), torch.zeros(3, int(TGT_LENGTHS.max()), dtype=torch.bool)
+    model, forcing_mask = (
+        Seq2Seq(config.model, 19, VOCABULARY),
+        torch.zeros(3, int(TGT_LENGTHS.max()), dtype=torch.bool),
+    )
     model.requires_grad_(False)
     positions = computed(SRC_LENGTHS, TGT_LENGTHS, sampled=3 * (6 - 1))
     costs = measure_costs(config.model, VOCABULARY)
     sampling = training_operations(costs, Positions(sampled=positions.sampled)) // 2
     forward = sum(multiply_adds(costs, positions).values())
-    assert forward + sampling == count_products(lambda: batch_loss(model, batch_of(), forcing_mask=forcing_mask))
+    assert forward + sampling == count_products(
+        lambda: batch_loss(model, batch_of(), forcing_mask=forcing_mask)
+    )
 
 
 @pytest.mark.parametrize("name", ["general", "gru", "input feeding"])
@@ -141,9 +562,15 @@ def test_count_of_the_plain_loop_with_additive_scores() -> None:
 
 
 def test_positions_by_hand() -> None:
-    assert needed(SRC_LENGTHS, TGT_LENGTHS) == Positions(3, encoder=12, keys=12, decoder=12, pairs=30 + 6 + 16, output=12)
-    assert computed(SRC_LENGTHS, TGT_LENGTHS) == Positions(3, encoder=12, keys=15, decoder=18, pairs=90, output=12)
-    assert padded(SRC_LENGTHS, TGT_LENGTHS) == Positions(3, encoder=15, keys=90, decoder=18, pairs=90, output=18)
+    assert needed(SRC_LENGTHS, TGT_LENGTHS) == Positions(
+        3, encoder=12, keys=12, decoder=12, pairs=30 + 6 + 16, output=12
+    )
+    assert computed(SRC_LENGTHS, TGT_LENGTHS) == Positions(
+        3, encoder=12, keys=15, decoder=18, pairs=90, output=12
+    )
+    assert padded(SRC_LENGTHS, TGT_LENGTHS) == Positions(
+        3, encoder=15, keys=90, decoder=18, pairs=90, output=18
+    )
     assert computed(SRC_LENGTHS, TGT_LENGTHS, sampled=7).sampled == 7
     assert Positions(1, 2, 3) + Positions(10, output=1) == Positions(11, 2, 3, output=1)
 
@@ -178,13 +605,21 @@ def test_the_default_is_documented_as_the_configurations_are() -> None:
 
 
 def figures(speed: float, **others: Any) -> dict[str, Any]:
-    return {"tokens_per_second": speed, "matmul": 100e9, "peak_memory": 500_000_000, "load_average": 0.5, **others}
+    return {
+        "tokens_per_second": speed,
+        "matmul": 100e9,
+        "peak_memory": 500_000_000,
+        "load_average": 0.5,
+        **others,
+    }
 
 
 def test_table_has_medians_and_ratios_within_rounds() -> None:
     shares = {"data": 0.01, "forward": 0.3, "backward": 0.5, "update": 0.19}
     counted = {"computed": 60e9, "needed": 50e9, "shares": shares}
-    ours = BenchSystem("nmt", figures, [figures(speed, **counted) for speed in (3000.0, 1000.0, 2000.0)])
+    ours = BenchSystem(
+        "nmt", figures, [figures(speed, **counted) for speed in (3000.0, 1000.0, 2000.0)]
+    )
     # Twice as slow in each round, whatever the rounds were like.
     peer = BenchSystem("opennmt", figures, [figures(speed) for speed in (1500.0, 500.0, 1000.0)])
     gone = BenchSystem("joeynmt", figures, [], "JoeyNMT not installed")
@@ -201,9 +636,17 @@ def test_table_has_medians_and_ratios_within_rounds() -> None:
         "tiny: rounds 3 of 20 s, threads 2, matrix product 100.0 GFLOP/s",
         "Forward 5.50 million multiply-adds per target token: output 4.50, encoder 1.00",
         "",
-        "| system | tokens/s | nmt is | GFLOP/s | of matmul | needed | memory | data | forward | backward | update |",
+        (
+            "| system | tokens/s | nmt is | GFLOP/s | of matmul | needed | memory | data | "
+            "forward | "
+            "backward | update |"
+        ),
         "|---|---|---|---|---|---|---|---|---|---|---|",
-        "| nmt | 2,000 [1,000, 3,000] | 1.00 x | 60.0 | 60.0% | 50.0% | 500 MB | 1.0% | 30.0% | 50.0% | 19.0% |",
+        (
+            "| nmt | 2,000 [1,000, 3,000] | 1.00 x | 60.0 | 60.0% | 50.0% | 500 MB | 1.0% | "
+            "30.0% | "
+            "50.0% | 19.0% |"
+        ),
         "| opennmt | 1,000 [500, 1,500] | 2.00 x |  |  |  | 500 MB |  |  |  |  |",
         "",
         "joeynmt: JoeyNMT not installed",
@@ -216,11 +659,16 @@ def test_table_has_medians_and_ratios_within_rounds() -> None:
 def test_data_that_is_not_prepared(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     prepared = f"data.prepared={tmp_path / 'not there'}"
     assert bench_train.main(["--set", prepared, "--set", "training.batch.size=8"]) == 1
-    expected = f"not prepared yet; run: nmt prepare -c {bench_train.DEFAULT_CONFIG} --set '{prepared}'\n"
+    expected = (
+        f"not prepared yet; run: nmt prepare -c {bench_train.DEFAULT_CONFIG} --set '{prepared}'\n"
+    )
     assert capsys.readouterr().err.endswith(expected)
 
 
-@pytest.mark.parametrize("words", [["--against", "fairseq"], ["--seconds", "0"], ["--rounds", "0"], ["--peer-python", "joeynmt"]])
+@pytest.mark.parametrize(
+    "words",
+    [["--against", "fairseq"], ["--seconds", "0"], ["--rounds", "0"], ["--peer-python", "joeynmt"]],
+)
 def test_wrong_options(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         bench_train.main(words)
@@ -229,10 +677,21 @@ def test_wrong_options(words: list[str], capsys: pytest.CaptureFixture[str]) -> 
 
 def test_models_that_others_do_not_have_are_named() -> None:
     bahdanau = MODELS["bahdanau deep"]
-    assert bench_train.unsupported_by_reference(bahdanau) == ["model.decoder.kind", "model.decoder.readout"]
-    assert peers.PEERS["joeynmt"].unsupported_keys(bahdanau) == ["model.decoder.kind", "model.decoder.readout"]
-    assert peers.PEERS["opennmt"].unsupported_keys(MODELS["general"]) == ["model.encoder.hidden_size"]
-    for unsupported in (bench_train.unsupported_by_reference, *(peer.unsupported_keys for peer in peers.PEERS.values())):
+    assert bench_train.unsupported_by_reference(bahdanau) == [
+        "model.decoder.kind",
+        "model.decoder.readout",
+    ]
+    assert peers.PEERS["joeynmt"].unsupported_keys(bahdanau) == [
+        "model.decoder.kind",
+        "model.decoder.readout",
+    ]
+    assert peers.PEERS["opennmt"].unsupported_keys(MODELS["general"]) == [
+        "model.encoder.hidden_size"
+    ]
+    for unsupported in (
+        bench_train.unsupported_by_reference,
+        *(peer.unsupported_keys for peer in peers.PEERS.values()),
+    ):
         assert unsupported(load(bench_train.DEFAULT_CONFIG).model) == []
 
 
@@ -242,10 +701,20 @@ def test_models_that_others_do_not_have_are_named() -> None:
 @pytest.mark.parametrize(
     ("name", "line"),
     [
-        ("joeynmt", "Epoch   1, Step:       50, Batch Loss:   5.1, Batch Acc: 0.09, Tokens per Sec:      752, Lr: 0.001000"),
+        (
+            "joeynmt",
+            (
+                "Epoch   1, Step:       50, Batch Loss:   5.1, Batch Acc: 0.09, Tokens per Sec:  "
+                "    "
+                "752, Lr: 0.001000"
+            ),
+        ),
         (
             "opennmt",
-            "Step 50/100; acc: 17.5; ppl: 3.3; xent: 5.8; lr: 0.00100; sents: 3200; bsz:  589/ 600/64; 741/752 tok/s; 40 sec;",
+            (
+                "Step 50/100; acc: 17.5; ppl: 3.3; xent: 5.8; lr: 0.00100; sents: 3200; bsz:  589/ "
+                "600/64; 741/752 tok/s; 40 sec;"
+            ),
         ),
     ],
 )
@@ -258,7 +727,9 @@ def test_reads_the_speed_that_a_peer_reports(name: str, line: str) -> None:
 def test_a_peer_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(peers.PeerError, match=r"JoeyNMT not installed: .* --peer-python joeynmt="):
         peers.find("joeynmt", {"joeynmt": tmp_path / "python"})
-    with pytest.raises(peers.PeerError, match=r"OpenNMT-py not installed in .*No module named 'onmt'"):
+    with pytest.raises(
+        peers.PeerError, match=r"OpenNMT-py not installed in .*No module named 'onmt'"
+    ):
         peers.find("opennmt", {})
 
 
@@ -275,10 +746,17 @@ sys.exit("out of luck")
 def run_fake(folder: Path, monkeypatch: pytest.MonkeyPatch, numbers: str) -> dict[str, Any]:
     script = folder / "fake.py"
     script.write_text(FAKE.format(numbers=numbers), encoding="utf-8")
-    fake = replace(peers.PEERS["joeynmt"], title="Fake", command=("-u", str(script)), speed=re.compile(r"speed (\d+)"))
+    fake = replace(
+        peers.PEERS["joeynmt"],
+        title="Fake",
+        command=("-u", str(script)),
+        speed=re.compile(r"speed (\d+)"),
+    )
     monkeypatch.setitem(peers.PEERS, "joeynmt", fake)
     config = load(bench_train.DEFAULT_CONFIG)
-    return peers.run("joeynmt", Path(sys.executable), config, folder, seconds=0.2, seed=1, environment={})
+    return peers.run(
+        "joeynmt", Path(sys.executable), config, folder, seconds=0.2, seed=1, environment={}
+    )
 
 
 def test_follows_a_peer_and_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -289,7 +767,10 @@ def test_follows_a_peer_and_ends_it(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 
 def test_a_peer_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(peers.PeerError, match=r"Fake ended before it had reported enough; its last lines:\n(.*\n)*  out of luck"):
+    with pytest.raises(
+        peers.PeerError,
+        match=r"Fake ended before it had reported enough; its last lines:\n(.*\n)*  out of luck",
+    ):
         run_fake(tmp_path, monkeypatch, "[1, 2]")
 
 
@@ -319,7 +800,10 @@ def toy(tmp_path_factory: pytest.TempPathFactory) -> Config:
 
 def test_peers_get_the_same_tokens(toy: Config, tmp_path: Path) -> None:
     peers.write_data(toy, tmp_path)
-    corpus, vocabulary = Corpus.load(toy.prepared_folder, "train"), Vocabulary.load(toy.prepared_folder / "tgt.vocab.txt")
+    corpus, vocabulary = (
+        Corpus.load(toy.prepared_folder, "train"),
+        Vocabulary.load(toy.prepared_folder / "tgt.vocab.txt"),
+    )
     tokens = (tmp_path / "tgt.tokens").read_text(encoding="utf-8").splitlines()
     lines = (tmp_path / "train.tgt").read_text(encoding="utf-8").splitlines()
     assert len(tokens) + 4 == len(vocabulary)
@@ -351,9 +835,25 @@ def test_the_plain_loop_is_measured(toy: Config, batch: int) -> None:
 
 @pytest.mark.slow
 def test_a_small_run(toy: Config, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path, file, nowhere = toy.prepared_folder.parent / "toy.yaml", tmp_path / "figures.json", tmp_path / "python"
-    words = [str(path), "--seconds", "0.2", "--rounds", "1", "--threads", "1", "--against", "joeynmt"]
-    assert bench_train.main([*words, "--peer-python", f"joeynmt={nowhere}", "--json", str(file)]) == 0
+    path, file, nowhere = (
+        toy.prepared_folder.parent / "toy.yaml",
+        tmp_path / "figures.json",
+        tmp_path / "python",
+    )
+    words = [
+        str(path),
+        "--seconds",
+        "0.2",
+        "--rounds",
+        "1",
+        "--threads",
+        "1",
+        "--against",
+        "joeynmt",
+    ]
+    assert (
+        bench_train.main([*words, "--peer-python", f"joeynmt={nowhere}", "--json", str(file)]) == 0
+    )
     out = capsys.readouterr().out
     assert re.search(r"^\| nmt \| [\d,]+ \[.*\| 1\.00 x \|", out, re.MULTILINE)
     assert f"joeynmt: JoeyNMT not installed: {nowhere}" in out

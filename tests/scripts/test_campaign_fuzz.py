@@ -1,4 +1,6 @@
-"""scripts/campaign_fuzz.py: a short campaign over all targets; failures are found and kept; a campaign continues."""
+"""scripts/campaign_fuzz.py: a short campaign over all targets; failures are found and kept; a
+campaign continues.
+"""
 
 import ctypes
 import json
@@ -33,7 +35,9 @@ def test_a_short_campaign_finds_nothing(tmp_path: Path) -> None:
         make_files(tmp_path)
         for name, target in TARGETS.items():
             seeds = target.seeds(tmp_path)
-            assert None in [run_case(target, seed, tmp_path) for seed in seeds], f"{name}: valid inputs"
+            assert None in [run_case(target, seed, tmp_path) for seed in seeds], (
+                f"{name}: valid inputs"
+            )
             for number in range(SLOW.get(name, 50)):
                 outcome = run_case(target, case(name, 0, number, seeds), tmp_path)
                 assert outcome in (None, "refused"), f"{name}, case {number}"
@@ -54,14 +58,18 @@ def test_outcomes(tmp_path: Path) -> None:
     assert "KeyError: 'x'" in str(run_case(target, b"worse", tmp_path))
 
 
-def test_a_case_that_computes_too_long_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_case_that_computes_too_long_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(process, "SECONDS", 0.05)
 
     def read(_content: bytes, _folder: Path) -> None:
         while True:
             time.process_time()
 
-    assert "LimitError: more than 0.05 seconds" in str(run_case(Target(read, lambda _: [b""]), b"", tmp_path))
+    assert "LimitError: more than 0.05 seconds" in str(
+        run_case(Target(read, lambda _: [b""]), b"", tmp_path)
+    )
 
 
 def test_a_case_depends_only_on_its_number() -> None:
@@ -72,8 +80,12 @@ def test_a_case_depends_only_on_its_number() -> None:
 
 
 @pytest.mark.slow
-def test_a_campaign_continues(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(campaign_fuzz, "make_files", lambda folder: folder.mkdir(parents=True, exist_ok=True))
+def test_a_campaign_continues(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        campaign_fuzz, "make_files", lambda folder: folder.mkdir(parents=True, exist_ok=True)
+    )
     call = ["-o", str(tmp_path), "--targets", "word vectors"]
     assert main([*call, "--cases", "3"]) == 0
     counts = json.loads((tmp_path / "counts.json").read_text())["word vectors"]
@@ -90,7 +102,9 @@ def crash(content: bytes, _folder: Path) -> None:
 
 
 @pytest.mark.slow
-def test_a_crash_and_too_much_memory_cost_one_case_each(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_and_too_much_memory_cost_one_case_each(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The chunk runs in this process, but for a fork that dies."""
     contents = [b"", b"memory", b"crash", b"", b""]
     monkeypatch.setattr(process, "case", lambda _name, _seed, number, _seeds: contents[number])
@@ -98,7 +112,9 @@ def test_a_crash_and_too_much_memory_cost_one_case_each(tmp_path: Path, monkeypa
     monkeypatch.setattr(multiprocessing, "get_context", lambda _: ForkContext())
     (tmp_path / "files").mkdir()
     counts, saved = process.Counts(), ctypes.c_int()
-    process.run_target("x", 1, 5, tmp_path, counts, lambda: setattr(saved, "value", saved.value + 1))
+    process.run_target(
+        "x", 1, 5, tmp_path, counts, lambda: setattr(saved, "value", saved.value + 1)
+    )
     assert (counts.cases, counts.accepted, counts.refused, counts.failed) == (5, 3, 0, 2)
     texts = [path.read_text() for path in sorted((tmp_path / "failures").glob("*.txt"))]
     assert "MemoryError" in texts[0]

@@ -18,8 +18,14 @@ FACTOR = 16  # by which models and batches are smaller
 def small(path: Path, folder: Path) -> Config:
     """A configuration with the toy's data, and smaller sizes in the same ratio."""
     values = load(path).to_dict()
-    values["data"] = {"direction": "en-de", "source": {"format": "manythings", "path": str(folder / "pairs.tsv")}, "workers": 1}
-    values["tokenizer"] |= {"kind": "bpe", "size": 60} if values["model"]["lexical_words"] else {"kind": "characters"}
+    values["data"] = {
+        "direction": "en-de",
+        "source": {"format": "manythings", "path": str(folder / "pairs.tsv")},
+        "workers": 1,
+    }
+    values["tokenizer"] |= (
+        {"kind": "bpe", "size": 60} if values["model"]["lexical_words"] else {"kind": "characters"}
+    )
     _shrink(values["model"])
     values["training"]["batch"] |= {"size": values["training"]["batch"]["size"] // FACTOR}
     return cut(config_from_dict(values), pairs=100, steps=2, tatoeba=None, folder=folder)
@@ -39,7 +45,10 @@ def test_the_same_seed_gives_the_same_weights(path: Path, tmp_path: Path) -> Non
     toy.write_table(tmp_path / "pairs.tsv", toy.sentence_pairs())
     config = small(path, tmp_path)
     other = config.model_copy(update={"seed": config.seed + 1})
-    first, second, third = (digests(each, tmp_path / name) for each, name in ((config, "1"), (config, "2"), (other, "3")))
+    first, second, third = (
+        digests(each, tmp_path / name)
+        for each, name in ((config, "1"), (config, "2"), (other, "3"))
+    )
     assert first == second
     assert first[0] == third[0] == 2
     assert first[1] != third[1]

@@ -12,15 +12,25 @@ from tests import toy
 pytestmark = pytest.mark.slow
 
 
-def test_the_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_table(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     run, file = toy.train(tmp_path), tmp_path / "rows.json"
-    monkeypatch.setattr(sys, "argv", ["check_export.py", str(run), "--sentences", "20", "--json", str(file)])
+    monkeypatch.setattr(
+        sys, "argv", ["check_export.py", str(run), "--sentences", "20", "--json", str(file)]
+    )
     check_export.main()
     heading, *lines = capsys.readouterr().out.splitlines()
     assert heading.split()[:3] == ["translator", "precision", "beam"]
     rows = json.loads(file.read_text(encoding="utf-8"))
-    assert [line.split()[:3] for line in lines] == [[row["translator"], row["precision"], str(row["beam"])] for row in rows]
-    assert [(row["beam"], row["differing"]) for row in rows if row["precision"] == "float32" and "differing" in row] == [
+    assert [line.split()[:3] for line in lines] == [
+        [row["translator"], row["precision"], str(row["beam"])] for row in rows
+    ]
+    assert [
+        (row["beam"], row["differing"])
+        for row in rows
+        if row["precision"] == "float32" and "differing" in row
+    ] == [
         (1, 0),
         (5, 0),
     ]

@@ -1,4 +1,6 @@
-"""The check of GPUs, in its small form on the CPU: each job gives its figures, and the script keeps what failed."""
+"""The check of GPUs, in its small form on the CPU: each job gives its figures, and the script keeps
+what failed.
+"""
 
 import json
 import math
@@ -63,7 +65,9 @@ def test_equality_on_a_cpu_without_mixed_precision(monkeypatch: pytest.MonkeyPat
 
 
 def test_leaves_out_jobs_that_the_device_cannot_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scripts.bench.gpu_jobs.supports_mixed_precision", lambda device: device.type == "cuda")
+    monkeypatch.setattr(
+        "scripts.bench.gpu_jobs.supports_mixed_precision", lambda device: device.type == "cuda"
+    )
     left_out = [name for name in JOBS if not can_run(name, CPU)]
     assert left_out[:2] == ["training, large, bfloat16", "training, model R, bfloat16"]
     assert {name.split(", ")[-1] for name in left_out} == {"bfloat16", "graph", "batch size"}
@@ -76,8 +80,13 @@ def test_leaves_out_jobs_that_the_device_cannot_run(monkeypatch: pytest.MonkeyPa
 def test_a_job_in_its_own_process() -> None:
     figures = check_gpu.run_job("device", "cpu", small=True, seconds=100)
     assert set(figures["rates"]) == {"float32", "tf32", "bfloat16"}
-    assert check_gpu.run_job("device", "cpu", small=True, seconds=0.01)["error"] == "took more than 0 s"
-    assert "KeyError: 'devise'" in check_gpu.run_job("devise", "cpu", small=True, seconds=100)["error"]
+    assert (
+        check_gpu.run_job("device", "cpu", small=True, seconds=0.01)["error"]
+        == "took more than 0 s"
+    )
+    assert (
+        "KeyError: 'devise'" in check_gpu.run_job("devise", "cpu", small=True, seconds=100)["error"]
+    )
 
 
 def test_failing_tests_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +95,8 @@ def test_failing_tests_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(SystemExit, match=r"pytest: 1 failed in 0\.1s"):
         gpu_jobs.run_tests(CPU, SMALL)
     monkeypatch.setattr(
-        "scripts.bench.gpu_jobs.subprocess.run", lambda *_args, **_options: subprocess.CompletedProcess((), 0, "1 passed\n", "")
+        "scripts.bench.gpu_jobs.subprocess.run",
+        lambda *_args, **_options: subprocess.CompletedProcess((), 0, "1 passed\n", ""),
     )
     not_learned = SelftestResult("dot", 7, 0.5, 2000, 1.0, 1.0)
     monkeypatch.setattr("scripts.bench.gpu_jobs.selftest.run", lambda *_args: [not_learned])
@@ -94,7 +104,9 @@ def test_failing_tests_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
         gpu_jobs.run_tests(CPU, SMALL)
 
 
-def test_keeps_the_figures_of_all_jobs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_keeps_the_figures_of_all_jobs(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     results: dict[str, dict[str, Any]] = {
         "device": {"rates": {"float32": 2e9}},
         "training, large, float32": {
@@ -110,25 +122,38 @@ def test_keeps_the_figures_of_all_jobs(tmp_path: Path, monkeypatch: pytest.Monke
     monkeypatch.setattr(check_gpu, "JOBS", results)
     monkeypatch.setattr(check_gpu, "run_job", lambda name, *_args, **_options: results[name])
     output = tmp_path / "check.json"
-    monkeypatch.setattr(sys, "argv", ["check_gpu.py", "--device", "cpu", "--small", "-o", str(output)])
+    monkeypatch.setattr(
+        sys, "argv", ["check_gpu.py", "--device", "cpu", "--small", "-o", str(output)]
+    )
     assert check_gpu.main() == 1
-    assert json.loads(output.read_text(encoding="utf-8")) == {name: results[name] for name in results if name != "batch size"}
+    assert json.loads(output.read_text(encoding="utf-8")) == {
+        name: results[name] for name in results if name != "batch size"
+    }
     lines = capsys.readouterr().out.splitlines()
-    assert lines[1].split(maxsplit=3)[3] == "1,234 tokens/s, 50.0% of a large product; kernels 90% of the time, library 80%"
+    assert (
+        lines[1].split(maxsplit=3)[3]
+        == "1,234 tokens/s, 50.0% of a large product; kernels 90% of the time, library 80%"
+    )
     assert lines[2].endswith("12.3 ms; kernels 50% of the time")
     assert lines[3].endswith("failed: broken")
 
 
 def test_stops_at_the_end_of_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     output = tmp_path / "check.json"
-    monkeypatch.setattr(sys, "argv", ["check_gpu.py", "--device", "cpu", "--small", "--minutes", "0", "-o", str(output)])
+    monkeypatch.setattr(
+        sys,
+        "argv",
+        ["check_gpu.py", "--device", "cpu", "--small", "--minutes", "0", "-o", str(output)],
+    )
     assert check_gpu.main() == 1
     results = json.loads(output.read_text(encoding="utf-8"))
     assert {figures["error"] for figures in results.values()} == {"no time left of 0 minutes"}
     assert "training, large, float32" in results
 
 
-def test_full_sizes_need_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_full_sizes_need_a_gpu(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(sys, "argv", ["check_gpu.py", "--device", "cpu"])
     with pytest.raises(SystemExit) as exit_info:
         check_gpu.main()
@@ -137,7 +162,18 @@ def test_full_sizes_need_a_gpu(monkeypatch: pytest.MonkeyPatch, capsys: pytest.C
 
 
 def test_recognizes_the_kernels_of_libraries() -> None:
-    library = ["sm90_xmma_gemm_bf16", "nvjet_hsh_128x256", "void cutlass::Kernel2", "cudnn::rnn::elemWiseRNNcell", "aten::addmm"]
-    ours = ["void at::native::vectorized_elementwise_kernel", "Memcpy HtoD", "aten::copy_", "softmax_warp_forward"]
+    library = [
+        "sm90_xmma_gemm_bf16",
+        "nvjet_hsh_128x256",
+        "void cutlass::Kernel2",
+        "cudnn::rnn::elemWiseRNNcell",
+        "aten::addmm",
+    ]
+    ours = [
+        "void at::native::vectorized_elementwise_kernel",
+        "Memcpy HtoD",
+        "aten::copy_",
+        "softmax_warp_forward",
+    ]
     assert all(gpu_jobs.LIBRARY_KERNEL.search(name) for name in library)
     assert not any(gpu_jobs.LIBRARY_KERNEL.search(name) for name in ours)

@@ -22,7 +22,12 @@ def write_config(folder: Path, direction: str) -> Path:
             "prepared": str(folder / f"prepared-{direction}"),
         },
         tokenizer={"kind": "words"},
-        model={"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 8}, "dropout": 0.1},
+        model={
+            "embedding_size": 8,
+            "encoder": {"hidden_size": 8},
+            "decoder": {"hidden_size": 8},
+            "dropout": 0.1,
+        },
         training={"max_steps": 3, "batch": {"size": 16}, "validation_pairs": 2},
         decoding={"beam": 1, "max_length_ratio": 0.5},
     )
@@ -55,7 +60,18 @@ def test_students_learn_from_all_teachers(
 ) -> None:
     commands = Commands(nmt)
     monkeypatch.setattr(diversify, "_nmt", commands.run)
-    options = words(tmp_path, "--teachers", "2", "--seeds", "2", "3", "--set", "model.dropout=0.2", "--set", "training.threads=1")
+    options = words(
+        tmp_path,
+        "--teachers",
+        "2",
+        "--seeds",
+        "2",
+        "3",
+        "--set",
+        "model.dropout=0.2",
+        "--set",
+        "training.threads=1",
+    )
     options += ["--set", "training.distillation=0.5", "--set", "decoding.beam=2"]
     assert diversify.main(options) == 0
     once = ["prepare"] * 2 + ["train"] * 4 + ["augment", "train", "train"] * 2 + ["evaluate"] * 8
@@ -66,8 +82,13 @@ def test_students_learn_from_all_teachers(
     runs = tmp_path / "runs"
     augmentation = read_json(runs / "data" / "forward" / "manifest.json")["augmentation"]
     groups = [*(part.get("runs", []) for part in augmentation["parts"]), augmentation["teachers"]]
-    members = [[str(Path(member["run"]).relative_to(runs.resolve())) for member in group] for group in groups]
-    forward, backward = ([f"teachers/{side}-{seed}" for seed in (1, 2)] for side in ("forward", "backward"))
+    members = [
+        [str(Path(member["run"]).relative_to(runs.resolve())) for member in group]
+        for group in groups
+    ]
+    forward, backward = (
+        [f"teachers/{side}-{seed}" for seed in (1, 2)] for side in ("forward", "backward")
+    )
     assert members == [[], *([run] for run in forward + backward), forward]
     assert [part["decoding"]["beam"] for part in augmentation["parts"][1:]] == [2] * 4
     config = load_run_config(runs / "students" / "backward-3")
@@ -81,30 +102,61 @@ def test_students_learn_from_all_teachers(
 
 
 @pytest.mark.slow
-def test_more_teachers_of_another_size(tmp_path: Path, nmt: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_teachers_of_another_size(
+    tmp_path: Path, nmt: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     commands = Commands(nmt)
     monkeypatch.setattr(diversify, "_nmt", commands.run)
-    options = ["--more-teachers", "wide", "model.encoder.hidden_size=12", "--forward-only", "--set", "training.distillation=0.5"]
+    options = [
+        "--more-teachers",
+        "wide",
+        "model.encoder.hidden_size=12",
+        "--forward-only",
+        "--set",
+        "training.distillation=0.5",
+    ]
     assert diversify.main(words(tmp_path, *options)) == 0
-    assert commands == ["prepare"] * 2 + ["train"] * 4 + ["augment", "train", "evaluate", "evaluate"]
+    assert commands == ["prepare"] * 2 + ["train"] * 4 + [
+        "augment",
+        "train",
+        "evaluate",
+        "evaluate",
+    ]
     runs = tmp_path / "runs"
     augmentation = read_json(runs / "data" / "forward" / "manifest.json")["augmentation"]
     members = [part["runs"][0]["run"] for part in augmentation["parts"][1:]]
-    assert [Path(run).name for run in members] == ["forward-1", "forward-wide-1", "backward-1", "backward-wide-1"]
-    assert [Path(teacher["run"]).name for teacher in augmentation["teachers"]] == ["forward-1", "forward-wide-1"]
-    sizes = [load_run_config(Path(run)).model.encoder.hidden_size for run in (*members, runs / "students" / "forward-1")]
+    assert [Path(run).name for run in members] == [
+        "forward-1",
+        "forward-wide-1",
+        "backward-1",
+        "backward-wide-1",
+    ]
+    assert [Path(teacher["run"]).name for teacher in augmentation["teachers"]] == [
+        "forward-1",
+        "forward-wide-1",
+    ]
+    sizes = [
+        load_run_config(Path(run)).model.encoder.hidden_size
+        for run in (*members, runs / "students" / "forward-1")
+    ]
     assert sizes == [8, 12, 8, 12, 8]
 
 
-@pytest.mark.parametrize("words_given", [["model.dropout=0.3"], ["wide"], ["../wide", "model.dropout=0.3"]])
-def test_more_teachers_need_a_name_and_keys(tmp_path: Path, capsys: pytest.CaptureFixture[str], words_given: list[str]) -> None:
+@pytest.mark.parametrize(
+    "words_given", [["model.dropout=0.3"], ["wide"], ["../wide", "model.dropout=0.3"]]
+)
+def test_more_teachers_need_a_name_and_keys(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], words_given: list[str]
+) -> None:
     assert diversify.main(words(tmp_path, "--more-teachers", *words_given)) == 1
     message = "needs a name, then keys to change, for example wide model.dropout=0.3"
     assert capsys.readouterr().err == f"--more-teachers {' '.join(words_given)}: {message}\n"
     assert not (tmp_path / "runs").exists()
 
 
-def test_two_teachers_of_one_name_are_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_teachers_of_one_name_are_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     teacher = ["--more-teachers", "wide", "model.encoder.hidden_size=12"]
     assert diversify.main(words(tmp_path, *teacher, *teacher)) == 1
     assert capsys.readouterr().err == "--more-teachers: the names wide wide must differ\n"
@@ -120,14 +172,18 @@ def test_a_wrong_key_is_an_error_before_the_first_training(
     assert not (tmp_path / "runs").exists()
 
 
-def test_two_configurations_of_one_direction_are_an_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_two_configurations_of_one_direction_are_an_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     config = str(write_config(tmp_path, "en-de"))
     assert diversify.main([config, config, "-o", str(tmp_path / "runs")]) == 1
     message = f"{config}: the two configurations need opposite directions, not en-de and en-de\n"
     assert capsys.readouterr().err == message
 
 
-def test_zero_teachers_are_a_usage_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_zero_teachers_are_a_usage_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit, match="2"):
         diversify.main(words(tmp_path, "--teachers", "0"))
     assert "--teachers must be at least 1" in capsys.readouterr().err

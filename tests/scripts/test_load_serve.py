@@ -13,10 +13,23 @@ from tests import toy
 pytestmark = pytest.mark.slow
 
 
-def test_it_measures_and_checks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_it_measures_and_checks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     run, sentences = toy.train(tmp_path), tmp_path / "sentences.txt"
-    sentences.write_text("".join(f"{source}\n" for source, _ in toy.sentence_pairs()[:40]), encoding="utf-8")
-    words = ["load_serve", str(run), "--clients", "20", "--requests", "100", "--file", str(sentences)]
+    sentences.write_text(
+        "".join(f"{source}\n" for source, _ in toy.sentence_pairs()[:40]), encoding="utf-8"
+    )
+    words = [
+        "load_serve",
+        str(run),
+        "--clients",
+        "20",
+        "--requests",
+        "100",
+        "--file",
+        str(sentences),
+    ]
     monkeypatch.setattr(sys, "argv", words)
     load_serve.main()
     out = capsys.readouterr().out

@@ -43,7 +43,10 @@ def test_a_synchronized_file_is_old_or_new(disk: Disk) -> None:
 def test_a_file_that_was_not_synchronized_may_be_empty_or_cut_off(disk: Disk) -> None:
     states = list(crash_states(disk, [*replacing(disk, synchronizes=False)], 20, seed=1))
     assert contents(states) > {OLD, NEW, b""}
-    assert all(content is not None and (content == OLD or NEW.startswith(content)) for content in contents(states))
+    assert all(
+        content is not None and (content == OLD or NEW.startswith(content))
+        for content in contents(states)
+    )
 
 
 def test_an_addition_to_a_file_may_be_cut_off_but_not_what_was_there(disk: Disk) -> None:
@@ -52,7 +55,10 @@ def test_an_addition_to_a_file_may_be_cut_off_but_not_what_was_there(disk: Disk)
     found = contents(list(crash_states(disk, addition, 60, seed=1)))
     assert found > {OLD, OLD + NEW}
     assert all(content is not None and content.startswith(OLD) for content in found)
-    emptied = [Event("truncate", [inode, "0"]), Event("write", [inode, "0", str(len(OLD))], OLD + NEW)]
+    emptied = [
+        Event("truncate", [inode, "0"]),
+        Event("write", [inode, "0", str(len(OLD))], OLD + NEW),
+    ]
     assert b"" in contents(list(crash_states(disk, emptied, 60, seed=1)))
 
 
@@ -63,14 +69,21 @@ def test_the_state_of_a_kill_has_all_changes(disk: Disk, tmp_path: Path) -> None
         if state.name == "killed"
     }
     killed[2].write(tmp_path / "state")
-    assert {path.name: path.read_bytes() for path in (tmp_path / "state").iterdir()} == {"file": OLD, ".file.0123abcd.tmp": NEW}
+    assert {path.name: path.read_bytes() for path in (tmp_path / "state").iterdir()} == {
+        "file": OLD,
+        ".file.0123abcd.tmp": NEW,
+    }
 
 
 def test_renames_past_the_c_library_are_found(disk: Disk, tmp_path: Path) -> None:
     record = tmp_path / "record"
-    record.write_bytes(f"create\t1\t{disk.root}/.tmpQ3xY7a\nwrite\t1\t0\t2\na\nsync\t1\t{disk.root}/weights\n".encode())
+    record.write_bytes(
+        f"create\t1\t{disk.root}/.tmpQ3xY7a\nwrite\t1\t0\t2\na\nsync\t1\t{disk.root}/weights\n".encode()
+    )
     events = read_record(record)
     assert [event.kind for event in events] == ["create", "write", "rename", "sync"]
     assert events[1].data == b"a\n"
-    killed = [state.files for state in crash_states(disk, events, 0, seed=1) if state.name == "killed"]
+    killed = [
+        state.files for state in crash_states(disk, events, 0, seed=1) if state.name == "killed"
+    ]
     assert killed[-1] == {"file": OLD, "weights": b"a\n"}

@@ -14,7 +14,11 @@ from scripts import reference_pages
 def keys(section: Any, prefix: str = "") -> list[str]:
     """All keys that hold a value, with dots."""
     below = [(name, section_of(section, name)) for name in section.model_fields]
-    return [key for name, part in below for key in ([prefix + name] if part is None else keys(part, f"{prefix}{name}."))]
+    return [
+        key
+        for name, part in below
+        for key in ([prefix + name] if part is None else keys(part, f"{prefix}{name}."))
+    ]
 
 
 def test_configuration_has_every_key_once() -> None:
@@ -28,7 +32,11 @@ def test_configuration_has_every_key_once() -> None:
 def test_configuration_shows_type_bounds_and_default() -> None:
     lines = reference_pages.configuration().splitlines()
     (epochs,) = (line for line in lines if "{ #training.epochs }" in line)
-    assert epochs.split(" | ")[1:] == ["whole number, at least 1", "`20`", "maximum number of passes over the training data |"]
+    assert epochs.split(" | ")[1:] == [
+        "whole number, at least 1",
+        "`20`",
+        "maximum number of passes over the training data |",
+    ]
     (bidirectional,) = (line for line in lines if "{ #model.encoder.bidirectional }" in line)
     assert bidirectional.split(" | ")[1:3] == ["`true` or `false`", "`true`"]
     (name,) = (line for line in lines if "{ #name }" in line)
@@ -37,11 +45,18 @@ def test_configuration_shows_type_bounds_and_default() -> None:
 
 def test_commands_has_every_option_of_every_command() -> None:
     page = reference_pages.commands()
-    sections = dict(re.findall(r"^## `nmt (\w+)`.*?\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL))
+    sections = dict(
+        re.findall(r"^## `nmt (\w+)`.*?\n(.*?)(?=^## |\Z)", page, re.MULTILINE | re.DOTALL)
+    )
     group: Any = typer.main.get_command(app)
     assert set(sections) == {name for name, command in group.commands.items() if not command.hidden}
     for name, section in sections.items():
-        options = [option for parameter in group.commands[name].params for option in parameter.opts if option.startswith("--")]
+        options = [
+            option
+            for parameter in group.commands[name].params
+            for option in parameter.opts
+            if option.startswith("--")
+        ]
         assert [option for option in options if option not in section] == []
 
 
@@ -63,19 +78,27 @@ def test_tables_are_not_broken() -> None:
         ('raise ConfigError(f"{path}: is a file; name a folder")', ["…: is a file; name a folder"]),
         ('raise DataError("empty; " "fill it")', ["empty; fill it"]),
         ('raise DataError(f"{path}: damaged; {AGAIN}")', ["…: damaged; run it again"]),
-        ('text = f"{a} is wrong; use {b}"\n    yield Problem(("x.y", f"{k}.z"), text)', ["x.y, ….z: … is wrong; use …"]),
+        (
+            'text = f"{a} is wrong; use {b}"\n    yield Problem(("x.y", f"{k}.z"), text)',
+            ["x.y, ….z: … is wrong; use …"],
+        ),
         ('raise typer.BadParameter("give one, not both")', ["give one, not both"]),
         ('raise ValueError("not for users")', []),
         ("raise NmtError(text_of(path))", []),
     ],
 )
 def test_messages_of_a_function(source: str, messages: list[str]) -> None:
-    assert [*reference_pages.messages_of(f"def f():\n    {source}\n", {"AGAIN": "run it again"})] == messages
+    assert [
+        *reference_pages.messages_of(f"def f():\n    {source}\n", {"AGAIN": "run it again"})
+    ] == messages
 
 
 def test_errors_have_their_remedies() -> None:
     lines = reference_pages.error_messages().splitlines()
-    assert "| …: contains a run already | continue it with --resume, or train elsewhere with -o |" in lines
+    assert (
+        "| …: contains a run already | continue it with --resume, or train elsewhere with -o |"
+        in lines
+    )
     assert "| …: no run here | `nmt train -c CONFIG -o …` creates one |" in lines
 
 

@@ -1,4 +1,6 @@
-"""scripts/study.py: random trials, successive halving, the tables; and that a study continues after an interruption."""
+"""scripts/study.py: random trials, successive halving, the tables; and that a study continues after
+an interruption.
+"""
 
 import json
 import os
@@ -22,23 +24,447 @@ from nmt.config.load import load
 from nmt.errors import ConfigError
 from nmt.run.progress import Progress
 from scripts import study
-from scripts.study import Budget, Domain, Result, Trainer, Trial, draw_trials, finish, halve, rank, to_markdown
+from scripts.study import (
+    Budget,
+    Domain,
+    Result,
+    Trainer,
+    Trial,
+    draw_trials,
+    finish,
+    halve,
+    rank,
+    to_markdown,
+)
 from tests import toy
 from tests.config.examples import MINIMAL
 from tests.conftest import ROOT
 
-# --- Trials ---------------------------------------------------------------------------------------------------------------
+# --- Trials
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+# ---------------------------------------------------------------------------------------------------------------
 
 
-@given(st.sampled_from(["range", "log_range"]), st.integers(1, 50), st.integers(1, 50), st.integers(0, 10**6))
-def test_whole_numbers_stay_whole_and_within_the_range(scale: str, low: int, more: int, seed: int) -> None:
+@given(
+    st.sampled_from(["range", "log_range"]),
+    st.integers(1, 50),
+    st.integers(1, 50),
+    st.integers(0, 10**6),
+)
+def test_whole_numbers_stay_whole_and_within_the_range(
+    scale: str, low: int, more: int, seed: int
+) -> None:
     value = Domain.parse("key", {scale: [low, low + more]}).draw(random.Random(seed))
     assert isinstance(value, int)
     assert low <= value <= low + more
 
 
-@given(st.sampled_from(["range", "log_range"]), st.floats(1e-6, 1e3), st.floats(1.001, 100), st.integers(0, 10**6))
-def test_numbers_are_within_the_range_and_short(scale: str, low: float, factor: float, seed: int) -> None:
+@given(
+    st.sampled_from(["range", "log_range"]),
+    st.floats(1e-6, 1e3),
+    st.floats(1.001, 100),
+    st.integers(0, 10**6),
+)
+def test_numbers_are_within_the_range_and_short(
+    scale: str, low: float, factor: float, seed: int
+) -> None:
     value = Domain.parse("key", {scale: [low, low * factor]}).draw(random.Random(seed))
     assert low <= value <= low * factor
     assert value in (low, low * factor) or value == float(f"{value:.3g}")
@@ -46,24 +472,45 @@ def test_numbers_are_within_the_range_and_short(scale: str, low: float, factor: 
 
 def test_ranges_are_uniform_and_logarithmic_ranges_are_in_the_logarithm() -> None:
     generator = random.Random(1)
-    uniform, logarithmic = (Domain.parse("key", {scale: [0.001, 0.1]}) for scale in ("range", "log_range"))
-    assert statistics.mean(uniform.draw(generator) < 0.01 for _ in range(4000)) == pytest.approx(0.09, abs=0.02)
-    assert statistics.mean(logarithmic.draw(generator) < 0.01 for _ in range(4000)) == pytest.approx(0.5, abs=0.04)
+    uniform, logarithmic = (
+        Domain.parse("key", {scale: [0.001, 0.1]}) for scale in ("range", "log_range")
+    )
+    assert statistics.mean(uniform.draw(generator) < 0.01 for _ in range(4000)) == pytest.approx(
+        0.09, abs=0.02
+    )
+    assert statistics.mean(
+        logarithmic.draw(generator) < 0.01 for _ in range(4000)
+    ) == pytest.approx(0.5, abs=0.04)
     ends = [Domain.parse("key", {"range": [1, 4]}).draw(generator) for _ in range(4000)]
-    assert [ends.count(value) / 4000 for value in (1, 2, 3, 4)] == pytest.approx([0.25] * 4, abs=0.04)
+    assert [ends.count(value) / 4000 for value in (1, 2, 3, 4)] == pytest.approx(
+        [0.25] * 4, abs=0.04
+    )
 
 
 @pytest.mark.parametrize(
-    "form", [[], 3, {"range": [1]}, {"range": [2, 1]}, {"log_range": [0, 1]}, {"range": [1, 2], "more": 1}, None]
+    "form",
+    [
+        [],
+        3,
+        {"range": [1]},
+        {"range": [2, 1]},
+        {"log_range": [0, 1]},
+        {"range": [1, 2], "more": 1},
+        None,
+    ],
 )
 def test_other_forms_of_a_domain_are_errors(form: Any) -> None:
-    with pytest.raises(ConfigError, match=r"model.dropout: write a list of values, \{range: \[low, high\]\} or"):
+    with pytest.raises(
+        ConfigError, match=r"model.dropout: write a list of values, \{range: \[low, high\]\} or"
+    ):
         Domain.parse("model.dropout", form)
 
 
 @pytest.mark.parametrize("key", ["seed", "data.split.dev", "data", "training.max_steps"])
 def test_keys_that_the_study_sets_are_errors(key: str) -> None:
-    with pytest.raises(ConfigError, match=f"{key}: the study sets it, or scores would not be comparable"):
+    with pytest.raises(
+        ConfigError, match=f"{key}: the study sets it, or scores would not be comparable"
+    ):
         Domain.parse(key, [1, 2])
 
 
@@ -73,11 +520,19 @@ def domains(**space: Any) -> dict[str, Domain]:
 
 def test_trials_are_valid_and_different_and_more_of_them_begin_alike() -> None:
     space = domains(
-        **{"model.encoder.layers": [1, 2, 3], "model.encoder.residual": [False, True], "model.dropout": {"range": [0.1, 0.4]}}
+        **{
+            "model.encoder.layers": [1, 2, 3],
+            "model.encoder.residual": [False, True],
+            "model.dropout": {"range": [0.1, 0.4]},
+        }
     )
     trials = draw_trials(MINIMAL, space, 12, seed=3)
     assert [trial.number for trial in trials] == list(range(1, 13))
-    assert all(trial.values["model.encoder.layers"] > 1 for trial in trials if trial.values["model.encoder.residual"])
+    assert all(
+        trial.values["model.encoder.layers"] > 1
+        for trial in trials
+        if trial.values["model.encoder.residual"]
+    )
     assert trials[:5] == draw_trials(MINIMAL, space, 5, seed=3)
     assert trials != draw_trials(MINIMAL, space, 12, seed=4)
 
@@ -85,7 +540,11 @@ def test_trials_are_valid_and_different_and_more_of_them_begin_alike() -> None:
 def test_a_small_space_has_fewer_trials() -> None:
     space = domains(**{"model.encoder.layers": [1, 2], "model.encoder.residual": [False, True]})
     trials = draw_trials(MINIMAL, space, 16, seed=1)
-    assert sorted(tuple(trial.values.values()) for trial in trials) == [(1, False), (2, False), (2, True)]
+    assert sorted(tuple(trial.values.values()) for trial in trials) == [
+        (1, False),
+        (2, False),
+        (2, True),
+    ]
 
 
 def test_an_unknown_key_is_an_error() -> None:
@@ -108,7 +567,14 @@ class Scripted(Trainer):
         self.asked.append((str(budget), [trial.number for trial, _ in pairs]))
         scores = [self.score(trial.number, budget.amount, seed) for trial, seed in pairs]
         return [
-            Result(trial.number, str(budget), seed, "run", {} if score is None else {"BLEU": score}, error="" if score else "bad")
+            Result(
+                trial.number,
+                str(budget),
+                seed,
+                "run",
+                {} if score is None else {"BLEU": score},
+                error="" if score else "bad",
+            )
             for (trial, seed), score in zip(pairs, scores, strict=True)
         ]
 
@@ -120,8 +586,16 @@ BUDGETS = [Budget(amount, "steps") for amount in (10, 30, 90)]
 def test_the_best_third_goes_on_with_each_budget() -> None:
     trainer = Scripted(lambda number, amount, seed: number if amount == 10 else 10.0 - number)
     rungs = halve(trainer, TRIALS, BUDGETS, keep=3, metric="BLEU")
-    assert trainer.asked == [("10-steps", list(range(1, 10))), ("30-steps", [9, 8, 7]), ("90-steps", [7])]
-    assert [[result.trial for result in ranked] for ranked in rungs] == [[9, 8, 7, 6, 5, 4, 3, 2, 1], [7, 8, 9], [7]]
+    assert trainer.asked == [
+        ("10-steps", list(range(1, 10))),
+        ("30-steps", [9, 8, 7]),
+        ("90-steps", [7]),
+    ]
+    assert [[result.trial for result in ranked] for ranked in rungs] == [
+        [9, 8, 7, 6, 5, 4, 3, 2, 1],
+        [7, 8, 9],
+        [7],
+    ]
 
 
 @given(st.lists(st.none() | st.floats(0.1, 100), min_size=9, max_size=9), st.integers(2, 4))
@@ -147,7 +621,10 @@ def test_finalists_have_the_mean_and_the_deviation_of_their_seeds() -> None:
     assert finalists[1].deviation["BLEU"] == pytest.approx(7**0.5)
     assert len(results) == 6
     markdown = to_markdown(TRIALS[:2], [rank(results, "BLEU")], finalists)
-    assert "| trial | model.dropout | seeds | BLEU |\n| --- | --- | --- | --- |\n| 2 | 0.02 | 2 | 33.25 ± 0.35 |\n" in markdown
+    assert (
+        "| trial | model.dropout | seeds | BLEU |\n| --- | --- | --- | --- |\n| 2 | 0.02 | 2 | "
+        "33.25 ± 0.35 |\n"
+    ) in markdown
     assert markdown.endswith("| 2 | 0.02 | bad | 0 | 0.0 |\n")
 
 
@@ -172,20 +649,53 @@ def words(tmp_path: Path) -> list[str]:
     config = toy.configure(
         toy.write_table(tmp_path / "pairs.tsv", toy.sentence_pairs()[:200]),
         data={"split": {"dev": 20, "test": 20}, "prepared": str(tmp_path / "prepared")},
-        model={"embedding_size": 12, "encoder": {"hidden_size": 12}, "decoder": {"hidden_size": 12}, "dropout": 0.0},
-        training={"batch": {"size": 32}, "validate_every": 100, "validation_pairs": 5, "learning_rate": {"schedule": "linear"}},
+        model={
+            "embedding_size": 12,
+            "encoder": {"hidden_size": 12},
+            "decoder": {"hidden_size": 12},
+            "dropout": 0.0,
+        },
+        training={
+            "batch": {"size": 32},
+            "validate_every": 100,
+            "validation_pairs": 5,
+            "learning_rate": {"schedule": "linear"},
+        },
         decoding={"beam": 1},
     )
     (tmp_path / "base.yaml").write_text(yaml.safe_dump(config.to_dict()), encoding="utf-8")
     (tmp_path / "space.yaml").write_text(yaml.safe_dump(SPACE), encoding="utf-8")
-    paths = ["-c", str(tmp_path / "base.yaml"), "--space", str(tmp_path / "space.yaml"), "-o", str(tmp_path / "study")]
-    return [*paths, "--trials", "4", "--steps", "2", "6", "--keep", "2", "--finalists", "1", "--seeds", "2", "--device", "cpu"]
+    paths = [
+        "-c",
+        str(tmp_path / "base.yaml"),
+        "--space",
+        str(tmp_path / "space.yaml"),
+        "-o",
+        str(tmp_path / "study"),
+    ]
+    return [
+        *paths,
+        "--trials",
+        "4",
+        "--steps",
+        "2",
+        "6",
+        "--keep",
+        "2",
+        "--finalists",
+        "1",
+        "--seeds",
+        "2",
+        "--device",
+        "cpu",
+    ]
 
 
 def without_time(folder: Path) -> Any:
     """The results of a study, but for the durations."""
     return json.loads(
-        (folder / "study.json").read_text(), object_hook=lambda entry: {k: v for k, v in entry.items() if k != "minutes"}
+        (folder / "study.json").read_text(),
+        object_hook=lambda entry: {k: v for k, v in entry.items() if k != "minutes"},
     )
 
 
@@ -203,7 +713,9 @@ class Commands:
             progress = Progress(step=config.training.max_steps or 0, seconds=90)
             checkpoint = run / "checkpoints" / f"step-{progress.step:08d}"
             checkpoint.mkdir(parents=True)
-            (checkpoint / "progress.json").write_text(json.dumps(asdict(progress)), encoding="utf-8")
+            (checkpoint / "progress.json").write_text(
+                json.dumps(asdict(progress)), encoding="utf-8"
+            )
             last = {"checkpoint": checkpoint.name, "step": progress.step}
             (run / "checkpoints" / "last.json").write_text(json.dumps(last), encoding="utf-8")
         if words[0] == "prepare":
@@ -214,30 +726,57 @@ class Commands:
             return 0, ""
         assert words[2:4] == ["--split", "dev"]
         config = load(Path(f"{words[1]}.yaml"))
-        bleu = 1000 * config.training.learning_rate.peak + config.seed + (config.training.max_steps or 0)
-        return 0, json.dumps({"scores": [{"metric": "BLEU", "score": bleu}, {"metric": "chrF", "score": 9.0}]})
+        bleu = (
+            1000 * config.training.learning_rate.peak
+            + config.seed
+            + (config.training.max_steps or 0)
+        )
+        return 0, json.dumps(
+            {"scores": [{"metric": "BLEU", "score": bleu}, {"metric": "chrF", "score": 9.0}]}
+        )
 
 
 def test_a_study_from_end_to_end(
-    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    words: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
     commands = Commands()
-    monkeypatch.setattr(Trainer, "run_nmt", lambda _, words, log_file: commands.run(words, log_file))
+    monkeypatch.setattr(
+        Trainer, "run_nmt", lambda _, words, log_file: commands.run(words, log_file)
+    )
     assert study.main(words) == 0
-    markdown, printed = (tmp_path / "study" / "study.md").read_text(encoding="utf-8"), capsys.readouterr().out
+    markdown, printed = (
+        (tmp_path / "study" / "study.md").read_text(encoding="utf-8"),
+        capsys.readouterr().out,
+    )
     assert printed.startswith(markdown)
     assert printed.endswith("--set training.learning_rate.peak=0.02\n")
     assert " | 2 | 27.50 ± 0.71 | 9.00 ± 0.00 |\n" in markdown
     results = json.loads((tmp_path / "study" / "study.json").read_text())
-    assert [[result["scores"]["BLEU"] for result in rung] for rung in results["rungs"]] == [[23, 23, 3.001, 3.001], [27, 27]]
-    assert [(result["seed"], result["steps"], result["minutes"]) for result in results["final_results"]] == [
+    assert [[result["scores"]["BLEU"] for result in rung] for rung in results["rungs"]] == [
+        [23, 23, 3.001, 3.001],
+        [27, 27],
+    ]
+    assert [
+        (result["seed"], result["steps"], result["minutes"]) for result in results["final_results"]
+    ] == [
         (1, 6, 1.5),
         (2, 6, 1.5),
     ]
     # 4 short trainings, 2 longer ones, and 1 more seed; both tokenizers need their data.
-    assert (commands.words.count("prepare"), commands.words.count("train"), commands.words.count("evaluate")) == (2, 7, 7)
+    assert (
+        commands.words.count("prepare"),
+        commands.words.count("train"),
+        commands.words.count("evaluate"),
+    ) == (2, 7, 7)
     config = load(tmp_path / "study" / f"{results['final_results'][1]['run']}.yaml")
-    assert (config.seed, config.training.learning_rate.steps, config.training.threads) == (2, None, 1)
+    assert (config.seed, config.training.learning_rate.steps, config.training.threads) == (
+        2,
+        None,
+        1,
+    )
 
     # Repeated, it trains nothing. More seeds extend it. With another space it is refused.
     commands.words.clear()
@@ -248,27 +787,43 @@ def test_a_study_from_end_to_end(
     capsys.readouterr()
     (tmp_path / "space.yaml").write_text("model.dropout: [0.1, 0.2]", encoding="utf-8")
     assert study.main(words) == 1
-    assert "holds a study with another configuration, space or seed; name another folder with -o\n" in capsys.readouterr().err
+    assert (
+        "holds a study with another configuration, space or seed; name another folder with -o\n"
+        in capsys.readouterr().err
+    )
 
 
-def test_a_failed_command_is_named(words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_failed_command_is_named(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     def run_nmt(self: Trainer, words: Sequence[str], log_file: Path) -> tuple[int, str]:
         log_file.write_text("...\nnmt: the disk is full\n", encoding="utf-8")
         return (0, "") if words[0] == "prepare" else (1, "")
 
     monkeypatch.setattr(Trainer, "run_nmt", run_nmt)
     assert study.main(words) == 1
-    assert capsys.readouterr().err.endswith("study: all trainings failed; the first one: nmt: the disk is full\n")
+    assert capsys.readouterr().err.endswith(
+        "study: all trainings failed; the first one: nmt: the disk is full\n"
+    )
 
 
 @pytest.mark.slow
 def test_a_killed_study_continues_to_the_same_results(words: list[str], tmp_path: Path) -> None:
-    (tmp_path / "space.yaml").write_text("training.learning_rate.peak: {log_range: [0.001, 0.1]}", encoding="utf-8")
+    (tmp_path / "space.yaml").write_text(
+        "training.learning_rate.peak: {log_range: [0.001, 0.1]}", encoding="utf-8"
+    )
     options = ["--trials", "2", "--seeds", "1", "--jobs", "2", "--metric", "chrF"]
     command = [sys.executable, str(ROOT / "scripts/study.py"), *words, *options]
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ["PYTHONPATH"]])}
-    process = subprocess.Popen(command, env=environment, stderr=subprocess.DEVNULL, start_new_session=True)
-    while not list((tmp_path / "study").rglob("*.json")) or not list((tmp_path / "study").rglob("checkpoints")):
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ["PYTHONPATH"]]),
+    }
+    process = subprocess.Popen(
+        command, env=environment, stderr=subprocess.DEVNULL, start_new_session=True
+    )
+    while not list((tmp_path / "study").rglob("*.json")) or not list(
+        (tmp_path / "study").rglob("checkpoints")
+    ):
         time.sleep(0.05)
         assert process.poll() is None
     os.killpg(process.pid, signal.SIGKILL)

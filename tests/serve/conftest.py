@@ -35,7 +35,9 @@ def serving(runs: Sequence[ServedRun], limits: Mapping[str, Any], **settings: An
     from nmt.serve.app import Limits, create_app
 
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        server = uvicorn.Server(uvicorn.Config(create_app(runs, Limits(**limits), **settings), log_config=None))
+        server = uvicorn.Server(
+            uvicorn.Config(create_app(runs, Limits(**limits), **settings), log_config=None)
+        )
         thread = threading.Thread(target=server.run, args=([listener],))
         thread.start()
         try:

@@ -51,31 +51,46 @@ def error_of(response: Any) -> tuple[int, str]:
     return response.status_code, text
 
 
-def test_translations_are_those_of_the_command_line(client: TestClient, nmt: Run, run_folder: Path) -> None:
+def test_translations_are_those_of_the_command_line(
+    client: TestClient, nmt: Run, run_folder: Path
+) -> None:
     expected = nmt("translate", "--run", run_folder, "--n-best", 3, DOG).out.splitlines()
     texts = [line.split(" ||| ")[1] for line in expected]
     answer = client.post("/translate", json={"q": DOG, "alternatives": 2}).json()
     assert answer == {"translatedText": texts[0], "alternatives": texts[1:], "run": "run"}
-    assert client.post("/translate", json={"q": DOG}).json() == {"translatedText": texts[0], "run": "run"}
-    several = client.post("/translate", json={"q": [DOG, "", f"{DOG}\r\n\n{KING}"], "run": "run-2"}).json()
+    assert client.post("/translate", json={"q": DOG}).json() == {
+        "translatedText": texts[0],
+        "run": "run",
+    }
+    several = client.post(
+        "/translate", json={"q": [DOG, "", f"{DOG}\r\n\n{KING}"], "run": "run-2"}
+    ).json()
     king = client.post("/translate", json={"q": KING}).json()["translatedText"]
     assert several == {"translatedText": [texts[0], "", f"{texts[0]}\n\n{king}"], "run": "run-2"}
 
 
-def test_details_are_those_of_the_command_line(client: TestClient, nmt: Run, run_folder: Path) -> None:
+def test_details_are_those_of_the_command_line(
+    client: TestClient, nmt: Run, run_folder: Path
+) -> None:
     text = "The dog qqq the tree."
     expected = json.loads(nmt("translate", "--run", run_folder, "--json", "--n-best", 2, text).out)
-    answer = client.post("/translate", json={"q": [text, ""], "alternatives": 1, "details": True}).json()
+    answer = client.post(
+        "/translate", json={"q": [text, ""], "alternatives": 1, "details": True}
+    ).json()
     TranslateAnswer.model_validate(answer)
     line, empty = answer["lines"]
     assert (empty["translations"], empty["src_words"]) == ([], [])
     assert (line["source"], line["src_words"], line["src_cut"]) == (text, text.split(), False)
     for translation, values in zip(line["translations"], expected["n_best"], strict=True):
         for key, value in values.items():
-            assert translation[key] == (pytest.approx(value, rel=1e-4) if "prob" in key or key == "score" else value), key
+            assert translation[key] == (
+                pytest.approx(value, rel=1e-4) if "prob" in key or key == "score" else value
+            ), key
         words = translation["words"]
         assert "".join(word["before"] + word["text"] for word in words) == translation["text"]
-        assert [len(row) for row in translation["attention"]] == [len(text.split()) + 1] * len(words)
+        assert [len(row) for row in translation["attention"]] == [len(text.split()) + 1] * len(
+            words
+        )
         assert all(sum(row) == pytest.approx(1, abs=1e-3) for row in translation["attention"])
         origins = [replaced["origin"] for replaced in translation["replaced"]]
         assert [word["origin"] for word in words if word["origin"] != "model"] == origins
@@ -83,26 +98,45 @@ def test_details_are_those_of_the_command_line(client: TestClient, nmt: Run, run
 
 def test_a_prefix(client: TestClient, nmt: Run, run_folder: Path) -> None:
     expected = nmt("translate", "--run", run_folder, "--prefix", "Der König", DOG).out.strip()
-    assert client.post("/translate", json={"q": DOG, "prefix": "Der König"}).json()["translatedText"] == expected
+    assert (
+        client.post("/translate", json={"q": DOG, "prefix": "Der König"}).json()["translatedText"]
+        == expected
+    )
 
 
 def test_the_alternatives_for_a_word(client: TestClient) -> None:
-    details = client.post("/translate", json={"q": DOG, "details": True}).json()["lines"][0]["translations"][0]
+    details = client.post("/translate", json={"q": DOG, "details": True}).json()["lines"][0][
+        "translations"
+    ][0]
     word = details["words"][2]
     tokens = details["tokens"][: word["token"]]
-    answer = client.post("/alternatives", json={"q": DOG, "tokens": tokens, "alternatives": 4}).json()
+    answer = client.post(
+        "/alternatives", json={"q": DOG, "tokens": tokens, "alternatives": 4}
+    ).json()
     AlternativesAnswer.model_validate(answer)
     alternatives = answer["alternatives"]
-    assert (alternatives[0]["word"], alternatives[0]["translation"]["text"]) == (word["text"], details["text"])
+    assert (alternatives[0]["word"], alternatives[0]["translation"]["text"]) == (
+        word["text"],
+        details["text"],
+    )
     start = details["text"].split()[:2]
     for alternative in alternatives:
         assert alternative["translation"]["text"].split()[:3] == [*start, alternative["word"]]
-    assert len({alternative["translation"]["text"] for alternative in alternatives}) == len(alternatives)
+    assert len({alternative["translation"]["text"] for alternative in alternatives}) == len(
+        alternatives
+    )
 
 
 def test_clients_of_libretranslate(client: TestClient) -> None:
     """They send forms or JSON, with all their fields."""
-    fields = {"q": DOG, "source": "en", "target": "de", "format": "text", "api_key": "", "alternatives": "1"}
+    fields = {
+        "q": DOG,
+        "source": "en",
+        "target": "de",
+        "format": "text",
+        "api_key": "",
+        "alternatives": "1",
+    }
     expected = client.post("/translate", json={"q": DOG, "alternatives": 1}).json()
     assert client.post("/translate", data=fields).json() == expected
     assert client.post("/translate", json={**fields, "source": "auto"}).json() == expected
@@ -110,21 +144,37 @@ def test_clients_of_libretranslate(client: TestClient) -> None:
 
 
 def test_what_there_is(client: TestClient) -> None:
-    runs = [{"name": name, "source": "en", "target": "de", "translations": 5} for name in ("run", "run-2")]
+    runs = [
+        {"name": name, "source": "en", "target": "de", "translations": 5}
+        for name in ("run", "run-2")
+    ]
     assert client.get("/runs").json() == runs
     health = client.get("/health")
     assert (health.status_code, health.json()["status"]) == (200, "ok")
     paths = client.get("/openapi.json").json()["paths"]
-    assert set(paths) == {"/translate", "/alternatives", "/runs", "/languages", "/health", "/metrics"}
-    assert {"200", "401", "413", "422", "429", "503", "504"} <= set(paths["/translate"]["post"]["responses"])
+    assert set(paths) == {
+        "/translate",
+        "/alternatives",
+        "/runs",
+        "/languages",
+        "/health",
+        "/metrics",
+    }
+    assert {"200", "401", "413", "422", "429", "503", "504"} <= set(
+        paths["/translate"]["post"]["responses"]
+    )
 
 
 def test_the_page_loads_nothing_from_elsewhere(client: TestClient) -> None:
     for path in ("/", "/page.css", "/page.js", "/serve.css", "/serve.js"):
         response = client.get(path)
         assert response.status_code == 200
-        assert response.headers["content-security-policy"].startswith("default-src 'none'; script-src 'self';")
-        assert "//" not in response.text.replace("// ", "").replace("http://www.w3.org/2000/svg", "")
+        assert response.headers["content-security-policy"].startswith(
+            "default-src 'none'; script-src 'self';"
+        )
+        assert "//" not in response.text.replace("// ", "").replace(
+            "http://www.w3.org/2000/svg", ""
+        )
         assert "access-control-allow-origin" not in response.headers
 
 
@@ -133,21 +183,50 @@ def test_the_page_loads_nothing_from_elsewhere(client: TestClient) -> None:
     [
         ({}, 422, "q: Field required"),
         ({"q": 3}, 422, "q: Input should be a valid string; Input should be a valid list"),
-        ({"q": []}, 422, "q: Input should be a valid string; List should have at least 1 item after validation, not 0"),
+        (
+            {"q": []},
+            422,
+            (
+                "q: Input should be a valid string; List should have at least 1 item after "
+                "validation, not 0"
+            ),
+        ),
         ({"q": DOG, "beam": 3}, 422, "beam: Extra inputs are not permitted"),
         ({"q": DOG, "format": "html"}, 422, "format: Input should be 'text'"),
-        ({"q": DOG, "alternatives": -1}, 422, "alternatives: Input should be greater than or equal to 0"),
-        ({"q": DOG, "alternatives": 5}, 422, "alternatives: run run has at most 4; `nmt serve --beam` sets a larger beam"),
+        (
+            {"q": DOG, "alternatives": -1},
+            422,
+            "alternatives: Input should be greater than or equal to 0",
+        ),
+        (
+            {"q": DOG, "alternatives": 5},
+            422,
+            "alternatives: run run has at most 4; `nmt serve --beam` sets a larger beam",
+        ),
         ({"q": DOG, "run": "x"}, 422, "run: there is no 'x'; the runs are run, run-2"),
-        ({"q": DOG, "target": "fr"}, 422, "source, target: no run translates auto-fr; there is en-de"),
-        ({"q": DOG, "run": "run", "source": "de"}, 422, "source, target: no run translates de-auto; there is en-de"),
-        ({"q": DOG, "prefix": "Der Zebra"}, 422, "prefix 'Der Zebra': 'Zebra' is not in the target vocabulary"),
+        (
+            {"q": DOG, "target": "fr"},
+            422,
+            "source, target: no run translates auto-fr; there is en-de",
+        ),
+        (
+            {"q": DOG, "run": "run", "source": "de"},
+            422,
+            "source, target: no run translates de-auto; there is en-de",
+        ),
+        (
+            {"q": DOG, "prefix": "Der Zebra"},
+            422,
+            "prefix 'Der Zebra': 'Zebra' is not in the target vocabulary",
+        ),
         ({"q": f"{DOG}\n{DOG}", "prefix": "Der"}, 422, "prefix: only for a single line of text"),
         ({"q": [DOG, "x" * 200]}, 413, "222 characters; a request has at most 200; split it"),
         ({"q": "\n" * 128}, 413, "129 lines; a request has at most 128; split it"),
     ],
 )
-def test_invalid_requests(client: TestClient, fields: dict[str, Any], status: int, text: str) -> None:
+def test_invalid_requests(
+    client: TestClient, fields: dict[str, Any], status: int, text: str
+) -> None:
     assert error_of(client.post("/translate", json=fields)) == (status, text)
 
 
@@ -158,10 +237,15 @@ def test_invalid_requests(client: TestClient, fields: dict[str, Any], status: in
         ({"q": "", "tokens": []}, "the text is empty, so its translation has no alternatives"),
         ({"q": "a\nb", "tokens": []}, "q: only one line of text"),
         ({"q": DOG, "tokens": "Der"}, "tokens: Input should be a valid list"),
-        ({"q": DOG, "tokens": [], "alternatives": 51}, "alternatives: Input should be less than or equal to 50"),
+        (
+            {"q": DOG, "tokens": [], "alternatives": 51},
+            "alternatives: Input should be less than or equal to 50",
+        ),
     ],
 )
-def test_invalid_requests_for_alternatives(client: TestClient, fields: dict[str, Any], text: str) -> None:
+def test_invalid_requests_for_alternatives(
+    client: TestClient, fields: dict[str, Any], text: str
+) -> None:
     assert error_of(client.post("/alternatives", json=fields)) == (422, text)
 
 
@@ -194,15 +278,26 @@ def test_a_body_that_does_not_arrive(client: TestClient, monkeypatch: pytest.Mon
 
 
 def test_unknown_addresses_and_methods(client: TestClient) -> None:
-    assert error_of(client.get("/docs")) == (404, "there is no /docs; /openapi.json lists all addresses")
+    assert error_of(client.get("/docs")) == (
+        404,
+        "there is no /docs; /openapi.json lists all addresses",
+    )
     assert error_of(client.get("/translate")) == (405, "GET is not possible here")
-    assert client.options("/translate", headers={"origin": "http://127.0.0.1:8000"}).status_code == 405
+    assert (
+        client.options("/translate", headers={"origin": "http://127.0.0.1:8000"}).status_code == 405
+    )
 
 
-@pytest.mark.parametrize("host", ["example.com", "127.0.0.1.example.com:8000", "", "[", "localhost.", "127.0.0.1@example.com"])
+@pytest.mark.parametrize(
+    "host",
+    ["example.com", "127.0.0.1.example.com:8000", "", "[", "localhost.", "127.0.0.1@example.com"],
+)
 def test_other_names_of_the_host_are_refused(client: TestClient, host: str) -> None:
     status, text = error_of(client.post("/translate", json={"q": DOG}, headers={"host": host}))
-    assert (status, text) == (403, f"the header Host is {host!r}; this server has only the names 127.0.0.1, ::1, localhost")
+    assert (status, text) == (
+        403,
+        f"the header Host is {host!r}; this server has only the names 127.0.0.1, ::1, localhost",
+    )
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8000", "[::1]:8000", "127.0.0.1"])
@@ -212,9 +307,19 @@ def test_names_of_this_machine_are_accepted(client: TestClient, host: str) -> No
 
 def test_pages_of_other_sites_are_refused(client: TestClient) -> None:
     for origin in ("http://example.com", "null", "http://127.0.0.1:9000"):
-        status, text = error_of(client.post("/translate", json={"q": DOG}, headers={"origin": origin}))
-        assert (status, text) == (403, f"the request comes from a page of {origin}, not of this server")
-    assert client.post("/translate", json={"q": DOG}, headers={"origin": "http://127.0.0.1:8000"}).status_code == 200
+        status, text = error_of(
+            client.post("/translate", json={"q": DOG}, headers={"origin": origin})
+        )
+        assert (status, text) == (
+            403,
+            f"the request comes from a page of {origin}, not of this server",
+        )
+    assert (
+        client.post(
+            "/translate", json={"q": DOG}, headers={"origin": "http://127.0.0.1:8000"}
+        ).status_code
+        == 200
+    )
 
 
 def test_a_token(served: list[ServedRun]) -> None:
@@ -222,7 +327,11 @@ def test_a_token(served: list[ServedRun]) -> None:
     with client_of(served, token=TOKEN) as client:
         right, wrong = {"authorization": f"Bearer {TOKEN}"}, {"authorization": f"Bearer {TOKEN}x"}
         for path in ("/runs", "/languages", "/metrics"):
-            assert error_of(client.get(path)) == error_of(client.get(path, headers=wrong)) == (401, text)
+            assert (
+                error_of(client.get(path))
+                == error_of(client.get(path, headers=wrong))
+                == (401, text)
+            )
             assert client.get(path, headers=right).status_code == 200
         for path in ("/translate", "/alternatives"):
             fields: dict[str, Any] = {"q": DOG, **({} if path == "/translate" else {"tokens": []})}
@@ -236,27 +345,47 @@ def test_a_token(served: list[ServedRun]) -> None:
 
 def test_the_rate_is_limited(served: list[ServedRun], monkeypatch: pytest.MonkeyPatch) -> None:
     with client_of(served, rate=2) as client:
-        assert [client.post("/translate", json={"q": ""}).status_code for _ in range(2)] == [200, 200]
+        assert [client.post("/translate", json={"q": ""}).status_code for _ in range(2)] == [
+            200,
+            200,
+        ]
         refused = client.post("/translate", json={"q": ""})
-        assert (error_of(refused), refused.headers["retry-after"]) == ((429, "more than 2 requests per minute; wait 30 s"), "30")
+        assert (error_of(refused), refused.headers["retry-after"]) == (
+            (429, "more than 2 requests per minute; wait 30 s"),
+            "30",
+        )
         assert client.get("/health").status_code == 200
         now = time.monotonic()
         monkeypatch.setattr(guard, "monotonic", lambda: now + 31)
-        assert [client.post("/translate", json={"q": ""}).status_code for _ in range(2)] == [200, 429]
+        assert [client.post("/translate", json={"q": ""}).status_code for _ in range(2)] == [
+            200,
+            429,
+        ]
 
 
 def test_an_address_that_is_not_utf8() -> None:
     """As other servers than that of nmt pass it on; and paths are shown as they are."""
-    scope = {"type": "http", "method": "GET", "path": "/x y", "raw_path": b"/x y", "query_string": b"\xffx=1", "root_path": ""}
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/x y",
+        "raw_path": b"/x y",
+        "query_string": b"\xffx=1",
+        "root_path": "",
+    }
     answers: list[Any] = []
 
     async def send(message: Any) -> None:
         answers.append(message)
 
     app = create_app([], Limits(), hosts=None)
-    asyncio.run(app({**scope, "headers": [(b"host", b"x")], "client": ("127.0.0.1", 1)}, None, send))  # type: ignore[arg-type]
+    asyncio.run(
+        app({**scope, "headers": [(b"host", b"x")], "client": ("127.0.0.1", 1)}, None, send)
+    )  # type: ignore[arg-type]
     assert answers[0]["status"] == 404
-    assert json.loads(answers[1]["body"]) == {"error": "there is no /x y; /openapi.json lists all addresses"}
+    assert json.loads(answers[1]["body"]) == {
+        "error": "there is no /x y; /openapi.json lists all addresses"
+    }
 
 
 def test_the_memory_of_the_rate_limit_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -305,7 +434,10 @@ def test_a_full_queue(served: list[ServedRun], gate: Event, translating: Event) 
         refused = client.post("/translate", json={"q": DOG})
         text = "the queue is full: 2 of at most 2 texts wait; try again later"
         assert (error_of(refused), refused.headers["retry-after"]) == ((503, text), "1")
-        assert error_of(client.post("/translate", json={"q": f"{DOG}\n\n"})) == (413, "3 lines; a request has at most 2; split it")
+        assert error_of(client.post("/translate", json={"q": f"{DOG}\n\n"})) == (
+            413,
+            "3 lines; a request has at most 2; split it",
+        )
         gate.set()
         for thread in threads:
             thread.join()
@@ -327,7 +459,9 @@ def test_time_out(served: list[ServedRun], gate: Event) -> None:
         until(lambda: client.post("/translate", json={"q": ""}).status_code == 200)
 
 
-def test_a_request_whose_client_is_gone_leaves_the_queue(served: list[ServedRun], gate: Event) -> None:
+def test_a_request_whose_client_is_gone_leaves_the_queue(
+    served: list[ServedRun], gate: Event
+) -> None:
     body = json.dumps({"q": DOG})
     with serving(served, {"queue": 1, "timeout": 0.5}) as address:
         host, _, port = address.removeprefix("http://").partition(":")
@@ -355,9 +489,15 @@ def test_errors_of_the_model(client: TestClient, monkeypatch: pytest.MonkeyPatch
         raise NonFiniteError("the model's output is not finite")
 
     monkeypatch.setattr(Translator, "translate_n_best", fail)
-    assert error_of(client.post("/translate", json={"q": DOG})) == (500, "the model's output is not finite")
+    assert error_of(client.post("/translate", json={"q": DOG})) == (
+        500,
+        "the model's output is not finite",
+    )
     monkeypatch.setattr(Translator, "translate_n_best", lambda *_: 1 / 0)
-    assert error_of(client.post("/translate", json={"q": DOG})) == (500, "an error inside the server; its log has the details")
+    assert error_of(client.post("/translate", json={"q": DOG})) == (
+        500,
+        "an error inside the server; its log has the details",
+    )
     monkeypatch.undo()
     assert client.post("/translate", json={"q": DOG}).status_code == 200
 
@@ -381,5 +521,11 @@ def test_measurements(client: TestClient) -> None:
 
 def test_words_of_scripts_without_spaces_are_tokens() -> None:
     tokenizer = make_translator("words").tgt_tokenizer
-    assert group_words("你好。 Hund", ["你好", "￭。", "Hund"], tokenizer) == (["你好", "。", "Hund"], [0, 1, 2])
-    assert group_words("Na, so was!", ["Na", "￭,", "so", "was", "￭!"], tokenizer) == (["Na,", "so", "was!"], [0, 0, 1, 2, 2])
+    assert group_words("你好。 Hund", ["你好", "￭。", "Hund"], tokenizer) == (
+        ["你好", "。", "Hund"],
+        [0, 1, 2],
+    )
+    assert group_words("Na, so was!", ["Na", "￭,", "so", "was", "￭!"], tokenizer) == (
+        ["Na,", "so", "was!"],
+        [0, 0, 1, 2, 2],
+    )

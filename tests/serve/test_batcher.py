@@ -52,7 +52,9 @@ def hold(batcher: Batcher) -> Double:
 
 def test_waiting_requests_of_equal_tasks_are_answered_together(batcher: Batcher) -> None:
     held = hold(batcher)
-    doubles = [Double(name, held.gate, held.batches) for name in ("a", "b", "a", "a", "b", "a", "a")]
+    doubles = [
+        Double(name, held.gate, held.batches) for name in ("a", "b", "a", "a", "b", "a", "a")
+    ]
     futures = [batcher.submit(task, number, 1) for number, task in enumerate(doubles, 1)]
     held.gate.set()
     assert [future.result(SECONDS) for future in futures] == [2, 4, 6, 8, 10, 12, 14]
@@ -61,8 +63,13 @@ def test_waiting_requests_of_equal_tasks_are_answered_together(batcher: Batcher)
 
 def test_texts_are_counted_not_requests(batcher: Batcher) -> None:
     held = hold(batcher)
-    futures = [batcher.submit(held, number, n_texts) for number, n_texts in ((1, 3), (2, 2), (3, 1), (4, 4))]
-    with pytest.raises(QueueFullError, match=r"^the queue is full: 10 of at most 10 texts wait; try again later$"):
+    futures = [
+        batcher.submit(held, number, n_texts)
+        for number, n_texts in ((1, 3), (2, 2), (3, 1), (4, 4))
+    ]
+    with pytest.raises(
+        QueueFullError, match=r"^the queue is full: 10 of at most 10 texts wait; try again later$"
+    ):
         batcher.submit(held, 5, 1)
     held.gate.set()
     assert [future.result(SECONDS) for future in futures] == [2, 4, 6, 8]
@@ -81,7 +88,9 @@ def test_a_cancelled_request_leaves_its_place_and_is_not_answered(batcher: Batch
     assert held.batches == [[0], [2]]
 
 
-def test_an_error_concerns_only_its_request(batcher: Batcher, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_error_concerns_only_its_request(
+    batcher: Batcher, caplog: pytest.LogCaptureFixture
+) -> None:
     held = hold(batcher)
     futures = [batcher.submit(held, number, 1) for number in (1, 13, 14, 2)]
     held.gate.set()

@@ -23,13 +23,19 @@ def status_of(method: str, **headers: str) -> object:
         answers.append(message)
 
     answers: list[Message] = []
-    guard = Guard(Starlette(), hosts=None, rate_limit=None, max_body=9, measurements=Measurements(), paths=[])
+    guard = Guard(
+        Starlette(), hosts=None, rate_limit=None, max_body=9, measurements=Measurements(), paths=[]
+    )
     pairs = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
-    asyncio.run(guard({"type": "http", "method": method, "path": "/", "headers": pairs}, receive, send))
+    asyncio.run(
+        guard({"type": "http", "method": method, "path": "/", "headers": pairs}, receive, send)
+    )
     return answers[0]["status"]
 
 
-@pytest.mark.parametrize("origin", ["http://[", "http://[x]", "http://l\ufeff[\u2581]", "null", "http://other"])
+@pytest.mark.parametrize(
+    "origin", ["http://[", "http://[x]", "http://l\ufeff[\u2581]", "null", "http://other"]
+)
 def test_malformed_origins_are_refused(origin: str) -> None:
     assert status_of("GET", host="localhost", origin=origin) == 403
 

@@ -1,4 +1,6 @@
-"""The page in headless Chromium: typing, words, keys, touch, marks, errors, token, small and dark screens."""
+"""The page in headless Chromium: typing, words, keys, touch, marks, errors, token, small and dark
+screens.
+"""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -30,7 +32,9 @@ def address(served: list[ServedRun]) -> Iterator[str]:
 
 @pytest.fixture
 def open_page(browser: Browser, address: str) -> Iterator[Open]:
-    """Opens the page with a text; afterwards nothing may have been loaded from elsewhere, and no script may have failed."""
+    """Opens the page with a text; afterwards nothing may have been loaded from elsewhere, and no
+    script may have failed.
+    """
     contexts, problems, hosts = [], list[str](), set[str]()
 
     def open_page(text: str = "", url: str = address, **settings: Any) -> Page:
@@ -38,8 +42,16 @@ def open_page(browser: Browser, address: str) -> Iterator[Open]:
         page = contexts[-1].new_page()
         page.set_default_timeout(20_000)
         page.on("pageerror", lambda error: problems.append(str(error)))
-        page.on("console", lambda message: problems.append(message.text) if "Content Security" in message.text else None)
-        page.on("request", lambda request: hosts.add(request.url.split("/")[2]) if "://" in request.url else None)
+        page.on(
+            "console",
+            lambda message: (
+                problems.append(message.text) if "Content Security" in message.text else None
+            ),
+        )
+        page.on(
+            "request",
+            lambda request: hosts.add(request.url.split("/")[2]) if "://" in request.url else None,
+        )
         page.goto(url)
         if text:
             page.fill("#source", text)
@@ -72,7 +84,9 @@ def test_typing_translates(open_page: Open, served: list[ServedRun]) -> None:
     page.locator("#source").press_sequentially(DOG, delay=20)
     expected = served[0].translator.translate([DOG])[0].text
     for run in range(2):  # side by side
-        expect(words(page, run)).to_have_text(expected.split())  # waits: while typing, the page shows shorter texts
+        expect(words(page, run)).to_have_text(
+            expected.split()
+        )  # waits: while typing, the page shows shorter texts
     assert len(addresses) < len(DOG)  # not one for each key
     expect(page.locator("#announcement")).to_contain_text(expected)
     page.fill("#source", "")
@@ -93,7 +107,9 @@ def test_another_word_changes_the_rest(open_page: Open) -> None:
     expect(words(page).nth(1)).to_have_text(word)
     expect(words(page).nth(1)).to_be_focused()
     assert words(page).nth(0).inner_text() == before.split()[0]
-    page.get_by_role("button", name=before, exact=True).first.click()  # back, among the other translations
+    page.get_by_role(
+        "button", name=before, exact=True
+    ).first.click()  # back, among the other translations
     expect(words(page)).to_have_text(before.split())
 
 
@@ -144,7 +160,9 @@ def test_marks(open_page: Open) -> None:
     marked = page.locator(".run").first.locator(".output button[data-mark]")
     assert marked.count() > 0
     assert all(mark.get_attribute("aria-description") for mark in marked.all())
-    decoration = marked.first.locator("bdi").evaluate("element => getComputedStyle(element).textDecorationLine")
+    decoration = marked.first.locator("bdi").evaluate(
+        "element => getComputedStyle(element).textDecorationLine"
+    )
     assert decoration == "underline"
     expect(page.locator(".run").first.locator(".notes").first).to_be_visible()
 
@@ -152,7 +170,9 @@ def test_marks(open_page: Open) -> None:
 def test_errors_are_shown(open_page: Open) -> None:
     page = open_page(DOG)
     page.fill("#source", "x" * 400)
-    expect(page.get_by_role("alert")).to_have_text("400 characters; a request has at most 300; split it")
+    expect(page.get_by_role("alert")).to_have_text(
+        "400 characters; a request has at most 300; split it"
+    )
     page.fill("#source", DOG)
     expect(page.get_by_role("alert")).to_have_text("")
 
@@ -196,5 +216,7 @@ def test_small_screens(open_page: Open, scheme: str) -> None:
     words(page).nth(1).click()
     expect(page.locator(".panel .choices button").first).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-    red = int(page.evaluate("getComputedStyle(document.body).backgroundColor").split("(")[1].split(",")[0])
+    red = int(
+        page.evaluate("getComputedStyle(document.body).backgroundColor").split("(")[1].split(",")[0]
+    )
     assert red > 200 if scheme == "light" else red < 50

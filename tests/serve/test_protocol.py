@@ -1,4 +1,6 @@
-"""Connections of clients that are slow, send too much, or send what is no request. The server has a small application."""
+"""Connections of clients that are slow, send too much, or send what is no request. The server has a
+small application.
+"""
 
 import http.client
 import json
@@ -33,13 +35,21 @@ async def app(scope: Scope, receive: Receive, send: Send) -> None:
         if (await receive())["type"] == "http.disconnect":
             return
     body = b"x" * 50_000_000 if scope["path"] == "/large" else (await receive()).get("body", b"")
-    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", str(len(body)).encode())]})
+    await send(
+        {
+            "type": "http.response.start",
+            "status": 200,
+            "headers": [(b"content-length", str(len(body)).encode())],
+        }
+    )
     await send({"type": "http.response.body", "body": body})
 
 
 @contextmanager
 def serving() -> Iterator[tuple[uvicorn.Server, tuple[str, int]]]:
-    guarded = Guard(app, hosts=None, rate_limit=None, max_body=10**6, measurements=Measurements(), paths=())
+    guarded = Guard(
+        app, hosts=None, rate_limit=None, max_body=10**6, measurements=Measurements(), paths=()
+    )
     config = uvicorn.Config(
         guarded,
         http=BoundedProtocol,
@@ -81,7 +91,11 @@ def answers_of(request: bytes) -> list[tuple[bytes, bytes]]:
     parts = []
     while content:
         head, _, rest = content.partition(b"\r\n\r\n")
-        (length,) = [int(line.split()[1]) for line in head.lower().split(b"\r\n") if line.startswith(b"content-length")]
+        (length,) = [
+            int(line.split()[1])
+            for line in head.lower().split(b"\r\n")
+            if line.startswith(b"content-length")
+        ]
         parts.append((head.split()[1], rest[:length]))
         content = rest[length:]
     return parts
@@ -94,7 +108,9 @@ def until(condition: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
-@pytest.mark.parametrize("sent", [b"", b"GET / HTTP/1.1\r\nHost: x\r\nX: ", GET + b"GET / HTTP/1.1\r\n"])
+@pytest.mark.parametrize(
+    "sent", [b"", b"GET / HTTP/1.1\r\nHost: x\r\nX: ", GET + b"GET / HTTP/1.1\r\n"]
+)
 def test_headers_that_do_not_arrive(sent: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(protocol, "HEADER_SECONDS", SECOND if sent.startswith(GET) else SOON)
     with serving() as (_, address), socket.create_connection(address, timeout=60) as client:
@@ -127,7 +143,10 @@ def test_connections_that_are_too_many_are_refused(monkeypatch: pytest.MonkeyPat
         until(lambda: len(server.server_state.connections) == 3)
         with socket.create_connection(address, timeout=60) as client:
             head, _, body = read_all(client).partition(b"\r\n\r\n")
-        assert (head.split()[1], json.loads(body)) == (b"503", {"error": "too many connections; wait 1 s"})
+        assert (head.split()[1], json.loads(body)) == (
+            b"503",
+            {"error": "too many connections; wait 1 s"},
+        )
         for client in idle:
             client.close()
         until(lambda: not server.server_state.connections)
@@ -142,22 +161,30 @@ def connect_from(address: tuple[str, int], host: str) -> socket.socket:
     return socket.create_connection(address, timeout=60, source_address=(host, 0))
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere 127.0.0.2 is no address of this machine")
+@pytest.mark.skipif(
+    sys.platform != "linux", reason="elsewhere 127.0.0.2 is no address of this machine"
+)
 def test_one_address_does_not_keep_out_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Neither with slow headers, nor with an answer that it does not take, nor with a header that names other addresses."""
+    """Neither with slow headers, nor with an answer that it does not take, nor with a header that
+    names other addresses.
+    """
     monkeypatch.setattr(protocol, "MAX_CONNECTIONS", 4)
     monkeypatch.setattr(protocol, "MAX_CLIENT_CONNECTIONS", 3)
     with serving() as (server, address), ExitStack() as stack:
         slow = [stack.enter_context(connect_from(address, "127.0.0.1")) for _ in range(3)]
         slow[0].sendall(b"GET /large HTTP/1.1\r\nHost: x\r\n\r\n")
-        slow[1].sendall(b"GET / HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 127.0.0.9\r\nForwarded: for=127.0.0.9\r\n")
+        slow[1].sendall(
+            b"GET / HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: 127.0.0.9\r\nForwarded: for=127.0.0.9\r\n"
+        )
         until(lambda: len(server.server_state.connections) == 3)
         for _ in range(20):  # they take no place
             with connect_from(address, "127.0.0.1") as client:
                 head, _, body = read_all(client).partition(b"\r\n\r\n")
             assert head.split()[1] == b"429"
             assert b"Retry-After: 1" in head
-            assert json.loads(body) == {"error": "more than 3 connections from one address; wait 1 s"}
+            assert json.loads(body) == {
+                "error": "more than 3 connections from one address; wait 1 s"
+            }
             assert len(server.server_state.connections) == 3
         with connect_from(address, "127.0.0.2") as client:
             client.sendall(GET.replace(b"Host: x", b"Host: x\r\nConnection: close"))

@@ -13,13 +13,22 @@ from nmt.serve.answers import ServedRun
 from nmt.serve.server import is_loopback, load_runs, open_socket
 
 
-def test_a_bundle_translates_as_its_run(run_folder: Path, served: list[ServedRun], tmp_path: Path) -> None:
+def test_a_bundle_translates_as_its_run(
+    run_folder: Path, served: list[ServedRun], tmp_path: Path
+) -> None:
     path = tmp_path / "toy.v2.nmt"
     write_bundle(*find_run_and_checkpoint(run_folder), path)
     (run,) = load_runs([path], device="cpu", overrides=["decoding.beam=3"])
-    assert (run.name, run.src_language, run.tgt_language, run.max_translations) == ("toy.v2", "en", "de", 3)
+    assert (run.name, run.src_language, run.tgt_language, run.max_translations) == (
+        "toy.v2",
+        "en",
+        "de",
+        3,
+    )
     text = "The king loves the river."
-    assert run.translator.translate([text])[0].text == served[0].translator.translate([text])[0].text
+    assert (
+        run.translator.translate([text])[0].text == served[0].translator.translate([text])[0].text
+    )
 
 
 def test_names_of_runs_differ(served: list[ServedRun]) -> None:
@@ -43,5 +52,7 @@ def test_loopback(host: str, local: bool) -> None:
 
 
 def test_a_host_that_is_no_address() -> None:
-    with pytest.raises(NmtError, match=r"^--host no\.such\.host\.invalid: not an address of this machine \(.*\)$"):
+    with pytest.raises(
+        NmtError, match=r"^--host no\.such\.host\.invalid: not an address of this machine \(.*\)$"
+    ):
         open_socket("no.such.host.invalid", 0)

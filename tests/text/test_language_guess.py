@@ -8,13 +8,28 @@ import pytest
 from nmt.text.language_guess import guess_language, language_of_name
 
 TEXTS = {
-    "en": "I have to go home now because the children are waiting for me. What do you want to eat tonight?",
-    "de": "Ich muss jetzt nach Hause gehen, weil die Kinder auf mich warten. Was willst du heute Abend essen?",
-    "fr": "Je dois rentrer à la maison maintenant parce que les enfants m'attendent. Que veux-tu manger ce soir ?",
-    "es": "Tengo que irme a casa ahora porque los niños me están esperando. ¿Qué quieres comer esta noche?",
+    "en": (
+        "I have to go home now because the children are waiting for me. What do you want to "
+        "eat tonight?"
+    ),
+    "de": (
+        "Ich muss jetzt nach Hause gehen, weil die Kinder auf mich warten. Was willst du heute "
+        "Abend essen?"
+    ),
+    "fr": (
+        "Je dois rentrer à la maison maintenant parce que les enfants m'attendent. Que veux-tu "
+        "manger ce soir ?"
+    ),
+    "es": (
+        "Tengo que irme a casa ahora porque los niños me están esperando. ¿Qué quieres comer "
+        "esta noche?"
+    ),
     "nl": "Ik moet nu naar huis omdat de kinderen op mij wachten. Wat wil je vanavond eten?",
     "ru": "Мне нужно идти домой, потому что дети меня ждут. Что ты хочешь съесть сегодня вечером?",
-    "cs": "Musím teď jít domů, protože na mě čekají děti. Co chceš dnes večer jíst? Nikdy nám neřekl, kde byl.",
+    "cs": (
+        "Musím teď jít domů, protože na mě čekají děti. Co chceš dnes večer jíst? Nikdy nám "
+        "neřekl, kde byl."
+    ),
     "ar": "يجب أن أذهب إلى البيت الآن لأن الأطفال ينتظرونني. ماذا تريد أن تأكل هذه الليلة؟",
     "ja": "子供たちが待っているので、もう家に帰らなければなりません。",
     "zh": "我现在得回家，因为孩子们在等我。",
@@ -33,7 +48,9 @@ def test_no_guess_without_evidence(text: str) -> None:
 
 
 def test_names() -> None:
-    assert [language_of_name(name) for name in ("de", " EN ", "German", "chinese", "source", "")] == [
+    assert [
+        language_of_name(name) for name in ("de", " EN ", "German", "chinese", "source", "")
+    ] == [
         "de",
         "en",
         "de",
@@ -44,5 +61,8 @@ def test_names() -> None:
 
 
 def test_guessing_does_not_import_spacy() -> None:
-    code = "import sys; from nmt.text.language_guess import guess_language as g; g(['the dog']); sys.exit('spacy' in sys.modules)"
+    code = (
+        "import sys; from nmt.text.language_guess import guess_language as g; g(['the dog']); "
+        "sys.exit('spacy' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

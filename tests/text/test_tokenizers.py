@@ -24,7 +24,12 @@ from nmt.text.tokenizers import (
     train_subwords,
 )
 
-TEXTS = ["Hallo Welt, wie geht es dir?", "Grüß Gott!", "Mir geht's gut.", "Ich weiß nicht, was soll es bedeuten."]
+TEXTS = [
+    "Hallo Welt, wie geht es dir?",
+    "Grüß Gott!",
+    "Mir geht's gut.",
+    "Ich weiß nicht, was soll es bedeuten.",
+]
 KINDS: tuple[TokenizerKind, ...] = get_args(TokenizerKind)
 SIDE: Side = "tgt"
 
@@ -62,17 +67,27 @@ def test_joining_what_was_split_gives_the_normalized_text(
     def check(text: str) -> None:
         tokens = tokenizer.split(text)
         assert tokenizer.join(tokens) == tokenizer.normalize(text)
-        assert all(token and not any(character.isspace() for character in token) for token in tokens)
+        assert all(
+            token and not any(character.isspace() for character in token) for token in tokens
+        )
 
     check()
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_any_tokens_can_be_joined_to_one_clean_line(tokenizers: dict[tuple[str, bool], Tokenizer], kind: str) -> None:
+def test_any_tokens_can_be_joined_to_one_clean_line(
+    tokenizers: dict[tuple[str, bool], Tokenizer], kind: str
+) -> None:
     tokenizer = tokenizers[kind, False]
 
     @settings(max_examples=100, deadline=None)
-    @given(st.lists(st.one_of(st.sampled_from([JOINER, SPACE, "<unk>", "", f"{JOINER}!", f"{SPACE}a"]), st.text())))
+    @given(
+        st.lists(
+            st.one_of(
+                st.sampled_from([JOINER, SPACE, "<unk>", "", f"{JOINER}!", f"{SPACE}a"]), st.text()
+            )
+        )
+    )
     def check(tokens: list[str]) -> None:
         text = tokenizer.join(tokens)
         assert text == " ".join(text.split())
@@ -87,15 +102,31 @@ def test_splitting_many_is_splitting_each(tokenizers: dict[tuple[str, bool], Tok
         assert tokenizer.join([]) == ""
 
 
-def test_words_carry_a_mark_where_there_was_no_space(tokenizers: dict[tuple[str, bool], Tokenizer]) -> None:
+def test_words_carry_a_mark_where_there_was_no_space(
+    tokenizers: dict[tuple[str, bool], Tokenizer],
+) -> None:
     words = tokenizers["words", False]
     assert words.split("Hallo!") == ["Hallo", "￭!"]
-    assert words.split("Er sagt: (Ja), z. B. so.") == ["Er", "sagt", "￭:", "(", "￭Ja", "￭)", "￭,", "z.", "B.", "so", "￭."]
+    assert words.split("Er sagt: (Ja), z. B. so.") == [
+        "Er",
+        "sagt",
+        "￭:",
+        "(",
+        "￭Ja",
+        "￭)",
+        "￭,",
+        "z.",
+        "B.",
+        "so",
+        "￭.",
+    ]
     assert words.join(["￭Hallo", "<unk>", "￭!"]) == "Hallo <unk>!"
     assert words.split("a ￭ b") == ["a", "■", "b"]
 
 
-def test_subwords_and_characters_carry_a_mark_for_the_space(tokenizers: dict[tuple[str, bool], Tokenizer]) -> None:
+def test_subwords_and_characters_carry_a_mark_for_the_space(
+    tokenizers: dict[tuple[str, bool], Tokenizer],
+) -> None:
     assert tokenizers["characters", False].split("Oh je▁") == ["O", "h", "▁", "j", "e", "_"]
     for kind in SUBWORD_KINDS:
         pieces = tokenizers[kind, False].split("Hallo 日本!")
@@ -110,7 +141,9 @@ def test_lower_casing_is_part_of_normalizing(tokenizers: dict[tuple[str, bool], 
         assert tokenizers[kind, False].normalize("  ÄPFEL ") == "ÄPFEL"
 
 
-def test_signatures_differ_if_the_output_can_differ(tokenizers: dict[tuple[str, bool], Tokenizer]) -> None:
+def test_signatures_differ_if_the_output_can_differ(
+    tokenizers: dict[tuple[str, bool], Tokenizer],
+) -> None:
     signatures = {tokenizer.signature for tokenizer in tokenizers.values()}
     assert len(signatures) == len(tokenizers)
     words = tokenizers["words", True].signature
@@ -126,11 +159,15 @@ def test_a_language_without_rules_gets_the_general_ones(tmp_path: Path) -> None:
 
 def test_a_missing_package_for_a_language_is_reported(tmp_path: Path) -> None:
     pytest.importorskip("spacy.lang.ja")
-    with pytest.raises(DataError, match=r"words of language ja: .*sudachi.*tokenizer\.kind=unigram"):
+    with pytest.raises(
+        DataError, match=r"words of language ja: .*sudachi.*tokenizer\.kind=unigram"
+    ):
         load_tokenizer(TokenizerConfig(), "ja", "src", tmp_path)
 
 
-def test_words_split_the_same_after_spacy_forgot_them(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_words_split_the_same_after_spacy_forgot_them(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setattr("nmt.text.tokenizers.MAX_STRINGS", 0)
     tokenizer = load_tokenizer(TokenizerConfig(), "de", "src", tmp_path)
     assert tokenizer.split_all(TEXTS) == tokenizer.split_all(TEXTS)
@@ -151,7 +188,10 @@ def test_one_thread_at_a_time_asks_spacy(tmp_path: Path) -> None:
         return list(split(text))
 
     watched._words = watch
-    ways: list[Callable[[], object]] = [lambda: tokenizer.split(TEXTS[0]), lambda: tokenizer.split_all(TEXTS)]
+    ways: list[Callable[[], object]] = [
+        lambda: tokenizer.split(TEXTS[0]),
+        lambda: tokenizer.split_all(TEXTS),
+    ]
     with ThreadPoolExecutor(4) as pool:
         for done in [pool.submit(way) for way in ways * 4]:
             done.result()
@@ -161,7 +201,9 @@ def test_one_thread_at_a_time_asks_spacy(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", SUBWORD_KINDS)
 def test_a_missing_or_damaged_subword_model_is_refused(tmp_path: Path, kind: TokenizerKind) -> None:
     config = TokenizerConfig(kind=kind)
-    with pytest.raises(DataError, match=r"src\.spm\.model: no such file; `nmt prepare` writes this subword model"):
+    with pytest.raises(
+        DataError, match=r"src\.spm\.model: no such file; `nmt prepare` writes this subword model"
+    ):
         load_tokenizer(config, "de", "src", tmp_path)
     model = train_subwords(TEXTS, config)
     for damaged in (b"", b"nothing", model[:-1]):
@@ -171,15 +213,21 @@ def test_a_missing_or_damaged_subword_model_is_refused(tmp_path: Path, kind: Tok
 
 
 @pytest.mark.parametrize("kind", SUBWORD_KINDS)
-def test_subwords_are_reproducible_and_fewer_if_the_text_is_short(kind: TokenizerKind, capfd: pytest.CaptureFixture[str]) -> None:
+def test_subwords_are_reproducible_and_fewer_if_the_text_is_short(
+    kind: TokenizerKind, capfd: pytest.CaptureFixture[str]
+) -> None:
     config = TokenizerConfig(kind=kind, size=8000)
     assert train_subwords(TEXTS, config) == train_subwords(iter(TEXTS), config)
     assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize("kind", SUBWORD_KINDS)
-def test_text_that_yields_no_subwords_is_refused(kind: TokenizerKind, capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(DataError, match=r"tokenizer\.size: 16 is too small, the text has \d\d different characters"):
+def test_text_that_yields_no_subwords_is_refused(
+    kind: TokenizerKind, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(
+        DataError, match=r"tokenizer\.size: 16 is too small, the text has \d\d different characters"
+    ):
         train_subwords(TEXTS, TokenizerConfig(kind=kind, size=16))
     with pytest.raises(DataError, match="no subwords can be learned from 1 sentences"):
         train_subwords([""], TokenizerConfig(kind=kind))

@@ -51,7 +51,14 @@ def test_text_spelled_like_a_special_token_is_unknown(special: str) -> None:
 
 
 def test_counts_are_those_of_the_ids() -> None:
-    assert Vocabulary.build({"a": 5, "b": 4, "c": 1, "d": 1}, min_frequency=2).counts == (0, 2, 0, 0, 5, 4)
+    assert Vocabulary.build({"a": 5, "b": 4, "c": 1, "d": 1}, min_frequency=2).counts == (
+        0,
+        2,
+        0,
+        0,
+        5,
+        4,
+    )
 
 
 def test_an_id_beyond_the_vocabulary_is_an_error() -> None:
@@ -102,7 +109,9 @@ def test_a_file_with_windows_line_ends_is_read_too(tmp_path: Path) -> None:
         ("", r"line 1: expected the special token <pad>, but the file ends"),
     ],
 )
-def test_a_damaged_file_is_refused_and_the_line_is_named(tmp_path: Path, content: str, message: str) -> None:
+def test_a_damaged_file_is_refused_and_the_line_is_named(
+    tmp_path: Path, content: str, message: str
+) -> None:
     path = tmp_path / "src.vocab.txt"
     path.write_bytes(content.encode())
     with pytest.raises(DataError, match=message):
@@ -111,7 +120,10 @@ def test_a_damaged_file_is_refused_and_the_line_is_named(tmp_path: Path, content
 
 def test_a_missing_or_undecodable_file_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "src.vocab.txt"
-    with pytest.raises(DataError, match=r"src\.vocab\.txt: no such file; `nmt prepare` writes it, and each run has a copy"):
+    with pytest.raises(
+        DataError,
+        match=r"src\.vocab\.txt: no such file; `nmt prepare` writes it, and each run has a copy",
+    ):
         Vocabulary.load(path)
     path.write_bytes(b"\xff\xfe")
     with pytest.raises(DataError, match="line 1: not UTF-8"):

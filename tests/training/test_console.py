@@ -1,4 +1,6 @@
-"""The progress of a training on stderr: lines for files and pipes, a live view at a terminal. pyte is the terminal."""
+"""The progress of a training on stderr: lines for files and pipes, a live view at a terminal. pyte
+is the terminal.
+"""
 
 import io
 import re
@@ -13,7 +15,15 @@ from nmt.config.schema import Config
 from nmt.run.journal import Journal
 from nmt.run.progress import Progress
 from nmt.training.console import Console, open_console
-from nmt.training.events import BeginEvent, CheckpointEvent, EndEvent, Event, MessageEvent, StepEvent, ValidationEvent
+from nmt.training.events import (
+    BeginEvent,
+    CheckpointEvent,
+    EndEvent,
+    Event,
+    MessageEvent,
+    StepEvent,
+    ValidationEvent,
+)
 from nmt.training.live_view import LiveConsole
 from nmt.training.validation import Sample, Validation
 from tests import toy
@@ -35,15 +45,23 @@ FOLDER = Path("runs/toy")
 
 
 def configure(**training: object) -> Config:
-    return toy.configure(Path("pairs.tsv"), training={"log_every": 10, "validate_every": 15, "epochs": 4, **training})
+    return toy.configure(
+        Path("pairs.tsv"), training={"log_every": 10, "validate_every": 15, "epochs": 4, **training}
+    )
 
 
 def step(number: int, fraction: float = 0.5, *, batch: int = 20) -> StepEvent:
-    return StepEvent(number, 1, batch, 100, batch == 100, fraction, 2.5, 9.3, 1234.6, 0.00123, 1.0, 0.7)
+    return StepEvent(
+        number, 1, batch, 100, batch == 100, fraction, 2.5, 9.3, 1234.6, 0.00123, 1.0, 0.7
+    )
 
 
-def validation(number: int, bleu: float = 21.5, output: str = "Ein \x1b[2JHund.") -> ValidationEvent:
-    return ValidationEvent(number, 2.0, Validation(1.25, bleu, 40.25, (Sample("A dog.", "Ein Hund.", output),)))
+def validation(
+    number: int, bleu: float = 21.5, output: str = "Ein \x1b[2JHund."
+) -> ValidationEvent:
+    return ValidationEvent(
+        number, 2.0, Validation(1.25, bleu, 40.25, (Sample("A dog.", "Ein Hund.", output),))
+    )
 
 
 EVENTS: tuple[Event, ...] = (
@@ -79,12 +97,19 @@ class Terminal(io.StringIO):
         return [line.rstrip() for line in self.screen.display]
 
 
-def open_terminal(monkeypatch: pytest.MonkeyPatch, columns: int = 100, rows: int = 40, **environment: str) -> Terminal:
+def open_terminal(
+    monkeypatch: pytest.MonkeyPatch, columns: int = 100, rows: int = 40, **environment: str
+) -> Terminal:
     terminal = Terminal(columns, rows)
     monkeypatch.setattr(sys, "stderr", terminal)
     for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "JPY_PARENT_PID"):
         monkeypatch.delenv(name, raising=False)
-    for name, value in {"TERM": "xterm-256color", "COLUMNS": str(columns), "LINES": str(rows), **environment}.items():
+    for name, value in {
+        "TERM": "xterm-256color",
+        "COLUMNS": str(columns),
+        "LINES": str(rows),
+        **environment,
+    }.items():
         monkeypatch.setenv(name, value)
     return terminal
 
@@ -115,7 +140,10 @@ def test_quiet_prints_only_warnings(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_trained_run_is_a_line(capsys: pytest.CaptureFixture[str]) -> None:
     with Console(configure()) as console:
         console.show(END)
-    assert capsys.readouterr().err == "runs/toy: already trained, to step 30 (training.max_steps=30 is reached)\n"
+    assert (
+        capsys.readouterr().err
+        == "runs/toy: already trained, to step 30 (training.max_steps=30 is reached)\n"
+    )
 
 
 @pytest.mark.parametrize("columns", [60, 78, 200])
@@ -143,15 +171,22 @@ def test_the_live_view(columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
             "",
         ]
         start = terminal.lines.index(view[0])
-        shown = [re.sub("━+╸━+", "━" * (width - 5), line) for line in terminal.lines[start : start + len(view)]]
+        shown = [
+            re.sub("━+╸━+", "━" * (width - 5), line)
+            for line in terminal.lines[start : start + len(view)]
+        ]
         assert (shown[2].startswith("0:0"), shown[:2] + shown[3:]) == (True, view[:2] + view[3:])
         # Lines stay above the view, whole and in order; a long one takes two.
-        assert "".join(terminal.lines[:start]) == "".join([*LINES.splitlines()[:3], "nmt: step 25: update skipped"])
+        assert "".join(terminal.lines[:start]) == "".join(
+            [*LINES.splitlines()[:3], "nmt: step 25: update skipped"]
+        )
         console.show(END)
     shown = terminal.lines[start : start + len(view)]
     assert shown[2].endswith(", done")
     below = [line for line in terminal.lines[start + len(view) :] if line]
-    assert "".join(below).replace(" ", "") == "".join(LINES.splitlines()[-2:]).replace(" ", "")  # a break may hide a space
+    assert "".join(below).replace(" ", "") == "".join(LINES.splitlines()[-2:]).replace(
+        " ", ""
+    )  # a break may hide a space
 
 
 def test_the_curve_and_the_best_validation(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -168,7 +203,10 @@ def test_the_curve_and_the_best_validation(monkeypatch: pytest.MonkeyPatch, tmp_
 
 def test_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
-    monkeypatch.setattr("nmt.training.live_view.time", type("Clock", (), {"monotonic": staticmethod(lambda: now[0])}))
+    monkeypatch.setattr(
+        "nmt.training.live_view.time",
+        type("Clock", (), {"monotonic": staticmethod(lambda: now[0])}),
+    )
     terminal = open_terminal(monkeypatch)
     with open_console(configure(), quiet=False) as console:
         assert isinstance(console, LiveConsole)
@@ -191,7 +229,9 @@ def test_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_without_color(monkeypatch: pytest.MonkeyPatch) -> None:
     colors = ("\x1b[36m", "\x1b[38")
     for is_colored in (True, False):
-        terminal = open_terminal(monkeypatch) if is_colored else open_terminal(monkeypatch, NO_COLOR="1")
+        terminal = (
+            open_terminal(monkeypatch) if is_colored else open_terminal(monkeypatch, NO_COLOR="1")
+        )
         with open_console(configure(), quiet=False) as console:
             for event in (*EVENTS, END):
                 console.show(event)
@@ -213,14 +253,22 @@ def test_warnings_of_others_stay_above_the_view(monkeypatch: pytest.MonkeyPatch)
     terminal = open_terminal(monkeypatch)
     with open_console(configure(), quiet=False) as console, warnings.catch_warnings():
         warnings.simplefilter("always")
-        monkeypatch.setattr(warnings, "showwarning", lambda message, *_, **__: sys.stderr.write(f"warning: {message}\n"))
+        monkeypatch.setattr(
+            warnings,
+            "showwarning",
+            lambda message, *_, **__: sys.stderr.write(f"warning: {message}\n"),
+        )
         for event in EVENTS:
             console.show(event)
         warnings.warn("beware", stacklevel=1)
         sys.stdout.write("printed\n")
         console.show(END)
     lines = terminal.lines
-    assert lines.index("warning: beware") < lines.index("printed") < lines.index("loss           2.500     perplexity 9.3")
+    assert (
+        lines.index("warning: beware")
+        < lines.index("printed")
+        < lines.index("loss           2.500     perplexity 9.3")
+    )
     assert sys.stderr is terminal
 
 
@@ -239,7 +287,9 @@ def test_an_error_closes_the_view(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = [line for line in terminal.lines if line]
     assert lines[-1] == "nmt: bad"
     assert sum(line.endswith(", stopped") for line in lines) == 1
-    assert "\x1b[?25h" in terminal.getvalue().rpartition("\x1b[?25l")[2]  # the cursor is visible again
+    assert (
+        "\x1b[?25h" in terminal.getvalue().rpartition("\x1b[?25l")[2]
+    )  # the cursor is visible again
 
 
 def test_a_request_to_stop_is_shown_in_the_view(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,4 +300,7 @@ def test_a_request_to_stop_is_shown_in_the_view(monkeypatch: pytest.MonkeyPatch)
             console.show(event)
         console.notify_stop()
         console.live.refresh()
-        assert "stopping and saving after this step; press Ctrl-C again to stop at once" in " ".join(terminal.lines)
+        assert (
+            "stopping and saving after this step; press Ctrl-C again to stop at once"
+            in " ".join(terminal.lines)
+        )

@@ -1,4 +1,6 @@
-"""Distributed training: two processes with half the batch equal one process; an error in one ends all."""
+"""Distributed training: two processes with half the batch equal one process; an error in one ends
+all.
+"""
 
 import json
 import os
@@ -20,15 +22,28 @@ from tests import toy
 
 pytestmark = pytest.mark.slow
 
-SIZES = {"embedding_size": 16, "encoder": {"hidden_size": 16}, "decoder": {"hidden_size": 16}, "dropout": 0.0}
+SIZES = {
+    "embedding_size": 16,
+    "encoder": {"hidden_size": 16},
+    "decoder": {"hidden_size": 16},
+    "dropout": 0.0,
+}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Prepared data, and a configuration of 20 steps over two epochs, the last batch of each being small."""
+    """Prepared data, and a configuration of 20 steps over two epochs, the last batch of each being
+    small.
+    """
     folder = tmp_path_factory.mktemp("spread")
     pairs = toy.sentence_pairs()[:175]
-    training = {"max_steps": 20, "epochs": 5, "validate_every": 10, "log_every": 5, "validation_pairs": 10}
+    training = {
+        "max_steps": 20,
+        "epochs": 5,
+        "validate_every": 10,
+        "log_every": 5,
+        "validation_pairs": 10,
+    }
     config = toy.configure(
         toy.write_table(folder / "pairs.tsv", pairs),
         data={"split": {"dev": 10, "test": 10}, "prepared": str(folder / "prepared")},
@@ -40,12 +55,39 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def train(folder: Path, run: str, *sets: str, processes: int = 1, fails: bool = False) -> subprocess.CompletedProcess[str]:
-    launcher = ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"] if processes > 1 else []
+def train(
+    folder: Path, run: str, *sets: str, processes: int = 1, fails: bool = False
+) -> subprocess.CompletedProcess[str]:
+    launcher = (
+        ["-m", "torch.distributed.run", "--standalone", f"--nproc-per-node={processes}"]
+        if processes > 1
+        else []
+    )
     options = [word for key in sets for word in ("--set", key)]
-    command = [sys.executable, *launcher, "-m", "nmt", "train", "-c", "toy.yaml", "-o", run, "--device", "cpu", *options]
+    command = [
+        sys.executable,
+        *launcher,
+        "-m",
+        "nmt",
+        "train",
+        "-c",
+        "toy.yaml",
+        "-o",
+        run,
+        "--device",
+        "cpu",
+        *options,
+    ]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, env=environment, timeout=300, check=False)
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        env=environment,
+        timeout=300,
+        check=False,
+    )
     assert (done.returncode != 0) == fails, done.stderr
     return done
 
@@ -55,11 +97,17 @@ def weights(folder: Path, run: str) -> dict[str, torch.Tensor]:
 
 
 def events(folder: Path, run: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (folder / run / "journal.jsonl").read_text(encoding="utf-8").splitlines()]
+    return [
+        json.loads(line)
+        for line in (folder / run / "journal.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
 
 
 def without_clock(events: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{key: value for key, value in event.items() if key not in ("tokens_per_second", "seconds")} for event in events]
+    return [
+        {key: value for key, value in event.items() if key not in ("tokens_per_second", "seconds")}
+        for event in events
+    ]
 
 
 def test_two_processes_with_half_the_batch_equal_one_process(folder: Path) -> None:
@@ -71,7 +119,9 @@ def test_two_processes_with_half_the_batch_equal_one_process(folder: Path) -> No
     assert single.keys() == parallel.keys()
     for name, value in single.items():
         torch.testing.assert_close(parallel[name], value, atol=1e-5, rtol=0)
-    for alone, together in zip(without_clock(events(folder, "one")), without_clock(events(folder, "two")), strict=True):
+    for alone, together in zip(
+        without_clock(events(folder, "one")), without_clock(events(folder, "two")), strict=True
+    ):
         assert (alone["event"], alone["step"]) == (together["event"], together["step"])
         if alone["event"] not in ("lexicon", "choice"):
             assert together["loss"] == pytest.approx(alone["loss"], rel=1e-4)
@@ -101,11 +151,21 @@ def test_a_parameter_without_a_gradient_in_all_processes_stays_as_it_is(tmp_path
         "            parallel(0, 1 + world.rank).backward()\n"
         "        with world.exchange_in_backward():\n"
         "            parallel(0).backward()\n"
-        "    gradients = [None if each.grad is None else each.grad.tolist() for each in module.weights]\n"
+        "    gradients = [None if each.grad is None else each.grad.tolist() for each in "
+        "module.weights]\n"
         f"    Path({str(tmp_path)!r}, f'{{world.rank}}.txt').write_text(str(gradients))\n"
     )
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", str(script)]
-    done = subprocess.run(command, cwd=Path.cwd(), capture_output=True, text=True, timeout=300, check=False)
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node=2",
+        str(script),
+    ]
+    done = subprocess.run(
+        command, cwd=Path.cwd(), capture_output=True, text=True, timeout=300, check=False
+    )
     assert done.returncode == 0, done.stderr
     for rank in range(2):
         text = (tmp_path / f"{rank}.txt").read_text(encoding="utf-8")
@@ -116,15 +176,28 @@ def test_a_parameter_without_a_gradient_in_all_processes_stays_as_it_is(tmp_path
     ("size", "sets"),
     [
         (2, ("model.output=adaptive", "training.accumulate=2")),
-        (7, ("training.risk.weight=0.5", "training.risk.candidates=beam", "training.risk.size=3", "training.coverage_loss=1")),
-        (7, ("training.r_drop=1", "model.dropout=1.0e-9")),  # R-Drop needs dropout, but this drops nothing
+        (
+            7,
+            (
+                "training.risk.weight=0.5",
+                "training.risk.candidates=beam",
+                "training.risk.size=3",
+                "training.coverage_loss=1",
+            ),
+        ),
+        (
+            7,
+            ("training.r_drop=1", "model.dropout=1.0e-9"),
+        ),  # R-Drop needs dropout, but this drops nothing
     ],
     ids=["adaptive", "risk", "r_drop"],
 )
 def test_each_objective_is_the_same_in_two_processes(
     size: int, sets: tuple[str, ...], folder: Path, request: pytest.FixtureRequest
 ) -> None:
-    """The last batch of the epoch has 3 pairs or 1: one process has fewer micro-batches than the other, or none."""
+    """The last batch of the epoch has 3 pairs or 1: one process has fewer micro-batches than the
+    other, or none.
+    """
     name, accumulates = request.node.callspec.id, "training.accumulate=2" in sets
     train(
         folder,
@@ -143,7 +216,16 @@ def test_two_processes_resume_from_a_checkpoint(folder: Path) -> None:
     train(folder, "parts", "training.batch.size=8", "training.max_steps=7", processes=2)
     words = ("training.batch.size=8", "training.max_steps=20")
     options = [word for key in words for word in ("--set", key)]
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2", "-m", "nmt", "train"]
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node=2",
+        "-m",
+        "nmt",
+        "train",
+    ]
     done = subprocess.run(
         [*command, "-c", "toy.yaml", "-o", "parts", "--resume", *options],
         cwd=folder,
@@ -161,7 +243,10 @@ def test_two_processes_resume_from_a_checkpoint(folder: Path) -> None:
 def test_a_failing_process_ends_all_with_its_message(folder: Path) -> None:
     train(folder, "taken", "training.max_steps=1")
     done = train(folder, "taken", "training.max_steps=1", processes=2, fails=True)
-    assert "taken: contains a run already; continue it with --resume, or train elsewhere with -o" in done.stderr
+    assert (
+        "taken: contains a run already; continue it with --resume, or train elsewhere with -o"
+        in done.stderr
+    )
 
 
 @pytest.mark.parametrize("hanging", [0, 2])
@@ -183,8 +268,17 @@ def test_a_process_that_hangs_ends_the_job_and_is_named(hanging: int, tmp_path: 
         "        print(error, flush=True)\n"
         "        sys.exit(1)\n"
     )
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=3", str(script)]
-    done = subprocess.run(command, cwd=Path.cwd(), capture_output=True, text=True, timeout=300, check=False)
+    command = [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--standalone",
+        "--nproc-per-node=3",
+        str(script),
+    ]
+    done = subprocess.run(
+        command, cwd=Path.cwd(), capture_output=True, text=True, timeout=300, check=False
+    )
     assert done.returncode != 0
     match = re.search(r"stopped (\d+)", done.stdout)
     assert match is not None, done.stderr

@@ -34,7 +34,9 @@ def precision() -> Iterator[None]:
     torch.set_float32_matmul_precision(before)
 
 
-def test_set_up_device_allows_tf32_on_a_gpu_only(precision: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_set_up_device_allows_tf32_on_a_gpu_only(
+    precision: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
     assert set_up_device("cpu") == torch.device("cpu")
     assert pick_device("auto") == torch.device("cuda")
@@ -55,7 +57,10 @@ def test_each_process_has_its_own_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     assert local_gpu(torch.device("cuda")) == torch.device("cuda", 1)
     assert chosen == [0, 1]
     monkeypatch.setenv("LOCAL_RANK", "2")
-    with pytest.raises(ConfigError, match="process 3 of this machine has no GPU: the machine has 2; start one process"):
+    with pytest.raises(
+        ConfigError,
+        match="process 3 of this machine has no GPU: the machine has 2; start one process",
+    ):
         local_gpu(torch.device("cuda"))
 
 
@@ -97,11 +102,20 @@ def test_memory_is_freed_after_the_failed_pass(monkeypatch: pytest.MonkeyPatch) 
         return batch_loss(model, batch, *arguments)
 
     monkeypatch.setattr(objective, "batch_loss", small_memory)
-    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: handling.append(sys.exc_info()[1] is not None))
+    monkeypatch.setattr(
+        torch.cuda, "empty_cache", lambda: handling.append(sys.exc_info()[1] is not None)
+    )
     config = make_config()
     model = make_model(config)
     batch = build_batch([[5, 6]] * 8, [[6, 5]] * 8)
-    train_step(Objective(model, config.training), build_optimizer(model, config.training), [batch], 1, config, 0.01)
+    train_step(
+        Objective(model, config.training),
+        build_optimizer(model, config.training),
+        [batch],
+        1,
+        config,
+        0.01,
+    )
     assert handling == [False, False]
 
 
@@ -117,6 +131,8 @@ def test_the_loss_is_in_float32_in_mixed_precision(name: OutputName) -> None:
     objective.backward()
     expected, _ = output.loss(vectors.detach().float(), targets)
     assert objective.dtype == nll.dtype == torch.float32
-    assert objective.item() == pytest.approx(expected.item(), rel=2e-3)  # the products of bfloat16 matrices are rounded
+    assert objective.item() == pytest.approx(
+        expected.item(), rel=2e-3
+    )  # the products of bfloat16 matrices are rounded
     assert vectors.grad is not None
     assert vectors.grad.dtype == torch.bfloat16

@@ -29,8 +29,13 @@ def small_training(folder: Path) -> Config:
     return config
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])])
-def test_a_signal_only_requests_a_stop(number: signal.Signals, capfd: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGINT, signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])],
+)
+def test_a_signal_only_requests_a_stop(
+    number: signal.Signals, capfd: pytest.CaptureFixture[str]
+) -> None:
     before = signal.getsignal(number)
     with stop_on_signal() as stop:
         assert not stop()
@@ -68,7 +73,9 @@ class ClosedTerminal(io.TextIOBase):
         raise OSError(errno.EIO, "Input/output error")
 
 
-def test_a_training_continues_when_its_messages_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_training_continues_when_its_messages_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     config = small_training(tmp_path)
     monkeypatch.setattr(sys, "stderr", ClosedTerminal())
     assert train.run(config, tmp_path / "run", device="cpu").finished
@@ -79,7 +86,11 @@ def test_training_works_in_a_thread(tmp_path: Path) -> None:
     """Python refuses signal handlers there."""
     config = small_training(tmp_path)
     reasons: list[str | None] = []
-    thread = threading.Thread(target=lambda: reasons.append(train.run(config, tmp_path / "run", device="cpu", quiet=True).finished))
+    thread = threading.Thread(
+        target=lambda: reasons.append(
+            train.run(config, tmp_path / "run", device="cpu", quiet=True).finished
+        )
+    )
     thread.start()
     thread.join()
     assert reasons == ["training.max_steps=1 is reached"]

@@ -17,9 +17,21 @@ from nmt.training.learned_lexicon import LearnedLexicon
 from tests import toy
 from tests.conftest import Run
 
-SIZES = {"embedding_size": 24, "encoder": {"hidden_size": 24}, "decoder": {"hidden_size": 24}, "dropout": 0.0}
+SIZES = {
+    "embedding_size": 24,
+    "encoder": {"hidden_size": 24},
+    "decoder": {"hidden_size": 24},
+    "dropout": 0.0,
+}
 SUBWORDS = {"kind": "bpe", "size": 36}  # few whole words
-WORDS = {"dog": "Hund", "tree": "Baum", "river": "Fluss", "king": "König", "finds": "findet", "hears": "hört"}
+WORDS = {
+    "dog": "Hund",
+    "tree": "Baum",
+    "river": "Fluss",
+    "king": "König",
+    "finds": "findet",
+    "hears": "hört",
+}
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +56,9 @@ def test_a_word_has_the_subwords_of_its_translation(run: Path) -> None:
     for word, translation in WORDS.items():
         rows = bias.rows(torch.tensor([src.ids(src_tokenizer.split(f"The {word}."))]))[0]
         (row,) = set(rows[rows >= len(src)][1:-1].tolist())
-        expected = set(tgt_tokenizer.split(f"Der {translation}.")) - set(tgt_tokenizer.split("Der ."))
+        expected = set(tgt_tokenizer.split(f"Der {translation}.")) - set(
+            tgt_tokenizer.split("Der .")
+        )
         assert expected <= tokens_of(bias, row, tgt), word
     assert any(len(src_tokenizer.split(word)) > 1 for word in WORDS)
 
@@ -70,17 +84,26 @@ def test_translate_with_it(run: Path, nmt: Run) -> None:
     assert entry["words"] == 15
     sentences = ("The dog sees the tree.", "The king loves the river.")
     expected = nmt("translate", "--run", run, *sentences)
-    for line, words in zip(expected.out.splitlines(), (("Hund sieht", "Baum."), ("König liebt", "Fluss.")), strict=True):
+    for line, words in zip(
+        expected.out.splitlines(), (("Hund sieht", "Baum."), ("König liebt", "Fluss.")), strict=True
+    ):
         assert all(word in line for word in words)
     for options in (("--set", "decoding.precision=int8"), ("--run", run)):
         assert nmt("translate", "--run", run, *options, *sentences).out == expected.out
 
 
-@pytest.mark.parametrize(("name", "value"), [("ids", 10**6), ("ids", -1), ("words.lengths", -70), ("words.lengths", 65)])
-def test_numbers_outside_of_the_vocabularies_are_refused(run: Path, tmp_path: Path, name: str, value: int) -> None:
+@pytest.mark.parametrize(
+    ("name", "value"), [("ids", 10**6), ("ids", -1), ("words.lengths", -70), ("words.lengths", 65)]
+)
+def test_numbers_outside_of_the_vocabularies_are_refused(
+    run: Path, tmp_path: Path, name: str, value: int
+) -> None:
     model = build_model(run, load(run / "config.yaml"))
     tensors = read_tensors(find_checkpoint(run) / MODEL_FILE)
     tensors[f"lexical_bias.{name}"][-1] = value
     save_file(tensors, tmp_path / MODEL_FILE)
-    with pytest.raises(CheckpointError, match=r"model.safetensors: its lexicon has numbers outside of the vocabularies; copy it"):
+    with pytest.raises(
+        CheckpointError,
+        match=r"model.safetensors: its lexicon has numbers outside of the vocabularies; copy it",
+    ):
         load_weights(tmp_path, model)

@@ -12,10 +12,20 @@ from nmt.data.batching import Batch, SoftTargets, build_batch
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import EOS, SPECIALS
 from nmt.training.loop import reseed
-from nmt.training.loss import alignment_loss, batch_loss, coverage_loss, draw_forcing_mask, replace_words
+from nmt.training.loss import (
+    alignment_loss,
+    batch_loss,
+    coverage_loss,
+    draw_forcing_mask,
+    replace_words,
+)
 from nmt.training.optimization import FORCING_SCHEDULES, forcing_ratio
 
-COVERAGE = {"embedding_size": 6, "dropout": 0.0, "attention": {"kind": "coverage", "score": "additive"}}
+COVERAGE = {
+    "embedding_size": 6,
+    "dropout": 0.0,
+    "attention": {"kind": "coverage", "score": "additive"},
+}
 
 
 def make(**values: Any) -> tuple[Seq2Seq, Batch]:
@@ -38,7 +48,9 @@ def test_coverage_loss_follows_the_equation() -> None:
             covered += alpha
     mask = torch.arange(4) < torch.tensor(lengths).unsqueeze(1)
     assert coverage_loss(attention, mask).item() == pytest.approx(expected, abs=1e-12)
-    assert torch.autograd.gradcheck(lambda weights: coverage_loss(weights, mask), attention.requires_grad_())
+    assert torch.autograd.gradcheck(
+        lambda weights: coverage_loss(weights, mask), attention.requires_grad_()
+    )
 
 
 def test_coverage_loss_is_0_for_attention_once_and_1_for_twice() -> None:
@@ -50,11 +62,16 @@ def test_coverage_loss_is_0_for_attention_once_and_1_for_twice() -> None:
 
 def test_the_objective_adds_the_weighted_coverage_loss() -> None:
     model, batch = make()
-    plain, covered = batch_loss(model, batch), batch_loss(model, batch, TrainingConfig(coverage_loss=0.5))
+    plain, covered = (
+        batch_loss(model, batch),
+        batch_loss(model, batch, TrainingConfig(coverage_loss=0.5)),
+    )
     attention = model(batch.src, batch.src_lengths, batch.tgt_in).attention
     assert covered.nll.item() == plain.nll.item()
     difference = (covered.objective - plain.objective).item()
-    assert difference == pytest.approx(0.5 * coverage_loss(attention, batch.tgt_mask).item(), abs=1e-10)
+    assert difference == pytest.approx(
+        0.5 * coverage_loss(attention, batch.tgt_mask).item(), abs=1e-10
+    )
     assert difference > 0
 
 
@@ -80,12 +97,20 @@ def test_alignment_loss_follows_the_equation() -> None:
     for b, (src, tgt) in enumerate([([5, 6, 7, EOS], [4, 5, EOS]), ([8, EOS], [6, 7, 8, 9, EOS])]):
         for t, y in enumerate(tgt):
             links = np.array([lexicon.get((x, y), 0.0) for x in src])
-            links *= [np.exp(-4 * abs((t + 1) / len(tgt) - (j + 1) / len(src))) for j in range(len(src))]
+            links *= [
+                np.exp(-4 * abs((t + 1) / len(tgt) - (j + 1) / len(src))) for j in range(len(src))
+            ]
             if links.sum():
-                expected -= (links / links.sum() * np.log(attention[b, t, : len(src)].numpy())).sum()
+                expected -= (
+                    links / links.sum() * np.log(attention[b, t, : len(src)].numpy())
+                ).sum()
     translations = model.lexical_bias.look_up(batch.src)
-    assert alignment_loss(attention, batch, translations).item() == pytest.approx(expected, rel=1e-7)
-    assert torch.autograd.gradcheck(lambda weights: alignment_loss(weights, batch, translations), attention.requires_grad_())
+    assert alignment_loss(attention, batch, translations).item() == pytest.approx(
+        expected, rel=1e-7
+    )
+    assert torch.autograd.gradcheck(
+        lambda weights: alignment_loss(weights, batch, translations), attention.requires_grad_()
+    )
 
 
 def test_alignment_loss_is_0_where_attention_reads_the_only_translation() -> None:
@@ -100,7 +125,10 @@ def test_alignment_loss_is_0_where_attention_reads_the_only_translation() -> Non
 
 def test_the_objective_adds_the_weighted_alignment_loss() -> None:
     model, batch = make_with_lexicon()
-    plain, guided = batch_loss(model, batch), batch_loss(model, batch, TrainingConfig(alignment_loss=0.5))
+    plain, guided = (
+        batch_loss(model, batch),
+        batch_loss(model, batch, TrainingConfig(alignment_loss=0.5)),
+    )
     decoded = model(batch.src, batch.src_lengths, batch.tgt_in)
     assert guided.nll.item() == plain.nll.item()
     expected = 0.5 * alignment_loss(decoded.attention, batch, decoded.translations).item()
@@ -111,7 +139,10 @@ def test_the_objective_adds_the_weighted_alignment_loss() -> None:
 def test_soft_targets_share_the_objective_with_the_words() -> None:
     model, batch = make()
     ids = torch.stack([torch.randperm(13)[:3] for _ in range(batch.n_tokens)])
-    soft = replace(batch, soft_targets=SoftTargets(ids, torch.full((batch.n_tokens, 3), 0.25, dtype=torch.float64)))
+    soft = replace(
+        batch,
+        soft_targets=SoftTargets(ids, torch.full((batch.n_tokens, 3), 0.25, dtype=torch.float64)),
+    )
     plain, unused = batch_loss(model, batch), batch_loss(model, soft)
     assert unused.objective.item() == plain.objective.item()
     loss = batch_loss(model, soft, TrainingConfig(distillation=0.5, label_smoothing=0.1))
@@ -119,7 +150,9 @@ def test_soft_targets_share_the_objective_with_the_words() -> None:
     decoded = model(batch.src, batch.src_lengths, batch.tgt_in)
     log_probs = model.output.log_probs(decoded.vectors.flatten(0, 1)[batch.token_positions])
     expected = -0.25 * log_probs.gather(1, ids).sum() - 0.25 / 13 * log_probs.sum()
-    assert loss.objective.item() == pytest.approx((0.5 * smoothed.objective + 0.5 * expected).item(), rel=1e-10)
+    assert loss.objective.item() == pytest.approx(
+        (0.5 * smoothed.objective + 0.5 * expected).item(), rel=1e-10
+    )
     assert loss.nll.item() == pytest.approx(plain.nll.item(), rel=1e-10)
 
 
@@ -132,7 +165,9 @@ def test_r_drop_is_half_of_equation_4_of_two_passes(forced: bool) -> None:
     loss = batch_loss(model, batch, config, mask)
     torch.manual_seed(7)
     twice = batch.repeat()
-    decoded = model(twice.src, twice.src_lengths, twice.tgt_in, None if mask is None else mask.repeat(2, 1))
+    decoded = model(
+        twice.src, twice.src_lengths, twice.tgt_in, None if mask is None else mask.repeat(2, 1)
+    )
     log_probs = model.output.log_probs(decoded.vectors).detach().numpy()
     nll, smoothed, divergence = np.zeros(2), 0.0, 0.0
     for row, position in batch.tgt_mask.nonzero().tolist():
@@ -144,7 +179,9 @@ def test_r_drop_is_half_of_equation_4_of_two_passes(forced: bool) -> None:
     coverage = [coverage_loss(part, batch.tgt_mask).item() for part in decoded.attention.chunk(2)]
     assert abs(nll[0] - nll[1]) > 0.01
     assert divergence > 0.01
-    assert loss.objective.item() == pytest.approx(smoothed + 3.0 / 2 * divergence + 0.5 * np.mean(coverage), rel=1e-10)
+    assert loss.objective.item() == pytest.approx(
+        smoothed + 3.0 / 2 * divergence + 0.5 * np.mean(coverage), rel=1e-10
+    )
     assert loss.nll.item() == pytest.approx(nll.mean(), rel=1e-10)
     assert loss.n_tokens == batch.n_tokens
 
@@ -154,9 +191,17 @@ def test_without_dropout_r_drop_changes_nothing() -> None:
     gradients = []
     for r_drop in (0.0, 5.0):
         model.zero_grad()
-        loss = batch_loss(model, batch, TrainingConfig(label_smoothing=0.1, coverage_loss=0.5, r_drop=r_drop))
+        loss = batch_loss(
+            model, batch, TrainingConfig(label_smoothing=0.1, coverage_loss=0.5, r_drop=r_drop)
+        )
         loss.objective.backward()
-        gradients.append({"objective": loss.objective, "nll": loss.nll, **{name: p.grad for name, p in model.named_parameters()}})
+        gradients.append(
+            {
+                "objective": loss.objective,
+                "nll": loss.nll,
+                **{name: p.grad for name, p in model.named_parameters()},
+            }
+        )
     for name, value in gradients[0].items():
         torch.testing.assert_close(gradients[1][name], value, atol=1e-10, rtol=0)
 
@@ -183,16 +228,28 @@ def test_replacements_are_read_and_not_predicted_and_differ_between_passes() -> 
     calls: list[tuple[torch.Tensor, ...]] = []
     model.register_forward_pre_hook(lambda _, inputs: calls.append(inputs))
     torch.manual_seed(1)
-    loss = batch_loss(model, batch, TrainingConfig(src_word_replacement=0.9, tgt_word_replacement=0.9, r_drop=1))
+    loss = batch_loss(
+        model, batch, TrainingConfig(src_word_replacement=0.9, tgt_word_replacement=0.9, r_drop=1)
+    )
     src, src_lengths, tgt_in, _ = calls[0]
     assert not torch.equal(src[:2], src[2:])
     assert not torch.equal(tgt_in[:2], tgt_in[2:])
     decoded = model(src, src_lengths, tgt_in)
-    log_probs = model.output.log_probs(decoded.vectors).gather(2, batch.tgt_out.repeat(2, 1).unsqueeze(2)).squeeze(2)
-    assert loss.nll.item() == pytest.approx(-(log_probs * batch.tgt_mask.repeat(2, 1)).sum().item() / 2, rel=1e-10)
+    log_probs = (
+        model.output.log_probs(decoded.vectors)
+        .gather(2, batch.tgt_out.repeat(2, 1).unsqueeze(2))
+        .squeeze(2)
+    )
+    assert loss.nll.item() == pytest.approx(
+        -(log_probs * batch.tgt_mask.repeat(2, 1)).sum().item() / 2, rel=1e-10
+    )
 
 
-@pytest.mark.parametrize("kind", [{}, {"attention": {"kind": "local_p"}}, {"attention": {"score": "dot", "heads": 2}}], ids=str)
+@pytest.mark.parametrize(
+    "kind",
+    [{}, {"attention": {"kind": "local_p"}}, {"attention": {"score": "dot", "heads": 2}}],
+    ids=str,
+)
 def test_padding_changes_neither_loss_nor_gradient(kind: dict[str, Any]) -> None:
     sizes = {"encoder": {"hidden_size": 4}, "decoder": {"hidden_size": 8}}
     model, batch = make(**sizes, **kind)
@@ -214,20 +271,31 @@ def test_padding_changes_neither_loss_nor_gradient(kind: dict[str, Any]) -> None
 
 @pytest.mark.parametrize("per", ["sentence", "token"])
 def test_at_ratio_0_the_decoder_reads_no_reference(per: str) -> None:
-    forcing_mask = draw_forcing_mask(build_batch([[5]] * 50, [[5] * 7] * 50), 0.0, per, reseed(1, 1))
+    forcing_mask = draw_forcing_mask(
+        build_batch([[5]] * 50, [[5] * 7] * 50), 0.0, per, reseed(1, 1)
+    )
     assert forcing_mask is not None
     assert not forcing_mask.any()
 
 
 @pytest.mark.parametrize("schedule", FORCING_SCHEDULES)
 @pytest.mark.parametrize("per", ["sentence", "token"])
-def test_the_share_of_sampled_words_follows_the_schedule(schedule: ForcingSchedule, per: str) -> None:
-    """Each stretch of a training is fed as much of the reference as the schedule says, within the error of so many draws."""
-    config = TeacherForcingConfig.model_validate({"start": 0.9, "end": 0.1, "schedule": schedule, "steps": 400, "per": per})
+def test_the_share_of_sampled_words_follows_the_schedule(
+    schedule: ForcingSchedule, per: str
+) -> None:
+    """Each stretch of a training is fed as much of the reference as the schedule says, within the
+    error of so many draws.
+    """
+    config = TeacherForcingConfig.model_validate(
+        {"start": 0.9, "end": 0.1, "schedule": schedule, "steps": 400, "per": per}
+    )
     batch = build_batch([[5]] * 50, [[5] * 7] * 50)
     for stretch in (range(1, 101), range(151, 251), range(301, 401), range(401, 501)):
         ratios = [forcing_ratio(step, config) for step in stretch]
-        masks = [draw_forcing_mask(batch, ratio, per, reseed(1, step)) for step, ratio in zip(stretch, ratios, strict=True)]
+        masks = [
+            draw_forcing_mask(batch, ratio, per, reseed(1, step))
+            for step, ratio in zip(stretch, ratios, strict=True)
+        ]
         share = np.mean([float(mask.double().mean()) for mask in masks if mask is not None])
         draws = 50 if per == "sentence" else 50 * 8
         error = np.sqrt(sum(ratio * (1 - ratio) for ratio in ratios) / draws) / len(ratios)

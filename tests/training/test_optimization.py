@@ -8,10 +8,21 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.config.schema import ForcingSchedule, LearningRateConfig, LearningRateSchedule, TeacherForcingConfig
+from nmt.config.schema import (
+    ForcingSchedule,
+    LearningRateConfig,
+    LearningRateSchedule,
+    TeacherForcingConfig,
+)
 from nmt.data.batching import build_batch
 from nmt.training.loss import draw_forcing_mask
-from nmt.training.optimization import FORCING_SCHEDULES, LEARNING_RATE_SCHEDULES, Moment, forcing_ratio, learning_rate
+from nmt.training.optimization import (
+    FORCING_SCHEDULES,
+    LEARNING_RATE_SCHEDULES,
+    Moment,
+    forcing_ratio,
+    learning_rate,
+)
 
 
 def test_every_schedule_name_has_a_function() -> None:
@@ -28,16 +39,26 @@ def test_warm_up_rises_to_the_peak(schedule: LearningRateSchedule) -> None:
 def test_first_and_last_learning_rates() -> None:
     config = LearningRateConfig(peak=2.0, warmup_steps=10, steps=110, floor=0.5)
     assert learning_rate(Moment(10_000), config) == 2.0
-    assert learning_rate(Moment(40), config.model_copy(update={"schedule": "inverse_sqrt"})) == pytest.approx(1.0)
+    assert learning_rate(
+        Moment(40), config.model_copy(update={"schedule": "inverse_sqrt"})
+    ) == pytest.approx(1.0)
     for schedule in ("linear", "cosine"):
         falling = config.model_copy(update={"schedule": schedule})
         assert learning_rate(Moment(60), falling) == pytest.approx(1.25)
-        assert learning_rate(Moment(110), falling) == learning_rate(Moment(5000), falling) == pytest.approx(0.5)
+        assert (
+            learning_rate(Moment(110), falling)
+            == learning_rate(Moment(5000), falling)
+            == pytest.approx(0.5)
+        )
 
 
 def test_the_step_schedule_falls_to_the_floor() -> None:
-    config = LearningRateConfig(peak=1.0, schedule="step", warmup_steps=5, steps=10, factor=0.5, floor=0.2)
-    assert [learning_rate(Moment(step), config) for step in (5, 6, 15, 16, 25, 26, 35, 36, 1000)] == [
+    config = LearningRateConfig(
+        peak=1.0, schedule="step", warmup_steps=5, steps=10, factor=0.5, floor=0.2
+    )
+    assert [
+        learning_rate(Moment(step), config) for step in (5, 6, 15, 16, 25, 26, 35, 36, 1000)
+    ] == [
         1,
         1,
         1,
@@ -51,18 +72,29 @@ def test_the_step_schedule_falls_to_the_floor() -> None:
 
 
 def test_the_plateau_schedule_follows_its_reductions() -> None:
-    config = LearningRateConfig(peak=1.0, schedule="plateau", warmup_steps=5, factor=0.1, floor=0.05)
-    assert [learning_rate(Moment(10, reductions), config) for reductions in (0, 1, 2)] == [1.0, 0.1, 0.05]
+    config = LearningRateConfig(
+        peak=1.0, schedule="plateau", warmup_steps=5, factor=0.1, floor=0.05
+    )
+    assert [learning_rate(Moment(10, reductions), config) for reductions in (0, 1, 2)] == [
+        1.0,
+        0.1,
+        0.05,
+    ]
     assert learning_rate(Moment(1, 2), config) == 0.2
 
 
-@pytest.mark.parametrize(("schedule", "middle"), [("linear", 0.5 + 1.5 * 0.75), ("cosine", 0.5 + 1.5 * (2 + np.sqrt(2)) / 4)])
-def test_without_steps_the_rate_falls_with_the_training(schedule: LearningRateSchedule, middle: float) -> None:
+@pytest.mark.parametrize(
+    ("schedule", "middle"),
+    [("linear", 0.5 + 1.5 * 0.75), ("cosine", 0.5 + 1.5 * (2 + np.sqrt(2)) / 4)],
+)
+def test_without_steps_the_rate_falls_with_the_training(
+    schedule: LearningRateSchedule, middle: float
+) -> None:
     config = LearningRateConfig(peak=2.0, schedule=schedule, warmup_steps=10, steps=None, floor=0.5)
     assert learning_rate(Moment(5, fraction=0.0), config) == 1.0
-    assert [learning_rate(Moment(11, fraction=fraction), config) for fraction in (0.0, 0.25, 1.0)] == pytest.approx(
-        [2.0, middle, 0.5]
-    )
+    assert [
+        learning_rate(Moment(11, fraction=fraction), config) for fraction in (0.0, 0.25, 1.0)
+    ] == pytest.approx([2.0, middle, 0.5])
     # On a slow machine the training may end during the warm-up.
     assert learning_rate(Moment(9, fraction=0.999), config) == pytest.approx(0.5, abs=0.01)
 
@@ -72,14 +104,18 @@ def test_without_steps_the_rate_falls_in_each_update_after_warm_up(
     schedule: LearningRateSchedule, warmup: int, n_updates: int
 ) -> None:
     config = LearningRateConfig(schedule=schedule, warmup_steps=warmup, steps=None)
-    moments = [Moment(step, fraction=(step - 1) / n_updates) for step in range(warmup + 1, n_updates + 1)]
+    moments = [
+        Moment(step, fraction=(step - 1) / n_updates) for step in range(warmup + 1, n_updates + 1)
+    ]
     rates = [learning_rate(moment, config) for moment in moments]
     assert rates == sorted(rates, reverse=True)
     assert 0 < rates[-1] < 0.03 * config.peak
 
 
 @given(st.sampled_from(list(FORCING_SCHEDULES)), st.integers(1, 500))
-def test_the_forcing_ratio_goes_monotonically_from_start_to_end(schedule: ForcingSchedule, step: int) -> None:
+def test_the_forcing_ratio_goes_monotonically_from_start_to_end(
+    schedule: ForcingSchedule, step: int
+) -> None:
     config = TeacherForcingConfig(start=0.9, end=0.2, schedule=schedule, steps=200)
     here, later = forcing_ratio(step, config), forcing_ratio(step + 1, config)
     if schedule == "constant":

@@ -1,4 +1,6 @@
-"""The updates that the loop plans for a corpus of several parts: each pair once, and the same rest after a resume."""
+"""The updates that the loop plans for a corpus of several parts: each pair once, and the same rest
+after a resume.
+"""
 
 from typing import Any
 
@@ -26,12 +28,19 @@ def make_corpus(n_pairs: int) -> Corpus:
 
     def sequences(divisor: int) -> Sequences:
         lengths = 1 + np.arange(n_pairs) % divisor
-        return Sequences((np.repeat(np.arange(4, n_pairs + 4), lengths).astype(np.int32), np.cumsum([0, *lengths])))
+        return Sequences(
+            (
+                np.repeat(np.arange(4, n_pairs + 4), lengths).astype(np.int32),
+                np.cumsum([0, *lengths]),
+            )
+        )
 
     return Corpus(sequences(5), sequences(7))
 
 
-def plan(corpus: Corpus, config: Config, progress: Progress = START, world: World = SINGLE_PROCESS) -> list[Update]:
+def plan(
+    corpus: Corpus, config: Config, progress: Progress = START, world: World = SINGLE_PROCESS
+) -> list[Update]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(epochs, "PART_PAIRS", 24)
         patch.setattr(epochs, "RANGE_PAIRS", 4)
@@ -39,14 +48,26 @@ def plan(corpus: Corpus, config: Config, progress: Progress = START, world: Worl
 
 
 def configure(**training: Any) -> Config:
-    values = {"name": "test", "data": {"source": {"path": "none"}}, "training": {"epochs": EPOCHS, **training}}
+    values = {
+        "name": "test",
+        "data": {"source": {"path": "none"}},
+        "training": {"epochs": EPOCHS, **training},
+    }
     return config_from_dict(values)
 
 
 def contents(updates: list[Update]) -> list[tuple[Any, ...]]:
     return [
         (
-            *(update.step, update.epoch, update.part, update.batch, update.n_parts, update.n_batches, update.pairs.tolist()),
+            *(
+                update.step,
+                update.epoch,
+                update.part,
+                update.batch,
+                update.n_parts,
+                update.n_batches,
+                update.pairs.tolist(),
+            ),
             [batch.tgt_out.tolist() for batch in update.micro_batches],
         )
         for update in updates
@@ -78,8 +99,12 @@ def test_a_resumed_training_makes_the_rest_of_the_updates(
         assert sorted(read_pairs(update)) == sorted(update.pairs.tolist())
     if "curriculum" not in training:
         for epoch in range(EPOCHS):
-            assert sorted(pair for update in whole if update.epoch == epoch for pair in update.pairs) == [*range(n_pairs)]
-    assert [update.ends_epoch for update in whole] == [update.next_position[1:] == (0, 0) for update in whole]
+            assert sorted(
+                pair for update in whole if update.epoch == epoch for pair in update.pairs
+            ) == [*range(n_pairs)]
+    assert [update.ends_epoch for update in whole] == [
+        update.next_position[1:] == (0, 0) for update in whole
+    ]
     last = data.draw(st.sampled_from(whole))
     epoch, part, batch = last.next_position
     resumed = plan(corpus, config, Progress(step=last.step, epoch=epoch, part=part, batch=batch))
@@ -107,5 +132,7 @@ def test_the_finished_fraction_grows_from_0_to_1() -> None:
     assert fractions[0] == 0
     assert fractions == sorted({*fractions})
     assert fractions[-1] < 1
-    assert np.abs(np.array(fractions) - np.linspace(0, 1, len(updates), endpoint=False)).max() < 0.01
+    assert (
+        np.abs(np.array(fractions) - np.linspace(0, 1, len(updates), endpoint=False)).max() < 0.01
+    )
     assert updates[-1].next_position == (EPOCHS, 0, 0)

@@ -20,11 +20,17 @@ CPU, GPU = torch.device("cpu"), torch.device("cuda", 0)
 def current(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, torch.device]]:
     """The calls of `torch.cuda.set_device`: thread and GPU."""
     calls: list[tuple[str, torch.device]] = []
-    monkeypatch.setattr(torch.cuda, "set_device", lambda device: calls.append((threading.current_thread().name, device)))
+    monkeypatch.setattr(
+        torch.cuda,
+        "set_device",
+        lambda device: calls.append((threading.current_thread().name, device)),
+    )
     return calls
 
 
-def test_the_next_item_is_made_while_the_caller_uses_one(current: list[tuple[str, torch.device]]) -> None:
+def test_the_next_item_is_made_while_the_caller_uses_one(
+    current: list[tuple[str, torch.device]],
+) -> None:
     started = [threading.Event() for _ in range(4)]
 
     def make() -> Iterator[int]:
@@ -53,7 +59,9 @@ def test_without_a_gpu_nothing_is_prefetched(current: list[tuple[str, torch.devi
     assert current == []
 
 
-def test_an_error_of_the_thread_is_raised_in_place_of_its_item(current: list[tuple[str, torch.device]]) -> None:
+def test_an_error_of_the_thread_is_raised_in_place_of_its_item(
+    current: list[tuple[str, torch.device]],
+) -> None:
     def make() -> Iterator[int]:
         yield 1
         raise OSError("the disk is gone")
@@ -78,16 +86,29 @@ def test_stopping_early_leaves_no_thread(current: list[tuple[str, torch.device]]
 def test_prefetching_does_not_change_a_training(
     ratio: float, current: list[tuple[str, torch.device]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    config = make_config(training={"epochs": 2, "batch": {"size": 16}, "accumulate": 2, "teacher_forcing": {"start": ratio}})
+    config = make_config(
+        training={
+            "epochs": 2,
+            "batch": {"size": 16},
+            "accumulate": 2,
+            "teacher_forcing": {"start": ratio},
+        }
+    )
     corpus, _ = make_corpus(100, seed=5)
     trained = []
     for pretended in (CPU, GPU):
-        monkeypatch.setattr(loop, "prefetch", lambda tasks, _, device=pretended: prefetch(tasks, device))
+        monkeypatch.setattr(
+            loop, "prefetch", lambda tasks, _, device=pretended: prefetch(tasks, device)
+        )
         model = make_model(config)
-        end = fit_to_end(model, build_optimizer(model, config.training), corpus, config, Progress(), Hooks())
+        end = fit_to_end(
+            model, build_optimizer(model, config.training), corpus, config, Progress(), Hooks()
+        )
         trained.append((end.step, weights_of(model)))
     assert len(current) == 1
     (steps, one), (steps_too, other) = trained
     assert steps == steps_too == 8
     assert all(torch.equal(value, other[name]) for name, value in one.items())
-    assert not np.array_equal(one["output.logits.weight"], weights_of(make_model(config))["output.logits.weight"])
+    assert not np.array_equal(
+        one["output.logits.weight"], weights_of(make_model(config))["output.logits.weight"]
+    )

@@ -1,4 +1,6 @@
-"""A training that is killed several times ends with the weights and the journal of an uninterrupted one."""
+"""A training that is killed several times ends with the weights and the journal of an uninterrupted
+one.
+"""
 
 import json
 import os
@@ -24,7 +26,9 @@ STEPS = 60
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Dropout and scheduled sampling on; checkpoints, lines of the journal and epochs end at different steps."""
+    """Dropout and scheduled sampling on; checkpoints, lines of the journal and epochs end at
+    different steps.
+    """
     folder = tmp_path_factory.mktemp("killed")
     config = toy.configure(
         toy.write_table(folder / "pairs.tsv", toy.sentence_pairs()[:200]),
@@ -56,7 +60,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def start(folder: Path, run: str) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "nmt", "train", "-c", "toy.yaml", "-o", run, "--resume", "--device", "cpu"]
+    command = [
+        sys.executable,
+        "-m",
+        "nmt",
+        "train",
+        "-c",
+        "toy.yaml",
+        "-o",
+        run,
+        "--resume",
+        "--device",
+        "cpu",
+    ]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     with (folder / "stderr.txt").open("w") as file:
         return subprocess.Popen(command, cwd=folder, stderr=file, text=True, env=environment)
@@ -67,7 +83,10 @@ def journal(folder: Path, run: str) -> list[dict[str, Any]]:
     path = folder / run / "journal.jsonl"
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     clock = ("tokens_per_second", "seconds")
-    return [{key: value for key, value in json.loads(line).items() if key not in clock} for line in lines]
+    return [
+        {key: value for key, value in json.loads(line).items() if key not in clock}
+        for line in lines
+    ]
 
 
 def reached(folder: Path, run: str) -> int:
@@ -94,12 +113,16 @@ def test_a_killed_and_resumed_training_equals_an_uninterrupted_one(folder: Path)
     assert last.wait(timeout=300) == 0, (folder / "stderr.txt").read_text()
     assert journal(folder, "parts") == journal(folder, "whole")
     for name in ("best", "last"):
-        pointers = [json.loads((folder / run / "checkpoints" / f"{name}.json").read_text()) for run in ("whole", "parts")]
+        pointers = [
+            json.loads((folder / run / "checkpoints" / f"{name}.json").read_text())
+            for run in ("whole", "parts")
+        ]
         assert pointers[0] == pointers[1]
     checkpoint = f"step-{STEPS:08d}"
     for file in ("model", "raw", "optimizer"):
         expected, resumed = (
-            load_file(folder / run / "checkpoints" / checkpoint / f"{file}.safetensors") for run in ("whole", "parts")
+            load_file(folder / run / "checkpoints" / checkpoint / f"{file}.safetensors")
+            for run in ("whole", "parts")
         )
         assert expected.keys() == resumed.keys()
         assert all((expected[key] == resumed[key]).all() for key in expected), file

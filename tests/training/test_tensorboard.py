@@ -14,7 +14,9 @@ import pytest
 from numpy.typing import NDArray
 from PIL import Image
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
-from tensorboard.backend.event_processing.plugin_event_accumulator import EventAccumulator as PluginEventAccumulator
+from tensorboard.backend.event_processing.plugin_event_accumulator import (
+    EventAccumulator as PluginEventAccumulator,
+)
 from tensorboard.summary.writer import event_file_writer
 
 from nmt.training.tensorboard import TensorBoardWriter
@@ -28,7 +30,11 @@ FIGURES = {
     "forcing_ratio": 1.0,
     "gradient_norm": 0.5,
 }
-SAMPLES = (Sample("A *dog*.", "Ein Hund.", "Hund."), Sample("1. Cats", "Katzen", "_Katze_"), Sample("<b> & $x$", "ß", ""))
+SAMPLES = (
+    Sample("A *dog*.", "Ein Hund.", "Hund."),
+    Sample("1. Cats", "Katzen", "_Katze_"),
+    Sample("<b> & $x$", "ß", ""),
+)
 
 
 def pixels() -> NDArray[np.uint8]:
@@ -52,7 +58,9 @@ def open_writer(folder: Path, step: int = 0) -> closing[TensorBoardWriter]:
 
 
 def read(folder: Path) -> Any:
-    return EventAccumulator(str(folder), size_guidance={"scalars": 0, "images": 0, "tensors": 0}).Reload()
+    return EventAccumulator(
+        str(folder), size_guidance={"scalars": 0, "images": 0, "tensors": 0}
+    ).Reload()
 
 
 def scalars(events: Any, tag: str) -> list[tuple[int, Any]]:
@@ -60,7 +68,10 @@ def scalars(events: Any, tag: str) -> list[tuple[int, Any]]:
 
 
 def texts(events: Any, tag: str) -> list[tuple[int, str]]:
-    return [(event.step, event.tensor_proto.string_val[0].decode()) for event in events.Tensors(f"{tag}/text_summary")]
+    return [
+        (event.step, event.tensor_proto.string_val[0].decode())
+        for event in events.Tensors(f"{tag}/text_summary")
+    ]
 
 
 def test_figures_are_shown_at_their_steps(tmp_path: Path) -> None:
@@ -70,7 +81,9 @@ def test_figures_are_shown_at_their_steps(tmp_path: Path) -> None:
         tensorboard.validation(100, validation())
     events = read(tmp_path)
     assert scalars(events, "train/loss") == [(50, 2.0), (100, 1.5)]
-    assert {tag for tag in events.Tags()["scalars"] if tag.startswith("train/")} == {f"train/{name}" for name in FIGURES}
+    assert {tag for tag in events.Tags()["scalars"] if tag.startswith("train/")} == {
+        f"train/{name}" for name in FIGURES
+    }
     for name, value in (("loss", 1.0), ("perplexity", np.e), ("bleu", 12.5)):
         assert scalars(events, f"validation/{name}") == [(100, value)]
 
@@ -81,7 +94,10 @@ def test_samples_are_not_read_as_markdown(tmp_path: Path) -> None:
         tensorboard.validation(200, validation())
     events = read(tmp_path)
     for number, sample in enumerate(SAMPLES, 1):
-        text = f"```\nsource     {sample.source}\nreference  {sample.reference}\noutput     {sample.output}\n```"
+        text = (
+            f"```\nsource     {sample.source}\nreference  {sample.reference}\noutput     "
+            f"{sample.output}\n```"
+        )
         assert texts(events, f"samples/{number}") == [(100, text), (200, text)]
 
 
@@ -101,7 +117,8 @@ def test_the_attention_heatmap_is_stored_unchanged(tmp_path: Path) -> None:
 def test_repeated_steps_of_a_resumed_training_are_shown_once(
     tmp_path: Path, reader: Any, step: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    # Files are read in the order of their names, in which the second and a number stand: 10 before 9, were both of one second.
+    # Files are read in the order of their names, in which the second and a number stand: 10 before
+    # 9, were both of one second.
     monkeypatch.setattr(event_file_writer, "_global_uid", event_file_writer.AtomicCounter(0))
     with open_writer(tmp_path) as tensorboard:
         for number in (50, 100, 150, 200):
@@ -159,7 +176,12 @@ def test_a_folder_that_cannot_be_made_is_a_warning(tmp_path: Path) -> None:
     with closing(TensorBoardWriter(tmp_path / "tensorboard", 0, warnings.append)) as tensorboard:
         tensorboard.update(50, FIGURES)
         tensorboard.validation(50, validation())
-    assert warnings == [f"{tmp_path / 'tensorboard'}: cannot be written (File exists); the training continues without it"]
+    assert warnings == [
+        (
+            f"{tmp_path / 'tensorboard'}: cannot be written (File exists); the training continues "
+            "without it"
+        )
+    ]
 
 
 def test_an_error_in_the_thread_that_writes_is_a_warning(
@@ -174,7 +196,9 @@ def test_an_error_in_the_thread_that_writes_is_a_warning(
         monkeypatch.setattr("tensorboard.summary.writer.record_writer.RecordWriter.write", fail)
         tensorboard.update(50, FIGURES)
         tensorboard.update(100, FIGURES)
-    assert warnings == [f"{tmp_path}: cannot be written (Read-only file system); the training continues without it"]
+    assert warnings == [
+        f"{tmp_path}: cannot be written (Read-only file system); the training continues without it"
+    ]
     assert capsys.readouterr().err == ""
     assert threading.excepthook == report
 
@@ -192,15 +216,27 @@ def test_a_full_disk_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         tensorboard.update(100, FIGURES)
         monkeypatch.undo()
         tensorboard.update(150, FIGURES)
-    assert warnings == [f"{tmp_path}: cannot be written (No space left on device); the training continues without it"]
+    assert warnings == [
+        (
+            f"{tmp_path}: cannot be written (No space left on device); the training continues "
+            "without "
+            "it"
+        )
+    ]
     assert scalars(read(tmp_path), "train/loss") == [(50, 2.0)]
 
 
 @pytest.fixture(scope="module")
 def modules() -> set[str]:
-    """What is imported by those that do not train: `translate`, and all that stands in the module of the board."""
+    """What is imported by those that do not train: `translate`, and all that stands in the module
+    of the board.
+    """
     code = "import sys, nmt.commands.translate, nmt.training.tensorboard; print(*sys.modules)"
-    return set(subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True).stdout.split())
+    return set(
+        subprocess.run(
+            [sys.executable, "-c", code], check=True, capture_output=True, text=True
+        ).stdout.split()
+    )
 
 
 @pytest.mark.parametrize("name", ["tensorboard", "torch.utils.tensorboard", "matplotlib", "PIL"])

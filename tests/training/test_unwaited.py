@@ -1,4 +1,6 @@
-"""An update waits for a GPU only once, at its end. Tensors on the `meta` device have no content: reading one fails."""
+"""An update waits for a GPU only once, at its end. Tensors on the `meta` device have no content:
+reading one fails.
+"""
 
 from contextlib import nullcontext
 from typing import Any
@@ -17,7 +19,10 @@ META = torch.device("meta")
 
 LUONG = {"decoder": {"hidden_size": 64}}
 FEEDING = {"decoder": {"hidden_size": 64, "input_feeding": True}}
-BAHDANAU = {"decoder": {"kind": "bahdanau", "readout": "maxout", "hidden_size": 64}, "attention": {"score": "additive"}}
+BAHDANAU = {
+    "decoder": {"kind": "bahdanau", "readout": "maxout", "hidden_size": 64},
+    "attention": {"score": "additive"},
+}
 COVERAGE = {**LUONG, "attention": {"kind": "coverage", "score": "additive"}}
 LOCAL = {**LUONG, "attention": {"kind": "local_p"}}
 HEADS = {**LUONG, "attention": {"score": "dot", "heads": 2}}
@@ -28,7 +33,10 @@ VARIATIONAL = {**LUONG, "variational_dropout": True, "word_dropout": 0.1, "dropo
 @pytest.mark.parametrize(
     ("kind", "forcing"),
     [
-        *((kind, {"start": 0.5}) for kind in (LUONG, FEEDING, BAHDANAU, COVERAGE, LOCAL, HEADS, VARIATIONAL)),
+        *(
+            (kind, {"start": 0.5})
+            for kind in (LUONG, FEEDING, BAHDANAU, COVERAGE, LOCAL, HEADS, VARIATIONAL)
+        ),
         (LEXICAL, {}),
         *((kind, {}) for kind in (LUONG, BAHDANAU)),
         (LUONG, {"start": 0.5, "per": "sentence"}),
@@ -39,19 +47,35 @@ VARIATIONAL = {**LUONG, "variational_dropout": True, "word_dropout": 0.1, "dropo
 def test_an_update_does_not_wait_for_the_gpu(
     kind: dict[str, Any], forcing: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())  # which knows no such device
-    noise = {"r_drop": 2.0, "src_word_replacement": 0.1, "tgt_word_replacement": 0.1} if forcing else {}
+    monkeypatch.setattr(
+        torch, "autocast", lambda *_, **__: nullcontext()
+    )  # which knows no such device
+    noise = (
+        {"r_drop": 2.0, "src_word_replacement": 0.1, "tgt_word_replacement": 0.1} if forcing else {}
+    )
     training = {"teacher_forcing": forcing, "label_smoothing": 0.1, "coverage_loss": 0.5, **noise}
     training |= {"alignment_loss": 0.5} if "lexical_bias" in kind else {}
-    config = make_config(model={"embedding_size": 32, "encoder": {"hidden_size": 32}, "dropout": 0.1, **kind}, training=training)
+    config = make_config(
+        model={"embedding_size": 32, "encoder": {"hidden_size": 32}, "dropout": 0.1, **kind},
+        training=training,
+    )
     corpus, sources = make_corpus(60, seed=4)
     alike = np.array([index for index, source in enumerate(sources) if len(source) == 5])
     assert len(alike) > 4
     batches = [batch.to(META) for batch in read_batches(corpus, [alike[:4], alike[4:]])]
     model = make_model(config).to(META)
-    sums = forward_backward(Objective(model, config.training), build_optimizer(model, config.training), batches, 1, config)
+    sums = forward_backward(
+        Objective(model, config.training),
+        build_optimizer(model, config.training),
+        batches,
+        1,
+        config,
+    )
     assert (sums.shape, sums.device) == ((3,), META)
-    assert all(parameter.grad is not None and parameter.grad.device == META for parameter in model.parameters())
+    assert all(
+        parameter.grad is not None and parameter.grad.device == META
+        for parameter in model.parameters()
+    )
 
 
 def test_a_synchronizing_operation_fails_on_the_meta_device() -> None:

@@ -26,5 +26,7 @@ def test_validation_follows_the_weights(run: Path) -> None:
         model.output.get_parameter("logits.bias")[favorite] += 1e-3
     after = validator.validate()
     assert all(set(sample.output.split()) == {"Hund"} for sample in after.samples)
-    assert [sample.output for sample in before.samples] != [sample.output for sample in after.samples]
+    assert [sample.output for sample in before.samples] != [
+        sample.output for sample in after.samples
+    ]
     assert model.output.get_parameter("logits.weight").requires_grad

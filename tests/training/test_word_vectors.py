@@ -14,7 +14,9 @@ from nmt.text.tokenizers import JOINER
 from nmt.text.vocabulary import Vocabulary
 from nmt.training.word_vectors import WordVectors, load_vectors
 
-VOCABULARY = Vocabulary.build({"the": 60, "dog": 20, "Haus": 10, "schön": 8, "rare": 1}, min_frequency=2)
+VOCABULARY = Vocabulary.build(
+    {"the": 60, "dog": 20, "Haus": 10, "schön": 8, "rare": 1}, min_frequency=2
+)
 THE, DOG, HAUS, SCHOEN = range(4, 8)
 
 
@@ -23,12 +25,16 @@ def write(path: Path, *lines: str, encoding: str = "utf-8") -> Path:
     return path
 
 
-def read(path: Path, *lines: str, vocabulary: Vocabulary = VOCABULARY, dimension: int = 2) -> WordVectors:
+def read(
+    path: Path, *lines: str, vocabulary: Vocabulary = VOCABULARY, dimension: int = 2
+) -> WordVectors:
     return load_vectors(write(path / "v.txt", *lines), vocabulary, dimension)
 
 
 def rows(vectors: WordVectors) -> dict[int, list[float]]:
-    return {int(index): row.tolist() for index, row in zip(vectors.ids, vectors.matrix, strict=True)}
+    return {
+        int(index): row.tolist() for index, row in zip(vectors.ids, vectors.matrix, strict=True)
+    }
 
 
 def test_reads_the_vectors_of_the_vocabulary_only(tmp_path: Path) -> None:
@@ -38,7 +44,12 @@ def test_reads_the_vectors_of_the_vocabulary_only(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "lines", [["the 1 2", "dog 3 4"], ["2 2", "the 1 2", "dog 3 4"], ["2 2 ", "the 1 2 ", "dog\t3\t4\r", "", " "]]
+    "lines",
+    [
+        ["the 1 2", "dog 3 4"],
+        ["2 2", "the 1 2", "dog 3 4"],
+        ["2 2 ", "the 1 2 ", "dog\t3\t4\r", "", " "],
+    ],
 )
 def test_header_and_kind_of_space_are_optional(tmp_path: Path, lines: list[str]) -> None:
     assert rows(read(tmp_path, *lines)) == {THE: [1, 2], DOG: [3, 4]}
@@ -64,7 +75,9 @@ def test_coverage_counts_tokens_and_running_words(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("lines", [["haus 1 1", "Haus 2 2.5"], ["Haus 2 2.5", "haus 1 1"]])
-def test_the_lower_cased_form_serves_if_the_token_is_missing(tmp_path: Path, lines: list[str]) -> None:
+def test_the_lower_cased_form_serves_if_the_token_is_missing(
+    tmp_path: Path, lines: list[str]
+) -> None:
     assert rows(read(tmp_path, *lines)) == {HAUS: [2, 2.5]}
     assert rows(read(tmp_path, "haus 1 1.5", "HAUS 2 2", "Dog 3 3")) == {HAUS: [1, 1.5]}
 
@@ -72,12 +85,17 @@ def test_the_lower_cased_form_serves_if_the_token_is_missing(tmp_path: Path, lin
 def test_the_token_without_its_mark_serves_last(tmp_path: Path) -> None:
     vocabulary = Vocabulary(["x", f"{JOINER}.", "▁Dog", "▁"], [0, 4, 3, 2, 1])
     assert rows(read(tmp_path, "dog 1 2", ". 3 4", vocabulary=vocabulary)) == {5: [3, 4], 6: [1, 2]}
-    assert rows(read(tmp_path, "dog 1 2", "Dog 3 4", "▁dog 5 6", vocabulary=vocabulary)) == {6: [5, 6]}
+    assert rows(read(tmp_path, "dog 1 2", "Dog 3 4", "▁dog 5 6", vocabulary=vocabulary)) == {
+        6: [5, 6]
+    }
     assert rows(read(tmp_path, "Dog 3 4", "dog 1 2", vocabulary=vocabulary)) == {6: [3, 4]}
 
 
 def test_the_first_of_several_vectors_counts(tmp_path: Path) -> None:
-    assert rows(read(tmp_path, "the 1 2", "haus 5 6", "the 3 4", "haus 7 8")) == {THE: [1, 2], HAUS: [5, 6]}
+    assert rows(read(tmp_path, "the 1 2", "haus 5 6", "the 3 4", "haus 7 8")) == {
+        THE: [1, 2],
+        HAUS: [5, 6],
+    }
 
 
 @pytest.mark.parametrize("first", [[], ["3 2"]])
@@ -93,7 +111,9 @@ def test_a_few_broken_tokens_are_skipped(tmp_path: Path) -> None:
     assert rows(load_vectors(path, VOCABULARY, 2)) == {THE: [1, 2]}
 
 
-TOKENS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1).filter(lambda token: token == token.strip(" "))
+TOKENS = st.text(st.characters(exclude_categories=["Cs", "Cc"]), min_size=1).filter(
+    lambda token: token == token.strip(" ")
+)
 NUMBERS = st.floats(width=32, allow_nan=False, allow_infinity=False)
 
 
@@ -103,21 +123,31 @@ NUMBERS = st.floats(width=32, allow_nan=False, allow_infinity=False)
     ending=st.sampled_from(["\n", " \n", "\r\n"]),
 )
 def test_reads_what_was_written(
-    table: dict[str, tuple[float, ...]], has_first_line: bool, ending: str, tmp_path_factory: pytest.TempPathFactory
+    table: dict[str, tuple[float, ...]],
+    has_first_line: bool,
+    ending: str,
+    tmp_path_factory: pytest.TempPathFactory,
 ) -> None:
     table = {"the": (1, 2, 3), **table}
-    lines = [f"{len(table)} 3"] * has_first_line + [f"{token} {' '.join(map(str, row))}" for token, row in table.items()]
+    lines = [f"{len(table)} 3"] * has_first_line + [
+        f"{token} {' '.join(map(str, row))}" for token, row in table.items()
+    ]
     path = tmp_path_factory.mktemp("vectors") / "v.txt"
     path.write_bytes("".join(line + ending for line in lines).encode())
     vocabulary = Vocabulary.build(dict.fromkeys(table, 1))
     vectors = load_vectors(path, vocabulary, 3)
-    assert rows(vectors) == {vocabulary.ids([token])[0]: list(row) for token, row in table.items() if token in vocabulary}
+    assert rows(vectors) == {
+        vocabulary.ids([token])[0]: list(row) for token, row in table.items() if token in vocabulary
+    }
     assert vectors.running_share == pytest.approx(len(vectors.ids) / len(table))
 
 
 WHOLE = "; name a complete text file of word vectors, plain or .gz"
 LEAVE_OUT = "; fix the line or delete it"
-OTHER_SIZE = ", line 1: vectors of 3 numbers, but model.embedding_size is 2; set it to 3, or give another file"
+OTHER_SIZE = (
+    ", line 1: vectors of 3 numbers, but model.embedding_size is 2; set it to 3, or "
+    "give another file"
+)
 
 
 @pytest.mark.parametrize(
@@ -130,29 +160,60 @@ OTHER_SIZE = ", line 1: vectors of 3 numbers, but model.embedding_size is 2; set
         (b"the 1 2 3\n", OTHER_SIZE),
         (b"1 3\nthe 1 2 3\n", OTHER_SIZE),
         (b". . . 1 2 3\n", OTHER_SIZE),
-        (b"the 1\n", ", line 1: vectors of 1 numbers, but model.embedding_size is 2; set it to 1, or give another file"),
-        (b"the 1 2\ndog 3\n", f", line 2: expected a token and 2 numbers, found 'dog 3'{LEAVE_OUT}"),
-        (b"the dog sleeps now\n", f", line 1: expected a token and 2 numbers, found 'the dog sleeps now'{LEAVE_OUT}"),
+        (
+            b"the 1\n",
+            (
+                ", line 1: vectors of 1 numbers, but model.embedding_size is 2; set it to 1, or "
+                "give "
+                "another file"
+            ),
+        ),
+        (
+            b"the 1 2\ndog 3\n",
+            f", line 2: expected a token and 2 numbers, found 'dog 3'{LEAVE_OUT}",
+        ),
+        (
+            b"the dog sleeps now\n",
+            f", line 1: expected a token and 2 numbers, found 'the dog sleeps now'{LEAVE_OUT}",
+        ),
         (b"the\n", f", line 1: expected a token and 2 numbers, found 'the'{LEAVE_OUT}"),
         (b"the 1 2\ndog 3 O.4\n", f", line 2: 'O.4' is not a finite number{LEAVE_OUT}"),
         (b"the 1 nan\n", f", line 1: 'nan' is not a finite number{LEAVE_OUT}"),
         (b"the 1 2\ndog inf 2\n", f", line 2: 'inf' is not a finite number{LEAVE_OUT}"),
         (b"the 1 -1e39\n", f", line 1: '-1e39' is not a finite number{LEAVE_OUT}"),
-        ("the 1 2\nschön 3 4\n".encode("latin-1"), ", line 2: not UTF-8 (1 in 2 lines); save the file as UTF-8"),
-        ("the 1 2\n".encode("utf-16"), f": is UTF-16; save it as UTF-8{WHOLE}"),
-        ("и 1 2\nв 3 4\n".encode(), ": has none of the vocabulary's 4 tokens; give a file of the text's language"),
-        (b"the 1 1\ndog 1 1\n", ": all numbers of the vocabulary's 2 tokens are the same; give another file"),
         (
-            b"2 2\nthe " + struct.pack("<2f", 0.25, 0.5) + b"\ndog " + struct.pack("<2f", -0.25, 1) + b"\n",
+            "the 1 2\nschön 3 4\n".encode("latin-1"),
+            ", line 2: not UTF-8 (1 in 2 lines); save the file as UTF-8",
+        ),
+        ("the 1 2\n".encode("utf-16"), f": is UTF-16; save it as UTF-8{WHOLE}"),
+        (
+            "и 1 2\nв 3 4\n".encode(),
+            ": has none of the vocabulary's 4 tokens; give a file of the text's language",
+        ),
+        (
+            b"the 1 1\ndog 1 1\n",
+            ": all numbers of the vocabulary's 2 tokens are the same; give another file",
+        ),
+        (
+            b"2 2\nthe "
+            + struct.pack("<2f", 0.25, 0.5)
+            + b"\ndog "
+            + struct.pack("<2f", -0.25, 1)
+            + b"\n",
             f": has many zero bytes, so it is UTF-16 or no text; save it as UTF-8 text{WHOLE}",
         ),
         (
             b"2 2\nthe \x01\x02\x03?\x04\x05\x06?\ndog \x01\x02\x03?\x04\x05\x06?\n",
-            ": is binary; save the vectors as text (gensim: `save_word2vec_format(..., binary=False)`)",
+            (
+                ": is binary; save the vectors as text (gensim: `save_word2vec_format(..., "
+                "binary=False)`)"
+            ),
         ),
     ],
 )
-def test_an_unusable_file_is_refused_in_one_line(tmp_path: Path, content: bytes, message: str) -> None:
+def test_an_unusable_file_is_refused_in_one_line(
+    tmp_path: Path, content: bytes, message: str
+) -> None:
     path = tmp_path / "v.vec"
     path.write_bytes(content)
     with pytest.raises(DataError) as caught:
@@ -167,9 +228,13 @@ def test_a_file_that_is_missing_or_truncated(tmp_path: Path) -> None:
         load_vectors(tmp_path, VOCABULARY, 2)
     path = tmp_path / "v.vec.gz"
     random = np.random.default_rng(1)
-    whole = gzip.compress(b"".join(b"w%d %.5f %.5f\n" % (n, *random.normal(size=2)) for n in range(100_000)))
+    whole = gzip.compress(
+        b"".join(b"w%d %.5f %.5f\n" % (n, *random.normal(size=2)) for n in range(100_000))
+    )
     path.write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(DataError, match=rf"v\.vec\.gz: is truncated or damaged \(.+\) after line \d{{4,}}{WHOLE}"):
+    with pytest.raises(
+        DataError, match=rf"v\.vec\.gz: is truncated or damaged \(.+\) after line \d{{4,}}{WHOLE}"
+    ):
         load_vectors(path, VOCABULARY, 2)
     path.write_bytes(whole[:100])
     with pytest.raises(DataError, match=rf"v\.vec\.gz: is truncated or damaged \([^)]+\){WHOLE}"):

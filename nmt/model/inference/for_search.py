@@ -1,6 +1,8 @@
-"""The fast form of a trained model, for search: packed weights, precomputed gates, and a smaller vocabulary.
+"""The fast form of a trained model, for search: packed weights, precomputed gates, and a smaller
+vocabulary.
 
-`for_search` copies a model and replaces submodules of the copy, so the classes of `nmt.model` stay plain.
+`for_search` copies a model and replaces submodules of the copy, so the classes of `nmt.model` stay
+plain.
 """
 
 import torch
@@ -22,8 +24,9 @@ MAX_TABLE_SIZE = 1 << 26  # numbers in the table of precomputed gates: 256 MB
 def for_search(model: Seq2Seq, precision: Precision = "float32") -> Seq2Seq:
     """A fast copy of a model, with its weights as they are now: for search, not for training.
 
-    The recurrence, the readout and the output layer have packed weights. The encoder, which reads each sentence once, and the
-    attention are the model's own. On a GPU the model itself is returned.
+    The recurrence, the readout and the output layer have packed weights. The encoder, which reads
+    each sentence once, and the attention are the model's own. On a GPU the model itself is
+    returned.
 
     Args:
         precision: of the packed weights. The precomputed gates are not rounded.
@@ -37,21 +40,34 @@ def for_search(model: Seq2Seq, precision: Precision = "float32") -> Seq2Seq:
         return model
     pack, embedding, decoder = PACK_FUNCTIONS[precision], model.tgt_embedding, model.decoder
     first, readout = decoder.recurrent.layers[0], pack_linears(decoder.readout, pack)
-    if isinstance(first, FusedLayer) and embedding.num_embeddings * len(first.weights[0]) <= MAX_TABLE_SIZE:
+    if (
+        isinstance(first, FusedLayer)
+        and embedding.num_embeddings * len(first.weights[0]) <= MAX_TABLE_SIZE
+    ):
         size = embedding.embedding_dim
         table = GateTable(embedding.weight * embedding.scale, first)
-        decoder = replace_submodules(replace_stacks(decoder, pack, size), readout=EmbeddingReadout(readout, size))
-        return replace_submodules(model, tgt_embedding=table, decoder=decoder, output=pack_linears(model.output, pack))
+        decoder = replace_submodules(
+            replace_stacks(decoder, pack, size), readout=EmbeddingReadout(readout, size)
+        )
+        return replace_submodules(
+            model, tgt_embedding=table, decoder=decoder, output=pack_linears(model.output, pack)
+        )
     decoder = replace_submodules(replace_stacks(decoder, pack), readout=readout)
     return replace_submodules(model, decoder=decoder, output=pack_linears(model.output, pack))
 
 
 class EmbeddingReadout(Readout):
-    """A readout whose words are rows of `GateTable`: it reads their first E numbers, the embedding."""
+    """A readout whose words are rows of `GateTable`: it reads their first E numbers, the
+    embedding.
+    """
 
     def __init__(self, readout: Readout, embedding_size: int) -> None:
         nn.Module.__init__(self)
-        self.readout, self.embedding_size, self.output_size = readout, embedding_size, readout.output_size
+        self.readout, self.embedding_size, self.output_size = (
+            readout,
+            embedding_size,
+            readout.output_size,
+        )
 
     def forward(self, state: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
         return self.readout(state, embedded[..., : self.embedding_size], context)  # type: ignore[no-any-return]

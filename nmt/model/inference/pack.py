@@ -1,7 +1,8 @@
-"""Linear layers with packed weights, for translation on a CPU; and copies of modules with some parts replaced.
+"""Linear layers with packed weights, for translation on a CPU; and copies of modules with some
+parts replaced.
 
-torch uses MKL for products of float32, which repacks the weight on every call and is slower on processors not made by Intel; oneDNN
-packs it once.
+torch uses MKL for products of float32, which repacks the weight on every call and is slower on
+processors not made by Intel; oneDNN packs it once.
 """
 
 from abc import ABC, abstractmethod
@@ -14,8 +15,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-LAYOUT_ROWS = 64  # oneDNN chooses the packed layout for this number of input rows; the layout works for any number
-ROWS_MULTIPLE = 16  # inputs are padded to a multiple of this: oneDNN keeps code and memory for each number of rows it has seen
+# oneDNN chooses the packed layout for this number of input rows; the layout works for any number
+LAYOUT_ROWS = 64
+# inputs are padded to a multiple of this: oneDNN keeps code and memory for each number of rows it
+# has seen
+ROWS_MULTIPLE = 16
 
 Module = TypeVar("Module", bound=nn.Module)
 PackFn = Callable[[nn.Linear], nn.Module]
@@ -34,7 +38,8 @@ class InferenceLinear(nn.Module, ABC):
 
 
 class PackedLinear(InferenceLinear):
-    """y = x W^T + b in float32 with packed weights, without gradients; an ordinary product where oneDNN cannot be used.
+    """y = x W^T + b in float32 with packed weights, without gradients; an ordinary product where
+    oneDNN cannot be used.
 
     Args:
         weight: [O, I], which may be shared. bias: [O], or None.
@@ -74,7 +79,11 @@ class PackedLinear(InferenceLinear):
 
 def _pack(weight: Tensor) -> Tensor | None:
     """None if oneDNN cannot multiply by this weight."""
-    usable = weight.device.type == "cpu" and weight.dtype == torch.float32 and torch.backends.mkldnn.is_available()
+    usable = (
+        weight.device.type == "cpu"
+        and weight.dtype == torch.float32
+        and torch.backends.mkldnn.is_available()
+    )
     return _reorder(weight) if usable and operators_work() else None
 
 
@@ -102,25 +111,36 @@ def operators_work() -> bool:
 
 
 def replace_submodules(module: Module, **submodules: nn.Module) -> Module:
-    """A copy of a module with other submodules under these names. It shares everything else with the original."""
+    """A copy of a module with other submodules under these names. It shares everything else with
+    the original.
+    """
     other = copy(module)
     other._modules = {**module._modules, **submodules}
     return other
 
 
 def pack_linears(module: Module, pack: PackFn) -> Module:
-    """A copy of a module with all linear layers within it packed. It shares everything else with the original."""
+    """A copy of a module with all linear layers within it packed. It shares everything else with
+    the original.
+    """
     children = module.named_children()
-    packed = {name: pack(child) if isinstance(child, nn.Linear) else pack_linears(child, pack) for name, child in children}
+    packed = {
+        name: pack(child) if isinstance(child, nn.Linear) else pack_linears(child, pack)
+        for name, child in children
+    }
     return replace_submodules(module, **packed) if packed else module
 
 
 def linear_of(weight: Tensor, bias: Tensor) -> nn.Linear:
     """A layer with these weights [O, I] and [O], shared, and without gradients."""
-    linear = nn.Linear.__new__(nn.Linear)  # nn.Linear() would draw weights first; torch's `skip_init` takes half a second to import
+    linear = nn.Linear.__new__(
+        nn.Linear
+    )  # nn.Linear() would draw weights first; torch's `skip_init` takes half a second to import
     nn.Module.__init__(linear)
     linear.out_features, linear.in_features = weight.shape
-    linear.weight, linear.bias = (nn.Parameter(part.detach(), requires_grad=False) for part in (weight, bias))
+    linear.weight, linear.bias = (
+        nn.Parameter(part.detach(), requires_grad=False) for part in (weight, bias)
+    )
     return linear
 
 

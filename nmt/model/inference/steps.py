@@ -1,7 +1,8 @@
 """Single steps of recurrent layers for search, with packed weights.
 
-The product of the input weights with a word's embedding is always the same, so a table holds it for the whole vocabulary
-(Devlin 2017). H units; G gates: 4 of an LSTM, 3 of a GRU, 1 of an Elman network.
+The product of the input weights with a word's embedding is always the same, so a table holds it for
+the whole vocabulary (Devlin 2017). H units; G gates: 4 of an LSTM, 3 of a GRU, 1 of an Elman
+network.
 """
 
 from collections.abc import Callable
@@ -34,9 +35,17 @@ class InferenceStack(RecurrentStack):
 
     def __init__(self, stack: RecurrentStack, pack: PackFn, n_embedding: int = 0) -> None:
         nn.Module.__init__(self)
-        self.layers, self.norms, self.residual, self.dropout = stack.layers, stack.norms, stack.residual, stack.dropout
+        self.layers, self.norms, self.residual, self.dropout = (
+            stack.layers,
+            stack.norms,
+            stack.residual,
+            stack.dropout,
+        )
         layers = [layer for layer in stack.layers if isinstance(layer, RecurrentLayer)]
-        self.steps = nn.ModuleList(build_step(layer, pack, 0 if index else n_embedding) for index, layer in enumerate(layers))
+        self.steps = nn.ModuleList(
+            build_step(layer, pack, 0 if index else n_embedding)
+            for index, layer in enumerate(layers)
+        )
 
     def step(
         self,
@@ -54,9 +63,18 @@ class InferenceStack(RecurrentStack):
 
 
 def replace_stacks(decoder: Decoder, pack: PackFn, n_embedding: int = 0) -> Decoder:
-    """A copy of a decoder with an `InferenceStack` for each stack; `n_embedding` is for the one that reads the embedded words."""
-    stacks = [(name, stack) for name, stack in decoder.named_children() if isinstance(stack, RecurrentStack)]
-    replaced = {name: InferenceStack(stack, pack, n_embedding if name == "recurrent" else 0) for name, stack in stacks}
+    """A copy of a decoder with an `InferenceStack` for each stack; `n_embedding` is for the one
+    that reads the embedded words.
+    """
+    stacks = [
+        (name, stack)
+        for name, stack in decoder.named_children()
+        if isinstance(stack, RecurrentStack)
+    ]
+    replaced = {
+        name: InferenceStack(stack, pack, n_embedding if name == "recurrent" else 0)
+        for name, stack in stacks
+    }
     return replace_submodules(decoder, **replaced)
 
 
@@ -71,13 +89,17 @@ class FusedStep(nn.Module):
         super().__init__()
         input_weight, hidden_weight, input_bias, hidden_bias = layer.weights
         self._update, self.n_embedding = UPDATES[type(layer)], n_embedding
-        bias = torch.zeros_like(input_bias) if n_embedding else input_bias  # the table includes the bias
+        bias = (
+            torch.zeros_like(input_bias) if n_embedding else input_bias
+        )  # the table includes the bias
         rest = input_weight[:, n_embedding:]
         self.inputs = pack(linear_of(rest, bias)) if rest.shape[1] else None
         self.hidden = pack(linear_of(hidden_weight, hidden_bias))
 
     def forward(self, inputs: Tensor, fed: Tensor | None, state: LayerState) -> LayerState:
-        """The next state, from the inputs [B, I] or [B, E + G * H], and further inputs `fed` [B, F]."""
+        """The next state, from the inputs [B, I] or [B, E + G * H], and further inputs `fed` [B,
+        F].
+        """
         if not self.n_embedding:
             assert self.inputs is not None
             gates = self.inputs(concatenate(inputs, fed))
@@ -99,13 +121,20 @@ class GenericStep(nn.Module):
         return self.layer.step(concatenate(inputs, fed), state)
 
 
-def build_step(layer: RecurrentLayer, pack: PackFn, n_embedding: int = 0) -> FusedStep | GenericStep:
+def build_step(
+    layer: RecurrentLayer, pack: PackFn, n_embedding: int = 0
+) -> FusedStep | GenericStep:
     """The fastest step for this layer."""
-    return FusedStep(layer, pack, n_embedding) if isinstance(layer, FusedLayer) else GenericStep(layer, pack)
+    return (
+        FusedStep(layer, pack, n_embedding)
+        if isinstance(layer, FusedLayer)
+        else GenericStep(layer, pack)
+    )
 
 
 class GateTable(nn.Module):
-    """For each word: its embedding, and the input part of all gates of the first recurrent layer, bias included.
+    """For each word: its embedding, and the input part of all gates of the first recurrent layer,
+    bias included.
 
     Args:
         embeddings: [V, E], as the decoder reads them.
@@ -123,7 +152,8 @@ class GateTable(nn.Module):
         return self.rows[ids]
 
 
-# The gates from the input and from the hidden state, each [B, G * H], and the state before -> the next state.
+# The gates from the input and from the hidden state, each [B, G * H], and the state before -> the
+# next state.
 
 
 def update_lstm(from_input: Tensor, from_hidden: Tensor, state: LayerState) -> LayerState:
@@ -135,7 +165,9 @@ def update_lstm(from_input: Tensor, from_hidden: Tensor, state: LayerState) -> L
 
 
 def update_gru(from_input: Tensor, from_hidden: Tensor, state: LayerState) -> LayerState:
-    """h' = n + sigma(z) (h - n), n = tanh(n_x + sigma(r) n_h): the reset gate after the product (before it in Cho 2014)."""
+    """h' = n + sigma(z) (h - n), n = tanh(n_x + sigma(r) n_h): the reset gate after the product
+    (before it in Cho 2014).
+    """
     (r, z, n), (r_hidden, z_hidden, n_hidden) = from_input.chunk(3, 1), from_hidden.chunk(3, 1)
     new = _tanh(torch.addcmul(n, (r + r_hidden).sigmoid(), n_hidden))
     return torch.lerp(new, state[0], (z + z_hidden).sigmoid()), None
@@ -154,5 +186,7 @@ UPDATES: dict[type[RecurrentLayer], Callable[[Tensor, Tensor, LayerState], Layer
 
 
 def _tanh(x: Tensor) -> Tensor:
-    """2 sigma(2x) - 1, equal within rounding: torch's own tanh takes twice as long as these four operations."""
+    """2 sigma(2x) - 1, equal within rounding: torch's own tanh takes twice as long as these four
+    operations.
+    """
     return (x * 2).sigmoid_().mul_(2).sub_(1)

@@ -18,12 +18,24 @@ SECTIONS: list[dict[str, Any]] = [
     {},
     {"tie_embeddings": "target"},
     {"decoder": {"cell": "gru", "input_feeding": True}, "encoder": {"cell": "gru"}},
-    {"decoder": {"cell": "elman", "layers": 2, "layer_norm": True, "residual": True}, "encoder": {"cell": "elman"}},
+    {
+        "decoder": {"cell": "elman", "layers": 2, "layer_norm": True, "residual": True},
+        "encoder": {"cell": "elman"},
+    },
     {"decoder": {"layers": 3, "input_feeding": True, "readout": "deep"}},
-    {"decoder": {"kind": "bahdanau", "cell": "gru", "readout": "maxout"}, "attention": {"score": "additive"}},
+    {
+        "decoder": {"kind": "bahdanau", "cell": "gru", "readout": "maxout"},
+        "attention": {"score": "additive"},
+    },
     {"decoder": {"kind": "bahdanau", "readout": "state"}, "tie_embeddings": "target"},
-    {"decoder": {"kind": "conditional", "cell": "gru", "readout": "deep", "layer_norm": True}, "tie_embeddings": "target"},
-    {"decoder": {"kind": "gnmt", "layers": 3, "readout": "deep", "residual": True}, "tie_embeddings": "target"},
+    {
+        "decoder": {"kind": "conditional", "cell": "gru", "readout": "deep", "layer_norm": True},
+        "tie_embeddings": "target",
+    },
+    {
+        "decoder": {"kind": "gnmt", "layers": 3, "readout": "deep", "residual": True},
+        "tie_embeddings": "target",
+    },
     {"decoder": {"kind": "gnmt", "layers": 2, "cell": "sru"}, "encoder": {"cell": "sru"}},
     {"decoder": {"cell": "sru", "layers": 2, "input_feeding": True}, "encoder": {"cell": "sru"}},
     {"output": "adaptive"},
@@ -57,14 +69,20 @@ def test_a_packed_model_gives_the_same_and_does_not_change_the_original(
     model = model_of(sections)
     before = {name: value.clone() for name, value in model.state_dict().items()}
     packed = for_search(model)
-    assert isinstance(packed.tgt_embedding, GateTable) == (known and model.decoder.recurrent.layers[0]._get_name() != "SRU")
+    assert isinstance(packed.tgt_embedding, GateTable) == (
+        known and model.decoder.recurrent.layers[0]._get_name() != "SRU"
+    )
     with torch.inference_mode():
         torch.testing.assert_close(log_probs(packed), log_probs(model))
     assert model.state_dict().keys() == before.keys()
     for name, value in model.state_dict().items():
         assert torch.equal(value, before[name])
     assert not any(isinstance(part, PackedLinear) for part in model.modules())
-    assert not any(value.requires_grad for value in packed.tgt_embedding.__dict__.values() if isinstance(value, torch.Tensor))
+    assert not any(
+        value.requires_grad
+        for value in packed.tgt_embedding.__dict__.values()
+        if isinstance(value, torch.Tensor)
+    )
 
 
 @pytest.mark.parametrize("sections", SECTIONS[:-1], ids=str)
@@ -81,7 +99,9 @@ def test_the_matrices_of_the_output_are_shared() -> None:
     model = model_of({"tie_embeddings": "target"})
     layers = [one.output.get_submodule("logits") for one in (model, for_search(model))]
     assert [type(layer) for layer in layers] == [nn.Linear, PackedLinear]
-    assert layers[0].get_parameter("weight").data_ptr() == layers[1].get_parameter("weight").data_ptr()
+    assert (
+        layers[0].get_parameter("weight").data_ptr() == layers[1].get_parameter("weight").data_ptr()
+    )
 
 
 def test_no_random_numbers_are_drawn_so_validation_does_not_change_training() -> None:

@@ -25,7 +25,9 @@ def available() -> None:
 
 
 @given(st.integers(1, 9), st.integers(1, 9), st.integers(0, 99))
-def test_rows_are_rounded_to_the_nearest_of_their_scale(outputs: int, inputs: int, seed: int) -> None:
+def test_rows_are_rounded_to_the_nearest_of_their_scale(
+    outputs: int, inputs: int, seed: int
+) -> None:
     weight = np.random.default_rng(seed).normal(size=(outputs, inputs)).astype(np.float32)
     rows, scales = (part.numpy() for part in round_rows(torch.from_numpy(weight)))
     assert np.abs(rows).max(1).tolist() == [127] * outputs
@@ -43,20 +45,27 @@ def test_a_product_is_that_of_rounded_factors(bias: bool) -> None:
     torch.manual_seed(1)
     linear, inputs = nn.Linear(40, 30, bias=bias), torch.randn(5, 40)
     rows, scales = (part.numpy().astype(np.float64) for part in round_rows(linear.weight.detach()))
-    # Inputs have 7 bits between the least and the most of all of them, so that no sum of products overflows.
+    # Inputs have 7 bits between the least and the most of all of them, so that no sum of products
+    # overflows.
     least, most = inputs.min().item(), inputs.max().item()
     step = (most - least) / 127
     exact = np.round(inputs.numpy() / step) * step @ (rows * scales[:, None]).T
     exact += linear.bias.detach().numpy() if bias else 0
     with torch.inference_mode():
         np.testing.assert_allclose(
-            Int8Linear.of(linear)(inputs), exact, atol=step * np.abs(rows * scales[:, None]).sum(1).max() / 2
+            Int8Linear.of(linear)(inputs),
+            exact,
+            atol=step * np.abs(rows * scales[:, None]).sum(1).max() / 2,
         )
 
 
 def test_selected_outputs_are_the_same() -> None:
     torch.manual_seed(1)
-    linear, inputs, ids = Int8Linear.of(nn.Linear(16, 30)), torch.randn(5, 16), torch.tensor([0, 7, 29, 8])
+    linear, inputs, ids = (
+        Int8Linear.of(nn.Linear(16, 30)),
+        torch.randn(5, 16),
+        torch.tensor([0, 7, 29, 8]),
+    )
     assert torch.equal(linear.select(ids)(inputs), linear(inputs)[:, ids])
 
 
@@ -75,7 +84,10 @@ def model_of(**sections: Any) -> Seq2Seq:
     [
         {},
         {"encoder": {"cell": "gru"}, "decoder": {"cell": "gru", "input_feeding": True}},
-        {"encoder": {"cell": "elman"}, "decoder": {"cell": "elman", "layers": 2, "layer_norm": True}},
+        {
+            "encoder": {"cell": "elman"},
+            "decoder": {"cell": "elman", "layers": 2, "layer_norm": True},
+        },
         {"decoder": {"kind": "bahdanau", "readout": "maxout"}, "attention": {"score": "additive"}},
         {"decoder": {"kind": "conditional", "readout": "deep"}},
         {"decoder": {"kind": "gnmt", "layers": 3}},
@@ -112,10 +124,15 @@ def test_the_weights_have_8_bits() -> None:
 
 
 def test_only_on_a_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(ConfigError, match=r"decoding.precision: int8 computes on the CPU, not on cuda; use --device cpu"):
+    with pytest.raises(
+        ConfigError,
+        match=r"decoding.precision: int8 computes on the CPU, not on cuda; use --device cpu",
+    ):
         check_available(torch.device("cuda"))
     monkeypatch.setattr(torch.backends, "quantized", SimpleNamespace(engine="none"))
-    with pytest.raises(ConfigError, match=r"decoding.precision: this build of torch cannot multiply 8-bit integers"):
+    with pytest.raises(
+        ConfigError, match=r"decoding.precision: this build of torch cannot multiply 8-bit integers"
+    ):
         int8.check_available(torch.device("cpu"))
 
 
@@ -126,7 +143,10 @@ def test_a_build_without_the_operators_is_refused(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(int8, "_pack", missing)
     int8.operators_work.cache_clear()
     try:
-        with pytest.raises(ConfigError, match=r"decoding.precision: this build of torch cannot multiply 8-bit integers"):
+        with pytest.raises(
+            ConfigError,
+            match=r"decoding.precision: this build of torch cannot multiply 8-bit integers",
+        ):
             check_available(torch.device("cpu"))
     finally:
         int8.operators_work.cache_clear()

@@ -14,13 +14,17 @@ from nmt.model.inference.pack import PackedLinear
 
 
 def test_the_operators_work_here() -> None:
-    assert (PackedLinear.of(nn.Linear(4, 5)).packed is not None) == torch.backends.mkldnn.is_available()
+    assert (
+        PackedLinear.of(nn.Linear(4, 5)).packed is not None
+    ) == torch.backends.mkldnn.is_available()
 
 
 @pytest.mark.parametrize("available", [True, False])
 @pytest.mark.parametrize("rows", [1, 2, 5, 16, 17, 31, 64, 70])
 @pytest.mark.parametrize("size", [50, 3001])
-def test_the_product_is_that_of_the_layer(size: int, rows: int, available: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_product_is_that_of_the_layer(
+    size: int, rows: int, available: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     available = available and torch.backends.mkldnn.is_available()
     monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: available)
     torch.manual_seed(1)
@@ -56,7 +60,9 @@ def _wrong(rows: torch.Tensor, _packed: torch.Tensor, _bias: torch.Tensor | None
     return torch.zeros(len(rows), 6)
 
 
-@pytest.mark.parametrize(("name", "broken"), [("_reorder", _missing), ("_multiply", _failing), ("_multiply", _wrong)])
+@pytest.mark.parametrize(
+    ("name", "broken"), [("_reorder", _missing), ("_multiply", _failing), ("_multiply", _wrong)]
+)
 @pytest.mark.usefixtures("fresh_probe")
 def test_without_working_operators_products_are_ordinary(
     name: str, broken: Callable[..., torch.Tensor], monkeypatch: pytest.MonkeyPatch
@@ -69,7 +75,9 @@ def test_without_working_operators_products_are_ordinary(
 
 
 @pytest.mark.parametrize("clone", [deepcopy, lambda layer: pickle.loads(pickle.dumps(layer))])  # noqa: S301
-def test_a_packed_layer_can_be_copied_and_pickled(clone: Callable[[PackedLinear], PackedLinear]) -> None:
+def test_a_packed_layer_can_be_copied_and_pickled(
+    clone: Callable[[PackedLinear], PackedLinear],
+) -> None:
     layer, inputs = PackedLinear.of(nn.Linear(16, 30)), torch.randn(5, 16)
     other = clone(layer)
     assert other.weight.data_ptr() != layer.weight.data_ptr()

@@ -14,8 +14,15 @@ from nmt.model.recurrent import CELLS, FusedLayer
 
 
 @pytest.mark.parametrize("cell", ["lstm", "gru", "elman"])
-@given(inputs=st.integers(1, 5), hidden=st.integers(1, 5), n_embedding=st.integers(0, 5), seed=st.integers(0, 99))
-def test_a_step_is_that_of_the_layer(cell: Cell, inputs: int, hidden: int, n_embedding: int, seed: int) -> None:
+@given(
+    inputs=st.integers(1, 5),
+    hidden=st.integers(1, 5),
+    n_embedding=st.integers(0, 5),
+    seed=st.integers(0, 99),
+)
+def test_a_step_is_that_of_the_layer(
+    cell: Cell, inputs: int, hidden: int, n_embedding: int, seed: int
+) -> None:
     n_embedding = min(n_embedding, inputs)
     torch.manual_seed(seed)
     layer = CELLS[cell](inputs, hidden).double()
@@ -30,7 +37,10 @@ def test_a_step_is_that_of_the_layer(cell: Cell, inputs: int, hidden: int, n_emb
     with torch.inference_mode():
         following, after = step(words, fed, (h, c if cell == "lstm" else None))
     W, U, B, D, X, H, C = (part.numpy() for part in (w, u, b, d, x, h, c))
-    of_x, of_h = np.split(X @ W.T + B, gates // hidden, 1), np.split(H @ U.T + D, gates // hidden, 1)
+    of_x, of_h = (
+        np.split(X @ W.T + B, gates // hidden, 1),
+        np.split(H @ U.T + D, gates // hidden, 1),
+    )
 
     def sigma(x: NDArray[np.float64]) -> NDArray[np.float64]:
         return 1 / (1 + np.exp(-x))
