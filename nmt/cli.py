@@ -13,7 +13,6 @@ from typing import Annotated, Any
 
 import typer
 
-from nmt.commands.augment_options import AugmentOptions
 from nmt.commands.evaluate_options import EvaluateOptions
 from nmt.commands.group import Commands, HelpfulCommand, run_app
 from nmt.commands.options import (
@@ -30,10 +29,11 @@ from nmt.commands.options import (
     decoding_overrides,
     options_from,
 )
-from nmt.commands.serve_options import ServeOptions
 from nmt.commands.translate_options import TranslateOptions
 from nmt.config.names import PointerName
 from nmt.errors import NmtError
+from nmt.extras.augment.options import AugmentOptions
+from nmt.extras.serve.options import ServeOptions
 
 # The groups of `nmt --help`.
 DATA, TRAIN, TRANSLATE, RESULTS, SETUP = "Data", "Training", "Translation", "Results", "Set-up"
@@ -111,7 +111,7 @@ def init(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    from nmt.commands import init as command
+    from nmt.extras.init import command
 
     project = command.run(folder, data or (), direction)
     print(_to_json(project.to_dict()) if as_json else project.to_text())
@@ -157,7 +157,7 @@ def prepare(
 @options_from(AugmentOptions)
 def augment(options: AugmentOptions) -> None:
     options.check()
-    from nmt.commands import augment as command
+    from nmt.extras.augment import command
 
     manifest = command.run(options, progress=False if options.quiet else None)
     if options.as_json or not options.quiet:
@@ -194,8 +194,8 @@ def train(
 
     checked_config = load(config, set_ or ())
     if dry_run:
-        from nmt.commands import dry_run as command_dry_run
         from nmt.config.yaml_text import dump
+        from nmt.training import dry_run as command_dry_run
 
         print(f"{dump(checked_config)}\n{command_dry_run.describe(checked_config, output, device)}")
     else:
@@ -218,7 +218,7 @@ def translate(options: TranslateOptions) -> None:
     if sys.stdout is None and options.output is None:
         raise NmtError("stdout is closed; write into a file with -o")
     if options.has_parts:
-        from nmt.commands import translate_parts
+        from nmt.extras.corpus import command as translate_parts
 
         translate_parts.run(options)
         return
@@ -233,7 +233,7 @@ def translate(options: TranslateOptions) -> None:
 @options_from(ServeOptions)
 def serve(options: ServeOptions) -> None:
     options.check()
-    from nmt.commands import serve as command
+    from nmt.extras.serve import command
 
     command.run(options)
 
@@ -252,7 +252,7 @@ def bundle(
         typer.Option("-o", "--output", help="File to write. Default: RUN.nmt.", metavar="FILE"),
     ] = None,
 ) -> None:
-    from nmt.commands import bundle as command
+    from nmt.extras.share import bundle_command as command
 
     print(command.run(run, output))
 
@@ -281,7 +281,7 @@ def push(
         bool, typer.Option("--private", help="Only you can see the repository.")
     ] = False,
 ) -> None:
-    from nmt.commands import push as command
+    from nmt.extras.share import push as command
 
     print(command.run(run, repository, license_id=license_id, private=private))
 
@@ -302,7 +302,7 @@ def pull(
         typer.Option("-o", "--output", help="Folder to write. Default: runs/NAME.", metavar="DIR"),
     ] = None,
 ) -> None:
-    from nmt.commands import pull as command
+    from nmt.extras.share import pull as command
 
     print(command.run(repository, output))
 
@@ -319,7 +319,7 @@ def export(
     beam: BeamOption = None,
     set_: DecodingOption = None,
 ) -> None:
-    from nmt.commands import export as command
+    from nmt.extras.export import command
 
     print(command.run(run, output, decoding_overrides(set_, beam)))
 
@@ -359,7 +359,7 @@ def inspect(
 ) -> None:
     if card and as_json:
         raise typer.BadParameter("give --card or --json, not both")
-    from nmt.commands import inspect as command
+    from nmt.extras.runs import inspect as command
 
     facts = command.run(run)
     if card:
@@ -375,7 +375,7 @@ def runs(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    from nmt.commands import runs as command
+    from nmt.extras.runs import table as command
 
     rows = command.run(folder)
     print(_to_json(rows) if as_json else command.to_table(rows))
@@ -402,7 +402,7 @@ def reproduce(
     as_json: JsonOption = False,
     quiet: QuietOption = False,
 ) -> None:
-    from nmt.commands import reproduce as command
+    from nmt.extras.runs import reproduce as command
 
     result = command.run(run, output, data=data, device=device, quiet=quiet)
     print(_to_json(result.to_dict()) if as_json else result.to_text())
@@ -425,8 +425,8 @@ def average(
     ] = "best",
     device: DeviceOption = "auto",
 ) -> None:
-    from nmt.commands import average as command
-    from nmt.model.device import set_up_device
+    from nmt.device import set_up_device
+    from nmt.extras.runs import average as command
 
     print(command.run(run, kept=kept, device=set_up_device(device)))
 
@@ -456,7 +456,7 @@ def lexicon(
     data: DataOption = None,
     device: DeviceOption = "auto",
 ) -> None:
-    from nmt.commands import lexicon as command
+    from nmt.extras.lexicon import command
 
     print(command.run(run, aligner=aligner, pairs=pairs, data=data, device=device))
 
@@ -469,7 +469,7 @@ def lexicon(
     ),
 )
 def neighbors(run: RunArgument = None, data: DataOption = None) -> None:
-    from nmt.commands import neighbors as command
+    from nmt.extras.neighbors import command
 
     print(command.run(run, data=data))
 
@@ -489,7 +489,7 @@ def selftest(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    from nmt.commands import selftest as command
+    from nmt.extras.selftest import command
 
     results = []
     iterator = command.run(
@@ -528,7 +528,7 @@ def doctor(
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    from nmt.commands import doctor as command
+    from nmt.extras.runs import check as command
 
     findings = command.run(folder)
     print(
@@ -548,7 +548,7 @@ def doctor(
     ),
 )
 def schema() -> None:
-    from nmt.commands import schema as command
+    from nmt.extras.init import schema as command
 
     print(_to_json(command.run()))
 

@@ -42,8 +42,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from nmt.config.schema import Config
 from nmt.data.corpus import read_sentences
 from nmt.errors import NmtError
+from nmt.evaluation.scores import score
 from nmt.files import write_text
-from nmt.metrics.scores import score
 from nmt.run.checkpoint import step_of
 from nmt.run.folder import (
     LEXICON_FILE,

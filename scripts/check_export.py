@@ -26,10 +26,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 from nmt.config.schema import Precision
 from nmt.data.corpus import read_sentences
 from nmt.errors import NmtError
-from nmt.export.folder import export_run
-from nmt.export.translate import Translator
+from nmt.evaluation.scores import score
+from nmt.extras.export.folder import export_run
+from nmt.extras.export.translate import Translator
 from nmt.files import write_text
-from nmt.metrics.scores import score
 from nmt.run.folder import check_same_data, load_run_config
 from nmt.run.load import find_run_and_checkpoint, load_translator
 

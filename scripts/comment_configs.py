@@ -12,10 +12,10 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from nmt.commands import schema
 from nmt.config.load import load
 from nmt.config.yaml_text import comment
 from nmt.errors import ConfigError
+from nmt.extras.init import schema
 
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA = ROOT / "configs" / "schema.json"

@@ -28,8 +28,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from nmt.config.schema import SourceConfig
+from nmt.data.formats import open_pairs
 from nmt.data.reading import Pair
-from nmt.data.sources import open_pairs
 from nmt.data.splitting import connected_components, fingerprint, number_sentences, sentence_key
 from nmt.files import replacing
 

@@ -20,7 +20,7 @@ from typing import Any
 from nmt.config.schema import Config
 from nmt.data.manifest import load_manifest
 from nmt.errors import DataError, NmtError
-from nmt.metrics import moses
+from nmt.extras.analysis import moses
 from nmt.run.checkpoint import Checkpoints, read_progress
 from nmt.run.folder import build_model, find_run, load_run_config
 from nmt.run.journal import Journal

@@ -127,7 +127,7 @@ def browser() -> Iterator[Any]:
     """Headless Chromium, driven by playwright; for tests marked with `needs_chromium`."""
     from playwright.sync_api import sync_playwright  # here, because few tests need it
 
-    from tests.report.test_html import CHROMIUM
+    from tests.extras.analysis.test_html import CHROMIUM
 
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])

@@ -237,9 +237,7 @@ def test_training_is_shown_on_tensorboard(trained: Path) -> None:
 def test_bfloat16_needs_a_processor_that_has_it(
     nmt: Run, inside: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        "nmt.model.device.supports_mixed_precision", lambda device: device.type == "cuda"
-    )
+    monkeypatch.setattr("nmt.device.supports_mixed_precision", lambda device: device.type == "cuda")
     result = nmt(
         "train",
         "-c",
@@ -276,10 +274,10 @@ def test_precision_auto_is_that_of_the_device_and_then_of_the_run(
         "--set",
         "training.precision=auto",
     )
-    monkeypatch.setattr("nmt.model.device.supports_mixed_precision", lambda _: False)
+    monkeypatch.setattr("nmt.device.supports_mixed_precision", lambda _: False)
     assert ", bfloat16" not in nmt(*train, "--set", "training.max_steps=2").err
     assert load_run_config(tmp_path / "run").training.precision == "float32"
-    monkeypatch.setattr("nmt.model.device.supports_mixed_precision", lambda _: True)
+    monkeypatch.setattr("nmt.device.supports_mixed_precision", lambda _: True)
     assert ", bfloat16" not in nmt(*train, "--set", "training.max_steps=4", "--resume").err
     assert load_run_config(tmp_path / "run").training.precision == "float32"
     result = nmt(
@@ -295,7 +293,7 @@ def test_precision_auto_is_that_of_the_device_and_then_of_the_run(
     )
     assert (result.status, ", bfloat16" in result.err) == (0, True)
     assert load_run_config(tmp_path / "other").training.precision == "bfloat16"
-    monkeypatch.setattr("nmt.model.device.supports_mixed_precision", lambda _: False)
+    monkeypatch.setattr("nmt.device.supports_mixed_precision", lambda _: False)
     result = nmt(
         *(tmp_path / "other" if word == tmp_path / "run" else word for word in train), "--resume"
     )
@@ -875,7 +873,7 @@ def test_a_full_disk(trained: Path, words: str, unbuffered: str) -> None:
 def test_nearly_no_memory(
     nmt: Run, inside: Path, monkeypatch: pytest.MonkeyPatch, words: str
 ) -> None:
-    monkeypatch.setattr("nmt.model.device.MIN_MEMORY", 1 << 62)  # bytes, more than any computer has
+    monkeypatch.setattr("nmt.device.MIN_MEMORY", 1 << 62)  # bytes, more than any computer has
     result = nmt(*words.split())
     assert result.status == 1
     assert result.err.splitlines()[-1] == (

@@ -15,13 +15,13 @@ import typer
 import yaml
 
 from nmt.cli import app
-from nmt.commands.augment_options import AugmentOptions
 from nmt.commands.evaluate_options import EvaluateOptions
-from nmt.commands.serve_options import ServeOptions
 from nmt.commands.translate_options import TranslateOptions
 from nmt.config.load import config_from_dict, load
 from nmt.config.schema import Config, section_of
 from nmt.errors import ConfigError
+from nmt.extras.augment.options import AugmentOptions
+from nmt.extras.serve.options import ServeOptions
 from scripts.reference_pages import PAGES as REFERENCE_PAGES
 from tests.documentation import (
     ALL_BLOCKS,

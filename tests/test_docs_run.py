@@ -18,7 +18,7 @@ import pytest
 from nmt.commands import prepare
 from nmt.config.load import config_from_dict
 from nmt.config.yaml_text import dump
-from nmt.run.bundle import write_bundle
+from nmt.extras.share.bundle import write_bundle
 from nmt.run.load import find_run_and_checkpoint
 from tests import toy
 from tests.conftest import Run

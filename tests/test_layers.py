@@ -126,7 +126,7 @@ def test_a_forbidden_import_is_found(module: str, line: str) -> None:
     ("module", "line"),
     [
         ("model/seq2seq.py", "from nmt.model.attention import Memory"),
-        ("training/loop.py", "from nmt.data.batching import Batch"),
+        ("training/loop.py", "from nmt.data.batches import Batch"),
         ("cli.py", "from nmt import __version__"),
         ("metrics/scores.py", "import sacrebleu"),
     ],

@@ -16,7 +16,7 @@ from playwright.sync_api import Browser, Page, expect
 import nmt as package
 from tests import toy
 from tests.conftest import Run
-from tests.report.test_html import needs_chromium
+from tests.extras.analysis.test_html import needs_chromium
 
 pytestmark = [pytest.mark.slow, needs_chromium]
 
@@ -171,8 +171,8 @@ def test_a_notebook(run: Path, check: Callable[[str], Page], tmp_path: Path) -> 
 
 def test_the_page_of_the_server(run: Path, check: Callable[[str], Page]) -> None:
     pytest.importorskip("fastapi", reason="needs nmt[serve]")
-    from nmt.serve.server import load_runs
-    from tests.serve.conftest import serving
+    from nmt.extras.serve.server import load_runs
+    from tests.extras.serve.conftest import serving
 
     with serving(load_runs([run], device="cpu", overrides=()), {}) as address:
         page = check(f"{address}/")

@@ -17,7 +17,7 @@ import pytest
 from nmt import cli
 from tests import toy
 from tests.conftest import Run
-from tests.hub import TOKEN, running_hub
+from tests.extras.share.hub import TOKEN, running_hub
 
 Edit = Callable[[Path], object]
 SENTENCE = "The dog sees the tree."

@@ -40,9 +40,9 @@ import torch.utils.tensorboard
 import uvicorn.lifespan.on
 
 import nmt.commands
-import nmt.serve.app
+import nmt.extras.serve.app
 from nmt import cli
-from nmt.export.translate import Translator
+from nmt.extras.export.translate import Translator
 
 LIBRARIES = (
     *(
@@ -55,7 +55,7 @@ LIBRARIES = (
         torch.onnx,
         uvicorn.lifespan.on,
     ),
-    *(torch.optim.swa_utils, torch.utils.tensorboard, nmt.serve.app),
+    *(torch.optim.swa_utils, torch.utils.tensorboard, nmt.extras.serve.app),
 )
 PACKAGE = str(Path(nmt.commands.__file__ or "").parent.parent)
 WRITING = {

@@ -18,16 +18,15 @@ from nmt.data.evaluation_set import EvaluationSet, read_files, read_split, read_
 from nmt.data.manifest import load_manifest
 from nmt.decoding.forced import score_pairs
 from nmt.errors import DataError, NmtError
-from nmt.evaluation import page
-from nmt.evaluation.analysis import analyze
-from nmt.evaluation.comparison import OtherSystem, compare_systems
-from nmt.evaluation.leaks import TrainingOverlap, find_overlap, score_leaks
 from nmt.evaluation.results import Evaluation, RunsSummary
-from nmt.evaluation.system import System, open_system
+from nmt.evaluation.scores import METRICS, MetricScore, canonical_name, score, score_tokenized
+from nmt.extras.analysis import page
+from nmt.extras.analysis.alignment_error import read_reference_alignments
+from nmt.extras.analysis.comparison import OtherSystem, compare_systems
+from nmt.extras.analysis.leaks import TrainingOverlap, find_overlap, score_leaks
+from nmt.extras.analysis.moses import check_language, score_moses
+from nmt.extras.analysis.parts import analyze
 from nmt.files import write_text
-from nmt.metrics.alignment_error import read_reference_alignments
-from nmt.metrics.moses import check_language, score_moses
-from nmt.metrics.scores import METRICS, MetricScore, canonical_name, score, score_tokenized
 from nmt.run import provenance
 from nmt.run.folder import (
     EVALUATION_FOLDER,
@@ -36,9 +35,10 @@ from nmt.run.folder import (
     check_same_data,
     load_run_config,
 )
+from nmt.run.heritage import PreparedData, check_teacher
 from nmt.run.journal import Journal
 from nmt.run.load import opened
-from nmt.run.teacher import PreparedData, check_teacher
+from nmt.run.system import System, open_system
 from nmt.text.tokenizers import JOINER, Tokenizer, load_tokenizer
 
 N_RESAMPLES = 1000  # of the bootstrap, for the confidence intervals

@@ -9,6 +9,7 @@ from typing import Any
 from nmt.bars import is_watched
 from nmt.config.schema import Config, SourceConfig
 from nmt.data.download import fetch
+from nmt.data.formats import find_files
 from nmt.data.manifest import (
     MANIFEST,
     Input,
@@ -20,7 +21,6 @@ from nmt.data.manifest import (
     write_manifest,
 )
 from nmt.data.pipeline import Job, run_pipeline
-from nmt.data.sources import find_files
 from nmt.data.workers import peak_memory, start_workers, worker_count
 from nmt.errors import DataError
 from nmt.files import (

@@ -11,7 +11,6 @@ import torch
 from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
 
-from nmt.commands import average
 from nmt.config.load import differences
 from nmt.config.names import DeviceName
 from nmt.config.schema import Config
@@ -19,11 +18,12 @@ from nmt.data.corpus import Corpus
 from nmt.data.epochs import divide_epoch
 from nmt.data.manifest import is_location_key
 from nmt.data.sampled_corpus import load_training_corpus
+from nmt.device import choose_precision, set_up_device
 from nmt.errors import ConfigError, NmtWarning, TrainingError
-from nmt.model.device import choose_precision, set_up_device
+from nmt.extras.runs import average
+from nmt.extras.share.bundle import holds_weights_only
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run import provenance
-from nmt.run.bundle import holds_weights_only
 from nmt.run.checkpoint import load_training
 from nmt.run.folder import (
     JOURNAL_FILE,
@@ -45,11 +45,11 @@ from nmt.training.choice import choose_checkpoint
 from nmt.training.console import open_console
 from nmt.training.distributed import World, init_distributed, is_first_process, local_gpu
 from nmt.training.events import BeginEvent, EndEvent, Event, MessageEvent
-from nmt.training.initial_weights import InitialWeights
 from nmt.training.interrupt import stop_on_signal, write_notice
 from nmt.training.loop import Hooks, fit
 from nmt.training.optimization import averaging_function, build_optimizer
-from nmt.training.recorder import Recorder, draw_curves
+from nmt.training.record import Recorder, draw_curves
+from nmt.training.start import InitialWeights
 
 # Keys that may change when a training is resumed: none of them affects an update, unless the
 # learning rate follows the limits.

@@ -5,17 +5,6 @@ translations.
 from collections.abc import Callable, Iterator, Sequence
 from typing import TypeVar
 
-from nmt.commands.translate_format import (
-    Answer,
-    ScoreAnswer,
-    TranslationAnswer,
-    draw_attention,
-    report_warnings,
-    score_lines,
-    to_alignment,
-    to_json,
-    to_text,
-)
 from nmt.commands.translate_io import (
     InputTexts,
     check_output_files,
@@ -26,6 +15,17 @@ from nmt.commands.translate_io import (
 from nmt.commands.translate_options import TranslateOptions
 from nmt.decoding.batch_runner import TooLargeError
 from nmt.decoding.forced import ScoredPair, score_pairs
+from nmt.decoding.output import (
+    Answer,
+    ScoreAnswer,
+    TranslationAnswer,
+    draw_attention,
+    report_warnings,
+    score_lines,
+    to_alignment,
+    to_json,
+    to_text,
+)
 from nmt.decoding.quality_warnings import SOURCE_CUT, UNKNOWN_GIVEN, WarningChecker
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator

@@ -5,7 +5,7 @@ import platform
 import torch
 
 from nmt import __version__
-from nmt.model.device import pick_device
+from nmt.device import pick_device
 
 
 def describe() -> str:

@@ -16,18 +16,19 @@ import numpy as np
 from nmt.bars import progress_bar
 from nmt.checksums import check_content
 from nmt.config.schema import SUBWORD_KINDS, CleaningConfig, Config, SourceConfig
-from nmt.data import encoding, filtering, mixing, source_checks, splitting
+from nmt.data import checks as source_checks
+from nmt.data import encoding, filtering, mixing, splitting
 from nmt.data.corpus import SPLITS
 from nmt.data.encoding import TokenizedSide, TokenizerPlan, TokenTable
+from nmt.data.formats import open_source
 from nmt.data.manifest import load_manifest
 from nmt.data.mixing import Source, Split
 from nmt.data.reading import MAX_LISTED, Pair, Pairs, PairsWriter, read_pairs
-from nmt.data.sources import open_source
 from nmt.data.splitting import Mask
 from nmt.data.workers import Workers
 from nmt.errors import DataError
+from nmt.evaluation.scores import score
 from nmt.files import write_lines
-from nmt.metrics.scores import score
 from nmt.text.normalization import REPAIRS
 from nmt.text.tokenizers import SIDES, Side, model_path
 from nmt.text.vocabulary import SPECIALS, Vocabulary

@@ -13,11 +13,12 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.config.schema import CleaningConfig
-from nmt.data import filtering, source_checks
-from nmt.data.record_sources import BadRecordError, PairSource, RawRow, TooFewColumnsError
+from nmt.data import checks as source_checks
+from nmt.data import filtering
 from nmt.data.splitting import Fingerprints, Kind, Mask, blocks, fingerprint, sentence_key
 from nmt.data.workers import Workers, chunked
 from nmt.errors import DataError
+from nmt.extras.formats.readers import BadRecordError, PairSource, RawRow, TooFewColumnsError
 from nmt.text.normalization import normalize_and_report
 
 CHUNK_ROWS = 4096  # rows per task of a worker

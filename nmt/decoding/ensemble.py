@@ -10,9 +10,9 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from nmt.decoding.neighbors import NeighborModel
+from nmt.extras.neighbors.model import NeighborModel
+from nmt.model.interface import StepOutput, TranslationModel
 from nmt.model.seq2seq import Seq2Seq
-from nmt.model.translation_model import StepOutput, TranslationModel
 
 Member = Seq2Seq | NeighborModel
 

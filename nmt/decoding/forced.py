@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn import functional
 
-from nmt.data.batching import cut_batches, pad_sources
+from nmt.data.batches import cut_batches, pad_sources
 from nmt.decoding.batch_runner import run_batches
 from nmt.decoding.translator import Translator
-from nmt.metrics.scores import perplexity
-from nmt.model.translation_model import TranslationModel
+from nmt.evaluation.scores import perplexity
+from nmt.model.interface import TranslationModel
 from nmt.text.vocabulary import SOS, UNK
 
 MAX_FORCED_TOKENS = 1 << 13  # of a batch: pairs x length of the longest source or translation

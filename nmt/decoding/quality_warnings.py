@@ -5,8 +5,8 @@ without another run of the model.
 from collections.abc import Mapping, Sequence
 from math import log
 
+from nmt.decoding.repetition import repeats
 from nmt.decoding.translation import Translation
-from nmt.text.repetition import repeats
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import UNK, Vocabulary
 

@@ -22,12 +22,12 @@ import torch
 from torch import Tensor
 
 from nmt.config.schema import DecodingConfig
-from nmt.data.batching import pad_sources
+from nmt.data.batches import pad_sources
 from nmt.decoding.candidates import Candidates, banned_ids, sample, without_banned
 from nmt.decoding.hypothesis import BeamStep, FinishedHypothesis, Hypothesis, NBestLists, trace_back
 from nmt.decoding.ranking import hypothesis_score, upper_bound
+from nmt.model.interface import TranslationModel
 from nmt.model.topk import log_norm, topk_log_probs
-from nmt.model.translation_model import TranslationModel
 from nmt.text.vocabulary import EOS, PAD, SOS, UNK
 
 EXTRA_TOKENS = 10  # that any translation may have beyond max_length_ratio, however short the source

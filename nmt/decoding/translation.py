@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.decoding.unknown_words import Replacement
-from nmt.report import html
+from nmt.extras.analysis import html
 from nmt.text.vocabulary import EOS, SPECIALS
 
 # In a notebook, in pixels; the page scrolls where they are too small.

@@ -5,12 +5,10 @@ from dataclasses import replace
 from itertools import chain
 
 from nmt.config.schema import DecodingConfig
-from nmt.data.batching import cut_batches
+from nmt.data.batches import cut_batches
 from nmt.decoding.batch_runner import run_batches
 from nmt.decoding.hypothesis import Hypothesis
-from nmt.decoding.mbr import rank_by_expected_utility
 from nmt.decoding.search import search
-from nmt.decoding.shortlist import Shortlist
 from nmt.decoding.translation import Translation
 from nmt.decoding.unknown_words import (
     UNKNOWN,
@@ -21,7 +19,9 @@ from nmt.decoding.unknown_words import (
     with_replacements,
 )
 from nmt.errors import ConfigError, DataError
-from nmt.model.translation_model import TranslationModel
+from nmt.extras.lexicon.shortlist import Shortlist
+from nmt.extras.ranking.mbr import rank_by_expected_utility
+from nmt.model.interface import TranslationModel
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import Vocabulary
 
@@ -30,7 +30,7 @@ MAX_SEARCH_TOKENS = (
 )  # of a batch: sentences x beam x source length; limits the memory of search
 RerankFn = Callable[
     [Sequence[Sequence[Translation]]], list[list[Translation]]
-]  # see `nmt.decoding.reranking`
+]  # see `nmt.extras.ranking.reverse`
 # tokens; shorter sentences count as this long, which limits the hypotheses, and so the logits, of a
 # step
 MIN_LENGTH = 16

@@ -9,7 +9,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.decoding.lexicon import Lexicon
+from nmt.extras.lexicon.lexicon import Lexicon
 from nmt.text.normalization import normalize
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import SPECIALS, UNK

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from nmt.errors import ConfigError
-from nmt.metrics.scores import METRICS, MetricScore
-from nmt.metrics.significance import Difference
+from nmt.evaluation.scores import METRICS, MetricScore
+from nmt.extras.analysis.significance import Difference
 
 
 @dataclass(frozen=True)

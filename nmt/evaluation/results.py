@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nmt.data.evaluation_set import EvaluationSet
-from nmt.evaluation.comparison import Comparison
 from nmt.evaluation.gate import Gate
-from nmt.evaluation.leaks import Leaks
-from nmt.evaluation.output_warnings import DESCRIPTIONS
-from nmt.metrics.alignment_error import AlignmentErrorRate
-from nmt.metrics.scores import MetricScore, format_table, perplexity
-from nmt.metrics.significance import Change
-from nmt.metrics.table import Table
+from nmt.evaluation.scores import MetricScore, format_table, perplexity
+from nmt.extras.analysis.alignment_error import AlignmentErrorRate
+from nmt.extras.analysis.comparison import Comparison
+from nmt.extras.analysis.leaks import Leaks
+from nmt.extras.analysis.significance import Change
+from nmt.extras.analysis.warnings import DESCRIPTIONS
+from nmt.report.table import Table
 
 MAX_CHANGES_SHOWN = 2  # sentences that gained most, and that lost most, on the screen
 MAX_LISTED = 10  # sentence numbers per kind of warning on the screen

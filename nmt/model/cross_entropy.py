@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from nmt.data.batching import SoftTargets
+from nmt.data.batches import SoftTargets
 
 # Logits are computed for at most this many positions and words at a time: memory does not grow with
 # the batch, and products of this shape run near the peak speed of a processor, unlike products with

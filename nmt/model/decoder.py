@@ -15,10 +15,10 @@ from torch import Tensor, nn
 
 from nmt.config.schema import DecoderKind, ModelConfig
 from nmt.model.attention import Attended, AttentionState, Memory, build_attention
+from nmt.model.interface import StepOutput
 from nmt.model.layers import Dropout
 from nmt.model.readout import build_readout
 from nmt.model.recurrent import RecurrentStack, RecurrentState
-from nmt.model.translation_model import StepOutput
 
 
 @dataclass(frozen=True)

@@ -12,9 +12,9 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from nmt.config.schema import ModelConfig, OutputName
+from nmt.decoding.pack import replace_submodules, select_outputs
 from nmt.errors import ConfigError
 from nmt.model.cross_entropy import Additions, Distillation, linear_cross_entropy
-from nmt.model.inference.pack import replace_submodules, select_outputs
 from nmt.model.topk import ThresholdFn, fast_topk, log_norm, to_log_probs, topk_log_probs
 
 

@@ -11,18 +11,18 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.schema import ModelConfig
+from nmt.decoding.pack import RestrictedEmbedding, replace_submodules
 from nmt.model.attention import Memory
 from nmt.model.bridge import build_bridge
 from nmt.model.cross_entropy import Additions
 from nmt.model.decoder import DECODERS, DecoderState
 from nmt.model.encoder import build_encoder
-from nmt.model.inference.pack import RestrictedEmbedding, replace_submodules
+from nmt.model.interface import StepOutput, TranslationModel
 from nmt.model.layers import Dropout, Embedding, send
 from nmt.model.lexical_bias import LexicalBias, Translations
 from nmt.model.output import build_output
 from nmt.model.recurrent import drop_weights
 from nmt.model.topk import ThresholdFn
-from nmt.model.translation_model import StepOutput, TranslationModel
 
 
 @dataclass(frozen=True)

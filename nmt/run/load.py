@@ -9,22 +9,22 @@ from pathlib import Path
 
 from nmt.config.names import DeviceName
 from nmt.config.schema import Config, DecodingConfig
-from nmt.data.augmentation import encode_pairs
 from nmt.data.reading import Pair
-from nmt.data.similarity import SimilarSentences
 from nmt.decoding.ensemble import Ensemble, Member
-from nmt.decoding.lexicon import Lexicon
-from nmt.decoding.neighbors import NeighborModel, load_pairs
-from nmt.decoding.reranking import Reranker
-from nmt.decoding.shortlist import Shortlist
+from nmt.decoding.for_search import for_search
 from nmt.decoding.translator import Translator, check_n_best
 from nmt.decoding.unknown_words import UnknownWords
+from nmt.device import set_up_device
 from nmt.errors import CheckpointError, ConfigError
-from nmt.model.device import set_up_device
-from nmt.model.inference.for_search import for_search
+from nmt.extras.augment.pairs import encode_pairs
+from nmt.extras.lexicon.lexicon import Lexicon
+from nmt.extras.lexicon.shortlist import Shortlist
+from nmt.extras.neighbors.model import NeighborModel, load_pairs
+from nmt.extras.neighbors.similarity import SimilarSentences
+from nmt.extras.ranking.reverse import Reranker
+from nmt.extras.share.bundle import unpacked
+from nmt.model.interface import TranslationModel
 from nmt.model.seq2seq import Seq2Seq
-from nmt.model.translation_model import TranslationModel
-from nmt.run.bundle import unpacked
 from nmt.run.checkpoint import MODEL_FILE, load_weights
 from nmt.run.folder import (
     CONFIG_FILE,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from torch.optim import Optimizer
 
 from nmt.config.schema import Config
-from nmt.data.batching import plan_batches, read_batches
+from nmt.data.batches import plan_batches, read_batches
 from nmt.data.corpus import Corpus
 from nmt.errors import ConfigError, TrainingError
 from nmt.model.seq2seq import Seq2Seq

@@ -12,9 +12,9 @@ import torch
 
 from nmt.config.schema import Config
 from nmt.data.corpus import read_sentences
+from nmt.decoding.for_search import for_search
 from nmt.decoding.translator import Translator
-from nmt.metrics.scores import score
-from nmt.model.inference.for_search import for_search
+from nmt.evaluation.scores import score
 from nmt.run.checkpoint import step_of
 from nmt.run.folder import JOURNAL_FILE, load_tokenizers, load_vocabularies, open_checkpoints
 from nmt.run.journal import Journal

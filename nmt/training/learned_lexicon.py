@@ -11,11 +11,11 @@ from torch import Tensor
 from nmt.config.schema import Config
 from nmt.data.corpus import Corpus, Sequences
 from nmt.data.epochs import divide_epoch
-from nmt.data.word_alignment import EMPTY_WORD, Indices, WordAligner
 from nmt.model.lexical_bias import LexicalBias
 from nmt.model.word_keys import WordKeys
 from nmt.run.folder import load_vocabularies
 from nmt.text.vocabulary import PAD, Vocabulary
+from nmt.training.word_alignment import EMPTY_WORD, Indices, WordAligner
 
 MAX_RANGES = 256  # 262,144 pairs; with 17 tokens a side, aligning them takes 2 GB and 75 s
 WORD_TRANSLATIONS = 10  # of a whole word, before they are divided into tokens

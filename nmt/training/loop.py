@@ -20,7 +20,7 @@ from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
 
 from nmt.config.schema import Config
-from nmt.data.batching import Batch, plan_batches, read_batches, shard
+from nmt.data.batches import Batch, plan_batches, read_batches, shard
 from nmt.data.corpus import Corpus
 from nmt.data.epochs import divide_epochs
 from nmt.errors import TrainingError

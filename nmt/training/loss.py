@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 
 from nmt.config.schema import TrainingConfig
-from nmt.data.batching import Batch
-from nmt.data.word_alignment import FIRST_TENSION
+from nmt.data.batches import Batch
 from nmt.model.cross_entropy import Distillation
 from nmt.model.layers import send
 from nmt.model.lexical_bias import Translations
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import SPECIALS
+from nmt.training.word_alignment import FIRST_TENSION
 
 CROSS_ENTROPY_ONLY = TrainingConfig()
 MIN_PROBABILITY = 1e-10  # keeps logarithms and quotients finite

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from nmt.config.schema import TrainingConfig
-from nmt.data.batching import Batch
+from nmt.data.batches import Batch
 from nmt.model.seq2seq import Seq2Seq
 from nmt.training.distributed import SINGLE_PROCESS, World
 from nmt.training.loss import batch_loss

@@ -16,9 +16,9 @@ import torch
 from torch import Tensor
 
 from nmt.config.schema import DecodingConfig, RiskConfig
-from nmt.data.batching import Batch, build_batch
+from nmt.data.batches import Batch, build_batch
 from nmt.decoding.search import search
-from nmt.metrics.pairwise import pairwise_bleu_of_ids
+from nmt.extras.ranking.pairwise import pairwise_bleu_of_ids
 from nmt.model.layers import send
 from nmt.model.seq2seq import Seq2Seq
 

@@ -7,13 +7,13 @@ from pathlib import Path
 import torch
 
 from nmt.config.schema import Config, Metric
-from nmt.data.batching import plan_batches, read_batches
+from nmt.data.batches import plan_batches, read_batches
 from nmt.data.corpus import Corpus, read_sentences
 from nmt.data.evaluation_set import pick_across_lengths
+from nmt.decoding.for_search import for_search
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
-from nmt.metrics.scores import perplexity, score
-from nmt.model.inference.for_search import for_search
+from nmt.evaluation.scores import perplexity, score
 from nmt.model.seq2seq import Seq2Seq
 from nmt.report import heatmap
 from nmt.run.folder import load_tokenizers, load_vocabularies

@@ -26,13 +26,13 @@ from torch import Tensor
 from nmt.data.corpus import read_sentences
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
-from nmt.metrics.scores import score
+from nmt.evaluation.scores import score
 from nmt.model import output, topk
 from nmt.model.attention import Memory
 from nmt.model.decoder import DecoderState
+from nmt.model.interface import StepOutput
 from nmt.model.seq2seq import Seq2Seq
 from nmt.model.topk import ThresholdFn
-from nmt.model.translation_model import StepOutput
 from nmt.run.folder import load_run_config
 from nmt.run.load import load_translator
 from scripts.bench.counting import OPERATIONS, Positions, measure_costs, multiply_adds

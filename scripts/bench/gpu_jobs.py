@@ -26,14 +26,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch.profiler import ProfilerActivity, profile
 
-from nmt.commands import selftest
 from nmt.config.load import config_from_dict
 from nmt.config.schema import Config, DecodingConfig, TrainingConfig
-from nmt.data.batching import Batch, plan_batches, read_batches
+from nmt.data.batches import Batch, plan_batches, read_batches
 from nmt.data.corpus import Corpus, Sequences
+from nmt.decoding.for_search import for_search
 from nmt.decoding.search import search
-from nmt.model.device import supports_mixed_precision
-from nmt.model.inference.for_search import for_search
+from nmt.device import supports_mixed_precision
+from nmt.extras.selftest import command as selftest
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import SPECIALS
 from nmt.training.batch_size import check_device, find_batch_size

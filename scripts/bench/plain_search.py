@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
-from nmt.data.batching import pad_sources
+from nmt.data.batches import pad_sources
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator

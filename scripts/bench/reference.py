@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from nmt.config.schema import Config, ModelConfig
-from nmt.data.batching import Batch, build_batch
+from nmt.data.batches import Batch, build_batch
 from nmt.data.corpus import Corpus
 from nmt.text.vocabulary import PAD
 

@@ -28,7 +28,7 @@ from torch import nn
 
 from nmt.config.load import config_from_dict
 from nmt.config.schema import Config
-from nmt.data.batching import plan_batches, read_batches, shard
+from nmt.data.batches import plan_batches, read_batches, shard
 from nmt.data.corpus import Corpus
 from nmt.data.epochs import divide_epochs
 from nmt.model.seq2seq import Seq2Seq

@@ -9,9 +9,9 @@ from contextlib import chdir
 from pathlib import Path
 from typing import Any
 
-from nmt.commands import doctor
 from nmt.data.manifest import MANIFEST
 from nmt.errors import NmtError
+from nmt.extras.runs import check as doctor
 from nmt.run.folder import holds_run
 from scripts.faults.scenarios import Scenario
 from scripts.faults.trial import Laboratory, Outcome

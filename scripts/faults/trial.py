@@ -65,7 +65,7 @@ MODULES = (
     "nmt.cli",
     *(f"nmt.commands.{name}" for name in (*COMMANDS, "translate")),
     *(
-        "nmt.export.folder",
+        "nmt.extras.export.folder",
         "onnxruntime.quantization",
         "torch._dynamo",
         "huggingface_hub.hf_api",
@@ -150,7 +150,7 @@ def local_hub() -> Iterator[None]:
     """Commands use a stand-in for the Hugging Face hub on this computer."""
     from huggingface_hub import constants
 
-    from tests.hub import TOKEN, running_hub
+    from tests.extras.share.hub import TOKEN, running_hub
 
     ThreadingHTTPServer.handle_error = lambda *_: None  # type: ignore[method-assign]  # a client was killed
     with running_hub() as server:

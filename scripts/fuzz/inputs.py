@@ -245,9 +245,11 @@ def make_files(folder: Path) -> None:
     """Prepare invented sentence pairs, train a tiny run, evaluate, bundle and export it; nothing of
     what is done.
     """
-    from nmt.commands import bundle, evaluate, export, prepare, train
+    from nmt.commands import evaluate, prepare, train
     from nmt.commands.evaluate_options import EvaluateOptions
     from nmt.config.load import config_from_dict
+    from nmt.extras.export import command as export
+    from nmt.extras.share import bundle_command as bundle
 
     folder.mkdir(parents=True, exist_ok=True)
     with contextlib.chdir(folder):

@@ -2,12 +2,12 @@
 takes seconds.
 """
 
-import nmt.commands.doctor
-import nmt.commands.inspect
-import nmt.commands.runs
-import nmt.data.inspection
 import nmt.data.reading
-import nmt.metrics.alignment_error
+import nmt.extras.analysis.alignment_error
+import nmt.extras.init.inspection
+import nmt.extras.runs.check
+import nmt.extras.runs.inspect
+import nmt.extras.runs.table
+import nmt.extras.serve.app
+import nmt.extras.vectors.vectors  # noqa: F401
 import nmt.run.load
-import nmt.serve.app
-import nmt.training.word_vectors  # noqa: F401

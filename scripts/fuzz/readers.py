@@ -54,7 +54,7 @@ def read_table(
     columns: tuple[int | str, int | str] = (1, 2),
 ) -> None:
     from nmt.config.schema import SourceConfig
-    from nmt.data.sources import open_pairs
+    from nmt.data.formats import open_pairs
 
     config = SourceConfig(
         format=table_format, columns=dict(zip(("en", "de"), columns, strict=True))
@@ -67,7 +67,7 @@ def read_many_files(content: bytes, folder: Path) -> None:
     lines of dashes.
     """
     from nmt.config.schema import SourceConfig
-    from nmt.data.sources import find_files, open_source
+    from nmt.data.formats import find_files, open_source
 
     paths, _, rest = content.partition(b"\n\n")
     for name, part in zip(("a.tsv", "b.tsv", "c/a.tsv.gz"), rest.split(b"\n---\n"), strict=False):
@@ -88,7 +88,7 @@ def read_many_files(content: bytes, folder: Path) -> None:
 
 
 def read_unknown_table(content: bytes, folder: Path) -> None:
-    from nmt.data.inspection import inspect_table
+    from nmt.extras.init.inspection import inspect_table
 
     inspect_table(put(content, folder, "x.csv"))
 
@@ -173,7 +173,7 @@ def read_journal(content: bytes, folder: Path) -> None:
 
 
 def read_lexicon(content: bytes, folder: Path) -> None:
-    from nmt.decoding.lexicon import Lexicon
+    from nmt.extras.lexicon.lexicon import Lexicon
 
     Lexicon.load(put(content, folder, "lexicon.tsv"))
 
@@ -190,8 +190,8 @@ def read_arrays(content: bytes, folder: Path, name: str = "train.src.npy") -> No
 
 
 def read_vectors(content: bytes, folder: Path) -> None:
+    from nmt.extras.vectors.vectors import load_vectors
     from nmt.text.vocabulary import Vocabulary
-    from nmt.training.word_vectors import load_vectors
 
     load_vectors(
         put(content, folder, "vectors.txt"), Vocabulary(["Anna", "den", "König"], [0, 3, 2, 1]), 3
@@ -199,7 +199,7 @@ def read_vectors(content: bytes, folder: Path) -> None:
 
 
 def read_alignments(content: bytes, folder: Path) -> None:
-    from nmt.metrics.alignment_error import (
+    from nmt.extras.analysis.alignment_error import (
         alignment_error_rate,
         check_links,
         read_reference_alignments,
@@ -211,7 +211,7 @@ def read_alignments(content: bytes, folder: Path) -> None:
 
 
 def read_bundle(content: bytes, folder: Path) -> None:
-    from nmt.run.bundle import unpacked
+    from nmt.extras.share.bundle import unpacked
     from nmt.run.load import find_run_and_checkpoint
 
     with unpacked(put(content, folder, "x.nmt")) as run:
@@ -238,7 +238,7 @@ def read_bundle_member(content: bytes, folder: Path) -> None:
 
 def read_exported(content: bytes, folder: Path) -> None:
     """With a file of the exported folder replaced; see `_replaced`. Without checksums."""
-    from nmt.export.translate import TranslationError, Translator
+    from nmt.extras.export.translate import TranslationError, Translator
 
     valid, exported = folder / "exported", folder / "work" / "exported"
     if not exported.exists():
@@ -278,7 +278,9 @@ def _replaced(folder: Path, content: bytes) -> Iterator[bool]:
 
 def show_run(content: bytes, folder: Path) -> None:
     """With a file of the run replaced, see `_replaced`: the commands that show runs."""
-    from nmt.commands import doctor, inspect, runs
+    from nmt.extras.runs import check as doctor
+    from nmt.extras.runs import inspect
+    from nmt.extras.runs import table as runs
 
     valid, run = folder / "run", folder / "work" / "runs" / "run"
     if not run.exists():

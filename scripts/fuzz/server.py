@@ -14,8 +14,8 @@ from scripts.fuzz.readers import translator
 def application(folder: Path) -> tuple[Any, asyncio.AbstractEventLoop]:
     """The server's application, started."""
     from nmt.decoding.quality_warnings import WarningChecker
-    from nmt.serve.answers import ServedRun
-    from nmt.serve.app import Limits, create_app
+    from nmt.extras.serve.answers import ServedRun
+    from nmt.extras.serve.app import Limits, create_app
 
     run = translator(folder)
     served = ServedRun("run", "en", "de", run, WarningChecker(run.tokenizers, run.vocabularies))
@@ -106,7 +106,7 @@ def connect(content: bytes, folder: Path) -> None:
     import uvicorn
     from uvicorn.server import ServerState
 
-    from nmt.serve.protocol import MAX_HEADER_BYTES, BoundedProtocol
+    from nmt.extras.serve.protocol import MAX_HEADER_BYTES, BoundedProtocol
 
     app, loop = application(folder)
     config = uvicorn.Config(

@@ -65,7 +65,7 @@ def without_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
     """They take most of the time of so small a training."""
     monkeypatch.setattr("nmt.report.curves.draw", lambda *_, **__: None)
     monkeypatch.setattr("nmt.report.heatmap.to_png", lambda *_, **__: b"")
-    monkeypatch.setattr("nmt.training.tensorboard._open", lambda *_, **__: None)
+    monkeypatch.setattr("nmt.extras.tensorboard.listener._open", lambda *_, **__: None)
 
 
 @contextmanager

@@ -13,10 +13,10 @@ import pytest
 import nmt as package
 from nmt.data.corpus import read_sentences
 from nmt.decoding.translation import Translation
-from nmt.evaluation import system
-from nmt.evaluation.output_warnings import DESCRIPTIONS
+from nmt.evaluation.scores import METRICS
+from nmt.extras.analysis.warnings import DESCRIPTIONS
 from nmt.files import read_json, write_json
-from nmt.metrics.scores import METRICS
+from nmt.run import system
 from tests import toy
 from tests.conftest import Result, Run
 

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nmt.commands import doctor, prepare
+from nmt.commands import prepare
 from nmt.data import corpus
 from nmt.data.corpus import Corpus, read_sentences
 from nmt.data.splitting import sentence_key
 from nmt.errors import DataError
+from nmt.extras.runs import check as doctor
 from nmt.text.vocabulary import Vocabulary
 from tests.toy import configure, contents, sentence_pairs, write_table
 

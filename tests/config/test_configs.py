@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 from jsonschema import Draft202012Validator
 
-from nmt.commands import schema
 from nmt.config import yaml_text
 from nmt.config.load import config_from_dict, load
 from nmt.config.yaml_text import comment, dump
+from nmt.extras.init import schema
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = ROOT / "configs" / "schema.json"

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from nmt.config.schema import CleaningConfig, SourceConfig
 from nmt.data import filtering, reading
+from nmt.data.formats import open_pairs
 from nmt.data.reading import Pairs, PairsWriter, Tally, clean_rows, read_pairs
-from nmt.data.sources import open_pairs
 from nmt.data.workers import Workers, start_workers
 from nmt.errors import DataError
 from nmt.text import normalization

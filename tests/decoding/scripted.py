@@ -13,8 +13,8 @@ from torch import Tensor
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.search import search
+from nmt.model.interface import StepOutput, TranslationModel
 from nmt.model.topk import ThresholdFn, topk_log_probs
-from nmt.model.translation_model import StepOutput, TranslationModel
 from nmt.text.vocabulary import EOS
 
 A, B, V = 4, 5, 6

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from nmt.config.schema import DecodingConfig, ModelConfig
+from nmt.decoding.for_search import for_search
 from nmt.decoding.search import search
-from nmt.model.inference.for_search import for_search
 from nmt.model.output import Adaptive
 from nmt.model.seq2seq import Seq2Seq
 from nmt.model.topk import topk_log_probs

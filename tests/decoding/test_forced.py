@@ -11,13 +11,13 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.data.batching import pad_sources
+from nmt.data.batches import pad_sources
 from nmt.decoding import forced
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.forced import ScoredPair, score_batch, score_pairs
 from nmt.decoding.translator import Translator
+from nmt.model.interface import TranslationModel
 from nmt.model.seq2seq import Seq2Seq
-from nmt.model.translation_model import TranslationModel
 from nmt.run.load import load_translator
 from nmt.text.vocabulary import EOS, SOS
 from tests import toy

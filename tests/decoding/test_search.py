@@ -14,7 +14,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from nmt.config.schema import DecodingConfig, ModelConfig
-from nmt.data.batching import pad_sources
+from nmt.data.batches import pad_sources
 from nmt.decoding import search as search_module
 from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.search import FORBIDDEN, search

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from nmt.decoding.translation import Translation
-from nmt.report.html import attention_figure
+from nmt.extras.analysis.html import attention_figure
 
 HOSTILE = "<script>alert(1)</script>"
 ATTENTION = np.array([[0.75, 0.25, 0.0], [0.0, 0.5, 0.5]], np.float32)

@@ -13,9 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import nmt as package
-from nmt.commands import lexicon, prepare, train
+from nmt.commands import prepare, train
 from nmt.config.schema import AttentionConfig, TokenizerConfig
-from nmt.decoding.lexicon import Entry, Lexicon
 from nmt.decoding.unknown_words import (
     UNKNOWN,
     Replacement,
@@ -23,6 +22,8 @@ from nmt.decoding.unknown_words import (
     surface_forms,
     with_replacements,
 )
+from nmt.extras.lexicon import command as lexicon
+from nmt.extras.lexicon.lexicon import Entry, Lexicon
 from nmt.run.folder import load_run_config, write_run_config
 from nmt.text.tokenizers import Tokenizer, load_tokenizer
 from tests import toy

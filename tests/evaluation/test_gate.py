@@ -4,8 +4,8 @@ import pytest
 
 from nmt.errors import ConfigError
 from nmt.evaluation.gate import Gate
-from nmt.metrics.scores import MetricScore
-from nmt.metrics.significance import Difference
+from nmt.evaluation.scores import MetricScore
+from nmt.extras.analysis.significance import Difference
 
 SCORES = [
     MetricScore("BLEU", 31.42, ""),

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor
 
-from nmt.data.batching import SoftTargets
+from nmt.data.batches import SoftTargets
 from nmt.model import cross_entropy
 from nmt.model.cross_entropy import Additions, Distillation, linear_cross_entropy
 

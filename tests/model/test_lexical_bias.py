@@ -9,11 +9,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.config.schema import DecodingConfig, ModelConfig, TrainingConfig
-from nmt.data.batching import build_batch
+from nmt.data.batches import build_batch
 from nmt.decoding.ensemble import Ensemble
+from nmt.decoding.for_search import for_search
 from nmt.decoding.forced import score_batch
 from nmt.decoding.search import search
-from nmt.model.inference.for_search import for_search
 from nmt.model.lexical_bias import LexicalBias
 from nmt.model.seq2seq import Seq2Seq
 from nmt.model.word_keys import WordKeys

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from nmt.decoding.int8 import Int8Linear
+from nmt.decoding.pack import PackedLinear
 from nmt.files import replacing
-from nmt.model.inference.int8 import Int8Linear
-from nmt.model.inference.pack import PackedLinear
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run import load
 from nmt.run.checkpoint import load_weights

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.commands import lexicon, prepare, train
+from nmt.commands import prepare, train
 from nmt.config.load import config_from_dict
 from nmt.data.corpus import read_sentences
+from nmt.extras.lexicon import command as lexicon
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.folder import load_run_config, load_tokenizers, load_vocabularies
 from nmt.run.load import load_translator
@@ -502,7 +503,7 @@ def test_positions_of_the_plain_search_by_hand(run: Path) -> None:
 
 
 def test_a_shortlist_is_counted(run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from nmt.decoding import shortlist
+    from nmt.extras.lexicon import shortlist
 
     monkeypatch.setattr(shortlist, "N_FREQUENT", 6)
     translator = load_translator(run, overrides=["decoding.shortlist=1"])

@@ -17,7 +17,7 @@ from nmt.commands import prepare
 from nmt.config.load import config_from_dict, load
 from nmt.config.schema import Config, ModelConfig
 from nmt.config.yaml_text import dump
-from nmt.data.batching import build_batch
+from nmt.data.batches import build_batch
 from nmt.data.corpus import Corpus
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import Vocabulary

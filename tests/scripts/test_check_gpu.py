@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.commands.selftest import SelftestResult
-from nmt.model.device import supports_mixed_precision
+from nmt.device import supports_mixed_precision
+from nmt.extras.selftest.command import SelftestResult
 from scripts import check_gpu
 from scripts.bench import gpu_jobs
 from scripts.bench.gpu_jobs import JOBS, SMALL, can_run

@@ -15,15 +15,15 @@ import torch
 from safetensors.torch import load_file
 from torch.optim import Optimizer
 
-from nmt.commands import dry_run, prepare, train
+from nmt.commands import prepare, train
 from nmt.config.schema import Config
 from nmt.config.yaml_text import dump
-from nmt.data.batching import Batch, plan_batches
+from nmt.data.batches import Batch, plan_batches
 from nmt.data.corpus import Corpus
 from nmt.errors import ConfigError, TrainingError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.folder import build_model, create_run, load_run_config
-from nmt.training import batch_size, objective
+from nmt.training import batch_size, dry_run, objective
 from nmt.training.loss import Loss, batch_loss
 from nmt.training.optimization import build_optimizer
 from tests import toy

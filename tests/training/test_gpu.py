@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from nmt.config.schema import OutputName
-from nmt.data.batching import Batch, build_batch
+from nmt.data.batches import Batch, build_batch
+from nmt.device import pick_device, set_up_device
 from nmt.errors import ConfigError
-from nmt.model.device import pick_device, set_up_device
 from nmt.model.layers import send
 from nmt.model.output import OUTPUTS
 from nmt.model.seq2seq import Seq2Seq

@@ -16,11 +16,11 @@ from torch.optim.swa_utils import AveragedModel
 from nmt.config.load import config_from_dict
 from nmt.config.schema import Config, DecodingConfig, OptimizerName
 from nmt.data import epochs
-from nmt.data.batching import Batch, build_batch, read_batches, shard
+from nmt.data.batches import Batch, build_batch, read_batches, shard
 from nmt.data.corpus import Corpus, Sequences
 from nmt.decoding.search import search
+from nmt.device import supports_mixed_precision
 from nmt.errors import TrainingError
-from nmt.model.device import supports_mixed_precision
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.checkpoint import Checkpoints, load_optimizer, load_weights, read_progress
 from nmt.run.progress import Interval, Progress
@@ -31,7 +31,7 @@ from nmt.training.loop import Hooks, Outcome, Update, fit, forward_backward, tra
 from nmt.training.loss import Loss, batch_loss
 from nmt.training.objective import Objective
 from nmt.training.optimization import OPTIMIZERS, averaging_function, build_optimizer
-from nmt.training.recorder import describe_skipped
+from nmt.training.record import describe_skipped
 
 VOCABULARY = 14
 

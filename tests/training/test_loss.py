@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from nmt.config.schema import ForcingSchedule, ModelConfig, TeacherForcingConfig, TrainingConfig
-from nmt.data.batching import Batch, SoftTargets, build_batch
+from nmt.data.batches import Batch, SoftTargets, build_batch
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import EOS, SPECIALS
 from nmt.training.loop import reseed

@@ -14,7 +14,7 @@ from nmt.config.schema import (
     LearningRateSchedule,
     TeacherForcingConfig,
 )
-from nmt.data.batching import build_batch
+from nmt.data.batches import build_batch
 from nmt.training.loss import draw_forcing_mask
 from nmt.training.optimization import (
     FORCING_SCHEDULES,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 
 from nmt.config.schema import ModelConfig, RiskConfig
-from nmt.data.batching import Batch, build_batch
+from nmt.data.batches import Batch, build_batch
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import EOS, SOS
 from nmt.training import risk

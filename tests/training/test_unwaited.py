@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import torch
 
-from nmt.data.batching import read_batches
+from nmt.data.batches import read_batches
 from nmt.training.loop import forward_backward
 from nmt.training.objective import Objective
 from nmt.training.optimization import build_optimizer

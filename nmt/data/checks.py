@@ -1,0 +1,242 @@
+"""Signs that a file of sentence pairs is not what the configuration says: swapped, shifted, in
+another language or encoding.
+"""
+
+import math
+import re
+import warnings
+from collections.abc import Callable, Iterable, Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from nmt.data.function_words import count_words, function_words
+from nmt.data.language_guess import guess_language, language_of_name
+from nmt.data.splitting import Fingerprints, Kind, are_among, fingerprint
+from nmt.errors import DataError, NmtWarning
+
+SAMPLE_ROWS = 256  # of a chunk, in which the languages are compared
+MIN_WORDS, SWAPPED_PART = (
+    20,
+    0.8,
+)  # swapped: this many known words in the sample, and this part of them on the other side
+SHIFTED_ROWS, MIN_SHIFTED_ROWS = 1024, 30  # of a chunk, in neighboring rows
+MAX_SHIFT = 3
+MIN_Z = 5  # aligned files are far below 0; a random order exceeds 5 once in a million chunks
+MIN_LANGUAGE_WORDS, FOREIGN_PART = (
+    200,
+    0.05,
+)  # another language: of at least 200 words, under 5 % are frequent in the stated one
+MIN_UNDECODABLE = 5  # rows, if most rows with other characters than ASCII cannot be decoded
+COPIES_PART, DROPPED_PART, OVERLAP_PART = 0.5, 0.5, 0.1  # of the pairs; more is worth a warning
+MIN_COVERAGE = 0.5  # of the tokens of the dev set
+HEADER_NAMES = (("source", "target"), ("src", "tgt"))
+
+EMPTY = np.frombuffer(fingerprint(""), "<u8")[0]
+
+_WORD = re.compile(r"\w{3,}|\d+")
+
+Pair = tuple[str, str]
+
+
+def are_swapped(pairs: Sequence[Pair], languages: tuple[str, str]) -> bool:
+    """Whether most of the words that belong to one of the languages are on the side of the other
+    one.
+    """
+    right = wrong = 0
+    for src, tgt in pairs[:: -(-len(pairs) // SAMPLE_ROWS) or 1]:
+        (src_right, src_wrong), (tgt_wrong, tgt_right) = (
+            count_words(text, languages) for text in (src, tgt)
+        )
+        right, wrong = right + src_right + tgt_right, wrong + src_wrong + tgt_wrong
+    return right + wrong >= MIN_WORDS and wrong >= SWAPPED_PART * (right + wrong)
+
+
+def find_shift(pairs: Sequence[Pair]) -> int:
+    """By how many rows the targets stand too low; negative if too high; 0 if the pairs belong
+    together, or it is not clear.
+
+    A sentence and its translation have similar lengths, the same punctuation at the end, and names
+    and numbers in common. The shift is the one with which they have clearly more of that (a z-test
+    over the rows).
+    """
+    src, tgt = ([_traits(pair[side]) for pair in pairs[:SHIFTED_ROWS]] for side in (0, 1))
+    rows = range(MAX_SHIFT, len(src) - MAX_SHIFT)
+    if len(rows) < MIN_SHIFTED_ROWS:
+        return 0
+    usual = float(
+        np.median(
+            [src_traits[0] - tgt_traits[0] for src_traits, tgt_traits in zip(src, tgt, strict=True)]
+        )
+    )
+
+    def similarity(shift: int) -> npt.NDArray[np.float64]:
+        return np.array([_similarity(src[row], tgt[row + shift], usual) for row in rows])
+
+    present, z_scores = similarity(0), {}
+    for shift in (*range(-MAX_SHIFT, 0), *range(1, MAX_SHIFT + 1)):
+        gain = similarity(shift) - present
+        z_scores[shift] = float(gain.mean() / (gain.std() / math.sqrt(len(gain)) + 1e-9))
+    best = max(z_scores, key=lambda shift: z_scores[shift])
+    return best if z_scores[best] >= MIN_Z else 0
+
+
+def _traits(text: str) -> tuple[float, str, frozenset[str]]:
+    """The logarithm of the length, the punctuation at the end, and the words and numbers."""
+    text = text.rstrip()
+    return (
+        math.log(len(text) + 10),
+        text[-1:] if text[-1:] in "?!.:…" else "",
+        frozenset(_WORD.findall(text.lower())),
+    )
+
+
+def _similarity(
+    src: tuple[float, str, frozenset[str]], tgt: tuple[float, str, frozenset[str]], usual: float
+) -> float:
+    """Of two `_traits`; `usual`: the usual difference of the lengths' logarithms."""
+    return -2 * abs(src[0] - tgt[0] - usual) + (src[1] == tgt[1]) + min(2, len(src[2] & tgt[2]))
+
+
+def check_header(
+    name: str, first_line: str, columns: tuple[int, int], languages: tuple[str, str]
+) -> None:
+    """Raises: DataError if the first line names the columns of a table whose configuration gives
+    their numbers.
+    """
+    cells = [cell.strip() for cell in first_line.split("\t")]
+    if max(columns) >= len(cells):
+        return
+    src, tgt = (cells[column] for column in columns)
+    lower = src.lower(), tgt.lower()
+    if (
+        lower in HEADER_NAMES
+        or lower == languages
+        or (language_of_name(src), language_of_name(tgt)) == languages
+    ):
+        names = f"{{{languages[0]}: {src}, {languages[1]}: {tgt}}}"
+        raise DataError(
+            f"{name}, line 1: names of columns, not a pair; set `columns` to {names}, or "
+            "delete "
+            "the line"
+        )
+
+
+def check_encoding(
+    name: str, n_undecodable: int, n_decoded: int, lines: Sequence[int | str]
+) -> None:
+    """Raise a DataError if most rows with other characters than ASCII cannot be decoded; a few
+    damaged rows are only dropped.
+
+    Args:
+        n_decoded: rows with such characters that can be decoded. lines: the first numbers of the
+            others.
+    """
+    if n_undecodable >= MIN_UNDECODABLE and n_undecodable > n_decoded:
+        raise DataError(
+            f"{name}: not UTF-8 in {n_undecodable:,} rows (the first: line {lines[0]}); convert "
+            "the file, for example from "
+            "Latin-1 with `iconv -f LATIN1 -t UTF-8 FILE > NEW`"
+        )
+
+
+def check_dropped(name: str, reasons: Mapping[str, int], n_read: int) -> None:
+    """Warn if cleaning dropped most pairs."""
+    if sum(reasons.values()) > DROPPED_PART * n_read:
+        listing = ", ".join(f"{count:,} {reason}" for reason, count in reasons.items() if count)
+        _warn(
+            f"{name}: most of its {n_read:,} pairs are dropped: {listing}; check the file, and "
+            "data.cleaning"
+        )
+
+
+def check_copies(name: str, n_copies: int, n_pairs: int) -> None:
+    """Warn if the target is the same text as the source in most pairs."""
+    if n_copies > COPIES_PART * n_pairs:
+        _warn(
+            f"{name}: in {n_copies:,} of {n_pairs:,} pairs, source and target are the same "
+            "text; "
+            "check `columns` or `files`"
+        )
+
+
+def check_languages(name: str, pairs: Iterable[Pair], languages: tuple[str, str]) -> None:
+    """Warn if a side of a sample has few frequent words of its language, and other signs do not
+    speak for that language.
+    """
+    for language, texts in zip(languages, zip(*pairs, strict=True), strict=False):
+        known, words = function_words(language), re.findall(r"[^\W\d_]+", " ".join(texts).lower())
+        if len(words) < MIN_LANGUAGE_WORDS or sum(
+            word in known for word in words
+        ) >= FOREIGN_PART * len(words):
+            continue
+        guess = guess_language(texts)
+        if guess != language and (known or guess):
+            looks = (
+                f"they look like {guess}"
+                if guess
+                else f"they have few frequent words of {language}"
+            )
+            _warn(
+                f"{name}: the {language} sentences are perhaps in another language ({looks}); "
+                "check data.direction and `columns`"
+            )
+
+
+def check_held_out(
+    names: Mapping[str, str], fingerprints: Mapping[str, Callable[[Kind], Fingerprints]]
+) -> None:
+    """Check dev and test sets that have files of their own: empty sentences, and pairs that another
+    set has too.
+
+    Args:
+        names: of the files.
+        fingerprints: read those of each set, see `reading.Pairs`; the training data first.
+
+    Raises:
+        DataError: all pairs of a set have an empty side.
+    """
+    train, *held_out = fingerprints
+    is_empty = {
+        name: (fingerprints[name]("src") == EMPTY) | (fingerprints[name]("tgt") == EMPTY)
+        for name in held_out
+    }
+    for name, empty in is_empty.items():
+        if empty.all():
+            raise DataError(
+                f"{names[name]}: no sentence in it has a translation; check data.{name}"
+            )
+        if empty.any():
+            line = int(np.argmax(empty)) + 1
+            _warn(
+                f"{names[name]}: {int(empty.sum()):,} pairs have an empty side (the first: "
+                "pair "
+                f"{line:,}); correct them"
+            )
+    for index, name in enumerate(held_out):
+        for other in (train, *held_out[:index]):
+            is_shared = are_among(fingerprints[name]("pair"), fingerprints[other]("pair"))
+            n_pairs, n_shared = len(is_shared), int(np.count_nonzero(is_shared))
+            if n_shared > OVERLAP_PART * n_pairs:
+                text = f"{n_shared:,} of its {n_pairs:,} pairs are also in data.{other}"
+                _warn(
+                    f"{names[name]}: {text}, which makes its scores worthless; take other "
+                    "pairs "
+                    f"for data.{name}"
+                )
+
+
+def check_vocabulary(side: str, n_tokens: int, coverage: float) -> None:
+    """Raise a DataError if no token is in the vocabulary; warn if few tokens of the dev set are."""
+    remedy = "raise vocabulary.max_size, or lower vocabulary.min_frequency"
+    if not n_tokens:
+        raise DataError(f"the {side} vocabulary has no token; {remedy}")
+    if coverage < MIN_COVERAGE:
+        _warn(
+            f"the {side} vocabulary knows only {coverage:.0%} of the tokens of the dev set; "
+            f"{remedy}"
+        )
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, NmtWarning, stacklevel=3)

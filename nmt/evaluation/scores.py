@@ -1,0 +1,229 @@
+"""Metric scores of translations, by sacrebleu: detokenized text in, a number with its signature
+out.
+
+To add a metric of sacrebleu: a row in `METRICS`, and its name in the help of `--metric`
+(nmt/commands/evaluate_options.py).
+"""
+
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from math import exp
+from typing import Any
+
+from nmt.errors import DataError
+from nmt.evaluation.resampling import collect_statistics
+from nmt.report.table import Table, TableCell
+
+SEED = 12345  # the default of sacrebleu, so its command line gives the same intervals
+
+
+@dataclass(frozen=True)
+class MetricScore:
+    """The score of a whole set of translations.
+
+    Attributes:
+        name: the metric, as in `METRICS`.
+        value: 0..100; TER, where less is better, can exceed 100.
+        signature: all settings behind the number, in the format of sacrebleu.
+        interval: 95 % confidence interval by bootstrap (lower, upper), or None without bootstrap.
+    """
+
+    name: str
+    value: float
+    signature: str
+    interval: tuple[float, float] | None = None
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        interval = None if self.interval is None else list(self.interval)
+        return {
+            "metric": self.name,
+            "score": self.value,
+            "signature": self.signature,
+            "interval": interval,
+        }
+
+
+@dataclass(frozen=True)
+class _MetricSettings:
+    """A class of `sacrebleu.metrics` and its options. lowercase: further options to ignore case."""
+
+    class_name: str
+    options: Mapping[str, Any] = field(default_factory=dict)
+    lowercase: Mapping[str, Any] = field(default_factory=lambda: {"lowercase": True})
+    less_is_better: bool = False
+
+
+# As on the command line of sacrebleu: BLEU tokenizes with 13a, TER always ignores case. force: no
+# warning from sacrebleu about text that looks tokenized.
+METRICS: Mapping[str, _MetricSettings] = {
+    "BLEU": _MetricSettings("BLEU", {"force": True}),
+    "chrF": _MetricSettings("CHRF"),
+    "chrF++": _MetricSettings("CHRF", {"word_order": 2}),
+    "TER": _MetricSettings("TER", lowercase={}, less_is_better=True),
+}
+# For tokenized text, which is not tokenized again: the BLEU of older papers (multi-bleu.perl).
+_TOKENIZED = _MetricSettings("BLEU", {"tokenize": "none", "force": True})
+
+
+def score(
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    metrics: Sequence[str] = ("BLEU", "chrF"),
+    *,
+    lowercase: bool = False,
+    bootstrap: int = 0,
+    seed: int = SEED,
+) -> list[MetricScore]:
+    """The corpus scores of detokenized `hypotheses`, in the order of `metrics`.
+
+    Args:
+        hypotheses: N texts.
+        references: streams of N texts; each stream is one set of references.
+        metrics: names of `METRICS`, in any case.
+        lowercase: ignore case; the signature shows it.
+        bootstrap: the number of resamples for a 95 % confidence interval; 0 for no interval.
+        seed: of the resamples.
+
+    Raises:
+        DataError: a metric is unknown, there is nothing to score, or the streams have different
+            lengths.
+    """
+    names = [canonical_name(name) for name in metrics]
+    _check_counts(hypotheses, references)
+    return [
+        _score(
+            build_metric(name, lowercase=lowercase),
+            name,
+            hypotheses,
+            references,
+            bootstrap=bootstrap,
+            seed=seed,
+        )
+        for name in names
+    ]
+
+
+def score_tokenized(
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    words: str,
+    *,
+    lowercase: bool = False,
+    bootstrap: int = 0,
+    seed: int = SEED,
+) -> MetricScore:
+    """BLEU of text that is already split into words by spaces. Only comparable with scores of the
+    same tokenization.
+
+    Args:
+        words: the name of the tokenizer, for the signature.
+        lowercase: ignore case; the signature shows it.
+
+    Raises:
+        DataError: there is nothing to score, or the streams have different lengths.
+    """
+    _check_counts(hypotheses, references)
+    metric = _build(_TOKENIZED, lowercase)
+    bleu = _score(metric, "tokenised BLEU", hypotheses, references, bootstrap=bootstrap, seed=seed)
+    return replace(bleu, signature=f"{bleu.signature}|words:{words.replace('|', ',')}")
+
+
+def sentence_chrf(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[float]:
+    """The chrF of each sentence, the only metric here that is meaningful for a single sentence."""
+    metric = build_metric("chrF")
+    return [
+        float(metric.sentence_score(text, sentence_references).score)
+        for text, *sentence_references in zip(hypotheses, *references, strict=True)
+    ]
+
+
+def build_metric(name: str, *, lowercase: bool = False) -> Any:
+    """The metric object of sacrebleu for a name in `METRICS`."""
+    return _build(METRICS[name], lowercase)
+
+
+def canonical_name(name: str) -> str:
+    """The spelling of a metric in `METRICS`, from any case. Raises: DataError if it is unknown."""
+    for metric in METRICS:
+        if name.casefold() == metric.casefold():
+            return metric
+    raise DataError(f"{name}: not a metric; choose from {', '.join(METRICS)}")
+
+
+def format_table(scores: Sequence[MetricScore]) -> str:
+    """A table for the screen; the column of intervals is left out if there are none."""
+    intervals = [
+        "" if score.interval is None else f"[{score.interval[0]:.2f}, {score.interval[1]:.2f}]"
+        for score in scores
+    ]
+    rows: list[tuple[TableCell, ...]]
+    if any(intervals):
+        columns: tuple[str, ...] = ("metric", "score", "95 % interval", "signature")
+        rows = [
+            (score.name, score.value, interval, score.signature)
+            for score, interval in zip(scores, intervals, strict=True)
+        ]
+    else:
+        columns = ("metric", "score", "signature")
+        rows = [(score.name, score.value, score.signature) for score in scores]
+    return Table("scores", "", columns, rows, formats={"score": ".2f"}).to_text()
+
+
+def perplexity(mean_loss: float) -> float:
+    """exp of a mean negative log-likelihood in nats per token, limited to exp(700), near the
+    largest float.
+    """
+    return exp(min(mean_loss, 700))
+
+
+def _build(settings: _MetricSettings, lowercase: bool) -> Any:
+    from sacrebleu import metrics
+
+    return getattr(metrics, settings.class_name)(
+        **settings.options, **(settings.lowercase if lowercase else {})
+    )
+
+
+def _score(
+    metric: Any,
+    name: str,
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    *,
+    bootstrap: int,
+    seed: int,
+) -> MetricScore:
+    counts = collect_statistics(metric, hypotheses, references)
+    interval = None
+    if bootstrap > 1:
+        interval = _interval(counts.bootstrap_scores(bootstrap, seed))
+        metric.n_bootstrap, metric.seed = bootstrap, seed  # for the signature
+    return MetricScore(name, counts.score, str(metric.get_signature()), interval)
+
+
+def _interval(values: Sequence[Any]) -> tuple[float, float]:
+    """As in sacrebleu: as wide as the middle 95 % of the values, and centered on their mean.
+
+    The values are converted to one type first: a sample without any match scores a Python float,
+    the others np.float32, and statistics.mean fails on mixed types.
+    """
+    number, n_cut = type(max(values)), len(values) // 40
+    ordered = sorted(map(number, values))
+    mean, half_width = statistics.mean(ordered), 0.5 * (ordered[-1 - n_cut] - ordered[n_cut])
+    return float(mean) - float(half_width), float(mean) + float(half_width)
+
+
+def _check_counts(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> None:
+    if not hypotheses:
+        raise DataError("nothing to score: there are no hypotheses")
+    if not references:
+        raise DataError("nothing to score against: there are no references")
+    for number, stream in enumerate(references, start=1):
+        if len(stream) != len(hypotheses):
+            which = f"reference {number}" if len(references) > 1 else "the reference"
+            raise DataError(
+                f"the hypotheses have {len(hypotheses)} lines, but {which} has {len(stream)}; "
+                "they must correspond line by line"
+            )

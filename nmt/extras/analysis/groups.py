@@ -1,0 +1,174 @@
+"""Scores by group of sentences, and the sentences to look at first."""
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from nmt.evaluation.scores import score, sentence_chrf
+from nmt.extras.analysis.leaks import TrainingOverlap, words
+from nmt.report.table import Table
+
+LENGTHS = (5, 10, 15, 20, 30, 40)  # upper limits of the classes: words of the source
+FREQUENCIES = (0, 5, 50, 500, 5000)  # upper limits of the classes: occurrences in the training data
+UNKNOWN_NOTE = (
+    "0 includes words outside the vocabulary: the model has only seen <unk> in their place"
+)
+
+
+@dataclass(frozen=True)
+class TranslatedText:
+    """Sentences with their translations.
+
+    Attributes:
+        sources, outputs: N texts each. references: streams of N texts.
+        complete: [N], False for outputs that were cut at the maximum length.
+        skipped: [N], True for outputs that skip a word of the source (see `skipped_words`).
+        lowercase: whether the system writes only lower-case letters. The scores then ignore case.
+    """
+
+    sources: Sequence[str]
+    outputs: Sequence[str]
+    references: Sequence[Sequence[str]]
+    complete: Sequence[bool]
+    skipped: Sequence[bool]
+    lowercase: bool = False
+
+
+def by_length(text: TranslatedText) -> Table:
+    """Scores by the length of the source."""
+    groups = [_class_index(len(source.split()), LENGTHS) for source in text.sources]
+    return _by_group(
+        "by_source_length",
+        "By source length",
+        "words",
+        text,
+        groups,
+        _class_names(LENGTHS, first=1),
+    )
+
+
+def by_rarest_word(text: TranslatedText, counts: Mapping[str, int]) -> Table:
+    """Scores by how often the rarest word of the source is in the training data."""
+    rarest = [
+        min((counts.get(word, 0) for word in words(source)), default=0) for source in text.sources
+    ]
+    groups = [_class_index(count, FREQUENCIES) for count in rarest]
+    heading = "By frequency of the rarest source word in the training data"
+    names = _class_names(FREQUENCIES, first=0)
+    return _by_group(
+        "by_rarest_source_word",
+        heading,
+        "occurrences",
+        text,
+        groups,
+        names,
+        UNKNOWN_NOTE if 0 in groups else "",
+    )
+
+
+def by_overlap(text: TranslatedText, overlap: TrainingOverlap) -> Table:
+    """Scores by whether the source or the target is in the training data."""
+    groups = [
+        0 if exact else 1 if near else 2
+        for exact, near in zip(overlap.exact, overlap.near, strict=True)
+    ]
+    heading = "By whether the source or the target is in the training data"
+    return _by_group(
+        "by_seen_in_training", heading, "seen", text, groups, ["exactly", "nearly", "no"]
+    )
+
+
+def by_frequency(text: TranslatedText, counts: Mapping[str, int]) -> Table:
+    """Recall and precision of words, by how often they are in the training data."""
+    n_reference, n_output, n_matched = Counter[int](), Counter[int](), Counter[int]()
+    for output, reference in zip(text.outputs, text.references[0], strict=True):
+        in_output, in_reference = Counter(words(output)), Counter(words(reference))
+        for total, bag in (
+            (n_reference, in_reference),
+            (n_output, in_output),
+            (n_matched, in_output & in_reference),
+        ):
+            for word, count in bag.items():
+                total[_class_index(counts.get(word, 0), FREQUENCIES)] += count
+    rows = [
+        (
+            name,
+            n_reference[group],
+            100 * n_matched[group] / n_reference[group],
+            100 * n_matched[group] / max(1, n_output[group]),
+        )
+        for group, name in enumerate(_class_names(FREQUENCIES, first=0))
+        if n_reference[group]
+    ]
+    note = (
+        "recall: % of the reference's words in the output; precision: % of the output's words "
+        f"in the reference; {UNKNOWN_NOTE}"
+    )
+    columns = ("occurrences", "words", "recall", "precision")
+    return Table(
+        "by_word_frequency", "Words by frequency in the training data", columns, rows, note
+    )
+
+
+def extremes(text: TranslatedText, n: int) -> tuple[list[int], list[int]]:
+    """The sentences with the highest and the lowest chrF, at most `n` each, none in both; of equal
+    ones the longer first.
+    """
+    references = [
+        [line.lower() if text.lowercase else line for line in stream] for stream in text.references
+    ]
+    chrf = sentence_chrf(text.outputs, references)
+    order = sorted(range(len(chrf)), key=lambda i: (-chrf[i], -len(text.references[0][i])))
+    n = min(n, len(order) // 2)
+    return order[:n], order[::-1][:n]
+
+
+def _by_group(
+    name: str,
+    heading: str,
+    column: str,
+    text: TranslatedText,
+    groups: Sequence[int],
+    names: Sequence[str],
+    note: str = "",
+) -> Table:
+    """BLEU, chrF and the relative length of the outputs for each group; `groups` has the group of
+    each sentence.
+    """
+    rows = []
+    for group, label in enumerate(names):
+        indices = [i for i, sentence_group in enumerate(groups) if sentence_group == group]
+        if indices:
+            outputs, *references = (
+                [stream[i] for i in indices] for stream in (text.outputs, *text.references)
+            )
+            bleu, chrf = score(outputs, references, ("BLEU", "chrF"), lowercase=text.lowercase)
+            n_output, n_reference = (
+                sum(len(line.split()) for line in lines) for lines in (outputs, references[0])
+            )
+            rows.append(
+                (label, len(indices), bleu.value, chrf.value, 100 * n_output / max(1, n_reference))
+            )
+    headings = {"seen": "in training data", "length %": "% of reference length"}
+    note = "; ".join(filter(None, ["ignoring case" if text.lowercase else "", note]))
+    return Table(
+        name,
+        heading,
+        (column, "sentences", "BLEU", "chrF", "length %"),
+        rows,
+        note,
+        headings=headings,
+    )
+
+
+def _class_index(value: int, limits: Sequence[int]) -> int:
+    return sum(value > limit for limit in limits)
+
+
+def _class_names(limits: Sequence[int], first: int) -> list[str]:
+    starts = [first, *(limit + 1 for limit in limits)]
+    ranges = [
+        f"{low}" if low == high else f"{low}-{high}"
+        for low, high in zip(starts, limits, strict=False)
+    ]
+    return [*ranges, f"{starts[-1]} and more"]

@@ -1,0 +1,209 @@
+"""HTML pages in one file: no network, no other files; for screen, phone and print, light and dark.
+
+The functions here return fragments of HTML, in which all text is escaped; `page` puts them
+together.
+"""
+
+from base64 import b64encode
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from nmt.evaluation.scores import MetricScore
+from nmt.report.table import Table
+from nmt.text.tokenizers import JOINER
+
+# The browser loads nothing from elsewhere, whatever a fragment contains.
+POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+MAX_SHORT_ROWS = 12  # a longer table may be split between printed pages
+SENTENCE_KEYS = ("source", "reference", "output", "other")
+
+
+def page(title: str, sections: Iterable[tuple[str, str]]) -> str:
+    """The whole page.
+
+    Args:
+        title: plain text.
+        sections: (heading, fragment) each; the heading is plain text, and may be empty.
+    """
+    body = "\n".join(
+        f"<section>\n{f'<h2>{escape(heading)}</h2>' if heading else ''}\n{fragment}\n</section>"
+        for heading, fragment in sections
+    )
+    return f"""<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{POLICY}">
+<title>{escape(title)}</title>
+<style>
+{_read_asset("page.css")}</style>
+</head>
+<body>
+<main>
+<h1>{escape(title)}</h1>
+{body}
+</main>
+<script>
+{_read_asset("page.js")}</script>
+</body>
+</html>
+"""
+
+
+def frame(text: str, height: int) -> str:
+    """A page as part of another one, such as a notebook: neither changes the style of the other.
+    height: in pixels.
+
+    The page scrolls if it is higher; its scripts cannot reach the other page.
+    """
+    style = f"width: 100%; height: {height}px; border: 0"
+    content = escape(text, quote=True).replace(
+        "\n", "&#10;"
+    )  # on one line, which Markdown leaves alone
+    return (
+        f'<iframe title="translation" sandbox="allow-scripts" style="{style}" '
+        f'srcdoc="{content}"></iframe>'
+    )
+
+
+def paragraphs(texts: Sequence[str]) -> str:
+    """A paragraph for each plain text."""
+    return "\n".join(f"<p>{escape(text)}</p>" for text in texts)
+
+
+def score_table(scores: Sequence[MetricScore]) -> str:
+    """Scores with their intervals; the long signatures stand below their scores."""
+    rows = []
+    for score in scores:
+        interval = (
+            "" if score.interval is None else f"{score.interval[0]:.2f} to {score.interval[1]:.2f}"
+        )
+        rows.append(
+            f'<tr><th scope="row">{escape(score.name)}<td '
+            f'class="number"><strong>{score.value:.2f}</strong><td>{interval}'
+            f'<tr><td colspan="3"><small>{escape(score.signature)}</small>'
+        )
+    head = '<th scope="col">metric<th scope="col" class="number">score<th scope="col">95 % interval'
+    return _table(f"<tr>{head}", rows, "scores")
+
+
+def table(data: Table) -> str:
+    """A table with its note, without its heading."""
+    head, *rows = (
+        "<tr>"
+        + "".join(
+            _table_cell(tag, text, number)
+            for text, number in zip(row, data.numeric_columns(), strict=True)
+        )
+        for tag, row in [
+            ("th", data.column_headings()),
+            *(("td", row) for row in data.formatted_rows()),
+        ]
+    )
+    note = f"<p>{escape(data.note)}</p>\n" if data.note else ""
+    return note + _table(head, rows, "short" if len(rows) <= MAX_SHORT_ROWS else "values")
+
+
+def sentence_list(sentences: Sequence[Mapping[str, Any]]) -> str:
+    """Each sentence with its number and its texts: source, reference, output, the other system's
+    output.
+    """
+    return "\n".join(
+        f'<p class="sentence">{"<br>".join(_sentence_lines(sentence))}</p>'
+        for sentence in sentences
+    )
+
+
+def picture(png: bytes, description: str) -> str:
+    """A PNG inside the page; the description is for screen readers."""
+    data = b64encode(png).decode("ascii")
+    return (
+        f'<img alt="{escape(description, quote=True)}" style="width: 100%; max-width: 34rem" '
+        f'src="data:image/png;base64,{data}">'
+    )
+
+
+def attention_figure(
+    src_tokens: Sequence[str],
+    tgt_tokens: Sequence[str],
+    weights: NDArray[np.floating[Any]],
+    caption: str = "",
+) -> str:
+    """The source and the output as two lines of words, and a table of all weights.
+
+    Pointing at a word shows the weights between it and the words of the other line. Without scripts
+    the page shows only the table.
+
+    Args:
+        src_tokens: S tokens. tgt_tokens: T tokens. caption: plain text.
+        weights: [T, S], each 0..1: row t is the attention of output token t.
+    """
+    assert weights.shape == (len(tgt_tokens), len(src_tokens)), (
+        f"{weights.shape} for {len(tgt_tokens)} x {len(src_tokens)} tokens"
+    )
+    source_words, output_words = (
+        [escape(token.removeprefix(JOINER)) for token in tokens]
+        for tokens in (src_tokens, tgt_tokens)
+    )
+    percent = np.rint(np.nan_to_num(weights) * 100).astype(int)
+    rows = "\n".join(
+        f'<tr><th scope="row"><bdi>{word}</bdi>{"".join(map(_weight_cell, row))}'
+        for word, row in zip(output_words, percent.tolist(), strict=True)
+    )
+    head = "".join(f'<th scope="col"><bdi>{word}</bdi>' for word in source_words)
+    return f"""<figure class="attention">
+{f"<figcaption>{escape(caption)}</figcaption>" if caption else ""}
+<div class="words source" role="group" aria-label="Source">{_word_buttons(source_words)}</div>
+<div class="words output" role="group" aria-label="Output">{_word_buttons(output_words)}</div>
+<p class="status" role="status"></p>
+<details open><summary>All weights in percent</summary>
+<div class="scroll" tabindex="0" role="region" aria-label="All weights in percent"><table>
+<thead><tr><td>{head}</thead>
+<tbody>
+{rows}
+</tbody></table></div></details>
+</figure>"""
+
+
+def _table(head: str, rows: Sequence[str], css_class: str) -> str:
+    lines = "\n".join(rows)
+    return (
+        '<div class="scroll '
+        f'{css_class}"><table>\n<thead>{head}</thead>\n<tbody>\n{lines}\n</tbody></table></div>'
+    )
+
+
+def _table_cell(tag: str, text: str, number: bool) -> str:
+    css_class = ' class="number"' if number else ""
+    return f"<{tag}{css_class}>{escape(text)}"
+
+
+def _sentence_lines(sentence: Mapping[str, Any]) -> list[str]:
+    gain = f", chrF {sentence['gain']:+.1f}" if "gain" in sentence else ""
+    lines = [f"<small>sentence {sentence['sentence']:,}{gain}</small>"]
+    return lines + [
+        f"<small>{key}</small> <bdi>{escape(sentence[key])}</bdi>"
+        for key in SENTENCE_KEYS
+        if key in sentence
+    ]
+
+
+def _word_buttons(words: Sequence[str]) -> str:
+    """`words` are escaped. Buttons work with finger, mouse and keyboard."""
+    return " ".join(f'<button type="button"><bdi>{word}</bdi></button>' for word in words)
+
+
+def _weight_cell(percent: int) -> str:
+    """HTML allows a cell without an end tag, which halves a long page; cells of 0 % stay empty."""
+    shade = round(percent / 10)
+    return f'<td class="w{shade}">{percent}' if shade else f"<td>{percent or ''}"
+
+
+def _read_asset(name: str) -> str:
+    return files("nmt.report").joinpath(name).read_text(encoding="utf-8")

@@ -1,0 +1,79 @@
+"""BLEU as papers count it that report scores of lower-cased, tokenized text, such as those on
+Multi30k.
+
+Translations and references are lower-cased, then their punctuation is normalized, then they are
+split by the Moses tokenizer, without splitting at hyphens:
+`lowercase.perl | normalize-punctuation.perl | tokenizer.perl`, as in the files `*.lc.norm.tok.*` of
+Multi30k (Elliott and others 2017). BLEU of these tokens equals that of multi-bleu.perl.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from nmt.errors import DataError
+from nmt.evaluation.scores import MetricScore, score_tokenized
+
+NAME = "Moses BLEU"
+
+
+def score_moses(
+    hypotheses: Sequence[str],
+    references: Sequence[Sequence[str]],
+    language: str,
+    *,
+    bootstrap: int = 0,
+) -> MetricScore:
+    """BLEU of detokenized text, after all texts are lower-cased, normalized and split into the
+    words of Moses.
+
+    Args:
+        hypotheses: N texts. references: streams of N texts.
+        language: the code of the target language, such as de.
+        bootstrap: the number of resamples for a 95 % confidence interval; 0 for no interval.
+
+    Raises:
+        DataError: Moses does not know the language, there is nothing to score, or the streams have
+            different lengths.
+    """
+    import sacremoses
+
+    tokenized, *tokenized_references = (
+        split_words(texts, language) for texts in (hypotheses, *references)
+    )
+    words = (
+        f"lower-case, normalize-punctuation, Moses tokenizer {language}, no -a, sacremoses "
+        f"{sacremoses.__version__}"
+    )
+    return replace(
+        score_tokenized(
+            tokenized, tokenized_references, words, lowercase=True, bootstrap=bootstrap
+        ),
+        name=NAME,
+    )
+
+
+def split_words(texts: Sequence[str], language: str) -> list[str]:
+    """Each text, lower-cased and normalized, with spaces between its words. Raises: as
+    `check_language`.
+    """
+    from sacremoses import MosesPunctNormalizer, MosesTokenizer
+
+    check_language(language)
+    normalizer, tokenizer = (
+        MosesPunctNormalizer(language, perl_parity=True),
+        MosesTokenizer(language),
+    )
+    return [
+        tokenizer.tokenize(normalizer.normalize(text.lower()), return_str=True) for text in texts
+    ]
+
+
+def check_language(language: str) -> None:
+    """Raises: DataError if Moses does not know the language."""
+    from sacremoses.corpus import NonbreakingPrefixes
+
+    languages = sorted({*NonbreakingPrefixes().available_langs.values()})
+    if language not in languages:
+        raise DataError(
+            f"{language}: not a language of the Moses tokenizer; choose from {', '.join(languages)}"
+        )

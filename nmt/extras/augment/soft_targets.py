@@ -1,0 +1,57 @@
+"""Soft targets of training data: the probabilities that trained models give to the words at each
+target token.
+"""
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from nmt.config.schema import BatchConfig
+from nmt.data.batches import Batch, plan_batches, read_batches
+from nmt.data.corpus import Block, Corpus
+from nmt.data.soft_targets import N_WORDS, pack
+from nmt.model.seq2seq import Seq2Seq
+
+BATCH_CONFIG = BatchConfig(unit="tokens", size=1024)
+BLOCK_PAIRS = 4096  # in memory at once
+
+
+@torch.inference_mode()
+def soft_targets(models: Sequence[Seq2Seq], corpus: Corpus) -> Iterator[Block]:
+    """For each pair of the corpus, in order, the packed distributions of its target tokens, block
+    by block.
+
+    Args:
+        models: in evaluation mode, on one device; each distribution is the mean of theirs.
+    """
+    for start in range(0, len(corpus), BLOCK_PAIRS):
+        ranges = [(start, min(start + BLOCK_PAIRS, len(corpus)))]
+        block = Corpus(corpus.src.selection(ranges), corpus.tgt.selection(ranges))
+        plan = plan_batches(block.src.lengths, block.tgt.lengths, BATCH_CONFIG, key=(0, 0))
+        packed = [np.zeros(0, np.int32)] * len(block)
+        for pairs, batch in zip(plan, read_batches(block, plan), strict=True):
+            ids, probabilities = (
+                best.cpu().split(batch.tgt_mask.sum(1).tolist())
+                for best in _most_probable(models, batch)
+            )
+            for pair, *sentence in zip(pairs.tolist(), ids, probabilities, strict=True):
+                packed[pair] = pack(*(tensor.numpy() for tensor in sentence))
+        yield np.concatenate(packed), np.array([len(sentence) for sentence in packed], np.int32)
+
+
+def _most_probable(models: Sequence[Seq2Seq], batch: Batch) -> tuple[Tensor, Tensor]:
+    """Ids and probabilities of the most probable words at the tokens of a batch, [n_tokens, K]
+    each, best first.
+    """
+    batch = batch.to(models[0].device)
+    mean = torch.stack([_probabilities(model, batch) for model in models]).mean(0)
+    best = mean.topk(min(N_WORDS, mean.shape[1]), 1)
+    return best.indices, best.values
+
+
+def _probabilities(model: Seq2Seq, batch: Batch) -> Tensor:
+    """Of all words at the tokens of a batch, [n_tokens, V]."""
+    decoded = model(batch.src, batch.src_lengths, batch.tgt_in)
+    return model.output.log_probs(model.vectors_at(batch.token_positions, decoded)).exp()

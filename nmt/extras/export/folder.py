@@ -1,0 +1,166 @@
+"""An exported run: a folder with the graphs, all that the tokens depend on, and a translator that
+needs neither torch nor nmt.
+
+encoder.onnx  step.onnx  settings.json  src.vocab.txt  tgt.vocab.txt  [src.spm.model]  translate.py
+requirements.txt
+"""
+
+import json
+import logging
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from nmt import __version__
+from nmt.config.schema import Config, DecodingConfig
+from nmt.errors import ConfigError
+from nmt.extras.export import translate
+from nmt.extras.export.graphs import export_graphs
+from nmt.extras.lexicon.lexicon import Lexicon
+from nmt.files import new_folder, sha256_of, write_json, write_text
+from nmt.run.folder import LEXICON_FILE, load_run_config
+from nmt.run.load import load_model, unchanged
+from nmt.text.tokenizers import SIDES, Side, WordTokenizer, load_tokenizer, model_path
+
+DECODING_KEYS = (
+    "beam",
+    "length_formula",
+    "length_penalty",
+    "min_length_ratio",
+    "max_length_ratio",
+    "forbid_unknown",
+    "batch",
+    "max_source_tokens",
+    "replace_unknown",
+)
+NOT_EXPORTED = {
+    "method": "beam",
+    "coverage_penalty": 0.0,
+    "no_repeat_ngram": None,
+    "shortlist": 0,
+}  # key -> its only value
+QUANTIZED = ("MatMul", "Gemm")  # operators
+
+
+def export_run(run: Path, checkpoint: Path, output: Path, overrides: Sequence[str]) -> None:
+    """Write the exported run into the new folder `output`.
+
+    Args:
+        overrides: `decoding.key=value`.
+
+    Raises:
+        CheckpointError: the checkpoint cannot be read, or the run was changed meanwhile.
+        ConfigError: an override is invalid, or asks for something that the exported translator does
+            not do.
+        DataError: vocabularies, tokenizers or lexicon of the run are missing or damaged.
+    """
+    with new_folder(output) as folder, unchanged([(run, checkpoint)]):
+        config = load_run_config(run, overrides)
+        check_decoding(config.decoding)
+        settings = _settings(run, config)
+        graphs = folder / "encoder.onnx", folder / "step.onnx"
+        export_graphs(load_model(run, checkpoint).eval(), *graphs)
+        if config.decoding.precision == "int8":
+            for graph in graphs:
+                _quantize(graph)
+        for path in (
+            run / "src.vocab.txt",
+            run / "tgt.vocab.txt",
+            model_path(run, "src"),
+            Path(translate.__file__),
+        ):
+            if path.exists():
+                shutil.copyfile(path, folder / path.name)
+        digests = {
+            path.name: sha256_of(path)
+            for path in sorted(folder.iterdir())
+            if path.name != Path(translate.__file__).name
+        }
+        write_json(folder / "settings.json", {**settings, "sha256": digests}, indent=1)
+        write_text(
+            folder / "requirements.txt", "".join(f"{line}\n" for line in _requirements(settings))
+        )
+
+
+def check_decoding(options: DecodingConfig) -> None:
+    """Raises: ConfigError if the exported translator would find other translations."""
+    for key, only in NOT_EXPORTED.items():
+        value = getattr(options, key)
+        if value != only:
+            only_text = json.dumps(only).strip('"')
+            raise ConfigError(
+                f"decoding.{key}: {value} cannot be exported; add --set decoding.{key}={only_text}"
+            )
+    if options.neighbors.pairs:
+        text = f"{options.neighbors.pairs} cannot be exported; add --set decoding.neighbors.pairs=0"
+        raise ConfigError(f"decoding.neighbors.pairs: {text}")
+    if options.rerank.run is not None:
+        text = f"{options.rerank.run} cannot be exported; add --set decoding.rerank.run=null"
+        raise ConfigError(f"decoding.rerank.run: {text}")
+
+
+def _settings(run: Path, config: Config) -> dict[str, Any]:
+    """The contents of settings.json."""
+    decoding, lexicon = config.decoding, {}
+    path = run / LEXICON_FILE
+    if path.exists() and decoding.replace_unknown and decoding.lexicon:
+        entries = Lexicon.load(path).entries
+        lexicon = {token: translations[0].token for token, translations in entries.items()}
+    return {
+        "format": translate.FORMAT,
+        "nmt": __version__,
+        "name": config.name,
+        "direction": config.data.direction,
+        "precision": decoding.precision,
+        "decoding": {key: getattr(decoding, key) for key in DECODING_KEYS},
+        "tokenizers": {side: _tokenizer_settings(run, config, side) for side in SIDES},
+        "lexicon": lexicon,
+    }
+
+
+def _tokenizer_settings(run: Path, config: Config, side: Side) -> dict[str, Any]:
+    settings: dict[str, Any] = {
+        "kind": config.tokenizer.kind,
+        "lowercase": config.tokenizer.lowercase,
+    }
+    language = config.data.src_language if side == "src" else config.data.tgt_language
+    tokenizer = load_tokenizer(config.tokenizer, language, side, run)
+    if isinstance(tokenizer, WordTokenizer):
+        import spacy.about
+
+        settings |= {"language": tokenizer.rules, "version": spacy.about.__version__}
+    return settings
+
+
+def _requirements(settings: dict[str, Any]) -> Iterator[str]:
+    source = settings["tokenizers"]["src"]
+    yield from ("numpy", "onnxruntime")
+    if source["kind"] == "words":
+        yield f"spacy=={source['version']}"
+    elif source["kind"] != "characters":
+        yield "sentencepiece"
+
+
+def _quantize(path: Path) -> None:
+    """Replace a graph by one whose products with weights have 8-bit integers."""
+    from onnxruntime.quantization import QuantType, quantize_dynamic
+
+    with _without_log():
+        quantize_dynamic(
+            path,
+            path,
+            op_types_to_quantize=[*QUANTIZED],
+            weight_type=QuantType.QInt8,
+            per_channel=True,
+        )
+
+
+@contextmanager
+def _without_log() -> Iterator[None]:
+    logging.disable(logging.WARNING)  # advice to prepare the graph, which changes nothing here
+    try:
+        yield
+    finally:
+        logging.disable(logging.NOTSET)

@@ -1,0 +1,381 @@
+"""A trained model as two ONNX graphs: the encoder with the decoder's first state, and one step of
+the decoder.
+
+The graphs do the work of `Seq2Seq.encode`, `start`, `step` and `topk_log_probs`. Tensors `memory.*`
+have a row per sentence (B), `state.*` a row per hypothesis (R = B * K), and `next.*` are the state
+after the step. Lengths and numbers of rows may differ from call to call.
+"""
+
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from nmt.decoding.pack import replace_submodules
+from nmt.decoding.steps import replace_stacks
+from nmt.model.attention import AttentionState, Memory
+from nmt.model.decoder import DecoderState
+from nmt.model.encoder import RecurrentEncoder, Summary
+from nmt.model.lexical_bias import LexicalBias, Translations
+from nmt.model.output import Adaptive
+from nmt.model.recurrent import (
+    GRU,
+    LSTM,
+    SRU,
+    Elman,
+    FusedLayer,
+    LayerState,
+    RecurrentLayer,
+    RecurrentState,
+    SRUDirection,
+)
+from nmt.model.seq2seq import Seq2Seq
+
+OPSET = 17
+POSITION = "position"  # the number of steps so far
+MATRICES = {  # tensors with more than one dimension that differs from call to call
+    **dict.fromkeys(("src", "attention", "best_ids", "best_logits", "memory.mask"), (0, 1)),
+    **dict.fromkeys(("state.coverage", "next.coverage", "memory.translation_ids"), (0, 1)),
+    **dict.fromkeys(("memory.values", "memory.keys", "memory.translations"), (0, 1, 2)),
+}
+ONNX_INT32 = 6
+# The operator of ONNX for a layer, and its order of the gates, as positions in torch's order.
+OPERATORS: dict[type[nn.Module], tuple[str, Sequence[int]]] = {
+    LSTM: ("LSTM", (0, 3, 1, 2)),
+    GRU: ("GRU", (1, 0, 2)),
+    Elman: ("RNN", (0,)),
+}
+EXAMPLE_LENGTHS = (3, 5, 4)  # sources of different lengths, so that the graph includes padding
+
+
+class EncoderGraph(nn.Module):
+    """Ids [B, S] and lengths [B] -> `memory.*` and `state.*`, in the order of `names`."""
+
+    def __init__(self, model: Seq2Seq) -> None:
+        super().__init__()
+        encoder = model.encoder
+        if isinstance(encoder, RecurrentEncoder):
+            layers = [
+                _OnnxLayer(layer) if isinstance(layer, FusedLayer) else _with_scan(layer)
+                for layer in encoder.layers
+            ]
+            encoder = replace_submodules(encoder, layers=nn.ModuleList(layers))
+        # The lexical bias is looked up here, in a way that can be traced.
+        self.model = replace_submodules(model, encoder=encoder, lexical_bias=nn.Identity())
+        self.model.lexical_bias = None
+        self.lexical_bias = model.lexical_bias
+        self.names: list[str] = []
+
+    def forward(self, src: Tensor, src_lengths: Tensor) -> tuple[Tensor, ...]:
+        """The tensors for `StepGraph`."""
+        memory = self.model.encode(src, src_lengths)
+        tensors = _to_tensors(memory, self.model.start(memory))
+        if self.lexical_bias is not None:
+            translations = _look_up(self.lexical_bias, src)
+            tensors |= {
+                "memory.translation_ids": translations.ids,
+                "memory.translations": translations.probabilities,
+            }
+        self.names = [*tensors]
+        return tuple(tensors.values())
+
+
+class StepGraph(nn.Module):
+    """One step of R hypotheses, and the k most probable words for N of them.
+
+    Args:
+        names: of the tensors that `forward` takes after the first four.
+    """
+
+    def __init__(self, model: Seq2Seq, names: list[str]) -> None:
+        super().__init__()
+        output, decoder = model.output, replace_stacks(model.decoder, lambda linear: linear)
+        self.model = replace_submodules(model, decoder=decoder)
+        self.compute_logits: Callable[[Tensor], Tensor] = output.compute_logits
+        if isinstance(output, Adaptive):
+            self.compute_logits = AdaptiveLogits(output)
+        self.names = names
+        self.next_names: list[str] = []
+
+    def forward(
+        self, ids: Tensor, rows: Tensor, k: Tensor, position: Tensor, *tensors: Tensor
+    ) -> tuple[Tensor, ...]:
+        """Args:
+            ids: [R], the last token of each hypothesis.
+            rows: [N], the hypotheses for which words are wanted.
+            k: [], at most V.
+            position: [], the number of steps so far.
+
+        Returns:
+            ids [N, k] and logits [N, k] of the words, most probable first, the log sum exp [N] of
+            all logits, the attention weights [R, S], and the tensors `next_names`.
+        """
+        memory, state = _from_tensors(dict(zip(self.names, tensors, strict=True)), position)
+        step = self.model.step(ids, state, memory)
+        logits = self.compute_logits(step.vector[rows])
+        best, best_ids = logits.topk(k)  # type: ignore[arg-type] # a tensor, so that the graph has it as an input
+        tensors_after = _to_tensors(None, step.state)
+        self.next_names = [name.replace("state.", "next.") for name in tensors_after]
+        return best_ids, best, logits.logsumexp(1), step.attention, *tensors_after.values()
+
+
+class AdaptiveLogits(nn.Module):
+    """Logits of the adaptive softmax for all words, in one graph: those of rare words include their
+    cluster's.
+    """
+
+    def __init__(self, output: Adaptive) -> None:
+        super().__init__()
+        self.softmax = output.softmax
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """[N, R] -> [N, V]."""
+        head, n_frequent = self.softmax.head(vectors), self.softmax.shortlist_size
+        parts = [head[:, :n_frequent]]
+        for cluster, tail in enumerate(self.softmax.tail, n_frequent):
+            parts.append(functional.log_softmax(tail(vectors), 1) + head[:, cluster : cluster + 1])
+        return torch.cat(parts, 1)
+
+
+@torch.no_grad()
+def export_graphs(model: Seq2Seq, encoder_file: Path, step_file: Path) -> None:
+    """Write the ONNX files of the encoder and of the step, in float32.
+
+    Args:
+        model: in evaluation mode, on the CPU.
+    """
+    # torch warns that it prefers another exporter, which cannot make an LSTM that knows the length
+    # of each sequence; and wherever a number of the example becomes a constant.
+    with warnings.catch_warnings(action="ignore"):
+        _export_graphs(model, encoder_file, step_file)
+
+
+def _export_graphs(model: Seq2Seq, encoder_file: Path, step_file: Path) -> None:
+    encoder = EncoderGraph(model)
+    src_lengths = torch.tensor(EXAMPLE_LENGTHS)
+    src = torch.ones(len(src_lengths), int(src_lengths.max()), dtype=torch.long)
+    from_encoder = encoder(src, src_lengths)
+    step, n_hypotheses = StepGraph(model, encoder.names), 2
+    tensors = [
+        tensor.repeat_interleave(n_hypotheses, 0) if name.startswith("state.") else tensor
+        for name, tensor in zip(encoder.names, from_encoder, strict=True)
+    ]
+    ids = torch.ones(len(src) * n_hypotheses, dtype=torch.long)
+    arguments = (ids, torch.arange(len(ids) - 1), torch.tensor(2), torch.tensor(1), *tensors)
+    step(*arguments)  # sets its names
+    _export(encoder_file, encoder, (src, src_lengths), ["src", "src_lengths"], encoder.names)
+    outputs = ["best_ids", "best_logits", "log_norm", "attention", *step.next_names]
+    _export(step_file, step, arguments, ["ids", "rows", "k", POSITION, *encoder.names], outputs)
+
+
+def _export(
+    file: Path,
+    graph: nn.Module,
+    arguments: tuple[Tensor, ...],
+    inputs: list[str],
+    outputs: list[str],
+) -> None:
+    dimensions = {name: _dynamic_dimensions(name) for name in (*inputs, *outputs)}
+    axes = {
+        name: {dimension: f"{name}.{dimension}" for dimension in dynamic}
+        for name, dynamic in dimensions.items()
+        if dynamic
+    }
+    torch.onnx.export(
+        graph,
+        arguments,
+        file,
+        input_names=inputs,
+        output_names=outputs,
+        dynamic_axes=axes,
+        opset_version=OPSET,
+        dynamo=False,
+        autograd_inlining=False,
+    )
+
+
+def _dynamic_dimensions(name: str) -> Sequence[int]:
+    """The dimensions of a tensor that differ from call to call."""
+    if name in ("k", POSITION):
+        return ()
+    return MATRICES.get(name, (0,))
+
+
+def _to_tensors(memory: Memory | None, state: DecoderState) -> dict[str, Tensor]:
+    """The tensors of a memory and of a state, by name."""
+    tensors: dict[str, Tensor | None] = {}
+    if memory is not None:
+        same = memory.keys is memory.values
+        tensors |= {"memory.values": memory.values, "memory.keys": None if same else memory.keys}
+        tensors |= {"memory.mask": memory.mask, "memory.summary": memory.summary.vector}
+    recurrent = state.recurrent
+    tensors |= {"state.hidden": recurrent.hidden, "state.cell": recurrent.cell}
+    tensors |= {"state.fed": state.fed, "state.coverage": state.attention.coverage}
+    return {name: tensor for name, tensor in tensors.items() if tensor is not None}
+
+
+def _from_tensors(tensors: Mapping[str, Tensor], position: Tensor) -> tuple[Memory, DecoderState]:
+    values, translations = tensors["memory.values"], None
+    if "memory.translations" in tensors:
+        translations = Translations(
+            tensors["memory.translation_ids"], tensors["memory.translations"]
+        )
+    summary = Summary(tensors["memory.summary"])
+    memory = Memory(
+        values, tensors.get("memory.keys", values), tensors["memory.mask"], summary, translations
+    )
+    attention = AttentionState(position, tensors.get("state.coverage"))  # type: ignore[arg-type]
+    recurrent = RecurrentState(tensors["state.hidden"], tensors.get("state.cell"))
+    return memory, DecoderState(recurrent, attention, tensors.get("state.fed"))
+
+
+def _look_up(bias: LexicalBias, src: Tensor) -> Translations:
+    """As `LexicalBias.look_up`, but the graph computes the number of columns."""
+    rows = src
+    if bias.n_words:
+        _, keys = bias.words(src)
+        is_word = keys.unsqueeze(2) == bias.word_keys  # [B, S, W]; the graph has no binary search
+        rows = torch.where(is_word.any(2), bias.src_size + is_word.long().argmax(2), src)
+    ids = bias.ids[rows].flatten(1)  # [B, S * k]
+    in_order, order = ids.sort(1)
+    is_new = (in_order[:, 1:] != in_order[:, :-1]).long()
+    column = torch.cat([torch.zeros_like(ids[:, :1]), is_new.cumsum(1)], 1)
+    n_columns = column.max() + 1
+    unique = torch.zeros_like(ids).scatter(1, column, in_order)[:, :n_columns]
+    columns = (
+        torch.zeros_like(column).scatter(1, order, column).view(*src.shape, bias.size)
+    )  # [B, S, k]
+    probabilities = torch.zeros([*src.shape, n_columns]).scatter_add(  # type: ignore[list-item] # a tensor, as above
+        2, columns, bias.probabilities[rows]
+    )
+    return Translations(unique, probabilities)
+
+
+class _OnnxLayer(RecurrentLayer):
+    """A layer of torch that becomes one ONNX operator, which knows the length of each sequence."""
+
+    def __init__(self, layer: FusedLayer) -> None:
+        super().__init__()
+        assert isinstance(layer, nn.RNNBase)
+        self.layer, self.hidden_size, self.has_cell_state = (
+            layer,
+            layer.hidden_size,
+            layer.has_cell_state,
+        )
+        self.operator, order = OPERATORS[type(layer)]
+
+        def stack(*parts: int) -> Tensor:
+            """Weights of both directions, gates in the order of ONNX."""
+            return torch.stack(
+                [
+                    torch.cat([_reorder(weights[part], order) for part in parts])
+                    for weights in layer.all_weights
+                ]
+            )
+
+        self.weights = [stack(0), stack(1), stack(2, 3)]  # of the input, recurrent, and both biases
+
+    def run(
+        self, inputs: Tensor, lengths: Tensor | None = None, state: LayerState | None = None
+    ) -> tuple[Tensor, LayerState]:
+        outputs, *last = _RecurrentOperator.apply(  # type: ignore[no-untyped-call]
+            inputs.transpose(0, 1), lengths, *self.weights, self
+        )
+        hidden, cell = (*(part.transpose(0, 1).flatten(1) for part in last), None)[:2]
+        return outputs.permute(2, 0, 1, 3).flatten(2), (hidden, cell)
+
+    def step(self, inputs: Tensor, state: LayerState) -> LayerState:
+        raise NotImplementedError("layers of the encoder run over whole sequences")
+
+
+class _RecurrentOperator(torch.autograd.Function):
+    """In torch, the layer itself; in the graph, the operator LSTM, GRU or RNN with tensors in the
+    layout of ONNX.
+    """
+
+    @staticmethod
+    def forward(_ctx: Any, inputs: Tensor, lengths: Tensor, *arguments: Any) -> tuple[Tensor, ...]:
+        layer: FusedLayer = arguments[-1].layer
+        outputs, last = layer.run(inputs.transpose(0, 1), lengths)
+        size = (-1, layer.hidden_size)
+        states = [part.unflatten(1, size).transpose(0, 1) for part in last if part is not None]
+        return outputs.unflatten(2, size).permute(1, 2, 0, 3), *states
+
+    @staticmethod
+    def symbolic(
+        g: Any, inputs: Any, lengths: Any, weight: Any, hidden: Any, bias: Any, layer: _OnnxLayer
+    ) -> Any:
+        directions = layer.weights[0].shape[0]
+        options = {
+            "hidden_size_i": layer.hidden_size,
+            "direction_s": "bidirectional" if directions == 2 else "forward",
+        }
+        options |= {"linear_before_reset_i": 1} if layer.operator == "GRU" else {}
+        lengths = g.op("Cast", lengths, to_i=ONNX_INT32)
+        return g.op(
+            layer.operator,
+            inputs,
+            weight,
+            hidden,
+            bias,
+            lengths,
+            outputs=2 + layer.has_cell_state,
+            **options,
+        )
+
+
+def _reorder(weight: Tensor, order: Sequence[int]) -> Tensor:
+    gates = weight.detach().chunk(len(order))
+    return torch.cat([gates[index] for index in order])
+
+
+class _SRUDirectionGraph(nn.Module):
+    """As `SRUDirection`, with the loop over the steps in the graph."""
+
+    def __init__(self, direction: SRUDirection) -> None:
+        super().__init__()
+        self.direction, self.scan = direction, torch.jit.script(_scan)
+
+    def forward(
+        self, inputs: Tensor, mask: Tensor, initial_cell: None, *, backward: bool
+    ) -> tuple[Tensor, Tensor]:
+        candidates, forgets, resets, highways = self.direction.compute_gates(inputs)
+        previous_cells, cells, last = self.scan(
+            candidates, forgets, self.direction.forget_cell, mask.unsqueeze(2), backward
+        )
+        return self.direction.compute_output(
+            highways, resets, previous_cells, cells
+        ) * mask.unsqueeze(2), last
+
+
+def _scan(
+    candidates: Tensor, forgets: Tensor, forget_cell: Tensor, mask: Tensor, backward: bool
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The cell states before and after each step, [B, T, H], and after the last one; steps where
+    `mask` is False change nothing.
+    """
+    n_steps = candidates.size(1)
+    cell = torch.zeros_like(candidates[:, 0])
+    previous_cells, cells = torch.zeros_like(candidates), torch.zeros_like(candidates)
+    for i in range(n_steps):
+        t = n_steps - 1 - i if backward else i
+        forget = torch.sigmoid(forgets[:, t] + forget_cell * cell)
+        next_cell = candidates[:, t] + forget * (cell - candidates[:, t])
+        previous_cells[:, t] = cell
+        cell = torch.where(mask[:, t], next_cell, cell)
+        cells[:, t] = cell
+    return previous_cells, cells, cell
+
+
+def _with_scan(layer: nn.Module) -> nn.Module:
+    assert isinstance(layer, SRU)
+    directions = [
+        _SRUDirectionGraph(direction)
+        for direction in layer.directions
+        if isinstance(direction, SRUDirection)
+    ]
+    return replace_submodules(layer, directions=nn.ModuleList(directions))

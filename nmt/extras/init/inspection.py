@@ -1,0 +1,211 @@
+"""Looks at files of sentence pairs: how many pairs, which columns, which languages. `nmt init`
+proposes a configuration from it.
+"""
+
+import csv
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nmt.data.language_guess import guess_language, language_of_name
+from nmt.errors import DataError
+from nmt.lines import read_text_lines
+
+MAX_SAMPLE = 4000  # rows, evenly spaced in the file
+SEPARATORS = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars"}
+HEADER_WORDS = {
+    "source",
+    "src",
+    "target",
+    "tgt",
+    "text",
+    "sentence",
+    "original",
+    "translation",
+    "sentence1",
+    "sentence2",
+}
+NO_TEXT = ("CC-BY", "http://", "https://")  # attributions and addresses
+
+Row = Sequence[str]
+
+
+@dataclass(frozen=True)
+class Column:
+    """One side of the pairs.
+
+    Attributes:
+        number: from 1. name: in the header row; None without a header.
+        language: None if it is not clear.
+        example: a short text.
+        n_characters: how many different characters its sample has.
+    """
+
+    number: int
+    name: str | None
+    language: str | None
+    example: str
+    n_characters: int
+
+
+@dataclass(frozen=True)
+class PairFiles:
+    """Files of sentence pairs.
+
+    Attributes:
+        paths: one table, or two files with a sentence per line.
+        n_pairs: rows, without the header.
+        columns: of the two sides. n_columns: of the table.
+        separator: between columns; empty for two files.
+    """
+
+    paths: tuple[Path, ...]
+    n_pairs: int
+    columns: tuple[Column, Column]
+    n_columns: int
+    separator: str
+
+    @property
+    def has_header(self) -> bool:
+        """Whether the first row names the columns."""
+        return any(column.name is not None for column in self.columns)
+
+
+def inspect_table(path: Path) -> PairFiles:
+    """A file with a pair per row, separated by tabs, commas, semicolons or bars; plain, .gz or
+    .zip.
+
+    Raises:
+        DataError: the file cannot be read, or has no two columns of text.
+    """
+    separator = _find_separator(path)
+    header: Row = next(read_rows(path, separator), [])
+    rows, n_rows = _sample(read_rows(path, separator))
+    n_columns = max(map(len, rows))
+    indices = _text_columns(rows, n_columns)
+    if len(indices) < 2:
+        raise DataError(
+            f"{path}: has no two columns of text; give a table of two columns, or two files "
+            "with "
+            "--data twice"
+        )
+    cells = [_cells(rows, index) for index in indices]
+    if len(indices) > 2:  # keep the two whose language is clear, or else the first two
+        clear = [i for i, texts in enumerate(cells) if guess_language(texts)]
+        kept = clear[:2] if len(clear) >= 2 else [0, 1]
+        indices, cells = [indices[i] for i in kept], [cells[i] for i in kept]
+    has_header = _is_header(header, indices)
+    sides = [
+        _describe(index, texts, header if has_header else None)
+        for index, texts in zip(indices, cells, strict=True)
+    ]
+    return PairFiles((path,), n_rows - has_header, (sides[0], sides[1]), n_columns, separator)
+
+
+def inspect_files(src: Path, tgt: Path) -> PairFiles:
+    """Two files; each line of one is the translation of the same line of the other.
+
+    Raises:
+        DataError: a file cannot be read, or they have different numbers of lines.
+    """
+    samples = [_sample([line] for line in read_text_lines(path)) for path in (src, tgt)]
+    (src_rows, n_src), (tgt_rows, n_tgt) = samples
+    if n_src != n_tgt:
+        raise DataError(
+            f"{src} has {n_src:,} lines, but {tgt} has {n_tgt:,}: aligned files need the same "
+            "number"
+        )
+    src_column, tgt_column = (_describe(0, _cells(rows, 0), None) for rows in (src_rows, tgt_rows))
+    return PairFiles((src, tgt), n_src, (src_column, tgt_column), 1, "")
+
+
+def read_rows(path: Path, separator: str) -> Iterator[list[str]]:
+    """The rows of a table. Only other separators than tabs allow quotes around a cell.
+
+    Raises:
+        DataError: the file cannot be read, is not UTF-8, or has a broken cell.
+    """
+    lines = read_text_lines(path)
+    if separator == "\t":
+        yield from (line.split("\t") for line in lines)
+    else:
+        try:
+            yield from csv.reader((f"{line}\n" for line in lines), delimiter=separator)
+        except csv.Error as error:
+            raise DataError(f"{path}: not a readable table ({error})") from None
+
+
+def _find_separator(path: Path) -> str:
+    """The separator that gives most rows the same number of columns, two or more. Raises: DataError
+    if there is none.
+    """
+    lines, _ = _sample([line] for line in read_text_lines(path))
+    texts = [line for (line,) in lines if line.strip()]
+    for separator in SEPARATORS if texts else ():
+        try:
+            rows = (
+                [text.split(separator) for text in texts]
+                if separator == "\t"
+                else [*csv.reader(texts, delimiter=separator)]
+            )
+        except csv.Error:  # a carriage return in a row, or an endless cell
+            continue
+        ((n_columns, count),) = Counter(map(len, rows)).most_common(1)
+        if n_columns > 1 and count >= 0.9 * len(rows):
+            return separator
+    names = ", ".join(SEPARATORS.values())
+    raise DataError(
+        f"{path}: no columns found (tried {names}); give a table, or two files with --data twice"
+    )
+
+
+def _sample(rows: Iterable[Sequence[str]]) -> tuple[list[Sequence[str]], int]:
+    """Evenly spaced rows, and the number of all rows."""
+    sample: list[Sequence[str]] = []
+    stride, count = 1, 0
+    for row in rows:
+        if count % stride == 0:
+            sample.append(row)
+            if len(sample) > MAX_SAMPLE:
+                sample, stride = sample[::2], 2 * stride
+        count += 1
+    return sample, count
+
+
+def _text_columns(rows: Sequence[Row], n_columns: int) -> list[int]:
+    """The columns with sentences: most cells have letters, are no attributions or addresses, and
+    differ from each other.
+    """
+    return [index for index in range(n_columns) if _is_text(_cells(rows, index), len(rows))]
+
+
+def _is_text(cells: Sequence[str], n_rows: int) -> bool:
+    n_texts = sum(
+        any(letter.isalpha() for letter in cell) and not cell.startswith(NO_TEXT) for cell in cells
+    )
+    return n_texts >= 0.8 * n_rows and len(set(cells)) >= 0.2 * n_rows
+
+
+def _cells(rows: Sequence[Row], index: int) -> list[str]:
+    return [row[index].strip() for row in rows if len(row) > index]
+
+
+def _is_header(header: Row, indices: Sequence[int]) -> bool:
+    cells = [cell.strip() for cell in header]
+    if len(set(cells)) < len(cells) or any(
+        len(cell.split()) > 3 or cell.endswith((".", "!", "?")) for cell in cells
+    ):
+        return False
+    names = [cells[index].lower() for index in indices if index < len(cells)]
+    return any(name in HEADER_WORDS or language_of_name(name) for name in names)
+
+
+def _describe(index: int, cells: Sequence[str], header: Row | None) -> Column:
+    name = header[index].strip() if header is not None and index < len(header) else None
+    language = (language_of_name(name) if name else None) or guess_language(cells)
+    texts = [cell for cell in cells[len(cells) // 2 :] if cell]
+    example = next(
+        (text for text in texts if "'" not in text), texts[0] if texts else ""
+    )  # a shell needs no escapes for it
+    return Column(index + 1, name, language, example, len(set("".join(cells))))

@@ -1,0 +1,52 @@
+"""`nmt neighbors`: stores the training pairs in the run folder, for nearest-neighbor
+translation.
+"""
+
+from pathlib import Path
+
+from nmt.data.corpus import Corpus, restore_pairs
+from nmt.data.manifest import load_manifest
+from nmt.extras.neighbors.model import save_pairs
+from nmt.files import explain_write_errors
+from nmt.run.folder import (
+    NEIGHBORS_FILE,
+    check_same_data,
+    find_run,
+    load_run_config,
+    load_tokenizers,
+    load_vocabularies,
+)
+from nmt.text.vocabulary import SPECIALS, UNK
+
+
+def run(folder: Path | None = None, *, data: Path | None = None) -> str:
+    """Write the training pairs of a run, each once, except those with unknown words. Returns a line
+    for the user.
+
+    Pairs that `nmt augment` added to original ones are left out: their translations are those of a
+    model.
+
+    Args:
+        folder: of the run; default: the newest run.
+        data: the prepared data folder, if it has moved since training.
+
+    Raises:
+        CheckpointError: there is no run.
+        DataError: the prepared data is missing or differs from the training data, or the pairs
+            cannot be written.
+    """
+    folder = find_run(folder)
+    config = load_run_config(folder)
+    prepared = data or config.prepared_folder
+    check_same_data(folder, prepared)
+    train = Corpus.load(prepared, "train")
+    parts = load_manifest(prepared).get("augmentation", {}).get("parts", [])
+    originals = sum(part["pairs"] for part in parts[:1] if part["repeat"])  # they come first
+    rows = [(0, originals or len(train))]
+    chosen = Corpus(train.src.selection(rows), train.tgt.selection(rows))
+    pairs = restore_pairs(chosen, load_tokenizers(folder, config), load_vocabularies(folder))
+    known = dict.fromkeys(pair for pair in pairs if SPECIALS[UNK] not in "\t".join(pair))
+    path = folder / NEIGHBORS_FILE
+    with explain_write_errors(path):
+        save_pairs(path, known)
+    return f"{path}: {len(known):,} pairs; translate with --set decoding.neighbors.pairs=16"

@@ -1,0 +1,216 @@
+"""Nearest-neighbor translation: at each step, the model also looks at similar training pairs.
+
+After Khandelwal et al. 2021 (arXiv 2010.00710), with a small datastore for each sentence: the
+training pairs with the most similar sources (Dai et al. 2023, arXiv 2302.12188). Each target token
+of these pairs is a value. Its key is the vector that the model's readout gives at that token, with
+teacher forcing.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from nmt.checksums import warn_if_changed, write_recorded
+from nmt.config.schema import BatchConfig, NeighborsConfig
+from nmt.data.batches import plan_batches, read_batches
+from nmt.data.corpus import Corpus
+from nmt.data.reading import Pair
+from nmt.errors import ConfigError, DataError
+from nmt.extras.neighbors.similarity import SimilarSentences
+from nmt.files import read_lines
+from nmt.model.interface import StepOutput, TranslationModel
+from nmt.model.seq2seq import Seq2Seq
+
+HEADER = "source\ttarget"
+MAX_BYTES = 1 << 30
+MAX_KEYS = 32  # nearest keys of a step; farther ones have hardly any weight
+TEMPERATURE = (
+    1 / 3
+)  # of the softmax over the nearest keys, as a share of `decoding.neighbors.distance`
+BATCH_CONFIG = BatchConfig(unit="tokens", size=2048)
+
+
+def save_pairs(path: Path, pairs: Iterable[Pair]) -> None:
+    """Write a table of raw sentences, one pair per line; an existing file is replaced when the
+    table is complete.
+    """
+    write_recorded(path, "".join(f"{row}\n" for row in (HEADER, *map("\t".join, pairs))))
+
+
+def load_pairs(path: Path) -> list[Pair]:
+    """Raises: DataError if the file cannot be read, or a line is damaged (the message names it)."""
+    header, *lines = read_lines(path, advice="run `nmt neighbors` again", max_bytes=MAX_BYTES) or [
+        ""
+    ]
+    if header != HEADER:
+        raise DataError(
+            f"{path}, line 1: expected {HEADER!r}, found {header!r}; run `nmt neighbors` again"
+        )
+    pairs: list[Pair] = []
+    for number, line in enumerate(lines, 2):
+        if line.strip():
+            src, tab, tgt = line.partition("\t")
+            if not tab or not src.strip() or not tgt.strip() or "\t" in tgt:
+                raise DataError(
+                    f"{path}, line {number}: expected a source and a target with a tab "
+                    "between, "
+                    f"found {line!r}"
+                )
+            pairs.append((src, tgt))
+    warn_if_changed(path)
+    return pairs
+
+
+@dataclass(frozen=True)
+class NeighborMemory:
+    """The memory of B sentences.
+
+    Attributes:
+        memory: of the model.
+        keys: [B, N, R], the readout's vectors at the tokens of similar pairs; padded.
+        squares: [B, N], the mean squares of the keys; infinite on padding.
+        values: [B, N], the ids of these tokens.
+    """
+
+    memory: Any
+    keys: Tensor
+    squares: Tensor
+    values: Tensor
+
+    def select(self, rows: Tensor) -> "NeighborMemory":
+        """The memory of the sentences `rows` [R], in that order."""
+        return NeighborMemory(
+            self.memory.select(rows), self.keys[rows], self.squares[rows], self.values[rows]
+        )
+
+
+class NeighborModel(TranslationModel):
+    """p(y) = (1 - lambda) p_model(y) + lambda p_neighbors(y), with lambda = w max(0, 1 - d_1 / D).
+
+    d_i is the mean squared difference between the readout's vector in this step and the i-th
+    nearest key, D and w are `decoding.neighbors.distance` and `weight`. p_neighbors(y) is the sum
+    of exp(-3 d_i / D) over the nearest keys whose value is y, divided by that over all nearest
+    keys. So a step that is like none of the similar pairs is left to the model.
+
+    Args:
+        model: the trained model, which makes the keys. fast_model: its form for search.
+        pairs: to look for similar pairs in, as ids. similar: finds their sources.
+    """
+
+    def __init__(
+        self,
+        model: Seq2Seq,
+        fast_model: Seq2Seq,
+        pairs: Corpus,
+        similar: SimilarSentences,
+        options: NeighborsConfig,
+    ) -> None:
+        super().__init__()
+        self.model, self.fast_model, self.pairs, self.similar, self.options = (
+            model,
+            fast_model,
+            pairs,
+            similar,
+            options,
+        )
+        self.key_size, self.vocabulary_size = (
+            model.decoder.readout.output_size,
+            model.tgt_embedding.num_embeddings,
+        )
+
+    @property
+    def vector_size(self) -> int:
+        """The width of the vectors of a step."""
+        return self.fast_model.vector_size + self.vocabulary_size + 1
+
+    @property
+    def device(self) -> torch.device:
+        return self.model.device
+
+    def restrict(self, ids: Tensor) -> NoReturn:
+        raise ConfigError("decoding.shortlist: neighbors may need any word; set it to 0")
+
+    def encode(self, src: Tensor, src_lengths: Tensor) -> NeighborMemory:
+        sentences = [
+            row[: length - 1]
+            for row, length in zip(src.tolist(), src_lengths.tolist(), strict=True)
+        ]
+        found = [self.similar.find(sentence, self.options.pairs) for sentence in sentences]
+        pairs = np.unique(np.concatenate(found))
+        keys, values, owners = self._datastore(pairs)
+        rows = [
+            np.flatnonzero(np.isin(owners, some)) for some in found
+        ]  # of the datastore, for each sentence
+        padded = torch.full((len(rows), max(1, *map(len, rows))), -1)
+        for places, some in zip(padded, rows, strict=True):
+            places[: len(some)] = torch.from_numpy(some)
+        padded = padded.to(src.device)
+        squares = keys.square().mean(1)[padded].masked_fill(padded < 0, float("inf"))
+        return NeighborMemory(
+            self.fast_model.encode(src, src_lengths), keys[padded], squares, values[padded]
+        )
+
+    def _datastore(self, pairs: NDArray[np.int64]) -> tuple[Tensor, Tensor, NDArray[np.int64]]:
+        """Keys [n, R] and values [n] of some pairs, and the pair of each; one more row is for
+        padding.
+        """
+        src_lengths, tgt_lengths = self.pairs.src.lengths[pairs], self.pairs.tgt.lengths[pairs]
+        plan = (
+            plan_batches(src_lengths, tgt_lengths, BATCH_CONFIG, key=(0, 0)) if len(pairs) else []
+        )
+        padding = torch.zeros(1, self.key_size, dtype=self.model.src_embedding.weight.dtype)
+        keys, values, owners = [padding], [torch.zeros(1, dtype=torch.long)], [np.full(1, -1)]
+        for rows in plan:
+            (batch,) = read_batches(self.pairs, [pairs[rows]])
+            decoded = self.model(
+                batch.src.to(self.device), batch.src_lengths, batch.tgt_in.to(self.device)
+            )
+            keys.append(decoded.vectors.flatten(0, 1)[batch.token_positions.to(self.device)].cpu())
+            values.append(batch.tgt_out.flatten()[batch.token_positions])
+            owners.append(np.repeat(pairs[rows], tgt_lengths[rows] + 1))
+        return (
+            torch.cat(keys).to(self.device),
+            torch.cat(values).to(self.device),
+            np.concatenate(owners),
+        )
+
+    def start(self, memory: NeighborMemory) -> Any:
+        return self.fast_model.start(memory.memory)
+
+    def step(self, ids: Tensor, state: Any, memory: NeighborMemory) -> StepOutput:
+        """As that of the model. The vectors [N, R' + V + 1] hold those of the model, lambda
+        p_neighbors(y), and 1 - lambda.
+        """
+        output = self.fast_model.step(ids, state, memory.memory)
+        queries = output.vector[:, : self.key_size].unflatten(
+            0, (len(memory.keys), -1)
+        )  # [B, K, R]
+        products = queries @ memory.keys.transpose(1, 2) / self.key_size
+        distances = (
+            queries.square().mean(2, keepdim=True) + memory.squares.unsqueeze(1) - 2 * products
+        )  # [B, K, N]
+        nearest = distances.clamp(min=0).topk(min(MAX_KEYS, distances.shape[2]), largest=False)
+        relative = nearest.values / self.options.distance
+        weight = self.options.weight * (1 - relative[..., :1]).clamp(
+            min=0
+        )  # [B, K, 1]; 0 if there are no keys
+        probabilities = torch.where(weight > 0, weight * (-relative / TEMPERATURE).softmax(2), 0)
+        values = memory.values.unsqueeze(1).expand_as(distances).gather(2, nearest.indices)
+        neighbors = probabilities.new_zeros(
+            *probabilities.shape[:2], self.vocabulary_size
+        ).scatter_add_(2, values, probabilities)
+        vector = torch.cat([output.vector, neighbors.flatten(0, 1), 1 - weight.flatten(0, 1)], 1)
+        return StepOutput(vector, output.attention, output.state)
+
+    def compute_logits(self, vectors: Tensor) -> Tensor:
+        """Log-probabilities [N, V]."""
+        vectors, neighbors, model_weight = vectors.split(
+            [vectors.shape[1] - self.vocabulary_size - 1, self.vocabulary_size, 1], 1
+        )
+        return torch.log(model_weight * self.fast_model.output.log_probs(vectors).exp() + neighbors)

@@ -1,0 +1,196 @@
+"""From requests to answers: the work of the thread that translates."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from math import exp
+from typing import Any
+from unicodedata import east_asian_width
+
+from nmt.decoding.alignment import token_to_word, translation_to_dict, word_weights
+from nmt.decoding.quality_warnings import DESCRIPTIONS, WarningChecker
+from nmt.decoding.translation import Translation
+from nmt.decoding.translator import Translator
+from nmt.extras.serve.alternatives import Alternative, find_alternatives
+from nmt.text.tokenizers import Tokenizer
+
+DIGITS = 4  # of weights and probabilities
+
+
+@dataclass(frozen=True, eq=False)
+class ServedRun:
+    """A run that translates. src_language, tgt_language: codes."""
+
+    name: str
+    src_language: str
+    tgt_language: str
+    translator: Translator
+    checker: WarningChecker
+
+    @property
+    def max_translations(self) -> int:
+        """How many translations of a sentence there may be."""
+        options = self.translator.options
+        return options.beam if options.search == "beam" else options.mbr.samples
+
+
+@dataclass(frozen=True)
+class LinesRequest:
+    """Lines to translate. prefix: the start of each translation."""
+
+    lines: tuple[str, ...]
+    prefix: str = ""
+
+
+@dataclass(frozen=True)
+class TranslateTask:
+    """Translates the lines of several requests at once.
+
+    A result has for each line its translations as text, best first; or all details for JSON, see
+    `schemas.LineDetails`.
+    """
+
+    run: ServedRun
+    n: int
+    details: bool
+
+    def __call__(self, requests: Sequence[LinesRequest]) -> list[list[Any]]:
+        """One result for each request."""
+        lines = [line for request in requests for line in request.lines]
+        prefixes = [request.prefix for request in requests for _ in request.lines]
+        translations = iter(
+            self.run.translator.translate_n_best(lines, self.n, prefixes if any(prefixes) else None)
+        )
+        return [
+            [self._result(best) for best in islice(translations, len(request.lines))]
+            for request in requests
+        ]
+
+    def _result(self, translations: Sequence[Translation]) -> Any:
+        if not self.details:
+            return [translation.text for translation in translations]
+        best = translations[0]
+        return {
+            "source": best.source,
+            "src_words": group_words(
+                best.source, best.src_tokens, self.run.translator.src_tokenizer
+            )[0],
+            "src_cut": best.src_cut,
+            "warnings": [DESCRIPTIONS[warning] for warning in self.run.checker.warnings(best)],
+            "translations": [
+                describe(translation, self.run.translator)
+                for translation in translations
+                if best.src_tokens
+            ],
+        }
+
+
+@dataclass(frozen=True)
+class AlternativesTask:
+    """Finds the alternatives for a word; a request is a text and the tokens before the word. A
+    result: for `AlternativesAnswer`.
+    """
+
+    run: ServedRun
+    n: int
+
+    def __call__(
+        self, requests: Sequence[tuple[str, tuple[str, ...]]]
+    ) -> list[list[dict[str, Any]]]:
+        """One result for each request."""
+        all_alternatives = find_alternatives(self.run.translator, requests, self.n)
+        return [
+            [*self._results(len(tokens), _without_duplicates(alternatives))]
+            for (_, tokens), alternatives in zip(requests, all_alternatives, strict=True)
+        ]
+
+    def _results(
+        self, position: int, alternatives: Sequence[Alternative]
+    ) -> Iterator[dict[str, Any]]:
+        for alternative in alternatives:
+            details = describe(alternative.translation, self.run.translator)
+            for word in details["words"]:
+                if word["token"] == position:  # otherwise the token continues the word before
+                    probability = round(alternative.probability, DIGITS)
+                    yield {"word": word["text"], "probability": probability, "translation": details}
+
+
+def _without_duplicates(alternatives: Sequence[Alternative]) -> list[Alternative]:
+    """The first of those with the same text: different tokens may be joined to the same text."""
+    first: dict[str, Alternative] = {}
+    for alternative in alternatives:
+        first.setdefault(alternative.translation.text, alternative)
+    return [*first.values()]
+
+
+def describe(translation: Translation, translator: Translator) -> dict[str, Any]:
+    """All about a translation of a text that is not empty, for `schemas.TranslationDetails`."""
+    replacements = {replacement.position: replacement for replacement in translation.replaced}
+    written = [
+        replacements[position].token if position in replacements else token
+        for position, token in enumerate(translation.tokens)
+    ]
+    texts, rows = group_words(translation.text, written, translator.tgt_tokenizer)
+    words: list[dict[str, Any]] = []
+    end, first_token = 0, 0
+    for index, text in enumerate(texts):
+        start = max(translation.text.find(text, end), end)
+        last_token = max(
+            (position for position, row in enumerate(rows) if row == index), default=first_token - 1
+        )
+        tokens = range(
+            first_token, last_token + 1
+        )  # tokens that add no text belong to the next word
+        origins = [replacements[position].origin for position in tokens if position in replacements]
+        words.append(
+            {
+                "text": text,
+                "before": translation.text[end:start],
+                "token": first_token,
+                "probability": round(
+                    exp(sum(translation.token_log_probs[position] for position in tokens)), DIGITS
+                ),
+                "origin": origins[-1] if origins else "model",
+            }
+        )
+        end, first_token = start + len(text), last_token + 1
+    attention = None
+    if translation.has_attention:
+        columns = group_words(translation.source, translation.src_tokens, translator.src_tokenizer)[
+            1
+        ]
+        weights = word_weights(translation.attention[: len(rows)], rows, columns)
+        attention = [[round(weight, DIGITS) for weight in row] for row in weights.tolist()]
+    return {
+        **translation_to_dict(translation, translator.tokenizers),
+        "words": words,
+        "attention": attention,
+    }
+
+
+def group_words(
+    text: str, tokens: Sequence[str], tokenizer: Tokenizer
+) -> tuple[list[str], list[int]]:
+    """The words of a text, and for each token the index of its word; -1 for a token that adds no
+    text.
+
+    Words stand between spaces. In scripts that write no spaces, such as Chinese and Japanese, each
+    token is a word.
+
+    Args:
+        tokens: of the text, after its normalization, and perhaps only of its first part.
+    """
+    if any(east_asian_width(character) in "WF" for character in text):
+        words: list[str] = []
+        indices = []
+        for token in tokens:
+            word = tokenizer.join([token])
+            indices.append(len(words) if word else -1)
+            words += [word] * bool(word)
+        return words, indices
+    indices = token_to_word(tokens, tokenizer.join)
+    n_words = max(indices, default=-1) + 1
+    written = [word for word in text.split() if tokenizer.normalize(word)]
+    return (
+        written if len(written) == n_words else tokenizer.join(tokens).split()[:n_words]
+    ), indices

@@ -1,0 +1,124 @@
+"""Runs as teachers: they add to the training data of other models, so they must fit it, and not
+know its dev and test sets.
+"""
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from nmt.config.schema import Config
+from nmt.data.corpus import Corpus, restore_pairs
+from nmt.data.manifest import check_files, load_manifest, prepared_config
+from nmt.data.reading import Pair
+from nmt.errors import CheckpointError, DataError
+from nmt.extras.augment.pairs import HeldOut
+from nmt.run.folder import (
+    ancestors,
+    check_same_data,
+    load_run_config,
+    load_tokenizers,
+    load_vocabularies,
+)
+from nmt.text.tokenizers import Tokenizer
+from nmt.text.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class PreparedData:
+    """A prepared folder. tokenizers, vocabularies: (source, target). corpus: the training data.
+    held_out: dev and test.
+    """
+
+    folder: Path
+    manifest: dict[str, Any]
+    config: Config
+    tokenizers: tuple[Tokenizer, Tokenizer]
+    vocabularies: tuple[Vocabulary, Vocabulary]
+    corpus: Corpus
+    held_out: HeldOut
+
+    @classmethod
+    def load(cls, folder: Path) -> "PreparedData":
+        """Raises: DataError if the folder is not prepared, or damaged."""
+        manifest = load_manifest(folder)
+        check_files(folder, manifest)
+        config = prepared_config(folder, manifest)
+        tools = load_tokenizers(folder, config), load_vocabularies(folder)
+        return cls(
+            folder, manifest, config, *tools, Corpus.load(folder, "train"), HeldOut.load(folder)
+        )
+
+    def pairs(self) -> Iterator[Pair]:
+        """The training pairs as text, with <unk> for unknown words."""
+        return restore_pairs(self.corpus, self.tokenizers, self.vocabularies)
+
+
+def check_teacher(run: Path, data: PreparedData, direction: str, known: HeldOut) -> None:
+    """Check a run that translates the training data of `data` in `direction`, or gives
+    probabilities for it.
+
+    Args:
+        known: the keys of dev and test that the training data of `data` itself contains.
+
+    Raises:
+        DataError: the run translates in another direction or another case; its training data, or
+            that of a run that it starts from, is missing, or has dev or test sentences that are not
+            in `known`.
+    """
+    config = load_run_config(run)
+    if config.data.direction != direction:
+        raise DataError(
+            f"{run}: translates {config.data.direction}; a run for {direction} is needed here"
+        )
+    if config.tokenizer.lowercase != data.config.tokenizer.lowercase:
+        run_case, data_case = (
+            f"tokenizer.lowercase={json.dumps(settings.tokenizer.lowercase)}"
+            for settings in (config, data.config)
+        )
+        raise DataError(
+            f"{run}: trained with {run_case}, but {data.folder} has {data_case}; use a run of "
+            "the "
+            "same case"
+        )
+    try:
+        for trained_run in (run, *ancestors(run)):
+            if n_leaked := _count_leaked(trained_run, data, known):
+                raise DataError(_leak_message(trained_run, n_leaked, data))
+    except CheckpointError as error:
+        raise DataError(f"{error}; its training data may have dev and test sentences") from None
+
+
+def _count_leaked(run: Path, data: PreparedData, known: HeldOut) -> int:
+    """How many dev and test sentences of `data`, without those in `known`, are in the training data
+    of a run.
+    """
+    if load_manifest(run)["content"] == data.manifest["content"]:
+        return 0
+    config = load_run_config(run)
+    try:
+        check_same_data(run, config.prepared_folder)
+        corpus = Corpus.load(config.prepared_folder, "train")
+    except DataError as error:
+        raise DataError(
+            f"{run}: its training data is needed, to look for dev and test sentences ({error})"
+        ) from None
+    if config.data.direction == data.config.data.opposite_direction:
+        known, held_out = known.reversed, data.held_out.reversed
+    else:
+        held_out = data.held_out
+    shared = held_out.shared_with(
+        restore_pairs(corpus, load_tokenizers(run, config), load_vocabularies(run))
+    )
+    return len(shared.src - known.src) + len(shared.tgt - known.tgt)
+
+
+def _leak_message(run: Path, n_leaked: int, data: PreparedData) -> str:
+    directions = load_run_config(run).data.direction, data.config.data.direction
+    setting = f"data.split.direction={directions[1]} gives both directions the same split"
+    remedy = "use a run on the same split" if directions[0] == directions[1] else setting
+    return (
+        f"{run}: its training data has {n_leaked:,} dev and test sentences of {data.folder}; "
+        f"{remedy}"
+    )

@@ -1,0 +1,216 @@
+"""`nmt train --dry-run`: sizes, schedules, and an estimate of time and memory from a few updates
+that are thrown away.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from nmt.config.names import DeviceName
+from nmt.config.schema import Config
+from nmt.data.batches import plan_batches, read_batches, shard, update_sizes
+from nmt.data.corpus import Corpus
+from nmt.data.epochs import divide_epoch
+from nmt.data.sampled_corpus import load_training_corpus
+from nmt.data.workers import peak_memory
+from nmt.device import choose_precision, set_up_device
+from nmt.extras.vectors.vectors import load_configured_vectors
+from nmt.model.seq2seq import Seq2Seq, parameters_by_part
+from nmt.report.sparkline import sparkline
+from nmt.run.folder import build_model, check_prepared
+from nmt.training import batch_size
+from nmt.training.loop import train_step
+from nmt.training.objective import Objective
+from nmt.training.optimization import Moment, build_optimizer, forcing_ratio, learning_rate
+
+N_TIMED_BATCHES = 16
+SPARKLINE_WIDTH = 48  # characters
+
+
+def describe(config: Config, folder: Path | None = None, device: DeviceName = "auto") -> str:
+    """The lines that `nmt train --dry-run` prints: parameters, schedules, and time and memory on
+    this machine.
+
+    Raises: as `nmt.commands.train.run`.
+    """
+    check_prepared(config)
+    corpus, training = load_training_corpus(config), config.training
+    n_pairs, corpus = (
+        len(corpus),
+        corpus.in_part(next(divide_epoch(len(corpus), seed=config.seed, epoch=0))),
+    )
+    if training.threads:
+        torch.set_num_threads(training.threads)
+    torch_device = set_up_device(device)
+    training = training.model_copy(
+        update={"precision": choose_precision(training.precision, torch_device)}
+    )
+    config = config.model_copy(update={"training": training})
+    batch_size_lines: list[str] = []
+    if training.batch.size == "auto":
+        result = _find_batch_size(config, corpus, torch_device)
+        batch_size_lines.append(str(result))
+        config = batch_size.with_batch_size(config, result.size)
+        training = config.training
+    model = build_model(config.prepared_folder, config).to(torch_device)
+    lengths, n_shards = (corpus.src.lengths, corpus.tgt.lengths), training.accumulate
+    plan = plan_batches(*lengths, training.batch, key=(config.seed, 0), n_shards=n_shards)
+    n_positions = np.array(
+        [len(pairs) * sum(int(side[pairs].max()) + 1 for side in lengths) for pairs in plan]
+    )
+    n_batches = round(len(plan) * n_pairs / len(corpus))
+    seconds = (
+        estimate_epoch(n_positions, _BatchTimer(model, corpus, plan, config))
+        * n_pairs
+        / len(corpus)
+    )
+    peak = (
+        torch.cuda.max_memory_allocated(torch_device)
+        if torch_device.type == "cuda"
+        else peak_memory()
+    )
+    memory = "" if peak is None else f"; peak memory about {peak / 1e6:,.0f} MB"
+    n_updates = _count_updates(config, n_batches, seconds / n_batches)
+    times = (
+        f"{_duration(seconds)} on this machine, all {n_updates:,} updates "
+        f"{_duration(n_updates * seconds / n_batches)}"
+    )
+    return "\n".join(
+        [
+            *_list_parameters(model),
+            *batch_size_lines,
+            *(
+                f"{side} vectors: {vectors.coverage}"
+                for side, vectors in load_configured_vectors(config).items()
+            ),
+            *_draw_schedules(config, n_updates),
+            (
+                f"{n_pairs:,} pairs, {n_batches:,} batches per epoch; the run folder would be "
+                f"{folder or config.run_folder}"
+            ),
+            f"an epoch takes about {times}, without validation{memory}",
+        ]
+    )
+
+
+def estimate_epoch(n_positions: NDArray[np.int64], time_batch: Callable[[int], float]) -> float:
+    """Estimate the seconds of an epoch: time a few batches, from the smallest to the largest, and
+    interpolate the others.
+
+    Args:
+        n_positions: of each batch, with padding. time_batch: trains on the batch with this index;
+            returns the seconds.
+    """
+    order = np.argsort(n_positions)
+    timed_batches = order[
+        np.unique(np.linspace(0, len(order) - 1, N_TIMED_BATCHES).round().astype(int))
+    ].tolist()
+    for index in (timed_batches[-1], timed_batches[0]):  # warm-up
+        time_batch(index)
+    seconds = [min(time_batch(index) for _ in range(2)) for index in timed_batches]
+    return float(np.interp(n_positions, n_positions[timed_batches], seconds).sum())
+
+
+class _BatchTimer:
+    """Times real updates with batches of `plan`, reading included. They change the model."""
+
+    def __init__(
+        self, model: Seq2Seq, corpus: Corpus, plan: Sequence[NDArray[np.int64]], config: Config
+    ) -> None:
+        model.train()
+        self.corpus, self.plan, self.config, self.step = corpus, plan, config, 0
+        self.objective, self.optimizer = (
+            Objective(model, config.training),
+            build_optimizer(model, config.training),
+        )
+
+    def __call__(self, index: int) -> float:
+        start_time = time.perf_counter()
+        self.step += 1
+        training = self.config.training
+        shards = [pairs for pairs in shard(self.plan[index], training.accumulate) if len(pairs)]
+        micro_batches = list(read_batches(self.corpus, shards))
+        train_step(
+            self.objective,
+            self.optimizer,
+            micro_batches,
+            self.step,
+            self.config,
+            training.learning_rate.peak,
+        )
+        return time.perf_counter() - start_time
+
+
+def _find_batch_size(
+    config: Config, corpus: Corpus, device: torch.device
+) -> batch_size.BatchSizeResult:
+    """The result for `training.batch.size: auto`. Its memory does not count for the peak of the dry
+    run.
+    """
+    batch_size.check_device(device)
+    model = build_model(config.prepared_folder, config).to(device)
+    result = batch_size.find_batch_size(
+        model, build_optimizer(model, config.training), corpus, config
+    )
+    if device.type == "cuda":
+        torch.cuda.reset_peak_memory_stats(device)
+    return result
+
+
+def _list_parameters(model: Seq2Seq) -> list[str]:
+    counts, total = parameters_by_part(model)
+    tied = " (tied ones counted once)" if total < sum(counts.values()) else ""
+    lines = [f"{name:<16}{count:>12,} parameters" for name, count in counts.items()]
+    return [*lines, f"{'total':<16}{total:>12,} parameters{tied}"]
+
+
+def _count_updates(config: Config, n_batches: int, seconds: float) -> int:
+    """The updates of the whole training, which take `seconds` each."""
+    training, batch = config.training, config.training.batch
+    count = len(update_sizes(training.epochs * n_batches * batch.fixed_size, batch, first_step=0))
+    if training.max_steps is not None:
+        count = min(count, training.max_steps)
+    if training.max_minutes is not None:
+        count = max(1, min(count, round(60 * training.max_minutes / seconds)))
+    return count
+
+
+def _draw_schedules(config: Config, last: int) -> list[str]:
+    """Sparklines of learning rate and teacher forcing over the whole training, until the update
+    `last`.
+    """
+    training = config.training
+
+    def rate(step: int) -> float:
+        return learning_rate(Moment(step, fraction=(step - 1) / last), training.learning_rate)
+
+    steps = np.unique(np.linspace(1, last, SPARKLINE_WIDTH).round().astype(int)).tolist()
+    rates = [rate(step) for step in steps]
+    ratios = [forcing_ratio(step, training.teacher_forcing) for step in steps]
+    peak = rate(min(last, max(1, training.learning_rate.warmup_steps)))
+    plateau = (
+        ", lowered at plateaus of validation"
+        if training.learning_rate.schedule == "plateau"
+        else ""
+    )
+    return [
+        (
+            f"learning rate   {sparkline(rates)}  {max(*rates, peak):.2g} at most, "
+            f"{rates[-1]:.2g} at "
+            f"step {last}{plateau}"
+        ),
+        (
+            f"forcing ratio   {sparkline(ratios)}  {ratios[0]:.2g} at step 1, {ratios[-1]:.2g} at "
+            f"step {last}"
+        ),
+    ]
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.1f} minutes" if seconds < 7200 else f"{seconds / 3600:.1f} hours"

@@ -1,0 +1,180 @@
+"""nmt.data.formats: pairs from each format, and a clear message for each kind of bad input."""
+
+import re
+from pathlib import Path
+from typing import get_args
+
+import pytest
+
+from nmt.config.schema import SourceConfig, SourceFormat
+from nmt.data.formats import SOURCE_FORMATS, find_files, open_pairs, open_source
+from nmt.errors import DataError
+from nmt.extras.formats.readers import TooFewColumnsError
+from nmt.lines import read_raw_lines
+from tests.data.packing import Packer, archive, gzipped, plain, zipped
+
+MANYTHINGS = "Hi.\tHallo!\tCC-BY\nRun!\tLauf!\n"
+PAIRS = [("Hi.", "Hallo!"), ("Run!", "Lauf!")]
+
+
+def pairs(config: SourceConfig, src: str = "en", tgt: str = "de") -> list[tuple[str, str]]:
+    files = config.files or {"": config.path or []}
+    sources = open_source(
+        config, {language: find_files(each) for language, each in files.items()}, src, tgt
+    )
+    return [source.pair(row) for source in sources for row in source.rows()]
+
+
+def test_every_format_has_a_function() -> None:
+    assert {*SOURCE_FORMATS, "lines"} == set(get_args(SourceFormat))
+
+
+@pytest.mark.parametrize("pack", [plain, gzipped, zipped])
+def test_manythings_has_english_first_whatever_the_direction(tmp_path: Path, pack: Packer) -> None:
+    config = SourceConfig(format="manythings", path=pack(tmp_path / "deu.txt", MANYTHINGS.encode()))
+    assert pairs(config) == PAIRS
+    assert pairs(config, "de", "en") == [(tgt, src) for src, tgt in PAIRS]
+
+
+@pytest.mark.parametrize("pack", [plain, gzipped, zipped])
+def test_tatoeba_has_ids_and_a_byte_order_mark(tmp_path: Path, pack: Packer) -> None:
+    path = pack(
+        tmp_path / "pairs.tsv",
+        "\ufeff1276\tHi.\t123\tHallo!\r\n1277\tRun!\t124\tLauf!\r\n".encode(),
+    )
+    assert [
+        (src, tgt.strip()) for src, tgt in pairs(SourceConfig(format="tatoeba", path=path))
+    ] == PAIRS
+
+
+@pytest.mark.parametrize("pack", [plain, gzipped, zipped])
+def test_columns_are_named_by_the_header_or_numbered(tmp_path: Path, pack: Packer) -> None:
+    path = pack(
+        tmp_path / "table.tsv",
+        "\ufeffid\tdeutsch\tenglish\r\n1\tHallo!\tHi.\r\n2\tLauf!\tRun!\r\n".encode(),
+    )
+    named = SourceConfig(format="tsv", path=path, columns={"en": "english", "de": "deutsch"})
+    assert [(src.strip(), tgt) for src, tgt in pairs(named)] == PAIRS
+    assert open_pairs(named, path, "en", "de").first_line == 2
+    numbered = SourceConfig(format="tsv", path=path, columns={"en": 3, "de": 2})
+    assert len(pairs(numbered)) == 3
+    assert open_pairs(numbered, path, "en", "de").first_line == 1
+
+
+@pytest.mark.parametrize("pack", [plain, gzipped, zipped])
+def test_aligned_files_are_read_side_by_side(tmp_path: Path, pack: Packer) -> None:
+    files = {
+        "en": pack(tmp_path / "a.en", b"Hi.\nRun!\n"),
+        "de": pack(tmp_path / "b.de", b"Hallo!\nLauf!"),
+    }
+    assert pairs(SourceConfig(format="lines", files=files)) == PAIRS
+    assert pairs(SourceConfig(format="lines", files=files), "de", "en") == [
+        (tgt, src) for src, tgt in PAIRS
+    ]
+
+
+def test_aligned_files_may_lie_in_one_zip(tmp_path: Path) -> None:
+    path = archive(
+        tmp_path / "opus.zip",
+        {
+            "README": b"",
+            "x.de-en.en": b"Hi.\nRun!\n",
+            "x.de-en.de": b"Hallo!\nLauf!\n",
+            "x.xml": b"",
+        },
+    )
+    assert pairs(SourceConfig(format="lines", files={"en": path, "de": path})) == PAIRS
+
+
+@pytest.mark.parametrize(
+    ("src", "tgt", "counts"), [(b"a\nb\nc\n", b"a\n", (3, 1)), (b"a\n", b"a\nb\n\nd", (1, 4))]
+)
+def test_aligned_files_of_different_length_are_refused(
+    tmp_path: Path, src: bytes, tgt: bytes, counts: tuple[int, int]
+) -> None:
+    files = {"en": plain(tmp_path / "a.en", src), "de": plain(tmp_path / "a.de", tgt)}
+    with pytest.raises(
+        DataError,
+        match=rf"a\.en has {counts[0]} lines, but .*a\.de has {counts[1]}: aligned files need the same number",
+    ):
+        pairs(SourceConfig(format="lines", files=files))
+
+
+def test_rows_are_read_as_a_stream(tmp_path: Path) -> None:
+    path = plain(tmp_path / "deu.txt", MANYTHINGS.encode())
+    rows = open_pairs(SourceConfig(path=path, format="manythings"), path, "en", "de").rows()
+    assert next(rows) == (b"Hi.\tHallo!\tCC-BY",)
+
+
+def test_bad_rows_raise_different_errors(tmp_path: Path) -> None:
+    path = plain(tmp_path / "deu.txt", b"Hi.\tHallo!\none column\n\xff\tx\n")
+    source = open_pairs(SourceConfig(path=path, format="manythings"), path, "en", "de")
+    good, short, undecodable = source.rows()
+    assert source.pair(good) == ("Hi.", "Hallo!")
+    with pytest.raises(TooFewColumnsError, match="1"):
+        source.pair(short)
+    with pytest.raises(UnicodeDecodeError):
+        source.pair(undecodable)
+
+
+def test_columns_that_are_not_there_are_refused(tmp_path: Path) -> None:
+    path = plain(tmp_path / "table.tsv", b"id\ten\tdeu\n1\tHi.\tHallo!\n")
+    with pytest.raises(
+        DataError,
+        match=re.escape("no column is named 'de' in its first line, which has: id, en, deu"),
+    ):
+        pairs(SourceConfig(format="tsv", path=path, columns={"en": "en", "de": "de"}))
+    with pytest.raises(DataError, match="columns are numbered from 1, there is no column 0"):
+        pairs(SourceConfig(format="tsv", path=path, columns={"en": 0, "de": 1}))
+
+
+def test_tatoebas_export_is_not_taken_for_manythings(tmp_path: Path) -> None:
+    path = plain(tmp_path / "pairs.tsv", b"1276\tHi.\t123\tHallo!\n")
+    with pytest.raises(
+        DataError, match=r"looks like an export from tatoeba\.org .*; use format tatoeba"
+    ):
+        pairs(SourceConfig(format="manythings", path=path))
+
+
+def test_several_files_are_one_source(tmp_path: Path) -> None:
+    table = {"en": 1, "de": 2}
+    (tmp_path / "parts").mkdir()
+    for number, (src, tgt) in enumerate(PAIRS * 2):
+        pack = gzipped if number % 2 else plain
+        pack(tmp_path / "parts" / f"{number}.tsv", f"{src}\t{tgt}\n".encode())
+    pattern = tmp_path / "parts" / "*.tsv*"
+    assert pairs(SourceConfig(format="tsv", path=pattern, columns=table)) == PAIRS * 2
+    listed = [tmp_path / "parts" / "1.tsv.gz", tmp_path / "parts" / "[02].tsv"]
+    assert pairs(SourceConfig(format="tsv", path=listed, columns=table)) == [
+        PAIRS[1],
+        PAIRS[0],
+        PAIRS[0],
+    ]
+    with pytest.raises(DataError, match=r"parts/\*\.csv: no file matches; check the pattern"):
+        find_files(tmp_path / "parts" / "*.csv")
+    named = plain(tmp_path / "a[1].tsv", b"Hi.\tHallo!\n")
+    assert find_files(named) == [named]
+
+
+def test_a_pattern_that_is_too_long_for_a_name(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"a\*: cannot be read \(File name too long\)$"):
+        find_files(tmp_path / ("a" * 5000 + "*"))
+    with pytest.raises(DataError, match=r"a\\x00\*/b: is no path; it has a zero byte$"):
+        find_files(tmp_path / "a\0*" / "b")
+
+
+def test_several_aligned_files_need_partners(tmp_path: Path) -> None:
+    for number, (src, tgt) in enumerate(PAIRS):
+        plain(tmp_path / f"{number}.en", f"{src}\n".encode())
+        plain(tmp_path / f"{number}.de", f"{tgt}\n".encode())
+    config = SourceConfig(format="lines", files={"en": tmp_path / "*.en", "de": tmp_path / "*.de"})
+    assert pairs(config) == PAIRS
+    (tmp_path / "1.de").unlink()
+    with pytest.raises(DataError, match="2 files for en, but 1 for de; name as many for both"):
+        pairs(config)
+
+
+def test_members_of_a_zip_without_a_name_are_no_candidates(tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.zip", {"x.tsv": b"a\tb\n", "y": b""})
+    content = path.read_bytes().replace(b"y", b"/")
+    assert list(read_raw_lines(plain(path, content))) == [b"a\tb"]

@@ -1,0 +1,240 @@
+"""nmt.evaluation.scores: the numbers equal those of sacrebleu."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.errors import DataError
+from nmt.evaluation.scores import METRICS, SEED, MetricScore, format_table, score
+
+REFERENCES = [
+    "Der alte Mann sieht den kleinen Hund nicht.",
+    "Wir gehen morgen ins Kino, wenn es regnet.",
+    "Hat sie dir das Buch gegeben?",
+    "Ich stehe jeden Tag um 7 Uhr auf.",
+    "„Komm herein“, sagte er.",
+    "Die Kinder spielen im Garten.",
+]
+OTHER_REFERENCES = [
+    "Den kleinen Hund sieht der alte Mann nicht.",
+    "Falls es regnet, gehen wir morgen ins Kino.",
+    "Hat sie Ihnen das Buch gegeben?",
+    "Jeden Tag stehe ich um 7 Uhr auf.",
+    "Er sagte: „Komm rein!“",
+    "Im Garten spielen die Kinder.",
+]
+HYPOTHESES = [
+    "Der alte Mann sieht den Hund nicht.",
+    "Wir gehen morgen ins kino wenn es regnet.",
+    "Hat sie dir das Buch gegeben?",
+    "Ich stehe jeden Tag um sieben auf.",
+    "Komm herein, sagte er.",
+    "",
+]
+
+
+def by_command_line(
+    folder: Path, references: list[list[str]], *options: str
+) -> list[dict[str, Any]]:
+    """The output of `python -m sacrebleu` for HYPOTHESES, with 10 decimals."""
+    hypotheses_path = folder / "hypotheses"
+    hypotheses_path.write_text("\n".join(HYPOTHESES) + "\n", encoding="utf-8")
+    paths = []
+    for number, stream in enumerate(references):
+        paths.append(folder / f"references{number}")
+        paths[-1].write_text("\n".join(stream) + "\n", encoding="utf-8")
+    command = [
+        sys.executable,
+        "-m",
+        "sacrebleu",
+        *map(str, paths),
+        "-i",
+        str(hypotheses_path),
+        "-w",
+        "10",
+        "--format",
+        "json",
+        *options,
+    ]
+    environment = {key: value for key, value in os.environ.items() if key != "SACREBLEU_SEED"}
+    done = subprocess.run(
+        command,
+        check=True,
+        capture_output=True,
+        encoding="utf-8",
+        env={**environment, "PYTHONUTF8": "1"},
+    )
+    printed = json.loads(done.stdout)
+    return printed if isinstance(printed, list) else [printed]
+
+
+def assert_equal_to_the_last_digit(ours: list[MetricScore], theirs: list[dict[str, Any]]) -> None:
+    assert len(ours) == len(theirs)
+    for one, other in zip(ours, theirs, strict=True):
+        assert f"{one.value:.10f}" == f"{other['score']:.10f}"
+        assert one.signature == other["signature"]
+        if one.interval is not None:
+            mean, half_width = other["confidence_mean"], other["confidence_var"]
+            assert one.interval == pytest.approx((mean - half_width, mean + half_width), abs=2e-10)
+
+
+def test_equals_sacrebleus_command_line(tmp_path: Path) -> None:
+    ours = score(HYPOTHESES, [REFERENCES], ["BLEU", "chrF", "TER"], bootstrap=100)
+    theirs = by_command_line(
+        tmp_path, [REFERENCES], "-m", "bleu", "chrf", "ter", "--confidence", "--confidence-n", "100"
+    )
+    assert_equal_to_the_last_digit(ours, theirs)
+
+
+def test_equals_sacrebleus_command_line_with_two_references_in_lower_case(tmp_path: Path) -> None:
+    references = [REFERENCES, OTHER_REFERENCES]
+    ours = score(HYPOTHESES, references, ["BLEU", "chrF++"], lowercase=True)
+    theirs = by_command_line(
+        tmp_path,
+        references,
+        "-m",
+        "bleu",
+        "chrf",
+        "--chrf-word-order",
+        "2",
+        "--lowercase",
+        "--chrf-lowercase",
+    )
+    assert_equal_to_the_last_digit(ours, theirs)
+
+
+def test_equals_sacrebleus_command_line_with_two_references_and_intervals(tmp_path: Path) -> None:
+    """TER uses the mean length of the references, so its counts are not integers."""
+    references = [REFERENCES, OTHER_REFERENCES]
+    ours = score(HYPOTHESES, references, ["chrF++", "TER"], bootstrap=200)
+    options = [
+        "-m",
+        "ter",
+        "chrf",
+        "--chrf-word-order",
+        "2",
+        "--confidence",
+        "--confidence-n",
+        "200",
+    ]
+    assert_equal_to_the_last_digit(ours, by_command_line(tmp_path, references, *options))
+
+
+def test_a_perfect_translation() -> None:
+    values = {one.name: one.value for one in score(REFERENCES, [REFERENCES], list(METRICS))}
+    assert values == pytest.approx({"BLEU": 100, "chrF": 100, "chrF++": 100, "TER": 0})
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_every_metric_of_the_table_works(metric: str) -> None:
+    (one,) = score(HYPOTHESES, [REFERENCES], [metric], lowercase=True, bootstrap=20)
+    assert one.name == metric
+    assert one.interval is not None
+    low, high = one.interval
+    assert low < one.value < high
+    assert "bs:20" in one.signature
+    assert f"seed:{SEED}" in one.signature
+    assert "version:" in one.signature
+
+
+def test_intervals_follow_the_seed_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SACREBLEU_SEED", "none")
+    first, again, other = (
+        score(HYPOTHESES, [REFERENCES], ["BLEU"], bootstrap=50, seed=seed)[0] for seed in (7, 7, 8)
+    )
+    assert first == again
+    assert first.interval != other.interval
+    assert "seed:7" in first.signature
+
+
+def test_a_score_of_zero_has_an_interval() -> None:
+    (one,) = score(["", ""], [["Hund", "Katze"]], ["BLEU"], bootstrap=10)
+    assert (one.value, one.interval) == (0, (0, 0))
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_some_resamples_may_score_zero(metric: str) -> None:
+    """The bootstrap of sacrebleu itself fails on this with a TypeError."""
+    (one,) = score(
+        ["xyz", "Der Hund schläft heute.", "q"],
+        [["abc", "Der Hund schläft heute.", "d"]],
+        [metric],
+        bootstrap=200,
+    )
+    assert one.interval is not None
+    low, high = one.interval
+    assert low < one.value < high
+    assert "bs:200" in one.signature
+
+
+def test_without_bootstrap_there_is_no_interval() -> None:
+    assert [one.interval for one in score(HYPOTHESES, [REFERENCES])] == [None, None]
+
+
+def test_any_type_of_sequence_works() -> None:
+    assert score(tuple(HYPOTHESES), (tuple(REFERENCES),)) == score(HYPOTHESES, [REFERENCES])
+
+
+def test_case_of_the_metrics_name_does_not_matter() -> None:
+    assert [one.name for one in score(HYPOTHESES, [REFERENCES], ["bleu", "CHRF"])] == [
+        "BLEU",
+        "chrF",
+    ]
+
+
+def test_unknown_metric() -> None:
+    with pytest.raises(
+        DataError, match=r"^METEOR: not a metric; choose from BLEU, chrF, chrF\+\+, TER$"
+    ):
+        score(HYPOTHESES, [REFERENCES], ["BLEU", "METEOR"])
+
+
+def test_counts_that_differ() -> None:
+    with pytest.raises(
+        DataError,
+        match=r"^the hypotheses have 5 lines, but the reference has 6; they must correspond line by line$",
+    ):
+        score(HYPOTHESES[:5], [REFERENCES])
+    with pytest.raises(
+        DataError,
+        match=r"^the hypotheses have 6 lines, but reference 2 has 4; they must correspond line by line$",
+    ):
+        score(HYPOTHESES, [REFERENCES, OTHER_REFERENCES[:4]])
+
+
+def test_nothing_to_score() -> None:
+    with pytest.raises(DataError, match="there are no hypotheses"):
+        score([], [[]])
+    with pytest.raises(DataError, match="there are no references"):
+        score(HYPOTHESES, [])
+
+
+def test_table() -> None:
+    scores = [
+        MetricScore("BLEU", 31.4159, "nrefs:1", (30.6, 32.2)),
+        MetricScore("chrF", 5.0, "nrefs:1|case:mixed"),
+    ]
+    assert format_table(scores).splitlines() == [
+        "metric  score  95 % interval   signature",
+        "BLEU    31.42  [30.60, 32.20]  nrefs:1",
+        "chrF     5.00                  nrefs:1|case:mixed",
+    ]
+    assert format_table(scores[1:]).splitlines() == [
+        "metric  score  signature",
+        "chrF     5.00  nrefs:1|case:mixed",
+    ]
+
+
+def test_to_dict_is_json() -> None:
+    one = MetricScore("BLEU", 31.42, "nrefs:1", (30.6, 32.2))
+    assert json.loads(json.dumps(one.to_dict())) == {
+        "metric": "BLEU",
+        "score": 31.42,
+        "signature": "nrefs:1",
+        "interval": [30.6, 32.2],
+    }

@@ -1,0 +1,106 @@
+"""nmt.extras.analysis.groups: scores by group, and outputs that look wrong."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+
+from nmt.evaluation.scores import score
+from nmt.extras.analysis.groups import (
+    TranslatedText,
+    by_frequency,
+    by_length,
+    by_overlap,
+    by_rarest_word,
+    extremes,
+)
+from nmt.extras.analysis.leaks import TrainingOverlap
+
+SOURCES = [
+    "One two three.",
+    "Four words are here.",
+    "This has six words in all.",
+    "This one has as many as seven.",
+]
+REFERENCES = [
+    "Eins zwei drei vier.",
+    "Hier sind vier Wörter.",
+    "Dies hat sechs Wörter in allem.",
+    "Dieses hat derer ganze sieben.",
+]
+OUTPUTS = [
+    "Eins zwei drei vier.",
+    "Hier sind fünf Wörter.",
+    "Dies hat sechs Worte.",
+    "Dieses hat derer ganze sieben.",
+]
+
+
+def make(outputs: Sequence[str] = OUTPUTS) -> TranslatedText:
+    return TranslatedText(
+        SOURCES, outputs, [REFERENCES], [True] * len(SOURCES), [False] * len(SOURCES)
+    )
+
+
+def test_by_length_each_group_is_scored_alone() -> None:
+    table = by_length(make())
+    assert [row[:2] for row in table.rows] == [("1-5", 2), ("6-10", 2)]
+    for row, chosen in zip(table.rows, ([0, 1], [2, 3]), strict=True):
+        alone = score([OUTPUTS[i] for i in chosen], [[REFERENCES[i] for i in chosen]])
+        assert row[2:4] == tuple(one.value for one in alone)
+    assert table.rows[1][4] == pytest.approx(100 * 9 / 11)
+
+
+def test_a_system_that_writes_lower_case_is_scored_without_case() -> None:
+    lowered = [line.lower() for line in OUTPUTS]
+    text = TranslatedText(SOURCES, lowered, [REFERENCES], [True] * 4, [False] * 4, lowercase=True)
+    table, cased = by_length(text), by_length(make())
+    assert table.note == "ignoring case"
+    assert [row[1:] for row in table.rows] == [row[1:] for row in cased.rows]
+    assert extremes(text, 10) == extremes(make(), 10)
+
+
+def test_by_the_rarest_word_of_the_source() -> None:
+    counts = Counter(
+        {
+            "one": 9,
+            "two": 8,
+            "three": 3,
+            "this": 5,
+            "has": 60,
+            "six": 60,
+            "words": 60,
+            "in": 60,
+            "all": 60,
+        }
+    )
+    table = by_rarest_word(make(), counts)
+    assert [row[:2] for row in table.rows] == [("0", 2), ("1-5", 2)]
+
+
+def test_by_frequency_counts_a_word_as_often_as_it_is_right() -> None:
+    text = TranslatedText(["x"], ["der der Hund"], [["der Hund bellt der der"]], [True], [False])
+    table = by_frequency(text, {"der": 100, "hund": 3})
+    assert table.rows == [
+        ("0", 1, 0.0, 0.0),
+        ("1-5", 1, 100.0, 100.0),
+        ("51-500", 3, pytest.approx(200 / 3), 100.0),
+    ]
+
+
+def test_by_overlap() -> None:
+    overlap = TrainingOverlap(
+        [True, False, False, False], [False, True, False, False], Counter(), Counter()
+    )
+    assert [row[:2] for row in by_overlap(make(), overlap).rows] == [
+        ("exactly", 1),
+        ("nearly", 1),
+        ("no", 2),
+    ]
+
+
+def test_a_sentence_is_never_both_best_and_worst() -> None:
+    best, worst = extremes(make(), 10)
+    assert best == [3, 0]  # both are right: the longer one first
+    assert set(worst) == {1, 2}
+    assert extremes(make(), 1) == ([3], [worst[0]])

@@ -1,0 +1,188 @@
+"""nmt.extras.analysis.leaks: which test sentences are in the training data."""
+
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt.commands import prepare
+from nmt.config.schema import TokenizerConfig
+from nmt.data.corpus import Sequences, read_sentences, restore_texts
+from nmt.data.evaluation_set import EvaluationSet
+from nmt.extras.analysis.leaks import (
+    MIN_SHARED_NGRAMS,
+    NGRAM_SIZE,
+    find_overlap,
+    scan,
+    score_leaks,
+    text_variants,
+    words,
+)
+from nmt.run.system import open_system
+from nmt.text.tokenizers import load_tokenizer
+from nmt.text.vocabulary import Vocabulary
+from tests import toy
+from tests.commands.test_ensembles import SIZES, make_run
+
+TRAINING = [
+    (
+        "The old dog sleeps under the big table today.",
+        "Der alte Hund schläft heute unter dem großen Tisch.",
+    ),
+    ("We are going home now.", "Wir gehen jetzt nach Hause."),
+    ("Good morning!", "Guten Morgen!"),
+]
+
+
+def find(source: str, target: str) -> tuple[bool, bool]:
+    seen = scan(TRAINING, [[source]], [[target]])
+    return seen.exact[0], seen.near[0]
+
+
+def test_the_same_but_for_case_and_punctuation() -> None:
+    assert find("GOOD MORNING", "Servus.") == (True, False)
+    assert find("Hello.", "guten morgen...") == (True, False)
+    assert find("Good evening!", "Guten Abend!") == (False, False)
+
+
+def test_the_scores_of_the_other_sentences_ignore_case_for_a_model_that_writes_lower_case() -> None:
+    sources, references = (
+        ["Good morning!", "The Small Cat Sleeps."],
+        ["Guten Morgen!", "Die Kleine Katze Schläft."],
+    )
+    text = EvaluationSet("two", sources, [references])
+    overlap = scan(
+        TRAINING, [[source] for source in sources], [[reference] for reference in references]
+    )
+    outputs = [reference.lower() for reference in references]
+    with_case = score_leaks(overlap, text, outputs, ["BLEU"])
+    without_case = score_leaks(overlap, text, outputs, ["BLEU"], lowercase=True)
+    assert (without_case.exact, without_case.near) == (1, 0)
+    assert with_case.scores_without[0].value < 50
+    assert without_case.scores_without[0].value > 99.9
+    assert "scores without them, ignoring case: BLEU 100.00" in str(without_case)
+    assert "ignoring case" not in str(with_case)
+
+
+def test_nearly_the_same_on_either_side() -> None:
+    assert find("The old dog sleeps under the big table tonight.", "Etwas anderes.") == (
+        False,
+        True,
+    )
+    assert find("Something else.", "Der alte Hund schläft heute unter dem großen Baum.") == (
+        False,
+        True,
+    )
+    assert find("The old cat sleeps under the small table today.", "Etwas anderes.") == (
+        False,
+        False,
+    )
+
+
+def test_a_part_of_a_training_sentence_is_near() -> None:
+    assert find("The old dog sleeps under the big table", "x") == (False, True)
+    assert find("are going home", "x") == (False, False)  # a common phrase
+
+
+def test_a_match_with_another_variant_is_near() -> None:
+    """Two sentences that only look the same because of <unk> are two."""
+    training = [*TRAINING, ("Good <unk>!", "Gute <unk>!")]
+    seen = scan(
+        training,
+        [["Good evening!", "Good <unk>!"], ["GOOD MORNING", "x"], ["x", "y"]],
+        [["1"], ["2"], ["3"]],
+    )
+    assert (seen.exact, seen.near) == ([False, True, False], [True, False, False])
+
+
+def test_ngrams_shared_with_different_training_sentences_do_not_add_up() -> None:
+    training = [("a b c d x y", "1"), ("x d e f g h", "2")]
+    assert scan(training, [["a b c d e f g h"]], [["3"]]).near == [False]
+
+
+def test_clean_sentences_and_counts() -> None:
+    sources = [["Good morning!"], ["New."], ["The old dog sleeps under the big table tonight."]]
+    seen = scan(TRAINING, sources, [["1"], ["2"], ["3"]])
+    assert (seen.exact, seen.near, seen.clean) == ([True, False, False], [False, False, True], [1])
+    assert seen.src_counts["the"] == 2
+    assert seen.tgt_counts == Counter(word for _, tgt in TRAINING for word in words(tgt))
+
+
+sentence = st.lists(st.sampled_from("abcd"), min_size=1, max_size=9).map(" ".join)
+
+
+@given(st.lists(sentence, max_size=6), st.lists(sentence, min_size=1, max_size=4))
+def test_as_when_every_pair_of_sentences_is_compared(training: list[str], texts: list[str]) -> None:
+    def grams(text: str) -> set[tuple[str, ...]]:
+        parts = text.split()
+        return {tuple(parts[i : i + NGRAM_SIZE]) for i in range(len(parts) - NGRAM_SIZE + 1)}
+
+    seen = scan([(text, "") for text in training], [[text] for text in texts], [["1"]] * len(texts))
+    exact = [text in training for text in texts]
+    assert seen.exact == exact
+    near = [
+        len(grams(t)) > 1
+        and any(
+            len(grams(t) & grams(o)) >= MIN_SHARED_NGRAMS * len(grams(t)) - 1e-9 for o in training
+        )
+        for t in texts
+    ]
+    assert seen.near == [found and not same for found, same in zip(near, exact, strict=True)]
+
+
+TOKENIZER = load_tokenizer(TokenizerConfig(kind="words"), "en", "src", Path())
+VOCABULARY = Vocabulary.build(
+    {"The": 2, "dog": 2, "sleeps": 2, "today": 1, "\uffed.": 2, "barks": 1}
+)
+
+
+def test_words_keep_their_vowel_signs() -> None:
+    assert words("\u0935\u0939 \u0915\u093f, S\u00e4tze 5!") == [
+        "\u0935\u0939",
+        "\u0915\u093f",
+        "s\u00e4tze",
+        "5",
+    ]
+
+
+def test_ids_become_text_again_except_unknown_words() -> None:
+    sentences = [
+        VOCABULARY.ids(TOKENIZER.split(text)) for text in ("The dog barks.", "", "The cat sleeps.")
+    ]
+    offsets = np.cumsum([0, *map(len, sentences)])
+    encoded = Sequences((np.array([i for ids in sentences for i in ids], np.int32), offsets))
+    assert list(restore_texts(encoded, TOKENIZER, VOCABULARY)) == [
+        "The dog barks.",
+        "",
+        "The <unk> sleeps.",
+    ]
+
+
+def test_text_variants() -> None:
+    texts = ["The dog sleeps.", "The cat sleeps today.", "Cats purr.", ""]
+    assert text_variants(texts, TOKENIZER, VOCABULARY) == [
+        ("The dog sleeps.",),
+        ("The cat sleeps today.", "The <unk> sleeps today."),
+        ("Cats purr.",),
+        ("",),
+    ]
+
+
+def test_unknown_words_are_not_counted_and_prove_no_leak(tmp_path: Path) -> None:
+    """With a small vocabulary, test sentences and training sentences look the same."""
+    pairs = toy.sentence_pairs()[:200]
+    sections = {"model": SIZES, "tokenizer": {"kind": "words"}, "vocabulary": {"max_size": 16}}
+    config = toy.configure(toy.write_table(tmp_path / "pairs.tsv", pairs), **sections)
+    prepared = tmp_path / "prepared"
+    prepare.run(config, prepared, progress=False)
+    sources, references = (read_sentences(prepared, "test", side) for side in ("src", "tgt"))
+    with open_system([make_run(tmp_path / "run", prepared, config, 1)]) as system:
+        overlap = find_overlap(
+            EvaluationSet("test split", sources, [references]), system.translator, [prepared]
+        )
+    assert any(overlap.near)
+    assert not any(overlap.exact)
+    assert "the" in overlap.src_counts
+    assert "unk" not in {*overlap.src_counts, *overlap.tgt_counts}

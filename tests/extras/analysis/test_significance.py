@@ -1,0 +1,219 @@
+"""nmt.extras.analysis.significance: the numbers equal those of sacrebleu, and equal systems do not
+differ.
+"""
+
+import json
+import os
+import random
+import subprocess
+import sys
+from math import comb
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from nmt.extras.analysis.significance import Difference, compare, difference_table, largest_changes
+from tests.evaluation.test_scores import HYPOTHESES, OTHER_REFERENCES, REFERENCES
+
+WORDS = [
+    "der",
+    "die",
+    "das",
+    "Hund",
+    "Katze",
+    "Baum",
+    "sieht",
+    "kennt",
+    "findet",
+    "heute",
+    "nicht",
+    "gern",
+    "oft",
+    "im",
+    "Haus",
+]
+
+
+def sentences(count: int, seed: int) -> list[str]:
+    drawn = random.Random(seed)
+    return [" ".join(drawn.choices(WORDS, k=drawn.randint(4, 9))) for _ in range(count)]
+
+
+def spoiled(texts: list[str], seed: int, rate: float) -> list[str]:
+    """Replace some of the words."""
+    drawn = random.Random(seed)
+    return [
+        " ".join(drawn.choice(WORDS) if drawn.random() < rate else word for word in text.split())
+        for text in texts
+    ]
+
+
+@pytest.mark.parametrize(("kind", "attribute"), [("ar", "p_randomization"), ("bs", "p_bootstrap")])
+def test_equals_sacrebleus_command_line(tmp_path: Path, kind: str, attribute: str) -> None:
+    references = sentences(40, 0)
+    ours, theirs = spoiled(references, 1, 0.35), spoiled(references, 2, 0.35)
+    for name, lines in (("references", references), ("theirs", theirs), ("ours", ours)):
+        (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
+    metrics = {"ar": ["bleu", "chrf", "ter"], "bs": ["bleu"]}[
+        kind
+    ]  # its JSON of a bootstrapped chrF fails, of a float32 that is no float
+    command = [
+        sys.executable,
+        "-m",
+        "sacrebleu",
+        "references",
+        "-i",
+        "theirs",
+        "ours",
+        "-f",
+        "json",
+        "-w",
+        "10",
+        "-m",
+        *metrics,
+    ]
+    counts = {
+        "ar": ["--paired-ar", "--paired-ar-n", "300"],
+        "bs": ["--paired-bs", "--paired-bs-n", "300"],
+    }[kind]
+    environment = {
+        **{key: value for key, value in os.environ.items() if key != "SACREBLEU_SEED"},
+        "PYTHONUTF8": "1",
+    }
+    done = subprocess.run(
+        [*command, *counts],
+        cwd=tmp_path,
+        check=True,
+        capture_output=True,
+        encoding="utf-8",
+        env=environment,
+    )
+    _, printed = json.loads(done.stdout)
+    differences = compare(ours, theirs, [references], metrics, trials=300, resamples=300)
+    for one, key in zip(differences, ("BLEU", "chrF2", "TER"), strict=False):
+        assert f"{one.value:.10f}" == f"{printed[key]['score']:.10f}"
+        if (kind, key) == (
+            "ar",
+            "TER",
+        ):  # equal differences, which sacrebleu does not count, are common
+            assert getattr(one, attribute) > printed[key]["p_value"]
+        else:
+            assert getattr(one, attribute) == pytest.approx(printed[key]["p_value"], abs=1e-10)
+        assert "ar:300|seed:12345" in one.signature
+
+
+def test_a_system_does_not_differ_from_itself() -> None:
+    for one in compare(
+        HYPOTHESES, HYPOTHESES, [REFERENCES], ["BLEU", "TER"], trials=200, resamples=200
+    ):
+        assert (one.difference, one.p_randomization, one.p_bootstrap) == (0, 1, 1)
+
+
+@pytest.mark.parametrize(("n_different", "least"), [(1, 1.0), (2, 0.5), (3, 0.25)])
+def test_few_sentences_that_differ_prove_little(n_different: int, least: float) -> None:
+    """sacrebleu alone returns p = 1 / (trials + 1) for a single different sentence."""
+    references = sentences(50, 0)
+    other = spoiled(references, 1, 0.3)
+    ours = references[:n_different] + other[n_different:]
+    (one,) = compare(ours, other, [references], ["BLEU"], trials=200, resamples=200)
+    assert one.difference > 0
+    assert one.p_randomization >= least
+    assert not one.is_worse(0.05)
+
+
+@pytest.mark.parametrize(("n_different", "n_won"), [(8, 7), (30, 20)])
+def test_ties_count_as_in_the_exact_test(n_different: int, n_won: int) -> None:
+    """Each different sentence is worth the same, so that the exact two-sided p is that of coin
+    tosses.
+    """
+    right, wrong = "der Hund sieht ihn", "der Hund sieht sie"
+    references = [right] * 60
+    ours, theirs = ([wrong] * 60 for _ in range(2))
+    for i in range(n_different):
+        (ours if i < n_won else theirs)[i] = right
+    exact = sum(
+        comb(n_different, k)
+        for k in range(n_different + 1)
+        if abs(2 * k - n_different) >= 2 * n_won - n_different
+    )
+    (one,) = compare(ours, theirs, [references], ["TER"], trials=2000, resamples=10)
+    assert one.p_randomization == pytest.approx(exact / 2**n_different, abs=0.02)
+    assert not one.is_worse(0.05)
+
+
+def test_changes_that_a_metric_ignores_are_no_difference() -> None:
+    references = sentences(30, 0)
+    other = spoiled(references, 1, 0.3)
+    (one,) = compare(
+        [text.upper() for text in other], other, [references], ["TER"], trials=200, resamples=200
+    )
+    assert (one.difference, one.p_randomization, one.p_bootstrap) == (0, 1, 1)
+
+
+def test_equal_systems_differ_significantly_as_often_as_alpha_allows() -> None:
+    """If outputs are swapped at random, p is below 0.05 in 5 % of the cases by randomization, in
+    more by the bootstrap.
+    """
+    references = sentences(60, 0)
+    systems = spoiled(references, 1, 0.4), spoiled(references, 2, 0.3)
+    drawn, p_values = np.random.default_rng(5), []
+    for _ in range(80):
+        swap = drawn.integers(2, size=len(references))
+        one, other = ([systems[i ^ int(s)][n] for n, s in enumerate(swap)] for i in (0, 1))
+        (differences,) = compare(one, other, [references], ["BLEU"], trials=100, resamples=2)
+        p_values.append(differences.p_randomization)
+    # Of 80, 4 are expected; less than one time in a thousand more than 11.
+    assert 1 <= sum(p < 0.05 for p in p_values) <= 11
+    assert 0.4 < np.mean(p_values) < 0.62
+
+
+def test_a_clear_difference_is_seen_and_has_a_side() -> None:
+    references = sentences(60, 0)
+    good, bad = spoiled(references, 1, 0.1), spoiled(references, 2, 0.6)
+    for one in compare(bad, good, [references], ["BLEU", "TER"], trials=200, resamples=200):
+        assert one.is_worse(0.05)
+        assert one.p_bootstrap < 0.05
+    for one in compare(good, bad, [references], ["BLEU", "TER"], trials=200, resamples=200):
+        assert one.p_randomization < 0.05
+        assert not one.is_worse(0.05)
+
+
+def test_the_sentences_that_changed_most() -> None:
+    references = [
+        "Der Hund schläft.",
+        "Die Katze springt.",
+        "Es regnet heute.",
+        "Wir gehen nach Hause.",
+    ]
+    other = ["Der Hund schläft.", "Der Hund bellt.", "Es regnet heute.", "Wir gehen nach Haus."]
+    ours = ["Der Hund schläft.", "Die Katze springt.", "Xyz.", "Wir gehen nach Hause."]
+    differences = largest_changes(ours, other, [references], 5)
+    assert [(change.index, change.gain > 0) for change in differences] == [
+        (1, True),
+        (3, True),
+        (2, False),
+    ]
+    assert largest_changes(ours, other, [references], 1) == [differences[0], differences[2]]
+    assert largest_changes(ours, ours, [references], 5) == []
+
+
+def test_a_change_counts_by_the_better_reference() -> None:
+    (change,) = largest_changes(
+        [OTHER_REFERENCES[0]], ["Nein."], [[REFERENCES[0]], [OTHER_REFERENCES[0]]], 1
+    )
+    assert change.gain > 90
+
+
+def test_table() -> None:
+    table = difference_table(
+        [
+            Difference("BLEU", 31.4159, 30.0, 0.01234, 0.5, ""),
+            Difference("TER", 50.0, 60.5, 1.0, 1.0, ""),
+        ]
+    )
+    assert table.to_text().splitlines() == [
+        "metric  score  other  difference  p (randomization)  p (bootstrap)",
+        "BLEU    31.42  30.00       +1.42             0.0123         0.5000",
+        "TER     50.00  60.50      -10.50             1.0000         1.0000",
+    ]

@@ -1,0 +1,529 @@
+"""`nmt augment` from end to end: what it adds, what it refuses, and that a stopped job
+continues.
+"""
+
+import gzip
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.commands import prepare
+from nmt.commands import train as train_command
+from nmt.config.schema import Config
+from nmt.data import corpus as corpora
+from nmt.data.corpus import Corpus
+from nmt.data.manifest import load_manifest
+from nmt.errors import CheckpointError, ConfigError, DataError
+from nmt.extras.augment import command as augment
+from nmt.extras.augment import shards
+from nmt.extras.augment.options import AugmentOptions
+from nmt.extras.augment.pairs import HeldOut
+from nmt.extras.neighbors.model import load_pairs
+from nmt.run.folder import find_checkpoint
+from nmt.run.heritage import PreparedData
+from nmt.run.journal import Journal
+from tests.conftest import Run
+from tests.toy import configure, contents, sentence_pairs, write_table
+
+SECTIONS: dict[str, Any] = {
+    "tokenizer": {"kind": "bpe", "size": 90},
+    "vocabulary": {"joint": True, "tags": ["<bt>"]},
+    "model": {
+        "embedding_size": 24,
+        "encoder": {"hidden_size": 24},
+        "decoder": {"hidden_size": 24},
+        "dropout": 0.0,
+    },
+    "training": {
+        "max_steps": 40,
+        "validate_every": 40,
+        "batch": {"size": 16},
+        "learning_rate": {"peak": 0.01},
+    },
+    "decoding": {"beam": 1},
+}
+
+
+class Setting:
+    """Prepared data of both directions with the same split, and a run for each."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        pairs = sentence_pairs()
+        self.table = write_table(
+            folder / "pairs.tsv", pairs[:100] + pairs[294:394]
+        )  # most sources occur twice
+        self.en_de, self.forward = self.train("en-de", {"direction": "en-de"})
+        split = {"dev": 10, "test": 20, "direction": "en-de"}
+        self.de_en, self.backward = self.train("de-en", {"direction": "de-en", "split": split})
+
+    def config(self, name: str, data: dict[str, Any], **sections: Any) -> Config:
+        data = {"split": {"dev": 10, "test": 20}, "prepared": str(self.folder / name), **data}
+        return configure(self.table, data=data, **SECTIONS | sections)
+
+    def train(self, name: str, data: dict[str, Any], **sections: Any) -> tuple[Path, Path]:
+        config, run = self.config(name, data, **sections), self.folder / f"run-{name}"
+        prepare.run(config, progress=False)
+        train_command.run(config, run, quiet=True)
+        return config.prepared_folder, run
+
+    def augment(self, output: Path, **options: Any) -> dict[str, Any]:
+        options = {"forward": [self.forward], "backward": [self.backward], **options}
+        return augment.run(AugmentOptions(self.en_de, output, **options), progress=False)
+
+
+@pytest.fixture(scope="module")
+def setting(tmp_path_factory: pytest.TempPathFactory) -> Setting:
+    return Setting(tmp_path_factory.mktemp("augment"))
+
+
+def parts_of(manifest: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    return {part["origin"]: part for part in manifest["augmentation"]["parts"]}
+
+
+def test_synthetic_pairs_are_added_and_accounted_for(setting: Setting, tmp_path: Path) -> None:
+    manifest = setting.augment(tmp_path / "more")
+    original, more = PreparedData.load(setting.en_de), PreparedData.load(tmp_path / "more")
+    assert load_manifest(tmp_path / "more") == {
+        key: manifest[key] for key in manifest if key not in ("folder", "already_prepared")
+    }
+    for name, content in contents(setting.en_de).items():
+        assert name.startswith("train.") or (tmp_path / "more" / name).read_bytes() == content
+    pairs, old_pairs = [*more.pairs()], [*original.pairs()]
+    assert pairs[: len(old_pairs)] == old_pairs
+    new_pairs = pairs[len(old_pairs) :]
+    assert len({*pairs}) == len({*old_pairs}) + len(new_pairs)
+    assert original.held_out.shared_with(new_pairs) == HeldOut(set(), set())
+    parts = parts_of(manifest)
+    assert [*parts] == ["original", "forward", "backward"]
+    n_forward = parts["forward"]["pairs"]
+    assert {src for src, _ in new_pairs[:n_forward]} <= {src for src, _ in old_pairs}
+    assert {tgt for _, tgt in new_pairs[n_forward:]} <= {tgt for _, tgt in old_pairs}
+    for part in (parts["forward"], parts["backward"]):
+        assert part["pairs"] > 0
+        assert part["sentences"] == len(old_pairs) == part["pairs"] + sum(part["dropped"].values())
+        assert part["runs"][0]["sha256"]
+    assert parts["forward"]["dropped"]["repeated sentence"] == len(old_pairs) - len(
+        {src for src, _ in old_pairs}
+    )
+    assert manifest["splits"]["train"]["pairs"] == len(pairs)
+    assert manifest["splits"]["train"]["src"]["tokens"] == more.corpus.src.lengths.sum()
+    assert manifest["content"] != original.manifest["content"]
+    assert (
+        f"forward             {setting.forward}: 170 sentences, {n_forward} pairs"
+        in augment.summary(manifest)
+    )
+
+
+def test_train_tune_and_evaluate_use_it(setting: Setting, tmp_path: Path, nmt: Run) -> None:
+    result = nmt(
+        "augment",
+        setting.en_de,
+        "-o",
+        tmp_path / "more",
+        "--forward",
+        setting.forward,
+        "--backward",
+        setting.backward,
+    )
+    assert (result.status, result.err) == (0, "")
+    assert f"written to          {tmp_path / 'more'}" in result.out
+    config = tmp_path / "toy.yaml"
+    config.write_text(json.dumps(setting.config("en-de", {}).to_dict()), encoding="utf-8")
+    more = ["--set", f"data.prepared={tmp_path / 'more'}", "--set", "training.max_steps=2"]
+    assert nmt("train", "-c", config, "-o", tmp_path / "a", "-q", *more).status == 0
+    assert json.loads((tmp_path / "a" / "manifest.json").read_bytes())["augmentation"]
+    tuned = ["--set", f"training.start_from={tmp_path / 'a'}", "--set", "training.max_steps=2"]
+    assert nmt("train", "-c", config, "-o", tmp_path / "b", "-q", *tuned).status == 0
+    result = nmt("evaluate", tmp_path / "a", "--json", "--metric", "BLEU")
+    assert json.loads(result.out)["leaks"]["exact"] == 0
+    assert nmt("neighbors", tmp_path / "a").status == 0
+    assert load_pairs(tmp_path / "a" / "neighbors.tsv") == [
+        *dict.fromkeys(PreparedData.load(setting.en_de).pairs())
+    ]
+    assert (
+        setting.augment(tmp_path / "again", forward=[tmp_path / "b"])["splits"]["train"]["pairs"]
+        > 170
+    )
+    shutil.rmtree(tmp_path / "a")
+    with pytest.raises(
+        DataError,
+        match=r"b: starts from .*a, which is missing; its training data may have dev and test sentences$",
+    ):
+        setting.augment(tmp_path / "new", forward=[tmp_path / "b"])
+    result = nmt("prepare", "-c", config, "--set", f"data.prepared={tmp_path / 'more'}")
+    assert (
+        "contains other prepared data (its training data is augmented); --overwrite" in result.err
+    )
+
+
+def test_a_second_call_has_nothing_to_do(
+    setting: Setting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = setting.augment(tmp_path / "more")
+    monkeypatch.setattr(augment, "build_translator", None)
+    assert setting.augment(tmp_path / "more") == {**first, "already_prepared": True}
+    with pytest.raises(
+        DataError,
+        match=(
+            "more: contains other prepared data; --overwrite replaces it, -o names another folder"
+        ),
+    ):
+        setting.augment(tmp_path / "more", repeat=["original=2"])
+    again = setting.augment(tmp_path / "more", repeat=["original=2", "backward=0"], overwrite=True)
+    parts = parts_of(again)
+    assert (
+        again["splits"]["train"]["pairs"]
+        == 2 * parts["original"]["pairs"] + parts["forward"]["pairs"]
+    )
+    assert [*parts] == ["original", "forward"]
+    with pytest.raises(DataError, match="en-de: holds the original pairs"):
+        setting.augment(setting.en_de, overwrite=True)
+
+
+def test_the_opposite_direction_uses_the_same_translations(
+    setting: Setting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = tmp_path / "kept"
+    one = setting.augment(tmp_path / "one", translations=kept)
+    monkeypatch.setattr(augment, "build_translator", None)
+    options = AugmentOptions(
+        setting.de_en, tmp_path / "other", [setting.backward], [setting.forward], translations=kept
+    )
+    other = augment.run(options, progress=False)
+    assert other["splits"]["train"]["pairs"] == one["splits"]["train"]["pairs"]
+    assert parts_of(other)["forward"]["runs"] == parts_of(one)["backward"]["runs"]
+
+
+def test_a_stopped_job_continues_with_the_next_shard(
+    setting: Setting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shards, "SHARD_SENTENCES", 30)
+    options = {"set_": ["decoding.method=sampling"], "translations": tmp_path / "kept"}
+    whole = setting.augment(tmp_path / "whole", set_=["decoding.method=sampling"])
+    written: list[Path] = []
+
+    def write_two(path: Path, *arguments: Any) -> None:
+        if len(written) == 2:
+            (path.parent / f".{path.name}.0123abcd.tmp").write_text("half a sha")
+            raise KeyboardInterrupt
+        shards.write_shard(path, *arguments)
+        written.append(path)
+
+    monkeypatch.setattr(augment, "write_shard", write_two)
+    with pytest.raises(KeyboardInterrupt):
+        setting.augment(tmp_path / "more", **options)
+    assert not (tmp_path / "more").exists()
+    later: list[Path] = []
+
+    def write(path: Path, *arguments: Any) -> None:
+        later.append(path)
+        shards.write_shard(path, *arguments)
+
+    monkeypatch.setattr(augment, "write_shard", write)
+    again = setting.augment(tmp_path / "more", **options)
+    assert {*written}.isdisjoint(later)
+    assert len(written + later) == len([*(tmp_path / "kept").glob("*/[0-9]*.txt")])
+    assert again["content"] == whole["content"]
+    times = [
+        float(line)
+        for path in (tmp_path / "kept").glob("*/seconds.txt")
+        for line in path.read_text().splitlines()
+    ]
+    assert len(times) == len(written + later)
+    assert again["seconds"] > sum(times)
+    # A damaged shard is named.
+    written[0].write_text("one line\n")
+    with pytest.raises(
+        DataError, match=r"000000\.txt: has 1 lines instead of 30; delete it to translate it again$"
+    ):
+        setting.augment(tmp_path / "more", overwrite=True, **options)
+    written[0].unlink()
+    assert (
+        setting.augment(tmp_path / "more", overwrite=True, **options)["content"] == whole["content"]
+    )
+
+
+def test_other_text_is_translated_and_tagged(setting: Setting, tmp_path: Path) -> None:
+    original = PreparedData.load(setting.en_de)
+    test = (setting.en_de / "test.tgt.txt").read_text(encoding="utf-8").splitlines()
+    lines = ["Ja, der  Tag liebt den Tag.", test[0], "", "Ja, der Tag liebt den Tag."]
+    with gzip.open(tmp_path / "mono.de.gz", "wt", encoding="utf-8") as file:
+        file.write("\n".join(lines))
+    (tmp_path / "mono.en").write_text("The day loves the dog, yes.\n", encoding="utf-8")
+    text = {"tgt_text": tmp_path / "mono.de.gz", "src_text": tmp_path / "mono.en", "tag": "<bt>"}
+    manifest = setting.augment(
+        tmp_path / "more", repeat=["forward=0", "backward=0", "back-translation=3"], **text
+    )
+    parts = parts_of(manifest)
+    assert [*parts] == ["original", "self-training", "back-translation"]
+    assert parts["back-translation"]["sentences"] == 4
+    assert parts["back-translation"]["text"]["path"] == str(tmp_path / "mono.de.gz")
+    dropped = parts["back-translation"]["dropped"]
+    assert (dropped["in dev or test"], dropped["empty sentence"], dropped["repeated sentence"]) == (
+        1,
+        1,
+        1,
+    )
+    new_pairs = [*PreparedData.load(tmp_path / "more").pairs()][len(original.corpus) :]
+    tagged = [(src, tgt) for src, tgt in new_pairs if src.startswith("<bt>")]
+    assert len(tagged) == 3 * parts["back-translation"]["pairs"]
+    assert {tgt for _, tgt in tagged} <= {"Ja, der Tag liebt den Tag."}
+    with pytest.raises(
+        DataError,
+        match=r"--tag <no>: not in the source vocabulary of .*en-de; prepare it with vocabulary\.tags$",
+    ):
+        setting.augment(tmp_path / "other", **{**text, "tag": "<no>"})
+    (tmp_path / "mono.en").write_bytes(b"Yes.\n\xff\n")
+    with pytest.raises(DataError, match=r"mono\.en, line 2: not UTF-8"):
+        setting.augment(tmp_path / "other", **text)
+    with pytest.raises(DataError, match=r"absent: no such file"):
+        setting.augment(tmp_path / "other", src_text=tmp_path / "absent")
+
+
+def test_an_ensemble_translates_together(setting: Setting, tmp_path: Path) -> None:
+    other = shutil.copytree(setting.forward, tmp_path / "copy")
+    manifest = setting.augment(
+        tmp_path / "more", forward=[setting.forward, other], backward=None, ensemble=True
+    )
+    assert [len(part["runs"]) for part in manifest["augmentation"]["parts"]] == [0, 2]
+    assert f"{setting.forward} + {other}: 170 sentences" in augment.summary(manifest)
+    with pytest.raises(DataError, match="run-en-de: is named twice; name each run once"):
+        setting.augment(tmp_path / "new", forward=[setting.forward, setting.forward])
+
+
+def test_distillation_leaves_out_the_original_pairs(setting: Setting, tmp_path: Path) -> None:
+    manifest = setting.augment(tmp_path / "more", backward=None, repeat=["original=0"])
+    part = parts_of(manifest)["forward"]
+    assert "copy of an original pair" not in part["dropped"]
+    assert (
+        manifest["splits"]["train"]["pairs"]
+        == part["pairs"]
+        == len(Corpus.load(tmp_path / "more", "train"))
+    )
+
+
+def test_a_student_learns_the_soft_targets_of_its_teachers(
+    setting: Setting, tmp_path: Path, nmt: Run
+) -> None:
+    """Before training, the loss is 4.5."""
+    other = shutil.copytree(setting.forward, tmp_path / "copy")
+    result = nmt(
+        "augment",
+        setting.en_de,
+        "-o",
+        tmp_path / "soft",
+        "--teacher",
+        setting.forward,
+        "--teacher",
+        other,
+    )
+    assert (result.status, result.err) == (0, "")
+    assert (
+        f"soft targets        {setting.forward} + {other}\ntrain               170 pairs"
+        in result.out
+    )
+    assert [
+        teacher["run"] for teacher in load_manifest(tmp_path / "soft")["augmentation"]["teachers"]
+    ] == [
+        str(setting.forward),
+        str(other),
+    ]
+    again = nmt(
+        "augment",
+        setting.en_de,
+        "-o",
+        tmp_path / "soft",
+        "--teacher",
+        setting.forward,
+        "--teacher",
+        other,
+    )
+    assert f"already written     {tmp_path / 'soft'}" in again.out
+    fewer = nmt("augment", setting.en_de, "-o", tmp_path / "soft", "--teacher", setting.forward)
+    assert "soft: contains other prepared data; --overwrite replaces it" in fewer.err
+    assert nmt("doctor", tmp_path / "soft").status == 0
+    config = tmp_path / "toy.yaml"
+    config.write_text(json.dumps(setting.config("en-de", {}).to_dict()), encoding="utf-8")
+    command = ["train", "-c", config, "-q", "--set", "training.distillation=1", "--set"]
+    assert (
+        nmt(*command, f"data.prepared={tmp_path / 'soft'}", "-o", tmp_path / "student").status == 0
+    )
+    student, teacher = (
+        [
+            event["loss"]
+            for event in Journal(run / "journal.jsonl").read()
+            if event["event"] == "validation"
+        ][-1]
+        for run in (tmp_path / "student", setting.forward)
+    )
+    assert student < teacher + 1 < 3
+    refused = nmt(*command, f"data.prepared={setting.en_de}", "-o", tmp_path / "none")
+    assert refused.status == 1
+    assert refused.err.startswith(
+        f"nmt: training.distillation: {setting.en_de} has no soft targets; write a folder that "
+        "has them"
+    )
+    assert not (tmp_path / "none").exists()
+    # Stopped and resumed, a student has the same weights as without a stop.
+    stop = ["--set", "training.learning_rate.schedule=constant", "-o", tmp_path / "part", "--set"]
+    whole = [*stop[:3], tmp_path / "whole"]
+    assert nmt(*command, f"data.prepared={tmp_path / 'soft'}", *whole).status == 0
+    assert (
+        nmt(*command, f"data.prepared={tmp_path / 'soft'}", *stop, "training.max_steps=7").status
+        == 0
+    )
+    assert nmt(*command, f"data.prepared={tmp_path / 'soft'}", *stop[:4], "--resume").status == 0
+    weights = [find_checkpoint(tmp_path / run) / "model.safetensors" for run in ("whole", "part")]
+    assert weights[0].read_bytes() == weights[1].read_bytes()
+
+
+def test_shards_of_the_original_pairs_are_left_out(
+    setting: Setting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(corpora, "SHARD_SENTENCES", 100)
+    setting.augment(tmp_path / "two", forward=None, backward=None, teacher=[setting.forward])
+    assert (tmp_path / "two" / "train-0002-of-0002.soft-targets.npy").exists()
+    monkeypatch.setattr(corpora, "SHARD_SENTENCES", 1000)
+    options = AugmentOptions(tmp_path / "two", tmp_path / "more", [setting.forward])
+    manifest = augment.run(options, progress=False)
+    assert (
+        len(Corpus.load(tmp_path / "more", "train")) == manifest["splits"]["train"]["pairs"] > 170
+    )
+    assert not [*(tmp_path / "more").glob("train-*"), *(tmp_path / "more").glob("train.soft*")]
+
+
+def test_both_directions(setting: Setting, tmp_path: Path) -> None:
+    manifest = setting.augment(tmp_path / "both", forward=None, backward=None, both_directions=True)
+    corpus, original = (
+        Corpus.load(folder, "train") for folder in (tmp_path / "both", setting.en_de)
+    )
+    assert manifest["splits"]["train"]["pairs"] == len(corpus) == 2 * len(original)
+    assert corpus.src[len(original)].tolist() == original.tgt[0].tolist()
+    assert "340 pairs, 170 of them swapped" in augment.summary(manifest)
+    with pytest.raises(
+        DataError,
+        match=r"run-en-de: was trained for one direction, but .*both has pairs of both; use a run for b",
+    ):
+        augment.run(
+            AugmentOptions(tmp_path / "both", tmp_path / "soft", teacher=[setting.forward]),
+            progress=False,
+        )
+    # A model of both directions can be tuned in each of them: the vocabularies are the same.
+    like = setting.config(
+        "opposite",
+        {"direction": "de-en"},
+        vocabulary={"joint": True, "like": str(setting.en_de)},
+        training={**SECTIONS["training"], "max_steps": 1, "start_from": str(setting.forward)},
+    )
+    prepare.run(like, progress=False)
+    assert train_command.run(like, tmp_path / "tuned", quiet=True).step == 1
+    prepare.run(setting.config("apart", {}, vocabulary={"joint": False}), progress=False)
+    with pytest.raises(
+        DataError, match=r"apart: --both-directions needs one vocabulary .*vocabulary\.joint=true$"
+    ):
+        augment.run(AugmentOptions(setting.folder / "apart", tmp_path / "x", both_directions=True))
+
+
+def test_a_run_that_has_seen_dev_or_test_is_refused(setting: Setting, tmp_path: Path) -> None:
+    _, leaky = setting.train("leaky", {"direction": "de-en"})
+    with pytest.raises(
+        DataError,
+        match=r"run-leaky: its training data has \d+ dev and test sentences of .*en-de; data\.split\.direction=en-de gives both",
+    ):
+        setting.augment(tmp_path / "more", backward=[leaky])
+    shutil.rmtree(setting.folder / "leaky")
+    with pytest.raises(
+        DataError,
+        match=r"run-leaky: its training data is needed, to look for dev and test sentences \(.*leaky: no",
+    ):
+        setting.augment(tmp_path / "more", backward=[leaky])
+
+
+def test_wrong_runs_are_refused_in_one_line(setting: Setting, tmp_path: Path) -> None:
+    cases: list[tuple[dict[str, Any], type[Exception], str]] = [
+        (
+            {"backward": [setting.forward]},
+            DataError,
+            "run-en-de: translates en-de; a run for de-en is needed here",
+        ),
+        (
+            {"forward": [setting.backward]},
+            DataError,
+            "run-de-en: translates de-en; a run for en-de is needed here",
+        ),
+        ({"forward": [tmp_path / "none"]}, CheckpointError, "none: no run here"),
+        (
+            {"teacher": [setting.backward]},
+            DataError,
+            "run-de-en: translates de-en; a run for en-de is needed here",
+        ),
+        (
+            {"teacher": [setting.forward, setting.forward]},
+            DataError,
+            "run-en-de: is named twice; name each run once",
+        ),
+        ({"set_": ["decoding.beem=3"]}, ConfigError, "decoding.beem"),
+        ({"set_": ["model.dropout=0"]}, ConfigError, "only decoding.KEY=VALUE can be set"),
+    ]
+    for options, error, message in cases:
+        with pytest.raises(error) as caught:
+            setting.augment(tmp_path / "more", **options)
+        assert message in str(caught.value)
+    lower, small = {"kind": "bpe", "size": 90, "lowercase": True}, {"kind": "bpe", "size": 70}
+    _, other_case = setting.train("lower", {}, tokenizer=lower, training={"max_steps": 1})
+    with pytest.raises(
+        DataError,
+        match=r"trained with tokenizer\.lowercase=true, but .*en-de has tokenizer\.lowercase=false; use a",
+    ):
+        setting.augment(tmp_path / "more", forward=[other_case])
+    _, other_words = setting.train("small", {}, tokenizer=small, training={"max_steps": 1})
+    with pytest.raises(CheckpointError, match="an ensemble needs runs on the same prepared data"):
+        setting.augment(tmp_path / "more", forward=[setting.forward, other_words], ensemble=True)
+    with pytest.raises(
+        DataError,
+        match=r"run-small: its vocabularies differ from those of .*en-de; a teacher needs the same",
+    ):
+        setting.augment(tmp_path / "more", teacher=[setting.forward, other_words])
+    assert (
+        setting.augment(tmp_path / "more", forward=[other_words], backward=None)["splits"]["train"][
+            "pairs"
+        ]
+        >= 170
+    )
+    with pytest.raises(DataError, match="no prepared data here"):
+        augment.run(AugmentOptions(tmp_path / "none", tmp_path / "more", both_directions=True))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (
+            ["--teacher", "a", "--beam", "2"],
+            "--beam, --set and --ensemble are for translations; add --forward or --backward",
+        ),
+        ([], "there is nothing to add; give --forward, --backward, --teacher or --both-directions"),
+        (
+            ["--teacher", "a", "--both-directions"],
+            "--teacher is for one direction, and --both-directions adds the other",
+        ),
+        (["--forward", "a", "--tgt-text", "b"], "--tgt-text needs --backward"),
+        (["--backward", "a", "--src-text", "b"], "--src-text needs --forward"),
+        (["--backward", "a", "--tag", "<bt>"], "--tag marks the translations of --tgt-text"),
+        (
+            ["--backward", "a", "--tgt-text", "b", "--tag", "<bt>", "--both-directions"],
+            "--tag is a source token",
+        ),
+        (["--forward", "a", "--repeat", "mine=2"], "--repeat mine=2: write ORIGIN=N"),
+        (["--forward", "a", "--repeat", "forward=-1"], "--repeat forward=-1: write ORIGIN=N"),
+    ],
+)
+def test_options_that_do_not_go_together_are_usage_errors(
+    options: list[str], message: str, nmt: Run
+) -> None:
+    result = nmt("augment", "p", "-o", "o", *options)
+    assert result.status == 2
+    assert message in " ".join(result.err.split())

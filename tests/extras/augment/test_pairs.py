@@ -1,0 +1,137 @@
+"""nmt.extras.augment.pairs: which sentences are translated, which pairs are kept, and how they are
+written.
+"""
+
+from collections import Counter
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt.config.schema import CleaningConfig, TokenizerConfig
+from nmt.data.corpus import Corpus, restore_texts
+from nmt.data.splitting import sentence_key
+from nmt.extras.augment.pairs import (
+    HeldOut,
+    PairFilter,
+    encode_pairs,
+    select_sentences,
+    swap_sides,
+    write_training_data,
+)
+from nmt.text.tokenizers import CharacterTokenizer
+from nmt.text.vocabulary import Vocabulary
+
+CLEANING = CleaningConfig(max_characters=20)
+TOKENIZERS = (
+    CharacterTokenizer(TokenizerConfig(), "en", Path()),
+    CharacterTokenizer(TokenizerConfig(), "de", Path()),
+)
+LETTERS = "aAbBcC ."
+VOCABULARIES = (
+    Vocabulary.build(Counter("aAbBcC▁."), tags=["<bt>"]),
+    Vocabulary.build(Counter("cCbBaA.▁")),
+)
+
+TEXTS = st.text(LETTERS, max_size=4).map(lambda text: " ".join(text.split()))
+PAIRS = st.lists(st.tuples(TEXTS, TEXTS), max_size=30)
+
+
+def test_each_sentence_is_translated_once_and_the_others_are_counted() -> None:
+    texts = ["A dog.", "", "A cat.", "A dog.", "a <unk>", "x" * 21, "the test!", "A dog!"]
+    sentences = select_sentences(texts, {"thetest"}, CLEANING)
+    assert sentences.texts == ["A dog.", "A cat.", "A dog!"]
+    assert sentences.n_read == 8
+    assert sentences.dropped == {
+        "repeated sentence": 1,
+        "empty sentence": 1,
+        "unknown words": 1,
+        "too long": 1,
+        "in dev or test": 1,
+    }
+
+
+def test_pairs_are_dropped_for_a_reason() -> None:
+    pair_filter = PairFilter([("A dog.", "Ein Hund.")], HeldOut({"acat"}, {"einekatze"}), CLEANING)
+    reasons = {
+        ("A dog.", "Ein Hund!"): None,
+        ("A dog.", "Ein Hund."): "copy of an original pair",
+        ("a dog.", "Ein Hund."): None,
+        ("A cat", "Ein Tier."): "in dev or test",
+        ("An animal.", "eine Katze"): "in dev or test",
+        ("A dog.", ""): "empty target",
+        ("", "Ein Hund."): "empty source",
+        ("A dog.", "Ein" + " Hund" * 4): "too long",
+    }
+    assert {pair: pair_filter.drop_reason(pair) for pair in reasons} == reasons
+    assert pair_filter.drop_reason(("A dog.", "Ein Hund!")) == "copy of a synthetic pair"
+
+
+@given(PAIRS, PAIRS, st.sets(TEXTS.map(sentence_key)), st.sets(TEXTS.map(sentence_key)))
+def test_the_kept_pairs_are_new_and_not_held_out(
+    original: list[tuple[str, str]], pairs: list[tuple[str, str]], src: set[str], tgt: set[str]
+) -> None:
+    pair_filter = PairFilter(original, HeldOut(src, tgt), CLEANING)
+    kept = [pair for pair in pairs if pair_filter.drop_reason(pair) is None]
+    expected = [
+        pair
+        for pair in dict.fromkeys(pairs)
+        if all(pair)
+        and pair not in original
+        and sentence_key(pair[0]) not in src
+        and sentence_key(pair[1]) not in tgt
+    ]
+    assert kept == expected
+
+
+def test_shared_keys_are_found_by_side() -> None:
+    held_out = HeldOut({"a", "b"}, {"c", "d"})
+    assert held_out.shared_with([("A!", "x"), ("c", "D."), ("c", "b")]) == HeldOut({"a"}, {"d"})
+    assert held_out.reversed.shared_with([("C", "A")]) == HeldOut({"c"}, {"a"})
+
+
+@given(PAIRS, st.booleans())
+def test_encoded_pairs_can_be_restored(pairs: list[tuple[str, str]], is_tagged: bool) -> None:
+    corpus = encode_pairs(
+        pairs, TOKENIZERS, VOCABULARIES, VOCABULARIES[0].ids(["<bt>"])[0] if is_tagged else None
+    )
+    texts = zip(
+        *map(restore_texts, (corpus.src, corpus.tgt), TOKENIZERS, VOCABULARIES), strict=True
+    )
+    tag = "<bt>" if is_tagged else ""
+    assert [*texts] == [((tag + src), tgt) for src, tgt in pairs]
+
+
+def test_corpora_are_repeated(tmp_path: Path) -> None:
+    first, second = (
+        encode_pairs(pairs, TOKENIZERS, VOCABULARIES, None)
+        for pairs in ([("a", "b"), ("c.", "")], [("b c", "a")])
+    )
+
+    def rows(corpus: Corpus) -> list[tuple[list[int], list[int]]]:
+        return [(corpus.src[i].tolist(), corpus.tgt[i].tolist()) for i in range(len(corpus))]
+
+    write_training_data(tmp_path, [(first, 2), (second, 1), (first, 0)])
+    assert rows(Corpus.load(tmp_path, "train")) == rows(first) * 2 + rows(second)
+    write_training_data(tmp_path, [(first, 0)])
+    assert len(Corpus.load(tmp_path, "train")) == 0
+
+
+@given(PAIRS, st.sets(TEXTS.map(sentence_key)), st.sets(TEXTS.map(sentence_key)))
+def test_swapped_pairs_have_no_held_out_sentence(
+    pairs: list[tuple[str, str]], src: set[str], tgt: set[str]
+) -> None:
+    corpus = encode_pairs(pairs, TOKENIZERS, VOCABULARIES, None)
+    swapped = swap_sides(corpus, pairs, HeldOut(src, tgt))
+    texts = [
+        *zip(
+            restore_texts(swapped.src, TOKENIZERS[1], VOCABULARIES[1]),
+            restore_texts(swapped.tgt, TOKENIZERS[0], VOCABULARIES[0]),
+            strict=True,
+        )
+    ]
+    assert texts == [
+        pair[::-1]
+        for pair in pairs
+        if sentence_key(pair[1]) not in src and sentence_key(pair[0]) not in tgt
+    ]

@@ -1,0 +1,44 @@
+"""Shards of translations."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from nmt.extras.augment import shards
+from nmt.extras.augment.shards import SECONDS_FILE, seconds_of_shards, write_shard
+from nmt.files import write_text
+
+
+def test_lines_that_a_crash_has_damaged_do_not_count(tmp_path: Path) -> None:
+    assert seconds_of_shards(tmp_path) == 0
+    (tmp_path / SECONDS_FILE).write_bytes(b"1.50\n2.2.25\n\0\0\0\0\n0.25\n")
+    assert seconds_of_shards(tmp_path) == 1.75
+
+
+def test_a_shard_is_there_only_with_its_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    translation = SimpleNamespace(
+        text="Hallo.", src_cut=False, complete=True, tokens=["Hallo"], src_tokens=["Hello"]
+    )
+    translator: Any = SimpleNamespace(translate=lambda texts: [translation for _ in texts])
+    (tmp_path / SECONDS_FILE).write_bytes(b"1.50\n2.2")  # a line that a crash has damaged
+    failing = {SECONDS_FILE}
+
+    def write(path: Path, text: str) -> None:
+        if path.name in failing:
+            raise OSError(5, "Input/output error", str(path))
+        write_text(path, text)
+
+    monkeypatch.setattr(shards, "write_text", write)
+    with pytest.raises(OSError, match=SECONDS_FILE):
+        write_shard(tmp_path / "000000.txt", ["Hello."], translator)
+    assert [path.name for path in tmp_path.iterdir()] == [SECONDS_FILE]
+    failing.clear()
+    write_shard(tmp_path / "000000.txt", ["Hello."], translator)
+    assert (tmp_path / "000000.txt").read_text() == "Hallo.\n"
+    first, second, end = (tmp_path / SECONDS_FILE).read_text().split("\n")
+    assert (first, end) == ("1.50", "")
+    assert seconds_of_shards(tmp_path) == 1.5 + float(second)

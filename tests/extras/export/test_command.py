@@ -1,0 +1,147 @@
+"""`nmt export`: what it writes and prints, and what it refuses."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from nmt.extras.export.translate import Translator
+from tests import toy
+from tests.conftest import Run
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return toy.train(
+        tmp_path_factory.mktemp("toy"),
+        training={"max_steps": 2, "validate_every": 2, "batch": {"size": 16}},
+    )
+
+
+def test_the_folder(nmt: Run, run: Path) -> None:
+    folder = run.with_name("run-onnx")
+    result = nmt("export", run, "--beam", 3, "--set", "decoding.length_penalty=0.5")
+    assert (result.status, result.err) == (0, "")
+    size, install, command = result.out.splitlines()
+    assert size.startswith(f"{folder}: ")
+    assert install == f"pip install -r {folder / 'requirements.txt'}"
+    assert command == f'python {folder / "translate.py"} "A sentence."'
+    names = {
+        "encoder.onnx",
+        "step.onnx",
+        "settings.json",
+        "src.vocab.txt",
+        "tgt.vocab.txt",
+        "translate.py",
+        "requirements.txt",
+    }
+    assert {path.name for path in folder.iterdir()} == names
+    settings = json.loads((folder / "settings.json").read_text(encoding="utf-8"))
+    assert (settings["name"], settings["direction"], settings["precision"]) == (
+        "toy",
+        "en-de",
+        "float32",
+    )
+    assert (settings["decoding"]["beam"], settings["decoding"]["length_penalty"]) == (3, 0.5)
+    packages = (folder / "requirements.txt").read_text().split()
+    assert packages == [
+        "numpy",
+        "onnxruntime",
+        f"spacy=={settings['tokenizers']['src']['version']}",
+    ]
+    again = nmt("export", run)
+    assert (again.status, again.err) == (
+        1,
+        f"nmt: {folder}: exists; delete it, or choose another folder with -o\n",
+    )
+
+
+def test_a_bundle(nmt: Run, run: Path, tmp_path: Path) -> None:
+    bundle = tmp_path / "model.nmt"
+    assert nmt("bundle", run, "-o", bundle).status == 0
+    assert nmt("export", bundle).status == 0
+    assert Translator(tmp_path / "model-onnx").translate([""]) == [""]
+
+
+@pytest.mark.parametrize(
+    ("setting", "message"),
+    [
+        (
+            "decoding.method=sampling",
+            "decoding.method: sampling cannot be exported; add --set decoding.method=beam",
+        ),
+        (
+            "decoding.no_repeat_ngram=3",
+            (
+                "decoding.no_repeat_ngram: 3 cannot be exported; add --set "
+                "decoding.no_repeat_ngram=null"
+            ),
+        ),
+        (
+            "decoding.coverage_penalty=0.2",
+            (
+                "decoding.coverage_penalty: 0.2 cannot be exported; add --set "
+                "decoding.coverage_penalty=0.0"
+            ),
+        ),
+        (
+            "decoding.shortlist=20",
+            "decoding.shortlist: 20 cannot be exported; add --set decoding.shortlist=0",
+        ),
+        (
+            "decoding.neighbors.pairs=8",
+            "decoding.neighbors.pairs: 8 cannot be exported; add --set decoding.neighbors.pairs=0",
+        ),
+        (
+            "model.dropout=0.1",
+            "--set model.dropout=0.1: for a trained run only decoding.KEY=VALUE can be set",
+        ),
+    ],
+)
+def test_settings_that_it_refuses(
+    nmt: Run, run: Path, tmp_path: Path, setting: str, message: str
+) -> None:
+    result = nmt("export", run, "-o", tmp_path / "new", "--set", setting)
+    assert (result.status, result.out, result.err) == (1, "", f"nmt: {message}\n")
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.parametrize("module", ["nmt.extras.export.translate", "nmt.extras.export.folder"])
+def test_onnxruntime_sends_no_telemetry(tmp_path: Path, module: str) -> None:
+    """Otherwise it makes folders in the home of the user as soon as it is imported."""
+    silencing_prefixes = (
+        "ORT_",
+        "CI",
+        "GITHUB_ACTIONS",
+        "TF_BUILD",
+        "BUILD_",
+        "XDG_",
+    )  # those with which it is silent anyway
+    environment = {
+        name: value for name, value in os.environ.items() if not name.startswith(silencing_prefixes)
+    }
+    environment["HOME"] = str(tmp_path)
+    code = f"import {module}, onnxruntime.quantization"
+    subprocess.run([sys.executable, "-c", code], env=environment, check=True)
+    assert [
+        path.name for path in tmp_path.rglob("*") if "icrosoft" in path.name or "onnx" in path.name
+    ] == []
+
+
+def test_a_missing_package_is_named(
+    nmt: Run, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "onnxruntime", None)
+    result = nmt("export", run, "-o", tmp_path / "new")
+    message = (
+        "nmt: nmt export needs the package onnxruntime; install it with `pip install "
+        "'nmt[export]'`\n"
+    )
+    assert (result.status, result.out, result.err) == (1, "", message)
+
+
+def test_no_run(nmt: Run, tmp_path: Path) -> None:
+    assert "no run here" in nmt("export", tmp_path).err

@@ -1,0 +1,330 @@
+"""An exported folder may be damaged, or come from a stranger: one line says what is wrong, and
+little memory is needed for it.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.extras.export.folder import export_run
+from nmt.extras.export.translate import TranslationError, Translator
+from nmt.files import read_json, sha256_of, write_json
+from nmt.run.load import find_run_and_checkpoint
+from tests import toy
+
+Edit = Callable[[Path], object]
+SENTENCE = "The dog sees the tree."
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An exported run; tests copy it."""
+    folder = tmp_path_factory.mktemp("exported")
+    run = toy.train(folder, training=toy.ONE_UPDATE, tokenizer={"kind": "bpe", "size": 60})
+    export_run(*find_run_and_checkpoint(run), folder / "export", ())
+    return folder / "export"
+
+
+@pytest.fixture
+def folder(exported: Path, tmp_path: Path) -> Path:
+    return shutil.copytree(exported, tmp_path / "export")
+
+
+def settings(**values: Any) -> Edit:
+    """Other values in settings.json, by their path."""
+
+    def edit(folder: Path) -> None:
+        content = read_json(folder / "settings.json")
+        for path, value in values.items():
+            *parents, name = path.split("__")
+            inner = content
+            for parent in parents:
+                inner = inner[parent]
+            inner[name] = value
+        write_json(folder / "settings.json", content)
+
+    return edit
+
+
+def forged(name: str, change: Callable[[Path], object]) -> Edit:
+    """A changed file with the right checksum."""
+
+    def edit(folder: Path) -> None:
+        change(folder / name)
+        content = read_json(folder / "settings.json")
+        content["sha256"] = {
+            path.name: sha256_of(path)
+            for path in folder.iterdir()
+            if path.name in content["sha256"]
+        }
+        write_json(folder / "settings.json", content)
+
+    return edit
+
+
+def text(content: str) -> Callable[[Path], object]:
+    return lambda path: path.write_text(content, encoding="utf-8")
+
+
+def sparse(path: Path) -> None:
+    """A file of 10 GB that takes no space."""
+    with path.open("wb") as file:
+        file.truncate(10_000_000_000)
+
+
+def link(path: Path, target: str) -> None:
+    path.unlink()
+    path.symlink_to(target)
+
+
+def fifo(path: Path) -> None:
+    path.unlink()
+    os.mkfifo(path)
+
+
+def make_folder(path: Path) -> None:
+    path.unlink()
+    path.mkdir()
+
+
+def flip_a_bit(path: Path) -> None:
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+
+
+def lengthen(path: Path) -> None:
+    """A vocabulary with 900 more words, whose ids come before those of the text."""
+    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
+    path.write_text(
+        "".join([*lines[:4], *(f"{i}\t1\n" for i in range(900)), *lines[4:]]), encoding="utf-8"
+    )
+
+
+def graph(**tensors: Any) -> Callable[[Path], object]:
+    """A graph with the inputs and outputs of another one, and with only these tensors."""
+
+    def write(path: Path) -> None:
+        import onnx
+
+        model = onnx.load(path)
+        del model.graph.node[:], model.graph.initializer[:]
+        model.graph.initializer.extend(tensors.values())
+        path.write_bytes(model.SerializeToString())
+
+    return write
+
+
+def tensor(name: str, dims: list[int], location: str = "") -> Any:
+    """A tensor of `dims` whose values are missing, or in another file."""
+    import onnx
+
+    proto = onnx.TensorProto(name=name, data_type=onnx.TensorProto.FLOAT, dims=dims)
+    if location:
+        proto.data_location = onnx.TensorProto.EXTERNAL
+        proto.external_data.add(key="location", value=location)
+    return proto
+
+
+def rename_outputs(path: Path, **names: str) -> None:
+    """Give outputs of a graph other names."""
+    import onnx
+
+    model = onnx.load(path)
+    for value in model.graph.output:
+        value.name = names.get(value.name, value.name)
+    for node in model.graph.node:
+        node.output[:] = [names.get(name, name) for name in node.output]
+    path.write_bytes(model.SerializeToString())
+
+
+AGAIN = "copy the whole folder again, or write it again with `nmt export`"
+LINK = "outside of the folder; copy the whole folder, without links"
+HOSTILE: dict[str, tuple[Edit, str]] = {
+    "empty folder": (
+        lambda folder: [*map(Path.unlink, folder.iterdir())],
+        "settings.json: No such file or directory; copy",
+    ),
+    "no graph": (
+        lambda folder: (folder / "step.onnx").unlink(),
+        f"step.onnx: No such file or directory; {AGAIN}",
+    ),
+    "folder for a file": (
+        lambda folder: make_folder(folder / "step.onnx"),
+        "step.onnx: not a file",
+    ),
+    **{
+        f"one bit of {name}": (
+            lambda folder, name=name: flip_a_bit(folder / name),  # type: ignore[misc]
+            f"{name}: damaged, its content has changed since nmt wrote it; {AGAIN}",
+        )
+        for name in ("encoder.onnx", "step.onnx", "src.vocab.txt", "tgt.vocab.txt", "src.spm.model")
+    },
+    "edited settings": (
+        lambda folder: text(
+            (folder / "settings.json").read_text().replace('"beam": 5', '"beam": 4')
+        )(folder / "settings.json"),
+        "settings.json: damaged (its content does not fit its checksum)",
+    ),
+    "no JSON": (
+        lambda folder: text("x")(folder / "settings.json"),
+        "settings.json: damaged (Expecting value: line 1 column 1 (char 0))",
+    ),
+    "no object": (lambda folder: text("[]")(folder / "settings.json"), "settings.json: damaged ("),
+    "nested JSON": (
+        lambda folder: text("[" * 100_000)(folder / "settings.json"),
+        "settings.json: damaged (",
+    ),
+    "nothing in it": (settings(decoding={}), "settings.json: damaged ('beam' is missing)"),
+    "newer": (
+        settings(format=9),
+        "export: made by a newer nmt; use the translate.py of that folder",
+    ),
+    "huge beam": (settings(decoding__beam=10**9), "settings.json: damaged (decoding.beam: wrong)"),
+    "beam of text": (settings(decoding__beam="5"), "settings.json: damaged (decoding.beam: wrong)"),
+    "endless translations": (
+        settings(decoding__max_length_ratio=float("inf")),
+        "damaged (decoding.max_length_ratio: wrong)",
+    ),
+    "no number": (
+        settings(decoding__length_penalty=float("nan")),
+        "damaged (decoding.length_penalty: wrong)",
+    ),
+    "other options": (
+        settings(tokenizers__src={"kind": "bpe", "lowercase": False, "model": "/etc/passwd"}),
+        "settings.json: damaged (",
+    ),
+    "other tokenizer": (
+        settings(tokenizers__tgt={"kind": "x", "lowercase": False}),
+        "damaged (tokenizers.tgt: wrong)",
+    ),
+    "module for a language": (
+        settings(
+            tokenizers__src={
+                "kind": "words",
+                "lowercase": False,
+                "language": "en.lex_attrs",
+                "version": "3",
+            }
+        ),
+        "settings.json: damaged (tokenizers.src: wrong)",
+    ),
+    "lexicon of numbers": (settings(lexicon={"a": 1}), "settings.json: damaged (lexicon: wrong)"),
+    "linked settings": (
+        lambda folder: link(folder / "settings.json", "/etc/passwd"),
+        f"links to /etc/passwd, {LINK}",
+    ),
+    "linked graph": (
+        lambda folder: link(folder / "step.onnx", "/dev/zero"),
+        f"links to /dev/zero, {LINK}",
+    ),
+    "linked above": (
+        lambda folder: link(folder / "src.vocab.txt", "../../x"),
+        "src.vocab.txt: No such file or directory",
+    ),
+    "links in a circle": (
+        lambda folder: link(folder / "src.vocab.txt", "src.vocab.txt"),
+        "src.vocab.txt: ",
+    ),
+    "pipe": (lambda folder: fifo(folder / "tgt.vocab.txt"), f"tgt.vocab.txt: not a file; {AGAIN}"),
+    "huge settings": (
+        lambda folder: sparse(folder / "settings.json"),
+        "settings.json: larger than 67,108,864 bytes",
+    ),
+    "huge vocabulary": (
+        lambda folder: sparse(folder / "src.vocab.txt"),
+        "src.vocab.txt: larger than 268,435,456 bytes",
+    ),
+    "huge subwords": (
+        lambda folder: sparse(folder / "src.spm.model"),
+        "src.spm.model: larger than 268,435,456 bytes",
+    ),
+    "huge graph": (
+        lambda folder: sparse(folder / "encoder.onnx"),
+        "encoder.onnx: larger than 2,147,483,648 bytes",
+    ),
+    "other vocabulary": (
+        forged("src.vocab.txt", text("a\t1\n")),
+        f"src.vocab.txt: not a vocabulary of `nmt export`; {AGAIN}",
+    ),
+    "vocabulary in Latin-1": (
+        forged("tgt.vocab.txt", lambda path: path.write_bytes(b"\xe4\n")),
+        "tgt.vocab.txt: not UTF-8 (invalid continuation byte); copy",
+    ),
+    "short vocabulary": (
+        forged(
+            "tgt.vocab.txt",
+            lambda path: path.write_text("".join(path.read_text().splitlines(keepends=True)[:20])),
+        ),
+        "the model has other words than tgt.vocab.txt: its files are damaged",
+    ),
+    "long vocabulary": (forged("src.vocab.txt", lengthen), "encoder.onnx: cannot be computed ("),
+    "no subwords": (
+        forged("src.spm.model", lambda path: path.write_bytes(b"\x0a\xff\xff\xff\xff\x07")),
+        "src.spm.model: not a readable",
+    ),
+    "no graph at all": (forged("step.onnx", text("damaged")), "step.onnx: cannot be loaded ("),
+    "long header": (
+        forged("step.onnx", lambda path: path.write_bytes(b"\x3a\xff\xff\xff\xff\x07")),
+        "step.onnx: cannot be loaded (",
+    ),
+    "swapped graphs": (
+        forged("step.onnx", lambda path: shutil.copyfile(path.with_name("encoder.onnx"), path)),
+        f"export: its graphs do not fit each other; {AGAIN}",
+    ),
+    "huge tensor": (
+        forged("step.onnx", graph(w=tensor("w", [10**6, 10**6]))),
+        "step.onnx: cannot be loaded (",
+    ),
+    "tensor of a file": (
+        forged("step.onnx", graph(w=tensor("w", [9], "/etc/passwd"))),
+        f"step.onnx: takes tensors from other files; {AGAIN}",
+    ),
+    "tensor of a file above": (
+        forged("encoder.onnx", graph(w=tensor("w", [9], "../../x"))),
+        "encoder.onnx: takes tensors from other",
+    ),
+    "missing output": (
+        forged("step.onnx", lambda path: rename_outputs(path, attention="x")),
+        f"export: its graphs do not fit each other; {AGAIN}",
+    ),
+    "swapped outputs": (
+        forged(
+            "step.onnx",
+            lambda path: rename_outputs(path, best_logits="log_norm", log_norm="best_logits"),
+        ),
+        f"step.onnx: not a graph of `nmt export`; {AGAIN}",
+    ),
+}
+HOSTILE = {name: row for name, row in HOSTILE.items() if hasattr(os, "mkfifo") or name != "pipe"}
+
+
+@pytest.mark.usefixtures("little_memory")
+@pytest.mark.parametrize(("edit", "expected"), HOSTILE.values(), ids=HOSTILE)
+def test_a_folder_from_a_stranger(folder: Path, edit: Edit, expected: str) -> None:
+    edit(folder)
+    with pytest.raises(TranslationError) as error:
+        Translator(folder).translate([SENTENCE])
+    assert expected in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_folder_without_checksums(folder: Path) -> None:
+    """As older versions wrote it."""
+    content = {
+        key: value for key, value in read_json(folder / "settings.json").items() if key != "sha256"
+    }
+    (folder / "settings.json").write_text(json.dumps(content), encoding="utf-8")
+    assert Translator(folder).translate([SENTENCE])
+
+
+def test_links_inside_of_the_folder_are_followed(folder: Path) -> None:
+    (folder / "step.onnx").rename(folder / "x")
+    (folder / "step.onnx").symlink_to("x")
+    (folder.parent / "link").symlink_to(folder)
+    assert Translator(folder.parent / "link").translate([SENTENCE])

@@ -1,0 +1,215 @@
+"""The translator of an exported run: it finds what nmt finds, and needs neither nmt nor torch."""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import nmt
+from nmt.config.schema import TokenizerConfig
+from nmt.extras.export import translate
+from nmt.extras.export.folder import export_run
+from nmt.extras.export.translate import Tokenizer, TranslationError, Translator
+from nmt.run.load import find_run_and_checkpoint
+from nmt.text.tokenizers import CharacterTokenizer, WordTokenizer
+from tests import toy
+
+TEXTS = [
+    "The dog sees the tree.",
+    "the KING  knows Anna",
+    "",
+    "A man.",
+    "The River, the river: the river?",
+    "Zoë",
+]
+
+
+def export(run: Path, folder: Path, *overrides: str) -> Path:
+    export_run(*find_run_and_checkpoint(run), folder, overrides)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run with lower-cased words; rare ones are unknown."""
+    folder = tmp_path_factory.mktemp("words")
+    return toy.train(
+        folder, tokenizer={"kind": "words", "lowercase": True}, vocabulary={"max_size": 16}
+    )
+
+
+@pytest.fixture(scope="module")
+def subwords(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return toy.train(tmp_path_factory.mktemp("subwords"), tokenizer={"kind": "bpe", "size": 60})
+
+
+@pytest.fixture(scope="module")
+def exported(subwords: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return export(subwords, tmp_path_factory.mktemp("exported") / "subwords")
+
+
+def check(
+    run: Path, folder: Path, *overrides: str, n: int = 3, **options: Any
+) -> list[list[translate.Translation]]:
+    """Compare n-best lists of nmt and of the export."""
+    expected = nmt.load(run, overrides=overrides).translate_n_best(TEXTS, n)
+    results = Translator(folder, **options).translate_n_best(TEXTS, n)
+    for best, expected_best in zip(results, expected, strict=True):
+        assert [(each.text, each.tokens, each.src_tokens) for each in best] == [
+            (each.text, each.tokens, each.src_tokens) for each in expected_best
+        ]
+        assert [each.score for each in best] == pytest.approx(
+            [each.score for each in expected_best], abs=1e-4
+        )
+        for each, reference in zip(best, expected_best, strict=True):
+            np.testing.assert_allclose(each.attention, reference.attention, atol=1e-4)
+    return results
+
+
+def test_subwords(subwords: Path, exported: Path) -> None:
+    results = check(subwords, exported)
+    assert "er Hund" in results[0][0].text
+    assert [best.text for best in results[2]] == [""]
+
+
+def test_several_batches_in_threads(subwords: Path, tmp_path: Path) -> None:
+    batches = ["decoding.batch=2", "decoding.beam=2"]
+    check(subwords, export(subwords, tmp_path / "export", *batches), *batches, n=1, threads=3)
+
+
+def test_greedy(subwords: Path, exported: Path) -> None:
+    check(subwords, exported, "decoding.beam=1", n=1, beam=1)
+
+
+def test_unknown_words_are_copied_and_long_sentences_cut(words: Path, tmp_path: Path) -> None:
+    settings = ["decoding.max_source_tokens=6"]
+    results = check(words, export(words, tmp_path / "export", *settings), *settings)
+    assert any(
+        "<unk>" in each.tokens and "<unk>" not in each.text for best in results for each in best
+    )
+
+
+def test_unknown_words_are_translated_with_the_lexicon(words: Path, tmp_path: Path) -> None:
+    lexicon = words / "lexicon.tsv"
+    lexicon.write_text(
+        "source\ttarget\tprobability\tcount\n"
+        + "".join(f"{word}\tx{word}\t0.9\t9\n" for word in ("king", "anna", "river")),
+        encoding="utf-8",
+    )
+    try:
+        check(words, export(words, tmp_path / "export"))
+    finally:
+        lexicon.unlink()
+
+
+def test_int8(subwords: Path, exported: Path, tmp_path: Path) -> None:
+    folder = export(subwords, tmp_path / "int8", "decoding.precision=int8")
+    assert (folder / "step.onnx").read_bytes() != (exported / "step.onnx").read_bytes()
+    assert "er Hund" in Translator(folder).translate(TEXTS[:1])[0]
+
+
+@given(st.text(max_size=20))
+def test_tokens_are_those_of_nmt(text: str) -> None:
+    for config in (
+        TokenizerConfig(kind="characters"),
+        TokenizerConfig(kind="characters", lowercase=True),
+    ):
+        ours, theirs = (
+            Tokenizer("characters", lowercase=config.lowercase),
+            CharacterTokenizer(config, "de", Path()),
+        )
+        tokens = theirs.split(text)
+        assert ours.split_all([text]) == [tokens]
+        assert ours.join(tokens) == theirs.join(tokens)
+
+
+def test_words_are_those_of_nmt() -> None:
+    import spacy.about
+
+    theirs = WordTokenizer(TokenizerConfig(kind="words"), "en", Path())
+    ours = Tokenizer("words", language="en", version=spacy.about.__version__, model=b"")
+    for text in ("Don't (you) go: 3.5 km...", " ￭a b", "U.S.-based\u00ad"):
+        tokens = theirs.split(text)
+        assert ours.split_all([text]) == [tokens]
+        assert ours.join(tokens) == theirs.join(tokens)
+    with pytest.raises(
+        TranslationError,
+        match=r"^spacy [\d.]+: splits other words than in training; install spacy==0\.1$",
+    ):
+        Tokenizer("words", language="en", version="0.1", model=b"")
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, exported: Path) -> None:
+    monkeypatch.setitem(sys.modules, "sentencepiece", None)
+    with pytest.raises(
+        TranslationError,
+        match=r"^the tokenizer needs sentencepiece; run `pip install -r requirements\.txt`$",
+    ):
+        Translator(exported)
+
+
+def test_more_translations_than_the_beam(exported: Path) -> None:
+    with pytest.raises(
+        TranslationError, match="9 translations per sentence: the beam is 5; set it with --beam"
+    ):
+        Translator(exported).translate_n_best(TEXTS, 9)
+
+
+def command(folder: Path, *words: object, stdin: bytes = b"") -> tuple[int, str, str]:
+    """Run the exported translator alone, without nmt on its path."""
+    program = [
+        sys.executable,
+        "-P",
+        "-c",
+        "import runpy, sys; runpy.run_path(sys.argv.pop(1), run_name='__main__');",
+    ]
+    program[-1] += "assert not {'nmt', 'torch', 'onnx'} & set(sys.modules), 'imports too much'"
+    result = subprocess.run(
+        [*program, folder / "translate.py", *map(str, words)],
+        input=stdin,
+        capture_output=True,
+        check=False,
+        cwd=folder.parent,
+    )
+    return result.returncode, result.stdout.decode(), result.stderr.decode()
+
+
+def test_the_command_line(subwords: Path, exported: Path, tmp_path: Path) -> None:
+    expected = [translation.text for translation in nmt.load(subwords).translate(TEXTS)]
+    text = "".join(f"{line}\n" for line in expected)
+    assert command(exported, stdin="\ufeff".encode() + "\r\n".join(TEXTS).encode()) == (0, text, "")
+    (tmp_path / "bad.txt").write_bytes(b"\xff\n")
+    status, out, err = command(exported, "--file", tmp_path / "bad.txt")
+    assert (status, out, err) == (
+        1,
+        "",
+        f"translate.py: {tmp_path / 'bad.txt'}: not UTF-8 (invalid start byte)\n",
+    )
+
+
+def test_arguments(
+    exported: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run(*words: object) -> str:
+        monkeypatch.setattr(sys, "argv", ["translate.py", *map(str, words)])
+        monkeypatch.setattr(translate, "__file__", str(exported / "translate.py"))
+        translate.main()
+        return capsys.readouterr().out
+
+    first, second, *_ = run(
+        "--n-best", 2, "--beam", 3, "The dog sees the tree.", "A man."
+    ).splitlines()
+    assert re.fullmatch(r"0 \|\|\| .*er Hund .* \|\|\| -\d\.\d{4}", first)
+    assert second.startswith("0 ||| ")
+    with pytest.raises(SystemExit, match=r"^translate\.py: no\.txt: No such file or directory$"):
+        run("--file", "no.txt")
+    with pytest.raises(
+        SystemExit, match="9 translations per sentence: the beam is 5; set it with --beam"
+    ):
+        run("--n-best", 9, "A man.")

@@ -1,0 +1,228 @@
+"""nmt.extras.formats.readers: JSON lines, Parquet and translation memories."""
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from nmt.config.schema import CleaningConfig, SourceConfig, SourceFormat
+from nmt.data import filtering
+from nmt.data.formats import open_pairs
+from nmt.data.reading import PairsWriter, Tally, read_pairs
+from nmt.data.workers import start_workers
+from nmt.errors import DataError
+from nmt.extras.formats import readers as record_sources
+from nmt.extras.formats.readers import BadRecordError
+from tests.data.packing import PACKERS, Packer, gzipped, plain
+
+PAIRS = [("Hi.", "Hallo!"), ("Run!", "Lauf, Bär!")]
+TMX = """<?xml version="1.0" encoding="{encoding}"?>
+<!DOCTYPE tmx SYSTEM "tmx14.dtd">
+<tmx version="1.4"><header creationtool="x" segtype="sentence" srclang="en" datatype="plaintext"/>
+<body>
+  <tu tuid="1"><note>no text</note><tuv xml:lang="EN-us"><seg>Hi.</seg></tuv><tuv xml:lang="de"><seg>Hallo!</seg></tuv></tu>
+  <tu><tuv lang="fr"><seg>Cours !</seg></tuv><tuv lang="de_AT"><seg>Lauf, <bpt i="1">&lt;b&gt;</bpt>Bär<ept i="1"/>!</seg></tuv>
+    <tuv lang="en"><seg><hi>Run</hi>!</seg></tuv><tuv lang="de"><seg>Renn!</seg></tuv></tu>
+</body></tmx>
+"""
+
+
+def pairs(
+    path: Path, kind: SourceFormat, columns: dict[str, int | str] | None = None, src: str = "en"
+) -> list[tuple[str, str]]:
+    source = open_pairs(
+        SourceConfig(format=kind, path=path, columns=columns),
+        path,
+        src,
+        "de" if src == "en" else "en",
+    )
+    return [source.pair(row) for row in source.rows()]
+
+
+def read(path: Path, kind: SourceFormat, *, strict: bool = False) -> Tally:
+    source = open_pairs(SourceConfig(format=kind, path=path), path, "en", "de")
+    with start_workers(1) as workers, PairsWriter(path.with_name("out.tsv")) as output:
+        return read_pairs([source], None if strict else CleaningConfig(), workers, output, bool)
+
+
+def test_json_lines_have_keys(tmp_path: Path) -> None:
+    path = plain(
+        tmp_path / "a.jsonl",
+        b'{"en": "Hi.", "de": "Hallo!", "id": 1}\n{"de": "Lauf, B\\u00e4r!", "en": "Run!"}\n',
+    )
+    assert pairs(path, "jsonl") == PAIRS
+    assert pairs(path, "jsonl", src="de") == [(tgt, src) for src, tgt in PAIRS]
+    nested = gzipped(
+        tmp_path / "b.jsonl",
+        b'{"translation": {"en": "Hi.", "de": "Hallo!"}, "x": {"a.b": "no", "y": "Hey"}}\n',
+    )
+    assert pairs(nested, "jsonl") == PAIRS[:1]
+    assert pairs(nested, "jsonl", {"en": "x.y", "de": "translation.de"}) == [("Hey", "Hallo!")]
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        (b"{'en': 1}", r"is not JSON \(Expecting property name .*\)"),
+        (b"[" * 10**5, r"is not JSON \(.*\)"),
+        (b'["Hi.", "Hallo!"]', r"has no text under en \(it is no object\)"),
+        (b'{"en": "Hi.", "de": null}', r"has no text under de \(its keys are en, de\)"),
+    ],
+)
+def test_bad_json_is_explained(tmp_path: Path, line: bytes, message: str) -> None:
+    with pytest.raises(BadRecordError, match=message):
+        pairs(plain(tmp_path / "a.jsonl", line), "jsonl")
+    with pytest.raises(
+        DataError,
+        match=rf"a\.jsonl: no row can be used: line 1 {message}, expected a JSON object with en and de; check",
+    ):
+        read(tmp_path / "a.jsonl", "jsonl")
+
+
+def test_bad_records_are_counted_and_listed(tmp_path: Path) -> None:
+    path = plain(
+        tmp_path / "a.jsonl", b'{"en": "Hi.", "de": "Hallo!"}\n\n{"en": "\\ud800", "de": "x"}\n'
+    )
+    tally = read(path, "jsonl")
+    assert tally.dropped == {filtering.BAD_RECORD: 1, filtering.UNDECODABLE: 1}
+    assert tally.lines == {filtering.BAD_RECORD: [2], filtering.UNDECODABLE: [3]}
+    with pytest.raises(
+        DataError, match=r"line 2 is not JSON .*; dev and test sets are used whole, so fix the line"
+    ):
+        read(path, "jsonl", strict=True)
+
+
+def test_parquet_has_columns_or_structures(tmp_path: Path) -> None:
+    src, tgt = ([pair[side] for pair in PAIRS] for side in (0, 1))
+    flat, nested = tmp_path / "flat.parquet", tmp_path / "nested.parquet"
+    pq.write_table(
+        pa.table({"id": [1, 2], "de": tgt, "en": pa.array(src, pa.large_string())}),
+        flat,
+        row_group_size=1,
+    )
+    pq.write_table(
+        pa.table({"translation": [{"en": one, "de": other} for one, other in PAIRS]}), nested
+    )
+    assert pairs(flat, "parquet") == pairs(nested, "parquet") == PAIRS
+    assert pairs(nested, "parquet", {"en": "translation.en", "de": "translation.de"}, "de") == [
+        (tgt, src) for src, tgt in PAIRS
+    ]
+    pq.write_table(
+        pa.table({"en": ["Hi.", "a"], "de": ["Hallo!", None]}), tmp_path / "empty.parquet"
+    )
+    assert read(tmp_path / "empty.parquet", "parquet").dropped == {filtering.EMPTY_TARGET: 1}
+
+
+def test_parquet_that_cannot_be_read_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"en": ["Hi."], "de": [1], "fr": ["Salut !"]}), path)
+    with pytest.raises(
+        DataError,
+        match=r"a\.parquet: has no column de of text; set `columns` to two of its columns of text: en, fr",
+    ):
+        pairs(path, "parquet")
+    with pytest.raises(DataError, match=r"b\.parquet: is truncated, damaged or no Parquet file"):
+        pairs(plain(tmp_path / "b.parquet", path.read_bytes()[:-20]), "parquet")
+    with pytest.raises(
+        DataError, match=r"d\.parquet: cannot be read \(Couldn't deserialize thrift: [^\n]*\)$"
+    ):
+        pairs(
+            plain(
+                tmp_path / "d.parquet",
+                path.read_bytes()[:-20] + b"\xff" * 8 + path.read_bytes()[-12:],
+            ),
+            "parquet",
+        )
+    with pytest.raises(DataError, match=r"c\.parquet: no such file"):
+        pairs(tmp_path / "c.parquet", "parquet")
+    monkeypatch.setattr(record_sources, "MAX_ROW_GROUP_BYTES", 1)
+    with pytest.raises(
+        DataError, match=r"row group 1 is too large; write it again with groups of a million rows"
+    ):
+        pairs(path, "parquet", {"en": "en", "de": "fr"})
+
+
+@pytest.mark.parametrize("pack", [plain, *PACKERS])
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_translation_memories_have_languages(tmp_path: Path, pack: Packer, encoding: str) -> None:
+    path = pack(tmp_path / "a.tmx", TMX.replace("{encoding}", encoding).encode(encoding))
+    assert pairs(path, "tmx") == PAIRS
+    assert pairs(path, "tmx", src="de") == [(tgt, src) for src, tgt in PAIRS]
+
+
+def test_a_unit_without_a_language_is_dropped(tmp_path: Path) -> None:
+    unit = "<tu><tuv xml:lang='en'><seg>a</seg></tuv></tu>"
+    path = plain(
+        tmp_path / "a.tmx",
+        TMX.replace("{encoding}", "utf-8").replace("<body>", f"<body>{unit}").encode(),
+    )
+    assert read(path, "tmx").dropped == {filtering.EMPTY_TARGET: 1}
+
+
+def bomb(levels: int) -> str:
+    entities = "".join(
+        f'<!ENTITY e{level} "{f"&e{level - 1};" * 10}">' for level in range(1, levels)
+    )
+    return (
+        f'<!DOCTYPE tmx [<!ENTITY e0 "ha">{entities}]><tmx><tu><tuv '
+        f'lang="en"><seg>&e{levels - 1};</seg></tuv></tu></tmx>'
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            TMX.replace("{encoding}", "utf-8")[:-30],
+            r"is not well-formed XML after unit 1 \(.*\); repair it, or export it again",
+        ),
+        ("<html><p></html>", r"is not well-formed XML after unit 0 \(mismatched tag.*\)"),
+        (
+            '<?xml version="1.0" encoding="UTFF-8"?><tmx/>',
+            r"has an encoding that cannot be read \(.*UTFF-8\); save it as UTF-8",
+        ),
+        (
+            '<?xml version="1.0" encoding="shift_jis"?><tmx/>',
+            r"has an encoding that cannot be read \(multi-byte encodings",
+        ),
+        ("<html></html>", r"has no text in en; its languages are: none"),
+        (
+            TMX.replace("{encoding}", "utf-8").replace("de", "nl"),
+            r"has no text in de; its languages are: en, en-us, fr, nl, nl-at",
+        ),
+        (bomb(10), r"defines entities, which can stand for gigabytes \(.*\); remove its DOCTYPE"),
+        (
+            "<tmx><!-- " + "x" * 5000,
+            r"has an element or a comment of more than 1,000 bytes; it is no translation memory",
+        ),
+        (
+            f"<tmx><tu><tuv lang='en'><seg>{'<hi>x</hi>' * 3000}",
+            r"unit 1 has more than 1,000 characters",
+        ),
+    ],
+)
+def test_other_xml_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: str, message: str
+) -> None:
+    if "1,000" in message:
+        monkeypatch.setattr(record_sources, "MAX_LINE_BYTES", 1000)
+    path = plain(tmp_path / "a.tmx", content.encode())
+    with pytest.raises(DataError, match=rf"a\.tmx: {message}"):
+        pairs(path, "tmx")
+
+
+@pytest.mark.parametrize(("kind", "package"), [("parquet", "pyarrow"), ("tmx", "defusedxml")])
+def test_missing_packages_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kind: Any, package: str
+) -> None:
+    for name in [name for name in sys.modules if name.partition(".")[0] == package]:
+        monkeypatch.setitem(sys.modules, name, None)
+    monkeypatch.setitem(sys.modules, package, None)
+    message = rf'format {kind} needs the package {package}; run: pip install "nmt\[formats\]"'
+    with pytest.raises(DataError, match=message):
+        pairs(plain(tmp_path / "a", b"x"), kind)

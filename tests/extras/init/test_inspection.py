@@ -1,0 +1,157 @@
+"""What `nmt init` sees in files of sentence pairs."""
+
+import gzip
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from nmt.errors import DataError
+from nmt.extras.init.inspection import PairFiles, inspect_files, inspect_table
+
+ENGLISH = (
+    "The dog sees the man.",
+    "What do you want, and why?",
+    "He was not there when I came.",
+    'She said "no" to me.',
+)
+GERMAN = (
+    "Der Hund sieht den Mann.",
+    "Was willst du, und warum?",
+    "Er war nicht da, als ich kam.",
+    "Sie hat nein zu mir gesagt.",
+)
+PAIRS = [
+    (f"{en} {i}", f"{de} {i}") for i in range(5) for en, de in zip(ENGLISH, GERMAN, strict=True)
+]
+
+
+def write(path: Path, rows: Sequence[Sequence[str]], separator: str = "\t") -> Path:
+    def quote(cell: str) -> str:
+        return cell if separator == "\t" else '"' + cell.replace('"', '""') + '"'
+
+    path.write_text(
+        "".join(separator.join(map(quote, row)) + "\n" for row in rows), encoding="utf-8"
+    )
+    return path
+
+
+def columns(files: PairFiles) -> list[tuple[int, str | None, str | None]]:
+    return [(column.number, column.name, column.language) for column in files.columns]
+
+
+@pytest.mark.parametrize("separator", ["\t", ",", ";", "|"])
+def test_a_table_with_any_separator(tmp_path: Path, separator: str) -> None:
+    files = inspect_table(write(tmp_path / "pairs.txt", PAIRS, separator))
+    assert (files.separator, files.n_pairs, files.n_columns, files.has_header) == (
+        separator,
+        20,
+        2,
+        False,
+    )
+    assert columns(files) == [(1, None, "en"), (2, None, "de")]
+    assert files.columns[0].example in [en for en, _ in PAIRS]
+
+
+def test_the_columns_of_text_among_others(tmp_path: Path) -> None:
+    attribution = "CC-BY 2.0 (France) Attribution: tatoeba.org #1 (CK) and #2 (the man)"
+    rows = [(str(i), de, "greeting", en, attribution) for i, (en, de) in enumerate(PAIRS)]
+    assert columns(inspect_table(write(tmp_path / "pairs.tsv", rows))) == [
+        (2, None, "de"),
+        (4, None, "en"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("header", "names"),
+    [
+        (("English", "German"), ["en", "de"]),
+        (("source", "target"), ["en", "de"]),
+        (("en", "de"), ["en", "de"]),
+    ],
+)
+def test_a_header_row(tmp_path: Path, header: tuple[str, str], names: list[str]) -> None:
+    files = inspect_table(write(tmp_path / "pairs.tsv", [header, *PAIRS]))
+    assert files.n_pairs == 20
+    assert columns(files) == [(1, header[0], names[0]), (2, header[1], names[1])]
+
+
+def test_a_header_that_names_one_column_only(tmp_path: Path) -> None:
+    rows = "".join(
+        f"Das ist das Haus {number}.,This is the house {number}.\n" for number in range(20)
+    )
+    (tmp_path / "pairs.csv").write_text(f"de\n{rows}", encoding="utf-8")
+    files = inspect_table(tmp_path / "pairs.csv")
+    assert (files.n_pairs, [column.name for column in files.columns]) == (20, ["de", None])
+
+
+def test_a_name_in_the_header_decides_the_language(tmp_path: Path) -> None:
+    rows = [("fr", "de"), *PAIRS]
+    assert [
+        language for *_, language in columns(inspect_table(write(tmp_path / "pairs.tsv", rows)))
+    ] == ["fr", "de"]
+
+
+def test_packed_tables(tmp_path: Path) -> None:
+    table = write(tmp_path / "pairs.tsv", PAIRS)
+    (tmp_path / "pairs.tsv.gz").write_bytes(gzip.compress(table.read_bytes()))
+    with zipfile.ZipFile(tmp_path / "deu-eng.zip", "w") as archive:
+        archive.write(table, "deu.txt")
+        archive.writestr("_about.txt", "notes")
+    for name in ("pairs.tsv.gz", "deu-eng.zip"):
+        assert inspect_table(tmp_path / name).n_pairs == 20
+
+
+def test_large_files_are_sampled_evenly(tmp_path: Path) -> None:
+    rows = [(f"{en} {i}", f"{de} {i}") for i in range(4000) for en, de in PAIRS[:3]]
+    files = inspect_table(write(tmp_path / "pairs.tsv", rows))
+    assert files.n_pairs == 12_000
+    assert columns(files) == [(1, None, "en"), (2, None, "de")]
+
+
+def test_two_files(tmp_path: Path) -> None:
+    for name, side in (("a.txt", 0), ("b.txt", 1)):
+        (tmp_path / name).write_text("".join(f"{pair[side]}\n" for pair in PAIRS), encoding="utf-8")
+    files = inspect_files(tmp_path / "a.txt", tmp_path / "b.txt")
+    assert (files.n_pairs, [column.language for column in files.columns]) == (20, ["en", "de"])
+    (tmp_path / "b.txt").write_text("Ja.\n", encoding="utf-8")
+    with pytest.raises(
+        DataError,
+        match=r"a.txt has 20 lines, but .*b.txt has 1: aligned files need the same number",
+    ):
+        inspect_files(tmp_path / "a.txt", tmp_path / "b.txt")
+
+
+@pytest.mark.parametrize(
+    ("content", "text"),
+    [
+        (b"", "is empty"),
+        (
+            b"One sentence.\nAnother, shorter.\n",
+            r"no columns found \(tried tabs, commas, semicolons, bars\)",
+        ),
+        (b"1\t2\n3\t4\n", "has no two columns of text"),
+        (b"a\tb\nSch\xf6n\tb\n", r"line 2: not UTF-8"),
+        ("One\tEins\n".encode("utf-16"), "is UTF-16"),
+        (b"\n\n", "no columns found"),
+        (b"x;y\na b\r.;c\n", "no columns found"),
+    ],
+)
+def test_files_that_are_no_tables(tmp_path: Path, content: bytes, text: str) -> None:
+    (tmp_path / "pairs.tsv").write_bytes(content)
+    with pytest.raises(DataError, match=text):
+        inspect_table(tmp_path / "pairs.tsv")
+
+
+def test_the_example_needs_no_escapes_in_a_shell(tmp_path: Path) -> None:
+    rows = [
+        *PAIRS,
+        ("It's mine.", "Das gehört mir."),
+        ("She's here.", "Sie ist hier."),
+        ("We went home.", "Wir gingen heim."),
+    ]
+    files = inspect_table(write(tmp_path / "pairs.tsv", [rows[0], *rows[-3:]]))
+    assert files.columns[0].example == "We went home."
+    only = inspect_table(write(tmp_path / "only.tsv", [(f"It's {en}", de) for en, de in PAIRS]))
+    assert only.columns[0].example.startswith("It's")

@@ -1,0 +1,698 @@
+"""Nearest-neighbor translation: the equation in NumPy, search with real models, the pairs of a run,
+and errors.
+"""
+
+import shutil
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from nmt.config.schema import DecodingConfig, NeighborsConfig
+from nmt.data.batches import build_batch
+from nmt.data.corpus import Corpus, read_sentences
+from nmt.decoding.ensemble import Ensemble
+from nmt.decoding.for_search import for_search
+from nmt.decoding.forced import score_batch
+from nmt.decoding.search import search
+from nmt.errors import ConfigError, DataError
+from nmt.extras.neighbors import command as neighbors
+from nmt.extras.neighbors.model import HEADER, NeighborModel, load_pairs, save_pairs
+from nmt.extras.neighbors.similarity import SimilarSentences
+from nmt.model.seq2seq import Seq2Seq
+from nmt.text.vocabulary import EOS, SOS
+from tests import toy
+from tests.conftest import Run
+from tests.decoding.test_search import make_model, make_sources
+from tests.extras.neighbors.test_similarity import sequences
+
+SRC = [[4, 7, 5], [4, 7, 6, 6], [8, 9], [10, 4, 7, 5, 11], [5]]
+TGT = [[6, 6], [9, 10, 4], [5, 5, 5], [8], [11, 4]]
+OPTIONS = NeighborsConfig(pairs=3, weight=0.7, distance=2.0)
+
+
+def with_neighbors(model: Seq2Seq, options: NeighborsConfig = OPTIONS) -> NeighborModel:
+    return from_pairs(model, Corpus(sequences(SRC), sequences(TGT)), options, model)
+
+
+def from_pairs(
+    model: Seq2Seq, pairs: Corpus, options: NeighborsConfig, fast_model: Seq2Seq
+) -> NeighborModel:
+    similar = SimilarSentences(pairs.src, model.src_embedding.num_embeddings)
+    return NeighborModel(model, fast_model, pairs, similar, options).eval()
+
+
+@pytest.mark.parametrize("system", ["global", "gru, bahdanau", "adaptive", "input feeding"])
+def test_the_equation(system: str) -> None:
+    model = make_model(system)
+    neighbor_model, source, target = with_neighbors(model), [4, 7, 5, 9], [6, 9, 10]
+    found = neighbor_model.similar.find(source, OPTIONS.pairs).tolist()
+    assert len(found) == OPTIONS.pairs
+    keys, values = [], []
+    with torch.inference_mode():
+        for pair in found:  # each alone, without padding
+            batch = build_batch([SRC[pair]], [TGT[pair]])
+            keys.append(model(batch.src, batch.src_lengths, batch.tgt_in).vectors[0].numpy())
+            values += [*TGT[pair], EOS]
+        decoded = model(
+            torch.tensor([[*source, EOS]]), torch.tensor([5]), torch.tensor([[SOS, *target]])
+        )
+        queries, p_model = (
+            decoded.vectors[0].numpy(),
+            model.output.log_probs(decoded.vectors).exp()[0].numpy(),
+        )
+    expected, weights = [], []
+    for step, token in enumerate([*target, EOS]):
+        distances = ((np.concatenate(keys) - queries[step]) ** 2).mean(1)
+        kernel = np.exp(-3 * distances / OPTIONS.distance)
+        p_neighbors = kernel[np.array(values) == token].sum() / kernel.sum()
+        weights.append(OPTIONS.weight * max(0, 1 - distances.min() / OPTIONS.distance))
+        expected.append(
+            np.log((1 - weights[-1]) * p_model[step, token] + weights[-1] * p_neighbors)
+        )
+    assert max(weights) > 0.1
+    ((log_probs, attention),) = score_batch(neighbor_model, [source], [target])
+    np.testing.assert_allclose(log_probs, expected, rtol=1e-9)
+    np.testing.assert_allclose(attention, decoded.attention[0].numpy(), atol=1e-9)
+
+
+def test_only_the_nearest_keys_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nmt.extras.neighbors.model.MAX_KEYS", 1)
+    model = make_model()
+    options = NeighborsConfig(pairs=1, weight=0.9, distance=1000.0)
+    (log_probs, _), *_ = score_batch(with_neighbors(model, options), [SRC[0]], [TGT[0]])
+    (alone, _), *_ = score_batch(model, [SRC[0]], [TGT[0]])
+    # At each token of a known pair the nearest key is its own.
+    np.testing.assert_allclose(np.exp(log_probs), 0.1 * np.exp(alone) + 0.9, rtol=1e-6)
+
+
+def test_a_sentence_alone_has_the_hypotheses_that_it_has_in_a_batch() -> None:
+    model, sources, options = with_neighbors(make_model()), make_sources(), DecodingConfig(beam=3)
+    together = search(model, sources, options, n_best=3)
+    for source, hypotheses in zip(sources, together, strict=True):
+        (alone,) = search(model, [source], options, n_best=3)
+        assert [one.ids for one in alone] == [one.ids for one in hypotheses]
+        np.testing.assert_allclose(
+            [one.log_prob for one in alone], [one.log_prob for one in hypotheses]
+        )
+
+
+@pytest.mark.parametrize(
+    "options", [NeighborsConfig(pairs=3, weight=0), NeighborsConfig(pairs=3, distance=1e-9)]
+)
+def test_without_weight_or_far_away_it_is_the_model(options: NeighborsConfig) -> None:
+    model, sources = make_model(), make_sources()
+    alone, together = (
+        search(each, sources, DecodingConfig(beam=3))
+        for each in (model, with_neighbors(model, options))
+    )
+    assert [one.ids for (one,) in alone] == [one.ids for (one,) in together]
+
+
+def test_without_similar_pairs_it_is_the_model() -> None:
+    model, sources = make_model(), [[6, 6, 8], [11, 9]]
+    neighbor_model = from_pairs(
+        model, Corpus(sequences([[4, 5]]), sequences([[4]])), OPTIONS, model
+    )
+    alone, together = (
+        search(each, sources, DecodingConfig(beam=3)) for each in (model, neighbor_model)
+    )
+    assert [one.ids for (one,) in alone] == [one.ids for (one,) in together]
+
+
+def test_the_fast_form_of_the_model_searches() -> None:
+    model = make_model().float()
+    fast = from_pairs(model, Corpus(sequences(SRC), sequences(TGT)), OPTIONS, for_search(model))
+    plain, quick = (
+        search(each, make_sources(), DecodingConfig(beam=3))
+        for each in (with_neighbors(model), fast)
+    )
+    assert [one.ids for (one,) in plain] == [one.ids for (one,) in quick]
+
+
+def test_each_model_of_an_ensemble_has_its_own_keys() -> None:
+    models, (source, target) = (
+        [make_model("global"), make_model("gru, bahdanau", 5), make_model("adaptive", 6)],
+        (SRC[3], TGT[3]),
+    )
+    members = [with_neighbors(model) for model in models]
+    ((log_probs, attention),) = score_batch(Ensemble(members).eval(), [source], [target])
+    scored = [score_batch(member, [source], [target])[0] for member in members]
+    np.testing.assert_allclose(
+        np.exp(log_probs), np.mean([np.exp(alone) for alone, _ in scored], 0), rtol=1e-6
+    )
+    np.testing.assert_allclose(attention, np.mean([each for _, each in scored], 0), atol=1e-6)
+
+
+def test_a_shortlist_is_refused() -> None:
+    with pytest.raises(
+        ConfigError, match=r"^decoding\.shortlist: neighbors may need any word; set it to 0$"
+    ):
+        with_neighbors(make_model()).restrict(torch.tensor([4, 5]))
+
+
+# --- The pairs of a run
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+# -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that has learned the pairs of the toy, and stores them."""
+    run = toy.train(tmp_path_factory.mktemp("neighbors"))
+    neighbors.run(run)
+    return run
+
+
+SENTENCE = "The king sees the river."
+
+
+def test_the_command_stores_the_training_pairs(trained: Path, nmt: Run) -> None:
+    result = nmt("neighbors", trained)
+    pairs = load_pairs(trained / "neighbors.tsv")
+    assert (result.status, result.err) == (0, "")
+    assert result.out == (
+        f"{trained / 'neighbors.tsv'}: {len(pairs)} pairs; translate with --set "
+        "decoding.neighbors.pairs=16\n"
+    )
+    assert set(pairs) <= set(toy.sentence_pairs())
+    assert len(set(pairs)) == len(pairs) == len(Corpus.load(trained.parent / "prepared", "train"))
+
+
+def test_a_pair_that_a_user_adds_is_translated_so(trained: Path, tmp_path: Path, nmt: Run) -> None:
+    run = shutil.copytree(trained, tmp_path / "run")
+    first, second, *_ = dict.fromkeys(
+        read_sentences(trained.parent / "prepared", "test", "src")
+    )  # not in the training data
+    command = ("translate", "--run", run, "--set", "decoding.neighbors.pairs=8", first, second)
+    before = nmt(*command)
+    *words, noun = before.out.splitlines()[0].split()
+    own = " ".join([*words, "Tag." if noun != "Tag." else "Hund."])
+    with (run / "neighbors.tsv").open("a", encoding="utf-8") as file:
+        file.write(f"{first}\t{own}\n")
+    after = nmt(*command)
+    assert (before.status, after.status) == (0, 0)
+    assert after.err.startswith(
+        f"nmt: warning: {run / 'neighbors.tsv'}: edited or damaged since nmt wrote it; "
+    )
+    assert after.out.splitlines() == [own, before.out.splitlines()[1]]
+
+
+def test_evaluation_scores_with_neighbors(trained: Path, nmt: Run) -> None:
+    result = nmt("evaluate", trained, "--split", "dev", "--set", "decoding.neighbors.pairs=8")
+    assert (result.status, result.err) == (0, "")
+    assert "decoding.neighbors.pairs=8" in result.out
+
+
+def test_doctor_reads_the_pairs(trained: Path, tmp_path: Path, nmt: Run) -> None:
+    assert "ok       neighbors.tsv" in nmt("doctor", trained).out.splitlines()
+    run = shutil.copytree(trained, tmp_path / "run")
+    (run / "neighbors.tsv").write_text(f"{HEADER}\nno tab\n", encoding="utf-8")
+    result = nmt("doctor", run)
+    assert result.status == 1
+    assert (
+        f"damaged  {run / 'neighbors.tsv'}, line 2: expected a source and a target with a tab "
+        "between"
+    ) in result.out
+
+
+def test_a_bundle_has_no_sentences_of_the_data(trained: Path, tmp_path: Path, nmt: Run) -> None:
+    assert nmt("bundle", trained, "-o", tmp_path / "run.nmt").status == 0
+    with zipfile.ZipFile(tmp_path / "run.nmt") as archive:
+        assert "neighbors.tsv" not in archive.namelist()
+
+
+def test_a_run_without_pairs_says_how_to_store_them(
+    trained: Path, tmp_path: Path, nmt: Run
+) -> None:
+    run = shutil.copytree(trained, tmp_path / "run", ignore=shutil.ignore_patterns("neighbors.tsv"))
+    result = nmt("translate", "--run", run, "--set", "decoding.neighbors.pairs=8", SENTENCE)
+    text = (
+        "decoding.neighbors.pairs: 8 needs the training pairs in the run; `nmt neighbors "
+        f"{run}` stores them"
+    )
+    assert (result.status, result.out, result.err) == (1, "", f"nmt: {text}\n")
+
+
+def test_an_ensemble_looks_in_the_pairs_of_its_first_run(
+    trained: Path, tmp_path: Path, nmt: Run
+) -> None:
+    without = shutil.copytree(
+        trained, tmp_path / "run", ignore=shutil.ignore_patterns("neighbors.tsv")
+    )
+    options = ("--set", "decoding.neighbors.pairs=8", SENTENCE)
+    alone, together = (
+        nmt("translate", "--run", trained, *options),
+        nmt("translate", "--run", trained, "--run", without, *options),
+    )
+    assert (together.status, together.out) == (0, alone.out)
+    result = nmt("translate", "--run", without, "--run", trained, *options)
+    assert result.err.startswith(
+        "nmt: decoding.neighbors.pairs: 8 needs the training pairs in the run; `nmt neighbors "
+        f"{without}`"
+    )
+
+
+def test_augment_is_refused(trained: Path, tmp_path: Path, nmt: Run) -> None:
+    options = ("-o", tmp_path / "more", "--forward", trained, "--set", "decoding.neighbors.pairs=8")
+    result = nmt("augment", trained.parent / "prepared", *options)
+    text = (
+        "training sentences would find their own translations; add --set decoding.neighbors.pairs=0"
+    )
+    assert (result.status, result.err) == (
+        1,
+        f"nmt: decoding.neighbors.pairs: 8 is not for `nmt augment`; {text}\n",
+    )
+    assert not (tmp_path / "more").exists()
+
+
+@pytest.mark.parametrize(
+    ("content", "problem"),
+    [
+        ("a\tb\n", "line 1: expected 'source\\ttarget', found 'a\\tb'; run `nmt neighbors` again"),
+        ("", "line 1: expected 'source\\ttarget', found ''; run `nmt neighbors` again"),
+        (
+            f"{HEADER}\na\tb\n\nc\n",
+            "line 4: expected a source and a target with a tab between, found 'c'",
+        ),
+        (
+            f"{HEADER}\na\tb\tc\n",
+            "line 2: expected a source and a target with a tab between, found 'a\\tb\\tc'",
+        ),
+        (
+            f"{HEADER}\n\tb\n",
+            "line 2: expected a source and a target with a tab between, found '\\tb'",
+        ),
+    ],
+)
+def test_damaged_files(tmp_path: Path, content: str, problem: str) -> None:
+    path = tmp_path / "neighbors.tsv"
+    path.write_text(content, encoding="utf-8")
+    with pytest.raises(DataError) as error:
+        load_pairs(path)
+    assert str(error.value) == f"{path}, {problem}"
+
+
+def test_pairs_are_stored_as_they_are(tmp_path: Path) -> None:
+    pairs = [("A dog.", "Ein Hund."), ("「x」 \u2028", "ß")]
+    save_pairs(tmp_path / "neighbors.tsv", pairs)
+    assert load_pairs(tmp_path / "neighbors.tsv") == pairs

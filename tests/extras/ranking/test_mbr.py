@@ -1,0 +1,181 @@
+"""Minimum Bayes risk decoding: the expected utility against loops with sacrebleu, and how the
+translator uses it.
+"""
+
+from math import exp
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
+
+from nmt.config.schema import DecodingConfig
+from nmt.decoding.search import search
+from nmt.decoding.translation import Translation
+from nmt.decoding.unknown_words import UnknownWords
+from nmt.errors import ConfigError
+from nmt.extras.ranking.mbr import rank_by_expected_utility
+from tests.decoding.test_translator import TEXTS, make_translator, outputs
+
+SACREBLEU = {"chrf": CHRF(), "bleu": BLEU(effective_order=True)}
+SAMPLING = {"candidates": "sampling", "samples": 8}
+
+
+def make_options(**options: Any) -> DecodingConfig:
+    return DecodingConfig.model_validate({"method": "mbr", **options})
+
+
+def candidate(text: str, log_prob: float, *, complete: bool = True) -> Translation:
+    return Translation("source", text, log_prob=log_prob, complete=complete)
+
+
+candidates_of_a_sentence = st.lists(
+    st.builds(
+        candidate,
+        st.text("ab .", max_size=9),
+        st.floats(-9, 0),
+        complete=st.sampled_from([True, True, True, False]),
+    ),
+    min_size=1,
+    max_size=7,
+)
+
+
+@given(
+    candidates_of_a_sentence,
+    st.sampled_from(["chrf", "bleu"]),
+    st.sampled_from(["beam", "sampling"]),
+    st.sampled_from([0.5, 1.0, 4.0]),
+)
+def test_expected_utility(
+    translations: list[Translation], utility: str, search_name: str, temperature: float
+) -> None:
+    options = make_options(
+        temperature=temperature, mbr={"candidates": search_name, "utility": utility}
+    )
+    ranked = rank_by_expected_utility(translations, options)
+    kept = [one for one in translations if one.complete] or translations
+    weights = [
+        1.0 if search_name == "sampling" else exp(one.log_prob / temperature) for one in kept
+    ]
+    expected = {
+        one.text: sum(
+            weight * SACREBLEU[utility].sentence_score(one.text, [other.text]).score
+            for weight, other in zip(weights, kept, strict=True)
+        )
+        / sum(weights)
+        for one in kept
+    }
+    assert {one.text: one.score for one in ranked} == pytest.approx(expected, abs=1e-5)
+    assert len(ranked) == len(expected)
+    order = [(-one.score, -one.log_prob) for one in ranked]
+    assert order == sorted(order)
+    for one in ranked:
+        assert one.log_prob == max(other.log_prob for other in kept if other.text == one.text)
+
+
+def test_a_consensus_beats_the_most_probable_candidate() -> None:
+    translations = [candidate("xyz", -1.0), candidate("abcd", -1.1), candidate("abce", -1.2)]
+    assert [one.text for one in rank_by_expected_utility(translations, make_options())] == [
+        "abcd",
+        "abce",
+        "xyz",
+    ]
+    cold = make_options(temperature=0.01)  # all weight on the most probable candidate
+    assert rank_by_expected_utility(translations, cold)[0].text == "xyz"
+
+
+def test_equal_utilities_go_to_the_more_probable_candidate() -> None:
+    translations = [candidate("ab", -2.0), candidate("cd", -1.0)]
+    options = make_options(mbr=SAMPLING)
+    ranked = rank_by_expected_utility(translations, options)
+    assert [(one.text, one.score) for one in ranked] == [("cd", 50.0), ("ab", 50.0)]
+    assert (
+        rank_by_expected_utility([candidate("ab", -2.0)] * 2 + translations[1:], options)[0].text
+        == "ab"
+    )
+
+
+def test_truncated_candidates_count_only_where_all_are_truncated() -> None:
+    long = candidate("abc" * 9, -0.1, complete=False)
+    assert [
+        one.text for one in rank_by_expected_utility([long, candidate("b", -3.0)], make_options())
+    ] == ["b"]
+    assert rank_by_expected_utility([long], make_options())[0].score == 100
+
+
+@pytest.mark.parametrize("mbr", [{}, {**SAMPLING, "utility": "bleu"}], ids=["beam", "sampling"])
+def test_translations_do_not_depend_on_the_batch(mbr: dict[str, Any]) -> None:
+    texts = [*TEXTS, *(f"{'ab' * i}a" for i in range(9))]
+    translator = make_translator(method="mbr", beam=6, mbr=mbr)
+    together = translator.translate(texts)
+    assert [one.source for one in together] == texts
+    assert [together[i].text for i in (1, 3)] == ["", ""]
+    assert outputs(together) == [outputs(translator.translate([text]))[0] for text in texts]
+    assert outputs(together) == outputs(translator.translate(texts[::-1]))[::-1]
+    assert outputs(together) == outputs(
+        make_translator(method="mbr", beam=6, mbr=mbr, batch=64).translate(texts)
+    )
+
+
+@pytest.mark.parametrize("mbr", [{}, SAMPLING], ids=["beam", "sampling"])
+def test_candidates_are_those_of_the_search(mbr: dict[str, Any]) -> None:
+    translator, n = make_translator("words", method="mbr", beam=6, mbr=mbr), 8 if mbr else 6
+    translator.unknown = UnknownWords(replace=False)
+    (source,) = (
+        translator.src_vocabulary.ids(tokens)
+        for tokens in translator.src_tokenizer.split_all(["a b a b"])
+    )
+    plain = make_translator("words", method="sampling" if mbr else "beam", beam=6)
+    (hypotheses,) = search(plain.model, [source], plain.options, n_best=n)
+    texts = {
+        plain.tgt_tokenizer.join(plain.tgt_vocabulary.tokens(one.ids))
+        for one in hypotheses
+        if one.complete
+    }
+    (ranked,) = translator.translate_n_best(["a b a b"], n)
+    assert {one.text for one in ranked} == texts
+    assert len(texts) > 1
+    assert [one.score for one in ranked] == sorted((one.score for one in ranked), reverse=True)
+    assert outputs(translator.translate_n_best(["a b a b"], 2)[0]) == outputs(ranked[:2])
+    rows = len(ranked[0].tokens) + ranked[0].complete
+    assert ranked[0].attention.shape == (rows, 5)
+    assert sum(ranked[0].token_log_probs) == pytest.approx(ranked[0].log_prob, abs=1e-5)
+
+
+def test_samples_depend_on_the_seed() -> None:
+    texts = [f"{'ab' * i}a" for i in range(9)]
+    first, again, other = (
+        make_translator(method="mbr", mbr=SAMPLING, seed=seed).translate(texts)
+        for seed in (1, 1, 2)
+    )
+    assert outputs(first) == outputs(again)
+    assert outputs(first) != outputs(other)
+
+
+def test_all_candidates_start_with_the_prefix() -> None:
+    translator = make_translator(method="mbr", beam=6)
+    (ranked,) = translator.translate_n_best(["ab"], 6, ["b a"])
+    assert all(one.text.startswith("b a") for one in ranked)
+
+
+@pytest.mark.parametrize(
+    ("mbr", "n", "problem"),
+    [
+        ({}, 4, "4 translations per sentence: the beam is 3; set decoding.beam to 4 or more"),
+        (
+            SAMPLING,
+            9,
+            (
+                "9 translations per sentence: there are 8 samples; set decoding.mbr.samples to 9 "
+                "or "
+                "more"
+            ),
+        ),
+    ],
+)
+def test_n_best_is_limited_by_the_candidates(mbr: dict[str, Any], n: int, problem: str) -> None:
+    with pytest.raises(ConfigError, match=problem):
+        make_translator(method="mbr", mbr=mbr).translate_n_best(["ab"], n)

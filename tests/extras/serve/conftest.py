@@ -1,0 +1,47 @@
+"""A small run, loaded once for all tests of the server."""
+
+import socket
+import threading
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from nmt.extras.serve.answers import ServedRun
+from tests import toy
+
+
+@pytest.fixture(scope="session")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run; tests read it."""
+    return toy.train(tmp_path_factory.mktemp("served"))
+
+
+@pytest.fixture(scope="session")
+def served(run_folder: Path) -> list[ServedRun]:
+    """The same run twice, under two names."""
+    from nmt.extras.serve.server import load_runs
+
+    return load_runs([run_folder, run_folder], device="cpu", overrides=())
+
+
+@contextmanager
+def serving(runs: Sequence[ServedRun], limits: Mapping[str, Any], **settings: Any) -> Iterator[str]:
+    """The address of a server in a thread."""
+    import uvicorn
+
+    from nmt.extras.serve.app import Limits, create_app
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = uvicorn.Server(
+            uvicorn.Config(create_app(runs, Limits(**limits), **settings), log_config=None)
+        )
+        thread = threading.Thread(target=server.run, args=([listener],))
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+        finally:
+            server.should_exit = True
+            thread.join()

@@ -1,0 +1,531 @@
+"""The API: answers, errors, limits, token, and what it says of itself."""
+
+import asyncio
+import http.client
+import json
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import pytest
+
+pytest.importorskip("fastapi", reason="needs nmt[serve]")
+
+from fastapi.testclient import TestClient
+
+from nmt.decoding.translation import Translation
+from nmt.decoding.translator import Translator
+from nmt.errors import NonFiniteError
+from nmt.extras.serve import guard
+from nmt.extras.serve.answers import ServedRun, group_words
+from nmt.extras.serve.app import Limits, create_app
+from nmt.extras.serve.schemas import AlternativesAnswer, TranslateAnswer
+from tests.conftest import Run
+from tests.decoding.test_translator import make_translator
+from tests.extras.serve.conftest import serving
+
+DOG, KING = "The dog sees the tree.", "The king loves the river."
+HOSTS = frozenset({"localhost", "127.0.0.1", "::1"})
+TOKEN = "a token of some length"
+WAIT_SECONDS = 60  # on a busy machine
+
+
+def client_of(runs: Sequence[ServedRun], *, token: str | None = None, **limits: Any) -> TestClient:
+    app = create_app(runs, Limits(**limits), token=token, hosts=None if token else HOSTS)
+    return TestClient(app, base_url="http://127.0.0.1:8000")
+
+
+@pytest.fixture
+def client(served: list[ServedRun]) -> Iterator[TestClient]:
+    with client_of(served, characters=200) as client:
+        yield client
+
+
+def error_of(response: Any) -> tuple[int, str]:
+    """The status and the error, which is the only content and has one line."""
+    (name, text) = next(iter(response.json().items()))
+    assert (name, len(response.json()), text.count("\n")) == ("error", 1, 0)
+    return response.status_code, text
+
+
+def test_translations_are_those_of_the_command_line(
+    client: TestClient, nmt: Run, run_folder: Path
+) -> None:
+    expected = nmt("translate", "--run", run_folder, "--n-best", 3, DOG).out.splitlines()
+    texts = [line.split(" ||| ")[1] for line in expected]
+    answer = client.post("/translate", json={"q": DOG, "alternatives": 2}).json()
+    assert answer == {"translatedText": texts[0], "alternatives": texts[1:], "run": "run"}
+    assert client.post("/translate", json={"q": DOG}).json() == {
+        "translatedText": texts[0],
+        "run": "run",
+    }
+    several = client.post(
+        "/translate", json={"q": [DOG, "", f"{DOG}\r\n\n{KING}"], "run": "run-2"}
+    ).json()
+    king = client.post("/translate", json={"q": KING}).json()["translatedText"]
+    assert several == {"translatedText": [texts[0], "", f"{texts[0]}\n\n{king}"], "run": "run-2"}
+
+
+def test_details_are_those_of_the_command_line(
+    client: TestClient, nmt: Run, run_folder: Path
+) -> None:
+    text = "The dog qqq the tree."
+    expected = json.loads(nmt("translate", "--run", run_folder, "--json", "--n-best", 2, text).out)
+    answer = client.post(
+        "/translate", json={"q": [text, ""], "alternatives": 1, "details": True}
+    ).json()
+    TranslateAnswer.model_validate(answer)
+    line, empty = answer["lines"]
+    assert (empty["translations"], empty["src_words"]) == ([], [])
+    assert (line["source"], line["src_words"], line["src_cut"]) == (text, text.split(), False)
+    for translation, values in zip(line["translations"], expected["n_best"], strict=True):
+        for key, value in values.items():
+            assert translation[key] == (
+                pytest.approx(value, rel=1e-4) if "prob" in key or key == "score" else value
+            ), key
+        words = translation["words"]
+        assert "".join(word["before"] + word["text"] for word in words) == translation["text"]
+        assert [len(row) for row in translation["attention"]] == [len(text.split()) + 1] * len(
+            words
+        )
+        assert all(sum(row) == pytest.approx(1, abs=1e-3) for row in translation["attention"])
+        origins = [replaced["origin"] for replaced in translation["replaced"]]
+        assert [word["origin"] for word in words if word["origin"] != "model"] == origins
+
+
+def test_a_prefix(client: TestClient, nmt: Run, run_folder: Path) -> None:
+    expected = nmt("translate", "--run", run_folder, "--prefix", "Der König", DOG).out.strip()
+    assert (
+        client.post("/translate", json={"q": DOG, "prefix": "Der König"}).json()["translatedText"]
+        == expected
+    )
+
+
+def test_the_alternatives_for_a_word(client: TestClient) -> None:
+    details = client.post("/translate", json={"q": DOG, "details": True}).json()["lines"][0][
+        "translations"
+    ][0]
+    word = details["words"][2]
+    tokens = details["tokens"][: word["token"]]
+    answer = client.post(
+        "/alternatives", json={"q": DOG, "tokens": tokens, "alternatives": 4}
+    ).json()
+    AlternativesAnswer.model_validate(answer)
+    alternatives = answer["alternatives"]
+    assert (alternatives[0]["word"], alternatives[0]["translation"]["text"]) == (
+        word["text"],
+        details["text"],
+    )
+    start = details["text"].split()[:2]
+    for alternative in alternatives:
+        assert alternative["translation"]["text"].split()[:3] == [*start, alternative["word"]]
+    assert len({alternative["translation"]["text"] for alternative in alternatives}) == len(
+        alternatives
+    )
+
+
+def test_clients_of_libretranslate(client: TestClient) -> None:
+    """They send forms or JSON, with all their fields."""
+    fields = {
+        "q": DOG,
+        "source": "en",
+        "target": "de",
+        "format": "text",
+        "api_key": "",
+        "alternatives": "1",
+    }
+    expected = client.post("/translate", json={"q": DOG, "alternatives": 1}).json()
+    assert client.post("/translate", data=fields).json() == expected
+    assert client.post("/translate", json={**fields, "source": "auto"}).json() == expected
+    assert client.get("/languages").json() == [{"code": "en", "name": "en", "targets": ["de"]}]
+
+
+def test_what_there_is(client: TestClient) -> None:
+    runs = [
+        {"name": name, "source": "en", "target": "de", "translations": 5}
+        for name in ("run", "run-2")
+    ]
+    assert client.get("/runs").json() == runs
+    health = client.get("/health")
+    assert (health.status_code, health.json()["status"]) == (200, "ok")
+    paths = client.get("/openapi.json").json()["paths"]
+    assert set(paths) == {
+        "/translate",
+        "/alternatives",
+        "/runs",
+        "/languages",
+        "/health",
+        "/metrics",
+    }
+    assert {"200", "401", "413", "422", "429", "503", "504"} <= set(
+        paths["/translate"]["post"]["responses"]
+    )
+
+
+def test_the_page_loads_nothing_from_elsewhere(client: TestClient) -> None:
+    for path in ("/", "/page.css", "/page.js", "/serve.css", "/serve.js"):
+        response = client.get(path)
+        assert response.status_code == 200
+        assert response.headers["content-security-policy"].startswith(
+            "default-src 'none'; script-src 'self';"
+        )
+        assert "//" not in response.text.replace("// ", "").replace(
+            "http://www.w3.org/2000/svg", ""
+        )
+        assert "access-control-allow-origin" not in response.headers
+
+
+@pytest.mark.parametrize(
+    ("fields", "status", "text"),
+    [
+        ({}, 422, "q: Field required"),
+        ({"q": 3}, 422, "q: Input should be a valid string; Input should be a valid list"),
+        (
+            {"q": []},
+            422,
+            (
+                "q: Input should be a valid string; List should have at least 1 item after "
+                "validation, not 0"
+            ),
+        ),
+        ({"q": DOG, "beam": 3}, 422, "beam: Extra inputs are not permitted"),
+        ({"q": DOG, "format": "html"}, 422, "format: Input should be 'text'"),
+        (
+            {"q": DOG, "alternatives": -1},
+            422,
+            "alternatives: Input should be greater than or equal to 0",
+        ),
+        (
+            {"q": DOG, "alternatives": 5},
+            422,
+            "alternatives: run run has at most 4; `nmt serve --beam` sets a larger beam",
+        ),
+        ({"q": DOG, "run": "x"}, 422, "run: there is no 'x'; the runs are run, run-2"),
+        (
+            {"q": DOG, "target": "fr"},
+            422,
+            "source, target: no run translates auto-fr; there is en-de",
+        ),
+        (
+            {"q": DOG, "run": "run", "source": "de"},
+            422,
+            "source, target: no run translates de-auto; there is en-de",
+        ),
+        (
+            {"q": DOG, "prefix": "Der Zebra"},
+            422,
+            "prefix 'Der Zebra': 'Zebra' is not in the target vocabulary",
+        ),
+        ({"q": f"{DOG}\n{DOG}", "prefix": "Der"}, 422, "prefix: only for a single line of text"),
+        ({"q": [DOG, "x" * 200]}, 413, "222 characters; a request has at most 200; split it"),
+        ({"q": "\n" * 128}, 413, "129 lines; a request has at most 128; split it"),
+    ],
+)
+def test_invalid_requests(
+    client: TestClient, fields: dict[str, Any], status: int, text: str
+) -> None:
+    assert error_of(client.post("/translate", json=fields)) == (status, text)
+
+
+@pytest.mark.parametrize(
+    ("fields", "text"),
+    [
+        ({"q": DOG, "tokens": ["zebra"]}, "token 'zebra' is not in the target vocabulary"),
+        ({"q": "", "tokens": []}, "the text is empty, so its translation has no alternatives"),
+        ({"q": "a\nb", "tokens": []}, "q: only one line of text"),
+        ({"q": DOG, "tokens": "Der"}, "tokens: Input should be a valid list"),
+        (
+            {"q": DOG, "tokens": [], "alternatives": 51},
+            "alternatives: Input should be less than or equal to 50",
+        ),
+    ],
+)
+def test_invalid_requests_for_alternatives(
+    client: TestClient, fields: dict[str, Any], text: str
+) -> None:
+    assert error_of(client.post("/alternatives", json=fields)) == (422, text)
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "text"),
+    [
+        (b'{"q":', 400, "the body is not JSON: Expecting value"),
+        (b"\xff", 400, "There was an error parsing the body"),
+        (b"[" * 9000, 400, "There was an error parsing the body"),
+        (b'["q"]', 422, "the body must be a JSON object, sent as application/json"),
+        (b"", 422, "the body must be a JSON object, sent as application/json"),
+        (b'{"q": "\\ud800"}', 422, "q: half of a surrogate pair is no text"),
+        (b'{"q": "a", "target": "\\udfff"}', 422, "target: half of a surrogate pair is no text"),
+        (b" " * 2_000_000, 413, "the request is larger than 133,472 bytes; split it"),
+    ],
+)
+def test_invalid_bodies(client: TestClient, body: bytes, status: int, text: str) -> None:
+    response = client.post("/translate", content=body, headers={"content-type": "application/json"})
+    assert (response.status_code, error_of(response)[1][: len(text)]) == (status, text)
+
+
+def test_a_body_without_a_length_is_limited_too(client: TestClient) -> None:
+    response = client.post("/translate", content=(b" " * 100_000 for _ in range(20)))
+    assert error_of(response)[0] == 413
+
+
+def test_a_body_that_does_not_arrive(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "BODY_SECONDS", 0.0)
+    assert error_of(client.post("/translate", json={"q": DOG}))[0] == 408
+
+
+def test_unknown_addresses_and_methods(client: TestClient) -> None:
+    assert error_of(client.get("/docs")) == (
+        404,
+        "there is no /docs; /openapi.json lists all addresses",
+    )
+    assert error_of(client.get("/translate")) == (405, "GET is not possible here")
+    assert (
+        client.options("/translate", headers={"origin": "http://127.0.0.1:8000"}).status_code == 405
+    )
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["example.com", "127.0.0.1.example.com:8000", "", "[", "localhost.", "127.0.0.1@example.com"],
+)
+def test_other_names_of_the_host_are_refused(client: TestClient, host: str) -> None:
+    status, text = error_of(client.post("/translate", json={"q": DOG}, headers={"host": host}))
+    assert (status, text) == (
+        403,
+        f"the header Host is {host!r}; this server has only the names 127.0.0.1, ::1, localhost",
+    )
+
+
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8000", "[::1]:8000", "127.0.0.1"])
+def test_names_of_this_machine_are_accepted(client: TestClient, host: str) -> None:
+    assert client.get("/health", headers={"host": host}).status_code == 200
+
+
+def test_pages_of_other_sites_are_refused(client: TestClient) -> None:
+    for origin in ("http://example.com", "null", "http://127.0.0.1:9000"):
+        status, text = error_of(
+            client.post("/translate", json={"q": DOG}, headers={"origin": origin})
+        )
+        assert (status, text) == (
+            403,
+            f"the request comes from a page of {origin}, not of this server",
+        )
+    assert (
+        client.post(
+            "/translate", json={"q": DOG}, headers={"origin": "http://127.0.0.1:8000"}
+        ).status_code
+        == 200
+    )
+
+
+def test_a_token(served: list[ServedRun]) -> None:
+    text = "the token is missing or wrong; send it as `Authorization: Bearer TOKEN`, or as api_key"
+    with client_of(served, token=TOKEN) as client:
+        right, wrong = {"authorization": f"Bearer {TOKEN}"}, {"authorization": f"Bearer {TOKEN}x"}
+        for path in ("/runs", "/languages", "/metrics"):
+            assert (
+                error_of(client.get(path))
+                == error_of(client.get(path, headers=wrong))
+                == (401, text)
+            )
+            assert client.get(path, headers=right).status_code == 200
+        for path in ("/translate", "/alternatives"):
+            fields: dict[str, Any] = {"q": DOG, **({} if path == "/translate" else {"tokens": []})}
+            assert error_of(client.post(path, json=fields)) == (401, text)
+            assert error_of(client.post(path, json={**fields, "api_key": "Ä"})) == (401, text)
+            assert client.post(path, json={**fields, "api_key": TOKEN}).status_code == 200
+            assert client.post(path, json=fields, headers=right).status_code == 200
+        assert client.get("/health").status_code == client.get("/").status_code == 200
+        assert client.get("/health", headers={"host": "example.com"}).status_code == 200
+
+
+def test_the_rate_is_limited(served: list[ServedRun], monkeypatch: pytest.MonkeyPatch) -> None:
+    with client_of(served, rate=2) as client:
+        assert [client.post("/translate", json={"q": ""}).status_code for _ in range(2)] == [
+            200,
+            200,
+        ]
+        refused = client.post("/translate", json={"q": ""})
+        assert (error_of(refused), refused.headers["retry-after"]) == (
+            (429, "more than 2 requests per minute; wait 30 s"),
+            "30",
+        )
+        assert client.get("/health").status_code == 200
+        now = time.monotonic()
+        monkeypatch.setattr(guard, "monotonic", lambda: now + 31)
+        assert [client.post("/translate", json={"q": ""}).status_code for _ in range(2)] == [
+            200,
+            429,
+        ]
+
+
+def test_an_address_that_is_not_utf8() -> None:
+    """As other servers than that of nmt pass it on; and paths are shown as they are."""
+    scope = {
+        "type": "http",
+        "method": "GET",
+        "path": "/x y",
+        "raw_path": b"/x y",
+        "query_string": b"\xffx=1",
+        "root_path": "",
+    }
+    answers: list[Any] = []
+
+    async def send(message: Any) -> None:
+        answers.append(message)
+
+    app = create_app([], Limits(), hosts=None)
+    asyncio.run(
+        app({**scope, "headers": [(b"host", b"x")], "client": ("127.0.0.1", 1)}, None, send)
+    )  # type: ignore[arg-type]
+    assert answers[0]["status"] == 404
+    assert json.loads(answers[1]["body"]) == {
+        "error": "there is no /x y; /openapi.json lists all addresses"
+    }
+
+
+def test_the_memory_of_the_rate_limit_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "MAX_CLIENTS", 3)
+    limit = guard.RateLimit(1)
+    for number in range(9):
+        limit.take(str(number))
+    with pytest.raises(guard.RefusedError):
+        limit.take("8")
+    limit.take("0")
+
+
+@pytest.fixture
+def translating() -> Event:
+    """Set as soon as the first translation has begun."""
+    return Event()
+
+
+@pytest.fixture
+def gate(monkeypatch: pytest.MonkeyPatch, translating: Event) -> Iterator[Event]:
+    """All translations wait until this is set."""
+    gate, translate_n_best = Event(), Translator.translate_n_best
+
+    def wait(translator: Translator, *arguments: Any) -> list[list[Translation]]:
+        translating.set()
+        assert gate.wait(WAIT_SECONDS)
+        return translate_n_best(translator, *arguments)
+
+    monkeypatch.setattr(Translator, "translate_n_best", wait)
+    yield gate
+    gate.set()
+
+
+def test_a_full_queue(served: list[ServedRun], gate: Event, translating: Event) -> None:
+    with client_of(served, queue=2) as client:
+        statuses: list[int] = []
+
+        def post() -> None:
+            statuses.append(client.post("/translate", json={"q": DOG}).status_code)
+
+        threads = [Thread(target=post) for _ in range(3)]
+        for number, thread in enumerate(threads):
+            thread.start()
+            assert translating.wait(WAIT_SECONDS)  # or the first two would be taken together
+            until(lambda number=number: client.get("/health").json()["waiting"] == number)
+        refused = client.post("/translate", json={"q": DOG})
+        text = "the queue is full: 2 of at most 2 texts wait; try again later"
+        assert (error_of(refused), refused.headers["retry-after"]) == ((503, text), "1")
+        assert error_of(client.post("/translate", json={"q": f"{DOG}\n\n"})) == (
+            413,
+            "3 lines; a request has at most 2; split it",
+        )
+        gate.set()
+        for thread in threads:
+            thread.join()
+        assert statuses == [200, 200, 200]
+
+
+def until(condition: Any) -> None:
+    end = time.monotonic() + WAIT_SECONDS
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.005)
+
+
+def test_time_out(served: list[ServedRun], gate: Event) -> None:
+    with client_of(served, timeout=0.05) as client:
+        text = "no translation after 0.05 s; the server is busy, or the text is long"
+        assert error_of(client.post("/translate", json={"q": DOG})) == (504, text)
+        gate.set()
+        until(lambda: client.post("/translate", json={"q": ""}).status_code == 200)
+
+
+def test_a_request_whose_client_is_gone_leaves_the_queue(
+    served: list[ServedRun], gate: Event
+) -> None:
+    body = json.dumps({"q": DOG})
+    with serving(served, {"queue": 1, "timeout": 0.5}) as address:
+        host, _, port = address.removeprefix("http://").partition(":")
+
+        def connect() -> http.client.HTTPConnection:
+            connection = http.client.HTTPConnection(host, int(port), timeout=20)
+            connection.request("POST", "/translate", body, {"content-type": "application/json"})
+            return connection
+
+        def status() -> int:
+            with closing(connect()) as connection, connection.getresponse() as response:
+                response.read()
+                return response.status
+
+        assert status() == 504  # it is still being translated
+        waiting = connect()
+        until(lambda: status() == 503)
+        waiting.close()
+        until(lambda: status() == 504)
+        gate.set()
+
+
+def test_errors_of_the_model(client: TestClient, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise NonFiniteError("the model's output is not finite")
+
+    monkeypatch.setattr(Translator, "translate_n_best", fail)
+    assert error_of(client.post("/translate", json={"q": DOG})) == (
+        500,
+        "the model's output is not finite",
+    )
+    monkeypatch.setattr(Translator, "translate_n_best", lambda *_: 1 / 0)
+    assert error_of(client.post("/translate", json={"q": DOG})) == (
+        500,
+        "an error inside the server; its log has the details",
+    )
+    monkeypatch.undo()
+    assert client.post("/translate", json={"q": DOG}).status_code == 200
+
+
+def test_measurements(client: TestClient) -> None:
+    client.post("/translate", json={"q": [DOG, KING], "run": "run-2"})
+    client.post("/translate", json={"q": 3})
+    client.get("/some/where")
+    lines = client.get("/metrics").text.splitlines()
+    for line in (
+        'nmt_requests_total{path="/translate",status="200"} 1.0',
+        'nmt_requests_total{path="/translate",status="422"} 1.0',
+        'nmt_requests_total{path="other",status="404"} 1.0',
+        'nmt_texts_total{run="run-2"} 2.0',
+        f'nmt_characters_total{{run="run-2"}} {len(DOG + KING)}.0',
+        "nmt_batch_requests_sum 1.0",
+        "nmt_queue_texts 0.0",
+    ):
+        assert line in lines
+
+
+def test_words_of_scripts_without_spaces_are_tokens() -> None:
+    tokenizer = make_translator("words").tgt_tokenizer
+    assert group_words("你好。 Hund", ["你好", "￭。", "Hund"], tokenizer) == (
+        ["你好", "。", "Hund"],
+        [0, 1, 2],
+    )
+    assert group_words("Na, so was!", ["Na", "￭,", "so", "was", "￭!"], tokenizer) == (
+        ["Na,", "so", "was!"],
+        [0, 0, 1, 2, 2],
+    )

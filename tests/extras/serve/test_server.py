@@ -1,0 +1,58 @@
+"""What the server loads, and where it listens."""
+
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("fastapi", reason="needs nmt[serve]")
+
+from nmt.errors import NmtError
+from nmt.extras.serve.answers import ServedRun
+from nmt.extras.serve.server import is_loopback, load_runs, open_socket
+from nmt.extras.share.bundle import write_bundle
+from nmt.run.load import find_run_and_checkpoint
+
+
+def test_a_bundle_translates_as_its_run(
+    run_folder: Path, served: list[ServedRun], tmp_path: Path
+) -> None:
+    path = tmp_path / "toy.v2.nmt"
+    write_bundle(*find_run_and_checkpoint(run_folder), path)
+    (run,) = load_runs([path], device="cpu", overrides=["decoding.beam=3"])
+    assert (run.name, run.src_language, run.tgt_language, run.max_translations) == (
+        "toy.v2",
+        "en",
+        "de",
+        3,
+    )
+    text = "The king loves the river."
+    assert (
+        run.translator.translate([text])[0].text == served[0].translator.translate([text])[0].text
+    )
+
+
+def test_names_of_runs_differ(served: list[ServedRun]) -> None:
+    assert [run.name for run in served] == ["run", "run-2"]
+
+
+@pytest.mark.parametrize(
+    ("host", "local"),
+    [
+        ("127.0.0.1", True),
+        ("127.8.9.1", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("nmt", False),
+    ],
+)
+def test_loopback(host: str, local: bool) -> None:
+    assert is_loopback(host) == local
+
+
+def test_a_host_that_is_no_address() -> None:
+    with pytest.raises(
+        NmtError, match=r"^--host no\.such\.host\.invalid: not an address of this machine \(.*\)$"
+    ):
+        open_socket("no.such.host.invalid", 0)

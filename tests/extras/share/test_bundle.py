@@ -1,0 +1,386 @@
+"""`nmt bundle`: one file that translates as its run does; and damaged files."""
+
+import json
+import shutil
+import stat
+import tempfile
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import nmt as package
+from nmt.extras.lexicon.lexicon import Entry, Lexicon
+from tests import toy
+from tests.conftest import Run
+
+SENTENCES = ("The dog sees the man.", "The king loves the unseen river.")
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = toy.train(tmp_path_factory.mktemp("bundle"))
+    Lexicon({"dog": [Entry("Hund", 1.0, 7)]}).save(run / "lexicon.tsv")
+    return run
+
+
+@pytest.fixture
+def bundle(nmt: Run, trained: Path, tmp_path: Path) -> Path:
+    path = tmp_path / "toy.nmt"
+    result = nmt("bundle", trained, "-o", path)
+    assert (result.status, result.err) == (0, "")
+    assert result.out.startswith(f"{path}: {trained}, step-00000060, ")
+    assert result.out.endswith(f'next: nmt translate --run {path} "..."\n')
+    return path
+
+
+def test_a_bundle_translates_as_its_run_does(nmt: Run, trained: Path, bundle: Path) -> None:
+    expected = nmt("translate", "--run", trained, "--json", *SENTENCES).out
+    assert nmt("translate", "--run", bundle, "--json", *SENTENCES).out == expected
+    assert [each.text for each in package.load(bundle).translate(SENTENCES)] == [
+        json.loads(line)["text"] for line in expected.splitlines()
+    ]
+    ensemble = nmt("translate", "--run", bundle, "--run", trained, *SENTENCES)
+    assert (ensemble.status, ensemble.out.count("\n")) == (0, 2)
+
+
+def test_it_holds_no_more_than_translating_needs_and_unpacks_to_a_run(
+    nmt: Run, trained: Path, bundle: Path, tmp_path: Path
+) -> None:
+    names = set(zipfile.ZipFile(bundle).namelist())
+    assert {
+        "config.yaml",
+        "manifest.json",
+        "src.vocab.txt",
+        "tgt.vocab.txt",
+        "lexicon.tsv",
+    } <= names
+    assert "checkpoints/step-00000060/model.safetensors" in names
+    assert not any("optimizer" in name or "journal" in name for name in names)
+    with zipfile.ZipFile(bundle) as archive:
+        archive.extractall(tmp_path / "unpacked")
+    expected = nmt("translate", "--run", trained, *SENTENCES).out
+    assert nmt("translate", "--run", tmp_path / "unpacked", *SENTENCES).out == expected
+
+
+def test_doctor_checks_a_bundle(nmt: Run, bundle: Path) -> None:
+    result = nmt("doctor", bundle)
+    assert (result.status, result.err) == (0, "")
+    assert "ok       checkpoint step-00000060\n" in result.out
+    weights = "checkpoints/step-00000060/model.safetensors"
+    with zipfile.ZipFile(bundle) as archive:
+        content = archive.read(weights)
+    rewrite(bundle, weights, content[:-1] + b"?")
+    result = nmt("doctor", bundle)
+    assert (result.status, result.err) == (1, "nmt: damaged: checkpoint step-00000060\n")
+    assert (
+        f"damaged  {bundle}/{weights}: damaged, its content has changed since nmt wrote it;"
+        in result.out
+    )
+    bundle.write_bytes(bundle.read_bytes()[:-100])
+    result = nmt("doctor", bundle)
+    assert (result.status, result.err) == (1, "nmt: damaged: bundle\n")
+    assert result.out.startswith(f"damaged  {bundle}: no bundle, or damaged (")
+
+
+def test_the_same_run_gives_the_same_bytes(
+    nmt: Run, trained: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = bundle.read_bytes()
+    assert nmt("bundle", trained).status == 0
+    assert trained.with_name("run.nmt").read_bytes() == content
+
+
+def rewrite(bundle: Path, name: str, content: bytes) -> None:
+    """Replace or add a member."""
+    with zipfile.ZipFile(bundle) as archive:
+        members = {each: archive.read(each) for each in archive.namelist()}
+    with zipfile.ZipFile(bundle, "w") as archive:
+        for each, old in {**members, name: content}.items():
+            archive.writestr(each, content if each == name else old)
+
+
+def test_damaged_files(nmt: Run, bundle: Path) -> None:
+    content = bundle.read_bytes()
+    middle = len(content) // 2
+    for damaged in (
+        content[:middle],
+        content[:middle] + bytes([content[middle] ^ 1]) + content[middle + 1 :],
+        b"text",
+    ):
+        bundle.write_bytes(damaged)
+        result = nmt("translate", "--run", bundle, "Hello.")
+        assert (result.status, result.out) == (1, "")
+        assert f"nmt: {bundle}: no bundle, or damaged (" in result.err
+        assert "name the folder of a run, or a file that `nmt bundle` wrote" in result.err
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "text"),
+    [
+        (
+            "bundle.json",
+            b'{"format": "nmt bundle", "format_version": 2}',
+            "made by a newer nmt (format 2, this version reads 1)",
+        ),
+        ("bundle.json", b'{"format": "other"}', "no bundle; name the folder of a run"),
+        (
+            "bundle.json",
+            b'{"format": "nmt bundle", "format_version": 1, "checkpoint": "../.."}',
+            "no bundle; name the folder of a run",
+        ),
+        ("bundle.json", b"[", "no bundle, or damaged (Expecting value"),
+        ("bundle.json", b"[" * 20_000, "no bundle, or damaged (maximum recursion depth"),
+        (
+            "../outside",
+            b"",
+            "no bundle, or damaged ('../outside' has no place in it); name the folder of a run",
+        ),
+        ("/outside", b"", "no bundle, or damaged ('/outside' has no place in it)"),
+        ("checkpoints/../../outside", b"", "has no place in it"),
+        ("checkpoints/step-00000060/../../outside", b"", "has no place in it"),
+        ("config.yaml/", b"", "has no place in it"),
+        (
+            "checkpoints/best.json",
+            b'{"checkpoint": "../..", "step": 60}',
+            "best.json: damaged; it should name a checkpoint beside it",
+        ),
+        (
+            "src.vocab.txt",
+            b"dog\n",
+            "toy.nmt/src.vocab.txt, line 1: expected a token, a tab and its count",
+        ),
+        (
+            "checkpoints/step-00000060/model.safetensors",
+            b"dog\n",
+            "toy.nmt/checkpoints/step-00000060/model.safetensors: cannot be loaded",
+        ),
+    ],
+)
+def test_bundles_that_do_not_fit(
+    nmt: Run, bundle: Path, name: str, content: bytes, text: str
+) -> None:
+    rewrite(bundle, name, content)
+    result = nmt("translate", "--run", bundle, "Hello.")
+    assert result.status == 1
+    assert text in result.err
+
+
+def forge(bundle: Path, name: str, content: bytes, **values: Any) -> None:
+    """Add a member whose entry has other values than `zipfile` would write."""
+    with zipfile.ZipFile(bundle) as archive:
+        members = {each: archive.read(each) for each in archive.namelist() if each != name}
+    with zipfile.ZipFile(bundle, "w") as archive:
+        for each, old in members.items():
+            archive.writestr(each, old)
+        entry = zipfile.ZipInfo(name)
+        entry.compress_type = zipfile.ZIP_DEFLATED
+        archive.writestr(entry, content)
+        for (
+            key,
+            value,
+        ) in values.items():  # the list of members is written when the archive is closed
+            setattr(entry, key, value)
+
+
+@pytest.mark.parametrize(
+    ("content", "values", "text"),
+    [
+        (bytes(10**8), {}, "it would unpack to 100."),
+        (b"dog", {"file_size": 10**15}, "it would unpack to 1,000,000,0"),
+        (bytes(10**6), {"file_size": 100}, "Bad CRC-32 for file 'lexicon.tsv'"),
+        (b"dog", {"file_size": 1000}, "lexicon.tsv has another size than it declares"),
+        (b"dog", {"compress_size": 1}, "no bundle, or damaged ("),
+        (
+            b"/etc/hostname",
+            {"external_attr": (stat.S_IFLNK | 0o777) << 16},
+            "lexicon.tsv is a link, not a file",
+        ),
+        (b"dog", {"flag_bits": 1}, "lexicon.tsv is encrypted, or compressed in another way"),
+        (
+            b"dog",
+            {"compress_type": zipfile.ZIP_LZMA},
+            "lexicon.tsv is encrypted, or compressed in another way",
+        ),
+    ],
+)
+def test_hostile_bundles_are_refused_and_leave_nothing(
+    nmt: Run,
+    bundle: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    content: bytes,
+    values: dict[str, Any],
+    text: str,
+) -> None:
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(temporary))
+    forge(bundle, "lexicon.tsv", content, **values)
+    largest = watch_sizes(monkeypatch)
+    result = nmt("translate", "--run", bundle, "Hello.")
+    assert (result.status, result.out) == (1, "")
+    assert text in result.err
+    assert result.err.count("\n") == 1
+    assert [*temporary.iterdir()] == []
+    assert max(largest, default=0) < 10**6
+
+
+def watch_sizes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The bytes that all files unpacked so far have, after each of them."""
+    sizes: list[int] = []
+    copy = shutil.copyfileobj
+
+    def watched(source: Any, target: Any) -> None:
+        copy(source, target)
+        sizes.append(sum(sizes[-1:]) + target.tell())
+
+    monkeypatch.setattr(shutil, "copyfileobj", watched)
+    return sizes
+
+
+def test_two_members_of_one_name(nmt: Run, bundle: Path) -> None:
+    with zipfile.ZipFile(bundle, "a") as archive, pytest.warns(UserWarning, match="Duplicate name"):
+        archive.writestr("config.yaml", b"")
+    assert "'config.yaml' has no place in it" in nmt("translate", "--run", bundle, "Hello.").err
+
+
+def test_evaluate_scores_a_bundle_as_its_run(
+    nmt: Run, trained: Path, bundle: Path, tmp_path: Path
+) -> None:
+    content = bundle.read_bytes()
+    run, packed = (
+        json.loads(nmt("evaluate", each, "--json", "--metric", "chrF").out)
+        for each in (trained, bundle)
+    )
+    assert packed["run"] == str(bundle)
+    assert packed["provenance"] == run["provenance"]
+    for results in (run, packed):
+        del results["run"], results["translation_seconds"]
+    assert packed == run
+    assert bundle.read_bytes() == content
+
+    sources, references = tmp_path / "sources", tmp_path / "references"
+    sources.write_text("The dog sees the man.\n")
+    references.write_text("Der Hund sieht den Mann.\n")
+    other = nmt(
+        "evaluate",
+        bundle,
+        "--sources",
+        sources,
+        "--references",
+        references,
+        "--compare",
+        bundle,
+        "--metric",
+        "chrF",
+    )
+    assert (other.status, other.out.partition(",")[0]) == (0, str(bundle))
+    report = nmt(
+        "evaluate",
+        bundle,
+        trained,
+        "--ensemble",
+        "--metric",
+        "chrF",
+        "--report",
+        tmp_path / "report",
+    )
+    assert (report.status, report.out.partition(", steps 60 + 60")[0]) == (
+        0,
+        f"{bundle} + {trained}",
+    )
+    assert (
+        "standard deviation" in nmt("evaluate", bundle, trained, "--runs", "--metric", "chrF").out
+    )
+
+
+def test_evaluate_names_the_data_that_a_bundle_needs(
+    nmt: Run, bundle: Path, trained: Path, tmp_path: Path
+) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    shutil.copytree(trained.parent / "prepared", elsewhere)
+    with zipfile.ZipFile(bundle) as archive:
+        config, checksums = archive.read("config.yaml").decode(), archive.read("checksums.json")
+    assert b"config.yaml" in checksums
+    rewrite(
+        bundle,
+        "config.yaml",
+        config.replace(str(trained.parent / "prepared"), "data/none").encode(),
+    )
+    assert (
+        f"nmt: data/none: missing, the data of {bundle}; if it is elsewhere, name it with --data, "
+        "or name other sentences with --sources and --references\n"
+    ) in nmt("evaluate", bundle).err
+    assert nmt("evaluate", bundle, "--data", elsewhere, "--metric", "chrF").status == 0
+
+
+def test_inspect_shows_a_bundle(nmt: Run, trained: Path, tmp_path: Path) -> None:
+    assert nmt("evaluate", trained, "--metric", "chrF").status == 0
+    bundle = tmp_path / "toy.nmt"
+    assert nmt("bundle", trained, "-o", bundle).status == 0
+    run, packed = (json.loads(nmt("inspect", each, "--json").out) for each in (trained, bundle))
+    assert packed["run"] == str(bundle)
+    assert packed["state"] == "weights only"
+    assert packed["next"] == [f'nmt translate --run {bundle} "..."']
+    for key in (
+        "name",
+        "not_default",
+        "data",
+        "vocabulary",
+        "parameters",
+        "evaluations",
+        "sessions",
+        "problems",
+    ):
+        assert packed[key] == run[key], key
+    assert packed["evaluations"]
+    shown = nmt("inspect", bundle).out
+    assert (
+        "training      not in this copy: it translates, but its training cannot resume\n" in shown
+    )
+    bundle.write_bytes(b"dog")
+    assert "no bundle, or damaged (File is not a zip file)" in nmt("inspect", bundle).err
+
+
+def test_an_unpacked_bundle_is_a_run_that_cannot_resume(
+    nmt: Run, trained: Path, bundle: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "unpacked"
+    with zipfile.ZipFile(bundle) as archive:
+        archive.extractall(run)
+    result = nmt("doctor", run)
+    assert (result.status, "damaged" in result.out) == (0, False)
+    assert json.loads(nmt("runs", tmp_path, "--json").out)[0]["state"] == "weights only"
+    result = nmt("train", "-c", run / "config.yaml", "-o", run, "--resume", "-q")
+    assert result.err == (
+        f"nmt: {run}: is a copy without the state of training, which cannot resume; "
+        f"start from it with `--set training.start_from={run} -o ...`\n"
+    )
+    assert (
+        "is a copy without the records of training; name the run that it was made from"
+        in nmt("reproduce", run).err
+    )
+    settings = ("--set", f"training.start_from={run}", "--set", "training.max_steps=1", "-q")
+    assert nmt("train", "-c", run / "config.yaml", "-o", tmp_path / "new", *settings).status == 0
+    (run / "checkpoints" / "step-00000060" / "model.safetensors").write_bytes(b"dog")
+    assert "damaged" in nmt("doctor", run).out
+
+
+def test_wrong_calls(nmt: Run, trained: Path, bundle: Path, tmp_path: Path) -> None:
+    assert "toy.nmt/config.yaml with --set decoding.beam=0: decoding.beam: must be at least 1" in (
+        nmt("translate", "--run", bundle, "--set", "decoding.beam=0", "Hello.").err
+    )
+    assert (
+        nmt("bundle", trained, "-o", tmp_path).err
+        == f"nmt: {tmp_path}: is a folder; name a file with -o\n"
+    )
+    assert "no run here" in nmt("bundle", tmp_path / "none").err
+    assert (
+        "No such file or directory" in nmt("bundle", trained, "-o", tmp_path / "none" / "x.nmt").err
+    )
+    shutil.copytree(trained, tmp_path / "damaged")
+    (tmp_path / "damaged" / "tgt.vocab.txt").unlink()
+    assert "tgt.vocab.txt" in nmt("bundle", tmp_path / "damaged").err
+    assert not (tmp_path / "damaged.nmt").exists()

@@ -1,0 +1,395 @@
+"""`nmt push` and `nmt pull`, against a stand-in for the hub: the way there and back, and all that
+can go wrong on it.
+"""
+
+import errno
+import json
+import logging
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from nmt.checksums import write_recorded
+from nmt.commands import evaluate
+from nmt.commands.evaluate_options import EvaluateOptions
+from nmt.extras.lexicon.lexicon import Entry, Lexicon
+from nmt.files import read_json
+from tests import toy
+from tests.conftest import ROOT, Result, Run
+from tests.extras.share.hub import TOKEN, Hub, Repository, running_hub
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore:Use 'content=:DeprecationWarning"
+)  # the library uploads files by `data=`
+
+SENTENCES = ("The dog sees the man.", "The king loves the unseen river.")
+CHECKPOINT = "step-00000060"
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    run = toy.train(tmp_path_factory.mktemp("hub"))
+    Lexicon({"dog": [Entry("Hund", 1.0, 7)]}).save(run / "lexicon.tsv")
+    evaluate.run(EvaluateOptions(folders=[run], metric=["BLEU"]))
+    return run
+
+
+def in_process(*words: object, **environment: str) -> Result:
+    command = [sys.executable, "-m", "nmt", *map(str, words)]
+    env = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ["PYTHONPATH"]]),
+        **environment,
+    }
+    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+    """The stand-in, with the access token of its owner; the current folder is empty."""
+    from huggingface_hub import constants
+
+    with running_hub() as server:
+        template = constants.HUGGINGFACE_CO_URL_TEMPLATE.replace(constants.ENDPOINT, server.address)
+        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
+        monkeypatch.setattr(constants, "ENDPOINT", server.address)
+        monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
+        monkeypatch.setattr(constants, "HF_TOKEN_PATH", str(tmp_path / "token"))
+        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
+        monkeypatch.setenv("HF_TOKEN", TOKEN)
+        monkeypatch.setattr(
+            logging, "raiseExceptions", False
+        )  # the library logs to the stderr of an earlier test, which is closed
+        (tmp_path / "work").mkdir()
+        monkeypatch.chdir(tmp_path / "work")
+        yield server
+
+
+@pytest.fixture
+def pushed(nmt: Run, hub: Hub, trained: Path) -> Repository:
+    result = nmt("push", trained, "me/toy", "--license", "cc-by-2.0")
+    assert (result.status, result.err) == (0, "")
+    repository = hub.repositories["me/toy"]
+    address = f"{hub.address}/me/toy/commit/{repository.commits[-1][0]}"
+    assert result.out.startswith(f"{address}: {trained}, {CHECKPOINT}, 10 files, ")
+    assert result.out.endswith("\nnext: nmt pull me/toy\n")
+    return repository
+
+
+def test_there_and_back(nmt: Run, hub: Hub, pushed: Repository, trained: Path) -> None:
+    expected = nmt("translate", "--run", trained, "--json", *SENTENCES).out
+    result = nmt("pull", "me/toy")
+    commit = pushed.commits[-1][0]
+    assert (result.status, result.err) == (0, "")
+    assert result.out.startswith(f"runs/toy: me/toy at {commit[:12]}, {CHECKPOINT}, ")
+    assert result.out.endswith('next: nmt translate --run runs/toy "..."\n')
+    for choice in (["--run", "runs/toy"], []):  # the newest run
+        assert nmt("translate", *choice, "--json", *SENTENCES).out == expected
+    assert {path.name for path in Path("runs/toy").iterdir()} == {
+        "README.md",
+        "bundle.json",
+        "checkpoints",
+        "checksums.json",
+        "config.yaml",
+        "evaluation",
+        "lexicon.tsv",
+        "manifest.json",
+        "provenance.json",
+        "src.vocab.txt",
+        "tgt.vocab.txt",
+    }
+    assert [*Path("runs").iterdir()] == [Path("runs/toy")]
+    assert read_json(Path("runs/toy/bundle.json"))["revision"] == commit
+
+    doctor = nmt("doctor", "runs/toy")
+    assert (doctor.status, "damaged" in doctor.out) == (0, False)
+    facts = json.loads(nmt("inspect", "runs/toy", "--json").out)
+    assert (facts["state"], facts["problems"]) == ("weights only", [])
+    assert facts["evaluations"][0]["scores"][0]["metric"] == "BLEU"
+    scores = nmt("evaluate", "runs/toy", "--data", trained.parent / "prepared", "--metric", "chrF")
+    assert (scores.status, scores.err) == (0, "")
+    again = nmt("push", "runs/toy", "me/copy")
+    assert (again.status, again.err) == (0, "")
+    assert hub.repositories["me/copy"].files["README.md"] == pushed.files["README.md"]
+    weights = Path("runs/toy/checkpoints", CHECKPOINT, "model.safetensors")
+    weights.write_bytes(weights.read_bytes()[:-1] + b"?")
+    assert (
+        "its content has changed since nmt wrote it"
+        in nmt("translate", "--run", "runs/toy", "Hello.").err
+    )
+
+
+def test_what_is_pushed(pushed: Repository, trained: Path) -> None:
+    assert {*pushed.files} == {
+        ".gitattributes",
+        "README.md",
+        "bundle.json",
+        "config.yaml",
+        "evaluation/history.jsonl",
+        "lexicon.tsv",
+        "manifest.json",
+        "model.safetensors",
+        "provenance.json",
+        "src.vocab.txt",
+        "tgt.vocab.txt",
+    }
+    assert pushed.large == {"model.safetensors"}
+    assert (
+        pushed.files["model.safetensors"]
+        == (trained / "checkpoints" / CHECKPOINT / "model.safetensors").read_bytes()
+    )
+    for name in ("config.yaml", "manifest.json", "evaluation/history.jsonl", "README.md"):
+        assert str(trained.parent).encode() not in pushed.files[name], name
+    assert yaml.safe_load(pushed.files["config.yaml"])["data"]["source"]["path"] == "pairs.tsv"
+    card = pushed.files["README.md"].decode()
+    metadata = yaml.safe_load(card.split("---\n")[1])
+    assert (metadata["license"], metadata["language"], metadata["pipeline_tag"]) == (
+        "cc-by-2.0",
+        ["en", "de"],
+        "translation",
+    )
+    assert "nmt pull me/toy" in card
+
+
+def test_files_of_one_name_stay_different(
+    nmt: Run, hub: Hub, trained: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "lines"
+    shutil.copytree(trained, run)
+    files = {"en": "/home/me/en/train.txt", "de": "D:\\data\\de\\train.txt"}
+    source = {"format": "lines", "files": files, "path": None, "url": None}
+    config = yaml.safe_load((run / "config.yaml").read_text())
+    config["data"]["source"] = source
+    config["data"]["prepared"] = "/home/me/data/prepared"
+    write_recorded(run / "config.yaml", yaml.safe_dump(config))
+    assert nmt("push", run, "me/toy").status == 0
+    data = yaml.safe_load(hub.repositories["me/toy"].files["config.yaml"])["data"]
+    assert data["source"]["files"] == {"en": "en/train.txt", "de": "de/train.txt"}
+    assert data["prepared"] == "prepared"
+
+
+def test_a_second_push_replaces_the_files(
+    nmt: Run, pushed: Repository, trained: Path, tmp_path: Path
+) -> None:
+    run = tmp_path / "changed"
+    shutil.copytree(trained, run)
+    (run / "lexicon.tsv").unlink()
+    (run / "README.md").write_text("---\nlanguage: [en, de]\n---\nMy card.\n")
+    assert (
+        "its README.md is the card; write the license there"
+        in nmt("push", run, "me/toy", "--license", "mit").err
+    )
+    assert nmt("push", run, "me/toy").status == 0
+    assert "lexicon.tsv" not in pushed.files
+    assert pushed.files["README.md"].endswith(b"My card.\n")
+    first, last = pushed.commits[1][0], pushed.commits[-1][0]
+    assert nmt("pull", f"me/toy@{first}", "-o", "old").status == 0
+    assert nmt("pull", "me/toy", "-o", "new").status == 0
+    assert (Path("old/lexicon.tsv").exists(), Path("new/lexicon.tsv").exists()) == (True, False)
+    assert read_json(Path("new/bundle.json"))["revision"] == last
+
+
+def test_a_bundle_can_be_pushed(nmt: Run, hub: Hub, trained: Path, tmp_path: Path) -> None:
+    assert nmt("bundle", trained, "-o", tmp_path / "toy.nmt").status == 0
+    assert nmt("push", tmp_path / "toy.nmt", "me/toy", "--private").status == 0
+    assert hub.repositories["me/toy"].private
+    assert nmt("pull", "me/toy").status == 0
+
+
+def test_an_interrupted_download_continues(nmt: Run, hub: Hub, pushed: Repository) -> None:
+    hub.broken.add("model.safetensors")
+    assert nmt("pull", "me/toy").status == 0
+    assert nmt("translate", "--run", "runs/toy", "Hello.").status == 0
+
+
+def change(repository: Repository, name: str, content: bytes | None) -> None:
+    files = {each: old for each, old in repository.files.items() if each != name}
+    repository.commit(files if content is None else {**files, name: content})
+
+
+def info(repository: Repository, **values: Any) -> bytes:
+    """Another `bundle.json`, without its checksum."""
+    old = json.loads(repository.files["bundle.json"])
+    del old["checksum"]
+    return json.dumps({**old, **values}).encode()
+
+
+def refused(nmt: Run, text: str, repository: str = "me/toy") -> None:
+    """The error is one line with this text, and nothing is left."""
+    result = nmt("pull", repository)
+    assert (result.status, result.out) == (1, "")
+    assert text in result.err
+    assert result.err.splitlines()[-1].startswith("nmt: ")
+    assert not any(
+        path.name != "."
+        for folder in (Path("runs"), Path())
+        for path in folder.glob("*")
+        if path.name != "runs"
+    )
+
+
+def test_damaged_repositories_are_refused(nmt: Run, hub: Hub, pushed: Repository) -> None:
+    whole = pushed.files
+    changed = bytearray(whole["model.safetensors"])
+    changed[-1] ^= 1
+    names = json.loads(whole["bundle.json"])["sha256"]
+    cases = {
+        "me/toy: model.safetensors is damaged, its content is not what was pushed": (
+            "model.safetensors",
+            bytes(changed),
+        ),
+        "me/toy: src.vocab.txt is damaged": ("src.vocab.txt", whole["src.vocab.txt"] + b"dog\t1\n"),
+        "me/toy: incomplete, tgt.vocab.txt is missing; ask its owner to push again": (
+            "tgt.vocab.txt",
+            None,
+        ),
+        "me/toy: incomplete, config.yaml is missing": (
+            "bundle.json",
+            info(
+                pushed,
+                sha256={name: value for name, value in names.items() if name != "config.yaml"},
+            ),
+        ),
+        "me/toy: holds no model of nmt (bundle.json is missing)": ("bundle.json", None),
+        "its bundle.json is damaged": ("bundle.json", b"["),
+        "its bundle.json is damaged ('sha256'": ("bundle.json", b"{}"),
+        "me/toy: no bundle": ("bundle.json", info(pushed, checkpoint="../../step-1")),
+        "me/toy: made by a newer nmt (format 2, this version reads 1); update nmt": (
+            "bundle.json",
+            info(pushed, format_version=2),
+        ),
+    }
+    for text, (name, content) in cases.items():
+        pushed.commit(whole)
+        change(pushed, name, content)
+        refused(nmt, text)
+    pushed.commit(whole)
+    assert nmt("pull", "me/toy").status == 0
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["../outside", "/tmp/outside", "runs/../../outside", "..\\outside", "optimizer.safetensors"],
+)
+def test_file_names_of_strangers(nmt: Run, pushed: Repository, tmp_path: Path, name: str) -> None:
+    names = json.loads(pushed.files["bundle.json"])["sha256"]
+    change(pushed, name, b"outside")
+    assert (
+        nmt("pull", "me/toy", "-o", "ignored").status == 0
+    )  # a file that bundle.json does not name
+    shutil.rmtree("ignored")
+    change(pushed, "bundle.json", info(pushed, sha256={**names, name: "0" * 64}))
+    refused(nmt, f"me/toy: refused, its bundle.json names {name!r}, which no model of nmt has")
+    assert not list(tmp_path.rglob("*outside*"))
+
+
+def test_truncated_downloads(nmt: Run, hub: Hub, pushed: Repository) -> None:
+    hub.short.add("model.safetensors")
+    refused(nmt, "me/toy: the transfer failed (Consistency check failed")
+
+
+def test_a_full_disk_is_not_blamed_on_the_network(
+    nmt: Run, pushed: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fill(*_: object, **__: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("huggingface_hub.HfApi.hf_hub_download", fill)
+    result = nmt("pull", "me/toy")
+    assert (result.status, result.err) == (
+        1,
+        "nmt: runs/toy: cannot be written (No space left on device)\n",
+    )
+    assert not [*Path("runs").iterdir()]
+
+
+def test_sizes_are_limited(nmt: Run, pushed: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
+    usage = shutil.disk_usage(".")._replace(free=1000)
+    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
+    refused(nmt, "MB, but the disk only 0; choose another with -o")
+    monkeypatch.undo()
+
+
+def test_wrong_names_and_tokens(
+    nmt: Run, hub: Hub, pushed: Repository, trained: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    refused(
+        nmt,
+        (
+            "me/none: no such repository, or no access to it; check the name, or log in with `hf "
+            "auth login`"
+        ),
+        "me/none",
+    )
+    refused(
+        nmt, "me/toy: has no revision v9; name a branch, a tag or a commit after @", "me/toy@v9"
+    )
+    for name in ("a/b/c", "me/..", "https://huggingface.co/me/toy", ""):
+        refused(nmt, f"{name}: not the name of a repository; name one as USER/NAME", name)
+    Path("full").mkdir()
+    Path("full/file").touch()
+    assert (
+        nmt("pull", "me/toy", "-o", "full").err
+        == "nmt: full: exists; choose another folder with -o, or delete it\n"
+    )
+    shutil.rmtree("full")
+    hub.repositories["me/other"] = other = Repository()
+    other.commit({"pytorch_model.bin": b"dog"})
+    assert (
+        "me/other: holds something else than a model of nmt (pytorch_model.bin)"
+        in nmt("push", trained, "me/other").err
+    )
+    assert (
+        "me/toy: exists and is public; leave out --private"
+        in nmt("push", trained, "me/toy", "--private").err
+    )
+    pushed.private = True
+    monkeypatch.setenv("HF_TOKEN", "hf_wrong")
+    refused(nmt, "me/toy: no such repository, or no access to it")
+    result = nmt("push", trained, "me/new")
+    assert result.err.startswith(
+        "nmt: me/new: the hub refuses this access (Invalid credentials in Authorization header"
+    )
+    assert result.err.endswith("); log in with `hf auth login`, or set HF_TOKEN\n")
+    assert "me/new" not in hub.repositories
+
+
+def test_a_run_that_cannot_translate_is_not_pushed(
+    nmt: Run, hub: Hub, trained: Path, tmp_path: Path
+) -> None:
+    shutil.copytree(trained, tmp_path / "damaged")
+    (tmp_path / "damaged" / "tgt.vocab.txt").unlink()
+    assert "tgt.vocab.txt" in nmt("push", tmp_path / "damaged", "me/toy").err
+    assert "no run here" in nmt("push", "none", "me/toy").err
+    assert hub.repositories == {}
+
+
+def test_the_hub_cannot_be_reached(nmt: Run, hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    from huggingface_hub import constants
+
+    monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")  # the port "discard"
+    refused(nmt, "me/toy: the transfer failed (")
+    monkeypatch.setitem(sys.modules, "huggingface_hub.errors", None)
+    assert "install it with `pip install 'nmt[hub]'`" in nmt("pull", "me/toy").err
+
+
+@pytest.mark.slow
+def test_the_address_comes_from_the_environment(hub: Hub, trained: Path, tmp_path: Path) -> None:
+    environment = {
+        "HF_ENDPOINT": hub.address,
+        "HF_TOKEN": TOKEN,
+        "HF_HUB_DISABLE_XET": "1",
+        "HF_HOME": str(tmp_path / "home"),
+    }
+    pushed = in_process("push", trained, "me/toy", **environment)
+    assert (pushed.status, pushed.err) == (0, "")
+    pulled = in_process("pull", "me/toy", "-o", tmp_path / "pulled", **environment)
+    assert (pulled.status, pulled.err) == (0, "")

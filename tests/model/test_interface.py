@@ -1,0 +1,36 @@
+"""The classes of a model that a subclass must complete: an incomplete one fails at construction."""
+
+import pytest
+
+from nmt.model.attention import Attention
+from nmt.model.attention_scores import AttentionScore
+from nmt.model.bridge import Bridge
+from nmt.model.decoder import Decoder
+from nmt.model.encoder import Encoder
+from nmt.model.interface import TranslationModel
+from nmt.model.output import Output
+from nmt.model.readout import Readout
+from nmt.model.recurrent import RecurrentLayer
+
+METHODS: dict[type, list[str]] = {
+    TranslationModel: ["device", "encode", "start", "step", "compute_logits", "restrict"],
+    Attention: ["forward"],
+    AttentionScore: ["forward"],
+    Encoder: ["forward"],
+    RecurrentLayer: ["run", "step"],
+    Bridge: ["forward"],
+    Decoder: ["step", "unroll"],
+    Output: ["log_probs", "best", "loss"],
+    Readout: ["forward"],
+}
+
+
+@pytest.mark.parametrize(
+    ("base", "method"), [(base, method) for base, methods in METHODS.items() for method in methods]
+)
+def test_an_incomplete_class_fails_at_construction(base: type, method: str) -> None:
+    incomplete = type(
+        "Incomplete", (base,), {name: lambda *_: None for name in METHODS[base] if name != method}
+    )
+    with pytest.raises(TypeError, match=rf"abstract.*\b{method}\b"):
+        incomplete()

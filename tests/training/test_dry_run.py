@@ -1,0 +1,80 @@
+"""`nmt train --dry-run`."""
+
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+import yaml
+
+from nmt.commands import train
+from nmt.config.load import load
+from nmt.training import dry_run
+from tests import toy
+from tests.conftest import Run
+
+SIZES = {"embedding_size": 16, "encoder": {"hidden_size": 16}, "decoder": {"hidden_size": 16}}
+
+
+@pytest.fixture
+def config(nmt: Run, tmp_path: Path) -> Path:
+    values = toy.configure(
+        toy.write_table(tmp_path / "pairs.tsv", toy.sentence_pairs()),
+        data={"split": {"dev": 10, "test": 10}, "prepared": str(tmp_path / "prepared")},
+        model=SIZES,
+        training={
+            "epochs": 3,
+            "batch": {"size": 8},
+            "learning_rate": {"schedule": "linear", "warmup_steps": 20, "steps": 200},
+        },
+    ).to_dict()
+    path = tmp_path / "toy.yaml"
+    path.write_text(yaml.safe_dump(values), encoding="utf-8")
+    assert nmt("prepare", "-c", path).status == 0
+    return path
+
+
+def test_it_estimates_an_epoch_and_writes_nothing(nmt: Run, config: Path, tmp_path: Path) -> None:
+    before = sorted(tmp_path.rglob("*"))
+    result = nmt("train", "-c", config, "-o", tmp_path / "run", "--dry-run")
+    assert result.status == 0
+    assert "name: toy" in result.out
+    assert re.search(r"total +[\d,]+ parameters\n", result.out)
+    assert f"the run folder would be {tmp_path / 'run'}" in result.out
+    times = r"an epoch takes about \d+ s on this machine, all \d+ updates [\d.]+ (s|minutes), without validation"
+    assert re.search(times + r"; peak memory about \d+ MB\n", result.out)
+    assert re.search(r"learning rate   [▁-█]{48}  0.001 at most, 0 at step 2\d\d\n", result.out)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_the_schedules_end_with_max_minutes(nmt: Run, config: Path) -> None:
+    keys = (
+        "training.max_minutes=0.01",
+        "training.learning_rate.steps=null",
+        "training.learning_rate.warmup_steps=0",
+    )
+    result = nmt(
+        "train", "-c", config, "--dry-run", *(word for key in keys for word in ("--set", key))
+    )
+    match = re.search(r"learning rate   █[▁-█]* .* at step (\d+)\n", result.out)
+    assert match is not None
+    assert int(match[1]) < 3 * 61
+
+
+def test_the_estimate_of_an_epoch_is_near_its_sum() -> None:
+    """For batches whose time grows with their positions."""
+    n_positions = np.random.default_rng(1).integers(20, 400, size=60)
+    seconds = dry_run.estimate_epoch(n_positions, lambda index: 1.0 + 0.25 * n_positions[index])
+    assert seconds == pytest.approx((1.0 + 0.25 * n_positions).sum(), rel=0.02)
+
+
+def test_a_dry_run_does_not_change_a_later_training(config: Path, tmp_path: Path) -> None:
+    loaded = load(config, ["training.max_steps=3", "training.validation_pairs=5"])
+    train.run(loaded, tmp_path / "one", device="cpu", quiet=True)
+    dry_run.describe(loaded, device="cpu")
+    train.run(loaded, tmp_path / "two", device="cpu", quiet=True)
+    one, two = (
+        (tmp_path / run / "checkpoints/step-00000003/model.safetensors").read_bytes()
+        for run in ("one", "two")
+    )
+    assert one == two

@@ -1,0 +1,645 @@
+"""Fine-tuning: a training that starts with the weights of another run."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from safetensors.torch import load_file
+
+from nmt.commands import prepare, train
+from nmt.config.load import load
+from nmt.config.schema import Config
+from nmt.data import epochs
+from nmt.run.checkpoint import load_weights
+from nmt.run.folder import build_model, find_checkpoint, load_vocabularies
+from nmt.training import learned_lexicon
+from nmt.training.start import InitialWeights
+from tests import toy
+from tests.conftest import Run
+
+SIZES = {"embedding_size": 16, "encoder": {"hidden_size": 16}, "decoder": {"hidden_size": 16}}
+
+
+def write(folder: Path, name: str, pairs: list[tuple[str, str]], **sections: Any) -> Path:
+    """A configuration whose data is prepared into `<folder>/<name>`."""
+    data = {"split": {"dev": 10, "test": 10}, "prepared": str(folder / name)}
+    training = {
+        "max_steps": 4,
+        "validate_every": 2,
+        "validation_pairs": 5,
+        **sections.pop("training", {}),
+    }
+    table = toy.write_table(folder / f"{name}.tsv", pairs)
+    config: Config = toy.configure(table, data=data, model=SIZES, training=training, **sections)
+    path = folder / f"{name}.yaml"
+    path.write_text(yaml.safe_dump(config.to_dict()), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def parent(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run that was trained on some of the pairs, beside its configuration parent.yaml."""
+    folder = tmp_path_factory.mktemp("parent")
+    config = load(write(folder, "parent", toy.sentence_pairs()[:200]))
+    prepare.run(config, progress=False)
+    train.run(config, folder / "run", quiet=True)
+    return folder / "run"
+
+
+def test_fine_tuning_starts_with_the_weights_and_vocabularies_of_a_run(
+    nmt: Run, parent: Path, tmp_path: Path
+) -> None:
+    others = [
+        (src.replace("dog", "cat"), tgt.replace("Hund", "Kater"))
+        for src, tgt in toy.sentence_pairs()[200:330]
+    ]
+    config = write(
+        tmp_path,
+        "child",
+        others,
+        vocabulary={"like": str(parent)},
+        training={"start_from": str(parent)},
+    )
+    assert nmt("prepare", "-c", config).status == 0
+    for side in ("src", "tgt"):
+        name = f"{side}.vocab.txt"
+        assert (tmp_path / "child" / name).read_bytes() == (parent / name).read_bytes()
+    result = nmt(
+        "train",
+        "-c",
+        config,
+        "-o",
+        tmp_path / "tuned",
+        "--set",
+        "training.learning_rate.peak=1e-12",
+    )
+    assert result.status == 0
+    assert f"starts from {parent}, step-0000000" in result.err
+    assert "(100.0 %)" in result.err
+    start = json.loads(
+        (tmp_path / "tuned" / "journal.jsonl").read_text(encoding="utf-8").splitlines()[0]
+    )
+    assert (start["event"], start["step"], start["new"]) == ("start", 0, [])
+    assert start["reused"] == start["parameters"] > 0
+    best = json.loads((parent / "checkpoints" / "best.json").read_text())["checkpoint"]
+    before = load_file(parent / "checkpoints" / best / "model.safetensors")
+    after = load_file(tmp_path / "tuned" / "checkpoints" / "step-00000004" / "model.safetensors")
+    assert all((before[name] - after[name]).abs().max() < 1e-9 for name in before)
+
+
+def test_parameters_that_the_parent_lacks_are_named(nmt: Run, parent: Path, tmp_path: Path) -> None:
+    config = parent.parent / "parent.yaml"
+    sets = ["--set", f"training.start_from={parent}", "--set", "model.attention.score=additive"]
+    result = nmt("train", "-c", config, "-o", tmp_path / "other", *sets)
+    assert result.status == 0
+    assert (
+        "; new: decoder.attention.score.query_weight.weight, "
+        "decoder.attention.score.value_weight.weight"
+    ) in result.err
+
+
+def test_an_untied_run_does_not_start_a_tied_one(nmt: Run, parent: Path, tmp_path: Path) -> None:
+    config = parent.parent / "parent.yaml"
+    sets = ["--set", f"training.start_from={parent}", "--set", "model.tie_embeddings=target"]
+    result = nmt("train", "-c", config, "-o", tmp_path / "tied", *sets)
+    assert result.status == 1
+    assert result.err.splitlines()[-1] == (
+        f"nmt: training.start_from: {parent} was trained with model.tie_embeddings none, so it "
+        "has several matrices where target "
+        "has one; set model.tie_embeddings to none"
+    )
+    assert not (tmp_path / "tied").exists()
+    assert nmt("train", "-c", config, "-o", tmp_path / "a", *sets[2:]).status == 0
+    again = ["--set", f"training.start_from={tmp_path / 'a'}", *sets[2:]]
+    assert "(100.0 %)" in nmt("train", "-c", config, "-o", tmp_path / "b", *again).err
+
+
+def test_other_vocabularies_are_refused(nmt: Run, parent: Path, tmp_path: Path) -> None:
+    config = write(
+        tmp_path, "child", toy.sentence_pairs()[:150], training={"start_from": str(parent)}
+    )
+    assert nmt("prepare", "-c", config).status == 0
+    result = nmt("train", "-c", config, "-o", tmp_path / "tuned")
+    assert result.status == 1
+    assert result.err.strip().endswith(
+        f"training.start_from: the vocabularies of {parent} differ from those of "
+        f"{tmp_path / 'child'}; "
+        f"prepare it with vocabulary.like: {parent}"
+    )
+    assert not (tmp_path / "tuned").exists()
+
+
+def test_vocabularies_of_another_tokenizer_are_refused(
+    nmt: Run, parent: Path, tmp_path: Path
+) -> None:
+    config = write(
+        tmp_path,
+        "child",
+        toy.sentence_pairs()[:150],
+        vocabulary={"like": str(parent)},
+        tokenizer={"kind": "words"},
+    )
+    result = nmt("prepare", "-c", config)
+    assert result.status == 1
+    assert (
+        f"vocabulary.like: {parent} was prepared with tokenizer.kind characters, but this "
+        "configuration has words"
+    ) in result.err
+    assert not (tmp_path / "child").exists()
+
+
+def test_no_run_to_start_from_is_refused(nmt: Run, parent: Path, tmp_path: Path) -> None:
+    result = nmt(
+        "train",
+        "-c",
+        parent.parent / "parent.yaml",
+        "-o",
+        tmp_path / "x",
+        "--set",
+        "training.start_from=nowhere",
+    )
+    assert result.status == 1
+    assert "nowhere: no run here" in result.err
+
+
+# --- The lexicon
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+#
+# --------------------------------------------------------------------------------------------------------------
+
+
+def test_the_lexicon_is_learned_first_and_training_does_not_change_it(
+    nmt: Run, tmp_path: Path
+) -> None:
+    run = toy.train(tmp_path, model={**SIZES, "lexical_bias": 2, "dropout": 0.0})
+    model, (src, tgt) = build_model(run, load(run / "config.yaml")), load_vocabularies(run)
+    load_weights(find_checkpoint(run), model)
+    assert model.lexical_bias is not None
+    best = model.lexical_bias.ids[:, 0].tolist()
+    words = {"dog": "Hund", "tree": "Baum", "sees": "sieht", "finds": "findet"}
+    assert {word: tgt.tokens([best[src.ids([word])[0]]])[0] for word in words} == words
+    assert model.lexical_bias.probabilities.max() == 1
+    entries = [
+        json.loads(line)
+        for line in (run / "journal.jsonl").read_text(encoding="utf-8").splitlines()
+    ]
+    (entry,) = [entry for entry in entries if entry["event"] == "lexicon"]
+    assert (
+        entry["translations"] == int(model.lexical_bias.probabilities.gt(0).sum()) - 1
+    )  # <eos> translates into itself
+    expected = nmt("translate", "--run", run, "The dog sees the tree.", "The king loves the river.")
+    assert expected.out.splitlines() == ["Der Hund sieht den Baum.", "Der König liebt den Fluss."]
+    assert nmt("lexicon", run).status == 0
+    for change in ("decoding.shortlist=5", "decoding.precision=int8"):
+        result = nmt(
+            "translate",
+            "--run",
+            run,
+            "--set",
+            change,
+            "The dog sees the tree.",
+            "The king loves the river.",
+        )
+        assert (result.out, result.err) == (expected.out, ""), change
+    together = nmt(
+        "translate",
+        "--run",
+        run,
+        "--run",
+        run,
+        "The dog sees the tree.",
+        "The king loves the river.",
+    )
+    assert together.out == expected.out
+
+
+def test_the_lexicon_is_announced(nmt: Run, parent: Path, tmp_path: Path) -> None:
+    result = nmt(
+        "train",
+        "-c",
+        parent.parent / "parent.yaml",
+        "-o",
+        tmp_path / "x",
+        "--set",
+        "model.lexical_bias=4",
+    )
+    assert result.status == 0
+    assert re.search(r"^lexicon: \d+ translations of \d+ source tokens$", result.err, re.MULTILINE)
+
+
+def test_the_lexicon_of_a_large_corpus_comes_from_some_of_its_pairs(
+    parent: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    config = load(parent.parent / "parent.yaml", ["model.lexical_bias=4"])
+
+    def count_translations() -> int:
+        lexicon = InitialWeights.load(config).lexicon
+        assert lexicon is not None
+        return int(lexicon.probabilities.gt(0).sum())
+
+    whole = count_translations()
+    monkeypatch.setattr(epochs, "PART_PAIRS", 90)  # two parts of 23 ranges
+    monkeypatch.setattr(epochs, "RANGE_PAIRS", 4)
+    half = count_translations()
+    monkeypatch.setattr(learned_lexicon, "MAX_RANGES", 5)
+    assert 0 < count_translations() < half < whole
