@@ -206,4 +206,4 @@ def _weight_cell(percent: int) -> str:
 
 
 def _read_asset(name: str) -> str:
-    return files("nmt.report").joinpath(name).read_text(encoding="utf-8")
+    return files("nmt.extras.analysis").joinpath(name).read_text(encoding="utf-8")

@@ -391,7 +391,7 @@ def shipped_file(name: str) -> Path:
     """The sample's data or configuration: in an installed package, or in a clone of the
     repository.
     """
-    package = Path(__file__).parent.parent
+    package = Path(__file__).parent.parent.parent
     clone = {
         "sample.tsv": package.parent / "data" / "sample" / name,
         "sample.yaml": package.parent / "configs" / name,

@@ -50,11 +50,11 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 }
 # URL -> package, file and type of the page's parts.
 PAGE = {
-    "/": ("nmt.serve", "page/index.html", "text/html; charset=utf-8"),
-    "/page.css": ("nmt.report", "page.css", "text/css; charset=utf-8"),
-    "/page.js": ("nmt.report", "page.js", "text/javascript; charset=utf-8"),
-    "/serve.css": ("nmt.serve", "page/serve.css", "text/css; charset=utf-8"),
-    "/serve.js": ("nmt.serve", "page/serve.js", "text/javascript; charset=utf-8"),
+    "/": ("nmt.extras.serve", "page/index.html", "text/html; charset=utf-8"),
+    "/page.css": ("nmt.extras.analysis", "page.css", "text/css; charset=utf-8"),
+    "/page.js": ("nmt.extras.analysis", "page.js", "text/javascript; charset=utf-8"),
+    "/serve.css": ("nmt.extras.serve", "page/serve.css", "text/css; charset=utf-8"),
+    "/serve.js": ("nmt.extras.serve", "page/serve.js", "text/javascript; charset=utf-8"),
 }
 MAX_BYTES_PER_CHARACTER = 12  # "\ud83d\ude00" in JSON
 MAX_OTHER_BYTES = 1 << 17  # of a request, beside its texts: the tokens of a prefix
