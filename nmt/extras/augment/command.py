@@ -16,7 +16,7 @@ import numpy as np
 
 from nmt.bars import is_watched, progress_bar
 from nmt.commands.prepare import existing_manifest
-from nmt.data.corpus import Corpus, Sequences, SequencesWriter, restore_pairs
+from nmt.data.corpus import Corpus, Sequences, SequencesWriter
 from nmt.data.manifest import Input, check_files, load_manifest, write_manifest
 from nmt.data.reading import Pair
 from nmt.data.soft_targets import STEM
@@ -39,7 +39,6 @@ from nmt.extras.augment.pairs import (
     Sentences,
     encode_pairs,
     select_sentences,
-    swap_sides,
     write_training_data,
 )
 from nmt.extras.augment.shards import plan_shards, read_shards, seconds_of_shards, write_shard
@@ -101,29 +100,23 @@ def run(options: AugmentOptions, progress: bool | None = None) -> dict[str, Any]
     if options.output.resolve() == options.prepared.resolve():
         raise DataError(f"{options.output}: holds the original pairs; name another folder with -o")
     tag = _tag_id(options, original)
-    if options.both_directions and not original.config.vocabulary.joint:
-        raise DataError(
-            f"{original.folder}: --both-directions needs one vocabulary for both languages: "
-            "vocabulary.joint=true"
-        )
     known = original.held_out.shared_with(original.pairs())
-    tasks, teachers = (
-        _plan_tasks(options, original, known),
-        _find_teachers(options, original, known),
-    )
+    tasks = _plan_tasks(options, original, known)
+    teachers = _find_teachers(options, original, known)
     request = {
         "original": original.manifest["content"],
         "translations": [f"{task.origin}-{task.folder.name}" for task in tasks],
         "repeat": options.counts,
         "tag": options.tag,
-        "both_directions": options.both_directions,
     }
     teacher_facts = _describe(teachers)
     if teachers:
         request["teachers"] = [facts["sha256"] for facts in teacher_facts]
     existing = existing_manifest(options.output, options.overwrite)
     if existing is not None:
-        if existing.get("augmentation", {}).get("request") != request:
+        old_request = {**existing.get("augmentation", {}).get("request", {})}
+        # nmt 0.1 could also add each pair with its sides exchanged
+        if old_request.pop("both_directions", False) or old_request != request:
             raise DataError(
                 f"{options.output}: contains other prepared data; --overwrite replaces it, -o "
                 "names another folder"
@@ -168,8 +161,7 @@ def _tag_id(options: AugmentOptions, original: PreparedData) -> int | None:
         return None
     if options.tag not in original.vocabularies[0]:
         raise DataError(
-            f"--tag {options.tag}: not in the source vocabulary of {original.folder}; prepare "
-            "it "
+            f"--tag {options.tag}: not in the source vocabulary of {original.folder}; prepare it "
             "with vocabulary.tags"
         )
     return original.vocabularies[0].ids([options.tag])[0]
@@ -187,16 +179,9 @@ def _find_teachers(options: AugmentOptions, original: PreparedData, known: HeldO
         check_teacher(run, original, original.config.data.direction, known)
         if load_vocabularies(run) != original.vocabularies:
             raise DataError(
-                f"{run}: its vocabularies differ from those of {original.folder}; a teacher "
-                "needs "
+                f"{run}: its vocabularies differ from those of {original.folder}; a teacher needs "
                 "the same"
             )
-        if _n_swapped(original.manifest) and not _n_swapped(load_manifest(run)):
-            text = (
-                f"was trained for one direction, but {original.folder} has pairs of both; use "
-                "a run for both as the teacher"
-            )
-            raise DataError(f"{run}: {text}")
     return members
 
 
@@ -239,11 +224,6 @@ def _plan_tasks(options: AugmentOptions, original: PreparedData, known: HeldOut)
                 _make_task(from_text, members, sentences, path, options) for members in groups
             ]
     return tasks
-
-
-def _n_swapped(manifest: Mapping[str, Any]) -> int:
-    """How many training pairs `--both-directions` added."""
-    return int(manifest.get("augmentation", {}).get("swapped_pairs", 0))
 
 
 def _find_members(runs: Sequence[Path]) -> Members:
@@ -408,12 +388,7 @@ def _write_files(
             f"{original.folder}: no pair is left; "
             f"{json.dumps([part.get('dropped') for part in figures[1:]])}"
         )
-    swapped = (
-        [(_swap_sides(corpus, original), count) for corpus, count in parts]
-        if options.both_directions
-        else []
-    )
-    write_training_data(folder, parts + swapped)
+    write_training_data(folder, parts)
     train = Corpus.load(folder, "train")
     manifest = {
         key: original.manifest[key]
@@ -430,17 +405,8 @@ def _write_files(
         **manifest,
         "splits": {**original.manifest["splits"], "train": {"pairs": len(train), **token_counts}},
         "overlap": overlap,
-        "augmentation": {
-            "parts": figures,
-            "swapped_pairs": sum(len(corpus) * count for corpus, count in swapped),
-        },
+        "augmentation": {"parts": figures},
     }
-
-
-def _swap_sides(corpus: Corpus, original: PreparedData) -> Corpus:
-    return swap_sides(
-        corpus, restore_pairs(corpus, original.tokenizers, original.vocabularies), original.held_out
-    )
 
 
 def _synthetic_pairs(
@@ -490,17 +456,8 @@ def summary(manifest: Mapping[str, Any]) -> str:
     if teachers := manifest["augmentation"].get("teachers"):
         rows.append(("soft targets", " + ".join(teacher["run"] for teacher in teachers)))
     train = manifest["splits"]["train"]
-    n_swapped = manifest["augmentation"]["swapped_pairs"]
-    swapped = f", {n_swapped:,} of them swapped" if n_swapped else ""
-    rows.append(
-        (
-            "train",
-            (
-                f"{train['pairs']:,} pairs{swapped}; {train['src']['tokens']:,} source, "
-                f"{train['tgt']['tokens']:,} target tokens"
-            ),
-        )
-    )
+    tokens = f"{train['src']['tokens']:,} source, {train['tgt']['tokens']:,} target tokens"
+    rows.append(("train", f"{train['pairs']:,} pairs; {tokens}"))
     rows.append(("took", f"{manifest['seconds']:.1f} s"))
     rows.append(
         ("already written" if manifest["already_prepared"] else "written to", manifest["folder"])

@@ -112,13 +112,6 @@ class AugmentOptions:
             metavar="TOKEN",
         ),
     ] = None
-    both_directions: Annotated[
-        bool,
-        typer.Option(
-            "--both-directions",
-            help="Add all pairs with source and target swapped; needs vocabulary.joint.",
-        ),
-    ] = False
     translations: Annotated[
         Path | None,
         typer.Option(
@@ -162,15 +155,9 @@ class AugmentOptions:
 
     def check(self) -> None:
         """Raises: typer.BadParameter if options do not go together."""
-        if not self.forward and not self.backward and not self.teacher and not self.both_directions:
+        if not self.forward and not self.backward and not self.teacher:
             raise typer.BadParameter(
-                "there is nothing to add; give --forward, --backward, --teacher or "
-                "--both-directions"
-            )
-        if self.teacher and self.both_directions:
-            raise typer.BadParameter(
-                "--teacher is for one direction, and --both-directions adds the other; remove "
-                "one of them"
+                "there is nothing to add; give --forward, --backward or --teacher"
             )
         if (
             self.teacher
@@ -187,12 +174,6 @@ class AugmentOptions:
         if self.tag is not None and self.tgt_text is None:
             raise typer.BadParameter(
                 "--tag marks the translations of --tgt-text; add it or remove --tag"
-            )
-        if self.tag is not None and self.both_directions:
-            raise typer.BadParameter(
-                "--both-directions swaps source and target, but --tag is a source token; "
-                "remove "
-                "one of them"
             )
         if not any(self.counts.values()):
             raise typer.BadParameter("--repeat leaves out all pairs")

@@ -8,7 +8,6 @@ original pairs.
 - Translations of other text in the target language: back-translation (Sennrich et al. 2016, arXiv
   1511.06709), with an optional tag before the source (Caswell et al. 2019, arXiv 1906.06442); in
   the source language: self-training.
-- All pairs in both directions: bidirectional training (Ding et al. 2021, arXiv 2109.07780).
 
 No sentence of dev or test enters, on either side: the rule of the split, with the same keys (see
 `nmt.data.splitting`).
@@ -21,7 +20,6 @@ from itertools import chain
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 from nmt.config.schema import CleaningConfig
 from nmt.data import filtering
@@ -165,27 +163,6 @@ def encode_pairs(
             lengths = np.array([len(sentence) for sentence in sentences], np.int32)
             blocks[side].append((np.fromiter(chain.from_iterable(sentences), np.int32), lengths))
     return Corpus(*map(Sequences.of_blocks, blocks))
-
-
-def swap_sides(corpus: Corpus, pairs: Iterable[Pair], held_out: HeldOut) -> Corpus:
-    """The corpus of the opposite direction, without sentences that are equal to a dev or test
-    sentence of the other language.
-
-    Args:
-        pairs: of the corpus, as text.
-    """
-    keep = [
-        sentence_key(tgt) not in held_out.src and sentence_key(src) not in held_out.tgt
-        for src, tgt in pairs
-    ]
-    return Corpus(
-        _select(corpus.tgt, np.array(keep, np.bool_)), _select(corpus.src, np.array(keep, np.bool_))
-    )
-
-
-def _select(sentences: Sequences, keep: npt.NDArray[np.bool_]) -> Sequences:
-    ids, lengths = sentences.block(0, len(sentences))
-    return Sequences.of_blocks([(ids[np.repeat(keep, lengths)], lengths[keep])])
 
 
 def write_training_data(folder: Path, parts: Sequence[tuple[Corpus, int]]) -> None:

@@ -74,8 +74,7 @@ def read_shards(folder: Path, texts: Sequence[str]) -> Iterator[tuple[str, str, 
         )
         if len(lines) != len(shard):
             raise DataError(
-                f"{path}: has {len(lines)} lines instead of {len(shard)}; delete it to "
-                "translate "
+                f"{path}: has {len(lines)} lines instead of {len(shard)}; delete it to translate "
                 "it again"
             )
         for text, line in zip(shard, lines, strict=True):

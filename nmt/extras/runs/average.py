@@ -51,8 +51,7 @@ def average_kept(folder: Path, kept: PointerName, device: torch.device) -> str:
     if len(members) < 2:
         number = "one checkpoint is" if members else "no checkpoint is"
         raise CheckpointError(
-            f"{folder}: {number} kept as {kept}; train with training.keep_{kept} of 2 or more "
-            "to "
+            f"{folder}: {number} kept as {kept}; train with training.keep_{kept} of 2 or more to "
             "average"
         )
     check_same_data(folder, config.prepared_folder)

@@ -149,8 +149,7 @@ def _check_finished(summary: RunSummary) -> None:
         raise CheckpointError(f"{folder}: a training is running in it; wait until it is finished")
     if summary.state == "weights only":
         raise CheckpointError(
-            f"{folder}: is a copy without the records of training; name the run that it was "
-            "made "
+            f"{folder}: is a copy without the records of training; name the run that it was made "
             "from"
         )
     if summary.state != "finished":
@@ -179,8 +178,7 @@ def _overrides(
         overrides += ["training.max_minutes=null", f"training.max_steps={summary.last.step}"]
     if any(session["processes"] > 1 for session in sessions):
         raise ConfigError(
-            f"{folder}: several processes trained it; `nmt reproduce` trains in one, which "
-            "rounds "
+            f"{folder}: several processes trained it; `nmt reproduce` trains in one, which rounds "
             "differently"
         )
     if sessions and training.threads is None:
@@ -201,8 +199,7 @@ def _provide_data(folder: Path, config: Config) -> None:
         return
     if "augmentation" in manifest:
         raise DataError(
-            f"{prepared}: the prepared data of {folder} is missing; `nmt augment` made it, "
-            "name "
+            f"{prepared}: the prepared data of {folder} is missing; `nmt augment` made it, name "
             "its folder with --data"
         )
     new = prepare.run(config)

@@ -47,8 +47,8 @@ def model_card(
         ),
         f'```python\nimport nmt\n\nprint(nmt.load("{run}").translate(["..."])[0].text)\n```\n',
         (
-            "The input is plain text, one sentence per line. The files are data: loading them runs "
-            "no code.\n"
+            "The input is plain text, one sentence per line. The files are data: loading them "
+            "runs no code.\n"
         ),
         f"## Scores\n\n{_scores(evaluations)}\n",
         f"## Data\n\n{_data(facts)}\n",

@@ -47,8 +47,7 @@ def run(repository: str, output: Path | None = None) -> str:
     snapshot = hub.find(name, revision or None)
     if INFO_FILE not in snapshot.sizes:
         raise CheckpointError(
-            f"{name}: holds no model of nmt ({INFO_FILE} is missing); `nmt push` publishes "
-            "such "
+            f"{name}: holds no model of nmt ({INFO_FILE} is missing); `nmt push` publishes such "
             "models"
         )
     with explain_write_errors(output), replacing_folder(output) as folder:
@@ -80,8 +79,7 @@ def _download(snapshot: Snapshot, folder: Path) -> str:
     for name, digest in digests.items():
         if sha256_of(hub.download(snapshot, name, folder)) != digest:
             raise CheckpointError(
-                f"{snapshot.repository}: {name} is damaged, its content is not what was "
-                "pushed; "
+                f"{snapshot.repository}: {name} is damaged, its content is not what was pushed; "
                 "pull again"
             )
     if snapshot.sizes.get(CARD_FILE):
@@ -113,22 +111,19 @@ def _read_info(snapshot: Snapshot, folder: Path) -> tuple[str, dict[str, str]]:
         digests = {str(name): str(digest) for name, digest in info["sha256"].items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise CheckpointError(
-            f"{snapshot.repository}: its {INFO_FILE} is damaged ({error}); ask its owner to "
-            "push "
+            f"{snapshot.repository}: its {INFO_FILE} is damaged ({error}); ask its owner to push "
             "again"
         ) from None
     checkpoint = check_info(snapshot.repository, info)
     for name in digests:
         if name not in POSSIBLE:
             raise CheckpointError(
-                f"{snapshot.repository}: refused, its {INFO_FILE} names {name!r}, which no "
-                "model "
+                f"{snapshot.repository}: refused, its {INFO_FILE} names {name!r}, which no model "
                 "of nmt has"
             )
     if missing := [name for name in NEEDED if name not in digests]:
         raise CheckpointError(
-            f"{snapshot.repository}: incomplete, {missing[0]} is missing; ask its owner to "
-            "push "
+            f"{snapshot.repository}: incomplete, {missing[0]} is missing; ask its owner to push "
             "again"
         )
     return checkpoint, digests
@@ -146,8 +141,7 @@ def _check_sizes(snapshot: Snapshot, names: Collection[str], folder: Path) -> No
         if name != MODEL_FILE and snapshot.sizes[name] > MAX_TEXT_BYTES:
             size, limit = snapshot.sizes[name] / 1e6, MAX_TEXT_BYTES / 1e6
             raise CheckpointError(
-                f"{snapshot.repository}: refused, {name} has {size:,.0f} MB; at most "
-                f"{limit:,.0f} "
+                f"{snapshot.repository}: refused, {name} has {size:,.0f} MB; at most {limit:,.0f} "
                 "make sense"
             )
     total, free = sum(snapshot.sizes[name] for name in names), shutil.disk_usage(folder).free

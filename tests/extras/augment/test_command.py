@@ -396,38 +396,6 @@ def test_shards_of_the_original_pairs_are_left_out(
     assert not [*(tmp_path / "more").glob("train-*"), *(tmp_path / "more").glob("train.soft*")]
 
 
-def test_both_directions(setting: Setting, tmp_path: Path) -> None:
-    manifest = setting.augment(tmp_path / "both", forward=None, backward=None, both_directions=True)
-    corpus, original = (
-        Corpus.load(folder, "train") for folder in (tmp_path / "both", setting.en_de)
-    )
-    assert manifest["splits"]["train"]["pairs"] == len(corpus) == 2 * len(original)
-    assert corpus.src[len(original)].tolist() == original.tgt[0].tolist()
-    assert "340 pairs, 170 of them swapped" in augment.summary(manifest)
-    with pytest.raises(
-        DataError,
-        match=r"run-en-de: was trained for one direction, but .*both has pairs of both; use a run for b",
-    ):
-        augment.run(
-            AugmentOptions(tmp_path / "both", tmp_path / "soft", teacher=[setting.forward]),
-            progress=False,
-        )
-    # A model of both directions can be tuned in each of them: the vocabularies are the same.
-    like = setting.config(
-        "opposite",
-        {"direction": "de-en"},
-        vocabulary={"joint": True, "like": str(setting.en_de)},
-        training={**SECTIONS["training"], "max_steps": 1, "start_from": str(setting.forward)},
-    )
-    prepare.run(like, progress=False)
-    assert train_command.run(like, tmp_path / "tuned", quiet=True).step == 1
-    prepare.run(setting.config("apart", {}, vocabulary={"joint": False}), progress=False)
-    with pytest.raises(
-        DataError, match=r"apart: --both-directions needs one vocabulary .*vocabulary\.joint=true$"
-    ):
-        augment.run(AugmentOptions(setting.folder / "apart", tmp_path / "x", both_directions=True))
-
-
 def test_a_run_that_has_seen_dev_or_test_is_refused(setting: Setting, tmp_path: Path) -> None:
     _, leaky = setting.train("leaky", {"direction": "de-en"})
     with pytest.raises(
@@ -495,7 +463,7 @@ def test_wrong_runs_are_refused_in_one_line(setting: Setting, tmp_path: Path) ->
         >= 170
     )
     with pytest.raises(DataError, match="no prepared data here"):
-        augment.run(AugmentOptions(tmp_path / "none", tmp_path / "more", both_directions=True))
+        augment.run(AugmentOptions(tmp_path / "none", tmp_path / "more", [setting.forward]))
 
 
 @pytest.mark.parametrize(
@@ -505,18 +473,10 @@ def test_wrong_runs_are_refused_in_one_line(setting: Setting, tmp_path: Path) ->
             ["--teacher", "a", "--beam", "2"],
             "--beam, --set and --ensemble are for translations; add --forward or --backward",
         ),
-        ([], "there is nothing to add; give --forward, --backward, --teacher or --both-directions"),
-        (
-            ["--teacher", "a", "--both-directions"],
-            "--teacher is for one direction, and --both-directions adds the other",
-        ),
+        ([], "there is nothing to add; give --forward, --backward or --teacher"),
         (["--forward", "a", "--tgt-text", "b"], "--tgt-text needs --backward"),
         (["--backward", "a", "--src-text", "b"], "--src-text needs --forward"),
         (["--backward", "a", "--tag", "<bt>"], "--tag marks the translations of --tgt-text"),
-        (
-            ["--backward", "a", "--tgt-text", "b", "--tag", "<bt>", "--both-directions"],
-            "--tag is a source token",
-        ),
         (["--forward", "a", "--repeat", "mine=2"], "--repeat mine=2: write ORIGIN=N"),
         (["--forward", "a", "--repeat", "forward=-1"], "--repeat forward=-1: write ORIGIN=N"),
     ],

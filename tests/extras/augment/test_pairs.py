@@ -16,7 +16,6 @@ from nmt.extras.augment.pairs import (
     PairFilter,
     encode_pairs,
     select_sentences,
-    swap_sides,
     write_training_data,
 )
 from nmt.text.tokenizers import CharacterTokenizer
@@ -115,23 +114,3 @@ def test_corpora_are_repeated(tmp_path: Path) -> None:
     assert rows(Corpus.load(tmp_path, "train")) == rows(first) * 2 + rows(second)
     write_training_data(tmp_path, [(first, 0)])
     assert len(Corpus.load(tmp_path, "train")) == 0
-
-
-@given(PAIRS, st.sets(TEXTS.map(sentence_key)), st.sets(TEXTS.map(sentence_key)))
-def test_swapped_pairs_have_no_held_out_sentence(
-    pairs: list[tuple[str, str]], src: set[str], tgt: set[str]
-) -> None:
-    corpus = encode_pairs(pairs, TOKENIZERS, VOCABULARIES, None)
-    swapped = swap_sides(corpus, pairs, HeldOut(src, tgt))
-    texts = [
-        *zip(
-            restore_texts(swapped.src, TOKENIZERS[1], VOCABULARIES[1]),
-            restore_texts(swapped.tgt, TOKENIZERS[0], VOCABULARIES[0]),
-            strict=True,
-        )
-    ]
-    assert texts == [
-        pair[::-1]
-        for pair in pairs
-        if sentence_key(pair[1]) not in src and sentence_key(pair[0]) not in tgt
-    ]
