@@ -10,7 +10,7 @@ import tokenize
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any, Self
 
@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from nmt.checksums import check_content
 from nmt.data.epochs import Part
+from nmt.data.workers import chunked
 from nmt.errors import DataError, pass_on_lack_of_memory
 from nmt.files import read_lines
 from nmt.text.tokenizers import Tokenizer
@@ -32,6 +33,7 @@ MIN_MAPPED_BYTES = (
 MAX_HASHED_BYTES = (
     1 << 26
 )  # of larger files, only the size and the header are checked; `nmt doctor` checks all
+ENCODED_AT_ONCE = 4096  # pairs that are tokenized together
 BLOCK_SENTENCES = 1 << 16  # in memory at once in a pass over all sentences
 PREPARE_AGAIN = "run `nmt prepare -c ... --overwrite`"
 
@@ -288,6 +290,27 @@ def restore_pairs(
     """
     src, tgt = zip(tokenizers, vocabularies, strict=True)
     return zip(restore_texts(corpus.src, *src), restore_texts(corpus.tgt, *tgt), strict=True)
+
+
+def encode_pairs(
+    pairs: Iterable[tuple[str, str]],
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    vocabularies: tuple[Vocabulary, Vocabulary],
+    tag: int | None = None,
+) -> Corpus:
+    """The pairs as ids, in memory. tag: the id of a token to put before each source."""
+    prefixes: tuple[list[int], list[int]] = ([] if tag is None else [tag], [])
+    nothing: Block = np.zeros(0, np.int32), np.zeros(0, np.int32)
+    blocks: tuple[list[Block], list[Block]] = ([nothing], [nothing])
+    for chunk in chunked(pairs, ENCODED_AT_ONCE):
+        for side, texts in enumerate(zip(*chunk, strict=True)):
+            sentences = [
+                prefixes[side] + vocabularies[side].ids(tokens)
+                for tokens in tokenizers[side].split_all(texts)
+            ]
+            lengths = np.array([len(sentence) for sentence in sentences], np.int32)
+            blocks[side].append((np.fromiter(chain.from_iterable(sentences), np.int32), lengths))
+    return Corpus(*map(Sequences.of_blocks, blocks))
 
 
 def read_sentences(folder: Path, split: str, side: str) -> list[str]:

@@ -3,17 +3,17 @@ know its dev and test sets.
 """
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from nmt.config.schema import Config
-from nmt.data.corpus import Corpus, restore_pairs
+from nmt.data.corpus import Corpus, read_sentences, restore_pairs
 from nmt.data.manifest import check_files, load_manifest, prepared_config
 from nmt.data.reading import Pair
+from nmt.data.splitting import sentence_key
 from nmt.errors import CheckpointError, DataError
-from nmt.extras.augment.pairs import HeldOut
 from nmt.run.folder import (
     ancestors,
     check_same_data,
@@ -21,8 +21,44 @@ from nmt.run.folder import (
     load_tokenizers,
     load_vocabularies,
 )
-from nmt.text.tokenizers import Tokenizer
+from nmt.text.tokenizers import SIDES, Tokenizer
 from nmt.text.vocabulary import Vocabulary
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """The keys of the sentences of dev and test, by side."""
+
+    src: Set[str]
+    tgt: Set[str]
+
+    @classmethod
+    def load(cls, folder: Path) -> "HeldOut":
+        """Raises: DataError if dev or test of the prepared folder is missing or damaged."""
+        return cls(
+            *(
+                {
+                    sentence_key(text)
+                    for split in ("dev", "test")
+                    for text in read_sentences(folder, split, side)
+                }
+                - {""}
+                for side in SIDES
+            )
+        )
+
+    @property
+    def reversed(self) -> "HeldOut":
+        return HeldOut(self.tgt, self.src)
+
+    def shared_with(self, pairs: Iterable[Pair]) -> "HeldOut":
+        """The keys that are also keys of `pairs`."""
+        src: set[str] = set()
+        tgt: set[str] = set()
+        for pair in pairs:
+            src.add(sentence_key(pair[0]))
+            tgt.add(sentence_key(pair[1]))
+        return HeldOut(self.src & src, self.tgt & tgt)
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from nmt.config.names import DeviceName
 from nmt.config.schema import Config, DecodingConfig
+from nmt.data.corpus import encode_pairs
 from nmt.data.reading import Pair
 from nmt.decoding.ensemble import Ensemble, Member
 from nmt.decoding.for_search import for_search
@@ -16,7 +17,6 @@ from nmt.decoding.translator import Translator, check_n_best
 from nmt.decoding.unknown_words import UnknownWords
 from nmt.device import set_up_device
 from nmt.errors import CheckpointError, ConfigError
-from nmt.extras.augment.pairs import encode_pairs
 from nmt.extras.lexicon.lexicon import Lexicon
 from nmt.extras.lexicon.shortlist import Shortlist
 from nmt.extras.neighbors.model import NeighborModel, load_pairs
@@ -174,7 +174,7 @@ def _build_translator(
     )
     parts: Sequence[Member] = fast_models
     if decoding.neighbors.pairs:
-        pairs = encode_pairs(_load_neighbors(run, decoding), tokenizers, vocabularies, None)
+        pairs = encode_pairs(_load_neighbors(run, decoding), tokenizers, vocabularies)
         similar = SimilarSentences(pairs.src, len(vocabularies[0]))
         together = zip(models, fast_models, strict=True)
         parts = [

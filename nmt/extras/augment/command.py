@@ -16,7 +16,7 @@ import numpy as np
 
 from nmt.bars import is_watched, progress_bar
 from nmt.commands.prepare import existing_manifest
-from nmt.data.corpus import Corpus, Sequences, SequencesWriter
+from nmt.data.corpus import Corpus, Sequences, SequencesWriter, encode_pairs
 from nmt.data.manifest import Input, check_files, load_manifest, write_manifest
 from nmt.data.reading import Pair
 from nmt.data.soft_targets import STEM
@@ -34,10 +34,8 @@ from nmt.extras.augment.options import (
     AugmentOptions,
 )
 from nmt.extras.augment.pairs import (
-    HeldOut,
     PairFilter,
     Sentences,
-    encode_pairs,
     select_sentences,
     write_training_data,
 )
@@ -48,7 +46,7 @@ from nmt.lines import read_text_lines
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.checkpoint import MODEL_FILE
 from nmt.run.folder import LEXICON_FILE, load_run_config, load_vocabularies
-from nmt.run.heritage import PreparedData, check_teacher
+from nmt.run.heritage import HeldOut, PreparedData, check_teacher
 from nmt.run.load import build_translator, find_run_and_checkpoint, load_model, unchanged
 from nmt.text.tokenizers import SIDES
 

@@ -16,19 +16,16 @@ No sentence of dev or test enters, on either side: the rule of the split, with t
 from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
-
-import numpy as np
 
 from nmt.config.schema import CleaningConfig
 from nmt.data import filtering
-from nmt.data.corpus import Block, Corpus, Sequences, SequencesWriter, read_sentences
-from nmt.data.reading import CHUNK_ROWS, Pair
+from nmt.data.corpus import Corpus, Sequences, SequencesWriter
+from nmt.data.reading import Pair
 from nmt.data.splitting import fingerprint, sentence_key
-from nmt.data.workers import chunked
-from nmt.text.tokenizers import SIDES, Tokenizer
-from nmt.text.vocabulary import SPECIALS, UNK, Vocabulary
+from nmt.run.heritage import HeldOut
+from nmt.text.tokenizers import SIDES
+from nmt.text.vocabulary import SPECIALS, UNK
 
 # Why a sentence is not translated.
 EMPTY_SENTENCE = "empty sentence"
@@ -40,42 +37,6 @@ REPEATING = "repeats itself"
 HELD_OUT = "in dev or test"
 ORIGINAL_PAIR = "copy of an original pair"
 SYNTHETIC_PAIR = "copy of a synthetic pair"
-
-
-@dataclass(frozen=True)
-class HeldOut:
-    """The keys of the sentences of dev and test, by side."""
-
-    src: Set[str]
-    tgt: Set[str]
-
-    @classmethod
-    def load(cls, folder: Path) -> "HeldOut":
-        """Raises: DataError if dev or test of the prepared folder is missing or damaged."""
-        return cls(
-            *(
-                {
-                    sentence_key(text)
-                    for split in ("dev", "test")
-                    for text in read_sentences(folder, split, side)
-                }
-                - {""}
-                for side in SIDES
-            )
-        )
-
-    @property
-    def reversed(self) -> "HeldOut":
-        return HeldOut(self.tgt, self.src)
-
-    def shared_with(self, pairs: Iterable[Pair]) -> "HeldOut":
-        """The keys that are also keys of `pairs`."""
-        src: set[str] = set()
-        tgt: set[str] = set()
-        for pair in pairs:
-            src.add(sentence_key(pair[0]))
-            tgt.add(sentence_key(pair[1]))
-        return HeldOut(self.src & src, self.tgt & tgt)
 
 
 @dataclass(frozen=True)
@@ -142,27 +103,6 @@ class PairFilter:
             return self._known[key]
         self._known[key] = SYNTHETIC_PAIR
         return None
-
-
-def encode_pairs(
-    pairs: Iterable[Pair],
-    tokenizers: tuple[Tokenizer, Tokenizer],
-    vocabularies: tuple[Vocabulary, Vocabulary],
-    tag: int | None,
-) -> Corpus:
-    """The pairs as ids, in memory. tag: the id of a token to put before each source."""
-    prefixes: tuple[list[int], list[int]] = ([] if tag is None else [tag], [])
-    nothing: Block = np.zeros(0, np.int32), np.zeros(0, np.int32)
-    blocks: tuple[list[Block], list[Block]] = ([nothing], [nothing])
-    for chunk in chunked(pairs, CHUNK_ROWS):
-        for side, texts in enumerate(zip(*chunk, strict=True)):
-            sentences = [
-                prefixes[side] + vocabularies[side].ids(tokens)
-                for tokens in tokenizers[side].split_all(texts)
-            ]
-            lengths = np.array([len(sentence) for sentence in sentences], np.int32)
-            blocks[side].append((np.fromiter(chain.from_iterable(sentences), np.int32), lengths))
-    return Corpus(*map(Sequences.of_blocks, blocks))
 
 
 def write_training_data(folder: Path, parts: Sequence[tuple[Corpus, int]]) -> None:

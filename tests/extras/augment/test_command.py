@@ -20,10 +20,9 @@ from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.extras.augment import command as augment
 from nmt.extras.augment import shards
 from nmt.extras.augment.options import AugmentOptions
-from nmt.extras.augment.pairs import HeldOut
 from nmt.extras.neighbors.model import load_pairs
 from nmt.run.folder import find_checkpoint
-from nmt.run.heritage import PreparedData
+from nmt.run.heritage import HeldOut, PreparedData
 from nmt.run.journal import Journal
 from tests.conftest import Run
 from tests.toy import configure, contents, sentence_pairs, write_table

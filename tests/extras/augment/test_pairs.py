@@ -9,15 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.config.schema import CleaningConfig, TokenizerConfig
-from nmt.data.corpus import Corpus, restore_texts
+from nmt.data.corpus import Corpus, encode_pairs, restore_texts
 from nmt.data.splitting import sentence_key
 from nmt.extras.augment.pairs import (
-    HeldOut,
     PairFilter,
-    encode_pairs,
     select_sentences,
     write_training_data,
 )
+from nmt.run.heritage import HeldOut
 from nmt.text.tokenizers import CharacterTokenizer
 from nmt.text.vocabulary import Vocabulary
 
@@ -103,7 +102,7 @@ def test_encoded_pairs_can_be_restored(pairs: list[tuple[str, str]], is_tagged: 
 
 def test_corpora_are_repeated(tmp_path: Path) -> None:
     first, second = (
-        encode_pairs(pairs, TOKENIZERS, VOCABULARIES, None)
+        encode_pairs(pairs, TOKENIZERS, VOCABULARIES)
         for pairs in ([("a", "b"), ("c.", "")], [("b c", "a")])
     )
 
