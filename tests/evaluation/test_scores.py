@@ -2,15 +2,26 @@
 
 import json
 import os
+import random
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from nmt.errors import DataError
-from nmt.evaluation.scores import METRICS, SEED, MetricScore, format_table, score
+from nmt.evaluation import scores
+from nmt.evaluation.scores import (
+    METRICS,
+    SEED,
+    MetricScore,
+    build_metric,
+    collect_statistics,
+    format_table,
+    score,
+)
 
 REFERENCES = [
     "Der alte Mann sieht den kleinen Hund nicht.",
@@ -36,40 +47,65 @@ HYPOTHESES = [
     "Komm herein, sagte er.",
     "",
 ]
+WORDS = [
+    "der",
+    "die",
+    "das",
+    "Hund",
+    "Katze",
+    "Baum",
+    "sieht",
+    "kennt",
+    "findet",
+    "heute",
+    "nicht",
+    "gern",
+    "oft",
+    "im",
+    "Haus",
+]
 
 
-def by_command_line(
-    folder: Path, references: list[list[str]], *options: str
-) -> list[dict[str, Any]]:
-    """The output of `python -m sacrebleu` for HYPOTHESES, with 10 decimals."""
-    hypotheses_path = folder / "hypotheses"
-    hypotheses_path.write_text("\n".join(HYPOTHESES) + "\n", encoding="utf-8")
-    paths = []
-    for number, stream in enumerate(references):
-        paths.append(folder / f"references{number}")
-        paths[-1].write_text("\n".join(stream) + "\n", encoding="utf-8")
-    command = [
-        sys.executable,
-        "-m",
-        "sacrebleu",
-        *map(str, paths),
-        "-i",
-        str(hypotheses_path),
-        "-w",
-        "10",
-        "--format",
-        "json",
-        *options,
+def sentences(count: int, seed: int) -> list[str]:
+    """Random sentences of WORDS."""
+    drawn = random.Random(seed)
+    return [" ".join(drawn.choices(WORDS, k=drawn.randint(4, 9))) for _ in range(count)]
+
+
+def spoiled(texts: list[str], seed: int, rate: float) -> list[str]:
+    """Replace some of the words."""
+    drawn = random.Random(seed)
+    return [
+        " ".join(drawn.choice(WORDS) if drawn.random() < rate else word for word in text.split())
+        for text in texts
     ]
+
+
+def sacrebleu(folder: Path, texts: dict[str, list[str]], *options: str) -> Any:
+    """The output of `python -m sacrebleu` in a folder with these files, with 10 decimals."""
+    for name, lines in texts.items():
+        (folder / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     environment = {key: value for key, value in os.environ.items() if key != "SACREBLEU_SEED"}
     done = subprocess.run(
-        command,
+        [sys.executable, "-m", "sacrebleu", "-w", "10", "--format", "json", *options],
+        cwd=folder,
         check=True,
         capture_output=True,
         encoding="utf-8",
         env={**environment, "PYTHONUTF8": "1"},
     )
-    printed = json.loads(done.stdout)
+    return json.loads(done.stdout)
+
+
+def by_command_line(
+    folder: Path, references: list[list[str]], *options: str
+) -> list[dict[str, Any]]:
+    """Scores of HYPOTHESES."""
+    streams = {f"references{number}": stream for number, stream in enumerate(references)}
+    files = ["references0", "references1"][: len(streams)]
+    printed = sacrebleu(
+        folder, {**streams, "hypotheses": HYPOTHESES}, *files, "-i", "hypotheses", *options
+    )
     return printed if isinstance(printed, list) else [printed]
 
 
@@ -83,46 +119,66 @@ def assert_equal_to_the_last_digit(ours: list[MetricScore], theirs: list[dict[st
             assert one.interval == pytest.approx((mean - half_width, mean + half_width), abs=2e-10)
 
 
-def test_equals_sacrebleus_command_line(tmp_path: Path) -> None:
-    ours = score(HYPOTHESES, [REFERENCES], ["BLEU", "chrF", "TER"], bootstrap=100)
-    theirs = by_command_line(
-        tmp_path, [REFERENCES], "-m", "bleu", "chrf", "ter", "--confidence", "--confidence-n", "100"
-    )
-    assert_equal_to_the_last_digit(ours, theirs)
+@pytest.mark.parametrize(
+    ("metrics", "streams", "lowercase", "samples", "options"),
+    [
+        (
+            ["BLEU", "chrF", "TER"],
+            [REFERENCES],
+            False,
+            100,
+            "-m bleu chrf ter --confidence --confidence-n 100",
+        ),
+        (
+            ["BLEU", "chrF++"],
+            [REFERENCES, OTHER_REFERENCES],
+            True,
+            0,
+            "-m bleu chrf --chrf-word-order 2 --lowercase --chrf-lowercase",
+        ),
+        (  # TER uses the mean length of the references, so its counts are not integers
+            ["chrF++", "TER"],
+            [REFERENCES, OTHER_REFERENCES],
+            False,
+            200,
+            "-m ter chrf --chrf-word-order 2 --confidence --confidence-n 200",
+        ),
+    ],
+    ids=["one reference", "lower case", "two references"],
+)
+def test_equals_sacrebleus_command_line(
+    tmp_path: Path,
+    metrics: list[str],
+    streams: list[list[str]],
+    lowercase: bool,
+    samples: int,
+    options: str,
+) -> None:
+    ours = score(HYPOTHESES, streams, metrics, lowercase=lowercase, bootstrap=samples)
+    theirs = by_command_line(tmp_path, streams, *options.split())
+    for one, other in zip(ours, theirs, strict=True):
+        assert f"{one.value:.10f}" == f"{other['score']:.10f}"
+        assert one.signature == other["signature"]
+        if samples:
+            mean, half_width = other["confidence_mean"], other["confidence_var"]
+            assert one.interval == pytest.approx((mean - half_width, mean + half_width), abs=2e-10)
 
 
-def test_equals_sacrebleus_command_line_with_two_references_in_lower_case(tmp_path: Path) -> None:
-    references = [REFERENCES, OTHER_REFERENCES]
-    ours = score(HYPOTHESES, references, ["BLEU", "chrF++"], lowercase=True)
-    theirs = by_command_line(
-        tmp_path,
-        references,
-        "-m",
-        "bleu",
-        "chrf",
-        "--chrf-word-order",
-        "2",
-        "--lowercase",
-        "--chrf-lowercase",
-    )
-    assert_equal_to_the_last_digit(ours, theirs)
-
-
-def test_equals_sacrebleus_command_line_with_two_references_and_intervals(tmp_path: Path) -> None:
-    """TER uses the mean length of the references, so its counts are not integers."""
-    references = [REFERENCES, OTHER_REFERENCES]
-    ours = score(HYPOTHESES, references, ["chrF++", "TER"], bootstrap=200)
-    options = [
-        "-m",
-        "ter",
-        "chrf",
-        "--chrf-word-order",
-        "2",
-        "--confidence",
-        "--confidence-n",
-        "200",
-    ]
-    assert_equal_to_the_last_digit(ours, by_command_line(tmp_path, references, *options))
+@pytest.mark.parametrize("name", METRICS)
+def test_blocks_give_the_numbers_of_all_sentences_at_once(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """71 sentences are not a multiple of a block."""
+    monkeypatch.setattr(scores, "BLOCK_SENTENCES", 10)
+    references = sentences(71, 0)
+    ours, streams = spoiled(references, 1, 0.35), [references, spoiled(references, 3, 0.2)]
+    metric = build_metric(name)
+    counts = collect_statistics(metric, ours, streams)
+    assert "nrefs:2" in str(metric.get_signature())
+    drawn = np.random.default_rng(3).choice(71, size=(50, 71))
+    sums = np.array(counts.rows, np.float32)[drawn].sum(1)
+    assert counts.bootstrap_scores(50, 3) == [*map(counts.score_of, sums)]
+    assert counts.score == metric.corpus_score(ours, streams).score
 
 
 def test_a_perfect_translation() -> None:

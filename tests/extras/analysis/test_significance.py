@@ -1,106 +1,74 @@
-"""nmt.extras.analysis.significance: the numbers equal those of sacrebleu, and equal systems do not
-differ.
-"""
+"""nmt.extras.analysis.significance: sacrebleu's numbers; equal systems do not differ."""
 
-import json
-import os
-import random
-import subprocess
-import sys
 from math import comb
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from nmt.extras.analysis.significance import Difference, compare, difference_table, largest_changes
-from tests.evaluation.test_scores import HYPOTHESES, OTHER_REFERENCES, REFERENCES
-
-WORDS = [
-    "der",
-    "die",
-    "das",
-    "Hund",
-    "Katze",
-    "Baum",
-    "sieht",
-    "kennt",
-    "findet",
-    "heute",
-    "nicht",
-    "gern",
-    "oft",
-    "im",
-    "Haus",
-]
+from nmt.evaluation.scores import METRICS, build_metric, collect_statistics
+from nmt.extras.analysis.significance import (
+    BLOCK_TRIALS,
+    Difference,
+    compare,
+    difference_table,
+    largest_changes,
+    swapped_sums,
+)
+from tests.evaluation.test_scores import (
+    HYPOTHESES,
+    OTHER_REFERENCES,
+    REFERENCES,
+    sacrebleu,
+    sentences,
+    spoiled,
+)
 
 
-def sentences(count: int, seed: int) -> list[str]:
-    drawn = random.Random(seed)
-    return [" ".join(drawn.choices(WORDS, k=drawn.randint(4, 9))) for _ in range(count)]
-
-
-def spoiled(texts: list[str], seed: int, rate: float) -> list[str]:
-    """Replace some of the words."""
-    drawn = random.Random(seed)
-    return [
-        " ".join(drawn.choice(WORDS) if drawn.random() < rate else word for word in text.split())
-        for text in texts
-    ]
-
-
-@pytest.mark.parametrize(("kind", "attribute"), [("ar", "p_randomization"), ("bs", "p_bootstrap")])
-def test_equals_sacrebleus_command_line(tmp_path: Path, kind: str, attribute: str) -> None:
+@pytest.mark.parametrize(
+    ("kind", "attribute", "metrics"),
+    [
+        ("ar", "p_randomization", ["bleu", "chrf", "ter"]),
+        # Its JSON of a bootstrapped chrF fails, of a float32 that is no float.
+        ("bs", "p_bootstrap", ["bleu"]),
+    ],
+)
+def test_equals_sacrebleus_command_line(
+    tmp_path: Path, kind: str, attribute: str, metrics: list[str]
+) -> None:
     references = sentences(40, 0)
     ours, theirs = spoiled(references, 1, 0.35), spoiled(references, 2, 0.35)
-    for name, lines in (("references", references), ("theirs", theirs), ("ours", ours)):
-        (tmp_path / name).write_text("\n".join(lines) + "\n", encoding="utf-8")
-    metrics = {"ar": ["bleu", "chrf", "ter"], "bs": ["bleu"]}[
-        kind
-    ]  # its JSON of a bootstrapped chrF fails, of a float32 that is no float
-    command = [
-        sys.executable,
-        "-m",
-        "sacrebleu",
-        "references",
-        "-i",
-        "theirs",
-        "ours",
-        "-f",
-        "json",
-        "-w",
-        "10",
-        "-m",
+    _, printed = sacrebleu(
+        tmp_path,
+        {"references": references, "theirs": theirs, "ours": ours},
+        *f"references -i theirs ours --paired-{kind} --paired-{kind}-n 300 -m".split(),
         *metrics,
-    ]
-    counts = {
-        "ar": ["--paired-ar", "--paired-ar-n", "300"],
-        "bs": ["--paired-bs", "--paired-bs-n", "300"],
-    }[kind]
-    environment = {
-        **{key: value for key, value in os.environ.items() if key != "SACREBLEU_SEED"},
-        "PYTHONUTF8": "1",
-    }
-    done = subprocess.run(
-        [*command, *counts],
-        cwd=tmp_path,
-        check=True,
-        capture_output=True,
-        encoding="utf-8",
-        env=environment,
     )
-    _, printed = json.loads(done.stdout)
     differences = compare(ours, theirs, [references], metrics, trials=300, resamples=300)
     for one, key in zip(differences, ("BLEU", "chrF2", "TER"), strict=False):
         assert f"{one.value:.10f}" == f"{printed[key]['score']:.10f}"
-        if (kind, key) == (
-            "ar",
-            "TER",
-        ):  # equal differences, which sacrebleu does not count, are common
-            assert getattr(one, attribute) > printed[key]["p_value"]
+        p = printed[key]["p_value"]
+        if (kind, key) == ("ar", "TER"):  # equal differences, which sacrebleu does not count
+            assert getattr(one, attribute) > p
         else:
-            assert getattr(one, attribute) == pytest.approx(printed[key]["p_value"], abs=1e-10)
+            assert getattr(one, attribute) == pytest.approx(p, abs=1e-10)
         assert "ar:300|seed:12345" in one.signature
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_blocks_swap_the_sentences_of_one_draw(name: str) -> None:
+    """71 sentences are not a multiple of any block of random bits."""
+    references = sentences(71, 0)
+    one, two = (
+        collect_statistics(build_metric(name), spoiled(references, seed, 0.35), [references])
+        for seed in (1, 2)
+    )
+    n_trials = 2 * BLOCK_TRIALS + 7
+    taken = np.random.default_rng(3).integers(2, size=(n_trials, 71, 1), dtype=bool)
+    found = np.array([*swapped_sums(one, two, n_trials, 3)])
+    for sums, swaps in ((found[:, 0], taken), (found[:, 1], ~taken)):
+        expected = np.where(swaps, np.array(two.rows), np.array(one.rows)).sum(1)
+        np.testing.assert_allclose(sums, expected, rtol=1e-12)
 
 
 def test_a_system_does_not_differ_from_itself() -> None:
