@@ -2,38 +2,92 @@
 translations.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeVar
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from io import BufferedReader
+from pathlib import Path
+from typing import Any, TypeVar
 
-from nmt.commands.translate_io import (
-    InputTexts,
-    check_output_files,
-    open_input,
-    print_keyboard_hint,
-    write_output,
-)
 from nmt.commands.translate_options import TranslateOptions
 from nmt.decoding.batch_runner import TooLargeError
 from nmt.decoding.forced import ScoredPair, score_pairs
 from nmt.decoding.output import (
+    SOURCE_CUT,
+    UNKNOWN_GIVEN,
     Answer,
     ScoreAnswer,
     TranslationAnswer,
+    WarningChecker,
+    check_output_files,
     draw_attention,
     report_warnings,
     score_lines,
     to_alignment,
     to_json,
     to_text,
+    write_output,
 )
-from nmt.decoding.quality_warnings import SOURCE_CUT, UNKNOWN_GIVEN, WarningChecker
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
+from nmt.files import stream_lines
 from nmt.run.load import load_translator
 
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
+
+
+@dataclass(frozen=True)
+class InputTexts:
+    """The sentences to translate.
+
+    Attributes:
+        batches: lists of sentences, in order.
+        name: of the file or stream, for messages. unit: "line" or "sentence", for messages.
+        is_keyboard: whether someone types the sentences and waits for each translation.
+    """
+
+    batches: Iterable[Sequence[str]]
+    name: str
+    unit: str
+    is_keyboard: bool = False
+
+
+def open_input(sentences: Sequence[str], file: Path | None) -> InputTexts:
+    """The given sentences, the lines of `file`, or those of stdin (`-`, or neither sentences nor
+    file).
+
+    Raises:
+        DataError: the file cannot be read, stdin is closed, or a sentence is not UTF-8.
+    """
+    if sentences:
+        for number, sentence in enumerate(sentences, 1):
+            if not sentence.isprintable() and any(
+                "\ud800" <= character <= "\udfff" for character in sentence
+            ):
+                raise DataError(f"sentence {number}: not UTF-8")
+        return InputTexts([sentences], "command line", "sentence")
+    if file is None or str(file) == "-":
+        if sys.stdin is None:
+            raise DataError("stdin is closed; give sentences or --file")
+        stream: Any = sys.stdin.buffer
+        return InputTexts(
+            _read_lines(stream, "stdin"), "stdin", "line", is_keyboard=stream.isatty()
+        )
+    try:
+        return InputTexts(_read_lines(file.open("rb"), str(file)), str(file), "line")
+    except OSError as error:
+        raise DataError(f"{file}: cannot be read ({error.strerror})") from None
+
+
+def _read_lines(stream: BufferedReader, name: str) -> Iterator[list[str]]:
+    try:
+        with stream:
+            yield from stream_lines(stream, name)
+    except OSError as error:
+        raise DataError(f"{name}: cannot be read ({error.strerror})") from None
 
 
 def load(options: TranslateOptions) -> tuple[Translator, InputTexts]:
@@ -68,7 +122,9 @@ def run(translator: Translator, inputs: InputTexts, options: TranslateOptions) -
             output cannot be written.
     """
     lines = output_lines(translator, inputs, options)
-    print_keyboard_hint(inputs)
+    if inputs.is_keyboard:
+        end = "Ctrl-Z and Enter end" if os.name == "nt" else "Ctrl-D ends"
+        print(f"nmt: type a sentence, Enter translates it; {end}", file=sys.stderr)
     write_output(lines, options.output)
 
 
@@ -88,13 +144,12 @@ def output_lines(
             return to_json(answer, translator.tokenizers, options.threshold, options.n_best)
         return to_text(answer, options.n_best)
 
+    unit, at_once = inputs.unit, inputs.is_keyboard
     if options.score:
-        return score_lines(
-            report_warnings(_score(translator, inputs), inputs), inputs, as_json=options.as_json
-        )
-    answers = report_warnings(
-        _translate(translator, inputs, options.n_best, options.prefix), inputs
-    )
+        scored = report_warnings(_score(translator, inputs), unit, at_once=at_once)
+        return score_lines(scored, unit, as_json=options.as_json)
+    translated = _translate(translator, inputs, options.n_best, options.prefix)
+    answers = report_warnings(translated, unit, at_once=at_once)
     return map(
         to_line,
         answers if options.attention is None else draw_attention(answers, options.attention),

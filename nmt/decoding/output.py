@@ -1,28 +1,62 @@
-"""What `nmt translate` prints and draws: text, n-best lists, word alignments, JSON, scores,
-warnings and pictures of attention.
+"""What `nmt translate` prints and draws: text, n-best lists, word alignments, JSON and scores.
+
+Also the warnings about translations that are probably wrong: from their tokens and the
+vocabularies, without another run of the model.
 """
 
 import json
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, pairwise
+from math import log
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TextIO, TypeVar
 
-from nmt.commands.translate_io import PAGE_SUFFIX, InputTexts
 from nmt.decoding.alignment import align, to_pharaoh, translation_to_dict
 from nmt.decoding.forced import ScoredPair
-from nmt.decoding.quality_warnings import describe
 from nmt.decoding.translation import Translation
-from nmt.errors import ConfigError, NmtError
+from nmt.errors import ConfigError, DataError, NmtError
 from nmt.evaluation.scores import perplexity
 from nmt.extras.analysis.html import attention_figure, page
-from nmt.files import explain_write_errors, write_text
+from nmt.files import explain_write_errors, replacing, write_text
 from nmt.report import heatmap
+from nmt.report.style import PICTURE_FORMATS
 from nmt.text.tokenizers import Tokenizer
+from nmt.text.vocabulary import UNK, Vocabulary
 
 ResultT = TypeVar("ResultT")
+
+SOURCE_CUT, OUTPUT_CUT, REPEATING = "source cut", "output cut", "output repeats"
+TARGET_LANGUAGE, ALL_UNKNOWN, MOSTLY_UNKNOWN = (
+    "source in target language",
+    "source unknown",
+    "source mostly unknown",
+)
+UNKNOWN_GIVEN = "unknown words given"
+
+DESCRIPTIONS: Mapping[str, str] = {
+    SOURCE_CUT: "the source is longer than decoding.max_source_tokens and was truncated",
+    ALL_UNKNOWN: "no word of the source is in the vocabulary",
+    MOSTLY_UNKNOWN: (
+        "most words of the source are not in the vocabulary; is it in another language?"
+    ),
+    TARGET_LANGUAGE: "the source seems to be in the target language already",
+    OUTPUT_CUT: (
+        "the output reached the maximum length (decoding.max_length_ratio) and was truncated"
+    ),
+    REPEATING: "the output repeats itself",
+    UNKNOWN_GIVEN: "a word of the translation is not in the vocabulary and was scored as <unk>",
+}
+
+MAX_CHARACTERS = 400  # of a source, to guess its language
+MIN_WORDS = 3  # of a source, to guess its language
+MIN_MARGIN = 1.0  # nats per word by which the source must be more probable in the target language
+MAX_REPETITIONS = 3  # in a row
+MAX_NUMBERS = 10  # of lines in a message
+MAX_PERIOD = 20  # tokens in a repeated sequence
+PAGE_SUFFIX = ".html"  # of a page with the attention of all sentences
 
 
 @dataclass(frozen=True)
@@ -32,7 +66,7 @@ class Answer(Generic[ResultT]):
     Attributes:
         number: of the sentence, from 1.
         result: its translations, best first; or the score of a given translation.
-        warnings: keys of `quality_warnings.DESCRIPTIONS`.
+        warnings: keys of `DESCRIPTIONS`.
     """
 
     number: int
@@ -93,11 +127,9 @@ def to_json(
     return json.dumps(values, ensure_ascii=False)
 
 
-def score_lines(
-    answers: Iterable[ScoreAnswer], inputs: InputTexts, *, as_json: bool
-) -> Iterator[str]:
+def score_lines(answers: Iterable[ScoreAnswer], unit: str, *, as_json: bool) -> Iterator[str]:
     """Log-probability, tokens and perplexity of each pair. The totals are the last line of JSON;
-    without JSON they go to stderr.
+    without JSON they go to stderr. `unit` is "line" or "sentence".
     """
     n_pairs, n_tokens, log_prob = 0, 0, 0.0
     for answer in answers:
@@ -105,11 +137,10 @@ def score_lines(
         n_pairs += 1
         n_tokens += len(pair.token_log_probs)
         log_prob += pair.log_prob
-        yield (
-            _pair_to_json(answer)
-            if as_json
-            else f"{pair.log_prob:.4f}\t{len(pair.token_log_probs)}\t{pair.perplexity:.4f}"
-        )
+        if as_json:
+            yield _pair_to_json(answer)
+        else:
+            yield f"{pair.log_prob:.4f}\t{len(pair.token_log_probs)}\t{pair.perplexity:.4f}"
     if not n_pairs:
         return
     total = perplexity(-log_prob / n_tokens)
@@ -118,7 +149,7 @@ def score_lines(
             {"pairs": n_pairs, "log_prob": log_prob, "n_tokens": n_tokens, "perplexity": total}
         )
     else:
-        pairs = f"{n_pairs:,} {inputs.unit}{'s' if n_pairs > 1 else ''}"
+        pairs = f"{n_pairs:,} {unit}{'s' if n_pairs > 1 else ''}"
         print(
             f"{pairs}: log-probability {log_prob:.4f}, {n_tokens:,} tokens, perplexity {total:.4f}",
             file=sys.stderr,
@@ -143,10 +174,10 @@ def _pair_to_json(answer: ScoreAnswer) -> str:
 
 
 def report_warnings(
-    answers: Iterable[Answer[ResultT]], inputs: InputTexts
+    answers: Iterable[Answer[ResultT]], unit: str, *, at_once: bool
 ) -> Iterator[Answer[ResultT]]:
-    """Pass answers on, and print to stderr which sentences each warning is about: at the end, or at
-    once at a keyboard.
+    """Pass answers on, and print to stderr which sentences each warning is about: at the end, or
+    `at_once` for someone at a keyboard.
     """
     numbers: dict[str, list[int]] = {}
     try:
@@ -154,13 +185,13 @@ def report_warnings(
             yield answer
             for warning in answer.warnings:
                 numbers.setdefault(warning, []).append(answer.number)
-            if inputs.is_keyboard:
-                _print_warnings(numbers, inputs.unit)
+            if at_once:
+                _print_warnings(numbers, unit)
                 numbers = {}
     except (NmtError, KeyboardInterrupt):  # the answers before an error have warnings too
-        _print_warnings(numbers, inputs.unit)
+        _print_warnings(numbers, unit)
         raise
-    _print_warnings(numbers, inputs.unit)
+    _print_warnings(numbers, unit)
 
 
 def _print_warnings(numbers: dict[str, list[int]], unit: str) -> None:
@@ -203,8 +234,7 @@ def _draw_picture(answers: Iterable[TranslationAnswer], path: Path) -> Iterator[
     if len(first) != 1 or not first[0].result[0].src_tokens:
         raise ConfigError(
             f"--attention {path}: a picture shows one sentence; give exactly one, or name a "
-            "page "
-            f"({PAGE_SUFFIX})"
+            f"page ({PAGE_SUFFIX})"
         )
     yield first[0]
     translation = first[0].result[0]
@@ -215,3 +245,159 @@ def _draw_picture(answers: Iterable[TranslationAnswer], path: Path) -> Iterator[
 def _check_attention(translation: Translation, option: str) -> None:
     if not translation.has_attention:
         raise ConfigError(f"{option}: this model has no attention (model.attention.score: none)")
+
+
+class WarningChecker:
+    """Checks translations; knows the two languages by the frequencies of their words."""
+
+    def __init__(
+        self, tokenizers: tuple[Tokenizer, Tokenizer], vocabularies: tuple[Vocabulary, Vocabulary]
+    ) -> None:
+        """Both are (source, target)."""
+        self._tokenizers, self._vocabularies = tokenizers, vocabularies
+        self._unigrams = [_Unigrams(vocabulary) for vocabulary in vocabularies]
+
+    def warnings(self, translation: Translation) -> list[str]:
+        """Keys of `DESCRIPTIONS`."""
+        warnings = [self._check_source(translation)] if translation.src_tokens else []
+        if translation.src_cut:
+            warnings.append(SOURCE_CUT)
+        if not translation.complete:
+            warnings.append(OUTPUT_CUT)
+        if repeats(translation.tokens, MAX_REPETITIONS) and not repeats(
+            translation.src_tokens, MAX_REPETITIONS
+        ):
+            warnings.append(REPEATING)
+        return [warning for warning in warnings if warning]
+
+    def _check_source(self, translation: Translation) -> str:
+        """A warning, or ""."""
+        words = [token for token in translation.src_tokens if any(map(str.isalpha, token))]
+        n_known = sum(word in self._vocabularies[0] for word in words)
+        if self._is_target_language(translation.source[:MAX_CHARACTERS]):
+            return TARGET_LANGUAGE
+        if words and not n_known:
+            return ALL_UNKNOWN
+        return MOSTLY_UNKNOWN if len(words) >= MIN_WORDS and n_known < len(words) / 2 else ""
+
+    def _is_target_language(self, text: str) -> bool:
+        """Never True with a vocabulary shared by both languages, whose frequencies are those of
+        both.
+        """
+        n_words = len(text.split())
+        if n_words < MIN_WORDS:
+            return False
+        as_source, as_target = (
+            unigrams.log_prob(tokenizer.split(text))
+            for unigrams, tokenizer in zip(self._unigrams, self._tokenizers, strict=True)
+        )
+        return as_target - as_source > MIN_MARGIN * n_words
+
+
+class _Unigrams:
+    """A unigram language model, from the counts of tokens in the training data."""
+
+    def __init__(self, vocabulary: Vocabulary) -> None:
+        total = sum(vocabulary.counts)
+        self._vocabulary = vocabulary
+        self._log_probs = [log(max(count, 0.5) / max(total, 1)) for count in vocabulary.counts]
+        self._log_probs[UNK] = min(
+            self._log_probs
+        )  # <unk> may be frequent, but each unknown word is rare
+
+    def log_prob(self, tokens: Sequence[str]) -> float:
+        return sum(self._log_probs[index] for index in self._vocabulary.ids(tokens))
+
+
+def describe(warning: str, numbers: Sequence[int], unit: str) -> str:
+    """One line: the numbers of the lines or sentences, and the warning. `unit` is "line" or
+    "sentence".
+    """
+    shown = ", ".join(map(str, numbers[:MAX_NUMBERS]))
+    more = f" and {len(numbers) - MAX_NUMBERS:,} more" if len(numbers) > MAX_NUMBERS else ""
+    return f"{unit}{'s' if len(numbers) > 1 else ''} {shown}{more}: {DESCRIPTIONS[warning]}"
+
+
+def repeats(tokens: Sequence[str], times: int) -> bool:
+    """Whether a sequence of tokens occurs `times` times in a row (a single token `times` + 1 times,
+    since words may be doubled).
+    """
+    for period in range(1, min(MAX_PERIOD, len(tokens) // times) + 1):
+        needed = period * (
+            times - 1 if period > 1 else times
+        )  # consecutive tokens that equal the token one period later
+        differing = [
+            -1,
+            *(i for i in range(len(tokens) - period) if tokens[i] != tokens[i + period]),
+            len(tokens) - period,
+        ]
+        if any(after - before > needed for before, after in pairwise(differing)):
+            return True
+    return False
+
+
+def check_output_files(output: Path | None, attention: Path | None) -> None:
+    """Check, before any work, that these files can be written.
+
+    Raises:
+        DataError: a folder is missing, or `output` is a folder.
+        NmtError: `attention` has another suffix than those of pictures and pages.
+    """
+    if output is not None and output.is_dir():
+        raise DataError(f"{output}: is a folder; name a file")
+    if output is not None and not output.parent.is_dir():
+        raise DataError(f"{output.parent}: no such folder")
+    if attention is not None and attention.suffix.lower() not in (PAGE_SUFFIX, *PICTURE_FORMATS):
+        raise NmtError(
+            f"{attention}: cannot draw attention in this format; use "
+            f"{', '.join(PICTURE_FORMATS)} or {PAGE_SUFFIX}"
+        )
+    if attention is not None and not attention.parent.is_dir():
+        raise DataError(f"{attention}: the folder {attention.parent} does not exist")
+
+
+def write_output(lines: Iterable[str], path: Path | None = None) -> None:
+    """Write each line to stdout or to a file as soon as it is available.
+
+    An existing file is replaced when all lines are written. Until then they are in `PATH.partial`,
+    where they stay after an error.
+
+    Raises:
+        DataError: the file cannot be written, or an error ended the lines.
+    """
+    if path is None:
+        _write(lines, sys.stdout)
+        return
+    if path.exists() and not path.is_file():  # a device or a pipe, which cannot be replaced
+        with explain_write_errors(path), path.open("w", encoding="utf-8", newline="\n") as file:
+            _write(lines, file)
+        return
+    partial = path.resolve().with_name(f"{path.resolve().name}.partial")
+    with (
+        _mention_partial_file(partial),
+        explain_write_errors(partial),
+        replacing(path, partial),
+        partial.open("w", encoding="utf-8", newline="\n") as file,
+    ):
+        _write(lines, file)
+
+
+def _write(lines: Iterable[str], stream: TextIO) -> None:
+    for line in lines:
+        stream.write(f"{line}\n")
+        stream.flush()
+
+
+@contextmanager
+def _mention_partial_file(partial: Path) -> Iterator[None]:
+    """Add to an error that the lines before it are in `partial`, if there are any."""
+    try:
+        yield
+    except (NmtError, KeyboardInterrupt) as error:
+        if not partial.is_file() or not partial.stat().st_size:
+            raise
+        remark = f"finished lines are in {partial}"
+        if isinstance(error, NmtError):
+            raise DataError(f"{error}; {remark}") from None
+        print(f"nmt: {remark}", file=sys.stderr)
+        raise

@@ -24,8 +24,15 @@ from torch import Tensor
 from nmt.config.schema import DecodingConfig
 from nmt.data.batches import pad_sources
 from nmt.decoding.candidates import Candidates, banned_ids, sample, without_banned
-from nmt.decoding.hypothesis import BeamStep, FinishedHypothesis, Hypothesis, NBestLists, trace_back
-from nmt.decoding.ranking import hypothesis_score, upper_bound
+from nmt.decoding.hypothesis import (
+    BeamStep,
+    FinishedHypothesis,
+    Hypothesis,
+    NBestLists,
+    hypothesis_score,
+    trace_back,
+    upper_bound,
+)
 from nmt.model.interface import TranslationModel
 from nmt.model.topk import log_norm, topk_log_probs
 from nmt.text.vocabulary import EOS, PAD, SOS, UNK

@@ -13,7 +13,7 @@ from scripts.fuzz.readers import translator
 @cache
 def application(folder: Path) -> tuple[Any, asyncio.AbstractEventLoop]:
     """The server's application, started."""
-    from nmt.decoding.quality_warnings import WarningChecker
+    from nmt.decoding.output import WarningChecker
     from nmt.extras.serve.answers import ServedRun
     from nmt.extras.serve.app import Limits, create_app
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 
 from nmt.data.splitting import sentence_key
-from nmt.decoding.repetition import repeats
+from nmt.decoding.output import repeats
 from nmt.extras.analysis.doubled_words import doubles
 from nmt.extras.analysis.groups import TranslatedText
 from nmt.extras.analysis.leaks import words

@@ -7,8 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from nmt.decoding.quality_warnings import MAX_REPETITIONS
-from nmt.decoding.repetition import repeats
+from nmt.decoding.output import MAX_REPETITIONS, repeats
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError

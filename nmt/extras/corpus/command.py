@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.commands import translate
-from nmt.commands.translate_io import InputTexts
+from nmt.commands.translate import InputTexts
 from nmt.commands.translate_options import TranslateOptions
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError

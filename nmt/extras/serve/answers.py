@@ -8,7 +8,7 @@ from typing import Any
 from unicodedata import east_asian_width
 
 from nmt.decoding.alignment import token_to_word, translation_to_dict, word_weights
-from nmt.decoding.quality_warnings import DESCRIPTIONS, WarningChecker
+from nmt.decoding.output import DESCRIPTIONS, WarningChecker
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.extras.serve.alternatives import Alternative, find_alternatives

@@ -13,7 +13,7 @@ import uvicorn
 from fastapi import FastAPI
 
 from nmt.config.names import DeviceName
-from nmt.decoding.quality_warnings import WarningChecker
+from nmt.decoding.output import WarningChecker
 from nmt.errors import NmtError
 from nmt.extras.serve.answers import ServedRun
 from nmt.extras.serve.guard import BODY_SECONDS

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.config.schema import DecodingConfig
-from nmt.decoding.ranking import LENGTH_FORMULAS, MIN_COVERAGE, hypothesis_score, upper_bound
+from nmt.decoding.hypothesis import LENGTH_FORMULAS, MIN_COVERAGE, hypothesis_score, upper_bound
 
 
 def test_power_is_the_mean_at_1_and_nothing_at_0() -> None:
