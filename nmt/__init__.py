@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from os import PathLike
     from typing import Any
 
-    from nmt.config.names import DeviceName
+    from nmt.config.parts import DeviceName
     from nmt.config.schema import Config
     from nmt.decoding.translator import Translator
     from nmt.training.events import Event

@@ -30,7 +30,7 @@ from nmt.commands.options import (
     options_from,
 )
 from nmt.commands.translate_options import TranslateOptions
-from nmt.config.names import PointerName
+from nmt.config.parts import PointerName
 from nmt.errors import NmtError
 from nmt.extras.augment.options import AugmentOptions
 from nmt.extras.serve.options import ServeOptions

@@ -2,7 +2,7 @@
 
 import torch
 
-from nmt.config.names import DeviceName, TrainingPrecision
+from nmt.config.parts import DeviceName, TrainingPrecision
 from nmt.errors import ConfigError, has_memory
 
 MIN_MEMORY = (

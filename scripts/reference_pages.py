@@ -22,7 +22,8 @@ from pydantic.fields import FieldInfo
 
 from nmt import errors
 from nmt.cli import app
-from nmt.config.schema import PATTERN_TEXTS, Config, named_sections_of, section_of
+from nmt.config.schema import PATTERN_TEXTS, Config
+from nmt.config.section import named_sections_of, section_of
 from nmt.decoding.output import DESCRIPTIONS
 
 PACKAGE = Path(__file__).resolve().parent.parent / "nmt"

@@ -18,7 +18,8 @@ from nmt.cli import app
 from nmt.commands.evaluate_options import EvaluateOptions
 from nmt.commands.translate_options import TranslateOptions
 from nmt.config.load import config_from_dict, load
-from nmt.config.schema import Config, section_of
+from nmt.config.schema import Config
+from nmt.config.section import section_of
 from nmt.errors import ConfigError
 from nmt.extras.augment.options import AugmentOptions
 from nmt.extras.serve.options import ServeOptions

@@ -17,7 +17,7 @@ from nmt.commands.options import (
     JsonOption,
     decoding_overrides,
 )
-from nmt.config.names import EvaluationSplit
+from nmt.config.parts import EvaluationSplit
 
 if TYPE_CHECKING:
     from nmt.evaluation.gate import Gate

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar
 
 import typer
 
-from nmt.config.names import DeviceName
+from nmt.config.parts import DeviceName
 
 ConfigOption = Annotated[
     Path, typer.Option("--config", "-c", help="The configuration: a YAML file.", metavar="FILE")

@@ -12,7 +12,7 @@ from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
 
 from nmt.config.load import differences
-from nmt.config.names import DeviceName
+from nmt.config.parts import DeviceName
 from nmt.config.schema import Config
 from nmt.data.corpus import Corpus
 from nmt.data.epochs import divide_epoch

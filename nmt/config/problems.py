@@ -8,7 +8,8 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 from pydantic import BaseModel, ValidationError
 
-from nmt.config.schema import PATTERN_TEXTS, Config, named_sections_of, section_of
+from nmt.config.schema import PATTERN_TEXTS, Config
+from nmt.config.section import named_sections_of, section_of
 
 # What a value must be, by pydantic's type of error; the fields in braces come from the error's
 # context.

@@ -3,15 +3,22 @@
 import re
 from collections.abc import Iterator
 
+from nmt.config.parts import (
+    ATTENTIONS,
+    BRIDGES,
+    CELLS,
+    DECODERS,
+    OUTPUTS,
+    READOUTS,
+    SCORES,
+    TOKENIZERS,
+    choices,
+    having,
+)
 from nmt.config.problems import Problem
 from nmt.config.schema import (
-    CELLS_WITH_CELL_STATE,
-    LOCAL_KINDS,
     NAME_PATTERN,
     PATTERN_TEXTS,
-    READOUTS_BY_DECODER,
-    SIZED_SCORES,
-    SUBWORD_KINDS,
     AttentionConfig,
     Config,
     DataConfig,
@@ -21,8 +28,8 @@ from nmt.config.schema import (
     ModelConfig,
     SourceConfig,
     TrainingConfig,
-    choices,
 )
+from nmt.plugins import hooks
 
 MAX_SHARE_ERROR = 1e-6  # of a sum
 
@@ -38,6 +45,7 @@ def check_rules(config: Config) -> list[Problem]:
         *_training_problems(config.training),
         *_objective_problems(config),
         *_decoding_problems(config),
+        *(problem for rules in hooks("rules") for problem in rules(config)),
     ]
 
 
@@ -58,7 +66,7 @@ def _data_problems(config: Config) -> Iterator[Problem]:
             ("data.dev", "data.test"),
             "give both or neither; without them, both sets are split from data.source",
         )
-    if config.vocabulary.max_size is not None and kind in SUBWORD_KINDS:
+    if config.vocabulary.max_size is not None and TOKENIZERS[kind].trait("learned"):
         text = f"tokenizer.size sets the vocabulary size of {kind}; remove vocabulary.max_size"
         yield Problem(("vocabulary.max_size", "tokenizer.kind"), text)
     tags = config.vocabulary.tags or []
@@ -67,10 +75,11 @@ def _data_problems(config: Config) -> Iterator[Problem]:
             ("vocabulary.tags",), "each tag must be new: no special token, and not named twice"
         )
     for side in ("src", "tgt"):
-        if getattr(config.training.subword_sampling, side) and kind not in SUBWORD_KINDS:
-            text = (
-                f"{kind} have no subwords to sample; set it to 0, or use {choices(SUBWORD_KINDS)}"
-            )
+        if getattr(config.training.subword_sampling, side) and not TOKENIZERS[kind].trait(
+            "learned"
+        ):
+            learned = choices(having(TOKENIZERS, "learned"))
+            text = f"{kind} have no subwords to sample; set it to 0, or use {learned}"
             yield Problem((f"training.subword_sampling.{side}", "tokenizer.kind"), text)
     yield from _mixture_problems(data)
     languages = {data.src_language, data.tgt_language}
@@ -197,23 +206,23 @@ def _lines_problems(key: str, source: SourceConfig, languages: set[str]) -> Iter
 
 def _model_problems(model: ModelConfig) -> Iterator[Problem]:
     encoder, decoder = model.encoder, model.decoder
-    if model.bridge == "copy" and encoder.output_size != decoder.hidden_size:
+    if BRIDGES[model.bridge].trait("copies") and encoder.output_size != decoder.hidden_size:
         yield Problem(
             ("model.bridge", "model.decoder.hidden_size"),
             f"copy needs equal sizes ({_sizes(model)}); or use dense",
         )
-    if model.bridge == "copy" and (encoder.cell in CELLS_WITH_CELL_STATE) != (
-        decoder.cell in CELLS_WITH_CELL_STATE
-    ):
+    if BRIDGES[model.bridge].trait("copies") and CELLS[encoder.cell].trait("cell_state") != CELLS[
+        decoder.cell
+    ].trait("cell_state"):
         text = f"copy cannot turn the state of {encoder.cell} into one of {decoder.cell}; use dense"
         yield Problem(("model.bridge", "model.decoder.cell"), text)
-    if model.bridge == "copy" and decoder.layers > encoder.layers:
+    if BRIDGES[model.bridge].trait("copies") and decoder.layers > encoder.layers:
         text = (
             f"copy cannot fill {decoder.layers} decoder layers from {encoder.layers} in the "
             "encoder; use dense"
         )
         yield Problem(("model.bridge", "model.decoder.layers"), text)
-    if model.bridge == "backward" and not encoder.bidirectional:
+    if BRIDGES[model.bridge].trait("backward") and not encoder.bidirectional:
         yield Problem(
             ("model.bridge", "model.encoder.bidirectional"),
             "backward needs a bidirectional encoder; or use dense or copy",
@@ -229,41 +238,37 @@ def _model_problems(model: ModelConfig) -> Iterator[Problem]:
 
 
 def _decoder_problems(decoder: DecoderConfig) -> Iterator[Problem]:
-    if decoder.kind == "gnmt" and decoder.layers == 1:
-        text = (
-            "gnmt attends between the first layer and those above it; set layers to 2 or "
-            "more, or use luong"
-        )
-        yield Problem(("model.decoder.layers", "model.decoder.kind"), text)
-    if decoder.kind == "conditional" and decoder.layers > 1:
-        text = "conditional makes two recurrent steps with one state; set layers to 1, or use gnmt"
-        yield Problem(("model.decoder.layers", "model.decoder.kind"), text)
-    if decoder.readout_size is not None and decoder.readout in ("concat", "state"):
+    part = DECODERS[decoder.kind]
+    least, most = part.trait("least_layers"), part.trait("most_layers")
+    if (least and decoder.layers < least) or (most and decoder.layers > most):
+        keys = "model.decoder.layers", "model.decoder.kind"
+        yield Problem(keys, part.trait("layers_text"))
+    if decoder.readout_size is not None and READOUTS[decoder.readout].trait("fixed_size"):
         text = f"the other sizes determine the size of {decoder.readout}; remove readout_size"
         yield Problem(("model.decoder.readout_size", "model.decoder.readout"), text)
-    if decoder.readout not in READOUTS_BY_DECODER[decoder.kind]:
-        text = (
-            f"{decoder.kind} needs {choices(READOUTS_BY_DECODER[decoder.kind])}, not "
-            f"{decoder.readout}"
-        )
+    if decoder.readout not in (fitting := part.trait("readouts") or READOUTS):
+        text = f"{decoder.kind} needs {choices(fitting)}, not {decoder.readout}"
         yield Problem(("model.decoder.readout", "model.decoder.kind"), text)
-    if decoder.input_feeding and (decoder.kind != "luong" or decoder.readout != "attentional"):
+    if decoder.input_feeding and part.trait("feeds") != decoder.readout:
         text = "input feeding needs kind luong and readout attentional"
         yield Problem(("model.decoder.input_feeding", "model.decoder.readout"), text)
 
 
 def _attention_problems(model: ModelConfig) -> Iterator[Problem]:
     attention, score = model.attention, model.attention.score
-    if score in ("dot", "concat_shared") and model.encoder.output_size != model.decoder.hidden_size:
+    if (
+        SCORES[score].trait("equal_sizes")
+        and model.encoder.output_size != model.decoder.hidden_size
+    ):
         keys = "model.attention.score", "model.decoder.hidden_size"
         yield Problem(keys, f"{score} needs equal sizes ({_sizes(model)}); or use general")
-    if attention.scaled and score not in ("dot", "general"):
+    if attention.scaled and not SCORES[score].trait("scalable"):
         yield Problem(
             ("model.attention.scaled", "model.attention.score"),
             f"only dot and general can be scaled, not {score}",
         )
-    if attention.size is not None and score not in SIZED_SCORES:
-        text = f"{score} has no hidden size; remove it or use {choices(SIZED_SCORES)}"
+    if attention.size is not None and not SCORES[score].trait("sized"):
+        text = f"{score} has no hidden size; remove it or use {choices(having(SCORES, 'sized'))}"
         yield Problem(("model.attention.size", "model.attention.score"), text)
     yield from _attention_kind_problems(attention)
     sizes = {
@@ -278,30 +283,30 @@ def _attention_problems(model: ModelConfig) -> Iterator[Problem]:
 
 def _attention_kind_problems(attention: AttentionConfig) -> Iterator[Problem]:
     score, kind, heads = attention.score, attention.kind, attention.heads
-    if kind in LOCAL_KINDS and score == "none":
+    if ATTENTIONS[kind].trait("window") and score == "none":
         yield Problem(
             ("model.attention.kind", "model.attention.score"),
             f"{kind} needs attention, but the score is none",
         )
-    if kind == "coverage" and score not in SIZED_SCORES:
-        text = f"coverage needs {choices(SIZED_SCORES)}, not {score}"
+    if ATTENTIONS[kind].trait("sized") and not SCORES[score].trait("sized"):
+        text = f"{kind} needs {choices(having(SCORES, 'sized'))}, not {score}"
         yield Problem(("model.attention.kind", "model.attention.score"), text)
-    if attention.window is not None and kind not in LOCAL_KINDS:
-        text = f"{kind} has no window; remove it or use {choices(LOCAL_KINDS)}"
+    if attention.window is not None and not ATTENTIONS[kind].trait("window"):
+        text = f"{kind} has no window; remove it or use {choices(having(ATTENTIONS, 'window'))}"
         yield Problem(("model.attention.window", "model.attention.kind"), text)
     if heads > 1 and score == "none":
         yield Problem(
             ("model.attention.heads", "model.attention.score"),
             "heads need attention, but the score is none",
         )
-    if heads > 1 and kind == "coverage":
+    if heads > 1 and ATTENTIONS[kind].trait("single_head"):
         yield Problem(
-            ("model.attention.heads", "model.attention.kind"), "coverage allows only one head"
+            ("model.attention.heads", "model.attention.kind"), f"{kind} allows only one head"
         )
 
 
 def _embedding_and_output_problems(config: Config) -> Iterator[Problem]:
-    model, adaptive = config.model, config.model.output == "adaptive"
+    model, adaptive = config.model, OUTPUTS[config.model.output].trait("partial")
     if model.tie_embeddings == "all" and not config.vocabulary.joint:
         yield Problem(
             ("model.tie_embeddings", "vocabulary.joint"),
@@ -358,7 +363,7 @@ def _lexical_bias_problems(config: Config) -> Iterator[Problem]:
             ("model.lexical_bias", "model.attention.score"),
             "a lexical bias needs attention, but the score is none",
         )
-    if model.lexical_bias and model.output == "adaptive":
+    if model.lexical_bias and OUTPUTS[model.output].trait("partial"):
         text = "a lexical bias needs the logits of all words, which adaptive avoids; use softmax"
         yield Problem(("model.lexical_bias", "model.output"), text)
     if model.lexical_words and not model.lexical_bias:
@@ -366,11 +371,10 @@ def _lexical_bias_problems(config: Config) -> Iterator[Problem]:
             ("model.lexical_words", "model.lexical_bias"),
             "whole words need a lexical bias; set it, or set model.lexical_words to 0",
         )
-    elif model.lexical_words and kind not in SUBWORD_KINDS:
-        text = (
-            f"tokens of kind {kind} do not form words; use {choices(SUBWORD_KINDS)}, or set "
-            "model.lexical_words to 0"
-        )
+    elif model.lexical_words and not TOKENIZERS[kind].trait("learned"):
+        learned = choices(having(TOKENIZERS, "learned"))
+        remedy = f"use {learned}, or set model.lexical_words to 0"
+        text = f"tokens of kind {kind} do not form words; {remedy}"
         yield Problem(("model.lexical_words", "tokenizer.kind"), text)
 
 
@@ -442,7 +446,7 @@ def _decoding_problems(config: Config) -> Iterator[Problem]:
         text = "the coverage penalty needs attention, but the score is none"
         yield Problem(("decoding.coverage_penalty", "model.attention.score"), text)
     yield from _method_problems(decoding)
-    if decoding.shortlist and config.model.output == "adaptive":
+    if decoding.shortlist and OUTPUTS[config.model.output].trait("partial"):
         text = "adaptive already computes only the words that it needs; set shortlist to 0"
         yield Problem(("decoding.shortlist", "model.output"), text)
     if decoding.shortlist and decoding.neighbors.pairs:

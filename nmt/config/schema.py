@@ -5,44 +5,58 @@ config.yaml of every run.
 """
 
 from pathlib import Path
-from typing import Annotated, Any, Literal, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
-from nmt.config.names import TrainingPrecision
+from nmt.config.parts import (
+    ATTENTIONS,
+    BRIDGES,
+    CELLS,
+    DECODERS,
+    FORMATS,
+    METHODS,
+    METRICS,
+    OUTPUTS,
+    READOUTS,
+    SCORES,
+    TOKENIZERS,
+    TrainingPrecision,
+    choices,
+    having,
+)
+from nmt.config.section import Section, with_extras, without_unused_extras
 from nmt.errors import ConfigError
 
-SourceFormat = Literal["manythings", "tatoeba", "tsv", "lines", "jsonl", "parquet", "tmx"]
-TokenizerKind = Literal["words", "bpe", "unigram", "characters"]
+if TYPE_CHECKING:  # the type checker cannot read the tables
+    SourceFormat = str
+    TokenizerKind = str
+    Cell = str
+    ScoreName = str
+    AttentionKind = str
+    DecoderKind = str
+    ReadoutName = str
+    BridgeName = str
+    OutputName = str
+    Metric = str
+    DecodingMethod = str
+else:
+    SourceFormat, TokenizerKind = Literal[tuple(FORMATS)], Literal[tuple(TOKENIZERS)]
+    ScoreName, AttentionKind = Literal[tuple(SCORES)], Literal[tuple(ATTENTIONS)]
+    Cell, DecoderKind = Literal[tuple(CELLS)], Literal[tuple(DECODERS)]
+    ReadoutName, BridgeName = Literal[tuple(READOUTS)], Literal[tuple(BRIDGES)]
+    OutputName, Metric = Literal[tuple(OUTPUTS)], Literal[tuple(METRICS)]
+    DecodingMethod = Literal[tuple(METHODS)]
+
 EncoderKind = Literal["recurrent"]
-Cell = Literal["lstm", "gru", "elman", "sru"]
-ScoreName = Literal["dot", "general", "concat", "additive", "concat_shared", "linear", "none"]
-AttentionKind = Literal["global", "local_m", "local_p", "coverage"]
-DecoderKind = Literal["luong", "bahdanau", "conditional", "gnmt"]
-ReadoutName = Literal["attentional", "concat", "state", "deep", "maxout"]
-BridgeName = Literal["copy", "dense", "backward", "zero"]
 Tying = Literal["none", "target", "all"]
-OutputName = Literal["softmax", "adaptive"]
 ForcingSchedule = Literal["constant", "linear", "exponential", "inverse_sigmoid"]
 LearningRateSchedule = Literal["constant", "inverse_sqrt", "linear", "cosine", "step", "plateau"]
 OptimizerName = Literal["adamw", "adam", "sgd", "adafactor"]
-Metric = Literal["bleu", "chrf", "loss"]
 SearchName = Literal["beam", "sampling"]
-DecodingMethod = Literal["beam", "sampling", "mbr"]
 Utility = Literal["chrf", "bleu"]
 LengthFormula = Literal["power", "wu"]
 Precision = Literal["float32", "int8"]
-
-SUBWORD_KINDS: tuple[TokenizerKind, ...] = ("bpe", "unigram")
-CELLS_WITH_CELL_STATE: tuple[Cell, ...] = ("lstm", "sru")
-SIZED_SCORES: tuple[ScoreName, ...] = ("concat", "additive", "concat_shared")
-LOCAL_KINDS: tuple[AttentionKind, ...] = ("local_m", "local_p")
-READOUTS_BY_DECODER: dict[DecoderKind, tuple[ReadoutName, ...]] = {
-    "luong": ("attentional", "concat"),
-    "bahdanau": ("state", "deep", "maxout"),
-    "conditional": ("state", "deep", "maxout"),
-    "gnmt": get_args(ReadoutName),
-}
 
 MAX_SEED = 2**63 - 1
 
@@ -54,18 +68,6 @@ PATTERN_TEXTS = {
     TAG_PATTERN: "a tag such as <bt>",
     DIRECTION_PATTERN: "two language codes, for example en-de",
 }
-
-
-def choices(names: Any) -> str:
-    """The values of a Literal or a tuple in words: "a, b or c"."""
-    *others, last = get_args(names) or names
-    return f"{', '.join(others)} or {last}" if others else last
-
-
-class Section(BaseModel):
-    """A part of the configuration: frozen; unknown keys are errors."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
 class SourceConfig(Section):
@@ -144,6 +146,7 @@ class CleaningConfig(Section):
     )
 
 
+@with_extras("data")
 class DataConfig(Section):
     direction: str = Field(
         "en-de",
@@ -224,6 +227,7 @@ class DataConfig(Section):
         return self.split.direction == self.opposite_direction
 
 
+@with_extras("tokenizer")
 class TokenizerConfig(Section):
     kind: TokenizerKind = Field(
         "words",
@@ -241,6 +245,7 @@ class TokenizerConfig(Section):
     )
 
 
+@with_extras("vocabulary")
 class VocabularyConfig(Section):
     min_frequency: int = Field(
         1, ge=1, description="replace rarer tokens of the training data by <unk>"
@@ -268,8 +273,8 @@ class VocabularyConfig(Section):
 
 
 class EncoderConfig(Section):
-    kind: EncoderKind = Field("recurrent", description=choices(EncoderKind))
-    cell: Cell = Field("lstm", description=choices(Cell))
+    kind: EncoderKind = Field("recurrent", description="recurrent")
+    cell: Cell = Field("lstm", description=choices(CELLS))
     hidden_size: int = Field(256, ge=1, description="units per direction")
     layers: int = Field(1, ge=1, le=100, description="number of stacked layers")
     bidirectional: bool = Field(
@@ -295,9 +300,11 @@ class EncoderConfig(Section):
 
 
 class AttentionConfig(Section):
-    score: ScoreName = Field("general", description=f"{choices(ScoreName)}; none: no attention")
+    score: ScoreName = Field("general", description=f"{choices(SCORES)}; none: no attention")
     size: int | None = Field(
-        None, ge=1, description=f"{choices(SIZED_SCORES)}: hidden size; default: the query size"
+        None,
+        ge=1,
+        description=f"{choices(having(SCORES, 'sized'))}: hidden size; default: the query size",
     )
     scaled: bool = Field(
         False, description="dot, general: divide the score by the square root of the query size"
@@ -328,7 +335,7 @@ class DecoderConfig(Section):
         "(between two) or gnmt (after the "
         "first layer)",
     )
-    cell: Cell = Field("lstm", description=choices(Cell))
+    cell: Cell = Field("lstm", description=choices(CELLS))
     hidden_size: int = Field(256, ge=1, description="number of units")
     layers: int = Field(1, ge=1, le=100, description="number of stacked layers")
     residual: bool = Field(
@@ -349,8 +356,8 @@ class DecoderConfig(Section):
     )
     readout: ReadoutName = Field(
         "attentional",
-        description=f"layer before the output: {choices(READOUTS_BY_DECODER['luong'])} for luong; "
-        f"{choices(READOUTS_BY_DECODER['bahdanau'])} for bahdanau, conditional; all for gnmt",
+        description=f"layer before the output: {choices(READOUTS)}; luong: the first two; "
+        "bahdanau, conditional: the last three",
     )
     readout_size: int | None = Field(
         None,
@@ -359,6 +366,7 @@ class DecoderConfig(Section):
     )
 
 
+@with_extras("model")
 class ModelConfig(Section):
     embedding_size: int = Field(256, ge=1, description="size of the word embeddings")
     encoder: EncoderConfig = Field(EncoderConfig(), description="reads the source sentence")
@@ -481,7 +489,7 @@ class TeacherForcingConfig(Section):
     )
     end: float = Field(0.0, ge=0, le=1, description="final probability (not for constant)")
     schedule: ForcingSchedule = Field(
-        "constant", description=f"path from `start` to `end`: {choices(ForcingSchedule)}"
+        "constant", description=f"path from `start` to `end`: {choices(get_args(ForcingSchedule))}"
     )
     steps: int = Field(10_000, ge=1, description="steps from `start` to `end`")
     per: Literal["sentence", "token"] = Field(
@@ -504,7 +512,7 @@ class SubwordSamplingConfig(Section):
 class LearningRateConfig(Section):
     peak: float = Field(1.0e-3, gt=0, description="highest learning rate")
     schedule: LearningRateSchedule = Field(
-        "constant", description=f"after warm-up: {choices(LearningRateSchedule)}"
+        "constant", description=f"after warm-up: {choices(get_args(LearningRateSchedule))}"
     )
     warmup_steps: int = Field(0, ge=0, description="steps of linear warm-up to `peak`")
     steps: int | None = Field(
@@ -570,6 +578,7 @@ class RiskConfig(Section):
     )
 
 
+@with_extras("training")
 class TrainingConfig(Section):
     start_from: Path | None = Field(
         None,
@@ -596,7 +605,7 @@ class TrainingConfig(Section):
     accumulate: int = Field(
         1, ge=1, description="batches per update (gradient accumulation, to save memory)"
     )
-    optimizer: OptimizerName = Field("adamw", description=choices(OptimizerName))
+    optimizer: OptimizerName = Field("adamw", description=choices(get_args(OptimizerName)))
     learning_rate: LearningRateConfig = Field(
         LearningRateConfig(), description="learning rate and its schedule"
     )
@@ -707,7 +716,7 @@ class TrainingConfig(Section):
         "choose among the kept checkpoints; "
         "0, or metric loss: keep the choice of the validations",
     )
-    metric: Metric = Field("bleu", description=f"choose the best checkpoint by {choices(Metric)}")
+    metric: Metric = Field("bleu", description=f"choose the best checkpoint by {choices(METRICS)}")
     checkpoint_minutes: float | None = Field(
         30.0,
         gt=0,
@@ -753,7 +762,7 @@ class MbrConfig(Section):
     )
     samples: int = Field(32, ge=2, le=10_000, description="candidates per sentence from sampling")
     utility: Utility = Field(
-        "chrf", description=f"similarity of two candidates: {choices(Utility)}"
+        "chrf", description=f"similarity of two candidates: {choices(get_args(Utility))}"
     )
 
 
@@ -803,6 +812,7 @@ class RerankConfig(Section):
     )
 
 
+@with_extras("decoding")
 class DecodingConfig(Section):
     method: DecodingMethod = Field(
         "beam",
@@ -917,7 +927,7 @@ class DecodingConfig(Section):
     @property
     def search(self) -> SearchName:
         """The search that makes the hypotheses, or the candidates of mbr."""
-        return self.mbr.candidates if self.method == "mbr" else self.method
+        return self.mbr.candidates if self.method == "mbr" else self.method  # type: ignore[return-value]
 
 
 class Config(Section):
@@ -955,31 +965,4 @@ class Config(Section):
 
     def to_dict(self) -> dict[str, Any]:
         """The configuration as nested dictionaries of plain values, ready for JSON and YAML."""
-        plain: dict[str, Any] = self.model_dump(mode="json")
-        return plain
-
-
-def section_of(parent: type[BaseModel], key: str) -> type[BaseModel] | None:
-    """The section under `key` of `parent`; None if `key` is unknown or holds a plain value."""
-    return next(filter(_is_section, _members(parent, key)), None)
-
-
-def named_sections_of(parent: type[BaseModel], key: str) -> type[BaseModel] | None:
-    """The section under each name in the mapping under `key`; None if `key` holds no mapping of
-    sections.
-    """
-    mappings = (
-        get_args(annotation)
-        for annotation in _members(parent, key)
-        if get_origin(annotation) is dict
-    )
-    return next((values for _, values in mappings if _is_section(values)), None)
-
-
-def _members(parent: type[BaseModel], key: str) -> tuple[Any, ...]:
-    annotation: Any = parent.model_fields[key].annotation if key in parent.model_fields else None
-    return annotation, *get_args(annotation)
-
-
-def _is_section(annotation: Any) -> bool:
-    return isinstance(annotation, type) and issubclass(annotation, BaseModel)
+        return without_unused_extras(self.model_dump(mode="json"))

@@ -11,7 +11,8 @@ from typing import Any
 import yaml
 from pydantic import BaseModel
 
-from nmt.config.schema import Config, section_of
+from nmt.config.schema import Config
+from nmt.config.section import section_of
 from nmt.errors import ConfigError
 
 MAX_CHARACTERS, MAX_VALUES, MAX_DEPTH = (

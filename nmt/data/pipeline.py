@@ -15,7 +15,8 @@ import numpy as np
 
 from nmt.bars import progress_bar
 from nmt.checksums import check_content
-from nmt.config.schema import SUBWORD_KINDS, CleaningConfig, Config, SourceConfig
+from nmt.config.parts import TOKENIZERS
+from nmt.config.schema import CleaningConfig, Config, SourceConfig
 from nmt.data import checks as source_checks
 from nmt.data import encoding, filtering, mixing, splitting
 from nmt.data.corpus import SPLITS
@@ -111,7 +112,7 @@ def run_pipeline(job: Job) -> dict[str, Any]:
         _write_texts(
             splits[name].stream(), {side: job.folder / f"{name}.{side}.txt" for side in SIDES}
         )
-    if config.tokenizer.kind in SUBWORD_KINDS:
+    if TOKENIZERS[config.tokenizer.kind].trait("learned"):
         if config.vocabulary.like is None:
             _learn_subwords(job, splits["train"])
         else:

@@ -24,7 +24,7 @@ from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
 
 from nmt.checksums import is_intact, record_checksums
-from nmt.config.names import PointerName
+from nmt.config.parts import PointerName
 from nmt.errors import CheckpointError, NmtWarning, first_problem, pass_on_lack_of_memory
 from nmt.files import new_folder, read_json, replacing, sha256_of, write_json
 from nmt.model.lexical_bias import LexicalBias

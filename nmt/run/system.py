@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from nmt.config.load import differences
-from nmt.config.names import DeviceName
+from nmt.config.parts import DeviceName
 from nmt.config.schema import Config
 from nmt.data.evaluation_set import EvaluationSet
 from nmt.data.manifest import load_manifest

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nmt.config.names import DeviceName
+from nmt.config.parts import DeviceName
 from nmt.config.schema import Config
 from nmt.data.batches import plan_batches, read_batches, shard, update_sizes
 from nmt.data.corpus import Corpus

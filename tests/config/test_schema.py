@@ -7,7 +7,7 @@ import pytest
 from pydantic import BaseModel
 
 from nmt.config.load import config_from_dict
-from nmt.config.schema import Section
+from nmt.config.section import Section
 from tests.config.examples import MINIMAL, SECTIONS, values_with
 
 

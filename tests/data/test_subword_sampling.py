@@ -13,7 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.config.schema import SUBWORD_KINDS, TokenizerConfig, TokenizerKind
+from nmt.config.parts import TOKENIZERS as TOKENIZER_ROWS
+from nmt.config.parts import having
+from nmt.config.schema import TokenizerConfig, TokenizerKind
 from nmt.data.splitting import random_keys
 from nmt.data.subword_sampling import SAMPLERS, SubwordSampler
 from nmt.text.tokenizers import Tokenizer, load_pieces, load_tokenizer, model_path, train_subwords
@@ -65,7 +67,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Train:
             ),
         )
 
-    models = {kind: train(kind) for kind in SUBWORD_KINDS}
+    models = {kind: train(kind) for kind in having(TOKENIZER_ROWS, "learned")}
     return models.__getitem__
 
 
@@ -99,7 +101,7 @@ def distance(first: dict[Segmentation, float], second: dict[Segmentation, float]
 
 
 def test_every_kind_of_subwords_has_a_sampler() -> None:
-    assert set(SAMPLERS) == set(SUBWORD_KINDS)
+    assert set(SAMPLERS) == set(having(TOKENIZER_ROWS, "learned"))
 
 
 texts = st.lists(
@@ -109,7 +111,12 @@ rates = st.sampled_from([0.05, 0.3, 0.8, 1.0])
 
 
 @settings(max_examples=100)
-@given(texts=texts, rate=rates, seed=st.integers(0, 2**64 - 1), kind=st.sampled_from(SUBWORD_KINDS))
+@given(
+    texts=texts,
+    rate=rates,
+    seed=st.integers(0, 2**64 - 1),
+    kind=st.sampled_from(having(TOKENIZER_ROWS, "learned")),
+)
 def test_a_sample_has_the_same_text(
     trained: Train, texts: list[str], rate: float, seed: int, kind: TokenizerKind
 ) -> None:
@@ -135,7 +142,7 @@ def test_bpe_that_drops_everything_gives_characters(trained: Train) -> None:
     assert model.vocabulary.tokens(ids) == list("▁Hallo▁Welt,▁wie▁geht▁es▁dir?")
 
 
-@pytest.mark.parametrize("kind", SUBWORD_KINDS)
+@pytest.mark.parametrize("kind", having(TOKENIZER_ROWS, "learned"))
 def test_tokens_that_are_not_pieces_stay(trained: Train, kind: TokenizerKind) -> None:
     model = trained(kind)
     fixed = model.vocabulary.ids(["<tag>", *model.tokenizer.split("Welt 日語 es☃ Welt")])
@@ -147,7 +154,7 @@ def test_tokens_that_are_not_pieces_stay(trained: Train, kind: TokenizerKind) ->
     assert len(ids) > len(fixed)
 
 
-@given(texts=texts, rate=rates, kind=st.sampled_from(SUBWORD_KINDS))
+@given(texts=texts, rate=rates, kind=st.sampled_from(having(TOKENIZER_ROWS, "learned")))
 def test_a_sample_depends_on_its_sentence_and_its_key_alone(
     trained: Train, texts: list[str], rate: float, kind: TokenizerKind
 ) -> None:

@@ -1,6 +1,7 @@
 """Word alignment from attention, for all tokenizers."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -35,12 +36,11 @@ def subwords(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
 WORDS = (tokenizer("words"), tokenizer("words", "de"))
 
 
-def translate(source: str, text: str, rows: list[list[float]], **fields: object) -> Translation:
+def translate(source: str, text: str, rows: list[list[float]], **fields: Any) -> Translation:
     """A translation with its attention, one row a token; both sides as words."""
     src, tgt = WORDS[0].split(source), WORDS[1].split(text)
-    return Translation(
-        source, text, tuple(src), tuple(tgt), attention=np.array(rows, np.float32), **fields
-    )  # type: ignore[arg-type]
+    attention = np.array(rows, np.float32)
+    return Translation(source, text, tuple(src), tuple(tgt), attention=attention, **fields)
 
 
 def test_punctuation_is_part_of_its_word() -> None:

@@ -2,13 +2,13 @@
 steps.
 """
 
-from typing import get_args
-
 import numpy as np
 import pytest
 import torch
 
-from nmt.config.schema import CELLS_WITH_CELL_STATE, Cell
+from nmt.config.parts import CELLS as CELL_ROWS
+from nmt.config.parts import having
+from nmt.config.schema import Cell
 from nmt.model.recurrent import CELLS, RecurrentLayer, drop_weights
 
 B, T, H = 3, 5, 4
@@ -57,8 +57,7 @@ def numpy_step(
 
 
 def test_literal_and_classes_agree() -> None:
-    assert set(get_args(Cell)) == set(CELLS)
-    assert set(CELLS_WITH_CELL_STATE) == {
+    assert set(having(CELL_ROWS, "cell_state")) == {
         name for name, cell in CELLS.items() if cell.has_cell_state
     }
 

@@ -11,7 +11,7 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 from torch.optim import AdamW
 
-from nmt.config.names import PointerName
+from nmt.config.parts import PointerName
 from nmt.config.schema import ModelConfig
 from nmt.errors import CheckpointError, NmtWarning
 from nmt.files import write_json

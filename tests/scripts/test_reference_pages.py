@@ -7,7 +7,8 @@ import pytest
 import typer
 
 from nmt.cli import app
-from nmt.config.schema import Config, section_of
+from nmt.config.schema import Config
+from nmt.config.section import section_of
 from scripts import reference_pages
 
 

@@ -10,7 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nmt.config.schema import SUBWORD_KINDS, TokenizerConfig, TokenizerKind
+from nmt.config.parts import TOKENIZERS as TOKENIZER_ROWS
+from nmt.config.parts import having
+from nmt.config.schema import TokenizerConfig, TokenizerKind
 from nmt.errors import DataError
 from nmt.text.normalization import normalize
 from nmt.text.tokenizers import (
@@ -45,7 +47,7 @@ def tokenizers(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, bool
         for lowercase in (False, True):
             config = TokenizerConfig(kind=kind, lowercase=lowercase, size=60)
             folder = tmp_path_factory.mktemp(kind)
-            if kind in SUBWORD_KINDS:
+            if kind in having(TOKENIZER_ROWS, "learned"):
                 model_path(folder, SIDE).write_bytes(train_subwords(TEXTS, config))
             made[kind, lowercase] = load_tokenizer(config, "de", SIDE, folder)
     return made
@@ -128,7 +130,7 @@ def test_subwords_and_characters_carry_a_mark_for_the_space(
     tokenizers: dict[tuple[str, bool], Tokenizer],
 ) -> None:
     assert tokenizers["characters", False].split("Oh je▁") == ["O", "h", "▁", "j", "e", "_"]
-    for kind in SUBWORD_KINDS:
+    for kind in having(TOKENIZER_ROWS, "learned"):
         pieces = tokenizers[kind, False].split("Hallo 日本!")
         assert pieces[0].startswith("▁")
         assert "".join(pieces) == "▁Hallo▁日本!"
@@ -198,7 +200,7 @@ def test_one_thread_at_a_time_asks_spacy(tmp_path: Path) -> None:
     assert most == 1
 
 
-@pytest.mark.parametrize("kind", SUBWORD_KINDS)
+@pytest.mark.parametrize("kind", having(TOKENIZER_ROWS, "learned"))
 def test_a_missing_or_damaged_subword_model_is_refused(tmp_path: Path, kind: TokenizerKind) -> None:
     config = TokenizerConfig(kind=kind)
     with pytest.raises(
@@ -212,7 +214,7 @@ def test_a_missing_or_damaged_subword_model_is_refused(tmp_path: Path, kind: Tok
             load_tokenizer(config, "de", "src", tmp_path)
 
 
-@pytest.mark.parametrize("kind", SUBWORD_KINDS)
+@pytest.mark.parametrize("kind", having(TOKENIZER_ROWS, "learned"))
 def test_subwords_are_reproducible_and_fewer_if_the_text_is_short(
     kind: TokenizerKind, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -221,7 +223,7 @@ def test_subwords_are_reproducible_and_fewer_if_the_text_is_short(
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("kind", SUBWORD_KINDS)
+@pytest.mark.parametrize("kind", having(TOKENIZER_ROWS, "learned"))
 def test_text_that_yields_no_subwords_is_refused(
     kind: TokenizerKind, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.bars import is_watched, progress_bar
-from nmt.config.names import DeviceName
+from nmt.config.parts import DeviceName
 from nmt.config.schema import BatchConfig
 from nmt.data.batches import Batch, plan_batches, read_batches
 from nmt.data.corpus import Corpus

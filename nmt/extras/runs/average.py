@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from nmt.config.names import PointerName
+from nmt.config.parts import PointerName
 from nmt.errors import CheckpointError
 from nmt.run.checkpoint import is_average, mean_weights
 from nmt.run.folder import (

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Literal
 
 from nmt.checksums import CHECKSUMS_FILE, read_checksums, warn_if_changed
-from nmt.config.names import PointerName
+from nmt.config.parts import PointerName
 from nmt.config.schema import Config
 from nmt.data.corpus import SPLITS, Corpus, read_sentences
 from nmt.data.manifest import (

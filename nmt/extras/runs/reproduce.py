@@ -12,7 +12,7 @@ from typing import Any
 from nmt.commands import prepare
 from nmt.commands import train as command_train
 from nmt.config.load import load
-from nmt.config.names import DeviceName
+from nmt.config.parts import DeviceName
 from nmt.config.schema import Config
 from nmt.data.manifest import MANIFEST, load_manifest
 from nmt.errors import CheckpointError, ConfigError, DataError, TrainingError

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from nmt.config.schema import SUBWORD_KINDS, Config
+from nmt.config.parts import TOKENIZERS
+from nmt.config.schema import Config
 from nmt.errors import DataError, NmtError, printable
 from nmt.extras.runs.summary import RunSummary, find_runs
 from nmt.report.table import Table, TableCell
@@ -67,7 +68,9 @@ def describe_model(config: Config) -> str:
         config.model.decoder,
     )
     tokens = (
-        f"{tokenizer.kind} {tokenizer.size}" if tokenizer.kind in SUBWORD_KINDS else tokenizer.kind
+        f"{tokenizer.kind} {tokenizer.size}"
+        if TOKENIZERS[tokenizer.kind].trait("learned")
+        else tokenizer.kind
     )
     sizes = [
         f"{part.hidden_size}" + (f"x{part.layers}" if part.layers > 1 else "")

@@ -12,7 +12,7 @@ import torch
 
 from nmt import __version__
 from nmt.config.load import config_from_dict
-from nmt.config.names import DeviceName
+from nmt.config.parts import DeviceName
 from nmt.config.schema import Config, DecodingConfig
 from nmt.data.batches import build_batch
 from nmt.decoding.search import search

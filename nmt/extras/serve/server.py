@@ -12,7 +12,7 @@ from pathlib import Path
 import uvicorn
 from fastapi import FastAPI
 
-from nmt.config.names import DeviceName
+from nmt.config.parts import DeviceName
 from nmt.decoding.output import WarningChecker
 from nmt.errors import NmtError
 from nmt.extras.serve.answers import ServedRun

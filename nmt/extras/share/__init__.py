@@ -1,0 +1,3 @@
+from nmt.plugins import Extra
+
+EXTRA = Extra()

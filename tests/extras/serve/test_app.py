@@ -379,9 +379,8 @@ def test_an_address_that_is_not_utf8() -> None:
         answers.append(message)
 
     app = create_app([], Limits(), hosts=None)
-    asyncio.run(
-        app({**scope, "headers": [(b"host", b"x")], "client": ("127.0.0.1", 1)}, None, send)
-    )  # type: ignore[arg-type]
+    sent = {**scope, "headers": [(b"host", b"x")], "client": ("127.0.0.1", 1)}
+    asyncio.run(app(sent, None, send))  # type: ignore[arg-type]
     assert answers[0]["status"] == 404
     assert json.loads(answers[1]["body"]) == {
         "error": "there is no /x y; /openapi.json lists all addresses"

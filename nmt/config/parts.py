@@ -1,0 +1,187 @@
+"""The table of names: what the configuration can choose, and the class or function of each choice.
+
+To add one, write the class or function and its row here; in an extra, put the row into
+`Extra(rows=...)`, under the name of the table in lower case. The schema takes its choices from
+these tables, the rules ask the traits, and the builders load the row. No heavy import is here.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Literal
+
+from nmt.plugins import Part, extras
+
+DeviceName = Literal["auto", "cpu", "cuda", "mps"]
+TrainingPrecision = Literal["auto", "float32", "bfloat16"]
+EvaluationSplit = Literal["dev", "test"]
+PointerName = Literal["best", "last"]
+
+
+def _table(name: str, rows: Mapping[str, Part]) -> dict[str, Part]:
+    """The rows of the core, and those of extras."""
+    table = dict(rows)
+    for extra in extras().values():
+        table |= extra.rows.get(name, {})
+    return table
+
+
+def having(table: Mapping[str, Part], trait: str) -> list[str]:
+    """The names of the rows that have a trait."""
+    return [name for name, part in table.items() if part.trait(trait)]
+
+
+def choices(names: Iterable[str]) -> str:
+    """Names in words: "a, b or c"."""
+    *others, last = names
+    return f"{', '.join(others)} or {last}" if others else last
+
+
+# Traits of a score. sized: has a hidden size. scalable: can be divided by the square root of the
+# query size. equal_sizes: queries and values must have the same size.
+SCORES = _table(
+    "scores",
+    {
+        "dot": Part("nmt.model.attention_scores:DotScore", scalable=True, equal_sizes=True),
+        "general": Part("nmt.model.attention_scores:GeneralScore", scalable=True),
+        "concat": Part("nmt.model.attention_scores:ConcatScore", sized=True),
+        "additive": Part("nmt.model.attention_scores:AdditiveScore", sized=True),
+        "concat_shared": Part(
+            "nmt.model.attention_scores:ConcatSharedScore", sized=True, equal_sizes=True
+        ),
+        "linear": Part("nmt.model.attention_scores:LinearScore"),
+        "none": Part("nmt.model.attention:NoAttention", absent=True),
+    },
+)
+
+# window: attends to a window of the source. sized: needs a score with a hidden size.
+# single_head: allows only one head.
+ATTENTIONS = _table(
+    "attentions",
+    {
+        "global": Part("nmt.model.attention:GlobalAttention"),
+        "local_m": Part("nmt.model.attention:LocalMonotonic", window=True),
+        "local_p": Part("nmt.model.attention:LocalPredictive", window=True),
+        "coverage": Part("nmt.model.attention:Coverage", sized=True, single_head=True),
+    },
+)
+
+# cell_state: its state is a pair, with a cell state beside the hidden state.
+CELLS = _table(
+    "cells",
+    {
+        "lstm": Part("nmt.model.recurrent:LSTM", cell_state=True),
+        "gru": Part("nmt.model.recurrent:GRU"),
+        "elman": Part("nmt.model.recurrent:Elman"),
+        "sru": Part("nmt.model.recurrent:SRU", cell_state=True),
+    },
+)
+
+# fixed_size: the other sizes determine its own.
+READOUTS = _table(
+    "readouts",
+    {
+        "attentional": Part("nmt.model.readout:AttentionalReadout"),
+        "concat": Part("nmt.model.readout:ConcatReadout", fixed_size=True),
+        "state": Part("nmt.model.readout:StateReadout", fixed_size=True),
+        "deep": Part("nmt.model.readout:DeepReadout"),
+        "maxout": Part("nmt.model.readout:MaxoutReadout"),
+    },
+)
+
+# readouts: those that fit; all if it has no such trait. least_layers and most_layers: with the
+# reason. feeds: the readout whose vector can be fed back into the next step.
+DECODERS = _table(
+    "decoders",
+    {
+        "luong": Part(
+            "nmt.model.decoder:LuongDecoder",
+            readouts=("attentional", "concat"),
+            feeds="attentional",
+        ),
+        "bahdanau": Part("nmt.model.decoder:BahdanauDecoder", readouts=("state", "deep", "maxout")),
+        "conditional": Part(
+            "nmt.model.decoder:ConditionalDecoder",
+            readouts=("state", "deep", "maxout"),
+            most_layers=1,
+            layers_text="conditional makes two recurrent steps with one state; set layers to 1, or "
+            "use gnmt",
+        ),
+        "gnmt": Part(
+            "nmt.model.decoder:GnmtDecoder",
+            least_layers=2,
+            layers_text="gnmt attends between the first layer and those above it; set layers to 2 "
+            "or more, or use luong",
+        ),
+    },
+)
+
+# copies: takes the encoder's states as they are. backward: needs a bidirectional encoder.
+BRIDGES = _table(
+    "bridges",
+    {
+        "copy": Part("nmt.model.bridge:CopyBridge", copies=True),
+        "dense": Part("nmt.model.bridge:DenseBridge"),
+        "backward": Part("nmt.model.bridge:BackwardBridge", backward=True),
+        "zero": Part("nmt.model.bridge:ZeroBridge"),
+    },
+)
+
+# partial: does not compute the probabilities of all words in training.
+OUTPUTS = _table(
+    "outputs",
+    {
+        "softmax": Part("nmt.model.output:Softmax"),
+        "adaptive": Part("nmt.model.output:Adaptive", partial=True),
+    },
+)
+
+# text: how the schema describes it. learned: from the training data, with `tokenizer.size`.
+TOKENIZERS = _table(
+    "tokenizers",
+    {
+        "words": Part("nmt.text.tokenizers:WordTokenizer", text="words (spaCy)"),
+        "bpe": Part(
+            "nmt.text.tokenizers:SubwordTokenizer", text="bpe (SentencePiece)", learned=True
+        ),
+        "unigram": Part(
+            "nmt.text.tokenizers:SubwordTokenizer", text="unigram (SentencePiece)", learned=True
+        ),
+        "characters": Part("nmt.text.tokenizers:CharacterTokenizer", text="characters"),
+    },
+)
+
+# text: what a line or record is. files: reads `files`, one per language, instead of `path`.
+# columns: "number" (from 1, or a name in the header), "name" (of a field) or "none".
+# needs_columns: they must be given. english_first: without columns, English is in the first.
+FORMATS = _table(
+    "formats",
+    {
+        "manythings": Part(
+            "nmt.data.formats:open_table", text="manythings (English first)", english_first=True
+        ),
+        "tatoeba": Part(
+            "nmt.data.formats:open_table", text="tatoeba (id, text, id, text)", english_first=True
+        ),
+        "tsv": Part("nmt.data.formats:open_table", text="tsv", needs_columns=True),
+        "lines": Part("nmt.data.formats:open_lines", text="lines (two files)", files=True),
+    },
+)
+
+# lower_is_better: the best checkpoint has the lowest value. title: in tables and pictures.
+METRICS = _table(
+    "metrics",
+    {
+        "bleu": Part("nmt.evaluation.scores:bleu", title="BLEU"),
+        "chrf": Part("nmt.evaluation.scores:chrf", title="chrF"),
+        "loss": Part("nmt.evaluation.scores:loss", title="loss", lower_is_better=True),
+    },
+)
+
+# How decoding finds its translations. search: the search that makes its candidates, as a function
+# of the section decoding; a search of its own if it has no such trait.
+METHODS = _table(
+    "methods",
+    {
+        "beam": Part("nmt.decoding.search:search", text="beam (beam search)"),
+        "sampling": Part("nmt.decoding.search:search", text="sampling (random)"),
+    },
+)

@@ -1,0 +1,131 @@
+"""What an extra may add to nmt, and how extras are found.
+
+An extra is a folder of nmt/extras/. The variable NMT_EXTRAS names modules with further extras,
+separated by commas; they may stand in the current folder. Each has an object `EXTRA`, whose fields
+name classes and functions by their place, "module:object". They are imported on use, so that
+`nmt --help` is fast. The core names no extra: it asks `extras()`.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from nmt.errors import NmtError
+
+FOLDER, VARIABLE = "nmt.extras", "NMT_EXTRAS"
+
+
+class Part:
+    """A row of a table: a class or function by its place, imported on use.
+
+    Args:
+        place: "module:object".
+        traits: what rules and messages must know of it without importing it.
+    """
+
+    def __init__(self, place: str, **traits: Any) -> None:
+        self.place, self.traits = place, traits
+
+    def load(self) -> Any:
+        """The class or function."""
+        return load(self.place)
+
+    def trait(self, name: str) -> Any:
+        """Its value; None if the part does not have it."""
+        return self.traits.get(name)
+
+
+@dataclass(frozen=True)
+class Command:
+    """A command of the command line.
+
+    Attributes:
+        group: its heading in `nmt --help`. sentence: what it does; the first one stands there.
+        place: of a function whose parameters are the arguments and options.
+    """
+
+    group: str
+    sentence: str
+    place: str
+
+
+@dataclass(frozen=True)
+class Extra:
+    """What an extra adds. Each place is "module:object".
+
+    Attributes:
+        commands: by name; "runs show" is the command `show` of the group `runs`.
+        keys: by section of the configuration, the place of a `Section` with further keys for it.
+        rows: by table of nmt/config/parts.py, further rows.
+        rules: `rules(config)` yields a `Problem` for each rule between keys that is broken.
+        wrap: `wrap(members, run, config)` returns the models that take the place of the members.
+        rank: `rank(config, device)` returns a function from translations to translations, or None.
+        words: `words(run, config)` returns translations of words, for <unk>, or None.
+        archive: `opened(path)` is a context with the run folder that the file `path` holds.
+        listener: `listener(folder, config, step)` returns a function that takes each event of a
+            training, or None.
+        start: `start(model, config)` sets first weights, and returns lines for the user.
+        files: `files(folder)` yields a finding for each further file of a run or prepared folder.
+        run_files: names of files that it writes into a run, and that translating reads.
+        install: the optional dependencies that it needs: "serve" for `pip install 'nmt[serve]'`.
+    """
+
+    commands: Mapping[str, Command] = field(default_factory=dict)
+    keys: Mapping[str, str] = field(default_factory=dict)
+    rows: Mapping[str, Mapping[str, Part]] = field(default_factory=dict)
+    rules: str | None = None
+    wrap: str | None = None
+    rank: str | None = None
+    words: str | None = None
+    archive: str | None = None
+    listener: str | None = None
+    start: str | None = None
+    files: str | None = None
+    run_files: tuple[str, ...] = ()
+    install: str | None = None
+
+
+@cache
+def extras() -> Mapping[str, Extra]:
+    """All extras by name: those of nmt in the order of their names, then those of the user."""
+    folders = sorted(Path(__file__).parent.joinpath(FOLDER.partition(".")[2]).glob("*/__init__.py"))
+    found: dict[str, Extra] = {}
+    with suppress(ModuleNotFoundError):  # whoever wants the core alone may block the folder
+        for folder in folders:
+            found[folder.parent.name] = import_module(f"{FOLDER}.{folder.parent.name}").EXTRA
+    if names := os.environ.get(VARIABLE):
+        sys.path.append(os.getcwd())  # the command `nmt` does not look there
+        for name in names.split(","):
+            found[name] = import_module(name).EXTRA
+    return found
+
+
+def load(place: str) -> Any:
+    """The object of a place.
+
+    Raises:
+        NmtError: an extra needs a library that is not installed.
+    """
+    module, _, name = place.partition(":")
+    try:
+        return getattr(import_module(module), name)
+    except ModuleNotFoundError as error:
+        library = (error.name or "").partition(".")[0]
+        extra = extras().get(module.removeprefix(f"{FOLDER}.").partition(".")[0])
+        if extra is None or extra.install is None or library == "nmt":
+            raise
+        raise NmtError(
+            f"needs {library}, which is not installed: `pip install 'nmt[{extra.install}]'`"
+        ) from None
+
+
+def hooks(name: str) -> list[Callable[..., Any]]:
+    """The loaded objects of all extras whose field `name` is set."""
+    places = (getattr(extra, name) for extra in extras().values())
+    return [load(place) for place in places if place is not None]
