@@ -1,7 +1,7 @@
 """`nmt train`: trains a model on prepared data, and leaves a run folder."""
 
 import warnings
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import closing, nullcontext
 from dataclasses import replace
 from datetime import timedelta
@@ -15,7 +15,6 @@ from nmt.config.load import differences
 from nmt.config.parts import DeviceName
 from nmt.config.schema import Config
 from nmt.data.corpus import Corpus
-from nmt.data.epochs import divide_epoch
 from nmt.data.manifest import is_location_key
 from nmt.data.sampled_corpus import load_training_corpus
 from nmt.device import choose_precision, set_up_device
@@ -39,13 +38,11 @@ from nmt.run.folder import (
 )
 from nmt.run.journal import Journal
 from nmt.run.progress import Progress
-from nmt.training import batch_size
-from nmt.training.batch_size import BatchSizeResult
 from nmt.training.choice import choose_checkpoint
-from nmt.training.console import open_console
+from nmt.training.console import Console
 from nmt.training.distributed import World, init_distributed, is_first_process, local_gpu
 from nmt.training.events import BeginEvent, EndEvent, Event, MessageEvent
-from nmt.training.interrupt import stop_on_signal, write_notice
+from nmt.training.interrupt import stop_on_signal
 from nmt.training.loop import Hooks, fit
 from nmt.training.optimization import averaging_function, build_optimizer
 from nmt.training.record import Recorder, draw_curves
@@ -82,13 +79,11 @@ def run(
     """
     progress = Progress()
     with (
-        open_console(config, quiet=quiet or not is_first_process()) as console,
-        closing(
-            events(config, folder, resume=resume, device=device, notify=console.notify_stop)
-        ) as training,
+        Console(config, quiet=quiet or not is_first_process()) as console,
+        closing(events(config, folder, resume=resume, device=device)) as training,
     ):
         for event in training:
-            console.show(event)
+            console(event)
             if isinstance(event, EndEvent):
                 progress = event.progress
     return progress
@@ -100,13 +95,9 @@ def events(
     *,
     resume: bool = False,
     device: DeviceName = "auto",
-    notify: Callable[[], None] = write_notice,
 ) -> Generator[Event, None, None]:
     """Train into `folder` (default `runs/<name>`); with `resume`, continue from its last
     checkpoint, or start if it has none.
-
-    Args:
-        notify: called when Ctrl-C or SIGTERM asks the training to stop; see `stop_on_signal`.
 
     Yields:
         the events of the training. Processes other than the first only yield the end. Closing the
@@ -129,9 +120,7 @@ def events(
         torch.set_num_threads(config.training.threads)
     with (
         init_distributed(torch_device, timedelta(minutes=config.training.timeout_minutes)) as world,
-        closing(
-            _train(config, folder, torch_device, world, resume=resume, notify=notify)
-        ) as training,
+        closing(_train(config, folder, torch_device, world, resume=resume)) as training,
     ):
         try:
             for event in training:
@@ -152,7 +141,6 @@ def _train(
     world: World,
     *,
     resume: bool,
-    notify: Callable[[], None],
 ) -> Generator[Event, None, None]:
     """The training of one process. Only the first process reads and writes the run folder."""
     check_prepared(config)
@@ -166,7 +154,6 @@ def _train(
                 "elsewhere "
                 "with -o"
             )
-        config, size_result = _settle_batch_size(config, folder, corpus, device, world)
         checkpoint, initial_weights = (
             _open_folder(folder, config) if world.is_first else (None, None)
         )
@@ -183,8 +170,6 @@ def _train(
         n_parameters = sum(parameter.numel() for parameter in model.parameters())
         place = str(device), config.training.precision, torch.get_num_threads(), world.size
         yield BeginEvent(folder, n_parameters, len(corpus), *place, progress.step)
-        if size_result is not None:
-            yield MessageEvent(str(size_result))
         if initial_weights is not None:
             yield from map(
                 MessageEvent, initial_weights.apply(model, Journal(folder / JOURNAL_FILE))
@@ -193,7 +178,7 @@ def _train(
             provenance.record_training(folder, progress.step, device, world.size)
         world.copy_weights(model)
 
-        with stop_on_signal(notify) as stop:
+        with stop_on_signal() as stop:
             recorder = (
                 Recorder(folder, config, progress, model, optimizer, averaged)
                 if world.is_first
@@ -245,9 +230,9 @@ def _check_batch_size(config: Config, corpus: Corpus) -> None:
     """Warn if a batch can hold the whole training data."""
     batch = config.training.batch
     available = len(corpus) if batch.unit == "sentences" else corpus.tgt.n_tokens
-    if batch.size != "auto" and batch.size > available:
+    if batch.fixed_size > available:
         text = (
-            f"training.batch.size: {batch.size:,} {batch.unit}, but the training data has "
+            f"training.batch.size: {batch.fixed_size:,} {batch.unit}, but the training data has "
             f"{available:,}; an epoch is one update"
         )
         warnings.warn(text, NmtWarning, stacklevel=2)
@@ -308,34 +293,6 @@ def _complete(
     if world.is_first and (problem := draw_curves(folder, config)) is not None:
         yield MessageEvent(problem, is_warning=True)
     yield from _choose_best(config, folder, device, world, progress)
-
-
-def _settle_batch_size(
-    config: Config, folder: Path, corpus: Corpus, device: torch.device, world: World
-) -> tuple[Config, BatchSizeResult | None]:
-    """Replace `training.batch.size: auto` by the size of the run to resume, or else by the largest
-    that fits in all processes.
-
-    Raises:
-        ConfigError: there is no GPU to measure.
-        TrainingError: not even the longest sentence fits.
-    """
-    if config.training.batch.size != "auto":
-        return config, None
-    run_size = (
-        load_run_config(folder).training.batch.size
-        if world.is_first and holds_run(folder)
-        else "auto"
-    )
-    run_size = world.broadcast(run_size)
-    if run_size != "auto":
-        return batch_size.with_batch_size(config, run_size), None
-    batch_size.check_device(device)
-    model, optimizer, _averaged = _build(config, device)  # the average takes memory, too
-    first_part = next(divide_epoch(len(corpus), seed=config.seed, epoch=0))
-    result = batch_size.find_batch_size(model, optimizer, corpus.in_part(first_part), config)
-    result = replace(result, size=world.min_over_ranks(result.size))
-    return batch_size.with_batch_size(config, result.size), result
 
 
 def _open_folder(folder: Path, config: Config) -> tuple[Path | None, InitialWeights | None]:

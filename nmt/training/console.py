@@ -1,11 +1,12 @@
-"""The events of a training on stderr: a live view at a terminal, otherwise lines."""
+"""The listener that prints a training on stderr: lines, and a progress bar at a terminal."""
 
 import os
 import sys
 from contextlib import suppress
 from textwrap import indent
-from types import TracebackType
+from typing import Any
 
+from nmt.bars import progress_bar
 from nmt.config.schema import Config
 from nmt.training.events import (
     BeginEvent,
@@ -15,120 +16,107 @@ from nmt.training.events import (
     StepEvent,
     ValidationEvent,
 )
-from nmt.training.interrupt import write_notice
+
+BAR_FORMAT = "{percentage:3.0f} %|{bar}| {desc} [{elapsed}<{remaining}]"
 
 
 class Console:
-    """Prints the events of a training as lines. Used as a context, so that a live view can close.
+    """Prints the events of a training. As a context, it closes the bar at the end.
 
     A training does not end because nobody can read it: errors of writing, as of a closed terminal
     or a full disk, are ignored.
+
+    Args:
+        quiet: print only warnings.
     """
 
     def __init__(self, config: Config, *, quiet: bool = False) -> None:
         self.config, self.quiet = config, quiet
+        self.bar: Any = None
         self._has_begun = False
 
     def __enter__(self) -> "Console":
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        pass
+    def __exit__(self, *_: object) -> None:
+        if self.bar is not None:
+            with suppress(OSError):
+                self.bar.close()
 
-    def show(self, event: Event) -> None:
-        """Print an event."""
+    def __call__(self, event: Event) -> None:
         with suppress(OSError):
             match event:
+                case MessageEvent(is_warning=True):
+                    self._write(f"nmt: {event.text}")
+                case _ if self.quiet:
+                    pass
                 case MessageEvent():
-                    self.message(event)
+                    self._write(event.text)
                 case BeginEvent():
-                    self.begin(event)
+                    self._begin(event)
                 case StepEvent():
-                    self.step(event)
+                    self._step(event)
                 case ValidationEvent():
-                    self.validation(event)
+                    self._validation(event)
                 case EndEvent():
-                    self.end(event)
+                    self._end(event)
 
-    def notify_stop(self) -> None:
-        """Say that the training will stop; called by a signal handler."""
-        write_notice()
-
-    def message(self, event: MessageEvent) -> None:
-        """Print a line; a warning even if quiet."""
-        if event.is_warning:
-            _write(f"nmt: {event.text}")
-        else:
-            self.info(event.text)
-
-    def begin(self, event: BeginEvent) -> None:
-        """Print what is trained, on how much data and where."""
+    def _begin(self, event: BeginEvent) -> None:
         self._has_begun = True
         where = f"{event.device}, {event.n_threads} thread{'s' * (event.n_threads > 1)}"
         where += f", {event.precision}" if event.precision != "float32" else ""
         where += f", in {event.n_processes} processes" if event.n_processes > 1 else ""
-        self.info(
-            f"{event.folder}: {event.n_parameters:,} parameters, {event.n_pairs:,} pairs, on "
-            f"{where}"
-        )
+        sizes = f"{event.n_parameters:,} parameters, {event.n_pairs:,} pairs"
+        self._write(f"{event.folder}: {sizes}, on {where}")
         if event.step:
-            self.info(f"resuming from step {event.step}")
+            self._write(f"resuming from step {event.step}")
 
-    def step(self, event: StepEvent) -> None:
-        """Print the figures at the end of each interval."""
-        if event.step % self.config.training.log_every == 0:
-            figures = (
-                f"loss {event.loss:.3f}  perplexity {event.perplexity:.1f}  "
-                f"{event.tokens_per_second:,.0f} tokens/s"
-            )
-            self.info(f"step {event.step}  epoch {event.epoch}  {figures}")
+    def _step(self, event: StepEvent) -> None:
+        """A bar that moves with each update or, where there is none, a line for each interval."""
+        figures = (
+            f"loss {event.loss:.3f}  perplexity {event.perplexity:.1f}  "
+            f"{event.tokens_per_second:,.0f} tokens/s"
+        )
+        line = f"step {event.step}  epoch {event.epoch}  {figures}"
+        if _moves_cursor():
+            if self.bar is None:  # a training that continues begins in the middle
+                self.bar = progress_bar(total=1.0, initial=event.fraction, bar_format=BAR_FORMAT)
+            self.bar.set_description_str(line, refresh=False)
+            self.bar.update(event.fraction - self.bar.n)
+        elif event.step % self.config.training.log_every == 0:
+            self._write(line)
 
-    def validation(self, event: ValidationEvent) -> None:
-        """Print the figures of a validation, and one of its samples."""
+    def _validation(self, event: ValidationEvent) -> None:
         result = event.result
         figures = (
-            f"dev loss {result.loss:.3f}  perplexity {result.perplexity:.2f}  BLEU "
-            f"{result.bleu:.2f}  chrF {result.chrf:.2f}"
+            f"dev loss {result.loss:.3f}  perplexity {result.perplexity:.2f}  "
+            f"BLEU {result.bleu:.2f}  chrF {result.chrf:.2f}"
         )
-        self.info(f"step {event.step}  validation  {figures}  ({event.seconds:.0f} s)")
+        self._write(f"step {event.step}  validation  {figures}  ({event.seconds:.0f} s)")
         if (sample := result.middle_sample) is not None:
-            self.info(indent(str(sample), "    "))
+            self._write(indent(str(sample), "    "))
 
-    def end(self, event: EndEvent) -> None:
-        """Print why the training ended, and which commands come next."""
+    def _end(self, event: EndEvent) -> None:
+        """Why the training ended, and which commands come next."""
+        self.__exit__()
         folder, progress = event.folder, event.progress
         if self._has_begun:
-            self.info(
-                f"done after {progress.step} steps and {progress.seconds / 60:.1f} minutes: "
-                f"{progress.finished}"
-            )
-            self.info(f'next: nmt evaluate {folder}    nmt translate --run {folder} "..."')
+            minutes = progress.seconds / 60
+            done = f"done after {progress.step} steps and {minutes:.1f} minutes"
+            self._write(f"{done}: {progress.finished}")
+            self._write(f'next: nmt evaluate {folder}    nmt translate --run {folder} "..."')
         else:
-            self.info(
-                f"{folder}: already trained, to step {progress.step} "
-                f"({progress.finished or 'nothing is left to do'})"
-            )
+            reason = progress.finished or "nothing is left to do"
+            self._write(f"{folder}: already trained, to step {progress.step} ({reason})")
 
-    def info(self, line: str) -> None:
-        """Print a line, unless quiet."""
-        if not self.quiet:
-            _write(line)
-
-
-def _write(line: str) -> None:
-    sys.stderr.write(f"{line}\n")
-    sys.stderr.flush()
+    def _write(self, line: str) -> None:
+        """Print a line, above the bar."""
+        if self.bar is None:
+            sys.stderr.write(f"{line}\n")
+            sys.stderr.flush()
+        else:
+            self.bar.write(line, file=sys.stderr)
 
 
-def open_console(config: Config, *, quiet: bool) -> Console:
-    """A live view if stderr is a terminal that can move the cursor, otherwise lines."""
-    if quiet or not sys.stderr.isatty() or os.environ.get("TERM") in ("dumb", "unknown"):
-        return Console(config, quiet=quiet)
-    from nmt.training.live_view import LiveConsole
-
-    return LiveConsole(config)
+def _moves_cursor() -> bool:
+    return sys.stderr.isatty() and os.environ.get("TERM") not in ("dumb", "unknown")

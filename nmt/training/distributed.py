@@ -128,18 +128,6 @@ class World:
             dist.broadcast_object_list(values, src=0, group=self.gloo_group)
         return values[0]
 
-    def min_over_ranks(self, number: int) -> int:
-        """The smallest number of all processes.
-
-        Raises:
-            TrainingError: another process failed.
-        """
-        numbers = [number] * self.size
-        if self.size > 1:
-            with self._explain_failures():
-                dist.all_gather_object(numbers, number, group=self.gloo_group)
-        return min(numbers)
-
     def copy_weights(self, model: nn.Module) -> None:
         """Copy the weights of the first process to all others."""
         if self.size == 1:

@@ -4,31 +4,34 @@ that are thrown away.
 
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch.optim import Optimizer
 
 from nmt.config.parts import DeviceName
 from nmt.config.schema import Config
-from nmt.data.batches import plan_batches, read_batches, shard, update_sizes
+from nmt.data.batches import plan_batches, read_batches, shard
 from nmt.data.corpus import Corpus
 from nmt.data.epochs import divide_epoch
 from nmt.data.sampled_corpus import load_training_corpus
 from nmt.data.workers import peak_memory
 from nmt.device import choose_precision, set_up_device
+from nmt.errors import TrainingError
 from nmt.extras.vectors.vectors import load_configured_vectors
 from nmt.model.seq2seq import Seq2Seq, parameters_by_part
 from nmt.report.sparkline import sparkline
 from nmt.run.folder import build_model, check_prepared
-from nmt.training import batch_size
-from nmt.training.loop import train_step
+from nmt.training.loop import forward_backward, train_step
 from nmt.training.objective import Objective
 from nmt.training.optimization import Moment, build_optimizer, forcing_ratio, learning_rate
 
 N_TIMED_BATCHES = 16
 SPARKLINE_WIDTH = 48  # characters
+SIZE_STEPS = 8  # the search ends when the largest batch size is known to one eighth
 
 
 def describe(config: Config, folder: Path | None = None, device: DeviceName = "auto") -> str:
@@ -50,13 +53,12 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
         update={"precision": choose_precision(training.precision, torch_device)}
     )
     config = config.model_copy(update={"training": training})
-    batch_size_lines: list[str] = []
-    if training.batch.size == "auto":
-        result = _find_batch_size(config, corpus, torch_device)
-        batch_size_lines.append(str(result))
-        config = batch_size.with_batch_size(config, result.size)
-        training = config.training
     model = build_model(config.prepared_folder, config).to(torch_device)
+    batch_size_lines: list[str] = []
+    if torch_device.type == "cuda":
+        batch_size_lines.append(str(find_batch_size(model, corpus, config)))
+        model = build_model(config.prepared_folder, config).to(torch_device)
+        torch.cuda.reset_peak_memory_stats(torch_device)
     lengths, n_shards = (corpus.src.lengths, corpus.tgt.lengths), training.accumulate
     plan = plan_batches(*lengths, training.batch, key=(config.seed, 0), n_shards=n_shards)
     n_positions = np.array(
@@ -145,20 +147,90 @@ class _BatchTimer:
         return time.perf_counter() - start_time
 
 
-def _find_batch_size(
-    config: Config, corpus: Corpus, device: torch.device
-) -> batch_size.BatchSizeResult:
-    """The result for `training.batch.size: auto`. Its memory does not count for the peak of the dry
-    run.
+@dataclass(frozen=True)
+class BatchSize:
+    """The largest batch whose update fits into the GPU's memory.
+
+    Attributes:
+        size: for `training.batch.size`, in target tokens. fitting: the largest size that fit.
     """
-    batch_size.check_device(device)
-    model = build_model(config.prepared_folder, config).to(device)
-    result = batch_size.find_batch_size(
-        model, build_optimizer(model, config.training), corpus, config
+
+    size: int
+    fitting: int
+
+    def __str__(self) -> str:
+        return (
+            f"memory for training.batch.unit=tokens training.batch.size={self.size} "
+            f"({self.fitting:,} fit; a tenth stays free)"
+        )
+
+
+def find_batch_size(model: Seq2Seq, corpus: Corpus, config: Config) -> BatchSize:
+    """The largest batch size whose every update fits into the GPU's memory, found with real
+    updates that change the model, less a tenth: allocations leave gaps, which differ from update
+    to update.
+
+    The size doubles until the memory overflows, or one batch holds all pairs; then bisection.
+
+    Raises:
+        TrainingError: not even the longest sentence alone fits.
+    """
+    model.train()
+    objective, optimizer = (
+        Objective(model, config.training),
+        build_optimizer(model, config.training),
     )
-    if device.type == "cuda":
-        torch.cuda.reset_peak_memory_stats(device)
-    return result
+    lengths = corpus.src.lengths, corpus.tgt.lengths
+    smallest = int(corpus.tgt.lengths.max()) + 1
+    size, fitting, overflowing = smallest, 0, 0
+    while not overflowing or overflowing - fitting > fitting // SIZE_STEPS:
+        batch_config = config.training.batch.model_copy(update={"unit": "tokens", "size": size})
+        plan = plan_batches(*lengths, batch_config, key=(config.seed, 0))
+        if _fits(objective, optimizer, corpus, _largest_batches(corpus, plan), config):
+            fitting = size
+        elif size == smallest:
+            raise TrainingError(
+                f"out of memory with batches of {smallest} target tokens, which the longest "
+                "sentence needs alone; lower data.cleaning.max_characters, or the model's sizes"
+            )
+        else:
+            overflowing = size
+        if fitting and len(plan) == 1:
+            break
+        size = (fitting + overflowing) // 2 if overflowing else 2 * fitting
+    return BatchSize(max(smallest, fitting - fitting // 10), fitting)
+
+
+def _largest_batches(corpus: Corpus, plan: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
+    """The batch of an epoch with the most positions, and that with the most (source, target)
+    position pairs, for attention.
+    """
+    sides = corpus.src.lengths, corpus.tgt.lengths
+    shapes = [(len(pairs), *(int(side[pairs].max()) + 1 for side in sides)) for pairs in plan]
+    pairs, src, tgt = np.array(shapes).T
+    largest = {int((pairs * (src + tgt)).argmax()), int((pairs * src * tgt).argmax())}
+    return [plan[index] for index in sorted(largest)]
+
+
+def _fits(
+    objective: Objective,
+    optimizer: Optimizer,
+    corpus: Corpus,
+    batches: Sequence[NDArray[np.int64]],
+    config: Config,
+) -> bool:
+    """Whether an update with each batch fits into the memory."""
+    fits = True
+    try:
+        for batch in read_batches(corpus, batches):
+            forward_backward(objective, optimizer, [batch], 1, config)
+            optimizer.step()
+    except torch.OutOfMemoryError:
+        fits = False
+    optimizer.zero_grad()
+    # After the handler: within it, the failed pass still holds its tensors.
+    torch.cuda.empty_cache()
+    return fits
 
 
 def _list_parameters(model: Seq2Seq) -> list[str]:
@@ -170,8 +242,8 @@ def _list_parameters(model: Seq2Seq) -> list[str]:
 
 def _count_updates(config: Config, n_batches: int, seconds: float) -> int:
     """The updates of the whole training, which take `seconds` each."""
-    training, batch = config.training, config.training.batch
-    count = len(update_sizes(training.epochs * n_batches * batch.fixed_size, batch, first_step=0))
+    training = config.training
+    count = training.epochs * n_batches
     if training.max_steps is not None:
         count = min(count, training.max_steps)
     if training.max_minutes is not None:

@@ -9,25 +9,14 @@ from contextlib import contextmanager, suppress
 NOTICE = "stopping and saving after this step; press Ctrl-C again to stop at once without saving"
 
 
-def write_notice() -> None:
-    """Say on stderr what happens next. It does not wait for locks, so a signal handler may call
-    it.
-    """
-    os.write(2, f"\n{NOTICE}\n".encode())
-
-
 @contextmanager
-def stop_on_signal(notify: Callable[[], None] = write_notice) -> Iterator[Callable[[], bool]]:
+def stop_on_signal() -> Iterator[Callable[[], bool]]:
     """Inside the block, Ctrl-C, SIGTERM and SIGHUP only make the yielded function return True; a
     second Ctrl-C interrupts at once.
 
-    The system sends SIGHUP when the terminal or the connection is closed. `nohup` makes a program
-    ignore it, and so it stays then. Python allows signal handlers in the main thread only; in
-    another thread the function always returns False.
-
-    Args:
-        notify: called by each signal; it must not print through Python's streams, which a signal
-            may have interrupted.
+    The system sends SIGHUP when the terminal or the connection is closed. A program started with
+    `nohup` ignores it; this function does not change that. Python allows signal handlers in the
+    main thread only; in another thread the function always returns False.
     """
     if threading.current_thread() is not threading.main_thread():
         yield lambda: False
@@ -40,7 +29,8 @@ def stop_on_signal(notify: Callable[[], None] = write_notice) -> Iterator[Callab
             raise KeyboardInterrupt
         stop_requested = True
         with suppress(OSError):  # the terminal may be closed
-            notify()
+            # Python's streams have locks, which the code that the signal interrupts may hold.
+            os.write(2, f"\n{NOTICE}\n".encode())
 
     numbers = [signal.SIGINT, signal.SIGTERM]
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:

@@ -310,7 +310,7 @@ def forward_backward(
         3, dtype=torch.float32 if device.type == "mps" else torch.float64, device=device
     )
     if not micro_batches:
-        objective.backward(None, None, 0, is_last=True)
+        objective.backward(None, None, is_last=True)
     for index, batch in enumerate(micro_batches):
         # Splitting adds micro-batches beyond `accumulate`; their seeds must differ from those of
         # the next process.
@@ -323,9 +323,7 @@ def forward_backward(
         ratio = forcing_ratio(step, training.teacher_forcing)
         forcing_mask = draw_forcing_mask(batch, ratio, training.teacher_forcing.per, generator)
         is_last = index + 1 == len(micro_batches)
-        losses = objective.backward(
-            batch.to(device), forcing_mask, generator.initial_seed(), is_last=is_last
-        )
+        losses = objective.backward(batch.to(device), forcing_mask, is_last=is_last)
         sums += torch.cat([losses, losses.new_full((1,), batch.n_tokens)])
     return sums
 
@@ -359,8 +357,6 @@ def planned_updates(
             training.batch,
             key=part.key(config.seed),
             n_shards=n_shards,
-            curriculum=training.curriculum,
-            first_step=step - first_batch,
         )
         for batch in range(first_batch, len(plan)):
             step += 1

@@ -13,7 +13,6 @@ from nmt.model.cross_entropy import Distillation
 from nmt.model.layers import send
 from nmt.model.lexical_bias import Translations
 from nmt.model.seq2seq import Seq2Seq
-from nmt.text.vocabulary import SPECIALS
 from nmt.training.word_alignment import FIRST_TENSION
 
 CROSS_ENTROPY_ONLY = TrainingConfig()
@@ -25,8 +24,8 @@ class Loss:
     """Sums over the target tokens of a batch without padding, in nats.
 
     Attributes:
-        objective: the sum to minimize, with label smoothing, distillation, coverage loss, alignment
-            loss and R-Drop.
+        objective: the sum to minimize, with label smoothing, distillation, coverage and alignment
+            loss.
         nll: the plain negative log-likelihood, for perplexity.
         n_tokens: the number of target tokens.
     """
@@ -44,28 +43,14 @@ def batch_loss(
 ) -> Loss:
     """Cross-entropy of the reference. Logits are computed at its tokens only, not at padding.
 
-    With R-Drop, the model reads the batch twice, with different dropout, and learns to give the
-    same distribution both times. For the distributions P and Q of a token y, the objective is half
-    of eq. 4 of Liang 2021, so that its scale does not change: (-log P(y) - log Q(y)) / 2 + alpha /
-    4 (KL(P || Q) + KL(Q || P)). `nll` is the mean of both passes.
-
     Args:
         config: the terms of the objective. `distillation` is alpha of Kim and Rush 2016, 2.2, for
             the soft targets of the batch, which must have some; `coverage_loss` is lambda of See
-            2017, eq. 13; `alignment_loss` needs a model with a lexical bias; `r_drop` is alpha of
-            R-Drop, and each of its passes replaces other words.
+            2017, eq. 13; `alignment_loss` needs a model with a lexical bias.
         forcing_mask: [B, T], on the CPU, False where the decoder reads its own output; see
             `Seq2Seq.forward`.
     """
-    n_tokens, n_passes = batch.n_tokens, 1
-    if config.r_drop:
-        batch, n_passes = batch.repeat(), 2
-        forcing_mask = None if forcing_mask is None else torch.cat([forcing_mask, forcing_mask])
-    src = replace_words(batch.src, config.src_word_replacement, model.src_embedding.num_embeddings)
-    tgt_in = replace_words(
-        batch.tgt_in, config.tgt_word_replacement, model.tgt_embedding.num_embeddings
-    )
-    decoded = model(src, batch.src_lengths, tgt_in, forcing_mask)
+    decoded = model(batch.src, batch.src_lengths, batch.tgt_in, forcing_mask)
     vectors, additions = decoded.at(batch.token_positions)
     targets = batch.tgt_out.flatten()[batch.token_positions]
     distillation = None
@@ -73,7 +58,7 @@ def batch_loss(
         assert batch.soft_targets is not None, "refused when the training data is loaded"
         distillation = Distillation(batch.soft_targets, config.distillation)
     objective, nll = model.output.loss(
-        vectors, targets, config.label_smoothing, config.r_drop / 2, additions, distillation
+        vectors, targets, config.label_smoothing, 0.0, additions, distillation
     )
     if config.coverage_loss:
         objective = objective + config.coverage_loss * coverage_loss(
@@ -83,19 +68,7 @@ def batch_loss(
         objective = objective + config.alignment_loss * alignment_loss(
             decoded.attention, batch, decoded.translations
         )
-    return Loss(objective / n_passes, nll.detach() / n_passes, n_tokens)
-
-
-def replace_words(ids: Tensor, rate: float, vocabulary_size: int) -> Tensor:
-    """Each word of `ids`, with probability `rate`, replaced by a random word of the vocabulary;
-    special tokens stay.
-
-    After SwitchOut (Wang 2018), which draws the number of replaced words of a sentence first.
-    """
-    if not rate:
-        return ids
-    is_replaced = (torch.rand(ids.shape, device=ids.device) < rate) & (ids >= len(SPECIALS))
-    return torch.where(is_replaced, torch.randint_like(ids, len(SPECIALS), vocabulary_size), ids)
+    return Loss(objective, nll.detach(), batch.n_tokens)
 
 
 def coverage_loss(attention: Tensor, tgt_mask: Tensor) -> Tensor:

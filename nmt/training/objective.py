@@ -12,7 +12,6 @@ from nmt.data.batches import Batch
 from nmt.model.seq2seq import Seq2Seq
 from nmt.training.distributed import SINGLE_PROCESS, World
 from nmt.training.loss import batch_loss
-from nmt.training.risk import batch_risk
 
 
 class Objective:
@@ -35,7 +34,7 @@ class Objective:
         return self.model.device
 
     def backward(
-        self, batch: Batch | None, forcing_mask: Tensor | None, seed: int, *, is_last: bool
+        self, batch: Batch | None, forcing_mask: Tensor | None, *, is_last: bool
     ) -> Tensor:
         """Add the gradient of a micro-batch, summed over its target tokens, to that of the model.
 
@@ -44,7 +43,7 @@ class Objective:
 
         Args:
             batch: None for a process without a part of a small batch: it adds nothing.
-            forcing_mask: see `Seq2Seq.forward`. seed: of the candidates for minimum risk training.
+            forcing_mask: see `Seq2Seq.forward`.
 
         Returns:
             [2]: the sums of objective and negative log-likelihood, without gradient.
@@ -57,7 +56,7 @@ class Objective:
             with torch.autocast(
                 self.device.type, torch.bfloat16, enabled=self._precision == "bfloat16"
             ):
-                objective, nll = self._module(batch, forcing_mask, seed)
+                objective, nll = self._module(batch, forcing_mask)
             with self.world.exchange_in_backward() if is_last else nullcontext():
                 objective.backward()
         return torch.stack([objective.detach(), nll])
@@ -73,16 +72,10 @@ class _ObjectiveModule(nn.Module):
         # not to look for them.
         self.unused = nn.Parameter(torch.zeros(1, device=model.device))
 
-    def forward(
-        self, batch: Batch | None, forcing_mask: Tensor | None, seed: int
-    ) -> tuple[Tensor, Tensor]:
+    def forward(self, batch: Batch | None, forcing_mask: Tensor | None) -> tuple[Tensor, Tensor]:
         """The sums of objective and negative log-likelihood over the target tokens."""
         if batch is None:  # a gradient of 0 for one parameter, so that there is a backward pass
             zero = 0 * next(self.model.parameters()).flatten()[0]
             return zero, zero.detach()
         loss = batch_loss(self.model, batch, self.config, forcing_mask)
-        objective = loss.objective
-        if (weight := self.config.risk.weight) > 0:
-            risk = batch_risk(self.model, batch, self.config.risk, seed)
-            objective = (1 - weight) * objective + weight * risk
-        return objective, loss.nll
+        return loss.objective, loss.nll

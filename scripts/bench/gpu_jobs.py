@@ -33,10 +33,11 @@ from nmt.data.corpus import Corpus, Sequences
 from nmt.decoding.for_search import for_search
 from nmt.decoding.search import search
 from nmt.device import supports_mixed_precision
+from nmt.errors import ConfigError
 from nmt.extras.selftest import command as selftest
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import SPECIALS
-from nmt.training.batch_size import check_device, find_batch_size
+from nmt.training.dry_run import find_batch_size
 from nmt.training.loop import train_step
 from nmt.training.loss import batch_loss
 from nmt.training.objective import Objective
@@ -384,18 +385,13 @@ def capture(run: Callable[[], None]) -> Callable[[], None]:
 
 
 def measure_batch_size(device: torch.device, size: Size) -> Figures:
-    """`training.batch.size: auto` for the large model, and the memory that it left."""
-    check_device(device)
+    """The batch size that a dry run finds for the large model, and the memory that it leaves."""
+    if device.type != "cuda":
+        raise ConfigError("only a GPU has a batch size that fits")
     config, corpus = make_config(size, large=True), make_corpus(size, size.words)
-    training = config.training.model_copy(
-        update={
-            "batch": config.training.batch.model_copy(update={"unit": "tokens", "size": "auto"})
-        }
-    )
-    config = config.model_copy(update={"training": training})
     model = build(config, size.words, device)
     start = time.perf_counter()
-    result = find_batch_size(model, build_optimizer(model, training), corpus, config)
+    result = find_batch_size(model, corpus, config)
     peak, total = (
         torch.cuda.max_memory_allocated(),
         torch.cuda.get_device_properties(device).total_memory,

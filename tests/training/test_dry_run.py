@@ -1,17 +1,25 @@
 """`nmt train --dry-run`."""
 
 import re
+import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 import yaml
 
 from nmt.commands import train
 from nmt.config.load import load
-from nmt.training import dry_run
+from nmt.data.batches import Batch, plan_batches
+from nmt.errors import TrainingError
+from nmt.model.seq2seq import Seq2Seq
+from nmt.training import dry_run, objective
+from nmt.training.loss import Loss, batch_loss
 from tests import toy
 from tests.conftest import Run
+from tests.training.test_loop import make_config, make_corpus, make_model
 
 SIZES = {"embedding_size": 16, "encoder": {"hidden_size": 16}, "decoder": {"hidden_size": 16}}
 
@@ -66,6 +74,55 @@ def test_the_estimate_of_an_epoch_is_near_its_sum() -> None:
     n_positions = np.random.default_rng(1).integers(20, 400, size=60)
     seconds = dry_run.estimate_epoch(n_positions, lambda index: 1.0 + 0.25 * n_positions[index])
     assert seconds == pytest.approx((1.0 + 0.25 * n_positions).sum(), rel=0.02)
+
+
+@pytest.mark.parametrize("max_positions", [100, 777, 2500, 10**9])
+def test_a_dry_run_finds_the_largest_batches_that_fit(
+    max_positions: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a simulated memory. The memory is emptied after the failed pass, not while it is handled."""
+    handled: list[bool] = []
+
+    def limited(model: Seq2Seq, batch: Batch, *arguments: Any) -> Loss:
+        if batch.src.numel() + batch.tgt_in.numel() > max_positions:
+            raise torch.OutOfMemoryError
+        return batch_loss(model, batch, *arguments)
+
+    def largest_batch(size: int) -> int:
+        tokens = config.training.batch.model_copy(update={"unit": "tokens", "size": size})
+        lengths = corpus.src.lengths, corpus.tgt.lengths
+        return max(
+            len(pairs) * sum(int(side[pairs].max()) + 1 for side in lengths)
+            for pairs in plan_batches(*lengths, tokens, key=(7, 3))
+        )
+
+    monkeypatch.setattr(objective, "batch_loss", limited)
+    monkeypatch.setattr(
+        torch.cuda, "empty_cache", lambda: handled.append(sys.exc_info()[1] is not None)
+    )
+    config = make_config()
+    corpus, _ = make_corpus(200, seed=1, longest=20)
+    result = dry_run.find_batch_size(make_model(config), corpus, config)
+    assert largest_batch(result.fitting) <= max_positions
+    if max_positions < 10**9:
+        assert largest_batch(result.fitting + result.fitting // 8 + 1) > max_positions
+    assert result.size == result.fitting - result.fitting // 10
+    assert f"training.batch.size={result.size} ({result.fitting:,} fit" in str(result)
+    assert handled
+    assert not any(handled)
+
+
+def test_a_sentence_that_does_not_fit_alone_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_memory(*_: object) -> Loss:
+        raise torch.OutOfMemoryError
+
+    monkeypatch.setattr(objective, "batch_loss", no_memory)
+    config = make_config()
+    corpus, _ = make_corpus(200, seed=1, longest=20)
+    with pytest.raises(
+        TrainingError, match="out of memory with batches of 21 target tokens, which the longest"
+    ):
+        dry_run.find_batch_size(make_model(config), corpus, config)
 
 
 def test_a_dry_run_does_not_change_a_later_training(config: Path, tmp_path: Path) -> None:

@@ -10,14 +10,13 @@ import torch
 from nmt.config.schema import ForcingSchedule, ModelConfig, TeacherForcingConfig, TrainingConfig
 from nmt.data.batches import Batch, SoftTargets, build_batch
 from nmt.model.seq2seq import Seq2Seq
-from nmt.text.vocabulary import EOS, SPECIALS
+from nmt.text.vocabulary import EOS
 from nmt.training.loop import reseed
 from nmt.training.loss import (
     alignment_loss,
     batch_loss,
     coverage_loss,
     draw_forcing_mask,
-    replace_words,
 )
 from nmt.training.optimization import FORCING_SCHEDULES, forcing_ratio
 
@@ -154,95 +153,6 @@ def test_soft_targets_share_the_objective_with_the_words() -> None:
         (0.5 * smoothed.objective + 0.5 * expected).item(), rel=1e-10
     )
     assert loss.nll.item() == pytest.approx(plain.nll.item(), rel=1e-10)
-
-
-@pytest.mark.parametrize("forced", [True, False])
-def test_r_drop_is_half_of_equation_4_of_two_passes(forced: bool) -> None:
-    model, batch = make(dropout=0.4, word_dropout=0.2)
-    mask = None if forced else torch.tensor([[True, True, False, False, True], [True] * 5])
-    config = TrainingConfig(label_smoothing=0.1, coverage_loss=0.5, r_drop=3)
-    torch.manual_seed(7)
-    loss = batch_loss(model, batch, config, mask)
-    torch.manual_seed(7)
-    twice = batch.repeat()
-    decoded = model(
-        twice.src, twice.src_lengths, twice.tgt_in, None if mask is None else mask.repeat(2, 1)
-    )
-    log_probs = model.output.log_probs(decoded.vectors).detach().numpy()
-    nll, smoothed, divergence = np.zeros(2), 0.0, 0.0
-    for row, position in batch.tgt_mask.nonzero().tolist():
-        p, q = log_probs[row, position], log_probs[len(batch) + row, position]
-        target = batch.tgt_out[row, position]
-        nll -= p[target], q[target]
-        smoothed -= (0.9 * (p[target] + q[target]) + 0.1 * (p.mean() + q.mean())) / 2
-        divergence += (np.exp(p) * (p - q)).sum() / 2 + (np.exp(q) * (q - p)).sum() / 2  # eq. 2
-    coverage = [coverage_loss(part, batch.tgt_mask).item() for part in decoded.attention.chunk(2)]
-    assert abs(nll[0] - nll[1]) > 0.01
-    assert divergence > 0.01
-    assert loss.objective.item() == pytest.approx(
-        smoothed + 3.0 / 2 * divergence + 0.5 * np.mean(coverage), rel=1e-10
-    )
-    assert loss.nll.item() == pytest.approx(nll.mean(), rel=1e-10)
-    assert loss.n_tokens == batch.n_tokens
-
-
-def test_without_dropout_r_drop_changes_nothing() -> None:
-    model, batch = make()
-    gradients = []
-    for r_drop in (0.0, 5.0):
-        model.zero_grad()
-        loss = batch_loss(
-            model, batch, TrainingConfig(label_smoothing=0.1, coverage_loss=0.5, r_drop=r_drop)
-        )
-        loss.objective.backward()
-        gradients.append(
-            {
-                "objective": loss.objective,
-                "nll": loss.nll,
-                **{name: p.grad for name, p in model.named_parameters()},
-            }
-        )
-    for name, value in gradients[0].items():
-        torch.testing.assert_close(gradients[1][name], value, atol=1e-10, rtol=0)
-
-
-def test_words_but_no_special_tokens_are_replaced_at_the_rate() -> None:
-    ids = torch.arange(10).repeat(5000, 1)
-    assert replace_words(ids, 0.0, 10) is ids
-    torch.manual_seed(1)
-    replaced = replace_words(ids, 0.3, 10)
-    torch.manual_seed(1)
-    assert torch.equal(replace_words(ids, 0.3, 10), replaced)
-    n_special = len(SPECIALS)
-    assert torch.equal(replaced[:, :n_special], ids[:, :n_special])
-    words = replaced[:, n_special:]
-    changed = (words != ids[:, n_special:]).double().mean(0)  # a word may be replaced by itself
-    assert changed.tolist() == pytest.approx([0.3 * 5 / 6] * 6, abs=0.03)
-    counts = words.flatten().bincount(minlength=10)
-    assert counts[:n_special].sum() == 0
-    assert counts[n_special:].tolist() == pytest.approx([5000] * 6, rel=0.05)
-
-
-def test_replacements_are_read_and_not_predicted_and_differ_between_passes() -> None:
-    model, batch = make()
-    calls: list[tuple[torch.Tensor, ...]] = []
-    model.register_forward_pre_hook(lambda _, inputs: calls.append(inputs))
-    torch.manual_seed(1)
-    loss = batch_loss(
-        model, batch, TrainingConfig(src_word_replacement=0.9, tgt_word_replacement=0.9, r_drop=1)
-    )
-    src, src_lengths, tgt_in, _ = calls[0]
-    assert not torch.equal(src[:2], src[2:])
-    assert not torch.equal(tgt_in[:2], tgt_in[2:])
-    decoded = model(src, src_lengths, tgt_in)
-    log_probs = (
-        model.output.log_probs(decoded.vectors)
-        .gather(2, batch.tgt_out.repeat(2, 1).unsqueeze(2))
-        .squeeze(2)
-    )
-    assert loss.nll.item() == pytest.approx(
-        -(log_probs * batch.tgt_mask.repeat(2, 1)).sum().item() / 2, rel=1e-10
-    )
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
             "log_every": 5,
             "patience": 100,
             "keep_best": 3,
-            "batch": {"size": 12, "final_size": 20, "growth_steps": 40},
+            "batch": {"size": 12},
             "moving_average": 0.9,
             "moving_average_warmup": True,
             "teacher_forcing": {"start": 0.8},

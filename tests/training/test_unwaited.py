@@ -27,16 +27,12 @@ COVERAGE = {**LUONG, "attention": {"kind": "coverage", "score": "additive"}}
 LOCAL = {**LUONG, "attention": {"kind": "local_p"}}
 HEADS = {**LUONG, "attention": {"score": "dot", "heads": 2}}
 LEXICAL = {**LUONG, "lexical_bias": 3}
-VARIATIONAL = {**LUONG, "variational_dropout": True, "word_dropout": 0.1, "dropout": 0.2}
 
 
 @pytest.mark.parametrize(
     ("kind", "forcing"),
     [
-        *(
-            (kind, {"start": 0.5})
-            for kind in (LUONG, FEEDING, BAHDANAU, COVERAGE, LOCAL, HEADS, VARIATIONAL)
-        ),
+        *((kind, {"start": 0.5}) for kind in (LUONG, FEEDING, BAHDANAU, COVERAGE, LOCAL, HEADS)),
         (LEXICAL, {}),
         *((kind, {}) for kind in (LUONG, BAHDANAU)),
         (LUONG, {"start": 0.5, "per": "sentence"}),
@@ -50,10 +46,7 @@ def test_an_update_does_not_wait_for_the_gpu(
     monkeypatch.setattr(
         torch, "autocast", lambda *_, **__: nullcontext()
     )  # which knows no such device
-    noise = (
-        {"r_drop": 2.0, "src_word_replacement": 0.1, "tgt_word_replacement": 0.1} if forcing else {}
-    )
-    training = {"teacher_forcing": forcing, "label_smoothing": 0.1, "coverage_loss": 0.5, **noise}
+    training = {"teacher_forcing": forcing, "label_smoothing": 0.1, "coverage_loss": 0.5}
     training |= {"alignment_loss": 0.5} if "lexical_bias" in kind else {}
     config = make_config(
         model={"embedding_size": 32, "encoder": {"hidden_size": 32}, "dropout": 0.1, **kind},
