@@ -14,9 +14,8 @@ from torch.optim.swa_utils import AveragedModel
 from nmt.config.load import differences
 from nmt.config.parts import DeviceName
 from nmt.config.schema import Config
-from nmt.data.corpus import Corpus
+from nmt.data.corpus import Corpus, load_training_corpus
 from nmt.data.manifest import is_location_key
-from nmt.data.sampled_corpus import load_training_corpus
 from nmt.device import choose_precision, set_up_device
 from nmt.errors import ConfigError, NmtWarning, TrainingError
 from nmt.extras.runs import average

@@ -1,13 +1,21 @@
-"""Batches: which sentences are trained on together, and their tensors.
+"""Which sentence pairs are trained on together: the parts of an epoch, their batches, the tensors.
 
-The order is a pure function of seed, epoch and part of the epoch, and of the step where batches
-grow or follow a curriculum, so a resumed training needs no sampler state. For several processes, or
-for gradient accumulation, each batch is split into shards.
+A small corpus is shuffled as a whole. A larger one is divided in each epoch into parts of at most
+`PART_PAIRS` pairs; the training goes through one part after another, and batches mix the pairs of
+one part. So the memory for an order, and the time to make it, do not grow with the corpus.
+
+A part is a random draw from the whole corpus, so it has all topics, sources and sentence lengths in
+their shares: a corpus is often sorted by its sources, and a model forgets what it has not seen for
+long. It is drawn as short ranges of neighbors, since a disk reads neighbors fast. If a tenth of the
+corpus stands in one place, nearly every part of 1024 ranges has 8 to 12 % of it.
+
+The order is a pure function of seed, epoch and part, so a resumed training needs no sampler state.
+For several processes, or for gradient accumulation, each batch is split into shards.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import cycle
+from itertools import chain, islice
 from math import inf
 from typing import NamedTuple
 
@@ -16,14 +24,121 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nmt.config.schema import BatchConfig, CurriculumConfig
-from nmt.data.corpus import Corpus
-from nmt.data.soft_targets import unpack
+from nmt.config.schema import BatchConfig
+from nmt.data.corpus import Corpus, unpack_soft_targets
 from nmt.text.vocabulary import EOS, PAD, SOS
 
-NO_CURRICULUM = CurriculumConfig()
+PART_PAIRS = 1 << 20  # to plan batches for it takes about 45 MB and 0.5 s
+RANGE_PAIRS = 1 << 10  # about 40 kB of each side
 
 SentenceIds = NDArray[np.int32] | Sequence[int]
+
+
+@dataclass(frozen=True)
+class Part:
+    """Pairs of a corpus that are shuffled together.
+
+    Attributes:
+        epoch: from 0. index: in the epoch, from 0.
+        n_parts: in the epoch.
+        ranges: the first pair of each range and the end of the range, ascending.
+    """
+
+    epoch: int
+    index: int
+    n_parts: int
+    ranges: list[tuple[int, int]]
+
+    def key(self, seed: int) -> tuple[int, ...]:
+        """For the random numbers of its batches."""
+        return (seed, self.epoch, self.index) if self.index else (seed, self.epoch)
+
+    def indices(self) -> NDArray[np.int64]:
+        """The pairs, as indices into the corpus, ascending."""
+        return np.concatenate([np.arange(start, end) for start, end in self.ranges])
+
+    def select(self, corpus: Corpus) -> Corpus:
+        """The pairs, still read from disk on access."""
+        return corpus if self.n_parts == 1 else corpus.selection(self.ranges)
+
+
+def divide_epoch(n_pairs: int, *, seed: int, epoch: int) -> Iterator[Part]:
+    """The parts of an epoch in their order, a pure function of the arguments. Each pair is in one
+    part; their sizes are similar.
+    """
+    starts = np.arange(0, n_pairs, RANGE_PAIRS)
+    n_parts = -(-n_pairs // PART_PAIRS)
+    if n_parts > 1:
+        # (seed, epoch, i) seeds the batches of part i, so these are other random numbers.
+        starts = np.random.default_rng([seed, epoch, n_parts]).permutation(starts)
+    for index, part in enumerate(np.array_split(starts, n_parts)):
+        firsts = np.sort(part).tolist()
+        ranges = [(first, min(first + RANGE_PAIRS, n_pairs)) for first in firsts]
+        yield Part(epoch, index, n_parts, ranges)
+
+
+def divide_epochs(
+    n_pairs: int, epochs: Iterable[int], *, seed: int, first_part: int = 0
+) -> Iterator[Part]:
+    """The parts of epochs one after the other, from the part `first_part` of the first epoch on."""
+    parts = chain.from_iterable(divide_epoch(n_pairs, seed=seed, epoch=epoch) for epoch in epochs)
+    return islice(parts, first_part, None)
+
+
+def plan_batches(
+    src_lengths: NDArray[np.int32],
+    tgt_lengths: NDArray[np.int32],
+    config: BatchConfig,
+    *,
+    key: tuple[int, ...],
+    n_shards: int = 1,
+) -> list[NDArray[np.int64]]:
+    """The batches of one part of an epoch, as indices into its pairs; each pair is in one batch.
+
+    Pairs are sorted by source length, then by target length, ties at random. The batches are cut
+    from this order and shuffled. So nearly all batches have a single source length: the encoder
+    needs no padding and uses the fused kernel.
+
+    Args:
+        src_lengths, tgt_lengths: [N], in tokens.
+        key: seeds the random numbers; see `Part.key`.
+        n_shards: a batch has this many times the configured size, to be split by `shard`.
+    """
+    random = np.random.default_rng(key)
+    order = np.lexsort((random.random(len(src_lengths)), tgt_lengths, src_lengths))
+    lengths, size = (tgt_lengths[order] + 1).tolist(), config.fixed_size * n_shards
+    limit = {"max_items" if config.unit == "sentences" else "max_padded": size}
+    batches = [order[part] for part in cut_batches(lengths, **limit)]
+    return [batches[rank] for rank in random.permutation(len(batches))]
+
+
+def shard(batch: NDArray[np.int64], n_shards: int) -> list[NDArray[np.int64]]:
+    """Parts of a batch with similar sentence lengths. Their sizes differ by at most one; some may
+    be empty.
+    """
+    return [batch[first::n_shards] for first in range(n_shards)]
+
+
+def cut_batches(
+    lengths: Sequence[int], *, max_items: float = inf, max_padded: float = inf
+) -> list[slice]:
+    """Cut a sequence of items into batches of neighbors, as slices; sort the items by length first
+    to keep padding small.
+
+    Args:
+        lengths: the cost of each item, for example its tokens.
+        max_items: limit on the items of a batch.
+        max_padded: limit on items * longest, the size with padding. An item that is longer is a
+            batch of its own.
+    """
+    slices, start, longest = list[slice](), 0, 0
+    for index, length in enumerate(lengths):
+        longest = max(longest, length)
+        n_items = index + 1 - start
+        if n_items > 1 and (n_items > max_items or n_items * longest > max_padded):
+            slices.append(slice(start, index))
+            start, longest = index, length
+    return [*slices, slice(start, len(lengths))] if lengths else []
 
 
 class SoftTargets(NamedTuple):
@@ -31,7 +146,7 @@ class SoftTargets(NamedTuple):
     the rest spread evenly over all.
 
     Attributes:
-        ids: [N, K]; those of a position differ. probabilities: [N, K].
+        ids: [N, K], no id twice in a row. probabilities: [N, K].
     """
 
     ids: Tensor
@@ -74,209 +189,34 @@ class Batch:
             return [self]
         middle = len(self) // 2
         n_first = int(self.tgt_mask[:middle].sum())
-        parts = []
-        for rows, tokens in (
-            (slice(None, middle), slice(None, n_first)),
-            (slice(middle, None), slice(n_first, None)),
-        ):
-            src, src_lengths, tgt_in, tgt_out, tgt_mask = (
-                tensor[rows]
-                for tensor in (self.src, self.src_lengths, self.tgt_in, self.tgt_out, self.tgt_mask)
-            )
-            token_positions = _token_positions(tgt_mask)
-            soft = (
-                None
-                if self.soft_targets is None
-                else SoftTargets(*(tensor[tokens] for tensor in self.soft_targets))
-            )
-            parts.append(
-                Batch(
-                    src,
-                    src_lengths,
-                    tgt_in,
-                    tgt_out,
-                    tgt_mask,
-                    token_positions,
-                    len(token_positions),
-                    soft,
-                )
-            )
-        return parts
+        first = self._slice(slice(middle), slice(n_first))
+        return [first, self._slice(slice(middle, None), slice(n_first, None))]
 
-    def repeat(self) -> "Batch":
-        """Each pair twice: row i again in row B + i, and its tokens again in the second half of
-        `token_positions`.
-        """
-        src, src_lengths, tgt_in, tgt_out, tgt_mask = (
-            torch.cat([tensor, tensor])
-            for tensor in (self.src, self.src_lengths, self.tgt_in, self.tgt_out, self.tgt_mask)
-        )
-        token_positions = torch.cat(
-            [self.token_positions, self.token_positions + self.tgt_out.numel()]
-        )
-        soft = (
-            None
-            if self.soft_targets is None
-            else SoftTargets(*(torch.cat([tensor, tensor]) for tensor in self.soft_targets))
-        )
-        return Batch(
-            src, src_lengths, tgt_in, tgt_out, tgt_mask, token_positions, 2 * self.n_tokens, soft
-        )
+    def _slice(self, rows: slice, tokens: slice) -> "Batch":
+        tensors = (self.src, self.src_lengths, self.tgt_in, self.tgt_out, self.tgt_mask)
+        src, src_lengths, tgt_in, tgt_out, mask = (tensor[rows] for tensor in tensors)
+        positions, soft = _token_positions(mask), self.soft_targets
+        soft = soft and SoftTargets(soft.ids[tokens], soft.probabilities[tokens])
+        return Batch(src, src_lengths, tgt_in, tgt_out, mask, positions, len(positions), soft)
 
     def to(self, device: torch.device) -> "Batch":
-        """The batch on another device, without waiting for a GPU; `src_lengths` stays on the
-        CPU.
-        """
+        """The batch on another device; `src_lengths` stays on the CPU. Waits for no GPU."""
         if device.type == self.src.device.type:
             return self
-        src, tgt_in, tgt_out, tgt_mask, token_positions, *soft = (
-            (tensor.pin_memory() if device.type == "cuda" else tensor).to(device, non_blocking=True)
-            for tensor in (
-                self.src,
-                self.tgt_in,
-                self.tgt_out,
-                self.tgt_mask,
-                self.token_positions,
-                *(self.soft_targets or ()),
-            )
+
+        def send(tensor: Tensor) -> Tensor:
+            pinned = tensor.pin_memory() if device.type == "cuda" else tensor
+            return pinned.to(device, non_blocking=True)
+
+        return replace(
+            self,
+            src=send(self.src),
+            tgt_in=send(self.tgt_in),
+            tgt_out=send(self.tgt_out),
+            tgt_mask=send(self.tgt_mask),
+            token_positions=send(self.token_positions),
+            soft_targets=self.soft_targets and SoftTargets(*map(send, self.soft_targets)),
         )
-        tensors = {
-            "src": src,
-            "tgt_in": tgt_in,
-            "tgt_out": tgt_out,
-            "tgt_mask": tgt_mask,
-            "token_positions": token_positions,
-        }
-        return replace(self, **tensors, soft_targets=SoftTargets(*soft) if soft else None)
-
-
-def plan_batches(
-    src_lengths: NDArray[np.int32],
-    tgt_lengths: NDArray[np.int32],
-    config: BatchConfig,
-    *,
-    key: tuple[int, ...],
-    n_shards: int = 1,
-    curriculum: CurriculumConfig = NO_CURRICULUM,
-    first_step: int = 0,
-) -> list[NDArray[np.int64]]:
-    """The batches of one part of an epoch, as indices into its pairs; without a curriculum, each
-    pair is in exactly one batch.
-
-    Pairs are sorted by source length, then by target length, ties at random. The batches are cut
-    from this order and shuffled. So nearly all batches have a single source length: the encoder
-    needs no padding and uses the fused kernel.
-
-    Args:
-        src_lengths, tgt_lengths: [N], in tokens.
-        key: seeds the random numbers: (seed, epoch), and the index of the part if it is not the
-            first; see `nmt.data.epochs`.
-        n_shards: a batch has this many times the configured size, to be split by `shard`.
-        curriculum: until it ends, the batches are drawn from those with the shortest sentences;
-            some occur more than once.
-        first_step: updates before this part; only for the curriculum and for a size that grows.
-    """
-    random = np.random.default_rng(key)
-    order = np.lexsort((random.random(len(src_lengths)), tgt_lengths, src_lengths))
-    lengths, sizes = (tgt_lengths[order] + 1).tolist(), np.array([config.fixed_size * n_shards])
-    if (
-        config.final_size is not None
-    ):  # the sizes of all updates of the part, given to batches of any length
-        n_units = len(order) if config.unit == "sentences" else sum(lengths)
-        sizes = random.permutation(n_shards * update_sizes(n_units / n_shards, config, first_step))
-    limits = sizes.tolist()
-    slices = (
-        cut_batches(lengths, max_items=limits)
-        if config.unit == "sentences"
-        else cut_batches(lengths, max_padded=limits)
-    )
-    batches = [order[part] for part in slices]
-    ranks = random.permutation(len(batches))
-    if config.final_size is not None:  # back into the order of the sizes
-        sizes_in_order = np.resize(sizes, len(batches))[ranks]
-        ranks = ranks[
-            np.argsort(
-                sizes_in_order if config.final_size > config.fixed_size else -sizes_in_order,
-                kind="stable",
-            )
-        ]
-    if curriculum.steps:
-        ranks = (ranks * competence(first_step + np.arange(len(batches)), curriculum)).astype(
-            np.int64
-        )
-    return [batches[rank] for rank in ranks]
-
-
-def batch_sizes(steps: NDArray[np.int64], config: BatchConfig) -> NDArray[np.int64]:
-    """The size of a batch after `steps` updates, in `unit`s."""
-    growth = 0 if config.final_size is None else config.final_size - config.fixed_size
-    sizes: NDArray[np.int64] = config.fixed_size + np.rint(
-        growth * np.minimum(1.0, steps / config.growth_steps)
-    ).astype(np.int64)
-    return sizes
-
-
-def update_sizes(n_units: float, config: BatchConfig, first_step: int) -> NDArray[np.int64]:
-    """The sizes of as many updates as it takes to process `n_units`. With padding of `tokens` it
-    takes a few more.
-    """
-    n_updates = int(n_units / min(config.fixed_size, config.final_size or config.fixed_size)) + 1
-    sizes = batch_sizes(first_step + np.arange(n_updates), config)
-    return sizes[: int(np.searchsorted(np.cumsum(sizes), n_units)) + 1]
-
-
-def competence(step: NDArray[np.int64], config: CurriculumConfig) -> NDArray[np.float64]:
-    """c(t) = min(1, sqrt(t (1 - c0^2) / T + c0^2)): the part of the data to draw from after t
-    updates (Platanios 2019).
-    """
-    return np.minimum(1.0, np.sqrt(step * (1 - config.start**2) / config.steps + config.start**2))
-
-
-def shard(batch: NDArray[np.int64], n_shards: int) -> list[NDArray[np.int64]]:
-    """Parts of a batch with similar sentence lengths. Their sizes differ by at most one; some may
-    be empty.
-    """
-    return [batch[first::n_shards] for first in range(n_shards)]
-
-
-def cut_batches(
-    lengths: Sequence[int],
-    *,
-    max_items: float | Sequence[float] = inf,
-    max_padded: float | Sequence[float] = inf,
-) -> list[slice]:
-    """Cut a sequence of items into batches of neighbors, as slices; sort the items by length first
-    to keep padding small.
-
-    Args:
-        lengths: the cost of each item, for example its tokens.
-        max_items: limit on the items of a batch, or limits that the batches take in turn.
-        max_padded: the same for items * longest, the size with padding. An item that is longer is a
-            batch of its own.
-    """
-    items_limits, padded_limits = (
-        cycle([limit] if isinstance(limit, int | float) else limit)
-        for limit in (max_items, max_padded)
-    )
-    slices, start, longest, items_limit, padded_limit = (
-        list[slice](),
-        0,
-        0,
-        next(items_limits),
-        next(padded_limits),
-    )
-    for index, length in enumerate(lengths):
-        longest = max(longest, length)
-        n_items = index + 1 - start
-        if n_items > 1 and (n_items > items_limit or n_items * longest > padded_limit):
-            slices.append(slice(start, index))
-            start, longest, items_limit, padded_limit = (
-                index,
-                length,
-                next(items_limits),
-                next(padded_limits),
-            )
-    return [*slices, slice(start, len(lengths))] if lengths else []
 
 
 def read_batches(corpus: Corpus, plan: Sequence[NDArray[np.int64]]) -> Iterator[Batch]:
@@ -284,31 +224,29 @@ def read_batches(corpus: Corpus, plan: Sequence[NDArray[np.int64]]) -> Iterator[
     for indices in plan:
         batch = build_batch([corpus.src[i] for i in indices], [corpus.tgt[i] for i in indices])
         if corpus.soft_targets is not None:
-            soft = (unpack(corpus.soft_targets[i], len(corpus.tgt[i]) + 1) for i in indices)
-            ids, probabilities = (
-                torch.from_numpy(np.concatenate(parts)) for parts in zip(*soft, strict=True)
-            )
-            batch = replace(batch, soft_targets=SoftTargets(ids, probabilities))
+            soft = [
+                unpack_soft_targets(corpus.soft_targets[i], len(corpus.tgt[i]) + 1) for i in indices
+            ]
+            ids, probabilities = (np.concatenate(parts) for parts in zip(*soft, strict=True))
+            soft_targets = SoftTargets(torch.from_numpy(ids), torch.from_numpy(probabilities))
+            batch = replace(batch, soft_targets=soft_targets)
         yield batch
 
 
 def build_batch(src: Sequence[SentenceIds], tgt: Sequence[SentenceIds]) -> Batch:
     """Tensors of sentences given as ids without special tokens."""
     source, src_lengths = pad_sources(src)
-    tgt_lengths = torch.tensor([len(ids) + 1 for ids in tgt])
     tgt_in = _pad([np.concatenate(([SOS], ids)) for ids in tgt])
-    tgt_out = _pad([np.concatenate((ids, [EOS])) for ids in tgt])
+    tgt_out, tgt_lengths = pad_sources(tgt)
     mask = torch.arange(tgt_out.shape[1]) < tgt_lengths.unsqueeze(1)
-    return Batch(
-        source, src_lengths, tgt_in, tgt_out, mask, _token_positions(mask), int(tgt_lengths.sum())
-    )
+    n_tokens = int(tgt_lengths.sum())
+    return Batch(source, src_lengths, tgt_in, tgt_out, mask, _token_positions(mask), n_tokens)
 
 
 def pad_sources(src: Sequence[SentenceIds]) -> tuple[Tensor, Tensor]:
     """Source ids with <eos> appended and padded, [B, S], and their lengths [B]."""
-    return _pad([np.concatenate((ids, [EOS])) for ids in src]), torch.tensor(
-        [len(ids) + 1 for ids in src]
-    )
+    lengths = torch.tensor([len(ids) + 1 for ids in src])
+    return _pad([np.concatenate((ids, [EOS])) for ids in src]), lengths
 
 
 def _token_positions(mask: Tensor) -> Tensor:

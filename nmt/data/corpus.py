@@ -4,6 +4,10 @@ For each split (train, dev, test) and side (src, tgt), `<split>.<side>.npy` hold
 sentences one after the other (int32), and `<split>.<side>.offsets.npy` the start of each sentence
 and the end of the last one (int64). A split of more than `SHARD_SENTENCES` pairs is divided into
 shards of that size, each with such files: `<split>-0001-of-0003.<side>.npy`.
+
+Soft targets are, for each token of the target sentences with <eos> as the last, the distribution
+that other models give there (Kim and Rush 2016, 3.1): `train.soft-targets.npy` holds the ids of the
+most probable words, then their probabilities in units of `UNIT`.
 """
 
 import tokenize
@@ -18,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.checksums import check_content
-from nmt.data.epochs import Part
+from nmt.config.schema import Config
 from nmt.data.workers import chunked
 from nmt.errors import DataError, pass_on_lack_of_memory
 from nmt.files import read_lines
@@ -26,21 +30,19 @@ from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import Vocabulary
 
 SPLITS = ("train", "dev", "test")
+SOFT_TARGETS = "train.soft-targets"
+UNIT = 2.0**-30  # of the probabilities of soft targets
 SHARD_SENTENCES = 1 << 22
-MIN_MAPPED_BYTES = (
-    1 << 24
-)  # smaller files are read: a process dies if another program cuts off a file that it has mapped
-MAX_HASHED_BYTES = (
-    1 << 26
-)  # of larger files, only the size and the header are checked; `nmt doctor` checks all
+# Smaller files are read: a process dies if another program cuts off a file that it has mapped.
+MIN_MAPPED_BYTES = 1 << 24
+# Of larger files, only the size and the header are checked; `nmt runs check` checks all.
+MAX_HASHED_BYTES = 1 << 26
 ENCODED_AT_ONCE = 4096  # pairs that are tokenized together
 BLOCK_SENTENCES = 1 << 16  # in memory at once in a pass over all sentences
 PREPARE_AGAIN = "run `nmt prepare -c ... --overwrite`"
 
 Ids = npt.NDArray[np.int32]
-Block = tuple[
-    Ids, Ids
-]  # the ids of some sentences, one after the other, and the number of ids of each
+Block = tuple[Ids, Ids]  # ids of sentences, one after the other; the number of ids of each
 
 
 class Sequences:
@@ -141,8 +143,7 @@ class Corpus:
     """The sentence pairs of one split.
 
     Args:
-        soft_targets: of the target sentences, as `nmt.data.soft_targets` packs them; None if they
-            are not used.
+        soft_targets: of the target sentences, packed; None if they are not used.
     """
 
     def __init__(
@@ -163,26 +164,56 @@ class Corpus:
             )
         return cls(src, tgt)
 
-    def in_part(self, part: Part) -> "Corpus":
-        """The pairs that a training sees in a part of an epoch; a subclass may segment them in
-        another way.
-        """
-        if part.n_parts == 1:
-            return self
-        soft_targets = (
-            None if self.soft_targets is None else self.soft_targets.selection(part.ranges)
-        )
-        return Corpus(
-            self.src.selection(part.ranges), self.tgt.selection(part.ranges), soft_targets
-        )
-
-    def in_parts(self, parts: Iterable[Part]) -> Iterator[tuple[Part, "Corpus"]]:
-        """Each part with its pairs."""
-        for part in parts:
-            yield part, self.in_part(part)
+    def selection(self, ranges: Sequence[tuple[int, int]]) -> "Corpus":
+        """The pairs of some ranges, see `Sequences.selection`."""
+        soft_targets = self.soft_targets and self.soft_targets.selection(ranges)
+        return Corpus(self.src.selection(ranges), self.tgt.selection(ranges), soft_targets)
 
     def __len__(self) -> int:
         return len(self.src)
+
+
+def load_training_corpus(config: Config) -> Corpus:
+    """The training data of the prepared folder, with soft targets if the training uses them.
+
+    Raises:
+        DataError: a file is missing or damaged, or there are no soft targets.
+    """
+    folder = config.prepared_folder
+    corpus = Corpus.load(folder, "train")
+    if config.training.distillation:
+        corpus.soft_targets = _load_soft_targets(folder, corpus)
+    return corpus
+
+
+def _load_soft_targets(folder: Path, corpus: Corpus) -> Sequences:
+    stem = folder / SOFT_TARGETS
+    if not any(folder.glob("train*.soft-targets.npy")):
+        raise DataError(
+            f"training.distillation: {folder} has no soft targets; write a folder that has "
+            "them with `nmt augment --teacher`, or set it to 0"
+        )
+    sentences, n_tokens = Sequences.load(stem), corpus.tgt.n_tokens + len(corpus)
+    is_divisible = sentences.n_tokens > 0 and sentences.n_tokens % (2 * n_tokens) == 0
+    if len(sentences) != len(corpus) or not is_divisible:
+        raise DataError(
+            f"{stem}.npy: damaged, it does not fit the training data; run `nmt augment "
+            "--teacher ... --overwrite`"
+        )
+    return sentences
+
+
+def pack_soft_targets(ids: npt.NDArray[np.int64], probabilities: npt.NDArray[np.float32]) -> Ids:
+    """[T, K] each, for the T tokens of a sentence -> [2 T K], as it is stored."""
+    return np.concatenate([ids, np.floor(probabilities / UNIT)], 1).astype(np.int32).ravel()
+
+
+def unpack_soft_targets(
+    sentence: Ids, n_tokens: int
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float32]]:
+    """The inverse of `pack_soft_targets`: ids and probabilities, [T, K] each."""
+    ids, units = np.split(sentence.reshape(n_tokens, -1), 2, axis=1)
+    return ids.astype(np.int64), units.astype(np.float32) * np.float32(UNIT)
 
 
 class SequencesWriter:

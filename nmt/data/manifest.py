@@ -16,8 +16,7 @@ from nmt import __version__
 from nmt.checksums import CHECKSUMS_FILE, check_content, record_checksums
 from nmt.config.load import config_from_dict, differences
 from nmt.config.schema import Config
-from nmt.data import soft_targets
-from nmt.data.corpus import MAX_HASHED_BYTES, SPLITS
+from nmt.data.corpus import MAX_HASHED_BYTES, SOFT_TARGETS, SPLITS
 from nmt.errors import ConfigError, DataError, first_problem, pass_on_lack_of_memory
 from nmt.files import read_json, sha256_of, write_json
 from nmt.text.tokenizers import SIDES, Side
@@ -43,7 +42,7 @@ PREPARED_FILES = {
         for side in SIDES
         for ending in ("npy", "offsets.npy", "txt")
     ),
-    *(f"{soft_targets.STEM}.{ending}" for ending in ("npy", "offsets.npy")),
+    *(f"{SOFT_TARGETS}.{ending}" for ending in ("npy", "offsets.npy")),
 }
 SHARD_FILE = re.compile(
     rf"({'|'.join(SPLITS)})-\d{{4,}}-of-\d{{4,}}\.({'|'.join(SIDES)}|soft-targets)\.(offsets\.)?npy"

@@ -36,7 +36,7 @@ class Progress:
 
     Attributes:
         step: updates so far.
-        epoch: of the next batch, from 0. part: of this epoch, from 0, as in `nmt.data.epochs`.
+        epoch: of the next batch, from 0. part: of this epoch, from 0, as in `nmt.data.batches`.
         batch: index of the next batch in its part, from 0.
         best: the best validation score so far, higher is better; None before the first validation.
         stale: validations since the best one.

@@ -188,21 +188,6 @@ def load_tokenizer(config: TokenizerConfig, language: str, side: Side, folder: P
     return TOKENIZERS[config.kind](config, language, model_path(folder, side))
 
 
-def load_pieces(folder: Path, side: Side) -> dict[str, float]:
-    """The pieces of a subword model and their scores, highest first: log probabilities for unigram,
-    the order of merges for bpe.
-
-    Raises:
-        DataError: the subword model is missing or damaged.
-    """
-    model = _load_model(model_path(folder, side))
-    return {
-        model.id_to_piece(index): model.get_score(index)
-        for index in range(len(model))
-        if not model.is_unknown(index)
-    }
-
-
 def train_subwords(texts: Iterable[str], config: TokenizerConfig) -> bytes:
     """Learn a sentencepiece model of `config.size` pieces, or of fewer if there is little text. The
     same texts give the same bytes.

@@ -14,10 +14,8 @@ from torch.optim import Optimizer
 
 from nmt.config.parts import DeviceName
 from nmt.config.schema import Config
-from nmt.data.batches import plan_batches, read_batches, shard
-from nmt.data.corpus import Corpus
-from nmt.data.epochs import divide_epoch
-from nmt.data.sampled_corpus import load_training_corpus
+from nmt.data.batches import divide_epoch, plan_batches, read_batches, shard
+from nmt.data.corpus import Corpus, load_training_corpus
 from nmt.data.workers import peak_memory
 from nmt.device import choose_precision, set_up_device
 from nmt.errors import TrainingError
@@ -44,7 +42,7 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
     corpus, training = load_training_corpus(config), config.training
     n_pairs, corpus = (
         len(corpus),
-        corpus.in_part(next(divide_epoch(len(corpus), seed=config.seed, epoch=0))),
+        next(divide_epoch(len(corpus), seed=config.seed, epoch=0)).select(corpus),
     )
     if training.threads:
         torch.set_num_threads(training.threads)

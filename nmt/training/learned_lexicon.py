@@ -9,8 +9,8 @@ import torch
 from torch import Tensor
 
 from nmt.config.schema import Config
+from nmt.data.batches import divide_epoch
 from nmt.data.corpus import Corpus, Sequences
-from nmt.data.epochs import divide_epoch
 from nmt.model.lexical_bias import LexicalBias
 from nmt.model.word_keys import WordKeys
 from nmt.run.folder import load_vocabularies
@@ -57,7 +57,7 @@ class LearnedLexicon:
         part = next(divide_epoch(len(corpus), seed=config.seed, epoch=0))
         if part.n_parts > 1:
             part = replace(part, ranges=part.ranges[:: -(-len(part.ranges) // MAX_RANGES)])
-        corpus, size = corpus.in_part(part), config.model.lexical_bias
+        corpus, size = part.select(corpus), config.model.lexical_bias
         aligner = WordAligner(corpus, len(src), len(tgt))
         aligner.fit()
         ids, probabilities = map(torch.from_numpy, aligner.translations(size))

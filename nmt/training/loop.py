@@ -20,9 +20,8 @@ from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
 
 from nmt.config.schema import Config
-from nmt.data.batches import Batch, plan_batches, read_batches, shard
+from nmt.data.batches import Batch, divide_epochs, plan_batches, read_batches, shard
 from nmt.data.corpus import Corpus
-from nmt.data.epochs import divide_epochs
 from nmt.errors import TrainingError
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.progress import Interval, Progress
@@ -41,7 +40,7 @@ class Update:
 
     Attributes:
         step: counted from 1.
-        epoch: from 0. part: of the epoch, from 0, as in `nmt.data.epochs`. batch: its index in the
+        epoch: from 0. part: of the epoch, from 0, as in `nmt.data.batches`. batch: its index in the
             part, from 0.
         n_parts: in the epoch. n_batches: in the part.
         pairs: the batch of all processes together, as indices into the corpus.
@@ -347,10 +346,8 @@ def planned_updates(
     training, step, first_batch = config.training, progress.step, progress.batch
     n_shards, first_shard = world.size * training.accumulate, world.rank * training.accumulate
     epochs = range(progress.epoch, training.epochs)
-    for part, sentences in corpus.in_parts(
-        divide_epochs(len(corpus), epochs, seed=config.seed, first_part=progress.part)
-    ):
-        indices = part.indices()
+    for part in divide_epochs(len(corpus), epochs, seed=config.seed, first_part=progress.part):
+        indices, sentences = part.indices(), part.select(corpus)
         plan = plan_batches(
             sentences.src.lengths,
             sentences.tgt.lengths,

@@ -28,9 +28,8 @@ from torch import nn
 
 from nmt.config.load import config_from_dict
 from nmt.config.schema import Config
-from nmt.data.batches import plan_batches, read_batches, shard
+from nmt.data.batches import divide_epochs, plan_batches, read_batches, shard
 from nmt.data.corpus import Corpus
-from nmt.data.epochs import divide_epochs
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.folder import load_vocabularies
 from nmt.run.progress import Progress
@@ -179,9 +178,8 @@ def _count_sampled(
 
 def _updates(corpus: Corpus, config: Config, epoch: int) -> Iterator[NDArray[np.int64]]:
     """The pairs of each update, in the loop's order."""
-    for part, sentences in corpus.in_parts(
-        divide_epochs(len(corpus), range(epoch, ENDLESS), seed=config.seed)
-    ):
+    for part in divide_epochs(len(corpus), range(epoch, ENDLESS), seed=config.seed):
+        sentences = part.select(corpus)
         plan = plan_batches(
             sentences.src.lengths,
             sentences.tgt.lengths,

@@ -101,12 +101,11 @@ def read_vocabulary(content: bytes, folder: Path) -> None:
 
 def read_subwords(content: bytes, folder: Path) -> None:
     from nmt.config.schema import TokenizerConfig
-    from nmt.text.tokenizers import load_pieces, load_tokenizer
+    from nmt.text.tokenizers import load_tokenizer
 
     path = put(content, folder, "src.spm.model").parent
     tokenizer = load_tokenizer(TokenizerConfig(kind="bpe"), "en", "src", path)
     tokenizer.join(tokenizer.split("Anna sieht den König."))
-    load_pieces(path, "src")
 
 
 @cache

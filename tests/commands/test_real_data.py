@@ -11,11 +11,8 @@ from nmt.commands import prepare
 from nmt.config.load import load
 from nmt.config.schema import Config
 from nmt.data.corpus import Corpus, read_sentences
-from nmt.data.epochs import divide_epoch
 from nmt.data.manifest import load_manifest
-from nmt.data.sampled_corpus import SampledCorpus
-from nmt.data.subword_sampling import BpeDropout
-from nmt.text.tokenizers import SIDES, load_pieces, load_tokenizer
+from nmt.text.tokenizers import load_tokenizer
 from nmt.text.vocabulary import Vocabulary
 
 pytestmark = pytest.mark.slow
@@ -69,35 +66,6 @@ def test_tatoeba_shares_no_sentence_between_its_splits(tatoeba: Config) -> None:
         assert not train & dev
         assert not train & test
         assert not dev & test
-
-
-def test_tatoeba_sampled_has_the_text_of_every_sentence_and_without_dropout_its_segmentation(
-    tatoeba: Config,
-) -> None:
-    folder = tatoeba.prepared_folder
-    fixed = Corpus.load(folder, "train")
-    part = next(divide_epoch(len(fixed), seed=1, epoch=0))
-    for side in SIDES:
-        pieces, vocabulary = (
-            load_pieces(folder, side),
-            Vocabulary.load(folder / f"{side}.vocab.txt"),
-        )
-        sequences = [
-            getattr(
-                SampledCorpus(fixed, {side: BpeDropout(pieces, vocabulary, rate)}, seed=1).in_part(
-                    part
-                ),
-                side,
-            )
-            for rate in (0.0, 0.1)
-        ]
-        expected = getattr(fixed, side)
-        n_changed = 0
-        for before, same, after in zip(expected, *sequences, strict=True):
-            assert same.tolist() == before.tolist()
-            assert "".join(vocabulary.tokens(after)) == "".join(vocabulary.tokens(before))
-            n_changed += after.tolist() != before.tolist()
-        assert 0.5 < n_changed / len(fixed) < 0.9
 
 
 def test_multi30k_keeps_its_own_splits(root: Path, shared_data: Path, tmp_path: Path) -> None:

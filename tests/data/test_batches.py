@@ -2,8 +2,7 @@
 epoch.
 """
 
-from itertools import pairwise, product
-from math import sqrt
+from itertools import chain, pairwise, product
 from typing import Any
 
 import numpy as np
@@ -12,20 +11,23 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.config.schema import BatchConfig, CurriculumConfig
+from nmt.config.schema import BatchConfig
+from nmt.data import batches
 from nmt.data.batches import (
+    PART_PAIRS,
+    RANGE_PAIRS,
     Batch,
-    batch_sizes,
+    Part,
     build_batch,
     cut_batches,
+    divide_epoch,
+    divide_epochs,
     pad_sources,
     plan_batches,
     read_batches,
     shard,
-    update_sizes,
 )
-from nmt.data.corpus import Corpus, Sequences
-from nmt.data.soft_targets import pack
+from nmt.data.corpus import Corpus, Sequences, pack_soft_targets
 from nmt.text.vocabulary import EOS, PAD, SOS
 
 lengths = st.lists(st.tuples(st.integers(1, 12), st.integers(1, 12)), min_size=1, max_size=200)
@@ -115,150 +117,6 @@ def test_nearly_all_batches_hold_one_source_length() -> None:
     assert len(mixed) < 20
 
 
-def test_the_batch_size_grows_linearly() -> None:
-    steps = np.array([0, 1, 2, 3, 4, 5, 100])
-    assert batch_sizes(steps, BatchConfig(size=48, final_size=128, growth_steps=4)).tolist() == [
-        48,
-        68,
-        88,
-        108,
-        128,
-        128,
-        128,
-    ]
-    assert batch_sizes(steps, BatchConfig(size=8, final_size=4, growth_steps=1)).tolist() == [
-        8,
-        4,
-        4,
-        4,
-        4,
-        4,
-        4,
-    ]
-    assert batch_sizes(steps, BatchConfig(size=48)).tolist() == [48] * 7
-    assert update_sizes(
-        30, BatchConfig(size=4, final_size=8, growth_steps=4), first_step=2
-    ).tolist() == [6, 7, 8, 8, 8]
-    assert update_sizes(30, BatchConfig(size=10), first_step=9).tolist() == [10, 10, 10]
-
-
-growing = st.builds(
-    lambda **keys: BatchConfig.model_validate(keys),
-    size=st.integers(1, 12),
-    final_size=st.integers(1, 12),
-    growth_steps=st.integers(1, 60),
-    unit=st.just("sentences"),
-)
-
-
-@given(lengths, growing, st.integers(0, 80), st.integers(1, 3))
-def test_each_update_has_the_size_of_its_step(
-    pairs: list[tuple[int, int]], config: BatchConfig, first_step: int, n_shards: int
-) -> None:
-    """Except for the batch with the longest sentences, which holds the rest."""
-    drawn = plan(pairs, config, first_step=first_step, n_shards=n_shards)
-    assert sorted(index for batch in drawn for index in batch) == list(range(len(pairs)))
-    sizes = n_shards * batch_sizes(first_step + np.arange(len(drawn) + 1), config)
-    change = np.abs(
-        np.diff(sizes)
-    ).max()  # where the last batches would be empty, later ones come a step earlier
-    differences = [abs(len(batch) - size) for batch, size in zip(drawn, sizes, strict=False)]
-    assert sum(difference > change for difference in differences) <= 1
-    assert max(map(len, drawn)) <= sizes.max()
-
-
-@pytest.mark.parametrize("unit", ["sentences", "tokens"])
-@pytest.mark.parametrize(("size", "final_size"), [(100, 300), (300, 100)])
-def test_growing_batches_have_sentences_of_all_lengths_at_any_time(
-    unit: str, size: int, final_size: int
-) -> None:
-    random = np.random.default_rng(0)
-    pairs = list(zip(*random.integers(1, 9, (2, 20_000)).tolist(), strict=True))
-    config = BatchConfig.model_validate(
-        {"size": size, "unit": unit, "final_size": final_size, "growth_steps": 100}
-    )
-    drawn = plan(pairs, config)
-    sizes = batch_sizes(np.arange(len(drawn)), config)
-    costs = np.array(
-        [
-            len(batch) * (1 if unit == "sentences" else max(pairs[i][1] + 1 for i in batch))
-            for batch in drawn
-        ]
-    )
-    full = costs >= 0.9 * sizes
-    assert full.mean() > 0.9
-    assert (costs <= 1.05 * sizes).mean() > 0.95
-    assert len([batch for batch in drawn if len({pairs[index][0] for index in batch}) > 1]) <= 9
-    for part in (drawn[: len(drawn) // 2], drawn[len(drawn) // 2 :]):
-        assert np.mean([pairs[batch[0]][0] for batch in part]) == pytest.approx(4.5, abs=1)
-
-
-@pytest.mark.parametrize("unit", ["sentences", "tokens"])
-def test_a_final_size_equal_to_the_size_changes_no_size(unit: str) -> None:
-    pairs = [(1 + i % 9, 1 + i % 7) for i in range(300)]
-    one, other = (
-        BatchConfig.model_validate({"size": 20, "unit": unit, "final_size": final_size})
-        for final_size in (None, 20)
-    )
-    assert sorted(map(len, plan(pairs, one))) == sorted(map(len, plan(pairs, other)))
-
-
-@given(lengths, st.integers(1, 40), st.floats(0.01, 1), st.integers(0, 50))
-def test_a_curriculum_draws_from_the_shortest_batches(
-    pairs: list[tuple[int, int]], steps: int, start: float, first_step: int
-) -> None:
-    """The batch at each position is drawn from the part c(t) of the batches in order of length;
-    after the curriculum, from all.
-    """
-    config = BatchConfig(size=4)
-    drawn = plan(
-        pairs, config, curriculum=CurriculumConfig(steps=steps, start=start), first_step=first_step
-    )
-    whole = plan(pairs, config)
-    by_length = sorted(
-        whole, key=lambda batch: [(pairs[index][0], pairs[index][1]) for index in batch]
-    )
-    keys = [[pairs[index] for index in batch] for batch in by_length]
-    assert len(drawn) == len(whole)
-    for position, batch in enumerate(drawn):
-        t = first_step + position
-        c = min(1.0, sqrt(t * (1 - start**2) / steps + start**2))
-        assert keys.index([pairs[index] for index in batch]) <= c * len(whole)
-        if t >= steps:
-            assert batch == whole[position]
-
-
-def test_a_curriculum_is_uniform_over_the_part_that_it_may_draw() -> None:
-    pairs = [(1 + i // 4, 1) for i in range(4000)]  # 1,000 batches of 4, each with its own length
-    start, counts = 0.3, np.zeros(1000)
-    for epoch in range(80):
-        config = CurriculumConfig(steps=10**9, start=start)  # competence stays at its start
-        for batch in plan(pairs, BatchConfig(size=4), (1, epoch), curriculum=config):
-            counts[pairs[batch[0]][0] - 1] += 1
-    assert not counts[300:].any()
-    assert counts[:300].min() > 0.85 * counts[:300].mean()
-    assert counts[:300].max() < 1.25 * counts[:300].mean()
-
-
-@pytest.mark.parametrize("stop", [1, 7, 9, 20])
-def test_a_plan_made_in_the_middle_of_a_curriculum_is_the_same(stop: int) -> None:
-    """A resumed training needs this: the plan of an epoch follows from the number of updates before
-    the epoch.
-    """
-    pairs = [(1 + i % 9, 1 + i % 7) for i in range(40)]  # 10 updates in an epoch
-    options = {"curriculum": CurriculumConfig(steps=17, start=0.1)}
-    whole = [
-        batch
-        for epoch in range(3)
-        for batch in plan(pairs, BatchConfig(size=4), (1, epoch), first_step=10 * epoch, **options)
-    ]
-    epoch, batch = divmod(stop, 10)
-    assert (
-        plan(pairs, BatchConfig(size=4), (1, epoch), first_step=stop - batch, **options)[batch:]
-        == whole[stop : 10 * (epoch + 1)]
-    )
-
-
 def test_tensors() -> None:
     batch = build_batch([[5, 6], [7]], [[8], [9, 10]])
     assert batch.src.tolist() == [[5, 6, EOS], [7, EOS, PAD]]
@@ -276,19 +134,6 @@ def test_an_empty_sentence_is_its_end() -> None:
     assert src_lengths.tolist() == [1]
 
 
-def test_a_repeated_batch_holds_each_pair_twice_in_the_same_order() -> None:
-    batch = build_batch([[5, 6], [7]], [[8], [9, 10]])
-    twice = batch.repeat()
-    assert len(twice) == 4
-    assert twice.n_tokens == 10
-    for name in ("src", "src_lengths", "tgt_in", "tgt_out", "tgt_mask"):
-        assert torch.equal(getattr(twice, name), torch.cat([getattr(batch, name)] * 2)), name
-    assert torch.equal(
-        twice.tgt_out.flatten()[twice.token_positions],
-        batch.tgt_out.flatten()[batch.token_positions].repeat(2),
-    )
-
-
 def test_soft_targets_stay_with_their_tokens() -> None:
     """The first word of the soft targets of each token is here the token itself."""
     sentences = [[5, 6], [7], [8, 9, 10], []]
@@ -296,7 +141,7 @@ def test_soft_targets_stay_with_their_tokens() -> None:
     for sentence in sentences:
         tokens = np.array([*sentence, EOS])
         packed.append(
-            pack(
+            pack_soft_targets(
                 np.stack([tokens, tokens + 20], 1),
                 np.tile(np.array([0.5, 0.25], np.float32), (len(tokens), 1)),
             )
@@ -318,7 +163,108 @@ def test_soft_targets_stay_with_their_tokens() -> None:
 
     for batch in read_batches(corpus, [np.array([3, 0, 2]), np.array([1])]):
         check(batch)
-        check(batch.repeat())
         for half in batch.split_in_half():
             check(half)
-        check(batch.repeat().split_in_half()[1])
+
+
+def divide(
+    n_pairs: int, part_pairs: int, range_pairs: int, *, seed: int = 1, epoch: int = 0
+) -> list[Part]:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(batches, "PART_PAIRS", part_pairs)
+        patch.setattr(batches, "RANGE_PAIRS", range_pairs)
+        return [*divide_epoch(n_pairs, seed=seed, epoch=epoch)]
+
+
+def ranges(parts: list[Part]) -> list[list[tuple[int, int]]]:
+    return [part.ranges for part in parts]
+
+
+@given(
+    st.integers(1, 400),
+    st.integers(1, 12),
+    st.integers(1, 8),
+    st.integers(0, 2**63 - 1),
+    st.integers(0, 3),
+)
+def test_each_pair_is_in_one_part_of_bounded_size(
+    n_pairs: int, range_pairs: int, n_ranges: int, seed: int, epoch: int
+) -> None:
+    part_pairs = n_ranges * range_pairs
+    parts = divide(n_pairs, part_pairs, range_pairs, seed=seed, epoch=epoch)
+    indices = [part.indices() for part in parts]
+    assert sorted(np.concatenate(indices).tolist()) == [*range(n_pairs)]
+    assert all(np.all(np.diff(part) > 0) for part in indices)
+    assert max(map(len, indices)) <= part_pairs
+    assert max(map(len, indices)) - min(map(len, indices)) < 2 * range_pairs
+    assert [(part.epoch, part.index, part.n_parts) for part in parts] == [
+        (epoch, i, len(parts)) for i in range(len(parts))
+    ]
+    assert ranges(parts) == ranges(divide(n_pairs, part_pairs, range_pairs, seed=seed, epoch=epoch))
+    assert len({part.key(seed) for part in parts}) == len(parts)
+    assert parts[0].key(seed) == (seed, epoch)
+
+
+def test_epochs_and_seeds_divide_the_corpus_in_other_ways() -> None:
+    divisions = [
+        ranges(divide(1000, 100, 10, seed=seed, epoch=epoch)) for seed in (1, 2) for epoch in (0, 1)
+    ]
+    assert all(one != other for i, one in enumerate(divisions) for other in divisions[:i])
+
+
+def test_up_to_the_limit_the_corpus_is_one_part() -> None:
+    (part,) = divide_epoch(PART_PAIRS, seed=1, epoch=3)
+    assert part.indices().tolist() == [*range(PART_PAIRS)]
+    assert len([*divide_epoch(PART_PAIRS + 1, seed=1, epoch=3)]) == 2
+
+
+def test_every_part_has_the_sources_in_their_shares() -> None:
+    """A corpus of 20 million pairs, whose first tenth comes from one source."""
+    n_pairs = 20_000_000
+    shares = [
+        sum(end - start for start, end in part.ranges if end <= n_pairs // 10)
+        / sum(end - start for start, end in part.ranges)
+        for part in divide_epoch(n_pairs, seed=1, epoch=0)
+    ]
+    assert len(shares) == 20
+    assert 0.07 < min(shares) < max(shares) < 0.13
+    assert RANGE_PAIRS * 1000 < PART_PAIRS
+
+
+def test_epochs_continue_at_a_part(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batches, "PART_PAIRS", 30)
+    monkeypatch.setattr(batches, "RANGE_PAIRS", 5)
+    whole = [*divide_epochs(100, range(3), seed=1)]
+    assert [(part.epoch, part.index) for part in whole] == [
+        (epoch, index) for epoch in range(3) for index in range(4)
+    ]
+    assert ranges([*divide_epochs(100, range(1, 3), seed=1, first_part=2)]) == ranges(whole[6:])
+
+
+def test_a_part_of_a_corpus_reads_its_pairs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From several shards, and shards within shards."""
+    monkeypatch.setattr(batches, "PART_PAIRS", 20)
+    monkeypatch.setattr(batches, "RANGE_PAIRS", 4)
+    sentences = [[index] * (index % 3) for index in range(50)]
+    bounds = [0, 13, 14, 37, 50]
+    shards = [
+        (
+            np.concatenate([np.zeros(0, np.int32), *(np.array(ids, np.int32) for ids in part)]),
+            np.cumsum([0, *map(len, part)]),
+        )
+        for part in (sentences[start:end] for start, end in pairwise(bounds))
+    ]
+    corpus = Corpus(Sequences(*shards), Sequences(*shards), Sequences(*shards))
+    parts = [*divide_epoch(50, seed=1, epoch=0)]
+    assert len(parts) == 3
+    for part in parts:
+        pairs = part.select(corpus)
+        expected = [sentences[index] for index in part.indices()]
+        assert [ids.tolist() for ids in map(pairs.src.__getitem__, range(len(pairs)))] == expected
+        assert pairs.tgt.lengths.tolist() == [*map(len, expected)]
+        assert pairs.soft_targets is not None
+        assert [
+            ids.tolist() for ids in map(pairs.soft_targets.__getitem__, range(len(pairs)))
+        ] == expected
+        assert pairs.src.n_tokens == sum(map(len, expected))
+        assert pairs.src.block(3, 17)[0].tolist() == [*chain.from_iterable(expected[3:17])]

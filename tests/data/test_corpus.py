@@ -10,8 +10,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.checksums import record_checksums
+from nmt.config.load import config_from_dict
 from nmt.data import corpus as corpus_module
-from nmt.data.corpus import Corpus, Sequences, SequencesWriter, read_sentences
+from nmt.data.corpus import (
+    Corpus,
+    Sequences,
+    SequencesWriter,
+    load_training_corpus,
+    pack_soft_targets,
+    read_sentences,
+    unpack_soft_targets,
+)
 from nmt.data.manifest import is_prepared_file
 from nmt.errors import DataError
 from nmt.files import sha256_of, write_lines
@@ -194,3 +203,66 @@ def test_hostile_headers_are_refused(
         (tmp_path / "train.src.npy").write_bytes(content.ljust(length, b"\0"))
         with pytest.raises(DataError, match=r"train\.src\.npy: damaged"):
             Sequences.load(tmp_path / "train.src")
+
+
+def write_lengths(folder: Path, stem: str, lengths: list[int]) -> None:
+    with SequencesWriter(folder / stem, len(lengths)) as writer:
+        writer.write(np.arange(sum(lengths), dtype=np.int32), np.array(lengths, np.int32))
+
+
+@given(st.integers(1, 9), st.integers(1, 20), st.integers(0, 99))
+def test_unpacked_soft_targets_are_those_that_were_packed(
+    n_tokens: int, n_words: int, seed: int
+) -> None:
+    random = np.random.default_rng(seed)
+    ids = random.integers(0, 2**31, (n_tokens, n_words))
+    probabilities = (random.random((n_tokens, n_words)) ** 9).astype(np.float32)
+    probabilities[0, 0] = 1.0
+    packed = pack_soft_targets(ids, probabilities)
+    assert packed.dtype == np.int32
+    again, units = unpack_soft_targets(packed, n_tokens)
+    assert np.array_equal(again, ids)
+    assert units.dtype == np.float32
+    assert np.abs(units - probabilities).max() <= 2**-24  # of a float32 just below 1
+
+
+def test_soft_targets_must_fit_the_training_data(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for side in ("src", "tgt"):
+        write_lengths(tmp_path, f"train.{side}", [2, 0, 1])
+    config = config_from_dict(
+        {
+            "name": "test",
+            "data": {"source": {"path": "none"}, "prepared": str(tmp_path)},
+            "training": {"distillation": 0.5},
+        }
+    )
+
+    def load() -> Sequences:
+        soft_targets = load_training_corpus(config).soft_targets
+        assert soft_targets is not None
+        return soft_targets
+
+    with pytest.raises(DataError) as missing:
+        load()
+    assert str(missing.value) == (
+        f"training.distillation: {tmp_path} has no soft targets; write a folder that has them "
+        "with `nmt augment --teacher`, "
+        "or set it to 0"
+    )
+    write_lengths(tmp_path, "train.soft-targets", [12, 4, 8])  # 2 words of each of 6 tokens
+    assert load()[1].tolist() == [12, 13, 14, 15]
+    for lengths in ([12, 4], [12, 4, 9], [0, 0, 0]):
+        write_lengths(tmp_path, "train.soft-targets", lengths)
+        with pytest.raises(
+            DataError,
+            match=r"train\.soft-targets\.npy: damaged, it does not fit the training data; run `nmt augm",
+        ):
+            load()
+    for path in tmp_path.glob("train.soft-targets*"):
+        path.unlink()
+    monkeypatch.setattr(corpus_module, "SHARD_SENTENCES", 2)
+    write_lengths(tmp_path, "train.soft-targets", [12, 4, 8])
+    assert (tmp_path / "train-0002-of-0002.soft-targets.npy").exists()
+    assert load()[2].tolist() == [*range(16, 24)]

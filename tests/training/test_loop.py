@@ -15,7 +15,7 @@ from torch.optim.swa_utils import AveragedModel
 
 from nmt.config.load import config_from_dict
 from nmt.config.schema import Config, DecodingConfig, OptimizerName
-from nmt.data import epochs
+from nmt.data import batches as data_batches
 from nmt.data.batches import Batch, build_batch, read_batches, shard
 from nmt.data.corpus import Corpus, Sequences
 from nmt.decoding.search import search
@@ -131,8 +131,8 @@ def test_a_resumed_training_equals_an_uninterrupted_one(
     A training that stops at step 21 has epochs of several parts.
     """
     if stop_at == 21:
-        monkeypatch.setattr(epochs, "PART_PAIRS", 64)
-        monkeypatch.setattr(epochs, "RANGE_PAIRS", 8)
+        monkeypatch.setattr(data_batches, "PART_PAIRS", 64)
+        monkeypatch.setattr(data_batches, "RANGE_PAIRS", 8)
     common = {"cell": cell, "layers": 2}
     sizes = {"encoder": {"hidden_size": 8, **common}, "decoder": {"hidden_size": 16, **common}}
     training = {

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from nmt.config.load import config_from_dict
 from nmt.config.schema import Config
-from nmt.data import epochs
+from nmt.data import batches as data_batches
 from nmt.data.corpus import Corpus, Sequences
 from nmt.run.progress import Progress
 from nmt.training.distributed import SINGLE_PROCESS, World
@@ -42,8 +42,8 @@ def plan(
     corpus: Corpus, config: Config, progress: Progress = START, world: World = SINGLE_PROCESS
 ) -> list[Update]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(epochs, "PART_PAIRS", 24)
-        patch.setattr(epochs, "RANGE_PAIRS", 4)
+        patch.setattr(data_batches, "PART_PAIRS", 24)
+        patch.setattr(data_batches, "RANGE_PAIRS", 4)
         return [*planned_updates(corpus, config, progress, world, CPU)]
 
 

@@ -12,7 +12,7 @@ from safetensors.torch import load_file
 from nmt.commands import prepare, train
 from nmt.config.load import load
 from nmt.config.schema import Config
-from nmt.data import epochs
+from nmt.data import batches as data_batches
 from nmt.run.checkpoint import load_weights
 from nmt.run.folder import build_model, find_checkpoint, load_vocabularies
 from nmt.training import learned_lexicon
@@ -638,8 +638,8 @@ def test_the_lexicon_of_a_large_corpus_comes_from_some_of_its_pairs(
         return int(lexicon.probabilities.gt(0).sum())
 
     whole = count_translations()
-    monkeypatch.setattr(epochs, "PART_PAIRS", 90)  # two parts of 23 ranges
-    monkeypatch.setattr(epochs, "RANGE_PAIRS", 4)
+    monkeypatch.setattr(data_batches, "PART_PAIRS", 90)  # two parts of 23 ranges
+    monkeypatch.setattr(data_batches, "RANGE_PAIRS", 4)
     half = count_translations()
     monkeypatch.setattr(learned_lexicon, "MAX_RANGES", 5)
     assert 0 < count_translations() < half < whole

@@ -16,10 +16,9 @@ import numpy as np
 
 from nmt.bars import is_watched, progress_bar
 from nmt.commands.prepare import existing_manifest
-from nmt.data.corpus import Corpus, Sequences, SequencesWriter, encode_pairs
+from nmt.data.corpus import SOFT_TARGETS, Corpus, Sequences, SequencesWriter, encode_pairs
 from nmt.data.manifest import Input, check_files, load_manifest, write_manifest
 from nmt.data.reading import Pair
-from nmt.data.soft_targets import STEM
 from nmt.data.workers import peak_memory
 from nmt.decoding.batch_runner import TooLargeError
 from nmt.decoding.translator import Translator
@@ -292,7 +291,7 @@ def _write_soft_targets(folder: Path, models: Sequence[Seq2Seq], *, show_bar: bo
         progress_bar(
             total=len(train), unit=" pairs", desc="soft targets", disable=not show_bar
         ) as bar,
-        SequencesWriter(folder / STEM, len(train)) as writer,
+        SequencesWriter(folder / SOFT_TARGETS, len(train)) as writer,
     ):
         for ids, lengths in soft_targets(models, train):
             writer.write(ids, lengths)

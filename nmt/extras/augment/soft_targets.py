@@ -10,11 +10,11 @@ from torch import Tensor
 
 from nmt.config.schema import BatchConfig
 from nmt.data.batches import Batch, plan_batches, read_batches
-from nmt.data.corpus import Block, Corpus
-from nmt.data.soft_targets import N_WORDS, pack
+from nmt.data.corpus import Block, Corpus, pack_soft_targets
 from nmt.model.seq2seq import Seq2Seq
 
 BATCH_CONFIG = BatchConfig(unit="tokens", size=1024)
+N_WORDS = 16  # of each distribution, the most probable
 BLOCK_PAIRS = 4096  # in memory at once
 
 
@@ -28,7 +28,7 @@ def soft_targets(models: Sequence[Seq2Seq], corpus: Corpus) -> Iterator[Block]:
     """
     for start in range(0, len(corpus), BLOCK_PAIRS):
         ranges = [(start, min(start + BLOCK_PAIRS, len(corpus)))]
-        block = Corpus(corpus.src.selection(ranges), corpus.tgt.selection(ranges))
+        block = corpus.selection(ranges)
         plan = plan_batches(block.src.lengths, block.tgt.lengths, BATCH_CONFIG, key=(0, 0))
         packed = [np.zeros(0, np.int32)] * len(block)
         for pairs, batch in zip(plan, read_batches(block, plan), strict=True):
@@ -37,7 +37,7 @@ def soft_targets(models: Sequence[Seq2Seq], corpus: Corpus) -> Iterator[Block]:
                 for best in _most_probable(models, batch)
             )
             for pair, *sentence in zip(pairs.tolist(), ids, probabilities, strict=True):
-                packed[pair] = pack(*(tensor.numpy() for tensor in sentence))
+                packed[pair] = pack_soft_targets(*(tensor.numpy() for tensor in sentence))
         yield np.concatenate(packed), np.array([len(sentence) for sentence in packed], np.int32)
 
 

@@ -7,8 +7,7 @@ import pytest
 import torch
 
 from nmt.config.schema import ModelConfig
-from nmt.data.corpus import Corpus, Sequences
-from nmt.data.soft_targets import unpack
+from nmt.data.corpus import Corpus, Sequences, unpack_soft_targets
 from nmt.extras.augment import soft_targets as module
 from nmt.extras.augment.soft_targets import soft_targets
 from nmt.model.seq2seq import Seq2Seq
@@ -68,7 +67,7 @@ def test_they_are_the_most_probable_words_of_the_mean(
                     ):
                         logits[row, word] += value
             means += logits.softmax(1).detach() / 2
-        ids, probabilities = unpack(stored[pair], len(tgt) + 1)
+        ids, probabilities = unpack_soft_targets(stored[pair], len(tgt) + 1)
         assert ids.shape == (len(tgt) + 1, 5)
         expected = np.sort(means.numpy(), axis=1)[:, :-6:-1]
         np.testing.assert_allclose(probabilities, expected, atol=1e-6)
