@@ -124,7 +124,7 @@ def check_script(arguments: Sequence[str]) -> None:
         assert arguments[1] == "venv"
         return
     path = re.sub(
-        r"^runs/.*-onnx/", "nmt/export/", arguments[0]
+        r"^runs/.*-onnx/", "nmt/extras/export/", arguments[0]
     )  # the translator of an exported run
     source = (ROOT / path).read_text(encoding="utf-8")
     for word in arguments[1:]:

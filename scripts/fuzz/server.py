@@ -76,58 +76,6 @@ def request(content: bytes, folder: Path) -> None:
         raise AssertionError(f"status {status}: {answers}")
 
 
-class _Transport(asyncio.Transport):
-    """Keeps what the server writes."""
-
-    def __init__(self) -> None:
-        super().__init__({"peername": ("127.0.0.1", 1), "sockname": ("127.0.0.1", 80)})
-        self.written, self.closing = b"", False
-
-    def write(self, data: bytes | bytearray | memoryview) -> None:
-        self.written += bytes(data)
-
-    def close(self) -> None:
-        self.closing = True
-
-    abort = close
-
-    def is_closing(self) -> bool:
-        return self.closing
-
-    def pause_reading(self) -> None:
-        pass
-
-    def resume_reading(self) -> None:
-        pass
-
-
-def connect(content: bytes, folder: Path) -> None:
-    """The bytes of a connection, in three parts."""
-    import uvicorn
-    from uvicorn.server import ServerState
-
-    from nmt.extras.serve.protocol import MAX_HEADER_BYTES, BoundedProtocol
-
-    app, loop = application(folder)
-    config = uvicorn.Config(
-        app, ws="none", log_config=None, h11_max_incomplete_event_size=MAX_HEADER_BYTES
-    )
-    state, transport = ServerState(), _Transport()
-
-    async def run() -> None:
-        protocol = BoundedProtocol(config, state, {}, loop)
-        protocol.connection_made(transport)
-        for part in (content[: len(content) // 2], content[len(content) // 2 : -1], content[-1:]):
-            if part and not transport.closing:
-                protocol.data_received(part)
-                await asyncio.sleep(0)
-        protocol.connection_lost(None)
-        await asyncio.gather(*state.tasks)
-
-    loop.run_until_complete(run())
-    assert b"HTTP/1.1 500" not in transport.written, transport.written
-
-
 def post(path: str, body: bytes, content_type: str = "application/json") -> bytes:
     return f"POST {path}\nhost: localhost\ncontent-type: {content_type}\n\n".encode() + body
 
@@ -137,32 +85,8 @@ REQUESTS = (
     post("/translate", b'{"q": ["a", "b\\nc"], "source": "en", "target": "de"}'),
     post("/translate", b'{"q": "Anna", "prefix": "Sie", "run": "run", "api_key": ""}'),
     post("/alternatives", b'{"q": "Anna", "tokens": ["\xe2\x96\x81"], "alternatives": 2}'),
-    post("/translate", b"q=Anna&source=auto&target=de", "application/x-www-form-urlencoded"),
     *(
         f"GET {path}\nhost: localhost:80\norigin: http://localhost:80\n\n".encode()
-        for path in ("/", "/runs", "/metrics?x=1")
+        for path in ("/", "/runs", "/health?x=1")
     ),
-)
-
-CONNECTIONS = (
-    b"".join(
-        f"{method} {path} HTTP/1.1\r\nHost: localhost\r\n{headers}\r\n".encode() + body
-        for method, path, headers, body in (
-            ("GET", "/health?x=%41", "Connection: keep-alive\r\n", b""),
-            (
-                "POST",
-                "/translate",
-                "Content-Type: application/json\r\nContent-Length: 9\r\n",
-                b'{"q": ""}',
-            ),
-            (
-                "POST",
-                "/translate",
-                "Transfer-Encoding: chunked\r\nExpect: 100-continue\r\n",
-                b'9;a=b\r\n{"q": ""}\r\n0\r\nX: y\r\n\r\n',
-            ),
-        )
-    ),
-    b"HEAD / HTTP/1.0\r\nHost: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade, close\r\n\r\n",
-    b"POST /translate HTTP/1.1\nHost: localhost\nContent-Length: 7\nTransfer-Encoding: chunked\n\n0\r\n\r\nGET / HTTP/1.1\r\n\r\n",
 )

@@ -25,7 +25,7 @@ from scripts.fuzz.inputs import (
     named_files,
     parquet,
 )
-from scripts.fuzz.server import CONNECTIONS, REQUESTS, connect, request
+from scripts.fuzz.server import REQUESTS, request
 
 
 @dataclass(frozen=True)
@@ -169,5 +169,4 @@ TARGETS: dict[str, Target] = {
     ),
     "translation": Target(readers.translate, constant(TABLE[:60], b"Anna sieht 1984.\n")),
     "request": Target(request, constant(*REQUESTS)),
-    "connection": Target(connect, constant(*CONNECTIONS)),
 }

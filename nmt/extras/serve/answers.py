@@ -46,8 +46,8 @@ class LinesRequest:
 class TranslateTask:
     """Translates the lines of several requests at once.
 
-    A result has for each line its translations as text, best first; or all details for JSON, see
-    `schemas.LineDetails`.
+    A result has for each line the texts of its translations, best first, and all details for JSON
+    (`schemas.LineDetails`) or None.
     """
 
     run: ServedRun
@@ -62,19 +62,18 @@ class TranslateTask:
             self.run.translator.translate_n_best(lines, self.n, prefixes if any(prefixes) else None)
         )
         return [
-            [self._result(best) for best in islice(translations, len(request.lines))]
+            [
+                ([each.text for each in best], self._details(best) if self.details else None)
+                for best in islice(translations, len(request.lines))
+            ]
             for request in requests
         ]
 
-    def _result(self, translations: Sequence[Translation]) -> Any:
-        if not self.details:
-            return [translation.text for translation in translations]
-        best = translations[0]
+    def _details(self, translations: Sequence[Translation]) -> dict[str, Any]:
+        best, tokenizer = translations[0], self.run.translator.src_tokenizer
         return {
             "source": best.source,
-            "src_words": group_words(
-                best.source, best.src_tokens, self.run.translator.src_tokenizer
-            )[0],
+            "src_words": group_words(best.source, best.src_tokens, tokenizer)[0],
             "src_cut": best.src_cut,
             "warnings": [DESCRIPTIONS[warning] for warning in self.run.checker.warnings(best)],
             "translations": [

@@ -3,25 +3,22 @@
 import asyncio
 import hmac
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
-from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.exceptions import HTTPException
-from starlette.responses import JSONResponse, PlainTextResponse, Response
-from starlette.routing import Route
+from starlette.responses import JSONResponse, Response
 
 from nmt import __version__
 from nmt.decoding.batch_runner import TooLargeError
 from nmt.errors import ConfigError, DataError, NmtError
 from nmt.extras.serve.answers import AlternativesTask, LinesRequest, ServedRun, TranslateTask
 from nmt.extras.serve.batcher import Batcher, QueueFullError, Task
-from nmt.extras.serve.guard import Guard, RateLimit, RefusedError
-from nmt.extras.serve.measurements import Measurements
+from nmt.extras.serve.guard import Guard, RefusedError
 from nmt.extras.serve.schemas import (
     MAX_TEXTS,
     AlternativesAnswer,
@@ -43,12 +40,12 @@ ERRORS: dict[int | str, dict[str, Any]] = {
         408: "the request did not arrive in time",
         413: "the text is too long",
         422: "a field is wrong",
-        429: "too many requests from this client; Retry-After says how many seconds to wait",
-        503: "the queue is full, or the server is shutting down; Retry-After as above",
+        503: "the queue is full, or the server is shutting down; "
+        "Retry-After says how many seconds to wait",
         504: "the translation was not ready in time",
     }.items()
 }
-# URL -> package, file and type of the page's parts.
+# URL -> package, file and type of the page's parts. The style is that of the reports.
 PAGE = {
     "/": ("nmt.extras.serve", "page/index.html", "text/html; charset=utf-8"),
     "/page.css": ("nmt.extras.analysis", "page.css", "text/css; charset=utf-8"),
@@ -56,6 +53,7 @@ PAGE = {
     "/serve.css": ("nmt.extras.serve", "page/serve.css", "text/css; charset=utf-8"),
     "/serve.js": ("nmt.extras.serve", "page/serve.js", "text/javascript; charset=utf-8"),
 }
+STATUSES = {QueueFullError: 503, ConfigError: 422, DataError: 422}  # of others: 500
 MAX_BYTES_PER_CHARACTER = 12  # "\ud83d\ude00" in JSON
 MAX_OTHER_BYTES = 1 << 17  # of a request, beside its texts: the tokens of a prefix
 
@@ -66,15 +64,12 @@ class Limits:
 
     Attributes:
         characters: of all texts of a request. queue: texts that may wait. batch: texts that are
-            translated together.
-        rate: requests per minute from one address; None is no limit. timeout: seconds until an
-            answer.
+            translated together. timeout: seconds until an answer.
     """
 
     characters: int = 5000
     queue: int = 256
     batch: int = 64
-    rate: int | None = None
     timeout: float = 30.0
 
 
@@ -83,21 +78,9 @@ class _Api:
     /openapi.json.
     """
 
-    def __init__(
-        self,
-        runs: Sequence[ServedRun],
-        limits: Limits,
-        token: str | None,
-        measurements: Measurements,
-    ) -> None:
-        self.runs, self.limits, self.token, self.measurements = (
-            {run.name: run for run in runs},
-            limits,
-            token,
-            measurements,
-        )
-        self.batcher = Batcher(limits.queue, limits.batch, measurements)
-        measurements.queue_texts.set_function(lambda: self.batcher.n_waiting)
+    def __init__(self, runs: Sequence[ServedRun], limits: Limits, token: str | None) -> None:
+        self.runs, self.limits, self.token = {run.name: run for run in runs}, limits, token
+        self.batcher = Batcher(limits.queue, limits.batch)
 
     async def translate(self, request: Request, body: TranslateRequest) -> JSONResponse:
         """Translate one text or several, line by line. LibreTranslate's clients can use this
@@ -112,30 +95,26 @@ class _Api:
         n = body.alternatives + 1
         if n > run.max_translations:
             message = (
-                f"alternatives: run {run.name} has at most {run.max_translations - 1}; `nmt "
-                "serve --beam` sets a larger beam"
+                f"alternatives: run {run.name} has at most {run.max_translations - 1}; "
+                "`nmt serve --beam` sets a larger beam"
             )
             raise RefusedError(422, message)
         if body.prefix and len(all_lines) > 1:
             raise RefusedError(422, "prefix: only for a single line of text")
         task = TranslateTask(run, n, body.details)
-        results = await self.compute(
-            request, task, LinesRequest(all_lines, body.prefix), len(all_lines)
-        )
-        self.count(run, all_lines)
-        best = iter([_texts(result) for result in results])
+        values = LinesRequest(all_lines, body.prefix)
+        results = await self.compute(request, task, values, len(all_lines))
+        best = iter([texts for texts, _ in results])
         per_text = [_join([next(best) for _ in text_lines], n) for text_lines in lines]
+        first = [joined[0] for joined in per_text]
+        others = [joined[1:] for joined in per_text]
         single = isinstance(body.q, str)
-        answer: dict[str, Any] = {
-            "translatedText": per_text[0][0] if single else [joined[0] for joined in per_text]
-        }
+        answer: dict[str, Any] = {"translatedText": first[0] if single else first}
         if body.alternatives:
-            answer["alternatives"] = (
-                per_text[0][1:] if single else [joined[1:] for joined in per_text]
-            )
+            answer["alternatives"] = others[0] if single else others
         answer["run"] = run.name
         if body.details:
-            answer["lines"] = results
+            answer["lines"] = [details for _, details in results]
         return JSONResponse(answer)
 
     async def alternatives(self, request: Request, body: AlternativesRequest) -> JSONResponse:
@@ -147,109 +126,83 @@ class _Api:
         self.check_size([body.q])
         if "\n" in body.q:
             raise RefusedError(422, "q: only one line of text")
-        task = AlternativesTask(run, body.alternatives)
-        results = await self.compute(
-            request, task, (body.q, tuple(body.tokens)), min(body.alternatives, self.limits.queue)
-        )
-        self.count(run, [body.q] * len(results))
+        task, values = AlternativesTask(run, body.alternatives), (body.q, tuple(body.tokens))
+        n_texts = min(body.alternatives, self.limits.queue)
+        results = await self.compute(request, task, values, n_texts)
         return JSONResponse({"run": run.name, "alternatives": results})
 
     async def list_runs(self, request: Request) -> list[Run]:
         """The runs that translate."""
         self.authorize(request)
-        runs = self.runs.values()
         return [
             Run(
-                name=r.name,
-                source=r.src_language,
-                target=r.tgt_language,
-                translations=r.max_translations,
+                name=run.name,
+                source=run.src_language,
+                target=run.tgt_language,
+                translations=run.max_translations,
             )
-            for r in runs
+            for run in self.runs.values()
         ]
 
     async def languages(self, request: Request) -> list[Language]:
         """The languages, as LibreTranslate lists them."""
         self.authorize(request)
-        targets: dict[str, list[str]] = {}
+        targets: dict[str, dict[str, None]] = {}  # the inner one as a set that keeps the order
         for run in self.runs.values():
-            known = targets.setdefault(run.src_language, [])
-            known += [run.tgt_language] * (run.tgt_language not in known)
-        return [Language(code=code, name=code, targets=codes) for code, codes in targets.items()]
+            targets.setdefault(run.src_language, {})[run.tgt_language] = None
+        return [Language(code=code, name=code, targets=[*codes]) for code, codes in targets.items()]
 
     async def health(self) -> Health:
         """Whether the server answers; status 503 if it does not. Needs no token."""
         if not self.batcher.is_working:
-            raise RefusedError(503, "the server is shutting down", 1)
+            raise RefusedError(503, "the server is shutting down")
         return Health(status="ok", version=__version__, waiting=self.batcher.n_waiting)
-
-    async def metrics(self, request: Request) -> Response:
-        """Measurements in the text format of Prometheus."""
-        self.authorize(request)
-        return Response(self.measurements.exposition(), media_type=CONTENT_TYPE_LATEST)
 
     def authorize(self, request: Request, api_key: str = "") -> None:
         """Raises: RefusedError if the server has a token, and the request does not."""
-        if self.token is None:
-            return
         scheme, _, value = request.headers.get("authorization", "").partition(" ")
-        given = value.strip() if scheme.lower() == "bearer" else api_key
-        if not hmac.compare_digest(given.encode("utf-8", "surrogatepass"), self.token.encode()):
-            raise RefusedError(
-                401,
-                (
-                    "the token is missing or wrong; send it as `Authorization: Bearer TOKEN`, or "
-                    "as "
-                    "api_key"
-                ),
-            )
+        given = (value.strip() if scheme.lower() == "bearer" else api_key).encode(
+            "utf-8", "replace"
+        )
+        if self.token is not None and not hmac.compare_digest(given, self.token.encode()):
+            text = "send it as `Authorization: Bearer TOKEN`, or as api_key"
+            raise RefusedError(401, f"the token is missing or wrong; {text}")
 
     def find_run(self, name: str | None, source: str, target: str) -> ServedRun:
-        """The run with this name, or the first with these languages. Raises: RefusedError if there
-        is none.
+        """The run with this name, or the first with these languages.
+
+        Raises:
+            RefusedError: there is none.
         """
         if name is not None and name not in self.runs:
-            raise RefusedError(
-                422, f"run: there is no {name!r}; the runs are {', '.join(self.runs)}"
-            )
+            known = ", ".join(self.runs)
+            raise RefusedError(422, f"run: there is no {name!r}; the runs are {known}")
         for run in self.runs.values() if name is None else [self.runs[name]]:
             if source in ("auto", run.src_language) and target in ("auto", run.tgt_language):
                 return run
-        directions = ", ".join(
-            sorted({f"{run.src_language}-{run.tgt_language}" for run in self.runs.values()})
-        )
-        raise RefusedError(
-            422, f"source, target: no run translates {source}-{target}; there is {directions}"
-        )
+        pairs = {f"{run.src_language}-{run.tgt_language}" for run in self.runs.values()}
+        text = f"no run translates {source}-{target}; there is {', '.join(sorted(pairs))}"
+        raise RefusedError(422, f"source, target: {text}")
 
     def check_size(self, lines: Sequence[str]) -> None:
         """Raises: RefusedError if the texts are too long, or too many."""
-        n_characters, max_lines = sum(map(len, lines)), min(MAX_TEXTS, self.limits.queue)
-        if n_characters > self.limits.characters:
-            raise RefusedError(
-                413,
-                (
-                    f"{n_characters:,} characters; a request has at most "
-                    f"{self.limits.characters:,}; "
-                    "split it"
-                ),
-            )
-        if len(lines) > max_lines:
-            raise RefusedError(
-                413, f"{len(lines):,} lines; a request has at most {max_lines}; split it"
-            )
+        n_characters, max_characters = sum(map(len, lines)), self.limits.characters
+        n_lines, max_lines = len(lines), min(MAX_TEXTS, self.limits.queue)
+        if n_characters > max_characters:
+            limit = f"{max_characters:,}; split it"
+            raise RefusedError(413, f"{n_characters:,} characters; a request has at most {limit}")
+        if n_lines > max_lines:
+            limit = f"{max_lines}; split it"
+            raise RefusedError(413, f"{n_lines:,} lines; a request has at most {limit}")
 
     async def compute(self, request: Request, task: Task, values: Any, n_texts: int) -> Any:
         """The result of a task, as soon as the thread that translates has it.
 
         Raises:
-            RefusedError: the queue is full, the time is over, the client is gone, or the text
-                cannot be translated.
+            NmtError: of the task, or the queue is full.
+            RefusedError: the time is over, or the client is gone.
         """
-        try:
-            result = asyncio.wrap_future(self.batcher.submit(task, values, n_texts))
-        except QueueFullError as error:
-            raise RefusedError(503, str(error), 1) from None
+        result = asyncio.wrap_future(self.batcher.submit(task, values, n_texts))
         gone = asyncio.ensure_future(_wait_for_disconnect(request))
         try:
             await asyncio.wait(
@@ -257,33 +210,11 @@ class _Api:
             )
             if result.done():
                 return result.result()
-        except TooLargeError as error:
-            raise RefusedError(413, error.reason) from None
-        except (ConfigError, DataError) as error:
-            raise RefusedError(422, str(error)) from None
-        except NmtError as error:
-            raise RefusedError(500, str(error)) from None
-        finally:
+        finally:  # a request that nobody waits for leaves the queue
             result.cancel()
-            is_gone = gone.done()
             gone.cancel()
-            with suppress(asyncio.CancelledError):
-                await gone
-        if is_gone:
-            raise RefusedError(499, "the client closed the connection")
-        raise RefusedError(
-            504,
-            (
-                f"no translation after {self.limits.timeout:g} s; the server is busy, or the text "
-                "is "
-                "long"
-            ),
-        )
-
-    def count(self, run: ServedRun, lines: Sequence[str]) -> None:
-        """Count translated lines."""
-        self.measurements.texts.labels(run.name).inc(len(lines))
-        self.measurements.characters.labels(run.name).inc(sum(map(len, lines)))
+        text = "the server is busy, or the text is long"
+        raise RefusedError(504, f"no translation after {self.limits.timeout:g} s; {text}")
 
 
 def create_app(
@@ -292,6 +223,7 @@ def create_app(
     *,
     token: str | None = None,
     hosts: frozenset[str] | None = None,
+    on_ready: Callable[[], None] = lambda: None,
 ) -> FastAPI:
     """The application.
 
@@ -299,13 +231,13 @@ def create_app(
         runs: at least one, with different names.
         token: that requests must have; None: none.
         hosts: names that the header Host may have; None: any.
+        on_ready: called when the server starts to answer.
     """
-    measurements = Measurements()
-    api = _Api(runs, limits, token, measurements)
+    api = _Api(runs, limits, token)
 
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
-        api.batcher.start()
+        on_ready()
         yield
         await asyncio.to_thread(api.batcher.stop)
 
@@ -317,39 +249,24 @@ def create_app(
         docs_url=None,
         redoc_url=None,
     )
-    add = app.add_api_route
+    for path, answer, model in (
+        ("/translate", api.translate, TranslateAnswer),
+        ("/alternatives", api.alternatives, AlternativesAnswer),
+    ):
+        app.add_api_route(path, answer, methods=["POST"], response_model=model, responses=ERRORS)
     refused: dict[int | str, dict[str, Any]] = {status: ERRORS[status] for status in (401, 403)}
     busy: dict[int | str, dict[str, Any]] = {503: ERRORS[503]}
-    add(
-        "/translate",
-        api.translate,
-        methods=["POST"],
-        response_model=TranslateAnswer,
-        responses=ERRORS,
-    )
-    add(
-        "/alternatives",
-        api.alternatives,
-        methods=["POST"],
-        response_model=AlternativesAnswer,
-        responses=ERRORS,
-    )
-    add("/runs", api.list_runs, response_model=list[Run], responses=refused)
-    add("/languages", api.languages, response_model=list[Language], responses=refused)
-    add("/health", api.health, response_model=Health, responses=busy)
-    add("/metrics", api.metrics, response_class=PlainTextResponse, responses=refused)
+    app.add_api_route("/runs", api.list_runs, response_model=list[Run], responses=refused)
+    app.add_api_route("/languages", api.languages, response_model=list[Language], responses=refused)
+    app.add_api_route("/health", api.health, response_model=Health, responses=busy)
     for path, (package, name, media_type) in PAGE.items():
         app.add_route(path, _file(files(package).joinpath(name).read_bytes(), media_type))
-    app.add_exception_handler(RefusedError, _on_refused)
-    app.add_exception_handler(RequestValidationError, _on_invalid)
-    app.add_exception_handler(HTTPException, _on_http_error)
+    for kind in (NmtError, RefusedError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, _on_error)
     app.add_middleware(
         Guard,
         hosts=hosts,
-        rate_limit=None if limits.rate is None else RateLimit(limits.rate),
         max_body=MAX_BYTES_PER_CHARACTER * limits.characters + MAX_OTHER_BYTES,
-        measurements=measurements,
-        paths=[route.path for route in app.routes if isinstance(route, Route)],
     )
     return app
 
@@ -365,15 +282,6 @@ async def _wait_for_disconnect(request: Request) -> None:
         pass
 
 
-def _texts(result: Any) -> list[str]:
-    """The translations of a line, best first; `result` of a `TranslateTask`."""
-    return (
-        result
-        if isinstance(result, list)
-        else [each["text"] for each in result["translations"]] or [""]
-    )
-
-
 def _join(lines: Sequence[Sequence[str]], n: int) -> list[str]:
     """The n best translations of a text, from the best translations of its lines; fewer if no line
     has n.
@@ -382,32 +290,32 @@ def _join(lines: Sequence[Sequence[str]], n: int) -> list[str]:
     return ["\n".join(best[min(rank, len(best) - 1)] for best in lines) for rank in range(n_found)]
 
 
-def _on_refused(_request: Request, error: Exception) -> Response:
-    assert isinstance(error, RefusedError)
-    return error.response()
+def _on_error(request: Request, error: Exception) -> Response:
+    """Any error as a status and one line."""
+    match error:
+        case RefusedError():
+            return error.response()
+        case RequestValidationError():
+            return _refuse_fields(error).response()
+        case HTTPException(status_code=status):
+            texts = {
+                404: f"there is no {request.scope['path']}; /openapi.json lists all addresses",
+                405: f"{request.method} is not possible here",
+            }
+            return RefusedError(status, texts.get(status, str(error.detail))).response()
+        case TooLargeError():
+            return RefusedError(413, error.reason).response()
+    status = next((STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES), 500)
+    return RefusedError(status, str(error)).response()
 
 
-def _on_invalid(_request: Request, error: Exception) -> Response:
-    """One line: the first field that is wrong, and everything that is wrong with it."""
-    assert isinstance(error, RequestValidationError)
+def _refuse_fields(error: RequestValidationError) -> RefusedError:
+    """The first field that is wrong, and everything that is wrong with it."""
     first, *_ = errors = error.errors()
     if first["type"] == "json_invalid":
-        return RefusedError(400, f"the body is not JSON: {first['ctx']['error']}").response()
+        return RefusedError(400, f"the body is not JSON: {first['ctx']['error']}")
     if len(first["loc"]) < 2:
-        return RefusedError(
-            422, "the body must be a JSON object, sent as application/json"
-        ).response()
+        return RefusedError(422, "the body must be a JSON object, sent as application/json")
     name = first["loc"][1]
     reasons = dict.fromkeys(each["msg"] for each in errors if each["loc"][1:2] == (name,))
-    return RefusedError(422, f"{name}: {'; '.join(reasons)}").response()
-
-
-def _on_http_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    texts = {
-        404: f"there is no {request.scope['path']}; /openapi.json lists all addresses",
-        405: f"{request.method} is not possible here",
-    }
-    return RefusedError(
-        error.status_code, texts.get(error.status_code, str(error.detail))
-    ).response()
+    return RefusedError(422, f"{name}: {'; '.join(reasons)}")

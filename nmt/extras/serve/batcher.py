@@ -1,18 +1,13 @@
-"""A bounded queue and one thread that translates: requests that wait together are answered
-together.
-"""
+"""A queue and one thread that translates: requests that wait together are answered together."""
 
 import logging
-import time
-from collections import deque
 from collections.abc import Hashable, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from threading import Condition, Thread
+from threading import Lock
 from typing import Any, Protocol
 
 from nmt.errors import NmtError
-from nmt.extras.serve.measurements import Measurements
 
 logger = logging.getLogger(__name__)
 
@@ -45,29 +40,23 @@ class Batcher:
         max_batch: texts that are translated together.
     """
 
-    def __init__(self, capacity: int, max_batch: int, measurements: Measurements) -> None:
-        self.capacity, self.max_batch, self.measurements = capacity, max_batch, measurements
-        self.n_waiting = 0  # texts
-        self._jobs: deque[_Job] = deque()
-        self._changed = Condition()
-        self._stopping = False
-        self._thread = Thread(target=self._work, name="translate", daemon=True)
+    def __init__(self, capacity: int, max_batch: int) -> None:
+        self.capacity, self.max_batch = capacity, max_batch
+        self.is_working = True  # whether requests are accepted
+        self._jobs: list[_Job] = []
+        self._lock = Lock()
+        self._thread = ThreadPoolExecutor(1, "translate")
 
-    def start(self) -> None:
-        """Start to answer."""
-        self._thread.start()
+    @property
+    def n_waiting(self) -> int:
+        """Texts in the queue, without those of cancelled requests."""
+        return sum(job.n_texts for job in self._jobs if not job.future.cancelled())
 
     def stop(self) -> None:
         """Refuse new requests, answer those that wait, and return."""
-        with self._changed:
-            self._stopping = True
-            self._changed.notify()
-        self._thread.join()
-
-    @property
-    def is_working(self) -> bool:
-        """Whether requests are accepted and answered."""
-        return self._thread.is_alive() and not self._stopping
+        with self._lock:
+            self.is_working = False
+        self._thread.shutdown()
 
     def submit(self, task: Task, request: Any, n_texts: int) -> "Future[Any]":
         """Put a request into the queue. Cancelling its future takes it out again, unless it is
@@ -77,45 +66,26 @@ class Batcher:
             QueueFullError: there is no room for `n_texts` more texts, or the server stops.
         """
         job = _Job(task, request, n_texts)
-        with self._changed:
-            if self._stopping:
+        with self._lock:
+            if not self.is_working:
                 raise QueueFullError("the server is shutting down")
-            if self.n_waiting + n_texts > self.capacity:
-                self._drop_cancelled()
-            if self.n_waiting + n_texts > self.capacity:
-                raise QueueFullError(
-                    f"the queue is full: {self.n_waiting} of at most {self.capacity} texts "
-                    "wait; "
-                    "try again later"
-                )
+            self._jobs = [job for job in self._jobs if not job.future.cancelled()]
+            n_waiting = self.n_waiting
+            if n_waiting + n_texts > self.capacity:
+                waiting = f"{n_waiting} of at most {self.capacity} texts wait"
+                raise QueueFullError(f"the queue is full: {waiting}; try again later")
             self._jobs.append(job)
-            self.n_waiting += n_texts
-            self._changed.notify()
+            self._thread.submit(self._answer_next)
         return job.future
 
-    def _drop_cancelled(self) -> None:
-        self._jobs = deque(job for job in self._jobs if not job.future.cancelled())
-        self.n_waiting = sum(job.n_texts for job in self._jobs)
-
-    def _work(self) -> None:
-        while jobs := self._take():
-            start_time = time.monotonic()
-            running = [job for job in jobs if job.future.set_running_or_notify_cancel()]
-            if running:
-                _answer(running)
-                self.measurements.batch_requests.observe(len(running))
-                self.measurements.batch_seconds.observe(time.monotonic() - start_time)
-
-    def _take(self) -> list[_Job]:
-        """The first job, and all that can be answered with it; none if the batcher has stopped and
-        all jobs are done.
+    def _answer_next(self) -> None:
+        """Answer the first job, and all that can be answered with it. There may be none: an earlier
+        call has answered more than one.
         """
-        with self._changed:
-            while not self._jobs and not self._stopping:
-                self._changed.wait()
-            taken: list[_Job] = []
-            others: deque[_Job] = deque()
-            n_texts = 0
+        taken: list[_Job] = []
+        others: list[_Job] = []
+        n_texts = 0
+        with self._lock:
             for job in self._jobs:
                 if not taken or (
                     job.task == taken[0].task and n_texts + job.n_texts <= self.max_batch
@@ -125,14 +95,15 @@ class Batcher:
                 else:
                     others.append(job)
             self._jobs = others
-            self.n_waiting -= n_texts
-            return taken
+        _answer([job for job in taken if job.future.set_running_or_notify_cancel()])
 
 
 def _answer(jobs: Sequence[_Job]) -> None:
     """Answer jobs together; if that fails, each alone, so that a bad request has no effect on
     others.
     """
+    if not jobs:
+        return
     try:
         results = jobs[0].task([job.request for job in jobs])
     except Exception as error:  # whatever it is, the thread continues with other requests
@@ -143,9 +114,8 @@ def _answer(jobs: Sequence[_Job]) -> None:
             jobs[0].future.set_exception(error)
         else:
             logger.exception("a request failed")
-            jobs[0].future.set_exception(
-                NmtError("an error inside the server; its log has the details")
-            )
+            text = "an error inside the server; its log has the details"
+            jobs[0].future.set_exception(NmtError(text))
         return
     for job, result in zip(jobs, results, strict=True):
         job.future.set_result(result)

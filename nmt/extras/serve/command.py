@@ -1,11 +1,12 @@
 """`nmt serve`: a page that translates while the user types, and the same as a JSON API."""
 
 import secrets
+from collections.abc import Sequence
+from pathlib import Path
 
 from nmt.errors import ConfigError, NmtError
 from nmt.extras.serve.options import ServeOptions
 
-RATE_FOR_OTHERS = 600  # requests per minute from one address that is not this machine
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
@@ -27,8 +28,7 @@ def run(options: ServeOptions) -> None:
         raise NmtError(
             f"nmt serve needs the package {error.name}; install it with `pip install 'nmt[serve]'`"
         ) from None
-    local = is_loopback(options.host)
-    if not local and options.token is None:
+    if not is_loopback(options.host) and options.token is None:
         raise ConfigError(
             f"--host {options.host}: other machines can reach this address, so it needs a token: "
             "set NMT_TOKEN, for example to "
@@ -37,19 +37,21 @@ def run(options: ServeOptions) -> None:
     limits = Limits(
         characters=options.max_characters,
         queue=options.queue,
-        rate=options.rate or (None if local else RATE_FOR_OTHERS),
         timeout=options.timeout,
     )
     with open_socket(options.host, options.port) as listener:
-        runs = load_runs(
-            options.folders or [None], device=options.device, overrides=options.overrides
-        )
+        paths: Sequence[Path | None] = options.folders or [None]
+        runs = load_runs(paths, device=options.device, overrides=options.overrides)
         # A token protects better than the names of the host, which may stand behind a proxy.
         hosts = LOCAL_NAMES | {options.host} if options.token is None else None
         host = f"[{options.host}]" if ":" in options.host else options.host
         names = ", ".join(f"{run.name} ({run.src_language}-{run.tgt_language})" for run in runs)
         ready = f"nmt serves {names} at http://{host}:{listener.getsockname()[1]}/ until Ctrl-C"
-        app = create_app(runs, limits, token=options.token, hosts=hosts)
-        serve(
-            app, listener, max_seconds=limits.timeout + 5, on_ready=lambda: print(ready, flush=True)
+        app = create_app(
+            runs,
+            limits,
+            token=options.token,
+            hosts=hosts,
+            on_ready=lambda: print(ready, flush=True),
         )
+        serve(app, listener, max_seconds=limits.timeout + 5)

@@ -75,16 +75,6 @@ class ServeOptions:
             metavar="N",
         ),
     ] = 256
-    rate: Annotated[
-        int | None,
-        typer.Option(
-            "--rate",
-            min=1,
-            max=1_000_000,
-            help="Requests per minute from one address. Default: 600; at 127.0.0.1 no limit.",
-            metavar="N",
-        ),
-    ] = None
     timeout: Annotated[
         float,
         typer.Option(

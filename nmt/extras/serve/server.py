@@ -1,11 +1,11 @@
-"""The process that serves: its socket, the runs it loads, and how it starts and ends."""
+"""The process that serves: its socket, the runs it loads, and how it ends."""
 
 import errno
 import ipaddress
 import os
 import signal
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import ceil
 from pathlib import Path
 
@@ -16,13 +16,8 @@ from nmt.config.parts import DeviceName
 from nmt.decoding.output import WarningChecker
 from nmt.errors import NmtError
 from nmt.extras.serve.answers import ServedRun
-from nmt.extras.serve.guard import BODY_SECONDS
-from nmt.extras.serve.protocol import MAX_HEADER_BYTES, BoundedProtocol
 from nmt.run.folder import load_run_config
 from nmt.run.load import build_translator, opened
-
-# connections that are accepted at a time: a burst of them must not take all files that may be open
-MAX_WAITING = 128
 
 
 def is_loopback(host: str) -> bool:
@@ -41,32 +36,22 @@ def open_socket(host: str, port: int) -> socket.socket:
         NmtError: the host is not an address of this machine, or the port cannot be used.
     """
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
+        family, *_, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
     except OSError as error:
-        raise NmtError(
-            f"--host {host}: not an address of this machine ({error.strerror or error})"
-        ) from None
-    listener = socket.socket(family, kind, protocol)
+        reason = f"not an address of this machine ({error.strerror or error})"
+        raise NmtError(f"--host {host}: {reason}") from None
+    dual = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
     try:
-        if os.name != "nt":  # there this option would let two servers share the port
-            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        listener.listen()
+        return socket.create_server(address, family=family, dualstack_ipv6=dual)
     except OSError as error:
-        listener.close()
         if error.errno == errno.EADDRINUSE:
-            raise NmtError(
-                f"port {port} of {host} is in use; choose another with --port, or 0 for any "
-                "free "
-                "one"
-            ) from None
-        reason = error.strerror or error
-        raise NmtError(
-            f"cannot serve at {host}, port {port} ({reason}); choose others with --host and --port"
-        ) from None
-    return listener
+            advice = "choose another with --port, or 0 for any free one"
+            raise NmtError(f"port {port} of {host} is in use; {advice}") from None
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        advice = "choose others with --host and --port"
+        raise NmtError(f"cannot serve at {host}, port {port} ({reason}); {advice}") from None
 
 
 def load_runs(
@@ -91,30 +76,13 @@ def load_runs(
     return [*runs.values()]
 
 
-class _Server(uvicorn.Server):
-    def __init__(self, config: uvicorn.Config, on_ready: Callable[[], None]) -> None:
-        super().__init__(config)
-        self._on_ready = on_ready
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        self._on_ready()
-
-
-def serve(
-    app: FastAPI, listener: socket.socket, *, max_seconds: float, on_ready: Callable[[], None]
-) -> None:
+def serve(app: FastAPI, listener: socket.socket, *, max_seconds: float) -> None:
     """Answer requests until SIGTERM or Ctrl-C; then refuse new ones, answer those that were
     accepted, and return.
 
     Args:
         max_seconds: from SIGTERM to the end.
-        on_ready: called when the server answers.
     """
-
-    class Protocol(BoundedProtocol):
-        exchange_seconds = max_seconds + BODY_SECONDS
-
     config = uvicorn.Config(
         app,
         log_config=None,
@@ -122,19 +90,12 @@ def serve(
         access_log=False,
         server_header=False,
         proxy_headers=False,  # any client could name any address in them
-        h11_max_incomplete_event_size=MAX_HEADER_BYTES,
-        backlog=MAX_WAITING,
         timeout_graceful_shutdown=ceil(max_seconds),
-        http=Protocol,
+        http="h11",
         ws="none",
     )
     # After the last answer uvicorn raises the signal again, for the handlers that it found. These
     # let the command end normally.
-    previous = {
-        number: signal.signal(number, lambda *_: None) for number in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        _Server(config, on_ready).run([listener])
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, lambda *_: None)
+    uvicorn.Server(config).run([listener])

@@ -6,11 +6,8 @@ from threading import Event
 
 import pytest
 
-pytest.importorskip("prometheus_client", reason="needs nmt[serve]")
-
 from nmt.errors import DataError, NmtError
 from nmt.extras.serve.batcher import Batcher, QueueFullError
-from nmt.extras.serve.measurements import Measurements
 
 SECONDS = 20  # an answer never takes that long
 
@@ -35,8 +32,7 @@ class Double:
 
 @pytest.fixture
 def batcher() -> Iterator[Batcher]:
-    batcher = Batcher(10, 4, Measurements())
-    batcher.start()
+    batcher = Batcher(10, 4)
     yield batcher
     batcher.stop()
 
@@ -104,10 +100,9 @@ def test_an_error_concerns_only_its_request(
 
 
 def test_the_end_answers_what_was_accepted_and_refuses_the_rest() -> None:
-    batcher, task = Batcher(10, 4, Measurements()), Double()
+    batcher, task = Batcher(10, 4), Double()
     futures = [batcher.submit(task, number, 1) for number in range(10)]
     task.gate.set()
-    batcher.start()
     batcher.stop()
     assert [future.result(0) for future in futures] == [2 * number for number in range(10)]
     assert not batcher.is_working

@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -101,10 +101,6 @@ def test_many_clients_at_once_get_their_own_answers(trained: Path) -> None:
             answers = [*pool.map(ask, sources)]
         assert {status for status, _ in answers} == {200}
         assert [answer["translatedText"] for _, answer in answers] == expected
-        (batches,) = re.findall(
-            r"^nmt_batch_requests_count (\S+)$", get(port, "/metrics"), re.MULTILINE
-        )
-        assert float(batches) < N_CLIENTS / 4  # they were translated together
         assert end(process, signal.SIGTERM) == (0, "")
 
 
@@ -123,29 +119,6 @@ def test_sigterm_answers_what_was_accepted_and_refuses_the_rest(trained: Path) -
         assert process.wait(SECONDS) == 0
         with pytest.raises(ConnectionError):
             post(port, q="The dog sees the tree.")
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(sys.platform != "linux", reason="needs prlimit, and 127.0.0.2")
-def test_a_burst_of_connections_takes_neither_all_files_nor_all_places(trained: Path) -> None:
-    """Another address is answered, and the server has nothing to complain about."""
-    import resource
-
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if hard < 2000:
-        pytest.skip("this process cannot open 1,500 connections")
-    with server(trained) as (process, port), ExitStack() as stack:
-        resource.prlimit(process.pid, resource.RLIMIT_NOFILE, (1024, hard))
-        stack.callback(resource.setrlimit, resource.RLIMIT_NOFILE, (soft, hard))
-        resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, 2000), hard))
-        for _ in range(1500):
-            client = stack.enter_context(socket.socket())
-            client.setblocking(False)
-            client.connect_ex(("127.0.0.1", port))
-        with socket.create_connection(("127.0.0.1", port), SECONDS, ("127.0.0.2", 0)) as other:
-            other.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
-            assert other.recv(12) == b"HTTP/1.1 200"
-        assert end(process, signal.SIGINT) == (0, "")
 
 
 @pytest.mark.slow
@@ -199,7 +172,7 @@ def test_what_it_refuses_to_start_with(
 def test_a_missing_package_is_named(
     nmt: Run, trained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in [name for name in sys.modules if name.startswith("nmt.serve.")]:
+    for module in [name for name in sys.modules if name.startswith("nmt.extras.serve.")]:
         monkeypatch.delitem(sys.modules, module)
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     result = nmt("serve", trained)
