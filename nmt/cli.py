@@ -1,42 +1,47 @@
-"""The command line: parse, call, print. Heavy imports are inside the commands, so that `nmt --help`
-is fast.
+"""The command line: the table of the core's commands; finds one, imports it, and runs it.
+
+`nmt --help` reads the tables alone, so that it appears at once. Every error that the user can fix
+is one line on stderr, without a traceback.
 """
 
 import gc
-import json
+import io
+import os
+import platform
+import signal
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict
-from pathlib import Path
-from typing import Annotated, Any
+import warnings
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Annotated, Any, NoReturn
 
 import typer
+import typer.core
+import typer.main
+from typer.models import CommandInfo
 
-from nmt.commands.evaluate_options import EvaluateOptions
-from nmt.commands.group import Commands, HelpfulCommand, run_app
-from nmt.commands.options import (
-    BeamOption,
-    ConfigOption,
-    DataOption,
-    DecodingOption,
-    DeviceOption,
-    JsonOption,
-    QuietOption,
-    RunArgument,
-    RunOrBundleArgument,
-    SetOption,
-    decoding_overrides,
-    options_from,
-)
-from nmt.commands.translate_options import TranslateOptions
-from nmt.config.parts import PointerName
-from nmt.errors import NmtError
-from nmt.extras.augment.options import AugmentOptions
-from nmt.extras.serve.options import ServeOptions
+from nmt.errors import NmtError, NmtWarning, lacks_memory, printable
+from nmt.plugins import Command, extras, load
 
-# The groups of `nmt --help`.
-DATA, TRAIN, TRANSLATE, RESULTS, SETUP = "Data", "Training", "Translation", "Results", "Set-up"
+COMMANDS = {
+    "prepare": Command(
+        "Data",
+        "Read sentence pairs; clean, split, tokenize and encode them.",
+        "nmt.commands.prepare:command",
+    ),
+    "train": Command("Training", "Train a model on prepared data.", "nmt.commands.train:command"),
+    "translate": Command(
+        "Translation",
+        "Translate sentences, a file or stdin. Prints one line for each line of input. With "
+        "--score, scores given translations.",
+        "nmt.commands.translate:command",
+    ),
+    "evaluate": Command(
+        "Results",
+        "Score a run or a file of translations. Exit status 1 if a required score is not reached.",
+        "nmt.commands.evaluate:command",
+    ),
+}
 FIRST_STEPS = """\b
 First steps:
   nmt init first
@@ -46,6 +51,142 @@ First steps:
   nmt evaluate
   nmt translate "The dog sleeps."
 """
+MAX_SENTENCE = 200  # characters; a narrow terminal breaks the sentence into lines
+BROKEN_PIPE_STATUS = 141  # 128 + SIGPIPE, as a shell reports it
+
+
+def all_commands() -> dict[str, Command]:
+    """The commands of the core, and those of extras; "runs show" is in the group `runs`."""
+    return COMMANDS | {
+        name: row for extra in extras().values() for name, row in extra.commands.items()
+    }
+
+
+class HelpfulCommand(typer.core.TyperCommand):
+    """A command whose help names each argument as its usage line does, without the name of its
+    type.
+    """
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write the sections "Arguments" and "Options"."""
+        records: dict[str, list[tuple[str, str]]] = {"Arguments": [], "Options": []}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None and parameter.param_type_name == "argument":
+                records["Arguments"].append((parameter.metavar or record[0], record[1]))
+            elif record is not None:
+                records["Options"].append(record)
+        for heading, rows in records.items():
+            if rows:
+                with formatter.section(heading):
+                    formatter.write_dl(rows)
+
+
+class Commands(typer.core.TyperGroup):
+    """Commands from a table, each imported when it is called.
+
+    Args:
+        table: the commands by name; those of a group have two words.
+    """
+
+    def __init__(self, *, table: Mapping[str, Command] | None = None, **values: Any) -> None:
+        super().__init__(**values)
+        self.table = all_commands() if table is None else table
+        names: Any = dict.fromkeys(self.list_commands(None))
+        self.commands = names  # typer suggests similar ones
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The commands and groups that `nmt --help` shows."""
+        return [name for name, row in self.table.items() if " " not in name and not row.hidden]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if (row := self.table.get(cmd_name)) is None:
+            return None
+        if not row.place:
+            prefix = f"{cmd_name} "
+            table = {
+                name.removeprefix(prefix): member
+                for name, member in self.table.items()
+                if name.startswith(prefix)
+            }
+            return Commands(
+                table=table,
+                name=cmd_name,
+                help=row.sentence,
+                no_args_is_help=True,
+                rich_markup_mode=None,
+            )
+        gc.disable()  # it would look through all that is imported, again and again
+        try:
+            function = load(row.place)
+        finally:
+            gc.enable()
+        info = CommandInfo(name=cmd_name, callback=function, help=row.sentence, cls=HelpfulCommand)
+        return typer.main.get_command_from_info(
+            info, pretty_exceptions_short=False, rich_markup_mode=None
+        )
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        """Write a section for each heading, in the order of their first commands."""
+        rows = {name: self.table[name] for name in self.list_commands(ctx)}
+        width = max(map(len, rows))
+        for heading in dict.fromkeys(row.group for row in rows.values()):
+            with formatter.section(heading):
+                formatter.write_dl(
+                    [
+                        (f"{name:<{width}}", f"{row.sentence.partition('. ')[0].rstrip('.')}.")
+                        for name, row in rows.items()
+                        if row.group == heading
+                    ]
+                )
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command. An error that the user can fix is one line, and exit status 1."""
+        try:
+            return super().invoke(ctx)
+        except NmtError as error:
+            fail(str(error))
+        except KeyboardInterrupt:
+            fail_on_interrupt()
+        except (MemoryError, RuntimeError) as error:
+            fail_without_memory(error)
+        except OSError as error:
+            fail_on_system_error(error)
+
+
+def fail(text: str, status: int = 1) -> NoReturn:
+    """Print an error and exit."""
+    print(f"nmt: {text}", file=sys.stderr)
+    sys.exit(status)
+
+
+def fail_without_memory(error: Exception) -> NoReturn:
+    """Print that memory is too small, and exit. Another error is raised again."""
+    if not lacks_memory(error):
+        raise error
+    fail("out of memory; use smaller batches or a smaller model, or a machine with more memory")
+
+
+def fail_on_interrupt() -> NoReturn:
+    """Exit after Ctrl-C."""
+    _ignore_interrupts()
+    fail("interrupted", status=130)
+
+
+def fail_on_system_error(error: OSError) -> NoReturn:
+    """Print an error of the operating system, such as a full disk, and exit."""
+    if lacks_memory(error):
+        fail_without_memory(error)
+    try:
+        flush_stdout()
+    # discard the waiting output: otherwise Python tries again at exit, prints a traceback and
+    # changes the status
+    except OSError:
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    if isinstance(error, BrokenPipeError):  # the reader closed the pipe, as `| head` does
+        sys.exit(BROKEN_PIPE_STATUS)
+    fail(f"{error.filename or 'input or output'}: {error.strerror or error}")
+
 
 app = typer.Typer(
     cls=Commands,
@@ -57,519 +198,82 @@ app = typer.Typer(
 )
 
 
-def subcommand(group: str, help_text: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """A command in one of the groups of `nmt --help`, which shows the first sentence of its
-    help.
-    """
-    return app.command(help=help_text, rich_help_panel=group, cls=HelpfulCommand)
-
-
 @app.callback(invoke_without_command=True)
 def start(
     version: Annotated[
-        bool, typer.Option("--version", is_eager=True, help="Print versions and device, and exit.")
+        bool,
+        typer.Option("--version", is_eager=True, help="Print versions and device, and exit."),
     ] = False,
 ) -> None:
     """Options before the command."""
     if version:
-        from nmt.commands import version as version_command
-
-        print(version_command.describe())
+        print(describe_versions())
         raise typer.Exit
 
 
-@subcommand(
-    DATA,
-    (
-        "Write a starter project. With --data, a configuration for your own sentence pairs; "
-        "without, "
-        "the sample of nmt."
-    ),
-)
-def init(
-    folder: Annotated[
-        Path, typer.Argument(help="Folder to write; . is the current one.", metavar="DIR")
-    ],
-    data: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--data",
-            help=(
-                "Table with a pair per line (tabs, commas; also .gz, .zip); or, given twice, "
-                "two files with a sentence per line."
-            ),
-            metavar="FILE",
-        ),
-    ] = None,
-    direction: Annotated[
-        str | None,
-        typer.Option(
-            "--direction",
-            help="Source and target language, for example en-de. Default: as the data looks.",
-            metavar="A-B",
-        ),
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
-    from nmt.extras.init import command
+def describe_versions() -> str:
+    """A line each for nmt, Python, torch and the device that `--device auto` picks."""
+    import torch
 
-    project = command.run(folder, data or (), direction)
-    print(_to_json(project.to_dict()) if as_json else project.to_text())
+    from nmt import __version__
+    from nmt.device import pick_device
 
-
-@subcommand(DATA, "Read sentence pairs; clean, split, tokenize and encode them.")
-def prepare(
-    config: ConfigOption,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o", "--output", help="Folder to write. Default: data/prepared/NAME.", metavar="DIR"
-        ),
-    ] = None,
-    set_: SetOption = None,
-    overwrite: Annotated[
-        bool,
-        typer.Option(
-            "--overwrite", help="Replace other data in the folder, once the new data is complete."
-        ),
-    ] = False,
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-) -> None:
-    from nmt.commands import prepare as command
-    from nmt.config.load import load
-
-    manifest = command.run(
-        load(config, set_ or ()), output, overwrite=overwrite, progress=False if quiet else None
+    device = pick_device("auto")
+    name = f" ({torch.cuda.get_device_name(device)})" if device.type == "cuda" else ""
+    threads = torch.get_num_threads()
+    cpu = torch.backends.cpu.get_cpu_capability()
+    return (
+        f"nmt {__version__}\n"
+        f"Python {platform.python_version()}, {platform.system()} {platform.machine()}\n"
+        f"torch {torch.__version__}\n"
+        f"device {device.type}{name}; CPU {cpu}, {threads} thread{'s' * (threads > 1)}"
     )
-    if as_json or not quiet:
-        print(_to_json(manifest) if as_json else command.summary(manifest))
-
-
-@subcommand(
-    DATA,
-    (
-        "Add synthetic pairs to prepared training data. Trained runs translate them; the result "
-        "is a "
-        "new prepared folder."
-    ),
-)
-@options_from(AugmentOptions)
-def augment(options: AugmentOptions) -> None:
-    options.check()
-    from nmt.extras.augment import command
-
-    manifest = command.run(options, progress=False if options.quiet else None)
-    if options.as_json or not options.quiet:
-        print(_to_json(manifest) if options.as_json else command.summary(manifest))
-
-
-@subcommand(TRAIN, "Train a model on prepared data.")
-def train(
-    config: ConfigOption,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o", "--output", help="Run folder to write. Default: runs/NAME.", metavar="RUN"
-        ),
-    ] = None,
-    set_: SetOption = None,
-    resume: Annotated[
-        bool,
-        typer.Option(
-            "--resume", help="Continue from the last checkpoint, or start if there is none."
-        ),
-    ] = False,
-    device: DeviceOption = "auto",
-    dry_run: Annotated[
-        bool,
-        typer.Option(
-            "--dry-run",
-            help="Print the configuration, the model's sizes, and the estimated time and memory.",
-        ),
-    ] = False,
-    quiet: QuietOption = False,
-) -> None:
-    from nmt.config.load import load
-
-    checked_config = load(config, set_ or ())
-    if dry_run:
-        from nmt.config.yaml_text import dump
-        from nmt.training import dry_run as command_dry_run
-
-        print(f"{dump(checked_config)}\n{command_dry_run.describe(checked_config, output, device)}")
-    else:
-        from nmt.commands import train as command
-
-        command.run(checked_config, output, resume=resume, device=device, quiet=quiet)
-
-
-@subcommand(
-    TRANSLATE,
-    (
-        "Translate sentences, a file or stdin. Prints one line for each line of input. With "
-        "--score, "
-        "scores given translations."
-    ),
-)
-@options_from(TranslateOptions)
-def translate(options: TranslateOptions) -> None:
-    options.check()
-    if sys.stdout is None and options.output is None:
-        raise NmtError("stdout is closed; write into a file with -o")
-    if options.has_parts:
-        from nmt.extras.corpus import command as translate_parts
-
-        translate_parts.run(options)
-        return
-    with _without_garbage_collection():
-        from nmt.commands import translate as command
-
-        translator, inputs = command.load(options)
-    command.run(translator, inputs, options)
-
-
-@subcommand(TRANSLATE, "Serve a page that translates while you type, and a JSON API.")
-@options_from(ServeOptions)
-def serve(options: ServeOptions) -> None:
-    options.check()
-    from nmt.extras.serve import command
-
-    command.run(options)
-
-
-@subcommand(
-    TRANSLATE,
-    (
-        "Pack all that translating needs into one file. `nmt translate --run FILE` and `nmt.load` "
-        "take it."
-    ),
-)
-def bundle(
-    run: RunArgument = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", help="File to write. Default: RUN.nmt.", metavar="FILE"),
-    ] = None,
-) -> None:
-    from nmt.extras.share import bundle_command as command
-
-    print(command.run(run, output))
-
-
-@subcommand(
-    TRANSLATE,
-    (
-        "Publish a run on the Hugging Face hub. With a model card; its access token comes from `hf "
-        "auth login`."
-    ),
-)
-def push(
-    run: Annotated[
-        Path, typer.Argument(help="Run folder, or a file of `nmt bundle`.", metavar="RUN")
-    ],
-    repository: Annotated[
-        str, typer.Argument(help="Repository on the hub, such as me/en-de.", metavar="USER/NAME")
-    ],
-    license_id: Annotated[
-        str | None,
-        typer.Option(
-            "--license", help="License of the model, for its card, such as cc-by-2.0.", metavar="ID"
-        ),
-    ] = None,
-    private: Annotated[
-        bool, typer.Option("--private", help="Only you can see the repository.")
-    ] = False,
-) -> None:
-    from nmt.extras.share import push as command
-
-    print(command.run(run, repository, license_id=license_id, private=private))
-
-
-@subcommand(
-    TRANSLATE, "Get a run from the Hugging Face hub. It translates as the run that was published."
-)
-def pull(
-    repository: Annotated[
-        str,
-        typer.Argument(
-            help="Repository on the hub; also a branch, tag or commit of it.",
-            metavar="USER/NAME[@REVISION]",
-        ),
-    ],
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", help="Folder to write. Default: runs/NAME.", metavar="DIR"),
-    ] = None,
-) -> None:
-    from nmt.extras.share import pull as command
-
-    print(command.run(repository, output))
-
-
-@subcommand(
-    TRANSLATE, "Export a run as ONNX. The folder has a translator that needs neither nmt nor torch."
-)
-def export(
-    run: RunOrBundleArgument = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", help="Folder to write. Default: RUN-onnx.", metavar="DIR"),
-    ] = None,
-    beam: BeamOption = None,
-    set_: DecodingOption = None,
-) -> None:
-    from nmt.extras.export import command
-
-    print(command.run(run, output, decoding_overrides(set_, beam)))
-
-
-@subcommand(
-    RESULTS,
-    "Score a run or a file of translations. Exit status 1 if a required score is not reached.",
-)
-@options_from(EvaluateOptions)
-def evaluate(options: EvaluateOptions) -> None:
-    options.check()
-    from nmt.commands import evaluate as command
-
-    results = command.run(options)
-    print(
-        _to_json(results.to_dict())
-        if options.as_json
-        else results.to_table(details=options.details)
-    )
-    if failures := results.failures(options.gate):
-        raise NmtError("; ".join(failures))
-
-
-@subcommand(
-    RESULTS,
-    "Show what a run is. Configuration, data, model, curves, scores, size, and the next commands.",
-)
-def inspect(
-    run: RunOrBundleArgument = None,
-    as_json: JsonOption = False,
-    card: Annotated[
-        bool,
-        typer.Option(
-            "--card", help="Print a model card: Markdown, with the metadata of model hubs."
-        ),
-    ] = False,
-) -> None:
-    if card and as_json:
-        raise typer.BadParameter("give --card or --json, not both")
-    from nmt.extras.runs import inspect as command
-
-    facts = command.run(run)
-    if card:
-        print(command.card(facts), end="")
-    else:
-        print(_to_json(facts) if as_json else command.describe(facts))
-
-
-@subcommand(RESULTS, "List runs as a table. Model, steps, scores, size and date of each.")
-def runs(
-    folder: Annotated[
-        Path | None, typer.Argument(help="Folder that holds runs. Default: runs.", metavar="DIR")
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
-    from nmt.extras.runs import table as command
-
-    rows = command.run(folder)
-    print(_to_json(rows) if as_json else command.to_table(rows))
-
-
-@subcommand(
-    TRAIN,
-    (
-        "Train a finished run again and compare the weights. Exit status 1 if they differ. "
-        "Repeat it "
-        "to continue."
-    ),
-)
-def reproduce(
-    run: RunArgument = None,
-    output: Annotated[
-        Path | None,
-        typer.Option(
-            "-o", "--output", help="Run folder to write. Default: RUN-reproduced.", metavar="DIR"
-        ),
-    ] = None,
-    data: DataOption = None,
-    device: DeviceOption = "auto",
-    as_json: JsonOption = False,
-    quiet: QuietOption = False,
-) -> None:
-    from nmt.extras.runs import reproduce as command
-
-    result = command.run(run, output, data=data, device=device, quiet=quiet)
-    print(_to_json(result.to_dict()) if as_json else result.to_text())
-    if not result.is_equal:
-        raise NmtError(result.failure())
-
-
-@subcommand(
-    TRAIN,
-    (
-        "Average the weights of a run's kept checkpoints. The average is used if it is better on "
-        "the "
-        "dev set."
-    ),
-)
-def average(
-    run: RunArgument = None,
-    kept: Annotated[
-        PointerName, typer.Option("--kept", help="Average the best or the last kept checkpoints.")
-    ] = "best",
-    device: DeviceOption = "auto",
-) -> None:
-    from nmt.device import set_up_device
-    from nmt.extras.runs import average as command
-
-    print(command.run(run, kept=kept, device=set_up_device(device)))
-
-
-@subcommand(
-    TRANSLATE,
-    (
-        "Learn a lexicon from a run's data. It translates unknown words and makes "
-        "decoding.shortlist "
-        "possible."
-    ),
-)
-def lexicon(
-    run: RunArgument = None,
-    aligner: Annotated[
-        bool,
-        typer.Option(
-            "--aligner", help="Align the words statistically, not by the run's attention."
-        ),
-    ] = False,
-    pairs: Annotated[
-        int | None,
-        typer.Option(
-            "--pairs", min=1, help="Use this many random training pairs. Default: all.", metavar="N"
-        ),
-    ] = None,
-    data: DataOption = None,
-    device: DeviceOption = "auto",
-) -> None:
-    from nmt.extras.lexicon import command
-
-    print(command.run(run, aligner=aligner, pairs=pairs, data=data, device=device))
-
-
-@subcommand(
-    TRANSLATE,
-    (
-        "Store a run's training pairs in the run, so that translation can look at similar ones: "
-        "decoding.neighbors."
-    ),
-)
-def neighbors(run: RunArgument = None, data: DataOption = None) -> None:
-    from nmt.extras.neighbors import command
-
-    print(command.run(run, data=data))
-
-
-@subcommand(
-    SETUP,
-    (
-        "Test this installation. Trains a tiny model with each kind of attention. Exit status 1 if "
-        "one does not learn."
-    ),
-)
-def selftest(
-    device: DeviceOption = "auto",
-    attentions: Annotated[
-        list[str] | None,
-        typer.Option("--attention", help="Test only this one; may be repeated.", metavar="NAME"),
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
-    from nmt.extras.selftest import command
-
-    results = []
-    iterator = command.run(
-        device, attentions or ()
-    )  # checks the arguments before the header is printed
-    if not as_json:
-        print(command.header(device))
-    for result in iterator:
-        results.append(result)
-        if not as_json:
-            print(result.to_row(), flush=True)
-    if as_json:
-        print(_to_json([result.to_dict() for result in results]))
-    if failed := [result.attention for result in results if not result.learned]:
-        raise NmtError(f"has not learned to copy and reverse: {', '.join(failed)}")
-
-
-@subcommand(
-    SETUP,
-    (
-        "Check all files of a run, a bundle or prepared data. Says what is damaged, and what to "
-        "do; "
-        "exit status 1 if one is damaged."
-    ),
-)
-def doctor(
-    folder: Annotated[
-        Path | None,
-        typer.Argument(
-            help=(
-                "Run folder, a file of `nmt bundle`, or prepared folder. Default: the newest in "
-                "runs/."
-            ),
-            metavar="RUN|DATA",
-        ),
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
-    from nmt.extras.runs import check as command
-
-    findings = command.run(folder)
-    print(
-        _to_json([*map(asdict, findings)])
-        if as_json
-        else "\n".join(finding.to_row() for finding in findings)
-    )
-    if text := command.failure(findings):
-        raise NmtError(text)
-
-
-@subcommand(
-    SETUP,
-    (
-        "Print the JSON schema of configurations. With it, editors complete, explain and check the "
-        "keys."
-    ),
-)
-def schema() -> None:
-    from nmt.extras.init import schema as command
-
-    print(_to_json(command.run()))
-
-
-@contextmanager
-def _without_garbage_collection() -> Iterator[None]:
-    """Import and load without the garbage collector, and exempt all that is loaded from it:
-    scanning it takes a second.
-    """
-    gc.disable()
-    try:
-        yield
-    finally:
-        gc.freeze()
-        gc.enable()
 
 
 def main() -> None:
-    """The entry point."""
-    run_app(app)
+    """The entry point. As in `Commands.invoke`, an error before or after a command is one line."""
+    # Idle OpenMP threads spin. With the default, long time, training is many times slower as soon
+    # as another program needs a core; this short time costs nothing on a quiet machine. It must be
+    # set before torch is imported.
+    os.environ.setdefault("GOMP_SPINCOUNT", "10000")
+    if sys.stderr is None:  # it is closed: without this, messages for it would go to stdout
+        sys.stderr = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(encoding="utf-8", errors="replace")
+    try:
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("default", NmtWarning)
+                warnings.showwarning = _show_warning
+                app()
+        finally:
+            flush_stdout()  # here, where an error can still be reported
+            _ignore_interrupts()
+    except KeyboardInterrupt:
+        fail_on_interrupt()
+    except MemoryError as error:  # so early that no command has begun
+        fail_without_memory(error)
+    except OSError as error:
+        fail_on_system_error(error)
 
 
-def _to_json(value: Any) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False)
+def _ignore_interrupts() -> None:
+    """Ctrl-C during the exit would print a traceback."""
+    with suppress(ValueError):  # only the main thread may set it
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+
+def _show_warning(
+    message: Warning | str, category: type[Warning], filename: str, lineno: int, *_: Any, **__: Any
+) -> None:
+    text = f"nmt: warning: {printable(str(message))}\n"
+    if category is not NmtWarning:
+        text = warnings.formatwarning(message, category, filename, lineno)
+    print(text, end="", file=sys.stderr)
+
+
+def flush_stdout() -> None:
+    """Write what waits in stdout, if it is open."""
+    if sys.stdout is not None:
+        sys.stdout.flush()

@@ -47,12 +47,14 @@ class Command:
 
     Attributes:
         group: its heading in `nmt --help`. sentence: what it does; the first one stands there.
-        place: of a function whose parameters are the arguments and options.
+        place: of a function whose parameters are the arguments and options; "" for a group.
+        hidden: whether `nmt --help` leaves it out, as it does with old names.
     """
 
     group: str
     sentence: str
     place: str
+    hidden: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,8 @@ class Extra:
     """What an extra adds. Each place is "module:object".
 
     Attributes:
-        commands: by name; "runs show" is the command `show` of the group `runs`.
+        commands: by name; "runs show" is the command `show` of the group `runs`, which has a row
+            of its own.
         keys: by section of the configuration, the place of a `Section` with further keys for it.
         rows: by table of nmt/config/parts.py, further rows.
         rules: `rules(config)` yields a `Problem` for each rule between keys that is broken.

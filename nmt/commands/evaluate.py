@@ -13,6 +13,7 @@ from typing import Any
 
 from nmt import __version__
 from nmt.commands.evaluate_options import EvaluateOptions, is_bundle
+from nmt.commands.options import options_from, to_json
 from nmt.config.schema import TokenizerConfig
 from nmt.data.evaluation_set import EvaluationSet, read_files, read_split, read_texts
 from nmt.data.manifest import load_manifest
@@ -51,6 +52,19 @@ HISTORY_KEYS = (
     "comparison",
 )
 MIN_TOKENIZED = 100  # outputs that look tokenized before there is a warning; sacrebleu's own limit
+
+
+@options_from(EvaluateOptions)
+def command(options: EvaluateOptions) -> None:
+    """The command line."""
+    options.check()
+
+    results = run(options)
+    print(
+        to_json(results.to_dict()) if options.as_json else results.to_table(details=options.details)
+    )
+    if failures := results.failures(options.gate):
+        raise NmtError("; ".join(failures))
 
 
 def run(options: EvaluateOptions) -> Evaluation | RunsSummary:

@@ -1,5 +1,6 @@
 """Options that several commands share, and how a command takes its options as one dataclass."""
 
+import json
 from collections.abc import Callable, Sequence
 from functools import wraps
 from inspect import signature
@@ -86,3 +87,8 @@ def options_from(
         return wrapper
 
     return decorate
+
+
+def to_json(value: Any) -> str:
+    """JSON for people and programs: indented, in UTF-8."""
+    return json.dumps(value, indent=2, ensure_ascii=False)

@@ -4,9 +4,13 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from nmt.bars import is_watched
+from nmt.commands.options import ConfigOption, JsonOption, QuietOption, SetOption, to_json
+from nmt.config.load import load
 from nmt.config.schema import Config, SourceConfig
 from nmt.data.download import fetch
 from nmt.data.formats import find_files
@@ -31,6 +35,32 @@ from nmt.files import (
     sha256_of,
 )
 from nmt.text.tokenizers import SIDES
+
+
+def command(
+    config: ConfigOption,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="Folder to write. Default: data/prepared/NAME.", metavar="DIR"
+        ),
+    ] = None,
+    set_: SetOption = None,
+    overwrite: Annotated[
+        bool,
+        typer.Option(
+            "--overwrite", help="Replace other data in the folder, once the new data is complete."
+        ),
+    ] = False,
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """The command line."""
+    manifest = run(
+        load(config, set_ or ()), output, overwrite=overwrite, progress=False if quiet else None
+    )
+    if as_json or not quiet:
+        print(to_json(manifest) if as_json else summary(manifest))
 
 
 def run(

@@ -6,14 +6,18 @@ from contextlib import closing, nullcontext
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import Annotated
 
 import torch
+import typer
 from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
 
-from nmt.config.load import differences
+from nmt.commands.options import ConfigOption, DeviceOption, QuietOption, SetOption
+from nmt.config.load import differences, load
 from nmt.config.parts import DeviceName
 from nmt.config.schema import Config
+from nmt.config.yaml_text import dump
 from nmt.data.corpus import Corpus, load_training_corpus
 from nmt.data.manifest import is_location_key
 from nmt.device import choose_precision, set_up_device
@@ -63,6 +67,41 @@ RESUMABLE_KEYS = (
     "training.max_skipped",
     "decoding.",
 )
+
+
+def command(
+    config: ConfigOption,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="Run folder to write. Default: runs/NAME.", metavar="RUN"
+        ),
+    ] = None,
+    set_: SetOption = None,
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume", help="Continue from the last checkpoint, or start if there is none."
+        ),
+    ] = False,
+    device: DeviceOption = "auto",
+    dry_run: Annotated[
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="Print the configuration, the model's sizes, and the estimated time and memory.",
+        ),
+    ] = False,
+    quiet: QuietOption = False,
+) -> None:
+    """The command line."""
+    checked_config = load(config, set_ or ())
+    if dry_run:
+        from nmt.training import dry_run as command_dry_run
+
+        print(f"{dump(checked_config)}\n{command_dry_run.describe(checked_config, output, device)}")
+    else:
+        run(checked_config, output, resume=resume, device=device, quiet=quiet)
 
 
 def run(

@@ -2,6 +2,7 @@
 translations.
 """
 
+import gc
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -10,6 +11,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Any, TypeVar
 
+from nmt.commands.options import options_from
 from nmt.commands.translate_options import TranslateOptions
 from nmt.decoding.batch_runner import TooLargeError
 from nmt.decoding.forced import ScoredPair, score_pairs
@@ -31,12 +33,29 @@ from nmt.decoding.output import (
 )
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
-from nmt.errors import DataError
+from nmt.errors import DataError, NmtError
 from nmt.files import stream_lines
 from nmt.run.load import load_translator
 
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
+
+
+@options_from(TranslateOptions)
+def command(options: TranslateOptions) -> None:
+    """The command line."""
+    options.check()
+    if sys.stdout is None and options.output is None:
+        raise NmtError("stdout is closed; write into a file with -o")
+    if options.has_parts:
+        from nmt.extras.corpus import command as translate_parts
+
+        translate_parts.run(options)
+        return
+    translator, inputs = load(options)
+    gc.freeze()  # to look through all that is loaded would take a second
+    gc.enable()
+    run(translator, inputs, options)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from nmt.bars import is_watched, progress_bar
+from nmt.commands.options import options_from, to_json
 from nmt.commands.prepare import existing_manifest
 from nmt.data.corpus import SOFT_TARGETS, Corpus, Sequences, SequencesWriter, encode_pairs
 from nmt.data.manifest import Input, check_files, load_manifest, write_manifest
@@ -50,6 +51,16 @@ from nmt.run.load import build_translator, find_run_and_checkpoint, load_model, 
 from nmt.text.tokenizers import SIDES
 
 Members = list[tuple[Path, Path]]  # (run, checkpoint) each; several translate together
+
+
+@options_from(AugmentOptions)
+def command(options: AugmentOptions) -> None:
+    """The command line."""
+    options.check()
+
+    manifest = run(options, progress=False if options.quiet else None)
+    if options.as_json or not options.quiet:
+        print(to_json(manifest) if options.as_json else summary(manifest))
 
 
 @dataclass(frozen=True)

@@ -3,9 +3,26 @@
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from nmt.commands.options import BeamOption, DecodingOption, RunOrBundleArgument, decoding_overrides
 from nmt.errors import DataError, NmtError
 from nmt.run.load import opened
+
+
+def command(
+    folder: RunOrBundleArgument = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Folder to write. Default: RUN-onnx.", metavar="DIR"),
+    ] = None,
+    beam: BeamOption = None,
+    set_: DecodingOption = None,
+) -> None:
+    """The command line."""
+    print(run(folder, output, decoding_overrides(set_, beam)))
 
 
 def run(folder: Path | None, output: Path | None = None, overrides: Sequence[str] = ()) -> str:

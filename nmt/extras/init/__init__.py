@@ -1,3 +1,21 @@
-from nmt.plugins import Extra
+"""First steps: a starter project, and a configuration for one's own sentence pairs."""
 
-EXTRA = Extra()
+from nmt.plugins import Command, Extra
+
+EXTRA = Extra(
+    commands={
+        "init": Command(
+            "Data",
+            "Write a starter project. With --data, a configuration for your own sentence pairs; "
+            "without, the sample of nmt.",
+            "nmt.extras.init.command:command",
+        ),
+        "schema": Command(
+            "Set-up",
+            "Print the JSON schema of configurations. With it, editors complete, explain and check "
+            "the keys.",
+            "nmt.extras.init.schema:command",
+            hidden=True,
+        ),
+    }
+)

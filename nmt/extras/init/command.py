@@ -9,8 +9,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
+
+from nmt.commands.options import JsonOption, to_json
 from nmt.config.load import config_from_dict
 from nmt.config.schema import DIRECTION_PATTERN
 from nmt.config.yaml_text import comment, parse, to_yaml
@@ -32,6 +35,36 @@ MODELINE = f"# yaml-language-server: $schema={SCHEMA_FILE}\n"
 MIN_PAIRS = 200
 MAX_EXAMPLE = 30  # characters of an example on the screen
 UNSPACED = ("zh", "ja", "th", "lo", "my", "km")  # languages without spaces between words
+
+
+def command(
+    folder: Annotated[
+        Path, typer.Argument(help="Folder to write; . is the current one.", metavar="DIR")
+    ],
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--data",
+            help=(
+                "Table with a pair per line (tabs, commas; also .gz, .zip); or, given twice, "
+                "two files with a sentence per line."
+            ),
+            metavar="FILE",
+        ),
+    ] = None,
+    direction: Annotated[
+        str | None,
+        typer.Option(
+            "--direction",
+            help="Source and target language, for example en-de. Default: as the data looks.",
+            metavar="A-B",
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """The command line."""
+    project = run(folder, data or (), direction)
+    print(to_json(project.to_dict()) if as_json else project.to_text())
 
 
 @dataclass(frozen=True)

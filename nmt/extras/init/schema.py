@@ -4,9 +4,15 @@ its keys.
 
 from typing import Any
 
+from nmt.commands.options import to_json
 from nmt.config.schema import Config
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
+
+
+def command() -> None:
+    """The command line."""
+    print(to_json(run()))
 
 
 def run() -> dict[str, Any]:

@@ -5,11 +5,14 @@ saves it in the run folder.
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
+import typer
 from numpy.typing import NDArray
 
 from nmt.bars import is_watched, progress_bar
+from nmt.commands.options import DataOption, DeviceOption, RunArgument
 from nmt.config.parts import DeviceName
 from nmt.config.schema import BatchConfig
 from nmt.data.batches import Batch, plan_batches, read_batches
@@ -31,6 +34,27 @@ from nmt.text.vocabulary import Vocabulary
 from nmt.training.word_alignment import WordAligner
 
 BATCH_CONFIG = BatchConfig(unit="tokens", size=4096)
+
+
+def command(
+    folder: RunArgument = None,
+    aligner: Annotated[
+        bool,
+        typer.Option(
+            "--aligner", help="Align the words statistically, not by the run's attention."
+        ),
+    ] = False,
+    pairs: Annotated[
+        int | None,
+        typer.Option(
+            "--pairs", min=1, help="Use this many random training pairs. Default: all.", metavar="N"
+        ),
+    ] = None,
+    data: DataOption = None,
+    device: DeviceOption = "auto",
+) -> None:
+    """The command line."""
+    print(run(folder, aligner=aligner, pairs=pairs, data=data, device=device))
 
 
 def run(

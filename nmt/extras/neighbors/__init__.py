@@ -1,3 +1,14 @@
-from nmt.plugins import Extra
+"""Similar training pairs: at each step, the model also looks at their translations."""
 
-EXTRA = Extra()
+from nmt.plugins import Command, Extra
+
+EXTRA = Extra(
+    commands={
+        "neighbors": Command(
+            "Translation",
+            "Store a run's training pairs in the run, so that translation can look at similar "
+            "ones: decoding.neighbors.",
+            "nmt.extras.neighbors.command:command",
+        )
+    }
+)

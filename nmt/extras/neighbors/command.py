@@ -4,6 +4,7 @@ translation.
 
 from pathlib import Path
 
+from nmt.commands.options import DataOption, RunArgument
 from nmt.data.corpus import Corpus, restore_pairs
 from nmt.data.manifest import load_manifest
 from nmt.extras.neighbors.model import save_pairs
@@ -17,6 +18,11 @@ from nmt.run.folder import (
     load_vocabularies,
 )
 from nmt.text.vocabulary import SPECIALS, UNK
+
+
+def command(folder: RunArgument = None, data: DataOption = None) -> None:
+    """The command line."""
+    print(run(folder, data=data))
 
 
 def run(folder: Path | None = None, *, data: Path | None = None) -> str:

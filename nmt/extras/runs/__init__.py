@@ -1,3 +1,37 @@
-from nmt.plugins import Extra
+"""Look at runs: what they are, whether their files are whole, whether they can be repeated."""
 
-EXTRA = Extra()
+from nmt.plugins import Command, Extra
+
+COMMANDS = {
+    "show": (
+        "Show a run: its settings, data, model, curves, scores and size.",
+        "nmt.extras.runs.inspect:command",
+    ),
+    "list": (
+        "List runs as a table. Model, steps, scores, size and date of each.",
+        "nmt.extras.runs.table:command",
+    ),
+    "check": (
+        "Check all files of a run, a bundle or prepared data. Says what is damaged, and what to "
+        "do; exit status 1 if one is damaged.",
+        "nmt.extras.runs.check:command",
+    ),
+    "average": (
+        "Average the weights of a run's kept checkpoints. The average is used if it is better on "
+        "the dev set.",
+        "nmt.extras.runs.average:command",
+    ),
+    "reproduce": (
+        "Train a finished run again and compare the weights. Exit status 1 if they differ. Repeat "
+        "it to continue.",
+        "nmt.extras.runs.reproduce:command",
+    ),
+}
+OLD_NAMES = {"show": "inspect", "check": "doctor", "average": "average", "reproduce": "reproduce"}
+EXTRA = Extra(
+    commands={
+        "runs": Command("Results", "Show, list, check, average and reproduce runs.", ""),
+        **{f"runs {name}": Command("Commands", *row) for name, row in COMMANDS.items()},
+        **{old: Command("", *COMMANDS[name], hidden=True) for name, old in OLD_NAMES.items()},
+    }
+)

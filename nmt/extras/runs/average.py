@@ -3,10 +3,14 @@ better on the dev set.
 """
 
 from pathlib import Path
+from typing import Annotated
 
 import torch
+import typer
 
+from nmt.commands.options import DeviceOption, RunArgument
 from nmt.config.parts import PointerName
+from nmt.device import set_up_device
 from nmt.errors import CheckpointError
 from nmt.run.checkpoint import is_average, mean_weights
 from nmt.run.folder import (
@@ -21,6 +25,17 @@ from nmt.run.folder import (
 from nmt.run.journal import Journal
 from nmt.training.choice import choose_checkpoint
 from nmt.training.validation import VALIDATION_METRICS, Validator
+
+
+def command(
+    folder: RunArgument = None,
+    kept: Annotated[
+        PointerName, typer.Option("--kept", help="Average the best or the last kept checkpoints.")
+    ] = "best",
+    device: DeviceOption = "auto",
+) -> None:
+    """The command line."""
+    print(run(folder, kept=kept, device=set_up_device(device)))
 
 
 def run(folder: Path | None = None, *, kept: PointerName = "best", device: torch.device) -> str:

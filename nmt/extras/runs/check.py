@@ -4,12 +4,15 @@ what can be done about it.
 
 import warnings
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
+
+import typer
 
 from nmt.checksums import CHECKSUMS_FILE, read_checksums, warn_if_changed
+from nmt.commands.options import JsonOption, to_json
 from nmt.config.parts import PointerName
 from nmt.config.schema import Config
 from nmt.data.corpus import SPLITS, Corpus, read_sentences
@@ -43,6 +46,30 @@ from nmt.run.folder import (
 from nmt.text.tokenizers import SIDES
 
 State = Literal["ok", "warning", "damaged"]
+
+
+def command(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            help=(
+                "Run folder, a file of `nmt bundle`, or prepared folder. Default: the newest in "
+                "runs/."
+            ),
+            metavar="RUN|DATA",
+        ),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """The command line."""
+    findings = run(folder)
+    print(
+        to_json([*map(asdict, findings)])
+        if as_json
+        else "\n".join(finding.to_row() for finding in findings)
+    )
+    if text := failure(findings):
+        raise NmtError(text)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,11 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from math import isfinite, log
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
+
+from nmt.commands.options import JsonOption, RunOrBundleArgument, to_json
 from nmt.config.load import differences
 from nmt.config.schema import Config
 from nmt.errors import CheckpointError, NmtError, printable
@@ -30,6 +33,27 @@ MAX_CURVE_WIDTH = 48
 LABEL_WIDTH = 14
 
 Rows = Iterator[tuple[str, str]]
+
+
+def command(
+    folder: RunOrBundleArgument = None,
+    as_json: JsonOption = False,
+    as_card: Annotated[
+        bool,
+        typer.Option(
+            "--card", help="Print a model card: Markdown, with the metadata of model hubs."
+        ),
+    ] = False,
+) -> None:
+    """The command line."""
+    if as_card and as_json:
+        raise typer.BadParameter("give --card or --json, not both")
+
+    facts = run(folder)
+    if as_card:
+        print(card(facts), end="")
+    else:
+        print(to_json(facts) if as_json else describe(facts))
 
 
 def run(path: Path | None = None) -> dict[str, Any]:

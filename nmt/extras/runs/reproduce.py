@@ -7,15 +7,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import zip_longest
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from nmt.commands import prepare
 from nmt.commands import train as command_train
+from nmt.commands.options import (
+    DataOption,
+    DeviceOption,
+    JsonOption,
+    QuietOption,
+    RunArgument,
+    to_json,
+)
 from nmt.config.load import load
 from nmt.config.parts import DeviceName
 from nmt.config.schema import Config
 from nmt.data.manifest import MANIFEST, load_manifest
-from nmt.errors import CheckpointError, ConfigError, DataError, TrainingError
+from nmt.errors import CheckpointError, ConfigError, DataError, NmtError, TrainingError
 from nmt.extras.runs.summary import RunSummary
 from nmt.files import sha256_of
 from nmt.run.checkpoint import MODEL_FILE, RAW_MODEL_FILE
@@ -25,6 +35,26 @@ from nmt.run.provenance import read_training
 
 CLOCK_KEYS = ("tokens_per_second", "seconds")  # of the journal: no training can repeat them
 LATER_EVENTS = ("average",)  # not of the training itself
+
+
+def command(
+    folder: RunArgument = None,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="Run folder to write. Default: RUN-reproduced.", metavar="DIR"
+        ),
+    ] = None,
+    data: DataOption = None,
+    device: DeviceOption = "auto",
+    as_json: JsonOption = False,
+    quiet: QuietOption = False,
+) -> None:
+    """The command line."""
+    result = run(folder, output, data=data, device=device, quiet=quiet)
+    print(to_json(result.to_dict()) if as_json else result.to_text())
+    if not result.is_equal:
+        raise NmtError(result.failure())
 
 
 @dataclass(frozen=True)

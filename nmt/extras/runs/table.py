@@ -2,8 +2,11 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+import typer
+
+from nmt.commands.options import JsonOption, to_json
 from nmt.config.parts import TOKENIZERS
 from nmt.config.schema import Config
 from nmt.errors import DataError, NmtError, printable
@@ -18,6 +21,17 @@ HEADINGS = {
     "bytes": "MB",
     "changed": "changed",
 }
+
+
+def command(
+    folder: Annotated[
+        Path | None, typer.Argument(help="Folder that holds runs. Default: runs.", metavar="DIR")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """The command line."""
+    rows = run(folder)
+    print(to_json(rows) if as_json else to_table(rows))
 
 
 def run(folder: Path | None = None) -> list[dict[str, Any]]:

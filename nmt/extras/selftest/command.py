@@ -5,19 +5,21 @@ in one or two minutes.
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import torch
+import typer
 
 from nmt import __version__
+from nmt.commands.options import DeviceOption, JsonOption, to_json
 from nmt.config.load import config_from_dict
 from nmt.config.parts import DeviceName
 from nmt.config.schema import Config, DecodingConfig
 from nmt.data.batches import build_batch
 from nmt.decoding.search import search
 from nmt.device import pick_device, set_up_device
-from nmt.errors import ConfigError
+from nmt.errors import ConfigError, NmtError
 from nmt.model.attention import ATTENTIONS
 from nmt.model.attention_scores import ATTENTION_SCORES
 from nmt.model.seq2seq import Seq2Seq
@@ -46,6 +48,29 @@ TINY_MODEL: dict[str, Any] = {
     "dropout": 0.0,
 }
 KIND_SCORES = {"coverage": "additive"}  # kinds that do not accept the default score
+
+
+def command(
+    device: DeviceOption = "auto",
+    attentions: Annotated[
+        list[str] | None,
+        typer.Option("--attention", help="Test only this one; may be repeated.", metavar="NAME"),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """The command line."""
+    results = []
+    iterator = run(device, attentions or ())  # checks the arguments before the header is printed
+    if not as_json:
+        print(header(device))
+    for result in iterator:
+        results.append(result)
+        if not as_json:
+            print(result.to_row(), flush=True)
+    if as_json:
+        print(to_json([result.to_dict() for result in results]))
+    if failed := [result.attention for result in results if not result.learned]:
+        raise NmtError(f"has not learned to copy and reverse: {', '.join(failed)}")
 
 
 def list_systems() -> dict[str, dict[str, Any]]:

@@ -1,3 +1,14 @@
-from nmt.plugins import Extra
+"""A web page and a JSON API that translate with trained runs."""
 
-EXTRA = Extra()
+from nmt.plugins import Command, Extra
+
+EXTRA = Extra(
+    commands={
+        "serve": Command(
+            "Translation",
+            "Serve a page that translates while you type, and a JSON API.",
+            "nmt.extras.serve.command:command",
+        )
+    },
+    install="serve",
+)

@@ -4,10 +4,19 @@ import secrets
 from collections.abc import Sequence
 from pathlib import Path
 
+from nmt.commands.options import options_from
 from nmt.errors import ConfigError, NmtError
 from nmt.extras.serve.options import ServeOptions
 
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+@options_from(ServeOptions)
+def command(options: ServeOptions) -> None:
+    """The command line."""
+    options.check()
+
+    run(options)
 
 
 def run(options: ServeOptions) -> None:

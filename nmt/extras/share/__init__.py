@@ -1,3 +1,28 @@
-from nmt.plugins import Extra
+"""Give a run to others: as one file, or on the Hugging Face hub."""
 
-EXTRA = Extra()
+from nmt.plugins import Command, Extra
+
+COMMANDS = {
+    "bundle": (
+        "Pack all that translating needs into one file. `nmt translate --run FILE` and `nmt.load` "
+        "take it.",
+        "nmt.extras.share.bundle_command:command",
+    ),
+    "push": (
+        "Publish a run on the Hugging Face hub. With a model card; its access token comes from "
+        "`hf auth login`.",
+        "nmt.extras.share.push:command",
+    ),
+    "pull": (
+        "Download a run from the Hugging Face hub. It translates as the run that was published.",
+        "nmt.extras.share.pull:command",
+    ),
+}
+EXTRA = Extra(
+    commands={
+        "share": Command("Results", "Pack a run into one file, publish it, or download one.", ""),
+        **{f"share {name}": Command("Commands", *row) for name, row in COMMANDS.items()},
+        **{name: Command("", *row, hidden=True) for name, row in COMMANDS.items()},
+    },
+    install="hub",
+)

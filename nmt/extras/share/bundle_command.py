@@ -1,9 +1,24 @@
 """`nmt bundle`: one file with all that translating needs of a run."""
 
 from pathlib import Path
+from typing import Annotated
 
+import typer
+
+from nmt.commands.options import RunArgument
 from nmt.extras.share.bundle import SUFFIX, write_bundle
 from nmt.run.load import build_translator, find_run_and_checkpoint
+
+
+def command(
+    folder: RunArgument = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="File to write. Default: RUN.nmt.", metavar="FILE"),
+    ] = None,
+) -> None:
+    """The command line."""
+    print(run(folder, output))
 
 
 def run(folder: Path | None = None, output: Path | None = None) -> str:

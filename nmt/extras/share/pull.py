@@ -3,6 +3,9 @@
 import shutil
 from collections.abc import Collection
 from pathlib import Path
+from typing import Annotated
+
+import typer
 
 from nmt.checksums import CHECKSUMS_FILE, record_checksums
 from nmt.data.manifest import MANIFEST
@@ -25,6 +28,23 @@ from nmt.run.load import build_translator
 
 NEEDED = (CONFIG_FILE, MANIFEST, "src.vocab.txt", "tgt.vocab.txt", MODEL_FILE)
 POSSIBLE = {*RUN_FILES, MODEL_FILE} - {CHECKSUMS_FILE, CARD_FILE}
+
+
+def command(
+    repository: Annotated[
+        str,
+        typer.Argument(
+            help="Repository on the hub; also a branch, tag or commit of it.",
+            metavar="USER/NAME[@REVISION]",
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Folder to write. Default: runs/NAME.", metavar="DIR"),
+    ] = None,
+) -> None:
+    """The command line."""
+    print(run(repository, output))
 
 
 def run(repository: str, output: Path | None = None) -> str:

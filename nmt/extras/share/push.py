@@ -7,7 +7,9 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path, PureWindowsPath
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from nmt.checksums import CHECKSUMS_FILE
 from nmt.config.load import config_from_dict
@@ -24,6 +26,27 @@ from nmt.run.folder import CARD_FILE, CONFIG_FILE, EVALUATION_FOLDER, HISTORY_FI
 from nmt.run.load import build_translator, opened
 
 FOREIGN_FILES = (".gitattributes", CARD_FILE)  # that a repository may hold before the first push
+
+
+def command(
+    folder: Annotated[
+        Path, typer.Argument(help="Run folder, or a file of `nmt bundle`.", metavar="RUN")
+    ],
+    repository: Annotated[
+        str, typer.Argument(help="Repository on the hub, such as me/en-de.", metavar="USER/NAME")
+    ],
+    license_id: Annotated[
+        str | None,
+        typer.Option(
+            "--license", help="License of the model, for its card, such as cc-by-2.0.", metavar="ID"
+        ),
+    ] = None,
+    private: Annotated[
+        bool, typer.Option("--private", help="Only you can see the repository.")
+    ] = False,
+) -> None:
+    """The command line."""
+    print(run(folder, repository, license_id=license_id, private=private))
 
 
 def run(

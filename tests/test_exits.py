@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from nmt.commands.group import fail_on_interrupt
+from nmt.cli import fail_on_interrupt
 
 
 def test_a_second_ctrl_c_does_not_disturb_the_exit_of_the_first(
