@@ -214,9 +214,9 @@ def reference_batch(config: Config) -> int:
     """
     batch = config.training.batch
     if batch.unit == "sentences":
-        return batch.fixed_size
+        return batch.size
     lengths = Corpus.load(config.prepared_folder, "train").tgt.lengths + 1
-    return max(1, round(batch.fixed_size / float(lengths.mean())))
+    return max(1, round(batch.size / float(lengths.mean())))
 
 
 def unsupported_by_reference(config: ModelConfig) -> list[str]:

@@ -268,9 +268,9 @@ def _check_batch_size(config: Config, corpus: Corpus) -> None:
     """Warn if a batch can hold the whole training data."""
     batch = config.training.batch
     available = len(corpus) if batch.unit == "sentences" else corpus.tgt.n_tokens
-    if batch.fixed_size > available:
+    if batch.size > available:
         text = (
-            f"training.batch.size: {batch.fixed_size:,} {batch.unit}, but the training data has "
+            f"training.batch.size: {batch.size:,} {batch.unit}, but the training data has "
             f"{available:,}; an epoch is one update"
         )
         warnings.warn(text, NmtWarning, stacklevel=2)

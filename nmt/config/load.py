@@ -1,7 +1,7 @@
 """Read a configuration: from YAML or a dictionary, with overrides, checked as a whole."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from copy import deepcopy
 from pathlib import Path
 from typing import Any
@@ -9,10 +9,43 @@ from typing import Any
 from pydantic import ValidationError
 
 from nmt.config import yaml_text
-from nmt.config.problems import explain, message, without_wrong_keys
+from nmt.config.problems import Problem, explain, message, without_wrong_keys
 from nmt.config.rules import check_rules
 from nmt.config.schema import Config
 from nmt.errors import ConfigError, printable
+
+# Keys that have left nmt, with the values that mean "off": these are ignored, so that older runs and
+# configurations can be read. All values of a key without any are ignored: another key was its
+# switch.
+RETIRED: Mapping[str, tuple[Any, ...]] = {
+    "model.encoder.kind": ("recurrent",),
+    "model.encoder.weight_dropout": (0,),
+    "model.decoder.weight_dropout": (0,),
+    "model.variational_dropout": (False,),
+    "model.word_dropout": (0,),
+    "model.src_word_dropout": (None, 0),
+    "model.tgt_word_dropout": (None, 0),
+    "training.batch.final_size": (None,),
+    "training.batch.growth_steps": (),
+    "training.curriculum.steps": (0,),
+    "training.curriculum.start": (),
+    "training.r_drop": (0,),
+    "training.risk.weight": (0,),
+    "training.risk.candidates": (),
+    "training.risk.size": (),
+    "training.risk.sharpness": (),
+    "training.src_word_replacement": (0,),
+    "training.tgt_word_replacement": (0,),
+    "training.subword_sampling.src": (0,),
+    "training.subword_sampling.tgt": (0,),
+}
+# Values that have left nmt: the key then needs another one.
+RETIRED_VALUES = {
+    "model.encoder.cell": "sru",
+    "model.decoder.cell": "sru",
+    "training.batch.size": "auto",
+}
+OLD_VERSION = "use nmt 0.1 for this run"
 
 
 def load(source: Path | Config, overrides: Sequence[str] = ()) -> Config:
@@ -50,10 +83,11 @@ def config_from_dict(values: dict[str, Any], origin: str = "configuration") -> C
             similar known keys.
     """
     plain_values = json.loads(json.dumps(values, default=str))
+    problems = _take_retired(plain_values)
     try:
-        config, problems = _validate(plain_values), []
+        config = _validate(plain_values)
     except ValidationError as error:
-        problems = explain(error)
+        problems += explain(error)
         config = _validate({"name": "unnamed", **without_wrong_keys(plain_values, error)})
     # Skip rules about keys that are wrong themselves: the rules saw only their defaults.
     wrong_keys = [key for problem in problems for key in problem.keys]
@@ -107,6 +141,33 @@ def differences(old: Config, new: Config) -> dict[str, tuple[Any, Any]]:
         for key in {**before, **after}
         if before.get(key) != after.get(key)
     }
+
+
+def _take_retired(values: dict[str, Any]) -> list[Problem]:
+    """Remove the keys and values that have left nmt; a problem for each that did something."""
+    problems = []
+    for key in (*RETIRED, *RETIRED_VALUES):
+        *parents, last = key.split(".")
+        sections: list[Any] = [values]
+        for parent in parents:
+            sections.append(sections[-1].get(parent) if isinstance(sections[-1], dict) else None)
+        if not isinstance(sections[-1], dict) or last not in sections[-1]:
+            continue
+        value = sections[-1][last]
+        if key in RETIRED_VALUES and value != RETIRED_VALUES[key]:
+            continue
+        del sections[-1][last]
+        if not sections[-1]:
+            del sections[-2][parents[-1]]
+        shown = json.dumps(value)
+        if key in RETIRED_VALUES:
+            text = f"{shown} left nmt in 0.2; choose another value, or {OLD_VERSION}"
+            problems.append(Problem((key,), text))
+        elif RETIRED[key] and value not in RETIRED[key]:
+            off = json.dumps(RETIRED[key][0])
+            text = f"left nmt in 0.2, where it is always {off}; remove it, or {OLD_VERSION}"
+            problems.append(Problem((key,), text))
+    return problems
 
 
 def _validate(values: dict[str, Any]) -> Config:

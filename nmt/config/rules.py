@@ -57,8 +57,8 @@ def _data_problems(config: Config) -> Iterator[Problem]:
         )
     if data.split.direction not in (None, data.direction, data.opposite_direction):
         text = (
-            f"the split has no direction {data.split.direction}; set it to {data.direction} or "
-            f"{data.opposite_direction}"
+            f"{data.split.direction} is neither {data.direction} nor {data.opposite_direction}; "
+            "set data.split.direction to one of them"
         )
         yield Problem(("data.split.direction", "data.direction"), text)
     if (data.dev is None) != (data.test is None):
@@ -74,13 +74,6 @@ def _data_problems(config: Config) -> Iterator[Problem]:
         yield Problem(
             ("vocabulary.tags",), "each tag must be new: no special token, and not named twice"
         )
-    for side in ("src", "tgt"):
-        if getattr(config.training.subword_sampling, side) and not TOKENIZERS[kind].trait(
-            "learned"
-        ):
-            learned = choices(having(TOKENIZERS, "learned"))
-            text = f"{kind} have no subwords to sample; set it to 0, or use {learned}"
-            yield Problem((f"training.subword_sampling.{side}", "tokenizer.kind"), text)
     yield from _mixture_problems(data)
     languages = {data.src_language, data.tgt_language}
     for key, source in {**data.training_sources, "dev": data.dev, "test": data.test}.items():
@@ -94,7 +87,7 @@ def _mixture_problems(data: DataConfig) -> Iterator[Problem]:
         if data.temperature != 1:
             yield Problem(
                 ("data.temperature", "data.sources"),
-                "only several sources have a temperature; name them in data.sources",
+                "has no effect with one source; remove it, or name several in data.sources",
             )
         if data.split.source is not None:
             yield Problem(
@@ -105,10 +98,10 @@ def _mixture_problems(data: DataConfig) -> Iterator[Problem]:
     if data.source != SourceConfig():
         yield Problem(
             ("data.source", "data.sources"),
-            "give one of them; move data.source into data.sources, under a name",
+            "both are set; move data.source into data.sources, under a name",
         )
     if not data.sources:
-        yield Problem(("data.sources",), "names no source")
+        yield Problem(("data.sources",), "is empty; name at least one source")
     if data.split.source is not None and data.split.source not in data.sources:
         yield Problem(
             ("data.split.source",),
@@ -342,12 +335,6 @@ def _adaptive_problems(config: Config) -> Iterator[Problem]:
     if config.training.label_smoothing:
         text = "label smoothing computes all words, which adaptive avoids; set it to 0"
         yield Problem(("model.output", "training.label_smoothing"), text)
-    if config.training.r_drop:
-        text = (
-            "R-Drop compares the probabilities of all words, which adaptive avoids computing; "
-            "set it to 0, or use softmax"
-        )
-        yield Problem(("model.output", "training.r_drop"), text)
     if config.training.distillation:
         text = (
             "soft targets need the probabilities of all words, which adaptive avoids "
@@ -386,16 +373,6 @@ def _training_problems(training: TrainingConfig) -> Iterator[Problem]:
     if rate.schedule == "step" and rate.steps is None:
         keys = "training.learning_rate.steps", "training.learning_rate.schedule"
         yield Problem(keys, "step needs the number of steps between reductions")
-    if training.batch.size == "auto" and training.batch.unit != "tokens":
-        yield Problem(
-            ("training.batch.size", "training.batch.unit"), "auto counts tokens; set unit to tokens"
-        )
-    if training.batch.size == "auto" and training.batch.final_size is not None:
-        text = "auto already fills the memory, so it cannot grow; set a number or remove final_size"
-        yield Problem(("training.batch.size", "training.batch.final_size"), text)
-    if training.curriculum.steps and training.batch.final_size is not None:
-        text = "during a curriculum the batches cannot grow; set steps to 0 or remove final_size"
-        yield Problem(("training.curriculum.steps", "training.batch.final_size"), text)
     for kept, count in (("best", training.keep_best), ("last", training.keep_last)):
         if training.average == kept and count == 1:
             text = "averaging needs at least two checkpoints; keep more"
@@ -412,22 +389,9 @@ def _training_problems(training: TrainingConfig) -> Iterator[Problem]:
 
 def _objective_problems(config: Config) -> Iterator[Problem]:
     training = config.training
-    noise = [
-        value for key, value in config.model if key.endswith("dropout") and isinstance(value, float)
-    ]
-    if training.r_drop and not any(
-        [*noise, training.src_word_replacement, training.tgt_word_replacement]
-    ):
-        yield Problem(
-            ("training.r_drop", "model.dropout"),
-            "R-Drop needs dropout; without it, both passes are the same",
-        )
     if training.coverage_loss and config.model.attention.score == "none":
         text = "the coverage loss needs attention, but the score is none"
         yield Problem(("training.coverage_loss", "model.attention.score"), text)
-    if training.distillation and training.subword_sampling.tgt:
-        text = "soft targets are for one segmentation of the target sentences; set one of them to 0"
-        yield Problem(("training.distillation", "training.subword_sampling.tgt"), text)
     if training.alignment_loss and not config.model.lexical_bias:
         text = (
             "guided alignment needs the lexicon of the lexical bias; set model.lexical_bias, "

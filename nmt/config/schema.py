@@ -26,7 +26,6 @@ from nmt.config.parts import (
     having,
 )
 from nmt.config.section import Section, with_extras, without_unused_extras
-from nmt.errors import ConfigError
 
 if TYPE_CHECKING:  # the type checker cannot read the tables
     SourceFormat = str
@@ -73,17 +72,13 @@ PATTERN_TEXTS = {
 class SourceConfig(Section):
     format: SourceFormat = Field(
         "manythings",
-        description=(
-            "manythings (English first), tatoeba (id, text, id, text), tsv, lines (two "
-            "files), jsonl, parquet, tmx"
-        ),
+        description="manythings (English first), tatoeba (id, text, id, text), tsv, lines (two "
+        "files), jsonl, parquet, tmx",
     )
     path: Path | list[Path] | None = Field(
         None,
-        description=(
-            "file to read, plain or .gz, .bz2, .xz, .zst, .zip; or a pattern "
-            "(parts/*.gz), or a list of both"
-        ),
+        description="file to read, plain or .gz, .bz2, .xz, .zst, .zip; or a pattern "
+        "(parts/*.gz), or a list of both",
     )
     url: str | None = Field(None, description="download the file from here if `path` is not given")
     sha256: str | None = Field(
@@ -94,10 +89,8 @@ class SourceConfig(Section):
     )
     columns: dict[str, int | str] | None = Field(
         None,
-        description=(
-            "column of each language: a number (from 1), a name in the header row, or a "
-            "name in the records"
-        ),
+        description="column of each language: a number (from 1), a name in the header row, or a "
+        "name in the records",
     )
     files: dict[str, Path | list[Path]] | None = Field(
         None, description="lines: the file of each language, or the files (a pattern, or a list)"
@@ -109,9 +102,7 @@ class NamedSourceConfig(SourceConfig):
         None,
         gt=0,
         le=1,
-        description=(
-            "part of the training pairs that are from this source; default: see data.temperature"
-        ),
+        description="part of the training pairs that are from this source; default: see data.temperature",
     )
 
 
@@ -128,10 +119,8 @@ class SplitConfig(Section):
     )
     source: str | None = Field(
         None,
-        description=(
-            "with data.sources: the source of the dev and test pairs; default: all, by "
-            "their numbers of pairs"
-        ),
+        description="with data.sources: the source of the dev and test pairs; default: all, by "
+        "their numbers of pairs",
     )
 
 
@@ -158,24 +147,18 @@ class DataConfig(Section):
     )
     source: SourceConfig = Field(
         SourceConfig(),
-        description=(
-            "where the pairs come from (only the training pairs if `dev` and `test` are given)"
-        ),
+        description="where the pairs come from (only the training pairs if `dev` and `test` are given)",
     )
     sources: dict[str, NamedSourceConfig] | None = Field(
         None,
-        description=(
-            "several sources by name, in place of `source`; each has the keys of "
-            "`source`, and a share"
-        ),
+        description="several sources by name, in place of `source`; each has the keys of "
+        "`source`, and a share",
     )
     temperature: float = Field(
         1.0,
         ge=1,
-        description=(
-            "T of sources without a share: their parts are in proportion to pairs ** (1 "
-            "/ T); 1: each pair once"
-        ),
+        description="how evenly sources without a share are mixed: 1 takes each pair once, "
+        "larger values favor small sources (pairs ** (1 / T))",
     )
     dev: SourceConfig | None = Field(
         None, description="a separate dev set, used unchanged (needs `test` too)"
@@ -239,9 +222,7 @@ class TokenizerConfig(Section):
     size: int = Field(
         8000,
         ge=16,
-        description=(
-            "bpe, unigram: number of subwords per language, or in total if vocabulary.joint"
-        ),
+        description="bpe, unigram: number of subwords per language, or in total if vocabulary.joint",
     )
 
 
@@ -253,19 +234,15 @@ class VocabularyConfig(Section):
     max_size: int | None = Field(
         None,
         ge=5,
-        description=(
-            "largest vocabulary per language, including 4 special tokens; default: no limit"
-        ),
+        description="largest vocabulary per language, including 4 special tokens; default: no limit",
     )
     joint: bool = Field(
         False, description="share one vocabulary (and subword model) between both languages"
     )
     tags: list[Annotated[str, Field(pattern=TAG_PATTERN)]] | None = Field(
         None,
-        description=(
-            "more source tokens, which no text contains, for `nmt augment --tag`, for "
-            "example [<bt>]"
-        ),
+        description="more source tokens, which no text contains, for `nmt augment --tag`, for "
+        "example [<bt>]",
     )
     like: Path | None = Field(
         None, description="reuse the vocabularies and subword models of this run or prepared folder"
@@ -288,10 +265,8 @@ class EncoderConfig(Section):
         0.0,
         ge=0,
         lt=1,
-        description=(
-            "dropout rate on recurrent weights, with one mask for all steps of a batch "
-            "(Merity 2018)"
-        ),
+        description="dropout rate on recurrent weights, with one mask for all steps of a batch "
+        "(Merity 2018)",
     )
 
     @property
@@ -311,10 +286,8 @@ class AttentionConfig(Section):
     )
     kind: AttentionKind = Field(
         "global",
-        description=(
-            "global, local_m (moving window), local_p (predicted window) or coverage "
-            "(sees its past weights)"
-        ),
+        description="global, local_m (moving window), local_p (predicted window) or coverage "
+        "(sees its past weights)",
     )
     window: int | None = Field(
         None,
@@ -346,10 +319,8 @@ class DecoderConfig(Section):
         0.0,
         ge=0,
         lt=1,
-        description=(
-            "dropout rate on recurrent weights, with one mask for all steps of a batch "
-            "(Merity 2018)"
-        ),
+        description="dropout rate on recurrent weights, with one mask for all steps of a batch "
+        "(Merity 2018)",
     )
     input_feeding: bool = Field(
         False, description="luong: feed the attentional vector into the next step"
@@ -376,17 +347,13 @@ class ModelConfig(Section):
     decoder: DecoderConfig = Field(DecoderConfig(), description="writes the translation")
     bridge: BridgeName = Field(
         "dense",
-        description=(
-            "first decoder state: copy, dense (tanh projection), backward (same, of the "
-            "backward state) or zero"
-        ),
+        description="first decoder state: copy, dense (tanh projection), backward (same, of the "
+        "backward state) or zero",
     )
     tie_embeddings: Tying = Field(
         "none",
-        description=(
-            "shared weights: none, target (input and output embeddings) or all (source "
-            "embeddings too)"
-        ),
+        description="shared weights: none, target (input and output embeddings) or all (source "
+        "embeddings too)",
     )
     output: OutputName = Field(
         "softmax",
@@ -394,26 +361,20 @@ class ModelConfig(Section):
     )
     cutoffs: list[int] | None = Field(
         None,
-        description=(
-            "adaptive: first word id of each cluster of rare words; default: 1/10 and "
-            "1/3 of the vocabulary"
-        ),
+        description="adaptive: first word id of each cluster of rare words; default: 1/10 and "
+        "1/3 of the vocabulary",
     )
     lexical_bias: int = Field(
         0,
         ge=0,
-        description=(
-            "make this many translations of each source token, found by word alignment, "
-            "more probable; 0: none"
-        ),
+        description="number of dictionary translations of each source token that become more "
+        "probable (found by word alignment); 0: none",
     )
     lexical_words: int = Field(
         0,
         ge=0,
-        description=(
-            "this many source words, the most frequent, have a lexical bias as a whole "
-            "instead of by subword; 0: none"
-        ),
+        description="use whole-word translations for the N most frequent source words, instead "
+        "of those of their subwords; 0: none",
     )
     src_vectors: Path | None = Field(
         None, description="file of pretrained source embeddings: text or .vec, also .gz"
@@ -457,27 +418,10 @@ class ModelConfig(Section):
 
 
 class BatchConfig(Section):
-    size: Annotated[int, Field(ge=1)] | Literal["auto"] = Field(
-        64, description="batch size in `unit`s, or auto (as many tokens as fit into GPU memory)"
-    )
+    size: int = Field(64, ge=1, description="batch size in `unit`s")
     unit: Literal["sentences", "tokens"] = Field(
         "sentences", description="sentences or tokens (target tokens, including padding)"
     )
-    final_size: int | None = Field(
-        None,
-        ge=1,
-        description="the size grows linearly from `size` to this; default: it does not grow",
-    )
-    growth_steps: int = Field(1000, ge=1, description="steps of this growth")
-
-    @property
-    def fixed_size(self) -> int:
-        """The first size, in `unit`s. Raises: ConfigError if it is auto."""
-        if self.size == "auto":
-            raise ConfigError(
-                "training.batch.size: only `nmt train` can find the size for auto; set a number"
-            )
-        return self.size
 
 
 class TeacherForcingConfig(Section):
@@ -495,18 +439,6 @@ class TeacherForcingConfig(Section):
     per: Literal["sentence", "token"] = Field(
         "token", description="make the random choice once per sentence or token"
     )
-
-
-class SubwordSamplingConfig(Section):
-    src: float = Field(
-        0.0,
-        ge=0,
-        le=1,
-        description="source: bpe: probability of dropping a merge, for example 0.1; unigram: "
-        "exponent of the probabilities, for "
-        "example 0.2 (lower is more random); 0: none",
-    )
-    tgt: float = Field(0.0, ge=0, le=1, description="target: the same; 0: none")
 
 
 class LearningRateConfig(Section):
@@ -543,49 +475,12 @@ class LearningRateConfig(Section):
         return self.steps is None and self.schedule in ("linear", "cosine")
 
 
-class CurriculumConfig(Section):
-    steps: int = Field(
-        0,
-        ge=0,
-        description=(
-            "steps in which training goes from the shortest sentences to all (Platanios "
-            "2019, square root); 0: none"
-        ),
-    )
-    start: float = Field(
-        0.01,
-        gt=0,
-        le=1,
-        description="part of the batches, those with the shortest sentences, to start with",
-    )
-
-
-class RiskConfig(Section):
-    weight: float = Field(
-        0.0,
-        ge=0,
-        le=1,
-        description="weight of the risk; that of the cross-entropy is 1 - weight; 0: no risk",
-    )
-    candidates: Literal["sampling", "beam"] = Field(
-        "sampling", description="find candidates by sampling or beam search"
-    )
-    size: int = Field(8, ge=2, description="candidates per sentence; equal ones count once")
-    sharpness: float = Field(
-        1.0,
-        gt=0,
-        description="exponent of the candidates' probabilities, before their sum is made 1",
-    )
-
-
 @with_extras("training")
 class TrainingConfig(Section):
     start_from: Path | None = Field(
         None,
-        description=(
-            "initialize from the best checkpoint of this run (prepare the data with "
-            "vocabulary.like)"
-        ),
+        description="initialize from the best checkpoint of this run (prepare the data with "
+        "vocabulary.like)",
     )
     epochs: int = Field(20, ge=1, description="maximum number of passes over the training data")
     max_steps: int | None = Field(
@@ -594,14 +489,11 @@ class TrainingConfig(Section):
     max_minutes: float | None = Field(
         None,
         gt=0,
-        description=(
-            "maximum training time in minutes, including all validations; default: no limit"
-        ),
+        description="maximum training time in minutes, including all validations; default: no limit",
     )
     batch: BatchConfig = Field(
         BatchConfig(), description="mini-batches; sentences of similar length are grouped"
     )
-    curriculum: CurriculumConfig = Field(CurriculumConfig(), description="short sentences first")
     accumulate: int = Field(
         1, ge=1, description="batches per update (gradient accumulation, to save memory)"
     )
@@ -617,25 +509,19 @@ class TrainingConfig(Section):
     max_skipped: int = Field(
         10,
         ge=1,
-        description=(
-            "stop after this many updates in a row with a loss or gradient that is not finite"
-        ),
+        description="stop after this many updates in a row with a loss or gradient that is not finite",
     )
     moving_average: float = Field(
         0.0,
         ge=0,
         lt=1,
-        description=(
-            "decay of a moving average of the weights, used to translate, for example "
-            "0.999; 0: none"
-        ),
+        description="decay of a moving average of the weights, used to translate, for example "
+        "0.999; 0: none",
     )
     moving_average_warmup: bool = Field(
         False,
-        description=(
-            "smaller decays at first, at most (1 + n) / (10 + n) after n updates, so "
-            "that the first weights fade"
-        ),
+        description="let the average forget the first weights sooner: decay at most (1 + n) / "
+        "(10 + n) after n updates",
     )
     label_smoothing: float = Field(
         0.0, ge=0, lt=1, description="probability mass spread over the vocabulary; 0: none"
@@ -644,10 +530,8 @@ class TrainingConfig(Section):
         0.0,
         ge=0,
         le=1,
-        description=(
-            "weight of the soft targets of `nmt augment --teacher` (Kim and Rush 2016); "
-            "the references have the rest"
-        ),
+        description="weight of the soft targets of `nmt augment --teacher` (Kim and Rush 2016); "
+        "the references have the rest",
     )
     coverage_loss: float = Field(
         0.0,
@@ -657,49 +541,11 @@ class TrainingConfig(Section):
     alignment_loss: float = Field(
         0.0,
         ge=0,
-        description=(
-            "weight of guided alignment (Chen 2016): attention learns the word "
-            "alignments of `model.lexical_bias`"
-        ),
-    )
-    r_drop: float = Field(
-        0.0,
-        ge=0,
-        description=(
-            "R-Drop (Liang 2021): two passes with different dropout; weight of their "
-            "divergence, such as 5; 0: one pass"
-        ),
-    )
-    src_word_replacement: float = Field(
-        0.0,
-        ge=0,
-        lt=1,
-        description=(
-            "probability of replacing a source word by a random word (after SwitchOut, Wang 2018)"
-        ),
-    )
-    tgt_word_replacement: float = Field(
-        0.0,
-        ge=0,
-        lt=1,
-        description="the same for a word that the decoder reads; the words to predict stay",
-    )
-    risk: RiskConfig = Field(
-        RiskConfig(),
-        description=(
-            "minimum risk training (Shen 2016): expected error of candidates, to "
-            "fine-tune with start_from"
-        ),
+        description="weight of guided alignment (Chen 2016): attention learns the word "
+        "alignments of `model.lexical_bias`",
     )
     teacher_forcing: TeacherForcingConfig = Field(
         TeacherForcingConfig(), description="when to feed the decoder the reference in training"
-    )
-    subword_sampling: SubwordSamplingConfig = Field(
-        SubwordSamplingConfig(),
-        description=(
-            "bpe, unigram: segment the training data at random in each epoch (Provilkov "
-            "2020, Kudo 2018)"
-        ),
     )
     validate_every: int | None = Field(
         None, ge=1, description="steps between validations; default: once per epoch"
@@ -720,27 +566,21 @@ class TrainingConfig(Section):
     checkpoint_minutes: float | None = Field(
         30.0,
         gt=0,
-        description=(
-            "also save a checkpoint when the last one is this old, to lose little after "
-            "a crash; null: never"
-        ),
+        description="also save a checkpoint when the last one is this old, to lose little after "
+        "a crash; null: never",
     )
     timeout_minutes: float = Field(
         30.0,
         gt=0,
-        description=(
-            "several processes: end the training if one does not answer for this long; "
-            "must be longer than a validation"
-        ),
+        description="several processes: end the training if one does not answer for this long; "
+        "must be longer than a validation",
     )
     keep_best: int = Field(1, ge=1, description="number of best checkpoints to keep")
     keep_last: int = Field(1, ge=1, description="number of last checkpoints to keep")
     average: Literal["none", "best", "last"] = Field(
         "none",
-        description=(
-            "which kept checkpoints to average at the end: none, best or last; the "
-            "average is used if it is better"
-        ),
+        description="which kept checkpoints to average at the end: none, best or last; the "
+        "average is used if it is better",
     )
     patience: int = Field(
         10, ge=1, description="early stopping: stop after this many validations without improvement"
@@ -748,10 +588,8 @@ class TrainingConfig(Section):
     log_every: int = Field(50, ge=1, description="steps between log entries")
     precision: TrainingPrecision = Field(
         "float32",
-        description=(
-            "float32, bfloat16 (mixed precision: faster on a GPU, or a CPU with "
-            "AVX512-BF16 or AMX) or auto (the faster)"
-        ),
+        description="float32, bfloat16 (mixed precision: faster on a GPU, or a CPU with "
+        "AVX512-BF16 or AMX) or auto (the faster)",
     )
     threads: int | None = Field(None, ge=1, le=1024, description="CPU threads; default: all cores")
 
@@ -771,35 +609,29 @@ class NeighborsConfig(Section):
         0,
         ge=0,
         le=1000,
-        description=(
-            "look at this many similar training pairs; `nmt neighbors` stores them in "
-            "the run; 0: none"
-        ),
+        description="look at this many similar training pairs; `nmt neighbors` stores them in "
+        "the run; 0: none",
     )
     weight: float = Field(
         0.6,
         ge=0,
         lt=1,
-        description="largest weight of the words of these pairs; the model has the rest",
+        description="how much the similar pairs count at most; the model has the rest",
     )
     distance: float = Field(
         0.08,
         gt=0,
         le=1000,
-        description=(
-            "mean squared distance to the nearest state in these pairs at which their "
-            "weight becomes 0"
-        ),
+        description="mean squared distance to the nearest state in these pairs at which their "
+        "weight becomes 0",
     )
 
 
 class RerankConfig(Section):
     run: Path | None = Field(
         None,
-        description=(
-            "run or bundle of the opposite direction: choose among the hypotheses of the "
-            "beam with its help; default: none"
-        ),
+        description="run or bundle of the opposite direction: choose among the hypotheses of the "
+        "beam with its help; default: none",
     )
     weight: float = Field(
         0.2,
@@ -816,19 +648,15 @@ class RerankConfig(Section):
 class DecodingConfig(Section):
     method: DecodingMethod = Field(
         "beam",
-        description=(
-            "beam (beam search), sampling (random) or mbr (the candidate that is most "
-            "similar to the others)"
-        ),
+        description="beam (beam search), sampling (random) or mbr (the candidate that is most "
+        "similar to the others)",
     )
     mbr: MbrConfig = Field(MbrConfig(), description="minimum Bayes risk decoding, for method mbr")
     beam: int = Field(5, ge=1, le=10_000, description="beam size; 1: greedy search")
     length_formula: LengthFormula = Field(
         "power",
-        description=(
-            "length normalization: power (length ** length_penalty) or wu (((5 + length) "
-            "/ 6) ** length_penalty)"
-        ),
+        description="length normalization: power (length ** length_penalty) or wu (((5 + length) "
+        "/ 6) ** length_penalty)",
     )
     length_penalty: float = Field(
         1.0, ge=0, le=10, description="exponent of the length normalization; 0: none"
@@ -836,9 +664,7 @@ class DecodingConfig(Section):
     coverage_penalty: float = Field(
         0.0,
         ge=0,
-        description=(
-            "weight of the coverage penalty for source tokens with little attention (Wu 2016)"
-        ),
+        description="weight of the coverage penalty for source tokens with little attention (Wu 2016)",
     )
     min_length_ratio: float = Field(
         0.0, ge=0, description="minimum length of a translation, as a multiple of the source tokens"
@@ -857,10 +683,8 @@ class DecodingConfig(Section):
         1.0,
         ge=0.001,
         le=1000,
-        description=(
-            "sampling: divide the logits by this; below 1 is less random; mbr with beam: "
-            "flatter weights above 1"
-        ),
+        description="sampling: divide the logits by this; below 1 is less random; mbr with beam: "
+        "flatter weights above 1",
     )
     top_k: int | None = Field(
         None, ge=1, description="sampling: choose among the k most probable tokens; default: all"
@@ -896,19 +720,15 @@ class DecodingConfig(Section):
     )
     lexicon: bool = Field(
         True,
-        description=(
-            "translate that word with the lexicon of `nmt lexicon`, if there is one, "
-            "before copying it"
-        ),
+        description="translate that word with the lexicon of `nmt lexicon`, if there is one, "
+        "before copying it",
     )
     shortlist: int = Field(
         0,
         ge=0,
         le=50,
-        description=(
-            "consider only this many translations of each source word (at most 50) and "
-            "frequent words; 0: all"
-        ),
+        description="consider only this many translations of each source word (at most 50) and "
+        "frequent words; 0: all",
     )
     neighbors: NeighborsConfig = Field(
         NeighborsConfig(), description="nearest-neighbor translation (Khandelwal 2021)"
@@ -918,10 +738,8 @@ class DecodingConfig(Section):
     )
     precision: Precision = Field(
         "float32",
-        description=(
-            "float32 or int8 (8-bit matrix products, CPU only; results depend slightly "
-            "on the batch)"
-        ),
+        description="float32 or int8 (8-bit matrix products, CPU only; results depend slightly "
+        "on the batch)",
     )
 
     @property
@@ -940,9 +758,7 @@ class Config(Section):
         1,
         ge=0,
         le=MAX_SEED,
-        description=(
-            "random seed of training: initial weights, batch order, dropout and teacher forcing"
-        ),
+        description="random seed of training: initial weights, batch order, dropout and teacher forcing",
     )
     data: DataConfig = Field(DataConfig(), description="sentence pairs and languages")
     tokenizer: TokenizerConfig = Field(TokenizerConfig(), description="splits text into tokens")

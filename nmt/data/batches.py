@@ -106,7 +106,7 @@ def plan_batches(
     """
     random = np.random.default_rng(key)
     order = np.lexsort((random.random(len(src_lengths)), tgt_lengths, src_lengths))
-    lengths, size = (tgt_lengths[order] + 1).tolist(), config.fixed_size * n_shards
+    lengths, size = (tgt_lengths[order] + 1).tolist(), config.size * n_shards
     limit = {"max_items" if config.unit == "sentences" else "max_padded": size}
     batches = [order[part] for part in cut_batches(lengths, **limit)]
     return [batches[rank] for rank in random.permutation(len(batches))]

@@ -148,7 +148,7 @@ def _joeynmt_settings(config: Config, folder: Path, seed: int) -> Values:
             "label_smoothing": training.label_smoothing,
             "loss": "crossentropy",
             "normalization": "tokens",
-            "batch_size": training.batch.fixed_size,
+            "batch_size": training.batch.size,
             "batch_type": "sentence" if training.batch.unit == "sentences" else "token",
             "epochs": ENDLESS,
             "validation_freq": ENDLESS,
@@ -204,7 +204,7 @@ def _opennmt_settings(config: Config, folder: Path, seed: int) -> Values:
         "max_grad_norm": training.clip_norm,
         "label_smoothing": training.label_smoothing,
         "batch_type": "sents" if training.batch.unit == "sentences" else "tokens",
-        "batch_size": training.batch.fixed_size,
+        "batch_size": training.batch.size,
         "bucket_size": MAX_PAIRS,  # all of the data, sorted by length
         "normalization": "tokens",
         "num_workers": 0,

@@ -78,7 +78,7 @@ from tests.config.examples import SECTIONS, Values, problems_of, values_with
         ),
         (
             {"training": {"batch": {"size": 0}}},
-            "training.batch.size: must be at least 1 or auto; got 0",
+            "training.batch.size: must be at least 1; got 0",
         ),
         (
             {"data": {"source": {"path": "a"}, "dev": 3, "test": {"path": "b"}}},
@@ -99,8 +99,8 @@ from tests.config.examples import SECTIONS, Values, problems_of, values_with
             ),
         ),
         (
-            {"model": {"encoder": {"kind": "transformer"}}},
-            'model.encoder.kind: must be recurrent; got "transformer"',
+            {"model": {"decoder": {"kind": "transformer"}}},
+            'model.decoder.kind: must be luong, bahdanau, conditional or gnmt; got "transformer"',
         ),
         ({"model": {"bridge": 7}}, "model.bridge: 7 is not one of copy, dense, backward, zero"),
         (

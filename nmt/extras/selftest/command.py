@@ -203,7 +203,7 @@ def _train_on_one_thread(attention: str, config: Config, device: torch.device) -
     while exact_match < STOP_EXACT_MATCH and step < MAX_STEPS:
         step += 1
         length = int(random.integers(1, longest + 1))
-        sources = [_draw_source(random, length) for _ in range(config.training.batch.fixed_size)]
+        sources = [_draw_source(random, length) for _ in range(config.training.batch.size)]
         batch = build_batch(sources, [make_target(source) for source in sources])
         train_step(objective, optimizer, [batch], step, config, config.training.learning_rate.peak)
         n_tokens += batch.n_tokens
