@@ -1,7 +1,8 @@
-"""Write files whole or not at all, read UTF-8 lines, hash files.
+"""Write files and folders whole or not at all; JSON with a checksum; SHA-256 beside files.
 
 A file or folder is first written beside its path under a temporary name, then renamed. So whenever
-a process is killed, the path holds either the old content or the new.
+a process is killed, the path holds either the old content or the new. The SHA-256 of the files in a
+folder are recorded beside them: a changed or damaged file is noticed when it is read.
 """
 
 import hashlib
@@ -9,15 +10,13 @@ import json
 import os
 import re
 import secrets
-import select
 import shutil
 import signal
 import threading
 import time
 import warnings
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from io import BufferedReader
 from pathlib import Path
 from typing import Any
 
@@ -25,23 +24,13 @@ from filelock import FileLock, Timeout
 
 from nmt.errors import DataError, NmtWarning, pass_on_lack_of_memory
 
-ABANDONED_SECONDS = (
-    60  # a temporary file without a change for this long belongs to a killed process
-)
+ABANDONED_SECONDS = 60  # a temporary file without a change for so long is of a killed process
 LOCK_FILE = "lock"  # held in a temporary folder by its process
 FOLDERS_CAN_BE_OPENED = os.name != "nt"
+CHECKSUMS_FILE = "checksums.json"
 
 MAX_JSON_BYTES = 1 << 24  # nmt writes a few thousand
 MAX_TEXT_BYTES = 1 << 28  # of a text file of a run, such as its vocabulary
-
-# Limits of `stream_lines`.
-BLOCK_BYTES = 1 << 16  # read at once
-BATCH_LINES, BATCH_BYTES = (
-    2048,
-    1 << 18,
-)  # a batch ends at about this size: the memory of attention grows with it
-MAX_LINE_BYTES = 1 << 20
-PIPE_WAIT = 0.02  # seconds for a pipe to fill again
 
 
 @contextmanager
@@ -75,12 +64,6 @@ def write_text(path: Path, text: str) -> None:
     """Replace `path` by a UTF-8 text, whole or not at all."""
     with replacing(path) as temporary:
         temporary.write_text(text, encoding="utf-8", newline="\n")
-
-
-def write_lines(path: Path, lines: Iterable[str]) -> None:
-    """Write a UTF-8 file line by line; each line ends with a line feed on every system."""
-    with path.open("w", encoding="utf-8", newline="\n") as file:
-        file.writelines(f"{line}\n" for line in lines)
 
 
 @contextmanager
@@ -125,32 +108,19 @@ def replacing_folder(folder: Path) -> Iterator[Path]:
         (building / LOCK_FILE).unlink(missing_ok=True)
         _synchronize_all(building)
         with delaying_interrupts():
-            _swap(building, folder)
+            old = folder.parent / f".{folder.name}.replaced-{secrets.token_hex(4)}"
+            if folder.exists():
+                folder.rename(old)
+            try:
+                building.rename(folder)
+            except BaseException:
+                if old.exists():
+                    old.rename(folder)
+                raise
+            synchronize(folder.parent)
+            _delete(old)  # or else the next call does
     finally:
         _delete(building)
-
-
-def _swap(new: Path, folder: Path) -> None:
-    """Put the folder `new` in the place of `folder`, which may exist, and delete the old one."""
-    old = folder.parent / f".{folder.name}.replaced-{secrets.token_hex(4)}"
-    if folder.exists():
-        folder.rename(old)
-    try:
-        new.rename(folder)
-    except BaseException:
-        if old.exists():
-            old.rename(folder)
-        raise
-    try:
-        synchronize(folder.parent)
-        _delete(old)
-    finally:
-        if old.exists():
-            warnings.warn(
-                f"{old}: the data that was replaced could not be deleted; delete this folder",
-                NmtWarning,
-                stacklevel=5,
-            )
 
 
 def recover_folder(folder: Path) -> None:
@@ -257,44 +227,6 @@ def _checksum(value: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(plain, sort_keys=True).encode()).hexdigest()
 
 
-def read_lines(
-    path: Path,
-    *,
-    advice: str = "",
-    needs_final_line_feed: bool = False,
-    max_bytes: int | None = None,
-) -> list[str]:
-    """The lines of a whole UTF-8 file, without line ends (\\n or \\r\\n) and byte order mark; none
-    if it is empty.
-
-    Args:
-        advice: what to do about an error, for its message.
-        needs_final_line_feed: refuse a file whose last line has no end: it was cut off.
-        max_bytes: refuse a larger file before it is read.
-
-    Raises:
-        DataError: the file is missing, too large, cannot be read, is not UTF-8 (the line is named),
-            or is cut off.
-    """
-    advice = advice and f"; {advice}"
-    with explain_read_errors(path, advice):
-        if max_bytes is not None and path.stat().st_size > max_bytes:
-            raise DataError(f"{path}: larger than {max_bytes:,} bytes{advice}")
-        content = path.read_bytes()
-    try:
-        text = content.decode("utf-8-sig").replace("\r\n", "\n")
-    except UnicodeDecodeError as error:
-        before = error.object[: error.start]
-        line, byte = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
-        raise DataError(
-            f"{path}, line {line}: not UTF-8 ({error.reason} at byte {byte}){advice}"
-        ) from None
-    *lines, rest = text.split("\n")
-    if rest and needs_final_line_feed:
-        raise DataError(f"{path}, line {len(lines) + 1}: the file is cut off here{advice}")
-    return [*lines, rest] if rest else lines
-
-
 @contextmanager
 def explain_read_errors(path: Path, advice: str = "") -> Iterator[None]:
     """Raises: DataError in place of the OSErrors of reading `path`."""
@@ -322,89 +254,76 @@ def explain_write_errors(path: Path, advice: str = "") -> Iterator[None]:
         raise DataError(f"{path}: cannot be written ({error.strerror or error}){advice}") from None
 
 
-def stream_lines(stream: BufferedReader, name: str) -> Iterator[list[str]]:
-    """UTF-8 lines of a file, a pipe or a keyboard, in batches of all lines that have arrived: no
-    line waits for a later one.
+def record_checksums(folder: Path, digests: Mapping[str, str]) -> None:
+    """Record the SHA-256 of files in `folder` that are about to be written.
 
-    Args:
-        name: of the stream, for messages.
+    The present content of a file stays valid as well, because a crash may come before it is
+    replaced.
+    """
+    recorded = read_checksums(folder)
+    added = {
+        name: [digest, *(old for old in recorded.get(name, ())[:1] if old != digest)]
+        for name, digest in digests.items()
+    }
+    write_json(folder / CHECKSUMS_FILE, {"sha256": {**recorded, **added}}, indent=2)
+
+
+def write_recorded(path: Path, text: str) -> None:
+    """Replace `path` by a UTF-8 text, and record its checksum."""
+    record_checksums(path.parent, {path.name: hashlib.sha256(text.encode()).hexdigest()})
+    write_text(path, text)
+
+
+def read_checksums(folder: Path) -> dict[str, list[str]]:
+    """The valid SHA-256 of files in `folder`, by name; empty if none are recorded, as in folders of
+    older versions.
 
     Raises:
-        DataError: a line is not UTF-8, or too long; the message names it. All lines before it have
-            been yielded.
+        DataError: the record is damaged.
     """
-    rest, n_lines, ended = b"", 0, False
-    while not ended:
-        lines: list[bytes] = []
-        n_bytes = 0
-        while (
-            not ended
-            and len(lines) < BATCH_LINES
-            and n_bytes < BATCH_BYTES
-            and (not lines or _is_ready(stream))
-        ):
-            block = stream.read1(BLOCK_BYTES)
-            ended = not block
-            *complete, rest = (rest + block).split(b"\n")
-            lines += complete
-            n_bytes += len(block)
-            if len(rest) > MAX_LINE_BYTES:
-                break
-        lines += [rest] if ended and rest else []
-        yield from _decode(lines, name, n_lines + 1)
-        n_lines += len(lines)
-        if len(rest) > MAX_LINE_BYTES:
-            raise DataError(
-                f"{name}, line {n_lines + 1}: longer than {MAX_LINE_BYTES:,} bytes; put each "
-                "sentence on its own line"
-            )
-
-
-def decode_batches(lines: Iterable[bytes], name: str) -> Iterator[list[str]]:
-    """Undecoded lines as texts, in batches as those of `stream_lines`. Raises: DataError as
-    there.
-    """
-    n_lines, n_bytes, batch = 0, 0, list[bytes]()
-    for line in lines:
-        batch.append(line)
-        n_bytes += len(line)
-        if len(batch) == BATCH_LINES or n_bytes > BATCH_BYTES:
-            yield from _decode(batch, name, n_lines + 1)
-            n_lines, n_bytes, batch = n_lines + len(batch), 0, []
-    yield from _decode(batch, name, n_lines + 1)
-
-
-def _decode(lines: Sequence[bytes], name: str, first: int) -> Iterator[list[str]]:
-    """Yields the texts before the first bad line in one list, if there are any; `first` is the
-    number of the first line.
-    """
-    texts: list[str] = []
-    problem = None
-    for number, line in enumerate(lines, first):
-        try:
-            texts.append(line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r"))
-        except UnicodeDecodeError as error:
-            problem = DataError(
-                f"{name}, line {number}: not UTF-8 ({error.reason} at byte {error.start + 1})"
-            )
-            break
-    if texts:
-        yield texts
-    if problem is not None:
-        raise problem
-
-
-def _is_ready(stream: BufferedReader) -> bool:
-    """Whether a read would not block. Where the system cannot say, whether the stream is not a
-    keyboard.
-    """
+    path = folder / CHECKSUMS_FILE
     try:
-        return bool(select.select([stream], [], [], PIPE_WAIT)[0])
-    except (
-        OSError,
-        ValueError,
-    ):  # select on Windows knows only sockets; a stream in memory has no descriptor
-        return not stream.isatty()
+        return {
+            str(name): [*map(str, digests)] for name, digests in read_json(path)["sha256"].items()
+        }
+    except (FileNotFoundError, NotADirectoryError):
+        return {}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        pass_on_lack_of_memory(error)
+        raise DataError(
+            f"{path}: damaged ({error}); restore it, or delete it to use the folder without checks"
+        ) from None
+
+
+def is_intact(path: Path) -> bool:
+    """Whether the content of a file is what nmt wrote; True if its checksum is not recorded.
+
+    Raises:
+        DataError: the record of checksums is damaged.
+        OSError: the file cannot be read.
+    """
+    digests = read_checksums(path.parent).get(path.name)
+    return digests is None or sha256_of(path) in digests
+
+
+def check_content(path: Path, advice: str) -> None:
+    """Raises: DataError if `is_intact` is False, with `advice` on what to do."""
+    with explain_read_errors(path, f"; {advice}"):
+        if not is_intact(path):
+            raise DataError(
+                f"{path}: damaged, its content has changed since nmt wrote it; {advice}"
+            )
+
+
+def warn_if_changed(path: Path) -> None:
+    """Warn if `is_intact` is False for a file that users may edit."""
+    if not is_intact(path):
+        warnings.warn(
+            f"{path}: edited or damaged since nmt wrote it; if you edited it, delete its entry "
+            f"in {CHECKSUMS_FILE} beside it",
+            NmtWarning,
+            stacklevel=2,
+        )
 
 
 def _delete(folder: Path) -> None:

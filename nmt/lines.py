@@ -1,30 +1,165 @@
-"""The raw bytes of text files, plain or compressed, as a stream of bounded memory."""
+"""Lines of UTF-8 text: whole files, streams, and packed files in bounded memory."""
 
 import bz2
 import gzip
 import lzma
+import select
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from io import BufferedIOBase, BufferedReader
 from pathlib import Path, PurePosixPath
-from typing import IO, BinaryIO, Protocol
+from typing import IO, Any, BinaryIO
 
 from nmt.errors import DataError
 from nmt.files import explain_read_errors
 
+# Limits of `stream_lines`. The memory of attention grows with a batch.
+STREAM_BLOCK_BYTES = 1 << 16  # read at once
+BATCH_LINES, BATCH_BYTES = 2048, 1 << 18  # a batch ends at about this size
+MAX_STREAMED_BYTES = 1 << 20  # of a line
+PIPE_WAIT = 0.02  # seconds for a pipe to fill again
+
+# Limits of packed files.
 BLOCK_BYTES = 1 << 18  # read at once
-ZSTD_BLOCK_BYTES = 1 << 9  # read at once of .zst: each byte can become 32,768
+FRAME_BLOCK_BYTES = 1 << 9  # read at once of .xz and .zst: each byte can become 32,768
 MAX_LINE_BYTES = 1 << 24  # a file with longer lines is not text
 MAX_ZEROS = 0.05  # share of zero bytes; damaged text has a few
+TABLE_SUFFIXES = (".txt", ".tsv", ".csv")
+MAX_XZ_MEMORY = 1 << 28  # four times what a file from `xz -9` needs
 # The first bytes of formats that users take for text.
 OTHER_FORMATS = {
     b"7z\xbc\xaf\x27\x1c": "7z; unpack it with `7z x`",
     b"%PDF-": "PDF; save its table as text, with tabs",
     b"\xd0\xcf\x11\xe0": "an old Office document; save its table as text, with tabs",
 }
-MAX_XZ_MEMORY = 1 << 28  # four times what a file from `xz -9` needs
+
+
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write a UTF-8 file line by line; each line ends with a line feed on every system."""
+    with path.open("w", encoding="utf-8", newline="\n") as file:
+        file.writelines(f"{line}\n" for line in lines)
+
+
+def read_lines(
+    path: Path,
+    *,
+    advice: str = "",
+    needs_final_line_feed: bool = False,
+    max_bytes: int | None = None,
+) -> list[str]:
+    """The lines of a whole UTF-8 file, without line ends (\\n or \\r\\n) and byte order mark; none
+    if it is empty.
+
+    Args:
+        advice: what to do about an error, for its message.
+        needs_final_line_feed: refuse a file whose last line has no end: it was cut off.
+        max_bytes: refuse a larger file before it is read.
+
+    Raises:
+        DataError: the file is missing, too large, cannot be read, is not UTF-8 (the line is named),
+            or is cut off.
+    """
+    advice = advice and f"; {advice}"
+    with explain_read_errors(path, advice):
+        if max_bytes is not None and path.stat().st_size > max_bytes:
+            raise DataError(f"{path}: larger than {max_bytes:,} bytes{advice}")
+        content = path.read_bytes()
+    try:
+        text = content.decode("utf-8-sig").replace("\r\n", "\n")
+    except UnicodeDecodeError as error:
+        before = error.object[: error.start]
+        line, byte = before.count(b"\n") + 1, len(before) - before.rfind(b"\n")
+        raise DataError(
+            f"{path}, line {line}: not UTF-8 ({error.reason} at byte {byte}){advice}"
+        ) from None
+    *lines, rest = text.split("\n")
+    if rest and needs_final_line_feed:
+        raise DataError(f"{path}, line {len(lines) + 1}: the file is cut off here{advice}")
+    return [*lines, rest] if rest else lines
+
+
+def stream_lines(stream: BufferedReader, name: str) -> Iterator[list[str]]:
+    """UTF-8 lines of a file, a pipe or a keyboard, in batches of all lines that have arrived: no
+    line waits for a later one.
+
+    Args:
+        name: of the stream, for messages.
+
+    Raises:
+        DataError: a line is not UTF-8, or too long; the message names it. All lines before it have
+            been yielded.
+    """
+    rest, n_lines, ended = b"", 0, False
+    while not ended:
+        lines: list[bytes] = []
+        n_bytes = 0
+        while (
+            not ended
+            and len(lines) < BATCH_LINES
+            and n_bytes < BATCH_BYTES
+            and (not lines or _is_ready(stream))
+        ):
+            block = stream.read1(STREAM_BLOCK_BYTES)
+            ended = not block
+            *complete, rest = (rest + block).split(b"\n")
+            lines += complete
+            n_bytes += len(block)
+            if len(rest) > MAX_STREAMED_BYTES:
+                break
+        lines += [rest] if ended and rest else []
+        yield from _decode(lines, name, n_lines + 1)
+        n_lines += len(lines)
+        if len(rest) > MAX_STREAMED_BYTES:
+            raise DataError(
+                f"{name}, line {n_lines + 1}: longer than {MAX_STREAMED_BYTES:,} bytes; put each "
+                "sentence on its own line"
+            )
+
+
+def decode_batches(lines: Iterable[bytes], name: str) -> Iterator[list[str]]:
+    """Undecoded lines as texts, in batches as those of `stream_lines`. Raises: DataError as
+    there.
+    """
+    n_lines, n_bytes, batch = 0, 0, list[bytes]()
+    for line in lines:
+        batch.append(line)
+        n_bytes += len(line)
+        if len(batch) == BATCH_LINES or n_bytes > BATCH_BYTES:
+            yield from _decode(batch, name, n_lines + 1)
+            n_lines, n_bytes, batch = n_lines + len(batch), 0, []
+    yield from _decode(batch, name, n_lines + 1)
+
+
+def _decode(lines: Sequence[bytes], name: str, first: int) -> Iterator[list[str]]:
+    """Yields the texts before the first bad line in one list, if there are any; `first` is the
+    number of the first line.
+    """
+    texts: list[str] = []
+    problem = None
+    for number, line in enumerate(lines, first):
+        try:
+            texts.append(line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r"))
+        except UnicodeDecodeError as error:
+            where = f"{error.reason} at byte {error.start + 1}"
+            problem = DataError(f"{name}, line {number}: not UTF-8 ({where})")
+            break
+    if texts:
+        yield texts
+    if problem is not None:
+        raise problem
+
+
+def _is_ready(stream: BufferedReader) -> bool:
+    """Whether a read would not block. Where the system cannot say, whether the stream is not a
+    keyboard.
+    """
+    try:
+        return bool(select.select([stream], [], [], PIPE_WAIT)[0])
+    except (OSError, ValueError):  # on Windows no stream; elsewhere, none in memory
+        return not stream.isatty()
 
 
 def ignore_progress(_n_bytes: int) -> None:
@@ -51,7 +186,13 @@ def read_raw_lines(
     rest = b""
     while len(rest) < 3 and (block := next(blocks, b"")):
         rest += block
-    rest = _without_mark(path, rest)
+    if rest.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise DataError(f"{path}: is UTF-16; save it as UTF-8")
+    if rest.count(0) > MAX_ZEROS * len(rest):
+        raise DataError(
+            f"{path}: has many zero bytes, so it is UTF-16 or no text; save it as UTF-8 text"
+        )
+    rest = rest.removeprefix(b"\xef\xbb\xbf")
     if not rest and not (rest := next(blocks, b"")):
         raise DataError(f"{path}: is empty")
     count = 0
@@ -61,8 +202,7 @@ def read_raw_lines(
         count += len(lines)
         if len(rest) > MAX_LINE_BYTES:
             raise DataError(
-                f"{path}: line {count + 1} has more than {MAX_LINE_BYTES:,} bytes, so this is "
-                "not "
+                f"{path}: line {count + 1} has more than {MAX_LINE_BYTES:,} bytes, so this is not "
                 "a text file"
             )
     if rest:
@@ -70,16 +210,13 @@ def read_raw_lines(
 
 
 def read_text_lines(path: Path) -> Iterator[str]:
-    """The lines of a plain or compressed UTF-8 file, without line ends. Raises: DataError as
-    `read_raw_lines`; or not UTF-8.
+    """The lines of a plain or compressed UTF-8 file, without line ends.
+
+    Raises:
+        DataError: as `read_raw_lines`, or a line is not UTF-8.
     """
-    for number, line in enumerate(read_raw_lines(path), 1):
-        try:
-            yield line.decode("utf-8").rstrip("\r")
-        except UnicodeDecodeError as error:
-            raise DataError(
-                f"{path}, line {number}: not UTF-8 ({error.reason} at byte {error.start + 1})"
-            ) from None
+    for batch in decode_batches(read_raw_lines(path), str(path)):
+        yield from batch
 
 
 def read_blocks(
@@ -89,44 +226,17 @@ def read_blocks(
     advance: Callable[[int], object] = ignore_progress,
 ) -> Iterator[bytes]:
     """The uncompressed content in blocks that are not empty; see `read_raw_lines`."""
-    with (
-        explain_read_errors(path),
-        _explain_damage(path),
-        path.open("rb") as file,
-        _uncompressed(path, file, member, language) as blocks,
-    ):
+    with explain_read_errors(path), _explain_damage(path), path.open("rb") as file:
         position = 0
-        for block in blocks:
+        for block in _unpack(path, file, member, language):
             if block:
                 yield block
             before, position = position, file.tell()
             advance(position - before)
 
 
-class _Readable(Protocol):
-    def read(self, size: int, /) -> bytes: ...
-
-
-def _without_mark(path: Path, start: bytes) -> bytes:
-    """The first bytes of a file, without a byte order mark. Raises: DataError if they are not UTF-8
-    text.
-    """
-    if start.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise DataError(f"{path}: is UTF-16; save it as UTF-8")
-    if start.count(0) > MAX_ZEROS * len(start):
-        raise DataError(
-            f"{path}: has many zero bytes, so it is UTF-16 or no text; save it as UTF-8 text"
-        )
-    return start.removeprefix(b"\xef\xbb\xbf")
-
-
-@contextmanager
-def _uncompressed(
-    path: Path, file: BinaryIO, member: str | None, language: str
-) -> Iterator[Iterator[bytes]]:
-    """The content in blocks. The first bytes of the file, or else its name, say how it is
-    compressed.
-    """
+def _unpack(path: Path, file: BinaryIO, member: str | None, language: str) -> Iterator[bytes]:
+    """The content in blocks. The first bytes, or else the name, say how a file is packed."""
     start = file.read(8)
     file.seek(0)
     for mark, name in OTHER_FORMATS.items():
@@ -139,94 +249,61 @@ def _uncompressed(
     if start.startswith(b"PK") or path.suffix == ".zip":
         with (
             zipfile.ZipFile(file) as archive,
-            _open_member(path, archive, member or _choose_member(path, archive, language)) as text,
+            _open_member(path, archive, member, language) as text,
         ):
-            yield _blocks_of(text)
+            yield from _blocks(text)
     elif is_packed(b"\x1f\x8b", ".gz"):
-        with gzip.open(file) as unpacked:
-            yield _blocks_of(unpacked)
+        yield from _blocks(gzip.GzipFile(fileobj=file))
     elif is_packed(b"BZh", ".bz2"):
-        with bz2.open(file) as lines:
-            yield _blocks_of(lines)
-    elif is_packed(b"\xfd7zXZ\0", ".xz"):
-        yield _unpack_xz(path, file)
+        yield from _blocks(bz2.BZ2File(file))
+    elif is_packed(b"\xfd7zXZ\0", ".xz"):  # lzma.open would have no limit on memory
+        start_xz = partial(lzma.LZMADecompressor, lzma.FORMAT_XZ, memlimit=MAX_XZ_MEMORY)
+        yield from _unpack_frames(file, start_xz)
     elif is_packed(b"\x28\xb5\x2f\xfd", ".zst"):
-        yield _unpack_zstd(path, file)
+        try:
+            from zstandard import ZstdDecompressor, ZstdError
+        except ModuleNotFoundError:
+            raise DataError(
+                f'{path}: reading .zst needs the package zstandard; run: pip install "nmt[formats]"'
+            ) from None
+        with _explain_damage(path, ZstdError):
+            yield from _unpack_frames(file, lambda: ZstdDecompressor().decompressobj())
     else:
-        yield _blocks_of(file)
+        yield from _blocks(file)
 
 
-def _blocks_of(file: _Readable) -> Iterator[bytes]:
+def _blocks(file: IO[bytes] | BufferedIOBase) -> Iterator[bytes]:
     return iter(partial(file.read, BLOCK_BYTES), b"")
 
 
-def _unpack_xz(path: Path, file: BinaryIO) -> Iterator[bytes]:
-    """All streams of an .xz file. lzma.open would have no limit on memory."""
-    rest = file.read(BLOCK_BYTES)
-    while rest.strip(b"\0"):  # zeros may follow a stream
-        decompressor = lzma.LZMADecompressor(lzma.FORMAT_XZ, memlimit=MAX_XZ_MEMORY)
-        while not decompressor.eof:
-            try:
-                yield decompressor.decompress(rest, BLOCK_BYTES)
-            except lzma.LZMAError as error:
-                if "Memory" in str(error):
-                    limit = f"{MAX_XZ_MEMORY >> 20} MB"
-                    raise DataError(
-                        f"{path}: needs more than {limit} to unpack; compress it again with `xz -6`"
-                    ) from None
-                raise
-            rest = (
-                file.read(BLOCK_BYTES) if decompressor.needs_input and not decompressor.eof else b""
-            )
-            if not rest and decompressor.needs_input and not decompressor.eof:
-                raise EOFError("the file ends too early")
-        rest = decompressor.unused_data or file.read(BLOCK_BYTES)
-
-
-def _unpack_zstd(path: Path, file: BinaryIO) -> Iterator[bytes]:
-    """All frames of a .zst file."""
-    try:
-        import zstandard
-    except ModuleNotFoundError:
-        raise DataError(
-            f'{path}: reading .zst needs the package zstandard; run: pip install "nmt[formats]"'
-        ) from None
-
+def _unpack_frames(file: BinaryIO, start: Callable[[], Any]) -> Iterator[bytes]:
+    """All frames of a file, each with a new decompressor. Zeros may follow a frame of .xz."""
     decompressor = None
-    while block := file.read(ZSTD_BLOCK_BYTES):
-        while block:
-            decompressor = decompressor or zstandard.ZstdDecompressor().decompressobj()
-            try:
-                yield decompressor.decompress(block)
-            except zstandard.ZstdError as error:
-                if "too much memory" in str(error):
-                    raise DataError(
-                        f"{path}: needs too much memory to unpack; compress it again without --long"
-                    ) from None
-                raise EOFError(error) from None
+    while block := file.read(FRAME_BLOCK_BYTES):
+        while block := block if decompressor else block.lstrip(b"\0"):
+            decompressor = decompressor or start()
+            yield decompressor.decompress(block)
             block = decompressor.unused_data
             if decompressor.eof:
                 decompressor = None
-            else:
-                break
     if decompressor is not None:
         raise EOFError("the file ends too early")
 
 
 @contextmanager
-def _explain_damage(path: Path) -> Iterator[None]:
+def _explain_damage(path: Path, *errors: type[Exception]) -> Iterator[None]:
+    """Raises: DataError in place of what decompressors raise, and of `errors`."""
+    # zipfile reports some kinds of damage by errors of other types.
+    errors += (EOFError, zlib.error, lzma.LZMAError, zipfile.BadZipFile)
+    errors += (NotImplementedError, ValueError, OverflowError)
     try:
         yield
-    # zipfile reports some kinds of damage by errors of other types.
-    except (
-        EOFError,
-        zlib.error,
-        lzma.LZMAError,
-        zipfile.BadZipFile,
-        NotImplementedError,
-        ValueError,
-        OverflowError,
-    ) as error:
+    except errors as error:
+        if "memory" in str(error).lower():
+            raise DataError(
+                f"{path}: needs too much memory to unpack; compress it again with `xz -6`, or with "
+                "zstd without --long"
+            ) from None
         raise DataError(f"{path}: is truncated or damaged ({error})") from None
     except OSError as error:
         if error.errno is None:  # from a decompressor, not from the system
@@ -234,49 +311,39 @@ def _explain_damage(path: Path) -> Iterator[None]:
         raise
 
 
-@contextmanager
-def _open_member(path: Path, archive: zipfile.ZipFile, member: str) -> Iterator[IO[bytes]]:
+def _open_member(
+    path: Path, archive: zipfile.ZipFile, member: str | None, language: str
+) -> IO[bytes]:
+    listing = ", ".join(sorted(archive.namelist())[:20]) or "nothing"
+    member = member or _choose_member(path, archive.namelist(), language)
+    if member is None:
+        raise DataError(f"{path}: has no text file; it holds: {listing}")
     try:
-        file = archive.open(member)
+        return archive.open(member)
     except KeyError:
-        raise DataError(f"{path}: has no {member}; it holds: {_listing(archive)}") from None
+        raise DataError(f"{path}: has no {member}; it holds: {listing}") from None
     except (RuntimeError, NotImplementedError) as error:
         raise DataError(f"{path}: {member} cannot be unpacked ({error})") from None
-    with file:
-        yield file
 
 
-def _choose_member(path: Path, archive: zipfile.ZipFile, language: str) -> str:
-    """The only candidate among the members, not counting notes (`_about.txt`, `README`, `LICENSE`)
-    and system files.
+def _choose_member(path: Path, names: Sequence[str], language: str) -> str | None:
+    """The only candidate, not counting notes (`_about.txt`, `README`, `LICENSE`) and system files.
+    None if there is no candidate.
     """
-    names = [
-        name for name in archive.namelist() if PurePosixPath(name).name and not name.endswith("/")
-    ]
     if "[Content_Types].xml" in names:
         raise DataError(f"{path}: is an Office document; save its table as text, with tabs")
-    candidates = [
-        name
-        for name in names
-        if PurePosixPath(name).name[0] not in "_." and not name.startswith("__MACOSX/")
-    ]
-    of_language = [
-        name for name in candidates if language and PurePosixPath(name).suffix == f".{language}"
-    ]
-    tables = [
-        name
-        for name in candidates
-        if PurePosixPath(name).suffix.lower() in (".txt", ".tsv", ".csv")
-    ]
+    paths = {name: PurePosixPath(name) for name in names if not name.endswith("/")}
+    candidates = {
+        name: path
+        for name, path in paths.items()
+        if path.name[:1] not in ("_", ".", "") and not name.startswith("__MACOSX/")
+    }
+    of_language = [name for name in candidates if language and paths[name].suffix == f".{language}"]
+    tables = [name for name in candidates if paths[name].suffix.lower() in TABLE_SUFFIXES]
     for group in (of_language, tables, candidates):
         if len(group) == 1:
-            return group[0]
+            return next(iter(group))
     if not candidates:
-        raise DataError(f"{path}: has no text file; it holds: {_listing(archive)}")
-    raise DataError(
-        f"{path}: set `member` to one of its files: {', '.join(sorted(candidates)[:20])}"
-    )
-
-
-def _listing(archive: zipfile.ZipFile) -> str:
-    return ", ".join(sorted(archive.namelist())[:20]) or "nothing"
+        return None
+    listing = ", ".join(sorted(candidates)[:20])
+    raise DataError(f"{path}: set `member` to one of its files: {listing}")

@@ -1,37 +1,28 @@
-"""nmt.files: nothing half written, no line lost or late, and errors that name the line."""
+"""nmt.files: nothing is half written, and what killed processes left is deleted."""
 
 import errno
 import fcntl
-import io
 import os
 import shutil
 import signal
 import stat
-import threading
 import time
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from io import BufferedReader, RawIOBase
 from pathlib import Path
 from typing import Any
 
 import pytest
 from filelock import FileLock
-from hypothesis import given
-from hypothesis import strategies as st
 
 from nmt import files
-from nmt.errors import DataError, NmtWarning
 from nmt.files import (
     LOCK_FILE,
     new_folder,
-    read_lines,
     recover_folder,
     replacing,
     replacing_folder,
     sha256_of,
-    stream_lines,
-    write_lines,
     write_text,
 )
 
@@ -268,19 +259,13 @@ def test_ctrl_c_waits_until_the_old_folder_is_deleted(
     assert (tmp_path / "data" / "file").read_text() == "new"
 
 
-def test_an_old_folder_that_cannot_be_deleted_is_named_and_the_next_call_deletes_it(
+def test_an_old_folder_that_cannot_be_deleted_is_deleted_by_the_next_call(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make(tmp_path / "data", "old")
-    with monkeypatch.context() as patch:
-        patch.setattr(
-            shutil, "rmtree", lambda *_, **__: None
-        )  # as on a disk that has become read-only
-        with pytest.warns(
-            NmtWarning,
-            match=r"data\.replaced-.*: the data that was replaced could not be deleted; delete this folder$",
-        ):
-            make(tmp_path / "data", "new")
+    with monkeypatch.context() as patch:  # as on a disk that has become read-only
+        patch.setattr(shutil, "rmtree", lambda *_, **__: None)
+        make(tmp_path / "data", "new")
     assert (tmp_path / "data" / "file").read_text() == "new"
     recover_folder(tmp_path / "data")
     assert names(tmp_path) == ["data"]
@@ -320,124 +305,3 @@ def test_a_kill_after_the_renames_leaves_the_new_one(tmp_path: Path) -> None:
     make(tmp_path / "data", "new")
     assert names(tmp_path) == ["data"]
     assert (tmp_path / "data" / "file").read_text() == "new"
-
-
-# Whole files of lines
-
-
-@pytest.mark.parametrize(
-    ("content", "lines"),
-    [
-        (b"", []),
-        (b"\n", [""]),
-        (b"a\nb", ["a", "b"]),
-        (b"a\nb\n", ["a", "b"]),
-        (b"\xef\xbb\xbfa\r\n\r\nb", ["a", "", "b"]),
-        ("a\u2028b\n".encode(), ["a\u2028b"]),
-    ],
-)
-def test_lines_end_with_line_feeds_only(tmp_path: Path, content: bytes, lines: list[str]) -> None:
-    (tmp_path / "file").write_bytes(content)
-    assert read_lines(tmp_path / "file") == lines
-
-
-def test_written_lines_are_utf8_with_line_feeds_only(tmp_path: Path) -> None:
-    write_lines(tmp_path / "file", ["Grüß Gott!", "", "a\u2028b"])
-    assert (tmp_path / "file").read_bytes() == "Grüß Gott!\n\na\u2028b\n".encode()
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        (b"one\nSch\xf6n\n", ", line 2: not UTF-8 (invalid start byte at byte 4); write it again"),
-        (b"\xef\xbb\xbf\xff", ", line 1: not UTF-8 (invalid start byte at byte 1); write it again"),
-        (b"one\ntwo", ", line 2: the file is cut off here; write it again"),
-        (None, ": no such file; write it again"),
-    ],
-)
-def test_the_message_says_what_is_wrong_and_what_to_do(
-    tmp_path: Path, content: bytes | None, message: str
-) -> None:
-    path = tmp_path / "file"
-    if content is not None:
-        path.write_bytes(content)
-    with pytest.raises(DataError) as caught:
-        read_lines(path, advice="write it again", needs_final_line_feed=True)
-    assert str(caught.value) == f"{path}{message}"
-
-
-def test_a_folder_has_no_lines(tmp_path: Path) -> None:
-    with pytest.raises(DataError, match=r"is a folder, not a file$"):
-        read_lines(tmp_path)
-    (tmp_path / "file").touch()
-    with pytest.raises(DataError, match=r"cannot be read \(Not a directory\)$"):
-        read_lines(tmp_path / "file" / "below")
-
-
-# Streams of lines
-
-
-def read_stream(content: bytes) -> list[str]:
-    return [
-        line
-        for batch in stream_lines(BufferedReader(io.BytesIO(content)), "memory")
-        for line in batch
-    ]
-
-
-@given(
-    st.lists(
-        st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n\ufeff")),
-        min_size=1,
-    ),
-    st.booleans(),
-)
-def test_every_line_comes_once(texts: list[str], is_ended: bool) -> None:
-    content = "\n".join(texts) + "\n" * is_ended
-    assert read_stream(content.encode()) == (texts if is_ended or texts[-1] else texts[:-1])
-
-
-def test_ends_of_lines_and_the_byte_order_mark_are_removed() -> None:
-    assert read_stream(b"\xef\xbb\xbfa\r\nb\n\nc") == ["a", "b", "", "c"]
-    assert read_stream(b"") == []
-
-
-def test_the_lines_before_a_bad_one_are_yielded() -> None:
-    batches = stream_lines(BufferedReader(io.BytesIO(b"a\nb\nSch\xf6n\nd\n")), "in.txt")
-    assert next(batches) == ["a", "b"]
-    with pytest.raises(
-        DataError, match=r"^in\.txt, line 3: not UTF-8 \(invalid start byte at byte 4\)$"
-    ):
-        next(batches)
-
-
-@pytest.mark.parametrize("end", [b"", b"\n"])
-def test_a_line_without_end_does_not_fill_the_memory(end: bytes) -> None:
-    content = b"a\n" + b"x" * (3 * files.MAX_LINE_BYTES) + end
-    batches = stream_lines(BufferedReader(io.BytesIO(content)), "in.txt")
-    assert next(batches) == ["a"]
-    with pytest.raises(
-        DataError, match="line 2: longer than 1,048,576 bytes; put each sentence on its own line"
-    ):
-        next(batches)
-
-
-def test_many_lines_come_in_batches() -> None:
-    batches = list(stream_lines(BufferedReader(io.BytesIO(b"a line\n" * 50_000)), "in.txt"))
-    assert sum(map(len, batches)) == 50_000
-    assert len(batches) > 3
-
-
-def test_no_line_waits_for_a_later_one() -> None:
-    reading, writing = os.pipe()
-    with open(reading, "rb") as stream, open(writing, "wb", buffering=0) as pipe:
-        batches = stream_lines(stream, "pipe")
-        pipe.write(b"one\ntwo\nthr")
-        assert next(batches) == ["one", "two"]
-        threading.Timer(0.1, end, [pipe]).start()
-        assert list(batches) == [["three"]]
-
-
-def end(pipe: RawIOBase) -> None:
-    pipe.write(b"ee\n")
-    pipe.close()

@@ -13,7 +13,7 @@ PACKAGE = ROOT / "nmt"
 
 # Imports go left only, and freely within a folder. No file of the core imports an extra.
 LAYERS = (
-    "errors < plugins < bars < files < checksums < config < device < text < lines < report < data < model < "
+    "errors < plugins < bars < files < lines < config < device < text < report < data < model < "
     "evaluation < decoding < run < training < commands < cli < extras"
 )
 LEVEL = {part: level for level, part in enumerate([*LAYERS.split(" < "), "__main__"])}

@@ -1,18 +1,22 @@
-"""nmt.lines: lines of plain and compressed files, and a clear message for each kind of
-damage.
-"""
+"""nmt.lines: no line is lost or late, and there is a clear message for each kind of damage."""
 
+import io
 import lzma
+import os
 import sys
+import threading
 import tracemalloc
+from io import BufferedReader, RawIOBase
 from pathlib import Path
 
 import pytest
 import zstandard
+from hypothesis import given
+from hypothesis import strategies as st
 
-from nmt import lines as raw_lines
+from nmt import lines as module
 from nmt.errors import DataError
-from nmt.lines import read_raw_lines
+from nmt.lines import read_lines, read_raw_lines, read_text_lines, stream_lines, write_lines
 from tests.data.packing import PACKERS, Packer, archive, plain, zipped, zstandard_packed
 
 LINES = [str(number**7).encode() for number in range(20_000)]
@@ -31,12 +35,12 @@ LINES = [str(number**7).encode() for number in range(20_000)]
         (b"1234567890\n" * 2 + b"x", [b"1234567890"] * 2 + [b"x"]),
     ],
 )
-def test_lines_end_with_line_feeds_only(
+def test_raw_lines_end_with_line_feeds_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, content: bytes, lines: list[bytes]
 ) -> None:
     path = plain(tmp_path / "text", content)
     for block in (*range(4, 13), 1000):
-        monkeypatch.setattr(raw_lines, "BLOCK_BYTES", block)
+        monkeypatch.setattr(module, "BLOCK_BYTES", block)
         assert list(read_raw_lines(path)) == lines
 
 
@@ -45,6 +49,14 @@ def assert_refused(path: Path, message: str, member: str | None = None) -> None:
         list(read_raw_lines(path, member))
     assert "\n" not in str(caught.value)
     assert str(path) in str(caught.value)
+
+
+def test_text_lines_are_those_of_utf8(tmp_path: Path) -> None:
+    path = plain(tmp_path / "text", b"\xef\xbb\xbfa\r\n\nSch\xf6n\n")
+    lines = read_text_lines(path)
+    assert [next(lines), next(lines)] == ["a", ""]
+    with pytest.raises(DataError, match=r"text, line 3: not UTF-8 \(invalid start byte at byte 4"):
+        next(lines)
 
 
 def test_missing_files_and_folders_are_refused(tmp_path: Path) -> None:
@@ -118,8 +130,8 @@ def test_other_encodings_and_endless_lines_are_refused(
     assert_refused(
         plain(tmp_path / "a.txt", "Hi.\tHallo!\n".encode("utf-16")), "is UTF-16; save it as UTF-8"
     )
-    monkeypatch.setattr(raw_lines, "BLOCK_BYTES", 10)
-    monkeypatch.setattr(raw_lines, "MAX_LINE_BYTES", 100)
+    monkeypatch.setattr(module, "BLOCK_BYTES", 10)
+    monkeypatch.setattr(module, "MAX_LINE_BYTES", 100)
     assert_refused(
         plain(tmp_path / "b.txt", b"a\nb\n" + b"x" * 1000),
         "line 3 has more than 100 bytes, so this is not a text file",
@@ -152,16 +164,14 @@ def test_a_small_file_of_gigabytes_needs_little_memory(tmp_path: Path, pack: Pac
         tracemalloc.stop()
 
 
-def test_memory_that_the_file_asks_for_is_limited(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_memory_that_the_file_asks_for_is_limited(tmp_path: Path) -> None:
     large = [{"id": lzma.FILTER_LZMA2, "preset": 1, "dict_size": 1 << 29}]
     path = plain(tmp_path / "a.xz", lzma.compress(b"text\n", filters=large))
-    assert_refused(path, r"needs more than 256 MB to unpack; compress it again with `xz -6`")
+    assert_refused(path, r"needs too much memory to unpack; compress it again with `xz -6`")
     parameters = zstandard.ZstdCompressionParameters(window_log=30, enable_ldm=True)
     content = zstandard.ZstdCompressor(compression_params=parameters).compressobj()
     path = plain(tmp_path / "a.zst", content.compress(b"text\n") + content.flush())
-    assert_refused(path, r"needs too much memory to unpack; compress it again without --long")
+    assert_refused(path, r"needs too much memory to unpack; .* or with zstd without --long")
 
 
 def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -170,3 +180,118 @@ def test_a_missing_package_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert_refused(
         path, r'reading .zst needs the package zstandard; run: pip install "nmt\[formats\]"'
     )
+
+
+@pytest.mark.parametrize(
+    ("content", "lines"),
+    [
+        (b"", []),
+        (b"\n", [""]),
+        (b"a\nb", ["a", "b"]),
+        (b"a\nb\n", ["a", "b"]),
+        (b"\xef\xbb\xbfa\r\n\r\nb", ["a", "", "b"]),
+        ("a\u2028b\n".encode(), ["a\u2028b"]),
+    ],
+)
+def test_lines_end_with_line_feeds_only(tmp_path: Path, content: bytes, lines: list[str]) -> None:
+    (tmp_path / "file").write_bytes(content)
+    assert read_lines(tmp_path / "file") == lines
+
+
+def test_written_lines_are_utf8_with_line_feeds_only(tmp_path: Path) -> None:
+    write_lines(tmp_path / "file", ["Grüß Gott!", "", "a\u2028b"])
+    assert (tmp_path / "file").read_bytes() == "Grüß Gott!\n\na\u2028b\n".encode()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"one\nSch\xf6n\n", ", line 2: not UTF-8 (invalid start byte at byte 4); write it again"),
+        (b"\xef\xbb\xbf\xff", ", line 1: not UTF-8 (invalid start byte at byte 1); write it again"),
+        (b"one\ntwo", ", line 2: the file is cut off here; write it again"),
+        (None, ": no such file; write it again"),
+    ],
+)
+def test_the_message_says_what_is_wrong_and_what_to_do(
+    tmp_path: Path, content: bytes | None, message: str
+) -> None:
+    path = tmp_path / "file"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(DataError) as caught:
+        read_lines(path, advice="write it again", needs_final_line_feed=True)
+    assert str(caught.value) == f"{path}{message}"
+
+
+def test_a_folder_has_no_lines(tmp_path: Path) -> None:
+    with pytest.raises(DataError, match=r"is a folder, not a file$"):
+        read_lines(tmp_path)
+    (tmp_path / "file").touch()
+    with pytest.raises(DataError, match=r"cannot be read \(Not a directory\)$"):
+        read_lines(tmp_path / "file" / "below")
+
+
+def read_stream(content: bytes) -> list[str]:
+    return [
+        line
+        for batch in stream_lines(BufferedReader(io.BytesIO(content)), "memory")
+        for line in batch
+    ]
+
+
+@given(
+    st.lists(
+        st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\r\n\ufeff")),
+        min_size=1,
+    ),
+    st.booleans(),
+)
+def test_every_line_comes_once(texts: list[str], is_ended: bool) -> None:
+    content = "\n".join(texts) + "\n" * is_ended
+    assert read_stream(content.encode()) == (texts if is_ended or texts[-1] else texts[:-1])
+
+
+def test_ends_of_lines_and_the_byte_order_mark_are_removed() -> None:
+    assert read_stream(b"\xef\xbb\xbfa\r\nb\n\nc") == ["a", "b", "", "c"]
+    assert read_stream(b"") == []
+
+
+def test_the_lines_before_a_bad_one_are_yielded() -> None:
+    batches = stream_lines(BufferedReader(io.BytesIO(b"a\nb\nSch\xf6n\nd\n")), "in.txt")
+    assert next(batches) == ["a", "b"]
+    with pytest.raises(
+        DataError, match=r"^in\.txt, line 3: not UTF-8 \(invalid start byte at byte 4\)$"
+    ):
+        next(batches)
+
+
+@pytest.mark.parametrize("end", [b"", b"\n"])
+def test_a_line_without_end_does_not_fill_the_memory(end: bytes) -> None:
+    content = b"a\n" + b"x" * (3 * module.MAX_STREAMED_BYTES) + end
+    batches = stream_lines(BufferedReader(io.BytesIO(content)), "in.txt")
+    assert next(batches) == ["a"]
+    with pytest.raises(
+        DataError, match="line 2: longer than 1,048,576 bytes; put each sentence on its own line"
+    ):
+        next(batches)
+
+
+def test_many_lines_come_in_batches() -> None:
+    batches = list(stream_lines(BufferedReader(io.BytesIO(b"a line\n" * 50_000)), "in.txt"))
+    assert sum(map(len, batches)) == 50_000
+    assert len(batches) > 3
+
+
+def test_no_line_waits_for_a_later_one() -> None:
+    reading, writing = os.pipe()
+    with open(reading, "rb") as stream, open(writing, "wb", buffering=0) as pipe:
+        batches = stream_lines(stream, "pipe")
+        pipe.write(b"one\ntwo\nthr")
+        assert next(batches) == ["one", "two"]
+        threading.Timer(0.1, end, [pipe]).start()
+        assert list(batches) == [["three"]]
+
+
+def end(pipe: RawIOBase) -> None:
+    pipe.write(b"ee\n")
+    pipe.close()

@@ -5,12 +5,12 @@ it.
 from pathlib import Path
 from typing import Any
 
-from nmt.checksums import CHECKSUMS_FILE
 from nmt.commands import prepare
 from nmt.commands import train as train_command
 from nmt.config.load import config_from_dict
 from nmt.config.schema import Config
 from nmt.data.manifest import MANIFEST
+from nmt.files import CHECKSUMS_FILE
 
 NOUNS = [
     ("dog", "Hund"),

@@ -34,7 +34,7 @@ from nmt.decoding.output import (
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, NmtError
-from nmt.files import stream_lines
+from nmt.lines import stream_lines
 from nmt.run.load import load_translator
 
 ItemT = TypeVar("ItemT")

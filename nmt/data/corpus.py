@@ -21,11 +21,11 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from nmt.checksums import check_content
 from nmt.config.schema import Config
 from nmt.data.workers import chunked
 from nmt.errors import DataError, pass_on_lack_of_memory
-from nmt.files import read_lines
+from nmt.files import check_content
+from nmt.lines import read_lines
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import Vocabulary
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from nmt.data.corpus import read_sentences
 from nmt.errors import DataError
-from nmt.files import read_lines
+from nmt.lines import read_lines
 
 
 @dataclass(frozen=True)

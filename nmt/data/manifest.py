@@ -13,12 +13,18 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from nmt import __version__
-from nmt.checksums import CHECKSUMS_FILE, check_content, record_checksums
 from nmt.config.load import config_from_dict, differences
 from nmt.config.schema import Config
 from nmt.data.corpus import MAX_HASHED_BYTES, SOFT_TARGETS, SPLITS
 from nmt.errors import ConfigError, DataError, first_problem, pass_on_lack_of_memory
-from nmt.files import read_json, sha256_of, write_json
+from nmt.files import (
+    CHECKSUMS_FILE,
+    check_content,
+    read_json,
+    record_checksums,
+    sha256_of,
+    write_json,
+)
 from nmt.text.tokenizers import SIDES, Side
 
 MANIFEST = "manifest.json"

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nmt.bars import progress_bar
-from nmt.checksums import check_content
 from nmt.config.parts import TOKENIZERS
 from nmt.config.schema import CleaningConfig, Config, SourceConfig
 from nmt.data import checks as source_checks
@@ -29,7 +28,8 @@ from nmt.data.splitting import Mask
 from nmt.data.workers import Workers
 from nmt.errors import DataError
 from nmt.evaluation.scores import score
-from nmt.files import write_lines
+from nmt.files import check_content
+from nmt.lines import write_lines
 from nmt.text.normalization import REPAIRS
 from nmt.text.tokenizers import SIDES, Side, model_path
 from nmt.text.vocabulary import SPECIALS, Vocabulary

@@ -23,10 +23,17 @@ from torch import nn
 from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
 
-from nmt.checksums import is_intact, record_checksums
 from nmt.config.parts import PointerName
 from nmt.errors import CheckpointError, NmtWarning, first_problem, pass_on_lack_of_memory
-from nmt.files import new_folder, read_json, replacing, sha256_of, write_json
+from nmt.files import (
+    is_intact,
+    new_folder,
+    read_json,
+    record_checksums,
+    replacing,
+    sha256_of,
+    write_json,
+)
 from nmt.model.lexical_bias import LexicalBias
 from nmt.run.progress import Progress
 

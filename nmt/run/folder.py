@@ -15,7 +15,6 @@ from pathlib import Path
 import torch
 from filelock import FileLock, Timeout
 
-from nmt.checksums import check_content, record_checksums, warn_if_changed, write_recorded
 from nmt.config.load import load
 from nmt.config.schema import Config, ModelConfig
 from nmt.config.yaml_text import dump
@@ -29,7 +28,15 @@ from nmt.errors import (
     TrainingError,
     pass_on_lack_of_memory,
 )
-from nmt.files import read_json, replacing, sha256_of
+from nmt.files import (
+    check_content,
+    read_json,
+    record_checksums,
+    replacing,
+    sha256_of,
+    warn_if_changed,
+    write_recorded,
+)
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.checkpoint import MODEL_FILE, Checkpoints
 from nmt.text.tokenizers import Tokenizer, load_tokenizer

@@ -13,9 +13,8 @@ import torch
 from pydantic import BaseModel, TypeAdapter
 
 from nmt import __version__
-from nmt.checksums import write_recorded
 from nmt.data.manifest import load_manifest
-from nmt.files import MAX_JSON_BYTES, sha256_of
+from nmt.files import MAX_JSON_BYTES, sha256_of, write_recorded
 from nmt.run.checkpoint import MODEL_FILE
 from nmt.run.folder import CONFIG_FILE, LEXICON_FILE, NEIGHBORS_FILE, PROVENANCE_FILE
 

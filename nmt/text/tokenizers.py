@@ -14,10 +14,9 @@ from pathlib import Path
 from threading import Lock
 from typing import Any, ClassVar, Literal, Protocol
 
-from nmt.checksums import check_content
 from nmt.config.schema import TokenizerConfig
 from nmt.errors import DataError, pass_on_lack_of_memory
-from nmt.files import MAX_TEXT_BYTES
+from nmt.files import MAX_TEXT_BYTES, check_content
 from nmt.text.normalization import normalize
 
 Side = Literal["src", "tgt"]

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
-from nmt.checksums import check_content
 from nmt.errors import DataError
-from nmt.files import MAX_TEXT_BYTES, read_lines
+from nmt.files import MAX_TEXT_BYTES, check_content
+from nmt.lines import read_lines
 
 MAX_DIGITS = 18  # of a count
 PAD, UNK, SOS, EOS = 0, 1, 2, 3

@@ -18,7 +18,7 @@ import yaml
 from nmt.config.schema import Config
 from nmt.data.corpus import Corpus
 from nmt.data.manifest import load_manifest
-from nmt.files import write_lines
+from nmt.lines import write_lines
 from scripts.bench.memory import peak_memory
 from scripts.bench.peers import (
     PEERS,

@@ -36,7 +36,7 @@ import yaml
 
 from nmt.config.schema import Config, ModelConfig
 from nmt.data.corpus import Corpus
-from nmt.files import write_lines
+from nmt.lines import write_lines
 from nmt.text.vocabulary import SPECIALS, Vocabulary
 from scripts.bench.memory import peak_memory
 

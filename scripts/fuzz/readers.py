@@ -159,7 +159,7 @@ def read_manifest(content: bytes, folder: Path) -> None:
 
 
 def read_checksums(content: bytes, folder: Path) -> None:
-    from nmt.checksums import is_intact
+    from nmt.files import is_intact
 
     put(content, folder, "checked/checksums.json")
     is_intact(put(b"", folder, "checked/src.vocab.txt"))
@@ -316,7 +316,7 @@ def translator(folder: Path) -> Any:
 
 
 def translate(content: bytes, folder: Path) -> None:
-    from nmt.files import stream_lines
+    from nmt.lines import stream_lines
 
     for lines in stream_lines(io.BufferedReader(io.BytesIO(content[:MAX_TEXT])), "x"):
         for each in translator(folder).translate(lines):
@@ -338,7 +338,7 @@ def tokenize(content: bytes, folder: Path) -> None:
     """All that happens to a sentence beside the model: decoding, normalization, tokens, and
     back.
     """
-    from nmt.files import stream_lines
+    from nmt.lines import stream_lines
     from nmt.text.normalization import normalize_and_report
 
     for lines in stream_lines(io.BufferedReader(io.BytesIO(content)), "x"):

@@ -10,11 +10,11 @@ import pytest
 import torch
 
 import nmt
-from nmt.checksums import CHECKSUMS_FILE
 from nmt.commands import prepare
 from nmt.config.schema import Config
 from nmt.decoding.ensemble import Ensemble
 from nmt.errors import CheckpointError, ConfigError
+from nmt.files import CHECKSUMS_FILE
 from nmt.run.checkpoint import Checkpoints
 from nmt.run.folder import build_model, create_run
 from nmt.run.load import load_translator

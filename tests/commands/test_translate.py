@@ -13,8 +13,8 @@ from typing import IO, Any
 import pytest
 from safetensors.torch import load_file, save_file
 
-from nmt.checksums import CHECKSUMS_FILE
 from nmt.commands import prepare, train
+from nmt.files import CHECKSUMS_FILE
 from nmt.run.load import load_translator
 from tests import toy
 from tests.conftest import Run

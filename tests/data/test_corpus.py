@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.checksums import record_checksums
 from nmt.config.load import config_from_dict
 from nmt.data import corpus as corpus_module
 from nmt.data.corpus import (
@@ -23,7 +22,8 @@ from nmt.data.corpus import (
 )
 from nmt.data.manifest import is_prepared_file
 from nmt.errors import DataError
-from nmt.files import sha256_of, write_lines
+from nmt.files import record_checksums, sha256_of
+from nmt.lines import write_lines
 
 SENTENCES = [[5, 6, 7], [], [4]]
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nmt.errors import DataError
-from nmt.files import read_lines
+from nmt.lines import read_lines
 
 Links = frozenset[tuple[int, int]]  # (source word, target word), counted from 0
 

@@ -12,7 +12,8 @@ from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
 from nmt.extras.augment.pairs import REPEATING, TRUNCATED
-from nmt.files import read_lines, write_text
+from nmt.files import write_text
+from nmt.lines import read_lines
 
 # enough for batches of similar lengths; some of the keys of `decoding` make a translation depend on
 # it

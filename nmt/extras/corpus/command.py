@@ -20,15 +20,8 @@ from nmt.commands.translate import InputTexts
 from nmt.commands.translate_options import TranslateOptions
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
-from nmt.files import (
-    decode_batches,
-    explain_write_errors,
-    read_json,
-    replacing,
-    sha256_of,
-    write_json,
-)
-from nmt.lines import read_raw_lines
+from nmt.files import explain_write_errors, read_json, replacing, sha256_of, write_json
+from nmt.lines import decode_batches, read_raw_lines
 from nmt.run.checkpoint import MODEL_FILE
 from nmt.run.folder import LEXICON_FILE, load_run_config
 from nmt.run.load import build_translator, opened

@@ -12,10 +12,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from nmt.checksums import warn_if_changed, write_recorded
 from nmt.data.batches import Batch
 from nmt.errors import DataError
-from nmt.files import MAX_TEXT_BYTES, read_lines
+from nmt.files import MAX_TEXT_BYTES, warn_if_changed, write_recorded
+from nmt.lines import read_lines
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import EOS, Vocabulary
 

@@ -16,14 +16,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nmt.checksums import warn_if_changed, write_recorded
 from nmt.config.schema import BatchConfig, NeighborsConfig
 from nmt.data.batches import plan_batches, read_batches
 from nmt.data.corpus import Corpus
 from nmt.data.reading import Pair
 from nmt.errors import ConfigError, DataError
 from nmt.extras.neighbors.similarity import SimilarSentences
-from nmt.files import read_lines
+from nmt.files import warn_if_changed, write_recorded
+from nmt.lines import read_lines
 from nmt.model.interface import StepOutput, TranslationModel
 from nmt.model.seq2seq import Seq2Seq
 

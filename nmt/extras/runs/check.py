@@ -11,7 +11,6 @@ from typing import Annotated, Literal
 
 import typer
 
-from nmt.checksums import CHECKSUMS_FILE, read_checksums, warn_if_changed
 from nmt.commands.options import JsonOption, to_json
 from nmt.config.parts import PointerName
 from nmt.config.schema import Config
@@ -27,7 +26,7 @@ from nmt.errors import CheckpointError, NmtError, NmtWarning, pass_on_lack_of_me
 from nmt.extras.lexicon.lexicon import Lexicon
 from nmt.extras.neighbors.model import load_pairs
 from nmt.extras.share.bundle import holds_weights_only, unpacked
-from nmt.files import sha256_of
+from nmt.files import CHECKSUMS_FILE, read_checksums, sha256_of, warn_if_changed
 from nmt.run.checkpoint import OPTIMIZER_FILE, is_average, load_weights, read_progress, read_tensors
 from nmt.run.folder import (
     LEXICON_FILE,

@@ -15,10 +15,9 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from nmt import __version__
-from nmt.checksums import CHECKSUMS_FILE
 from nmt.data.manifest import MANIFEST
 from nmt.errors import CheckpointError, NmtError
-from nmt.files import replacing
+from nmt.files import CHECKSUMS_FILE, replacing
 from nmt.run.checkpoint import CHECKPOINT_NAME, MODEL_FILE, step_of
 from nmt.run.folder import (
     CARD_FILE,

@@ -7,16 +7,17 @@ from typing import Annotated
 
 import typer
 
-from nmt.checksums import CHECKSUMS_FILE, record_checksums
 from nmt.data.manifest import MANIFEST
 from nmt.errors import CheckpointError, DataError, NmtError
 from nmt.extras.share import hub
 from nmt.extras.share.bundle import BEST_FILE, INFO_FILE, RUN_FILES, check_info, pointer_to
 from nmt.extras.share.hub import Snapshot
 from nmt.files import (
+    CHECKSUMS_FILE,
     MAX_TEXT_BYTES,
     explain_write_errors,
     read_json,
+    record_checksums,
     replacing_folder,
     sha256_of,
     synchronize,

@@ -11,7 +11,6 @@ from typing import Annotated, Any
 
 import typer
 
-from nmt.checksums import CHECKSUMS_FILE
 from nmt.config.load import config_from_dict
 from nmt.config.yaml_text import dump
 from nmt.data.manifest import MANIFEST
@@ -20,7 +19,7 @@ from nmt.extras.runs import inspect
 from nmt.extras.share import hub
 from nmt.extras.share.bundle import INFO_FILE, RUN_FILES, describe, run_files
 from nmt.extras.share.card import model_card
-from nmt.files import read_json, sha256_of, write_json, write_text
+from nmt.files import CHECKSUMS_FILE, read_json, sha256_of, write_json, write_text
 from nmt.run.checkpoint import MODEL_FILE, step_of
 from nmt.run.folder import CARD_FILE, CONFIG_FILE, EVALUATION_FOLDER, HISTORY_FILE, load_run_config
 from nmt.run.load import build_translator, opened

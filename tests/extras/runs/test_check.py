@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.checksums import CHECKSUMS_FILE
+from nmt.files import CHECKSUMS_FILE
 from tests import toy
 from tests.conftest import Run
 

@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from nmt.checksums import CHECKSUMS_FILE
-from nmt.files import read_json, write_json
+from nmt.files import CHECKSUMS_FILE, read_json, write_json
 from tests import toy
 from tests.conftest import Run
 

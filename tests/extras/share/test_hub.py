@@ -16,11 +16,10 @@ from typing import Any
 import pytest
 import yaml
 
-from nmt.checksums import write_recorded
 from nmt.commands import evaluate
 from nmt.commands.evaluate_options import EvaluateOptions
 from nmt.extras.lexicon.lexicon import Entry, Lexicon
-from nmt.files import read_json
+from nmt.files import read_json, write_recorded
 from tests import toy
 from tests.conftest import ROOT, Result, Run
 from tests.extras.share.hub import TOKEN, Hub, Repository, running_hub
