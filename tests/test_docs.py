@@ -22,7 +22,6 @@ from nmt.config.schema import Config
 from nmt.config.section import section_of
 from nmt.errors import ConfigError
 from nmt.extras.augment.options import AugmentOptions
-from nmt.extras.serve.options import ServeOptions
 from scripts.reference_pages import PAGES as REFERENCE_PAGES
 from tests.documentation import (
     ALL_BLOCKS,
@@ -41,7 +40,6 @@ GROUP: Any = typer.main.get_command(app)
 OPTIONS: dict[str, Any] = {
     "augment": AugmentOptions,
     "evaluate": EvaluateOptions,
-    "serve": ServeOptions,
     "translate": TranslateOptions,
 }
 USAGE_ERROR: Any = typer.BadParameter.__base__

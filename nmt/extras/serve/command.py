@@ -2,65 +2,134 @@
 
 import secrets
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Annotated
 
-from nmt.commands.options import options_from
-from nmt.errors import ConfigError, NmtError
-from nmt.extras.serve.options import ServeOptions
+import typer
+
+from nmt.commands.options import (
+    BeamOption,
+    DecodingOption,
+    DeviceOption,
+    decoding_overrides,
+    options_from,
+)
+from nmt.errors import ConfigError
+from nmt.extras.serve.app import Limits, create_app
+from nmt.extras.serve.server import is_loopback, load_runs, open_socket, serve
 
 LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
+MIN_TOKEN_LENGTH = 16
+
+
+@dataclass(frozen=True)
+class ServeOptions:
+    """Which runs to serve, where, and within which limits: a field for each option."""
+
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="Run folders, or files of `nmt bundle`, side by side. Default: the newest in "
+            "runs/.",
+            metavar="RUN",
+        ),
+    ] = None
+    host: Annotated[
+        str,
+        typer.Option(
+            "--host",
+            help="Address to serve at. The default is for this machine alone; addresses for "
+            "other machines need a token.",
+            metavar="ADDRESS",
+        ),
+    ] = "127.0.0.1"
+    port: Annotated[
+        int,
+        typer.Option(
+            "--port", min=0, max=65535, help="Port to serve at; 0: any free port.", metavar="N"
+        ),
+    ] = 8000
+    token: Annotated[
+        str | None,
+        typer.Option(
+            "--token",
+            envvar="NMT_TOKEN",
+            show_envvar=True,
+            help="Token that requests must have; at least 16 characters. Other users of this "
+            "machine can see the option, but not the variable.",
+            metavar="TEXT",
+        ),
+    ] = None
+    max_characters: Annotated[
+        int,
+        typer.Option(
+            "--max-characters",
+            min=1,
+            max=1_000_000,
+            help="Largest request, in characters of text.",
+            metavar="N",
+        ),
+    ] = 5000
+    queue: Annotated[
+        int,
+        typer.Option(
+            "--queue",
+            min=1,
+            max=100_000,
+            help="Lines of text that may wait; further requests get 503.",
+            metavar="N",
+        ),
+    ] = 256
+    timeout: Annotated[
+        float,
+        typer.Option(
+            "--timeout",
+            min=0.01,
+            max=3600,
+            help="Seconds until a request is given up.",
+            metavar="SECONDS",
+        ),
+    ] = 30.0
+    beam: BeamOption = None
+    set_: DecodingOption = None
+    device: DeviceOption = "auto"
 
 
 @options_from(ServeOptions)
 def command(options: ServeOptions) -> None:
-    """The command line."""
-    options.check()
-
-    run(options)
-
-
-def run(options: ServeOptions) -> None:
     """Serve until SIGTERM or Ctrl-C.
 
     Raises:
-        NmtError: a package is missing, or the host or port cannot be used.
+        typer.BadParameter: the token is too short.
+        NmtError: the host or port cannot be used.
         ConfigError: the host is not this machine alone, and there is no token; or an override is
             invalid.
         CheckpointError: a run cannot be read.
     """
-    try:
-        from nmt.extras.serve.app import Limits, create_app
-        from nmt.extras.serve.server import is_loopback, load_runs, open_socket, serve
-    except ModuleNotFoundError as error:
-        if error.name is None or error.name.startswith("nmt"):
-            raise
-        raise NmtError(
-            f"nmt serve needs the package {error.name}; install it with `pip install 'nmt[serve]'`"
-        ) from None
-    if not is_loopback(options.host) and options.token is None:
+    host, token = options.host, options.token
+    if token is not None and len(token) < MIN_TOKEN_LENGTH:
+        text = f"the token has {len(token)} characters; use at least {MIN_TOKEN_LENGTH}"
+        raise typer.BadParameter(text)
+    if not is_loopback(host) and token is None:
         raise ConfigError(
-            f"--host {options.host}: other machines can reach this address, so it needs a token: "
-            "set NMT_TOKEN, for example to "
-            f"{secrets.token_urlsafe(24)}"
+            f"--host {host}: other machines can reach this address, so it needs a token: "
+            f"set NMT_TOKEN, for example to {secrets.token_urlsafe(24)}"
         )
-    limits = Limits(
-        characters=options.max_characters,
-        queue=options.queue,
-        timeout=options.timeout,
-    )
-    with open_socket(options.host, options.port) as listener:
+    with open_socket(host, options.port) as listener:
         paths: Sequence[Path | None] = options.folders or [None]
-        runs = load_runs(paths, device=options.device, overrides=options.overrides)
-        # A token protects better than the names of the host, which may stand behind a proxy.
-        hosts = LOCAL_NAMES | {options.host} if options.token is None else None
-        host = f"[{options.host}]" if ":" in options.host else options.host
+        overrides = decoding_overrides(options.set_, options.beam)
+        runs = load_runs(paths, device=options.device, overrides=overrides)
+        address = f"{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
         names = ", ".join(f"{run.name} ({run.src_language}-{run.tgt_language})" for run in runs)
-        ready = f"nmt serves {names} at http://{host}:{listener.getsockname()[1]}/ until Ctrl-C"
         app = create_app(
             runs,
-            limits,
-            token=options.token,
-            hosts=hosts,
-            on_ready=lambda: print(ready, flush=True),
+            Limits(options.max_characters, options.queue, timeout=options.timeout),
+            token=token,
+            # A token protects better than the names of the host, which may stand behind a proxy.
+            hosts=LOCAL_NAMES | {host} if token is None else None,
+            on_ready=lambda: print(
+                f"nmt serves {names} at http://{address}/ until Ctrl-C", flush=True
+            ),
         )
-        serve(app, listener, max_seconds=limits.timeout + 5)
+        serve(app, listener, max_seconds=options.timeout + 5)

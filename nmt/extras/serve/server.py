@@ -1,8 +1,6 @@
 """The process that serves: its socket, the runs it loads, and how it ends."""
 
-import errno
 import ipaddress
-import os
 import signal
 import socket
 from collections.abc import Sequence
@@ -39,18 +37,10 @@ def open_socket(host: str, port: int) -> socket.socket:
         family, *_, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-    except OSError as error:
-        reason = f"not an address of this machine ({error.strerror or error})"
-        raise NmtError(f"--host {host}: {reason}") from None
-    dual = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
-    try:
+        dual = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
         return socket.create_server(address, family=family, dualstack_ipv6=dual)
     except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            advice = "choose another with --port, or 0 for any free one"
-            raise NmtError(f"port {port} of {host} is in use; {advice}") from None
-        reason = os.strerror(error.errno) if error.errno else str(error)
-        advice = "choose others with --host and --port"
+        reason, advice = error.strerror or error, "choose others with --host and --port"
         raise NmtError(f"cannot serve at {host}, port {port} ({reason}); {advice}") from None
 
 

@@ -51,8 +51,11 @@ def test_loopback(host: str, local: bool) -> None:
     assert is_loopback(host) == local
 
 
-def test_a_host_that_is_no_address() -> None:
-    with pytest.raises(
-        NmtError, match=r"^--host no\.such\.host\.invalid: not an address of this machine \(.*\)$"
-    ):
+def test_an_address_that_cannot_be_used() -> None:
+    with pytest.raises(NmtError, match=r"^cannot serve at no\.such\.host\.invalid, port 0 \("):
         open_socket("no.such.host.invalid", 0)
+    with open_socket("127.0.0.1", 0) as other:
+        port = other.getsockname()[1]
+        text = rf"^cannot serve at 127\.0\.0\.1, port {port} \(Address already in use.*\); choose"
+        with pytest.raises(NmtError, match=text):
+            open_socket("127.0.0.1", port)
