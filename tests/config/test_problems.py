@@ -100,7 +100,7 @@ from tests.config.examples import SECTIONS, Values, problems_of, values_with
         ),
         (
             {"model": {"decoder": {"kind": "transformer"}}},
-            'model.decoder.kind: must be luong, bahdanau, conditional or gnmt; got "transformer"',
+            'model.decoder.kind: "transformer" is not one of luong, bahdanau, conditional, gnmt',
         ),
         ({"model": {"bridge": 7}}, "model.bridge: 7 is not one of copy, dense, backward, zero"),
         (
