@@ -1,13 +1,15 @@
-"""`nmt doctor`: reads every file of a run, a bundle or prepared data, and says what is damaged and
-what can be done about it.
+"""`nmt runs check`: reads every file of a run, a bundle or prepared data, and says what is damaged
+and what can be done about it.
 """
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -22,13 +24,22 @@ from nmt.data.manifest import (
     load_manifest,
     prepared_config,
 )
-from nmt.errors import CheckpointError, NmtError, NmtWarning, pass_on_lack_of_memory
+from nmt.errors import CheckpointError, DataError, NmtError, NmtWarning, pass_on_lack_of_memory
 from nmt.extras.lexicon.lexicon import Lexicon
 from nmt.extras.neighbors.model import load_pairs
 from nmt.extras.share.bundle import holds_weights_only, unpacked
 from nmt.files import CHECKSUMS_FILE, read_checksums, sha256_of, warn_if_changed
-from nmt.run.checkpoint import OPTIMIZER_FILE, is_average, load_weights, read_progress, read_tensors
+from nmt.model.seq2seq import Seq2Seq
+from nmt.run.checkpoint import (
+    OPTIMIZER_FILE,
+    Checkpoints,
+    is_average,
+    load_weights,
+    read_progress,
+    read_tensors,
+)
 from nmt.run.folder import (
+    CONFIG_FILE,
     LEXICON_FILE,
     NEIGHBORS_FILE,
     PROVENANCE_FILE,
@@ -36,7 +47,6 @@ from nmt.run.folder import (
     check_same_data,
     find_run,
     holds_run,
-    is_training,
     load_run_config,
     load_tokenizers,
     load_vocabularies,
@@ -44,223 +54,153 @@ from nmt.run.folder import (
 )
 from nmt.text.tokenizers import SIDES
 
-State = Literal["ok", "warning", "damaged"]
+Part = tuple[str, Callable[[], object]]  # a name, and a function that reads it
 
 
 def command(
-    folder: Annotated[
+    path: Annotated[
         Path | None,
         typer.Argument(
-            help=(
-                "Run folder, a file of `nmt bundle`, or prepared folder. Default: the newest in "
-                "runs/."
-            ),
+            help="Run, bundle or prepared folder. Default: the newest run in runs/.",
             metavar="RUN|DATA",
         ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """The command line."""
-    findings = run(folder)
-    print(
-        to_json([*map(asdict, findings)])
-        if as_json
-        else "\n".join(finding.to_row() for finding in findings)
-    )
-    if text := failure(findings):
-        raise NmtError(text)
+    findings = run(path)
+    rows = "\n".join(f"{each.state:<9}{each.text or each.part}" for each in findings)
+    print(to_json([*map(asdict, findings)]) if as_json else rows)
+    if damaged := [finding.part for finding in findings if finding.state == "damaged"]:
+        raise NmtError(f"damaged: {', '.join(damaged)}")
 
 
 @dataclass(frozen=True)
 class Finding:
-    """A part of the folder. text: the error or the warning, with its remedy; empty if the part is
-    in order.
-    """
+    """A part of the folder. text: what is wrong with it and the remedy, or nothing."""
 
     part: str
-    state: State
+    state: Literal["ok", "warning", "damaged"]
     text: str = ""
 
-    def to_row(self) -> str:
-        """A line for the screen."""
-        return f"{self.state:<9}{self.text or self.part}"
 
-
-def run(folder: Path | None = None) -> list[Finding]:
+def run(path: Path | None = None) -> list[Finding]:
     """Check a run (default: the newest one), a bundle or a prepared folder. Nothing is changed.
 
     Raises:
         CheckpointError: there is no run, no bundle and no prepared data.
     """
-    if folder is not None and folder.is_file():
-        return _check_bundle(folder)
-    is_prepared = folder is not None and not holds_run(folder) and (folder / MANIFEST).exists()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", NmtWarning)  # `_check` reports them
-        return list(
-            _check_prepared(folder)
-            if folder is not None and is_prepared
-            else _check_run(find_run(folder))
-        )
-
-
-def _check_bundle(path: Path) -> list[Finding]:
-    """The unpacked files, under the name of the bundle."""
-    try:
-        with unpacked(path) as run:
+    if path is not None and path.is_file():
+        with unpacked(path) as folder:
             return [
-                replace(finding, text=finding.text.replace(str(run), str(path)))
-                for finding in _check_run(run)
+                replace(finding, text=finding.text.replace(str(folder), str(path)))
+                for finding in _check(_parts_of_run(folder))
             ]
-    except CheckpointError as error:
-        return [Finding("bundle", "damaged", str(error))]
+    if path is not None and not holds_run(path) and (path / MANIFEST).exists():
+        return [*_check(_parts_of_data(path))]
+    return [*_check(_parts_of_run(find_run(path)))]
 
 
-def _check(part: str, *reads: Callable[[], object]) -> Finding:
-    """Read a part; its first error, or else its first warning, is the finding."""
-    with warnings.catch_warnings(record=True) as caught:
+def _check(parts: Iterator[Part]) -> Iterator[Finding]:
+    """Read each part; its first error, or else its first warning, is the finding."""
+    # A part that needs a damaged one cannot be checked.
+    with suppress(NmtError), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", NmtWarning)
-        try:
-            for read in reads:
+        for part, read in parts:
+            caught.clear()
+            try:
                 read()
-        except (NmtError, OSError) as error:
-            pass_on_lack_of_memory(error)
-            return Finding(part, "damaged", str(error))
-    text = next(
-        (str(warning.message) for warning in caught if issubclass(warning.category, NmtWarning)), ""
-    )
-    return Finding(part, "warning" if text else "ok", text)
+            except (NmtError, OSError) as error:
+                pass_on_lack_of_memory(error)
+                yield Finding(part, "damaged", str(error))
+                continue
+            texts = [str(each.message) for each in caught if each.category is NmtWarning]
+            yield Finding(part, "warning", texts[0]) if texts else Finding(part, "ok")
 
 
-def _check_prepared(folder: Path) -> Iterator[Finding]:
-    yield (finding := _check(MANIFEST, partial(load_manifest, folder)))
-    if finding.state == "damaged":
-        return
+def _warn(text: str) -> None:
+    warnings.warn(text, NmtWarning, stacklevel=3)
+
+
+def _parts_of_data(folder: Path) -> Iterator[Part]:
+    yield MANIFEST, partial(load_manifest, folder)
     manifest = load_manifest(folder)
-    contents = [partial(check, folder, manifest) for check in (check_files, check_content_hash)]
-    yield _check("sizes and contents", *contents)
-    yield _check("vocabularies", partial(load_vocabularies, folder))
-    yield _check(
-        "configuration and tokenizers",
-        lambda: load_tokenizers(folder, prepared_config(folder, manifest)),
-    )
+    yield "sizes", partial(check_files, folder, manifest)
+    yield "contents", partial(check_content_hash, folder, manifest)
+    yield "vocabularies", partial(load_vocabularies, folder)
+    config = prepared_config(folder, manifest)
+    yield "tokenizers", partial(load_tokenizers, folder, config)
     for split in SPLITS:
-        texts = (
-            [partial(read_sentences, folder, split, side) for side in SIDES]
-            if split != "train"
-            else []
-        )
-        yield _check(f"{split} data", partial(Corpus.load, folder, split), *texts)
+        yield f"{split} data", partial(Corpus.load, folder, split)
+    for split, side in product(("dev", "test"), SIDES):
+        yield f"{split}.{side}.txt", partial(read_sentences, folder, split, side)
     for file in manifest["inputs"]:
-        path = Path(file["path"])
-        if not path.is_file():
-            yield Finding(
-                file["role"],
-                "warning",
-                f"{path}: missing; it is needed only to prepare this data again",
-            )
-        elif sha256_of(path) != file["sha256"]:
-            yield Finding(
-                file["role"],
-                "warning",
-                f"{path}: has changed since; to prepare this data again, restore it",
-            )
-        else:
-            yield Finding(f"input {path}", "ok")
+        yield f"{file['role']} {file['path']}", partial(_check_input, file)
 
 
-def _check_run(folder: Path) -> Iterator[Finding]:
-    yield (finding := _check("config.yaml", partial(load_run_config, folder)))
-    if finding.state == "damaged":
-        return
+def _check_input(file: Mapping[str, Any]) -> None:
+    path = Path(file["path"])
+    if not path.is_file():
+        _warn(f"{path}: missing; it is needed only to prepare this data again")
+    elif sha256_of(path) != file["sha256"]:
+        _warn(f"{path}: has changed since; to prepare this data again, restore it")
+
+
+def _parts_of_run(folder: Path) -> Iterator[Part]:
+    yield CONFIG_FILE, partial(load_run_config, folder)
     config = load_run_config(folder)
-    yield _check(CHECKSUMS_FILE, partial(_read_checksums, folder))
-    yield _check(MANIFEST, partial(load_manifest, folder))
-    yield (vocabularies := _check("vocabularies", partial(load_vocabularies, folder)))
-    yield _check("tokenizers", partial(load_tokenizers, folder, config))
-    if (folder / PROVENANCE_FILE).exists():
-        yield _check(PROVENANCE_FILE, partial(warn_if_changed, folder / PROVENANCE_FILE))
-    if (folder / LEXICON_FILE).exists():
-        yield _check(LEXICON_FILE, partial(Lexicon.load, folder / LEXICON_FILE))
-    if (folder / NEIGHBORS_FILE).exists():
-        yield _check(NEIGHBORS_FILE, partial(load_pairs, folder / NEIGHBORS_FILE))
-    if vocabularies.state != "damaged":
-        yield from _check_checkpoints(folder, config)
-    data = _check(
-        f"training data {config.prepared_folder}",
-        partial(check_same_data, folder, config.prepared_folder),
-    )
-    # Only `train --resume`, `evaluate`, `average`, `lexicon` and `neighbors` need it.
-    yield (
-        data
-        if data.state == "ok"
-        else Finding(data.part, "warning", f"{data.text}; translation does not need it")
-    )
-
-
-def _read_checksums(folder: Path) -> None:
-    if not read_checksums(folder):
-        text = (
-            f"{folder}: has no checksums, an earlier version of nmt made it; its contents "
-            "cannot be checked"
-        )
-        warnings.warn(text, NmtWarning, stacklevel=2)
-
-
-def _check_checkpoints(folder: Path, config: Config) -> Iterator[Finding]:
-    """The two pointers, each checkpoint that they name, and leftovers of killed processes."""
+    yield CHECKSUMS_FILE, partial(_check_checksums, folder)
+    yield MANIFEST, partial(load_manifest, folder)
+    yield "tokenizers", partial(load_tokenizers, folder, config)
+    readers = {PROVENANCE_FILE: warn_if_changed, LEXICON_FILE: Lexicon.load}
+    for name, read in {**readers, NEIGHBORS_FILE: load_pairs}.items():
+        if (folder / name).exists():
+            yield name, partial(read, folder / name)
+    yield f"training data {config.prepared_folder}", partial(_check_training_data, folder, config)
+    yield "vocabularies", partial(load_vocabularies, folder)
     checkpoints, model = open_checkpoints(folder, config), build_model(folder, config)
+    yield "best.json", partial(checkpoints.find, "best")
+    yield "last.json", partial(checkpoints.find, "last")
+    for path in sorted(checkpoints.folder.glob("[!.]*-*")):
+        has_state = not is_average(path.name) and not holds_weights_only(folder)
+        read = partial(_read_checkpoint, path, model, checkpoints, has_state=has_state)
+        yield f"checkpoint {path.name}", read
+
+
+def _check_checksums(folder: Path) -> None:
+    if not read_checksums(folder):
+        _warn(f"{folder}: an earlier version of nmt made it, without checksums of its contents")
+
+
+def _check_training_data(folder: Path, config: Config) -> None:
+    try:
+        check_same_data(folder, config.prepared_folder)
+    except DataError as error:
+        _warn(f"{error}; translation does not need it")
+
+
+def _read_checkpoint(
+    path: Path, model: Seq2Seq, checkpoints: Checkpoints, *, has_state: bool
+) -> None:
+    try:
+        load_weights(path, model)
+        if has_state:
+            load_weights(path, model, raw=True)
+            read_tensors(path / OPTIMIZER_FILE)
+            read_progress(path)
+    except CheckpointError:
+        if _is_needed(path, checkpoints):
+            raise
+        _warn(f"{path}: half deleted and not needed; the next training deletes the rest")
+
+
+def _is_needed(path: Path, checkpoints: Checkpoints) -> bool:
+    """Whether best.json or last.json names the checkpoint, or might have named it."""
     pointers: tuple[PointerName, ...] = ("best", "last")
-    pointer_findings = [
-        _check(f"{pointer}.json", partial(checkpoints.find, pointer)) for pointer in pointers
-    ]
-    yield from pointer_findings
-    intact, damaged = [], any(finding.state == "damaged" for finding in pointer_findings)
-    named = (
-        None
-        if damaged
-        else {kept.checkpoint for pointer in pointers for kept in checkpoints.kept(pointer)}
-    )
-    for path in sorted(
-        path for path in checkpoints.folder.glob("*-*") if not path.name.startswith(".")
-    ):
-        reads: list[Callable[[], object]] = [partial(load_weights, path, model)]
-        if not is_average(path.name) and not holds_weights_only(folder):
-            reads.append(partial(load_weights, path, model, raw=True))
-            reads += [partial(read_tensors, path / OPTIMIZER_FILE), partial(read_progress, path)]
-        finding = _check(f"checkpoint {path.name}", *reads)
-        if finding.state != "damaged":
-            intact.append(path)
-        elif named is not None and path.name not in named:
-            text = (
-                f"{path}: incomplete, and neither best.json nor last.json names it: a killed "
-                "process was deleting it"
-            )
-            finding = Finding(
-                finding.part,
-                "warning",
-                f"{text}; the next training deletes it, or delete it yourself",
-            )
-        else:
-            damaged = True
-        yield finding
-    if damaged and intact:
-        names = ", ".join(path.name for path in intact)
-        yield Finding(
-            "remedy",
-            "warning",
-            f"intact checkpoints: {names}; `nmt translate --run {intact[-1]}` uses one of them",
-        )
-    leftovers = [path.name for path in checkpoints.folder.glob(".*.tmp")]
-    if leftovers and not is_training(folder):
-        text = (
-            f"{checkpoints.folder}: {', '.join(leftovers)} is left of a killed process; the "
-            "next training deletes it"
-        )
-        yield Finding("leftovers", "warning", text)
-
-
-def failure(findings: list[Finding]) -> str | None:
-    """A line about the damaged parts; None if there are none."""
-    damaged = [finding.part for finding in findings if finding.state == "damaged"]
-    return f"damaged: {', '.join(damaged)}" if damaged else None
+    try:
+        kept = [
+            each for name in pointers if checkpoints.find(name) for each in checkpoints.kept(name)
+        ]
+    except CheckpointError:
+        return True
+    return path.name in [each.checkpoint for each in kept]

@@ -1,10 +1,10 @@
-"""`nmt inspect`: what a run is, from its folder: configuration, data, model, curve, scores, and the
-next commands.
+"""`nmt runs show`: a run from its folder: configuration, data, model, curve, scores, and the next
+commands. `nmt runs list`: a table of all runs below a folder.
 """
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from math import isfinite, log
 from pathlib import Path
@@ -13,20 +13,25 @@ from typing import Annotated, Any
 import typer
 
 from nmt.commands.options import JsonOption, RunOrBundleArgument, to_json
-from nmt.config.load import differences
+from nmt.config.parts import TOKENIZERS
 from nmt.config.schema import Config
-from nmt.errors import CheckpointError, NmtError, printable
-from nmt.extras.runs.summary import RunSummary
+from nmt.errors import CheckpointError, DataError, NmtError, printable
+from nmt.extras.runs.summary import find_runs, read_facts
 from nmt.extras.share.bundle import unpacked
 from nmt.extras.share.card import model_card
 from nmt.model.seq2seq import parameters_by_part
 from nmt.report.sparkline import sparkline
-from nmt.report.table import label_rows
-from nmt.run.checkpoint import KeptCheckpoint
-from nmt.run.folder import CONFIG_FILE, build_model, check_same_data, find_run
-from nmt.run.provenance import read_training
-from nmt.text.tokenizers import SIDES
+from nmt.report.table import Table, TableCell, label_rows
+from nmt.run.folder import CONFIG_FILE, RUNS_FOLDER, build_model, find_run
 
+COLUMNS = {  # of the table of runs: key in JSON -> heading
+    **{name: name for name in ("run", "direction", "model", "state", "step")},
+    "dev_bleu": "dev BLEU",
+    "dev_loss": "dev loss",
+    "test_score": "test",
+    "bytes": "MB",
+    "changed": "changed",
+}
 HASH_LENGTH = 12  # characters of a SHA-256 on the screen
 MAX_SCORES_SHOWN = 6
 MAX_CURVE_WIDTH = 48
@@ -36,24 +41,32 @@ Rows = Iterator[tuple[str, str]]
 
 
 def command(
-    folder: RunOrBundleArgument = None,
+    path: RunOrBundleArgument = None,
     as_json: JsonOption = False,
     as_card: Annotated[
         bool,
-        typer.Option(
-            "--card", help="Print a model card: Markdown, with the metadata of model hubs."
-        ),
+        typer.Option("--card", help="Print a model card: Markdown, with metadata for model hubs."),
     ] = False,
 ) -> None:
-    """The command line."""
+    """`nmt runs show`."""
     if as_card and as_json:
         raise typer.BadParameter("give --card or --json, not both")
-
-    facts = run(folder)
+    facts = run(path)
     if as_card:
         print(card(facts), end="")
     else:
         print(to_json(facts) if as_json else describe(facts))
+
+
+def list_command(
+    folder: Annotated[
+        Path | None, typer.Argument(help="Folder that holds runs. Default: runs.", metavar="DIR")
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """`nmt runs list`."""
+    rows = list_runs(folder)
+    print(to_json(rows) if as_json else to_table(rows))
 
 
 def run(path: Path | None = None) -> dict[str, Any]:
@@ -64,120 +77,40 @@ def run(path: Path | None = None) -> dict[str, Any]:
         ConfigError: the configuration of the run is damaged.
     """
     if path is None or not path.is_file():
-        folder = find_run(path)
-        return _facts(folder, folder)
-    with unpacked(path) as folder:
-        changed = datetime.fromtimestamp(path.stat().st_mtime, UTC)
-        return {**_facts(folder, path), "changed": changed.isoformat(timespec="seconds")}
+        facts = _facts_with_sizes(find_run(path))
+    else:
+        with unpacked(path) as folder:
+            facts = _facts_with_sizes(folder)
+        problems = [problem.replace(str(folder), str(path)) for problem in facts["problems"]]
+        changed = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds")
+        facts |= {"run": str(path), "changed": changed, "problems": problems}
+    return {**facts, "next": _next_commands(facts)}
 
 
-def _facts(folder: Path, path: Path) -> dict[str, Any]:
-    """The facts of the run in `folder`, which the user calls `path`."""
-    summary = RunSummary.load(folder)
-    config, manifest, progress = summary.config, summary.manifest or {}, summary.progress
-    problems = list(summary.problems)
-    return {
-        "run": str(path),
-        "name": config.name,
-        "direction": config.data.direction,
-        "state": summary.state,
-        "finished": progress.finished if progress else None,
-        "changed": summary.changed.isoformat(timespec="seconds"),
-        "not_default": _not_default(config),
-        "data": _data(folder, config, manifest),
-        "vocabulary": {
-            side: {**manifest["vocabulary"][side], "tokenizer": manifest["tokenizers"][side]}
-            for side in SIDES
-            if manifest
-        },
-        "parameters": _parameters(folder, config, problems),
-        "progress": progress
-        and {
-            "step": progress.step,
-            "epoch": progress.epoch,
-            "seconds": progress.seconds,
-            "skipped": progress.skipped,
-        },
-        "best": _checkpoint(summary.best),
-        "last": _checkpoint(summary.last),
-        "training": [
-            {key: event.get(key) for key in ("step", "perplexity")}
-            for event in summary.journal
-            if _is_update(event)
-        ],
-        "validations": [
-            {key: event.get(key) for key in ("step", "loss", "bleu", "chrf")}
-            for event in summary.validations
-        ],
-        "evaluations": summary.evaluations,
-        "sessions": read_training(folder),
-        "bytes": {"total": summary.bytes, "checkpoints": summary.checkpoint_bytes},
-        "problems": [problem.replace(str(folder), str(path)) for problem in problems],
-        "next": _next_commands(summary, path),
-    }
-
-
-def _is_update(event: dict[str, Any]) -> bool:
-    return (
-        event.get("event") == "train"
-        and isinstance(event.get("perplexity"), float)
-        and event["perplexity"] > 0
-    )
-
-
-def _not_default(config: Config) -> dict[str, dict[str, Any]]:
-    changes = differences(Config(name=config.name), config)
-    return {key: {"value": value, "default": default} for key, (default, value) in changes.items()}
-
-
-def _data(folder: Path, config: Config, manifest: dict[str, Any]) -> dict[str, Any]:
-    try:
-        check_same_data(folder, config.prepared_folder)
-        problem = None
-    except NmtError as error:
-        problem = str(error)
-    return {
-        "prepared": str(config.prepared_folder),
-        "problem": problem,
-        "url": None if config.data.source.url is None else str(config.data.source.url),
-        "content": manifest.get("content"),
-        "nmt_version": manifest.get("nmt_version"),
-        "pairs": {name: split["pairs"] for name, split in manifest.get("splits", {}).items()},
-        "inputs": manifest.get("inputs", []),
-        "augmented": "augmentation" in manifest,
-    }
-
-
-def _parameters(folder: Path, config: Config, problems: list[str]) -> dict[str, Any] | None:
+def _facts_with_sizes(folder: Path) -> dict[str, Any]:
+    config, facts = read_facts(folder)
     try:
         parts, total = parameters_by_part(build_model(folder, config))
     except NmtError as error:
-        problems.append(str(error))
-        return None
-    return {"total": total, "parts": parts}
+        return {**facts, "parameters": None, "problems": [*facts["problems"], str(error)]}
+    return {**facts, "parameters": {"total": total, "parts": parts}}
 
 
-def _checkpoint(kept: KeptCheckpoint | None) -> dict[str, Any] | None:
-    return (
-        None
-        if kept is None
-        else {"checkpoint": kept.checkpoint, "step": kept.step, "score": kept.score}
+def _next_commands(facts: dict[str, Any]) -> list[str]:
+    """What the user may want to do with the run."""
+    folder, config = (
+        shlex.quote(str(path)) for path in (facts["run"], Path(facts["run"], CONFIG_FILE))
     )
-
-
-def _next_commands(summary: RunSummary, path: Path) -> list[str]:
-    folder = shlex.quote(str(path))
     commands = []
-    if summary.state in ("unfinished", "not started"):
-        commands.append(f"nmt train -c {shlex.quote(str(path / CONFIG_FILE))} -o {folder} --resume")
-    if summary.best is None and summary.last is None:
+    if facts["state"] in ("unfinished", "not started"):
+        commands.append(f"nmt train -c {config} -o {folder} --resume")
+    if not facts["best"] and not facts["last"]:
         return commands
-    if summary.state == "finished" and not any(
-        event.get("split") == "test" for event in summary.evaluations
-    ):
+    is_tested = any(event.get("split") == "test" for event in facts["evaluations"])
+    if facts["state"] == "finished" and not is_tested:
         commands.append(f"nmt evaluate {folder}")
     commands.append(f'nmt translate --run {folder} "..."')
-    if summary.state == "finished":
+    if facts["state"] == "finished":
         commands.append(f"nmt reproduce {folder}")
     return commands
 
@@ -210,28 +143,16 @@ def card(facts: dict[str, Any]) -> str:
 def _state_rows(facts: dict[str, Any]) -> Rows:
     yield "run", f"{facts['run']}: {facts['name']}, {facts['direction']}"
     progress, state = facts["progress"], facts["state"]
-    reason = (
-        f": {facts['finished']}"
-        if state == "finished"
-        else ", in progress now"
-        if state == "training"
-        else f" ({state})"
-    )
     if state == "weights only":
         yield "training", "not in this copy: it translates, but its training cannot resume"
     elif progress is None:
         yield "training", state
     else:
-        steps = (
-            f"{progress['step']:,} steps, {progress['epoch']} epochs, "
-            f"{progress['seconds'] / 60:.1f} minutes"
-        )
-        yield (
-            "training",
-            steps
-            + (f", {progress['skipped']} updates skipped" if progress["skipped"] else "")
-            + reason,
-        )
+        steps = f"{progress['step']:,} steps, {progress['epoch']} epochs"
+        skipped = f", {progress['skipped']} updates skipped" if progress["skipped"] else ""
+        reasons = {"finished": f": {facts['finished']}", "training": ", in progress now"}
+        minutes = f"{progress['seconds'] / 60:.1f} minutes"
+        yield "training", f"{steps}, {minutes}{skipped}{reasons.get(state, f' ({state})')}"
     for name in ("best", "last"):
         if (kept := facts[name]) is not None:
             score = "" if kept["score"] is None else f", {kept['score']:.4g} in validation"
@@ -241,10 +162,8 @@ def _state_rows(facts: dict[str, Any]) -> Rows:
         libraries = f"nmt {session['version']}, torch {session['libraries']['torch']}"
         count = f", {session['processes']} processes" if session["processes"] > 1 else ""
         step = f", from step {session['step']}" if sessions else ""
-        sessions.append(
-            f"{libraries}, {session['device']}, {session['cpu']}, threads: "
-            f"{session['threads']}{count}{step}"
-        )
+        place = f"{session['device']}, {session['cpu']}, threads: {session['threads']}"
+        sessions.append(f"{libraries}, {place}{count}{step}")
     yield from label_rows("trained with", sessions)
 
 
@@ -255,9 +174,8 @@ def _config_rows(facts: dict[str, Any]) -> Rows:
         value, default = (
             json.dumps(values[name], ensure_ascii=False) for name in ("value", "default")
         )
-        settings.append(
-            f"{key:<{width}}  {value}" + ("" if default == "null" else f"  (default {default})")
-        )
+        end = "" if default == "null" else f"  (default {default})"
+        settings.append(f"{key:<{width}}  {value}{end}")
     yield from label_rows("not default", settings)
 
 
@@ -266,30 +184,16 @@ def _data_rows(facts: dict[str, Any]) -> Rows:
     if not data["content"]:
         return
     pairs = ", ".join(f"{count:,} {name}" for name, count in data["pairs"].items())
-    yield (
-        "data",
-        (
-            f"{data['prepared']}, content {data['content'][:HASH_LENGTH]}: {pairs} "
-            f"pairs{', augmented' * data['augmented']}"
-        ),
-    )
+    content = f"{data['prepared']}, content {data['content'][:HASH_LENGTH]}"
+    yield "data", f"{content}: {pairs} pairs{', augmented' * data['augmented']}"
     if data["problem"]:
         yield "", data["problem"]
     for file in data["inputs"]:
-        yield (
-            "",
-            (
-                f"{file['role']}: {file['path']}, {_size(file['bytes'])}, SHA-256 "
-                f"{file['sha256'][:HASH_LENGTH]}"
-            ),
-        )
-    vocabularies = zip(
-        facts["direction"].split("-"), map(facts["vocabulary"].get, SIDES), strict=True
-    )
-    yield from label_rows(
-        "vocabulary",
-        (f"{code} {figures['size']:,}, {figures['tokenizer']}" for code, figures in vocabularies),
-    )
+        digest = f"SHA-256 {file['sha256'][:HASH_LENGTH]}"
+        yield "", f"{file['role']}: {file['path']}, {_size(file['bytes'])}, {digest}"
+    vocabularies = zip(facts["direction"].split("-"), facts["vocabulary"].values(), strict=True)
+    texts = (f"{code} {each['size']:,}, {each['tokenizer']}" for code, each in vocabularies)
+    yield from label_rows("vocabulary", texts)
 
 
 def _model_rows(facts: dict[str, Any]) -> Rows:
@@ -312,13 +216,8 @@ def _curve_rows(facts: dict[str, Any]) -> Rows:
         points = [value for value in values if isinstance(value, float) and isfinite(value)]
         if points:
             shown = points[:: -(-len(points) // MAX_CURVE_WIDTH)]
-            yield (
-                name,
-                (
-                    f"{sparkline(shown, low=min(shown))}  {points[0]:{digits}} to "
-                    f"{points[-1]:{digits}}"
-                ),
-            )
+            change = f"{points[0]:{digits}} to {points[-1]:{digits}}"
+            yield name, f"{sparkline(shown, low=min(shown))}  {change}"
 
 
 def _score_rows(facts: dict[str, Any]) -> Rows:
@@ -334,3 +233,75 @@ def _score_rows(facts: dict[str, Any]) -> Rows:
 
 def _size(count: int) -> str:
     return f"{count / 1e6:,.1f} MB" if count >= 1e5 else f"{count / 1e3:,.1f} kB"
+
+
+def list_runs(folder: Path | None = None) -> list[dict[str, Any]]:
+    """The runs below `folder` (default `runs/`), ready for JSON; a damaged one has a `problem`.
+
+    Raises:
+        DataError: there is no such folder.
+    """
+    folder = folder or RUNS_FOLDER
+    if not folder.is_dir():
+        raise DataError(f"{folder}: no such folder; name the folder that holds the runs")
+    return [_row_of(path) for path in find_runs(folder)]
+
+
+def _row_of(folder: Path) -> dict[str, Any]:
+    try:
+        config, facts = read_facts(folder)
+    except NmtError as error:
+        return {"run": str(folder), "problem": " ".join(str(error).split())}
+    best, last = facts["best"] or facts["last"], facts["last"] or facts["best"]
+    of_best = [event for event in facts["validations"] if best and event["step"] == best["step"]]
+    validation = (of_best[:1] or facts["validations"][-1:] or [{}])[0]
+    tests = [event for event in facts["evaluations"] if event.get("split") == "test"]
+    scores = [event["scores"][0] for event in tests if event.get("scores")]
+    return {
+        **{key: facts[key] for key in ("run", "state", "name", "direction")},
+        "model": _describe_model(config),
+        "step": last["step"] if last else 0,
+        "dev_bleu": validation.get("bleu"),
+        "dev_loss": validation.get("loss"),
+        "test_score": scores[-1] if scores else None,
+        "bytes": facts["bytes"]["total"],
+        "changed": facts["changed"],
+        "problem": "; ".join(facts["problems"]) or None,
+    }
+
+
+def _describe_model(config: Config) -> str:
+    """A model in short: tokens, encoder, attention, decoder."""
+    tokenizer, model = config.tokenizer, config.model
+    size = f" {tokenizer.size}" if TOKENIZERS[tokenizer.kind].trait("learned") else ""
+    encoder, decoder = (
+        f"{part.hidden_size}" + (f"x{part.layers}" if part.layers > 1 else "")
+        for part in (model.encoder, model.decoder)
+    )
+    cells = (
+        f"{model.encoder.cell} {encoder}, {model.attention.score}, {model.decoder.kind} {decoder}"
+    )
+    return f"{tokenizer.kind}{size}, {cells}"
+
+
+def to_table(rows: Sequence[dict[str, Any]]) -> str:
+    """For the screen: a table, then a line for each problem."""
+    cells = [tuple(_cell(row, name) for name in COLUMNS) for row in rows if "state" in row]
+    lines = [Table("runs", "", (*COLUMNS,), cells, headings=COLUMNS).to_text()] if cells else []
+    lines += [f"nmt: {row['problem']}" for row in rows if row["problem"]]
+    return "\n".join(lines) or "no runs"
+
+
+def _cell(row: dict[str, Any], column: str) -> TableCell:
+    value = row[column]
+    if value is None:
+        return "-"
+    if column == "test_score":
+        return f"{value['metric']} {value['score']:.2f}"
+    if column == "bytes":
+        return round(int(value) / 1e6)
+    if column == "changed":
+        return str(value)[:16].replace("T", " ")
+    if isinstance(value, float):
+        return f"{value:6.2f}"
+    return value if isinstance(value, int) else printable(str(value))

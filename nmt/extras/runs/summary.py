@@ -3,13 +3,13 @@ problem, not an error.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from nmt.config.load import differences
 from nmt.config.schema import Config
 from nmt.data.manifest import MANIFEST, load_manifest
 from nmt.errors import CheckpointError, NmtError
@@ -19,6 +19,7 @@ from nmt.run.folder import (
     EVALUATION_FOLDER,
     HISTORY_FILE,
     JOURNAL_FILE,
+    check_same_data,
     holds_run,
     is_training,
     load_run_config,
@@ -26,107 +27,103 @@ from nmt.run.folder import (
 )
 from nmt.run.journal import Journal
 from nmt.run.progress import Progress
-
-RunState = Literal["training", "finished", "unfinished", "not started", "weights only"]
-
-ValueT = TypeVar("ValueT")
+from nmt.run.provenance import read_training
+from nmt.text.tokenizers import SIDES
 
 
-@dataclass(frozen=True)
-class RunSummary:
-    """What is known of a run.
+def read_facts(folder: Path) -> tuple[Config, dict[str, Any]]:
+    """The configuration of a run, and all that is known of it, ready for JSON.
 
-    Attributes:
-        state: "training" if a process trains it now; "unfinished" if its training was interrupted;
-            "weights only" if it is a copy without the state of training, from a bundle or from the
-            hub.
-        progress: at the last checkpoint; None before the first.
-        best, last: the checkpoints to translate with and to resume from; None before the first one.
-        manifest: of the prepared data.
-        journal: the events of the training. evaluations: those of `nmt evaluate`, in the order of
-            time.
-        bytes: size on disk. checkpoint_bytes: the checkpoints' part of it.
-        changed: the time of the last change.
-        problems: a line for each part that cannot be read.
+    state is "training" if a process trains it now, "unfinished" if its training was interrupted,
+    "weights only" if it is a copy without the state of training, "finished" or "not started".
+    progress is that of the last checkpoint. problems has a line for each part that cannot be read.
+
+    Raises:
+        CheckpointError, ConfigError: the configuration of the run is missing or unreadable.
     """
+    if not holds_run(folder):
+        raise CheckpointError(f"{folder}: config.yaml is missing; this is no run, or half of one")
+    config, problems = load_run_config(folder), list[str]()
 
-    folder: Path
-    config: Config
-    state: RunState
-    progress: Progress | None
-    best: KeptCheckpoint | None
-    last: KeptCheckpoint | None
-    manifest: dict[str, Any] | None
-    journal: list[dict[str, Any]]
-    evaluations: list[dict[str, Any]]
-    bytes: int
-    checkpoint_bytes: int
-    changed: datetime
-    problems: list[str]
+    def attempt(read: Callable[[], Any], otherwise: Any = None) -> Any:
+        try:
+            return read()
+        except (NmtError, OSError) as error:
+            problems.append(str(error))
+            return otherwise
 
-    @classmethod
-    def load(cls, folder: Path) -> "RunSummary":
-        """Raises: CheckpointError or ConfigError if the configuration of the run is missing or
-        unreadable.
-        """
-        if not holds_run(folder):
-            raise CheckpointError(
-                f"{folder}: config.yaml is missing; this is no run, or half of one"
-            )
-        config, problems = load_run_config(folder), list[str]()
+    checkpoints = open_checkpoints(folder, config)
+    best = attempt(lambda: checkpoints.kept("best"), [])
+    last = attempt(lambda: checkpoints.kept("last"), [])
+    if best:
+        attempt(lambda: checkpoints.find("best"))
+    last_folder = attempt(lambda: checkpoints.find("last")) if last else None
+    progress = attempt(lambda: last_folder and read_progress(last_folder))
+    manifest = attempt(lambda: load_manifest(folder), {})
+    journal = attempt(Journal(folder / JOURNAL_FILE).read, [])
+    history = attempt(Journal(folder / EVALUATION_FOLDER / HISTORY_FILE).read, [])
+    files = [*_files(folder)]
+    of_checkpoints = [size for path, size, _ in files if checkpoints.folder in path.parents]
+    changed = datetime.fromtimestamp(max((time for _, _, time in files), default=0.0), UTC)
+    changes = differences(Config(name=config.name), config)
+    facts = {
+        "run": str(folder),
+        "name": config.name,
+        "direction": config.data.direction,
+        "state": _state(folder, progress, has_checkpoint=bool(last)),
+        "finished": progress and progress.finished,
+        "changed": changed.isoformat(timespec="seconds"),
+        "not_default": {
+            key: {"value": value, "default": default} for key, (default, value) in changes.items()
+        },
+        "data": {
+            "prepared": str(config.prepared_folder),
+            "problem": _data_problem(folder, config),
+            "url": None if config.data.source.url is None else str(config.data.source.url),
+            "content": manifest.get("content"),
+            "nmt_version": manifest.get("nmt_version"),
+            "pairs": {name: split["pairs"] for name, split in manifest.get("splits", {}).items()},
+            "inputs": manifest.get("inputs", []),
+            "augmented": "augmentation" in manifest,
+        },
+        "vocabulary": {
+            side: {**manifest["vocabulary"][side], "tokenizer": manifest["tokenizers"][side]}
+            for side in SIDES
+            if manifest
+        },
+        "progress": progress
+        and {key: getattr(progress, key) for key in ("step", "epoch", "seconds", "skipped")},
+        "best": _checkpoint(best),
+        "last": _checkpoint(last),
+        "training": [
+            {key: event.get(key) for key in ("step", "perplexity")}
+            for event in journal
+            if event.get("event") == "train"
+            and isinstance(event.get("perplexity"), float)
+            and event["perplexity"] > 0
+        ],
+        "validations": [
+            {key: event.get(key) for key in ("step", "loss", "bleu", "chrf")}
+            for event in journal
+            if event.get("event") == "validation"
+        ],
+        "evaluations": [*filter(_is_evaluation, history)],
+        "sessions": read_training(folder),
+        "bytes": {"total": sum(size for _, size, _ in files), "checkpoints": sum(of_checkpoints)},
+        "problems": problems,
+    }
+    return config, facts
 
-        def attempt(read: Callable[[], ValueT]) -> ValueT | None:
-            try:
-                return read()
-            except (NmtError, OSError) as error:
-                problems.append(str(error))
-                return None
 
-        checkpoints = open_checkpoints(folder, config)
-        best, last = (
-            attempt(lambda: checkpoints.kept("best")),
-            attempt(lambda: checkpoints.kept("last")),
-        )
-        if best:
-            attempt(lambda: checkpoints.find("best"))
-        last_folder = attempt(lambda: checkpoints.find("last")) if last else None
-        progress = None if last_folder is None else attempt(lambda: read_progress(last_folder))
-        files = list(_files(folder))
-        return cls(
-            folder=folder,
-            config=config,
-            state=_state(folder, progress, has_checkpoint=bool(last)),
-            progress=progress,
-            best=best[0] if best else None,
-            last=last[0] if last else None,
-            manifest=attempt(lambda: load_manifest(folder)),
-            journal=attempt(Journal(folder / JOURNAL_FILE).read) or [],
-            evaluations=[
-                *filter(
-                    _is_evaluation,
-                    attempt(Journal(folder / EVALUATION_FOLDER / HISTORY_FILE).read) or [],
-                )
-            ],
-            bytes=sum(size for _, size, _ in files),
-            checkpoint_bytes=sum(
-                size for path, size, _ in files if checkpoints.folder in path.parents
-            ),
-            changed=datetime.fromtimestamp(max((time for _, _, time in files), default=0.0), UTC),
-            problems=problems,
-        )
-
-    @property
-    def validations(self) -> list[dict[str, Any]]:
-        """The validations of the training, with their figures."""
-        return [event for event in self.journal if event.get("event") == "validation"]
-
-    @property
-    def best_validation(self) -> dict[str, Any] | None:
-        """The validation of the best checkpoint, or the last one."""
-        of_best = [
-            event for event in self.validations if self.best and event["step"] == self.best.step
-        ]
-        return next(iter(of_best or self.validations[-1:]), None)
+def find_runs(folder: Path) -> list[Path]:
+    """The runs and damaged runs below `folder`, sorted; not those inside of other runs."""
+    if not folder.is_dir():
+        return []
+    is_run = holds_run(folder) and (folder / MANIFEST).exists()
+    if is_run or (folder / JOURNAL_FILE).exists() or (folder / "checkpoints").is_dir():
+        return [folder]
+    below = sorted(path for path in folder.iterdir() if not path.name.startswith("."))
+    return [run for path in below for run in find_runs(path)]
 
 
 class _Score(BaseModel):
@@ -153,22 +150,7 @@ def _is_evaluation(event: dict[str, Any]) -> bool:
     return True
 
 
-def find_runs(folder: Path) -> list[Path]:
-    """The runs and damaged runs below `folder`, sorted; not those inside of other runs."""
-    if not folder.is_dir():
-        return []
-    is_run = holds_run(folder) and (folder / MANIFEST).exists()
-    if is_run or (folder / JOURNAL_FILE).exists() or (folder / "checkpoints").is_dir():
-        return [folder]
-    return [
-        run
-        for path in sorted(folder.iterdir())
-        if not path.name.startswith(".")
-        for run in find_runs(path)
-    ]
-
-
-def _state(folder: Path, progress: Progress | None, *, has_checkpoint: bool) -> RunState:
+def _state(folder: Path, progress: Progress | None, *, has_checkpoint: bool) -> str:
     if is_training(folder):
         return "training"
     if progress is not None and progress.finished:
@@ -176,6 +158,20 @@ def _state(folder: Path, progress: Progress | None, *, has_checkpoint: bool) -> 
     if holds_weights_only(folder):
         return "weights only"
     return "unfinished" if has_checkpoint else "not started"
+
+
+def _data_problem(folder: Path, config: Config) -> str | None:
+    try:
+        check_same_data(folder, config.prepared_folder)
+    except NmtError as error:
+        return str(error)
+    return None
+
+
+def _checkpoint(kept: list[KeptCheckpoint]) -> dict[str, Any] | None:
+    if not kept:
+        return None
+    return {"checkpoint": kept[0].checkpoint, "step": kept[0].step, "score": kept[0].score}
 
 
 def _files(folder: Path) -> Iterator[tuple[Path, int, float]]:

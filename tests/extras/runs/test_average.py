@@ -44,7 +44,7 @@ def last_event(run: Path) -> dict[str, object]:
 def test_a_run_is_averaged_afterwards(nmt: Run, config: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     assert nmt("train", "-c", config, "-o", run).status == 0
-    result = nmt("average", run, "--kept", "last")
+    result = nmt("runs", "average", run, "--kept", "last")
     assert result.status == 0
     assert result.out.startswith("average of steps 2, 4, 6  dev loss ")
     event = last_event(run)
@@ -57,7 +57,7 @@ def test_a_run_is_averaged_afterwards(nmt: Run, config: Path, tmp_path: Path) ->
 def test_a_run_in_training_is_not_averaged(nmt: Run, tmp_path: Path) -> None:
     run = toy.train(tmp_path)
     with lock_run(run):
-        result = nmt("average", run)
+        result = nmt("runs", "average", run)
     assert (result.status, result.err) == (1, f"nmt: {run}: another training is running in it\n")
 
 
@@ -87,7 +87,7 @@ def test_training_average_averages_at_the_end(nmt: Run, config: Path, tmp_path: 
 def test_too_few_checkpoints_to_average(nmt: Run, config: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     assert nmt("train", "-c", config, "-o", run, "--set", "training.keep_best=1").status == 0
-    result = nmt("average", run)
+    result = nmt("runs", "average", run)
     assert (result.status, result.out) == (1, "")
     assert result.err == (
         f"nmt: {run}: one checkpoint is kept as best; train with training.keep_best of 2 or "

@@ -38,13 +38,13 @@ def run(made: Path, tmp_path: Path) -> Path:
 
 
 def states(nmt: Run, *words: object) -> tuple[int, dict[str, str]]:
-    result = nmt("doctor", *words, "--json")
+    result = nmt("runs", "check", *words, "--json")
     return result.status, {finding["part"]: finding["state"] for finding in json.loads(result.out)}
 
 
 @pytest.mark.parametrize("name", ["run", "prepared"])
 def test_all_is_well(nmt: Run, made: Path, name: str) -> None:
-    result = nmt("doctor", made / name)
+    result = nmt("runs", "check", made / name)
     assert (result.status, result.err) == (0, "")
     assert {line.split()[0] for line in result.out.splitlines()} == {"ok"}
 
@@ -55,36 +55,30 @@ def test_every_damage_of_a_run_is_listed_with_its_remedy(nmt: Run, run: Path) ->
     content[-5] ^= 1
     weights.write_bytes(content)
     (run / "checkpoints" / "best.json").unlink()
-    (run / "checkpoints" / ".step-00000009.abc.tmp").mkdir()
     with (run / "config.yaml").open("a") as config:
         config.write("# mine\n")
-    result = nmt("doctor", run)
+    result = nmt("runs", "check", run)
     assert (result.status, result.err) == (1, f"nmt: damaged: best.json, checkpoint {BEST}\n")
     rows = [line.split(maxsplit=1) for line in result.out.splitlines()]
-    assert [text for state, text in rows if state == "damaged"] == [
-        (
-            f"{run / 'checkpoints' / 'best.json'}: missing; copy the run again, or name one of its "
-            "checkpoints"
-        ),
-        (
-            f"{weights}: damaged, its content has changed since nmt wrote it; copy it again, or "
-            "use "
-            "another checkpoint"
-        ),
-    ]
-    intact, checksums = run / "checkpoints" / "step-00000002", CHECKSUMS_FILE
-    assert [text for state, text in rows if state == "warning"] == [
-        (
+    assert [row for row in rows if row[0] != "ok"] == [
+        [
+            "warning",
             f"{run / 'config.yaml'}: edited or damaged since nmt wrote it; if you edited it, "
-            "delete "
-            f"its entry in {checksums} beside it"
-        ),
-        f"intact checkpoints: step-00000002; `nmt translate --run {intact}` uses one of them",
-        (
-            f"{run / 'checkpoints'}: .step-00000009.abc.tmp is left of a killed process; the next "
-            "training deletes it"
-        ),
+            f"delete its entry in {CHECKSUMS_FILE} beside it",
+        ],
+        [
+            "damaged",
+            f"{run / 'checkpoints' / 'best.json'}: missing; copy the run again, or name one of "
+            "its checkpoints",
+        ],
+        [
+            "damaged",
+            f"{weights}: damaged, its content has changed since nmt wrote it; copy it again, or "
+            "use another checkpoint",
+        ],
     ]
+    intact = run / "checkpoints" / "step-00000002"
+    assert ["ok", f"checkpoint {intact.name}"] in rows
     assert nmt("translate", "--run", intact, "The dog sees the tree.").status == 0
 
 
@@ -103,16 +97,12 @@ def test_a_checkpoint_that_was_being_deleted_is_no_damage(nmt: Run, run: Path) -
     deleted = run / "checkpoints" / "step-00000003"
     shutil.copytree(run / "checkpoints" / "step-00000002", deleted)
     (deleted / "model.safetensors").unlink()
-    result = nmt("doctor", run)
+    result = nmt("runs", "check", run)
     assert (result.status, result.err) == (0, "")
     assert [line for line in result.out.splitlines() if not line.startswith("ok ")] == [
-        f"warning  {deleted}: incomplete, and neither best.json nor last.json names it: a killed "
-        "process was deleting it; "
-        "the next training deletes it, or delete it yourself"
+        f"warning  {deleted}: half deleted and not needed; the next training deletes the rest"
     ]
-    (run / "checkpoints" / "last.json").write_text(
-        "{}"
-    )  # now it may be a checkpoint that is needed
+    (run / "checkpoints" / "last.json").write_text("{}")  # it may have named this checkpoint
     assert states(nmt, run)[1]["checkpoint step-00000003"] == "damaged"
 
 
@@ -128,7 +118,7 @@ def test_a_lack_of_memory_is_no_damage(
         return read(path)
 
     monkeypatch.setattr(Path, "read_bytes", read_bytes)
-    for words in (("doctor", run), ("translate", "--run", run, "The dog.")):
+    for words in (("runs", "check", run), ("translate", "--run", run, "The dog.")):
         result = nmt(*words)
         assert (result.status, result.err.splitlines()[-1][:20]) == (1, "nmt: out of memory; ")
         assert "damaged" not in result.out + result.err
@@ -146,8 +136,9 @@ def test_a_damaged_file_of_prepared_data_is_found(
     (made / "pairs.tsv").rename(tmp_path / "pairs.tsv")
     status, found = states(nmt, prepared)
     (tmp_path / "pairs.tsv").rename(made / "pairs.tsv")
-    assert (status, found["sizes and contents"], found["source"]) == (1, "damaged", "warning")
-    assert (found["test data"] == "damaged") == with_checksums
+    source = f"source {made / 'pairs.tsv'}"
+    assert (status, found["contents"], found[source]) == (1, "damaged", "warning")
+    assert (found["test.tgt.txt"] == "damaged") == with_checksums
 
 
 def test_a_run_of_an_earlier_version_is_fine_but_unchecked(nmt: Run, run: Path) -> None:
@@ -158,7 +149,7 @@ def test_a_run_of_an_earlier_version_is_fine_but_unchecked(nmt: Run, run: Path) 
 
 
 def test_neither_a_run_nor_data(nmt: Run, tmp_path: Path) -> None:
-    result = nmt("doctor", tmp_path)
+    result = nmt("runs", "check", tmp_path)
     assert (result.status, result.err) == (
         1,
         f"nmt: {tmp_path}: no run here; `nmt train -c CONFIG -o {tmp_path}` creates one\n",

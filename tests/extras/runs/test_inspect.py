@@ -1,4 +1,4 @@
-"""`nmt inspect`: what it says of a run, whole or damaged."""
+"""`nmt runs show` and `nmt runs list`: what they say of runs, whole or damaged."""
 
 import json
 import re
@@ -19,7 +19,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_the_facts_of_a_finished_run(nmt: Run, trained: Path) -> None:
-    facts = json.loads(nmt("inspect", trained, "--json").out)
+    facts = json.loads(nmt("runs", "show", trained, "--json").out)
     assert (facts["name"], facts["direction"], facts["state"]) == ("toy", "en-de", "finished")
     assert facts["not_default"]["model.dropout"] == {"value": 0.0, "default": 0.2}
     assert "seed" not in facts["not_default"]
@@ -67,16 +67,16 @@ def test_damaged_records_are_no_tracebacks(
     assert old in text
     (run / name).write_text(re.sub(r',\s*"checksum": "\w+"', "", text).replace(old, new))
     for words in ([], ["--card"]):
-        result = nmt("inspect", run, *words)
+        result = nmt("runs", "show", run, *words)
         assert (result.status, "\x1b" in result.out) == (0, False)
-    assert nmt("runs", run.parent).status == 0
+    assert nmt("runs", "list", run.parent).status == 0
 
 
 def test_the_screen_shows_them(nmt: Run, trained: Path, tmp_path: Path) -> None:
     run = tmp_path / "run"
     shutil.copytree(trained, run)
     assert nmt("evaluate", run, "--metric", "chrF").status == 0
-    lines = nmt("inspect", run).out.splitlines()
+    lines = nmt("runs", "show", run).out.splitlines()
     for start, part in {
         "run ": "toy, en-de",
         "training ": "60 steps, 1 epochs",
@@ -100,14 +100,14 @@ def test_an_unfinished_run_continues_with_resume(nmt: Run, trained: Path, tmp_pa
     shutil.copytree(trained, run)
     progress = run / "checkpoints" / "step-00000060" / "progress.json"
     write_json(progress, {**read_json(progress), "finished": None})
-    assert nmt("inspect", run).out.rstrip().endswith(f'nmt translate --run {run} "..."')
-    facts = json.loads(nmt("inspect", run, "--json").out)
+    assert nmt("runs", "show", run).out.rstrip().endswith(f'nmt translate --run {run} "..."')
+    facts = json.loads(nmt("runs", "show", run, "--json").out)
     assert facts["state"] == "unfinished"
     assert facts["next"][0] == f"nmt train -c {run / 'config.yaml'} -o {run} --resume"
     with FileLock(run.parent / ".run.lock"):
-        assert "in progress now" in nmt("inspect", run).out
+        assert "in progress now" in nmt("runs", "show", run).out
     shutil.rmtree(run / "checkpoints")
-    facts = json.loads(nmt("inspect", run, "--json").out)
+    facts = json.loads(nmt("runs", "show", run, "--json").out)
     assert (facts["state"], len(facts["next"])) == ("not started", 1)
 
 
@@ -121,7 +121,7 @@ def test_damaged_parts_are_problems_and_the_rest_is_shown(
     (run / "manifest.json").write_text("[]")
     (run / "src.vocab.txt").unlink()
     (run / "provenance.json").write_text("?")
-    result = nmt("inspect", run)
+    result = nmt("runs", "show", run)
     assert (result.status, result.err) == (0, "")
     for text in (
         "best.json: damaged",
@@ -135,12 +135,72 @@ def test_damaged_parts_are_problems_and_the_rest_is_shown(
 
 def test_no_run(nmt: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert nmt("inspect").err == (
+    assert nmt("runs", "show").err == (
         "nmt: no run under runs/ yet: run `nmt train -c CONFIG` first, or name the folder of a "
         "run\n"
     )
-    result = nmt("inspect", "elsewhere")
+    result = nmt("runs", "show", "elsewhere")
     assert (result.status, result.err) == (
         1,
         "nmt: elsewhere: no run here; `nmt train -c CONFIG -o elsewhere` creates one\n",
     )
+
+
+@pytest.fixture(scope="module")
+def folder(trained: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """a/whole, a/no-config, broken (a damaged configuration), started (no checkpoint yet)."""
+    folder = tmp_path_factory.mktemp("runs")
+    for name in ("a/whole", "a/no-config", "broken", "started"):
+        shutil.copytree(trained, folder / name)
+    (folder / "a" / "no-config" / "config.yaml").unlink()
+    (folder / "broken" / "config.yaml").write_text("name: [\n")
+    for path in ("checkpoints", "tensorboard"):
+        shutil.rmtree(folder / "started" / path)
+    (folder / "started" / "journal.jsonl").unlink()
+    return folder
+
+
+def test_the_list(nmt: Run, folder: Path) -> None:
+    result = nmt("runs", "list", folder)
+    assert (result.status, result.err) == (0, "")
+    heading, whole, started, *problems = result.out.splitlines()
+    assert heading.split()[:5] == ["run", "direction", "model", "state", "step"]
+    assert whole.startswith(str(folder / "a" / "whole"))
+    assert "words, lstm 24, general, luong 24" in whole
+    assert "finished" in whole
+    assert started.startswith(str(folder / "started"))
+    assert "not started" in started
+    assert problems[0] == (
+        f"nmt: {folder / 'a' / 'no-config'}: config.yaml is missing; this is no run, or half of one"
+    )
+    assert problems[1].startswith(
+        f"nmt: {folder / 'broken' / 'config.yaml'}, line 2, column 1: not valid YAML"
+    )
+    assert len(problems) == 2
+
+
+def test_the_list_as_json(nmt: Run, folder: Path) -> None:
+    rows = json.loads(nmt("runs", "list", folder, "--json").out)
+    assert [Path(row["run"]).name for row in rows] == ["no-config", "whole", "broken", "started"]
+    whole = rows[1]
+    assert (whole["step"], whole["problem"], whole["test_score"]) == (60, None, None)
+    assert whole["dev_bleu"] >= 0
+    assert whole["bytes"] > 1000
+
+
+def test_the_last_test_score_is_shown(nmt: Run, folder: Path, tmp_path: Path) -> None:
+    shutil.copytree(folder / "a" / "whole", tmp_path / "run")
+    assert nmt("evaluate", tmp_path / "run", "--metric", "chrF").status == 0
+    (row,) = json.loads(nmt("runs", "list", tmp_path, "--json").out)
+    assert row["test_score"]["metric"] == "chrF"
+    assert f"chrF {row['test_score']['score']:.2f}" in nmt("runs", "list", tmp_path).out
+
+
+def test_a_list_without_runs(nmt: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    result = nmt("runs", "list")
+    assert (result.status, result.err) == (
+        1,
+        "nmt: runs: no such folder; name the folder that holds the runs\n",
+    )
+    assert nmt("runs", "list", ".").out == "no runs\n"
