@@ -14,11 +14,12 @@ from pathlib import Path
 
 import numpy as np
 
+from nmt.config.parts import TOKENIZERS
 from nmt.config.schema import Config, TokenizerConfig
 from nmt.data.corpus import BLOCK_SENTENCES, Ids, SequencesWriter
 from nmt.data.reading import CHUNK_ROWS, Pair
 from nmt.data.workers import Workers, chunked
-from nmt.text.tokenizers import SIDES, Side, Tokenizer, load_tokenizer, train_subwords
+from nmt.text.tokenizers import SIDES, Side, Tokenizer, load_tokenizer
 from nmt.text.vocabulary import UNK, Vocabulary
 
 
@@ -104,11 +105,11 @@ def plan_tokenizers(config: Config, folder: Path) -> dict[Side, TokenizerPlan]:
     }
 
 
-def learn_subwords(
+def learn_models(
     config: TokenizerConfig, joint: bool, texts: Mapping[Side, Path], workers: Workers
 ) -> dict[Side, bytes]:
-    """A subword model for each side, or one for both if `joint`, from files with one sentence per
-    line. Raises: DataError.
+    """What the tokenizer learns for each side, or for both if `joint`, from files with one sentence
+    per line. Raises: DataError.
     """
     if joint:
         model = workers.submit(_learn, config, list(texts.values())).result()
@@ -220,4 +221,5 @@ def _learn(config: TokenizerConfig, paths: list[Path]) -> bytes:
             with path.open(encoding="utf-8", newline="\n") as file:
                 yield from file
 
-    return train_subwords(sentences(), config)
+    model: bytes = TOKENIZERS[config.kind].load().learn(sentences(), config)
+    return model

@@ -114,9 +114,9 @@ def run_pipeline(job: Job) -> dict[str, Any]:
         )
     if TOKENIZERS[config.tokenizer.kind].trait("learned"):
         if config.vocabulary.like is None:
-            _learn_subwords(job, splits["train"])
+            _learn_tokenizers(job, splits["train"])
         else:
-            _copy_subwords(job, config.vocabulary.like)
+            _copy_models(job, config.vocabulary.like)
     tokenizers = encoding.plan_tokenizers(config, job.folder)
     token_counts, vocabulary = _encode(job, splits, tokenizers)
     signatures, ceiling = _tokenizer_ceiling(job, splits["dev"], tokenizers)
@@ -334,7 +334,7 @@ def _sides_of_like(config: Config, like: Path) -> dict[Side, Side]:
     return {"src": "src", "tgt": "tgt"} if has_same_direction else {"src": "tgt", "tgt": "src"}
 
 
-def _copy_subwords(job: Job, like: Path) -> None:
+def _copy_models(job: Job, like: Path) -> None:
     """Raises: DataError if a subword model is missing or damaged."""
     for side, like_side in _sides_of_like(job.config, like).items():
         try:
@@ -351,7 +351,7 @@ def _copy_subwords(job: Job, like: Path) -> None:
             ) from None
 
 
-def _learn_subwords(job: Job, train: Split) -> None:
+def _learn_tokenizers(job: Job, train: Split) -> None:
     config = job.config
     fingerprints = train.fingerprints("pair")
     is_sampled = splitting.sample_pairs(
@@ -363,7 +363,7 @@ def _learn_subwords(job: Job, train: Split) -> None:
     _write_texts(train.source.stream(copies), texts)
     n_sampled = int(np.count_nonzero(is_sampled))
     with job.bar("subwords", n_sampled) as bar:
-        models = encoding.learn_subwords(
+        models = encoding.learn_models(
             config.tokenizer, config.vocabulary.joint, texts, job.workers
         )
         bar.update(n_sampled)

@@ -1,19 +1,18 @@
 """Text to tokens and back without loss: `join(split(text)) == normalize(text)` for every text.
 
-To add a tokenizer: a class with the members of `Tokenizer`, its row in `TOKENIZERS`, and its name
-in `TokenizerKind` (nmt/config/schema.py); also in `SUBWORD_KINDS` there if sentencepiece learns it
-from the training data.
+To add a tokenizer: a subclass of `Tokenizer`, and its row in `TOKENIZERS` of nmt/config/parts.py.
 """
 
 import importlib.util
 import io
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from threading import Lock
-from typing import Any, ClassVar, Literal, Protocol
+from typing import Any, ClassVar, Literal
 
+from nmt.config.parts import TOKENIZERS
 from nmt.config.schema import TokenizerConfig
 from nmt.errors import DataError, pass_on_lack_of_memory
 from nmt.files import MAX_TEXT_BYTES, check_content
@@ -27,55 +26,62 @@ SPACE = "▁"  # U+2581 in subwords and characters: a space
 MAX_STRINGS = 300_000  # kept by spaCy: about 120 MB
 
 
-class Tokenizer(Protocol):
+class Tokenizer(ABC):
     """Splits text of one language into tokens; several threads may share one.
 
-    `signature` names everything that the tokens depend on.
+    A subclass is built from (config, language, model); model is the path of what `learn` returned.
+
+    Attributes:
+        mark: a character of tokens that tells about the spaces of the text.
+        look_alike: takes its place in the text itself.
+        signature: names everything that the tokens depend on.
     """
 
-    @property
-    def signature(self) -> str: ...
-
-    def normalize(self, text: str) -> str: ...
-
-    def split(self, text: str) -> list[str]: ...
-
-    def split_all(self, texts: Sequence[str]) -> list[list[str]]:
-        """`split` for each text, but faster; memory does not grow from call to call."""
-        ...
-
-    def join(self, tokens: Sequence[str]) -> str:
-        """Text on one line from any tokens, also from the output of a model."""
-        ...
-
-
-class _Marking(ABC):
-    """A tokenizer whose tokens mark the spaces of the text. In the text itself, a look-alike
-    replaces this mark.
-    """
-
-    mark: ClassVar[str]
-    look_alike: ClassVar[str]
+    mark: ClassVar[str] = SPACE
+    look_alike: ClassVar[str] = "_"
 
     def __init__(self, config: TokenizerConfig, name: str) -> None:
-        self._lowercase = config.lowercase
+        """`name`: what the tokens depend on, beside kind and case."""
+        self._config = config
         self.signature = f"{config.kind}|{name}|case:{'lower' if config.lowercase else 'mixed'}"
 
+    @classmethod
+    def learn(cls, texts: Iterable[str], config: TokenizerConfig) -> bytes | None:
+        """Learn a model from the training data; None if this kind needs none. Raises: DataError."""
+        del texts, config
+        return None
+
+    def settings(self) -> dict[str, Any]:
+        """What a translator outside of nmt must know to split and join in the same way."""
+        return {"kind": self._config.kind, "lowercase": self._config.lowercase}
+
+    @classmethod
+    def _normalize(cls, text: str, lowercase: bool) -> str:
+        text = normalize(text)
+        # Lower-casing can decompose letters ("İ"), so normalize again.
+        text = normalize(text.lower()) if lowercase else text
+        return text.replace(cls.mark, cls.look_alike)
+
     def normalize(self, text: str) -> str:
-        return _normalize(text, self._lowercase).replace(self.mark, self.look_alike)
+        """The text that `split` splits, and that `join` restores."""
+        return self._normalize(text, self._config.lowercase)
 
     def split(self, text: str) -> list[str]:
+        """The tokens of a text."""
         return self.split_all([text])[0]
 
     @abstractmethod
-    def split_all(self, texts: Sequence[str]) -> list[list[str]]: ...
+    def split_all(self, texts: Sequence[str]) -> list[list[str]]:
+        """`split` for each text, but faster; memory does not grow from call to call."""
+
+    def join(self, tokens: Sequence[str]) -> str:
+        """Text on one line from any tokens, also from the output of a model."""
+        return _one_line("".join(tokens).replace(SPACE, " "))
 
 
-class WordTokenizer(_Marking):
+class WordTokenizer(Tokenizer):
     """spaCy's rules for words and punctuation: "Hallo!" -> ["Hallo", "￭!"]. Other languages get its
     language-independent rules.
-
-    `rules` is spaCy's name of the language; `xx` is any.
     """
 
     mark, look_alike = JOINER, "■"
@@ -85,20 +91,22 @@ class WordTokenizer(_Marking):
         import spacy
         import spacy.about
 
-        rules = language if importlib.util.find_spec(f"spacy.lang.{language}") else "xx"
-        super().__init__(
-            config,
-            f"spacy:{spacy.about.__version__}|lang:{language}{'' if rules == language else '(xx)'}",
-        )
-        self.rules, self._lock = rules, Lock()  # spaCy stores each new word
+        # spaCy's name of the language; "xx" is any.
+        self._rules = language if importlib.util.find_spec(f"spacy.lang.{language}") else "xx"
+        self._version, self._lock = spacy.about.__version__, Lock()  # it stores each new word
+        other = "" if self._rules == language else f"({self._rules})"
+        super().__init__(config, f"spacy:{self._version}|lang:{language}{other}")
         try:
-            self._pipeline = spacy.blank(rules)
+            self._pipeline = spacy.blank(self._rules)
         except ImportError as error:
             reason = " ".join(str(error).split())
             raise DataError(
                 f"tokenizer.kind: words of language {language}: {reason} (or use "
                 "tokenizer.kind=unigram)"
             ) from None
+
+    def settings(self) -> dict[str, Any]:
+        return {**super().settings(), "language": self._rules, "version": self._version}
 
     def split_all(self, texts: Sequence[str]) -> list[list[str]]:
         with self._lock:
@@ -108,7 +116,7 @@ class WordTokenizer(_Marking):
             if len(self._pipeline.vocab.strings) > MAX_STRINGS:
                 import spacy
 
-                self._pipeline = spacy.blank(self.rules)
+                self._pipeline = spacy.blank(self._rules)
         return words
 
     def _words(self, text: str) -> list[str]:
@@ -124,20 +132,39 @@ class WordTokenizer(_Marking):
         return _one_line("".join(parts))
 
 
-class SubwordTokenizer(_Marking):
+class SubwordTokenizer(Tokenizer):
     """Pieces that sentencepiece learned from the training data: "▁Hal", "lo", "!". Unseen
     characters are pieces of their own.
     """
 
-    mark, look_alike = SPACE, "_"
+    @classmethod
+    def learn(cls, texts: Iterable[str], config: TokenizerConfig) -> bytes:
+        """A model of `config.size` pieces, or of fewer if there is little text. The same texts give
+        the same bytes.
+
+        Raises:
+            DataError: there is no text, or it has more different characters than `config.size`.
+        """
+        texts = [cls._normalize(text, config.lowercase) for text in texts]
+        try:
+            return _train(texts, config, config.size)
+        except RuntimeError as error:
+            reason = _first_line(error)
+        if limit := re.search(r"too high \(\d+\).*<= (\d+)", reason):
+            return _train(texts, config, int(limit[1]))
+        if characters := re.search(r"required_chars. \d+ vs (\d+)", reason):
+            raise DataError(
+                f"tokenizer.size: {config.size} is too small, the text has {characters[1]} "
+                "different characters"
+            )
+        raise DataError(f"no subwords can be learned from {len(texts)} sentences ({reason})")
 
     def __init__(self, config: TokenizerConfig, language: str, model: Path) -> None:
-        """Raises: DataError if `model`, a file from `train_subwords`, is missing or damaged."""
+        """Raises: DataError if `model` is missing or damaged."""
         import sentencepiece
 
-        super().__init__(
-            config, f"sentencepiece:{sentencepiece.__version__}|lang:{language}|size:{config.size}"
-        )
+        version = f"sentencepiece:{sentencepiece.__version__}"
+        super().__init__(config, f"{version}|lang:{language}|size:{config.size}")
         self._model = _load_model(model)
 
     def split_all(self, texts: Sequence[str]) -> list[list[str]]:
@@ -146,31 +173,15 @@ class SubwordTokenizer(_Marking):
         )
         return pieces
 
-    def join(self, tokens: Sequence[str]) -> str:
-        return _one_line("".join(tokens).replace(SPACE, " "))
 
-
-class CharacterTokenizer(_Marking):
+class CharacterTokenizer(Tokenizer):
     """Every character is a token: "a b" -> ["a", "▁", "b"]."""
-
-    mark, look_alike = SPACE, "_"
 
     def __init__(self, config: TokenizerConfig, language: str, _model: Path) -> None:
         super().__init__(config, f"lang:{language}")
 
     def split_all(self, texts: Sequence[str]) -> list[list[str]]:
         return [list(self.normalize(text).replace(" ", SPACE)) for text in texts]
-
-    def join(self, tokens: Sequence[str]) -> str:
-        return _one_line("".join(tokens).replace(SPACE, " "))
-
-
-TOKENIZERS: dict[str, Callable[[TokenizerConfig, str, Path], Tokenizer]] = {
-    "words": WordTokenizer,
-    "bpe": SubwordTokenizer,
-    "unigram": SubwordTokenizer,
-    "characters": CharacterTokenizer,
-}
 
 
 def model_path(folder: Path, side: Side) -> Path:
@@ -179,38 +190,15 @@ def model_path(folder: Path, side: Side) -> Path:
 
 
 def load_tokenizer(config: TokenizerConfig, language: str, side: Side, folder: Path) -> Tokenizer:
-    """The tokenizer of one side; `folder` holds the subword models, if it needs any.
+    """The tokenizer of one side; `folder` holds the learned models, if it needs any.
 
     Raises:
         DataError: the subword model is missing or damaged, or spaCy lacks a package for `language`.
     """
-    return TOKENIZERS[config.kind](config, language, model_path(folder, side))
-
-
-def train_subwords(texts: Iterable[str], config: TokenizerConfig) -> bytes:
-    """Learn a sentencepiece model of `config.size` pieces, or of fewer if there is little text. The
-    same texts give the same bytes.
-
-    Raises:
-        DataError: there is no text, or it has more different characters than `config.size`.
-    """
-    texts = [
-        _normalize(text, config.lowercase).replace(SPACE, SubwordTokenizer.look_alike)
-        for text in texts
-    ]
-    try:
-        return _train(texts, config, config.size)
-    except RuntimeError as error:
-        reason = _first_line(error)
-    if limit := re.search(r"too high \(\d+\).*<= (\d+)", reason):
-        return _train(texts, config, int(limit[1]))
-    if characters := re.search(r"required_chars. \d+ vs (\d+)", reason):
-        raise DataError(
-            f"tokenizer.size: {config.size} is too small, the text has {characters[1]} "
-            "different "
-            "characters"
-        )
-    raise DataError(f"no subwords can be learned from {len(texts)} sentences ({reason})")
+    tokenizer: Tokenizer = TOKENIZERS[config.kind].load()(
+        config, language, model_path(folder, side)
+    )
+    return tokenizer
 
 
 def _train(texts: Iterable[str], config: TokenizerConfig, size: int) -> bytes:
@@ -242,8 +230,7 @@ def _load_model(path: Path) -> Any:
 
     if not path.is_file():
         raise DataError(
-            f"{path}: no such file; `nmt prepare` writes this subword model, and each run has "
-            "a "
+            f"{path}: no such file; `nmt prepare` writes this subword model, and each run has a "
             "copy"
         )
     if path.stat().st_size > MAX_TEXT_BYTES:
@@ -260,12 +247,6 @@ def _load_model(path: Path) -> Any:
         raise DataError(f"{path}: not a readable subword model ({_first_line(error)})") from None
     check_content(path, "`nmt prepare` writes it, and each run has a copy")
     return model
-
-
-def _normalize(text: str, lowercase: bool) -> str:
-    text = normalize(text)
-    # Lower-casing can decompose letters ("İ"), so normalize again.
-    return normalize(text.lower()) if lowercase else text
 
 
 def _one_line(text: str) -> str:

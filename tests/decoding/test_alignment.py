@@ -12,7 +12,7 @@ from nmt.config.schema import TokenizerConfig, TokenizerKind
 from nmt.decoding.alignment import align, to_pharaoh, token_to_word, word_weights
 from nmt.decoding.translation import Translation
 from nmt.decoding.unknown_words import Replacement
-from nmt.text.tokenizers import Tokenizer, load_tokenizer, model_path, train_subwords
+from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, load_tokenizer, model_path
 
 
 def tokenizer(
@@ -28,7 +28,7 @@ def subwords(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
     folder = tmp_path_factory.mktemp("subwords")
     texts = ["the lowest of the low", "a new window below", "slow wolves follow the owl"] * 4
     model_path(folder, "src").write_bytes(
-        train_subwords(texts, TokenizerConfig(kind="bpe", size=60))
+        SubwordTokenizer.learn(texts, TokenizerConfig(kind="bpe", size=60))
     )
     return tokenizer("bpe", folder=folder)
 

@@ -10,20 +10,19 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from nmt.config.parts import TOKENIZERS as TOKENIZER_ROWS
-from nmt.config.parts import having
+from nmt.config.parts import TOKENIZERS, having
 from nmt.config.schema import TokenizerConfig, TokenizerKind
 from nmt.errors import DataError
 from nmt.text.normalization import normalize
 from nmt.text.tokenizers import (
     JOINER,
     SPACE,
-    TOKENIZERS,
     Side,
+    SubwordTokenizer,
     Tokenizer,
+    WordTokenizer,
     load_tokenizer,
     model_path,
-    train_subwords,
 )
 
 TEXTS = [
@@ -47,14 +46,10 @@ def tokenizers(tmp_path_factory: pytest.TempPathFactory) -> dict[tuple[str, bool
         for lowercase in (False, True):
             config = TokenizerConfig(kind=kind, lowercase=lowercase, size=60)
             folder = tmp_path_factory.mktemp(kind)
-            if kind in having(TOKENIZER_ROWS, "learned"):
-                model_path(folder, SIDE).write_bytes(train_subwords(TEXTS, config))
+            if kind in having(TOKENIZERS, "learned"):
+                model_path(folder, SIDE).write_bytes(SubwordTokenizer.learn(TEXTS, config))
             made[kind, lowercase] = load_tokenizer(config, "de", SIDE, folder)
     return made
-
-
-def test_every_kind_has_a_class() -> None:
-    assert set(TOKENIZERS) == set(KINDS)
 
 
 @pytest.mark.parametrize("lowercase", [False, True])
@@ -130,7 +125,7 @@ def test_subwords_and_characters_carry_a_mark_for_the_space(
     tokenizers: dict[tuple[str, bool], Tokenizer],
 ) -> None:
     assert tokenizers["characters", False].split("Oh je▁") == ["O", "h", "▁", "j", "e", "_"]
-    for kind in having(TOKENIZER_ROWS, "learned"):
+    for kind in having(TOKENIZERS, "learned"):
         pieces = tokenizers[kind, False].split("Hallo 日本!")
         assert pieces[0].startswith("▁")
         assert "".join(pieces) == "▁Hallo▁日本!"
@@ -177,7 +172,7 @@ def test_words_split_the_same_after_spacy_forgot_them(
 
 def test_one_thread_at_a_time_asks_spacy(tmp_path: Path) -> None:
     """spaCy stores new words in tables without locks."""
-    tokenizer = TOKENIZERS["words"](TokenizerConfig(), "de", tmp_path)
+    tokenizer = WordTokenizer(TokenizerConfig(), "de", tmp_path)
     watched: Any = tokenizer
     inside, most, split = 0, 0, watched._words
 
@@ -200,44 +195,44 @@ def test_one_thread_at_a_time_asks_spacy(tmp_path: Path) -> None:
     assert most == 1
 
 
-@pytest.mark.parametrize("kind", having(TOKENIZER_ROWS, "learned"))
+@pytest.mark.parametrize("kind", having(TOKENIZERS, "learned"))
 def test_a_missing_or_damaged_subword_model_is_refused(tmp_path: Path, kind: TokenizerKind) -> None:
     config = TokenizerConfig(kind=kind)
     with pytest.raises(
         DataError, match=r"src\.spm\.model: no such file; `nmt prepare` writes this subword model"
     ):
         load_tokenizer(config, "de", "src", tmp_path)
-    model = train_subwords(TEXTS, config)
+    model = SubwordTokenizer.learn(TEXTS, config)
     for damaged in (b"", b"nothing", model[:-1]):
         model_path(tmp_path, "src").write_bytes(damaged)
         with pytest.raises(DataError, match=r"src\.spm\.model: not a readable subword model"):
             load_tokenizer(config, "de", "src", tmp_path)
 
 
-@pytest.mark.parametrize("kind", having(TOKENIZER_ROWS, "learned"))
+@pytest.mark.parametrize("kind", having(TOKENIZERS, "learned"))
 def test_subwords_are_reproducible_and_fewer_if_the_text_is_short(
     kind: TokenizerKind, capfd: pytest.CaptureFixture[str]
 ) -> None:
     config = TokenizerConfig(kind=kind, size=8000)
-    assert train_subwords(TEXTS, config) == train_subwords(iter(TEXTS), config)
+    assert SubwordTokenizer.learn(TEXTS, config) == SubwordTokenizer.learn(iter(TEXTS), config)
     assert capfd.readouterr() == ("", "")
 
 
-@pytest.mark.parametrize("kind", having(TOKENIZER_ROWS, "learned"))
+@pytest.mark.parametrize("kind", having(TOKENIZERS, "learned"))
 def test_text_that_yields_no_subwords_is_refused(
     kind: TokenizerKind, capfd: pytest.CaptureFixture[str]
 ) -> None:
     with pytest.raises(
         DataError, match=r"tokenizer\.size: 16 is too small, the text has \d\d different characters"
     ):
-        train_subwords(TEXTS, TokenizerConfig(kind=kind, size=16))
+        SubwordTokenizer.learn(TEXTS, TokenizerConfig(kind=kind, size=16))
     with pytest.raises(DataError, match="no subwords can be learned from 1 sentences"):
-        train_subwords([""], TokenizerConfig(kind=kind))
+        SubwordTokenizer.learn([""], TokenizerConfig(kind=kind))
     assert capfd.readouterr() == ("", "")
 
 
 def test_a_subword_model_with_half_a_character_is_refused(tmp_path: Path) -> None:
-    model = train_subwords(["äöü " * 9] * 9, TokenizerConfig(kind="bpe", size=16))
+    model = SubwordTokenizer.learn(["äöü " * 9] * 9, TokenizerConfig(kind="bpe", size=16))
     model_path(tmp_path, "src").write_bytes(model.replace("ö".encode(), b"\xc3\xc3"))
     with pytest.raises(DataError, match=r"src\.spm\.model: not a readable subword model"):
         load_tokenizer(TokenizerConfig(kind="bpe"), "de", "src", tmp_path)

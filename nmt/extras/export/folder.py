@@ -22,7 +22,7 @@ from nmt.extras.lexicon.lexicon import Lexicon
 from nmt.files import new_folder, sha256_of, write_json, write_text
 from nmt.run.folder import LEXICON_FILE, load_run_config
 from nmt.run.load import load_model, unchanged
-from nmt.text.tokenizers import SIDES, Side, WordTokenizer, load_tokenizer, model_path
+from nmt.text.tokenizers import SIDES, Side, load_tokenizer, model_path
 
 DECODING_KEYS = (
     "beam",
@@ -121,17 +121,8 @@ def _settings(run: Path, config: Config) -> dict[str, Any]:
 
 
 def _tokenizer_settings(run: Path, config: Config, side: Side) -> dict[str, Any]:
-    settings: dict[str, Any] = {
-        "kind": config.tokenizer.kind,
-        "lowercase": config.tokenizer.lowercase,
-    }
     language = config.data.src_language if side == "src" else config.data.tgt_language
-    tokenizer = load_tokenizer(config.tokenizer, language, side, run)
-    if isinstance(tokenizer, WordTokenizer):
-        import spacy.about
-
-        settings |= {"language": tokenizer.rules, "version": spacy.about.__version__}
-    return settings
+    return load_tokenizer(config.tokenizer, language, side, run).settings()
 
 
 def _requirements(settings: dict[str, Any]) -> Iterator[str]:
