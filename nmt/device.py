@@ -75,3 +75,12 @@ def supports_mixed_precision(device: torch.device) -> bool:
         )  # versions of torch differ in what they have
         return any(getattr(torch.cpu, probe, bool)() for probe in probes)
     return device.type == "cuda"
+
+
+def send(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
+    """Copy a tensor from the CPU to `device`, from pinned memory for a GPU so that the CPU need not
+    wait.
+    """
+    if device.type == "cuda":
+        return tensor.pin_memory().to(device, non_blocking=True)
+    return tensor.to(device)

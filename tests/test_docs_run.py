@@ -273,16 +273,10 @@ def test_add_your_own_attention(tmp_path: Path) -> None:
     blocks = [
         block.text for block in blocks_of(ROOT / "docs" / "extend.md") if block.language == "python"
     ]
-    new_class, row, names, case = blocks
-    scores, schema = tmp_path / "nmt/model/attention_scores.py", tmp_path / "nmt/config/schema.py"
-    insert_before(scores, "ATTENTION_SCORES: ", f"{new_class}\n\n")
-    insert_before(scores, '    "linear": LinearScore', row)
-    insert_before(schema, "ScoreName = ", names)
-    schema.write_text(
-        re.sub(rf"({re.escape(names)})ScoreName = .*\n", r"\1", schema.read_text(encoding="utf-8")),
-        encoding="utf-8",
-    )
-    insert_before(tmp_path / "tests/model/test_attention_scores.py", "        case _:", case)
+    new_class, row, case = blocks
+    insert_before(tmp_path / "nmt/model/attention.py", "def _add_and_squash", f"{new_class}\n\n")
+    insert_before(tmp_path / "nmt/config/parts.py", '        "linear": Part', row)
+    insert_before(tmp_path / "tests/model/test_attention.py", "        case _:", case)
 
     def run(*words: str) -> str:
         done = subprocess.run(
@@ -307,7 +301,7 @@ def test_add_your_own_attention(tmp_path: Path) -> None:
         "-q",
         "-p",
         "no:cacheprovider",
-        "tests/model/test_attention_scores.py",
+        "tests/model/test_attention.py",
         "-k",
         "cosine",
     )

@@ -40,14 +40,14 @@ def choices(names: Iterable[str]) -> str:
 SCORES = _table(
     "scores",
     {
-        "dot": Part("nmt.model.attention_scores:DotScore", scalable=True, equal_sizes=True),
-        "general": Part("nmt.model.attention_scores:GeneralScore", scalable=True),
-        "concat": Part("nmt.model.attention_scores:ConcatScore", sized=True),
-        "additive": Part("nmt.model.attention_scores:AdditiveScore", sized=True),
+        "dot": Part("nmt.model.attention:DotScore", scalable=True, equal_sizes=True),
+        "general": Part("nmt.model.attention:GeneralScore", scalable=True),
+        "concat": Part("nmt.model.attention:ConcatScore", sized=True),
+        "additive": Part("nmt.model.attention:AdditiveScore", sized=True),
         "concat_shared": Part(
-            "nmt.model.attention_scores:ConcatSharedScore", sized=True, equal_sizes=True
+            "nmt.model.attention:ConcatSharedScore", sized=True, equal_sizes=True
         ),
-        "linear": Part("nmt.model.attention_scores:LinearScore"),
+        "linear": Part("nmt.model.attention:LinearScore"),
         "none": Part("nmt.model.attention:NoAttention", absent=True),
     },
 )
@@ -71,7 +71,6 @@ CELLS = _table(
         "lstm": Part("nmt.model.recurrent:LSTM", cell_state=True),
         "gru": Part("nmt.model.recurrent:GRU"),
         "elman": Part("nmt.model.recurrent:Elman"),
-        "sru": Part("nmt.model.recurrent:SRU", cell_state=True),
     },
 )
 
@@ -79,11 +78,11 @@ CELLS = _table(
 READOUTS = _table(
     "readouts",
     {
-        "attentional": Part("nmt.model.readout:AttentionalReadout"),
-        "concat": Part("nmt.model.readout:ConcatReadout", fixed_size=True),
-        "state": Part("nmt.model.readout:StateReadout", fixed_size=True),
-        "deep": Part("nmt.model.readout:DeepReadout"),
-        "maxout": Part("nmt.model.readout:MaxoutReadout"),
+        "attentional": Part("nmt.model.decoder:AttentionalReadout"),
+        "concat": Part("nmt.model.decoder:ConcatReadout", fixed_size=True),
+        "state": Part("nmt.model.decoder:StateReadout", fixed_size=True),
+        "deep": Part("nmt.model.decoder:DeepReadout"),
+        "maxout": Part("nmt.model.decoder:MaxoutReadout"),
     },
 )
 
@@ -118,10 +117,10 @@ DECODERS = _table(
 BRIDGES = _table(
     "bridges",
     {
-        "copy": Part("nmt.model.bridge:CopyBridge", copies=True),
-        "dense": Part("nmt.model.bridge:DenseBridge"),
-        "backward": Part("nmt.model.bridge:BackwardBridge", backward=True),
-        "zero": Part("nmt.model.bridge:ZeroBridge"),
+        "copy": Part("nmt.model.encoder:CopyBridge", copies=True),
+        "dense": Part("nmt.model.encoder:DenseBridge"),
+        "backward": Part("nmt.model.encoder:BackwardBridge", backward=True),
+        "zero": Part("nmt.model.encoder:ZeroBridge"),
     },
 )
 

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from nmt.config.schema import DecodingConfig
-from nmt.model.topk import to_log_probs
+from nmt.model.output import to_log_probs
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,10 @@ from typing import Any, Self
 import torch
 from torch import Tensor, nn
 
-from nmt.decoding.pack import InferenceLinear
 from nmt.errors import ConfigError
 
 
-class Int8Linear(InferenceLinear):
+class Int8Linear(nn.Module):
     """y = x W^T + b.
 
     Args:
@@ -24,11 +23,8 @@ class Int8Linear(InferenceLinear):
 
     def __init__(self, rows: Tensor, scales: Tensor, bias: Tensor | None) -> None:
         super().__init__()
-        self.rows, self.scales, self.bias = (
-            rows,
-            scales,
-            torch.zeros_like(scales) if bias is None else bias,
-        )
+        self.rows, self.scales = rows, scales
+        self.bias = torch.zeros_like(scales) if bias is None else bias
         self.packed = _pack(rows)
 
     @classmethod
@@ -38,9 +34,11 @@ class Int8Linear(InferenceLinear):
         return cls(*round_rows(linear.weight.detach()), None if bias is None else bias.detach())
 
     def select(self, ids: Tensor) -> "Int8Linear":
+        """A layer with only the outputs `ids` [v], in that order."""
         return Int8Linear(self.rows[ids], self.scales[ids], self.bias[ids])
 
     def forward(self, inputs: Tensor) -> Tensor:
+        """[..., I] -> [..., O]."""
         sums = _multiply(inputs, self.packed)
         return torch.addcmul(self.bias, sums, self.scales, out=sums)
 
@@ -72,13 +70,8 @@ def operators_work() -> bool:
     """
     rows = torch.tensor([[1, -127, 3], [127, 2, 0]], dtype=torch.int8)
     try:
-        with (
-            warnings.catch_warnings(),
-            torch.inference_mode(),
-        ):  # torch warns once that its quantized tensors will be removed
-            warnings.filterwarnings(
-                "ignore", message=r"torch\.quantize_per_tensor", category=UserWarning
-            )
+        # torch warns once that its quantized tensors will be removed.
+        with warnings.catch_warnings(action="ignore"), torch.inference_mode():
             product = _multiply(torch.eye(3), _pack(rows))
     except (AttributeError, RuntimeError, TypeError):
         return False
@@ -88,9 +81,8 @@ def operators_work() -> bool:
 def _pack(rows: Tensor) -> Any:
     # Without the scales: torch would read them one by one, which takes longer than everything else
     # for a shortlist's matrix.
-    return torch.ops.quantized.linear_prepack(
-        torch._make_per_tensor_quantized_tensor(rows, 1.0, 0), None
-    )
+    tensor = torch._make_per_tensor_quantized_tensor(rows, 1.0, 0)
+    return torch.ops.quantized.linear_prepack(tensor, None)
 
 
 def _multiply(inputs: Tensor, packed: Any) -> Tensor:

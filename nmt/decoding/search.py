@@ -34,7 +34,7 @@ from nmt.decoding.hypothesis import (
     upper_bound,
 )
 from nmt.model.interface import TranslationModel
-from nmt.model.topk import log_norm, topk_log_probs
+from nmt.model.output import log_norm, topk_log_probs
 from nmt.text.vocabulary import EOS, PAD, SOS, UNK
 
 EXTRA_TOKENS = 10  # that any translation may have beyond max_length_ratio, however short the source

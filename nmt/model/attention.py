@@ -1,25 +1,146 @@
-"""Attention: from attention scores to weights over the source positions, and to the context.
-Equation numbers are the papers'.
+"""Attention: from scores to weights over the source positions, and to the context. Equation numbers
+are the papers'.
 
 An `AttentionScore` says how well a query and a source position fit; an `Attention` says which
-positions compete, and what it remembers from step to step. To add a kind: a class that overrides
-`weigh`, a row in `ATTENTIONS`, an entry of `AttentionKind` in the configuration, and of
-`LOCAL_KINDS` if it has a window.
+positions compete, and what it remembers from step to step. To add a score: a class that overrides
+`forward`, and `project_keys` if part of it depends on the source alone, and its row in `SCORES`. To
+add a kind of attention: a class that overrides `weigh`, and its row in `ATTENTIONS`.
 """
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
+from math import sqrt
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from nmt.config.schema import AttentionConfig, AttentionKind
-from nmt.model.attention_scores import ATTENTION_SCORES, AttentionScore
+from nmt.config.parts import ATTENTIONS, SCORES
+from nmt.config.schema import AttentionConfig
 from nmt.model.encoder import Summary
 from nmt.model.lexical_bias import Translations
 
 DEFAULT_WINDOW = 10  # D of Luong 2015, 3.2, if the configuration does not set it
+
+
+class AttentionScore(nn.Module, ABC):
+    """The energies e of Bahdanau 2015 and Luong 2015.
+
+    Args:
+        query_size: H_d, the decoder's state size.
+        value_size: H_e, the encoder's state size.
+        size: A, the inner size of the scores that have one.
+        scaled: divide the bilinear scores by sqrt(H_d).
+    """
+
+    def __init__(self, query_size: int, value_size: int, size: int, scaled: bool = False) -> None:
+        super().__init__()
+        self.query_size, self.value_size, self.size = query_size, value_size, size
+        self.scale = 1 / sqrt(query_size) if scaled else 1.0
+
+    def project_keys(self, values: Tensor) -> Tensor:
+        """[B, S, H_e] -> [B, S, K], once per sentence."""
+        return values
+
+    @abstractmethod
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        """query [B, T, H_d], keys [B, S, K] -> e [B, T, S]."""
+
+
+class DotScore(AttentionScore):
+    """e_j = h_j . q (Luong 2015, eq. 8); with `scaled`, over sqrt(H_d) (Vaswani 2017, 3.2.1)."""
+
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        return self.scale * query @ keys.transpose(1, 2)
+
+
+class GeneralScore(DotScore):
+    """e_j = h_j^T W q (Luong 2015, eq. 8), the multiplicative form; with `scaled`, over sqrt(H_d).
+    Keys: W^T h_j.
+    """
+
+    def __init__(self, query_size: int, value_size: int, size: int, scaled: bool = False) -> None:
+        super().__init__(query_size, value_size, size, scaled)
+        self.weight = nn.Linear(value_size, query_size, bias=False)
+
+    def project_keys(self, values: Tensor) -> Tensor:
+        return self.weight(values)  # type: ignore[no-any-return]
+
+
+class ConcatScore(AttentionScore):
+    """e_j = v^T tanh(W [q; h_j]) (Luong 2015, eq. 8). W is two blocks side by side: keys are the
+    block of h_j.
+    """
+
+    def __init__(self, query_size: int, value_size: int, size: int, scaled: bool = False) -> None:
+        super().__init__(query_size, value_size, size, scaled)
+        self.weight = nn.Linear(query_size + value_size, size, bias=False)
+        self.v = nn.Linear(size, 1, bias=False)
+
+    def project_keys(self, values: Tensor) -> Tensor:
+        return functional.linear(values, self.weight.weight[:, self.query_size :])
+
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        projected = functional.linear(query, self.weight.weight[:, : self.query_size])
+        return _add_and_squash(projected, keys, self.v)
+
+
+class AdditiveScore(AttentionScore):
+    """e_j = v^T tanh(W_1 q + W_2 h_j + b) (Bahdanau 2015, A.1.2). Keys: W_2 h_j + b."""
+
+    def __init__(self, query_size: int, value_size: int, size: int, scaled: bool = False) -> None:
+        super().__init__(query_size, value_size, size, scaled)
+        self.query_weight = nn.Linear(query_size, size, bias=False)
+        self.value_weight = nn.Linear(value_size, size)
+        self.v = nn.Linear(size, 1, bias=False)
+
+    def project_keys(self, values: Tensor) -> Tensor:
+        return self.value_weight(values)  # type: ignore[no-any-return]
+
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        return _add_and_squash(self.query_weight(query), keys, self.v)
+
+
+class ConcatSharedScore(AttentionScore):
+    """e_j = v^T tanh(W (q + h_j)), the tutorial form: one matrix for the sum, so H_e = H_d. Keys: W
+    h_j.
+    """
+
+    def __init__(self, query_size: int, value_size: int, size: int, scaled: bool = False) -> None:
+        super().__init__(query_size, value_size, size, scaled)
+        self.weight = nn.Linear(query_size, size, bias=False)
+        self.v = nn.Linear(size, 1, bias=False)
+
+    def project_keys(self, values: Tensor) -> Tensor:
+        return self.weight(values)  # type: ignore[no-any-return]
+
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        return _add_and_squash(self.weight(query), keys, self.v)
+
+
+class LinearScore(AttentionScore):
+    """e_j = w . [q; h_j] + b, the tutorial form without tanh.
+
+    The part of q is the same for every j, so softmax cancels it: the weights cannot depend on the
+    decoder. Kept for comparison.
+    """
+
+    def __init__(self, query_size: int, value_size: int, size: int, scaled: bool = False) -> None:
+        super().__init__(query_size, value_size, size, scaled)
+        self.weight = nn.Linear(query_size + value_size, 1)
+
+    def project_keys(self, values: Tensor) -> Tensor:
+        of_values = self.weight.weight[:, self.query_size :]
+        return functional.linear(values, of_values, self.weight.bias)  # [B, S, 1]
+
+    def forward(self, query: Tensor, keys: Tensor) -> Tensor:
+        of_query = functional.linear(query, self.weight.weight[:, : self.query_size])
+        return of_query + keys.transpose(1, 2)
+
+
+def _add_and_squash(query: Tensor, keys: Tensor, v: nn.Linear) -> Tensor:
+    """v^T tanh(query_t + key_j) for each pair: [B, T, A], [B, S, A] -> [B, T, S]."""
+    return v(torch.tanh(query.unsqueeze(2) + keys.unsqueeze(1))).squeeze(-1)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -43,14 +164,9 @@ class Memory:
 
     def select(self, rows: Tensor) -> "Memory":
         """The memory of the sentences `rows` [R], in that order."""
+        values, keys, mask = (part[rows] for part in (self.values, self.keys, self.mask))
         translations = None if self.translations is None else self.translations.select(rows)
-        return Memory(
-            self.values[rows],
-            self.keys[rows],
-            self.mask[rows],
-            self.summary.select(rows),
-            translations,
-        )
+        return Memory(values, keys, mask, self.summary.select(rows), translations)
 
 
 @dataclass(frozen=True)
@@ -60,8 +176,7 @@ class AttentionState:
     Attributes:
         position: the number of steps so far, the same for all sentences.
         coverage: [B, S], the sum of their weights; only for kinds that need it.
-        stride: from the position of one query to that of the next: 1 for successive steps, 0 for
-            hypotheses at the same step.
+        stride: 1 if the queries are successive steps, 0 if they are hypotheses at the same step.
     """
 
     position: int = 0
@@ -90,14 +205,11 @@ class Attended:
 class Attention(nn.Module, ABC):
     """Gives each decoder step a context: a weighted sum of the encoder states."""
 
-    # whether the weights of a step depend on those of the step before: then queries come one at a
-    # time
+    # whether the weights depend on those of the step before: then queries come one at a time
     sequential = False
 
     def build_memory(self, values: Tensor, mask: Tensor, summary: Summary) -> Memory:
-        """The memory of encoder states [B, S, H_e], with everything that can be computed once per
-        sentence.
-        """
+        """The memory of encoder states [B, S, H_e], with what can be computed once per sentence."""
         return Memory(values, values, mask, summary)
 
     def start(self, memory: Memory) -> AttentionState:
@@ -181,9 +293,8 @@ class LocalPredictive(GlobalAttention):
 
     def weigh(self, query: Tensor, memory: Memory, state: AttentionState) -> Tensor:
         lengths = memory.mask.sum(1, keepdim=True)  # [B, 1]
-        centers = lengths * torch.sigmoid(self.v(torch.tanh(self.position(query)))).squeeze(
-            -1
-        )  # [B, T]
+        parts = torch.sigmoid(self.v(torch.tanh(self.position(query))))
+        centers = lengths * parts.squeeze(-1)  # [B, T]
         distance = _distance(centers, memory.mask)
         near = distance.detach().abs() <= self.window
         weights = _masked_softmax(self.score(query, memory.keys), near & memory.mask.unsqueeze(1))
@@ -257,12 +368,9 @@ class MultiHead(Attention):
             memory.summary,
         )
         attended = self.head(self._split(self.query(query)).flatten(0, 1), heads, state)
-        context = (
-            attended.context.unflatten(0, (-1, self.heads)).transpose(1, 2).flatten(2)
-        )  # [B, T, H_e]
-        return Attended(
-            context, attended.weights.unflatten(0, (-1, self.heads)).mean(1), attended.state
-        )
+        context = attended.context.unflatten(0, (-1, self.heads)).transpose(1, 2).flatten(2)
+        weights = attended.weights.unflatten(0, (-1, self.heads)).mean(1)
+        return Attended(context, weights, attended.state)  # the context is [B, T, H_e]
 
     def _split(self, inputs: Tensor) -> Tensor:
         """[B, T, N * d] -> [B, N, T, d]."""
@@ -271,7 +379,7 @@ class MultiHead(Attention):
 
 
 class NoAttention(Attention):
-    """No attention: the context is the summary of the sentence at every step (Cho 2014), and all
+    """No attention: at every step the context is the encoder's last state (Cho 2014), and all
     weights are 0.
     """
 
@@ -296,25 +404,16 @@ def _distance(centers: Tensor, mask: Tensor) -> Tensor:
     return torch.arange(mask.shape[1], device=mask.device) - centers.unsqueeze(-1)
 
 
-ATTENTIONS: dict[AttentionKind, type[GlobalAttention]] = {
-    "global": GlobalAttention,
-    "local_m": LocalMonotonic,
-    "local_p": LocalPredictive,
-    "coverage": Coverage,
-}
-
-
 def build_attention(config: AttentionConfig, query_size: int, value_size: int) -> Attention:
     """The attention that the configuration names, for queries [.., H_d] and values [.., H_e]."""
-    if config.score == "none":
-        return NoAttention()
+    score_class = SCORES[config.score].load()
+    if SCORES[config.score].trait("absent"):
+        return score_class()  # type: ignore[no-any-return]
     head_query, head_value = query_size // config.heads, value_size // config.heads
-    score = ATTENTION_SCORES[config.score](
-        head_query, head_value, config.size or head_query, config.scaled
+    score = score_class(head_query, head_value, config.size or head_query, config.scaled)
+    attention: GlobalAttention = ATTENTIONS[config.kind].load()(
+        score, config.window or DEFAULT_WINDOW
     )
-    attention = ATTENTIONS[config.kind](score, config.window or DEFAULT_WINDOW)
-    return (
-        attention
-        if config.heads == 1
-        else MultiHead(attention, query_size, value_size, config.heads)
-    )
+    if config.heads == 1:
+        return attention
+    return MultiHead(attention, query_size, value_size, config.heads)

@@ -1,24 +1,108 @@
 """The decoders: Luong attends after the recurrent step, Bahdanau before it, GNMT between the first
-layer and those above.
+layer and those above. A readout makes the vector for the output layer from each step.
 
 `unroll` runs over a given prefix, as in training, and `step` one token at a time, as in search.
-Both give the same vectors. To add one: a subclass of `Decoder`, a row in `DECODERS`, an entry of
-`DecoderKind` in the configuration, and its readouts.
+Both give the same vectors. To add one: a subclass of `Decoder` or `Readout`, and its row
+in `DECODERS` or `READOUTS`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor, nn
 
-from nmt.config.schema import DecoderKind, ModelConfig
+from nmt.config.parts import READOUTS
+from nmt.config.schema import ModelConfig
 from nmt.model.attention import Attended, AttentionState, Memory, build_attention
 from nmt.model.interface import StepOutput
-from nmt.model.layers import Dropout
-from nmt.model.readout import build_readout
 from nmt.model.recurrent import RecurrentStack, RecurrentState
+
+
+class Readout(nn.Module, ABC):
+    """(s_t, E y_{t-1}, c_t) -> the vector that the output layer multiplies.
+
+    Args:
+        state_size: H_d. embedding_size: E. context_size: H_e.
+        size: the width of the vector, for readouts that can choose it; every readout has an
+            `output_size`.
+    """
+
+    output_size: int
+
+    def __init__(self, state_size: int, embedding_size: int, context_size: int, size: int) -> None:
+        super().__init__()
+        self.output_size = size
+
+    @abstractmethod
+    def forward(self, state: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
+        """state [..., H_d], embedded [..., E], context [..., H_e] -> [..., output_size]."""
+
+
+class AttentionalReadout(Readout):
+    """hbar_t = tanh(W_c [c_t; s_t]) (Luong 2015, eq. 5)."""
+
+    def __init__(self, state_size: int, embedding_size: int, context_size: int, size: int) -> None:
+        super().__init__(state_size, embedding_size, context_size, size)
+        self.weight = nn.Linear(context_size + state_size, size, bias=False)
+
+    def forward(self, state: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
+        return torch.tanh(self.weight(torch.cat([context, state], -1)))
+
+
+class ConcatReadout(Readout):
+    """[s_t; c_t] (the tutorial form)."""
+
+    def __init__(self, state_size: int, embedding_size: int, context_size: int, size: int) -> None:
+        super().__init__(state_size, embedding_size, context_size, state_size + context_size)
+
+    def forward(self, state: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
+        return torch.cat([state, context], -1)
+
+
+class StateReadout(Readout):
+    """s_t (the tutorial form), which already contains the context: it was an input of the recurrent
+    step.
+    """
+
+    def __init__(self, state_size: int, embedding_size: int, context_size: int, size: int) -> None:
+        super().__init__(state_size, embedding_size, context_size, state_size)
+
+    def forward(self, state: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
+        return state
+
+
+class DeepReadout(Readout):
+    """tanh(U s_t + V E y_{t-1} + C c_t): `MaxoutReadout` with tanh in place of the maximum."""
+
+    pieces = 1
+
+    def __init__(self, state_size: int, embedding_size: int, context_size: int, size: int) -> None:
+        super().__init__(state_size, embedding_size, context_size, size)
+        self.state = nn.Linear(state_size, self.pieces * size)
+        self.embedded = nn.Linear(embedding_size, self.pieces * size, bias=False)
+        self.context = nn.Linear(context_size, self.pieces * size, bias=False)
+
+    def forward(self, state: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
+        total: Tensor = self.state(state) + self.embedded(embedded) + self.context(context)
+        return self.squash(total)
+
+    def squash(self, total: Tensor) -> Tensor:
+        """[..., pieces * size] -> [..., size]."""
+        return torch.tanh(total)
+
+
+class MaxoutReadout(DeepReadout):
+    """t_i = max(t~_{2i-1}, t~_{2i}) with t~ = U s_t + V E y_{t-1} + C c_t (after Bahdanau 2015,
+    A.2.2).
+
+    The paper has s_{t-1}, the state before the step, in place of s_t.
+    """
+
+    pieces = 2
+
+    def squash(self, total: Tensor) -> Tensor:
+        return total.unflatten(-1, (-1, self.pieces)).amax(-1)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -50,19 +134,27 @@ class Decoder(nn.Module, ABC):
     """
 
     def __init__(
-        self, config: ModelConfig, input_size: int, dropout: Dropout, *, context_above: bool = False
+        self,
+        config: ModelConfig,
+        input_size: int,
+        dropout: nn.Dropout,
+        *,
+        context_above: bool = False,
     ) -> None:
         super().__init__()
-        decoder, context_size = config.decoder, config.encoder.output_size
-        self.attention = build_attention(config.attention, decoder.hidden_size, context_size)
+        decoder, size = config.decoder, config.decoder.hidden_size
+        context_size = config.encoder.output_size
+        self.attention = build_attention(config.attention, size, context_size)
         self.recurrent = RecurrentStack(
             decoder, input_size, dropout, context_size if context_above else 0
         )
-        self.readout = build_readout(decoder, config.embedding_size, context_size)
+        self.readout: Readout = READOUTS[decoder.readout].load()(
+            size, config.embedding_size, context_size, decoder.readout_size or size
+        )
 
     def start(self, state: RecurrentState, memory: Memory) -> DecoderState:
         """The state before the first step, from the bridge's output."""
-        return DecoderState(self.recurrent.start(state), self.attention.start(memory))
+        return DecoderState(state, self.attention.start(memory))
 
     @abstractmethod
     def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> StepOutput:
@@ -87,13 +179,13 @@ class Decoder(nn.Module, ABC):
         if not self.attention.sequential:
             attended = self.attention(queries, memory, attention)
             return attended.context, attended.weights
-        steps = []
+        contexts, weights = [], []
         for query in queries.split(1, 1):
-            steps.append(self.attention(query, memory, attention))
-            attention = steps[-1].state
-        return torch.cat([step.context for step in steps], 1), torch.cat(
-            [step.weights for step in steps], 1
-        )
+            attended = self.attention(query, memory, attention)
+            attention = attended.state
+            contexts.append(attended.context)
+            weights.append(attended.weights)
+        return torch.cat(contexts, 1), torch.cat(weights, 1)
 
 
 class LuongDecoder(Decoder):
@@ -104,20 +196,18 @@ class LuongDecoder(Decoder):
     all attention (except kinds whose weights depend on the step before), and all readouts.
     """
 
-    def __init__(self, config: ModelConfig, dropout: Dropout) -> None:
-        self.input_feeding = config.decoder.input_feeding
-        fed = (
-            (config.decoder.readout_size or config.decoder.hidden_size) if self.input_feeding else 0
-        )
+    def __init__(self, config: ModelConfig, dropout: nn.Dropout) -> None:
+        decoder = config.decoder
+        self.input_feeding = decoder.input_feeding
+        fed = (decoder.readout_size or decoder.hidden_size) if self.input_feeding else 0
         super().__init__(config, config.embedding_size + fed, dropout)
 
     def start(self, state: RecurrentState, memory: Memory) -> DecoderState:
         first = super().start(state, memory)
         if not self.input_feeding:
             return first
-        return replace(
-            first, fed=state.hidden.new_zeros(state.hidden.shape[0], self.readout.output_size)
-        )
+        shape = state.hidden.shape[0], self.readout.output_size
+        return replace(first, fed=state.hidden.new_zeros(shape))
 
     def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> StepOutput:
         top, recurrent = self.recurrent.step(embedded, state.fed, state.recurrent)
@@ -130,7 +220,7 @@ class LuongDecoder(Decoder):
         self, embedded: Tensor, state: DecoderState, memory: Memory
     ) -> tuple[Tensor, Tensor]:
         if not self.input_feeding:
-            states = self.recurrent(embedded, state.recurrent)  # [B, T, H_d]
+            states, _ = self.recurrent.run(embedded, state.recurrent)  # [B, T, H_d]
             context, weights = self._attend(states, memory, state.attention)
             return self.readout(states, embedded, context), weights
         vectors, attentions = [], []
@@ -151,13 +241,10 @@ class BahdanauDecoder(Decoder):
     """
 
     def __init__(
-        self, config: ModelConfig, dropout: Dropout, *, context_below: bool = True
+        self, config: ModelConfig, dropout: nn.Dropout, *, context_below: bool = True
     ) -> None:
-        super().__init__(
-            config,
-            config.embedding_size + (config.encoder.output_size if context_below else 0),
-            dropout,
-        )
+        context_size = config.encoder.output_size if context_below else 0
+        super().__init__(config, config.embedding_size + context_size, dropout)
 
     def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> StepOutput:
         top, attended, state = self._attend_and_step(embedded, state, memory)
@@ -173,9 +260,8 @@ class BahdanauDecoder(Decoder):
             contexts.append(attended.context)
             weights.append(attended.weights)
         # Only the recurrence needs the loop: one call makes the readouts of all steps.
-        return self.readout(torch.stack(tops, 1), embedded, torch.stack(contexts, 1)), torch.stack(
-            weights, 1
-        )
+        vectors = self.readout(torch.stack(tops, 1), embedded, torch.stack(contexts, 1))
+        return vectors, torch.stack(weights, 1)
 
     def _attend_and_step(
         self, embedded: Tensor, state: DecoderState, memory: Memory
@@ -193,7 +279,7 @@ class ConditionalDecoder(BahdanauDecoder):
     steps share one state.
     """
 
-    def __init__(self, config: ModelConfig, dropout: Dropout) -> None:
+    def __init__(self, config: ModelConfig, dropout: nn.Dropout) -> None:
         super().__init__(config, dropout, context_below=False)
         self.transition = RecurrentStack(config.decoder, config.encoder.output_size, dropout)
 
@@ -218,7 +304,7 @@ class GnmtDecoder(Decoder):
 
     BOTTOM, ABOVE = slice(1), slice(1, None)
 
-    def __init__(self, config: ModelConfig, dropout: Dropout) -> None:
+    def __init__(self, config: ModelConfig, dropout: nn.Dropout) -> None:
         super().__init__(config, config.embedding_size, dropout, context_above=True)
 
     def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> StepOutput:
@@ -231,15 +317,7 @@ class GnmtDecoder(Decoder):
     def unroll(
         self, embedded: Tensor, state: DecoderState, memory: Memory
     ) -> tuple[Tensor, Tensor]:
-        bottom = self.recurrent(embedded, state.recurrent, layers=self.BOTTOM)  # [B, T, H_d]
+        bottom, _ = self.recurrent.run(embedded, state.recurrent, layers=self.BOTTOM)  # [B, T, H_d]
         context, weights = self._attend(bottom, memory, state.attention)
-        top = self.recurrent(bottom, state.recurrent, context, self.ABOVE)
+        top, _ = self.recurrent.run(bottom, state.recurrent, context, self.ABOVE)
         return self.readout(top, embedded, context), weights
-
-
-DECODERS: dict[DecoderKind, Callable[[ModelConfig, Dropout], Decoder]] = {
-    "luong": LuongDecoder,
-    "bahdanau": BahdanauDecoder,
-    "conditional": ConditionalDecoder,
-    "gnmt": GnmtDecoder,
-}

@@ -1,102 +1,145 @@
-"""The encoder: reads the source, and gives one state per token and a summary of the sentence.
-
-To add a kind: a subclass of `Encoder`, a row in `ENCODERS`, an entry of `EncoderKind` in the
-configuration.
+"""The encoder reads the source and gives one state per token; a bridge makes the decoder's first
+state from its last states. To add a bridge: a subclass of `Bridge`, and its row in `BRIDGES`.
 """
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor, nn
 
-from nmt.config.schema import EncoderConfig, EncoderKind
-from nmt.model.layers import Dropout
-from nmt.model.recurrent import CELLS, RecurrentLayer, RecurrentState, build_norms
+from nmt.config.parts import CELLS
+from nmt.config.schema import EncoderConfig, ModelConfig
+from nmt.model.recurrent import RecurrentStack, RecurrentState
 
 
 @dataclass(frozen=True)
 class Summary:
-    """The whole sentence in one vector, for the bridge, and in place of attention where there is
-    none.
+    """What the encoder knows at the end of a sentence: for the bridge, and in place of attention
+    where there is none.
 
     Attributes:
-        vector: [B, H_e].
-        states: the last state of each layer, H_e wide; None if the encoder is not recurrent.
+        vector: [B, H_e], the last state of the highest layer.
+        states: the last states of all layers, H_e wide.
     """
 
     vector: Tensor
-    states: RecurrentState | None = None
-
-    def layers(self) -> RecurrentState:
-        """The last states; without any, one layer whose hidden state is the vector."""
-        return self.states or RecurrentState(self.vector.unsqueeze(1))
+    states: RecurrentState
 
     def select(self, rows: Tensor) -> "Summary":
         """The summaries of the sentences `rows` [R], in that order."""
-        return Summary(self.vector[rows], None if self.states is None else self.states.select(rows))
+        return Summary(self.vector[rows], self.states.select(rows))
 
 
-@dataclass(frozen=True)
-class Encoded:
-    """An encoded batch.
-
-    Attributes:
-        values: [B, S, H_e], the encoder states h_j, any numbers on padding.
-        summary: of each sentence.
+class Encoder(RecurrentStack):
+    """Stacked recurrent layers, in one direction, or in both with the directions concatenated
+    (Bahdanau 2015, 3.2). H_e is `EncoderConfig.output_size`.
     """
 
-    values: Tensor
-    summary: Summary
+    def __init__(self, config: EncoderConfig, embedding_size: int, dropout: nn.Dropout) -> None:
+        super().__init__(config, embedding_size, dropout, bidirectional=config.bidirectional)
 
-
-class Encoder(nn.Module, ABC):
-    """Reads embedded source sentences; H_e is `EncoderConfig.output_size`."""
-
-    def __init__(self, config: EncoderConfig, embedding_size: int, dropout: Dropout) -> None:
-        super().__init__()
-
-    @abstractmethod
-    def forward(self, embedded: Tensor, lengths: Tensor) -> Encoded:
+    def forward(self, embedded: Tensor, lengths: Tensor) -> tuple[Tensor, Summary]:
         """Encode a batch so that padding changes nothing: a sentence gets the same states as it
         gets alone.
 
         Args:
             embedded: [B, S, E].
             lengths: [B], on the CPU, each at least 1.
+
+        Returns:
+            the encoder states h_j [B, S, H_e], any numbers on padding.
+        """
+        values, last = self.run(embedded, lengths=lengths)
+        states = RecurrentState.of_layers(last)
+        return values, Summary(states.top, states)
+
+
+class Bridge(nn.Module, ABC):
+    """Makes the decoder's first state; layers are matched from the top when depths differ."""
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__()
+        decoder = config.decoder
+        self.decoder_size, self.decoder_layers = decoder.hidden_size, decoder.layers
+        self.has_cell_state = CELLS[decoder.cell].load().has_cell_state
+
+    @abstractmethod
+    def forward(self, summary: Summary) -> RecurrentState:
+        """Hidden states [B, L_d, H_d], and cell states of this shape if the decoder's cell has
+        them.
         """
 
+    def sources(self, last: RecurrentState) -> list[int]:
+        """For each decoder layer the encoder layer it starts from; a deeper decoder starts its
+        lower layers from the lowest.
+        """
+        surplus = last.hidden.shape[1] - self.decoder_layers
+        return [max(0, surplus + layer) for layer in range(self.decoder_layers)]
 
-class RecurrentEncoder(Encoder):
-    """Stacked recurrent layers, in one direction, or in both with the directions concatenated
-    (Bahdanau 2015, 3.2).
 
-    Outputs may be normalized and inputs added to them, as in `RecurrentStack`.
+class CopyBridge(Bridge):
+    """The last encoder state as it is, directions concatenated: H_e = H_d."""
+
+    def forward(self, summary: Summary) -> RecurrentState:
+        last, sources = summary.states, self.sources(summary.states)
+        cell = None if last.cell is None else last.cell[:, sources]
+        return RecurrentState(last.hidden[:, sources], cell)
+
+
+class DenseBridge(Bridge):
+    """tanh(W [forward; backward] + b), one W per layer and per cell state.
+
+    A cell state is made from the encoder's cell state, or from its hidden state if it has no cell
+    state.
     """
 
-    def __init__(self, config: EncoderConfig, embedding_size: int, dropout: Dropout) -> None:
-        super().__init__(config, embedding_size, dropout)
-        sizes = [embedding_size] + [config.output_size] * (config.layers - 1)
-        self.layers = nn.ModuleList(
-            CELLS[config.cell](size, config.hidden_size, config.bidirectional) for size in sizes
+    def __init__(self, config: ModelConfig, encoder_size: int | None = None) -> None:
+        super().__init__(config)
+        sizes = encoder_size or config.encoder.output_size, config.decoder.hidden_size
+        self.hidden = nn.ModuleList(nn.Linear(*sizes) for _ in range(self.decoder_layers))
+        self.cell = nn.ModuleList(
+            nn.Linear(*sizes) for _ in range(self.decoder_layers if self.has_cell_state else 0)
         )
-        self.norms = build_norms(config.layer_norm, config.layers, config.output_size)
-        self.residual, self.dropout = config.residual, dropout
 
-    def forward(self, embedded: Tensor, lengths: Tensor) -> Encoded:
-        outputs, states = embedded, []
-        for index, layer in enumerate(self.layers):
-            assert isinstance(layer, RecurrentLayer)
-            above, last = layer.run(self.dropout(outputs) if index else outputs, lengths)
-            above = self.norms[index](above)
-            outputs = outputs + above if self.residual and index else above
-            states.append(last)
-        layers = RecurrentState.of_layers(states)
-        return Encoded(outputs, Summary(layers.top, layers))
+    def forward(self, summary: Summary) -> RecurrentState:
+        return self.project_all(summary.states)
 
-
-ENCODERS: dict[EncoderKind, type[Encoder]] = {"recurrent": RecurrentEncoder}
+    def project_all(self, last: RecurrentState) -> RecurrentState:
+        """Of the encoder's last states [B, L_e, H_e]."""
+        sources = self.sources(last)
+        hidden = _project(self.hidden, sources, last.hidden)
+        if not self.has_cell_state:
+            return RecurrentState(hidden)
+        cell = last.hidden if last.cell is None else last.cell
+        return RecurrentState(hidden, _project(self.cell, sources, cell))
 
 
-def build_encoder(config: EncoderConfig, embedding_size: int, dropout: Dropout) -> Encoder:
-    """The encoder that the configuration names."""
-    return ENCODERS[config.kind](config, embedding_size, dropout)
+class BackwardBridge(DenseBridge):
+    """tanh(W h_1 + b) of the backward direction's last state, which has read the whole sentence
+    (Bahdanau 2015, A.2.2).
+    """
+
+    def __init__(self, config: ModelConfig) -> None:
+        super().__init__(config, config.encoder.hidden_size)
+        self.size = config.encoder.hidden_size
+
+    def forward(self, summary: Summary) -> RecurrentState:
+        last = summary.states
+        cell = None if last.cell is None else last.cell[..., self.size :]
+        return self.project_all(RecurrentState(last.hidden[..., self.size :], cell))
+
+
+class ZeroBridge(Bridge):
+    """Zeros: the decoder sees the source only through attention."""
+
+    def forward(self, summary: Summary) -> RecurrentState:
+        zeros = summary.vector.new_zeros(
+            summary.vector.shape[0], self.decoder_layers, self.decoder_size
+        )
+        return RecurrentState(zeros, zeros if self.has_cell_state else None)
+
+
+def _project(layers: nn.ModuleList, sources: list[int], state: Tensor) -> Tensor:
+    pairs = zip(layers, sources, strict=True)
+    return torch.stack([torch.tanh(layer(state[:, source])) for layer, source in pairs], 1)

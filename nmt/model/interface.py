@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from nmt.model.topk import ThresholdFn, topk_log_probs
+from nmt.model.output import ThresholdFn, topk_log_probs
 
 
 @dataclass(frozen=True)

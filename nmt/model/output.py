@@ -1,21 +1,36 @@
-"""Output layers: from the readout's vectors to probabilities of the target words, and to the loss.
+"""Output layers: from the readout's vectors to probabilities of the target words, and to the loss;
+and the k most probable words.
 
-To add one: a class with `log_probs`, `best` and `loss`, a row in `OUTPUTS`, an entry of
-`OutputName` in the configuration.
+Search needs only those, so it normalizes no others: it takes logits, which are log-probabilities up
+to a constant per row. N rows, V words. To add a layer: a subclass of `Output`, and its row in
+`OUTPUTS`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from math import isfinite
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from nmt.config.schema import ModelConfig, OutputName
-from nmt.decoding.pack import replace_submodules, select_outputs
-from nmt.errors import ConfigError
-from nmt.model.cross_entropy import Additions, Distillation, linear_cross_entropy
-from nmt.model.topk import ThresholdFn, fast_topk, log_norm, to_log_probs, topk_log_probs
+from nmt.errors import ConfigError, NonFiniteError
+from nmt.model.cross_entropy import (
+    LOG2_E,
+    MAX_SUM,
+    MIN_SUM,
+    Additions,
+    Distillation,
+    linear_cross_entropy,
+)
+
+CHUNK_SIZE = 64  # `fast_topk` compares the maxima of chunks of this many ids
+MIN_FAST_SIZE = 1 << 17  # `fast_topk` uses torch.topk for fewer logits than this
+BLOCK_SIZE = 1 << 18  # logits that `log_norm` exponentiates at a time: they stay in the cache
+
+# The ids [N, k] and log-probabilities [N, k] of the best words so far -> the log-probability [N]
+# that another word must reach.
+ThresholdFn = Callable[[Tensor, Tensor], Tensor]
 
 
 class Output(nn.Module, ABC):
@@ -76,8 +91,7 @@ class Output(nn.Module, ABC):
         training.
         """
         raise ConfigError(
-            f"decoding.shortlist: model.output {type(self).__name__.lower()} does not support "
-            "a "
+            f"decoding.shortlist: model.output {type(self).__name__.lower()} does not support a "
             "shortlist; set it to 0"
         )
 
@@ -87,7 +101,6 @@ class Output(nn.Module, ABC):
         vectors: Tensor,
         targets: Tensor,
         label_smoothing: float = 0.0,
-        divergence_weight: float = 0.0,
         additions: Additions | None = None,
         distillation: Distillation | None = None,
     ) -> tuple[Tensor, Tensor]:
@@ -97,9 +110,6 @@ class Output(nn.Module, ABC):
             vectors: [N, R]. targets: [N].
             label_smoothing: the probability mass that is spread evenly over the vocabulary (Szegedy
                 2016, 7).
-            divergence_weight: if not 0, rows i and N/2 + i are the same position in two passes with
-                different dropout, and the objective includes the divergence of their distributions;
-                see `linear_cross_entropy`.
             additions: to the logits; for layers that can.
             distillation: for layers that can.
 
@@ -148,6 +158,8 @@ class Softmax(Output):
         return self(vectors).argmax(-1)  # type: ignore[no-any-return]
 
     def restrict(self, ids: Tensor) -> Output:
+        from nmt.decoding.fast import replace_submodules, select_outputs
+
         return replace_submodules(self, logits=select_outputs(self.logits, ids))
 
     def loss(
@@ -155,20 +167,12 @@ class Softmax(Output):
         vectors: Tensor,
         targets: Tensor,
         label_smoothing: float = 0.0,
-        divergence_weight: float = 0.0,
         additions: Additions | None = None,
         distillation: Distillation | None = None,
     ) -> tuple[Tensor, Tensor]:
-        projected, weight, bias = self.project(vectors), self.logits.weight, self.logits.bias
+        weight, bias = self.logits.weight, self.logits.bias
         return linear_cross_entropy(
-            projected,
-            weight,
-            bias,
-            targets,
-            label_smoothing,
-            divergence_weight,
-            additions,
-            distillation,
+            self.project(vectors), weight, bias, targets, label_smoothing, additions, distillation
         )
 
 
@@ -221,19 +225,16 @@ class Adaptive(Output):
         all_ids, all_log_probs = [ids], [log_probs]
         for cluster, tail in enumerate(self.softmax.tail):
             rows = reached[:, cluster].nonzero().squeeze(1)
-            if len(rows):
-                rare, within = topk_log_probs(tail(vectors[rows.to(vectors.device)]), k)
-                all_ids.append(
-                    rare.new_zeros(len(ids), rare.shape[1]).index_put(
-                        (rows,), rare + self.softmax.cutoffs[cluster]
-                    )
-                )
-                empty = within.new_full((len(ids), within.shape[1]), float("-inf"))
-                all_log_probs.append(
-                    empty.index_put(
-                        (rows,), within + cluster_log_probs[rows, cluster : cluster + 1]
-                    )
-                )
+            if not len(rows):
+                continue
+            rare, within = topk_log_probs(tail(vectors[rows.to(vectors.device)]), k)
+            shape, total = (
+                (len(ids), rare.shape[1]),
+                within + cluster_log_probs[rows, cluster, None],
+            )
+            rare += self.softmax.cutoffs[cluster]
+            all_ids.append(rare.new_zeros(shape).index_put((rows,), rare))
+            all_log_probs.append(total.new_full(shape, float("-inf")).index_put((rows,), total))
         ids, log_probs = torch.cat(all_ids, 1), torch.cat(all_log_probs, 1)
         best, columns = log_probs.topk(min(k, log_probs.shape[1]))
         return ids.gather(1, columns), best
@@ -250,29 +251,78 @@ class Adaptive(Output):
         vectors: Tensor,
         targets: Tensor,
         label_smoothing: float = 0.0,
-        divergence_weight: float = 0.0,
         additions: Additions | None = None,
         distillation: Distillation | None = None,
     ) -> tuple[Tensor, Tensor]:
-        assert label_smoothing == divergence_weight == 0, "refused when the configuration is read"
+        assert label_smoothing == 0, "refused when the configuration is read"
         assert distillation is None, "refused when the configuration is read"
         objective = -self.token_log_probs(vectors, targets).sum()
         return objective, objective.detach()
 
 
-OUTPUTS: dict[OutputName, type[Output]] = {"softmax": Softmax, "adaptive": Adaptive}
-
-
-def build_output(
-    config: ModelConfig, size: int, vocabulary_size: int, tied: nn.Embedding | None
-) -> Output:
-    """The output layer that the configuration names.
-
-    Args:
-        size: R. vocabulary_size: V.
-        tied: the target embedding, if the output layer shares its matrix.
+def topk_log_probs(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k most probable ids of each row of logits [N, V], or all V if they are fewer, best first:
+    ids and log-probabilities [N, k], on the CPU, in double precision.
 
     Raises:
-        ConfigError: the configuration does not fit the size of the vocabulary.
+        NonFiniteError: the logits are not finite numbers.
     """
-    return OUTPUTS[config.output](size, vocabulary_size, tied, config.cutoffs)
+    largest, ids = fast_topk(logits, min(k, logits.shape[1]))
+    return ids.cpu(), to_log_probs(largest, log_norm(logits))
+
+
+def to_log_probs(logits: Tensor, norm: Tensor) -> Tensor:
+    """The log-probabilities of some logits [N, k], with the `log_norm` [N, 1] of their rows."""
+    return logits.cpu().double() - norm.cpu().double()
+
+
+def log_norm(logits: Tensor) -> Tensor:
+    """log sum exp of each row: [N, V] -> [N, 1].
+
+    Raises:
+        NonFiniteError: the logits are not finite numbers, so neither are the model's weights.
+    """
+    norm = _log_of_sum(logits) if logits.device.type == "cpu" else None
+    if norm is None:
+        norm = logits.logsumexp(1, keepdim=True)
+    if not isfinite(float(norm.sum())):
+        raise NonFiniteError(
+            "the model's logits are not finite: its weights are damaged, or its training has "
+            "diverged"
+        )
+    return norm
+
+
+def _log_of_sum(logits: Tensor) -> Tensor | None:
+    """As torch.logsumexp, in a fifth of the time; None if a sum leaves the range in which it is
+    exact.
+    """
+    # Blocks stay in the cache, the maximum is not subtracted, and exp2 takes little more than half
+    # the time of exp.
+    blocks = [
+        (block * LOG2_E).exp2_().sum(1, keepdim=True)
+        for block in logits.split(max(1, BLOCK_SIZE // len(logits)), 1)
+    ]
+    total = torch.stack(blocks).sum(0)
+    return total.log() if bool(((total > MIN_SUM) & (total < MAX_SUM)).all()) else None
+
+
+def fast_topk(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
+    """The k largest logits of each row and their ids, [N, k], largest first: the same result as
+    torch.topk, several times faster.
+
+    The k largest lie in the k chunks with the largest maxima, or in the remainder that fills no
+    chunk.
+    """
+    n_chunks = logits.shape[1] // CHUNK_SIZE
+    if n_chunks <= 4 * k or logits.numel() < MIN_FAST_SIZE:
+        return logits.topk(k)
+    whole, n_candidates = n_chunks * CHUNK_SIZE, k * CHUNK_SIZE
+    chunks = logits[:, :whole].unflatten(1, (n_chunks, CHUNK_SIZE))
+    chosen = chunks.amax(2).topk(k, sorted=False).indices.sort().values  # [N, k]
+    rows = torch.arange(len(logits), device=logits.device).unsqueeze(1)
+    candidates = chunks[rows, chosen].flatten(1)
+    largest, columns = torch.cat([candidates, logits[:, whole:]], 1).topk(k)
+    chunk = chosen.gather(1, (columns // CHUNK_SIZE).clamp(max=k - 1))
+    inside, beyond = chunk * CHUNK_SIZE + columns % CHUNK_SIZE, columns - n_candidates + whole
+    return largest, torch.where(columns < n_candidates, inside, beyond)

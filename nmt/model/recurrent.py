@@ -1,32 +1,23 @@
-"""Recurrent layers, one class for each kind of cell, and the stacks of layers in decoders. Batch
-first everywhere.
+"""Recurrent layers, one class for each kind of cell, and stacks of layers. Batch first everywhere.
 
 A layer runs over whole sequences in one call, as in training, or one step at a time, as in search.
-Both give the same states. To add a cell: a subclass of `RecurrentLayer`, a row in `CELLS`, an entry
-of `Cell` in the configuration, and of `CELLS_WITH_CELL_STATE` if it has a cell state. A subclass of
-`FusedLayer` also needs a row in `UPDATES` of inference/steps.py.
+Both give the same states. To add a cell: a subclass of `RecurrentLayer`, and its row in `CELLS`.
 
-Shapes: I input size, H units of one direction, H_o = H or, for both directions, 2 H.
+Shapes: I input size, H units of one direction, H_o = H or, for both directions, 2 H; G gates.
 """
 
-import warnings
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from math import sqrt
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor, nn
-from torch.nn import functional
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
-from nmt.config.schema import Cell, DecoderConfig
-from nmt.model.layers import Dropout, send
+from nmt.config.parts import CELLS
+from nmt.config.schema import DecoderConfig, EncoderConfig
 
-LayerState = tuple[
-    Tensor, Tensor | None
-]  # the hidden state and the cell state (None for cells that have none), each [B, H_o]
+# the hidden state and the cell state (None for cells that have none), each [B, H_o]
+LayerState = tuple[Tensor, Tensor | None]
 ALL_LAYERS = slice(None)
 
 
@@ -68,25 +59,34 @@ class FusedLayer(RecurrentLayer):
     Initialization by gate: orthogonal recurrent weights, Xavier input weights, and biases of 0.
     """
 
+    gates: str  # a letter for each gate, in the order of the rows of the weights
+
     def run(
         self, inputs: Tensor, lengths: Tensor | None = None, state: LayerState | None = None
     ) -> tuple[Tensor, LayerState]:
-        initial_state = None if state is None else self._to_torch(state)
-        if lengths is None or bool(
-            (lengths == inputs.shape[1]).all()
-        ):  # most batches have sources of one length
-            outputs, last = self(inputs, initial_state)
+        before = None
+        if state is not None:
+            parts = tuple(part.unsqueeze(0).contiguous() for part in state if part is not None)
+            before = parts if self.has_cell_state else parts[0]  # each [1, B, H]
+        if lengths is None or bool((lengths == inputs.shape[1]).all()):  # most batches of sources
+            outputs, last = self(inputs, before)
         else:
-            packed, last = self(
-                pack_padded_sequence(inputs, lengths, batch_first=True, enforce_sorted=False),
-                initial_state,
-            )
+            packed = pack_padded_sequence(inputs, lengths, batch_first=True, enforce_sorted=False)
+            packed, last = self(packed, before)
             outputs, _ = pad_packed_sequence(packed, batch_first=True, total_length=inputs.shape[1])
-        hidden, cell = last if isinstance(last, tuple) else (last, None)
+        hidden, cell = last if self.has_cell_state else (last, None)
         return outputs, (
             _concatenate_directions(hidden),
             None if cell is None else _concatenate_directions(cell),
         )
+
+    @staticmethod
+    @abstractmethod
+    def update(from_input: Tensor, from_hidden: Tensor, state: LayerState) -> LayerState:
+        """The next state, as in `step`, from the products of both weights, bias included, [B, G H].
+
+        For search, which has its own form of the weights.
+        """
 
     @property
     def weights(self) -> tuple[Tensor, Tensor, Tensor, Tensor]:
@@ -94,60 +94,18 @@ class FusedLayer(RecurrentLayer):
         [G H] of each.
         """
         assert isinstance(self, nn.RNNBase)
-        input_weight, _, input_bias, hidden_bias = self.all_weights[0]
-        hidden_weight = self._flat_weights[1]  # with dropout inside `drop_weights`
-        assert hidden_weight is not None
+        input_weight, hidden_weight, input_bias, hidden_bias = self.all_weights[0]
         return input_weight, hidden_weight, input_bias, hidden_bias
 
     def _initialize(self) -> None:
         for name, parameter in self.named_parameters():
-            gates = parameter.data.split(self.hidden_size)
-            if name.startswith("weight_hh"):
-                for gate in gates:
+            for gate in parameter.data.split(self.hidden_size):
+                if name.startswith("weight_hh"):
                     nn.init.orthogonal_(gate)
-            elif name.startswith("weight_ih"):
-                for gate in gates:
+                elif name.startswith("weight_ih"):
                     nn.init.xavier_uniform_(gate)
-            else:
-                nn.init.zeros_(parameter)
-
-    def _to_torch(self, state: LayerState) -> Tensor | tuple[Tensor, Tensor]:
-        """The state [B, H] of one direction as torch expects it, [1, B, H]."""
-        hidden, cell = (None if part is None else part.unsqueeze(0).contiguous() for part in state)
-        assert hidden is not None
-        return hidden if cell is None else (hidden, cell)
-
-
-@contextmanager
-def drop_weights(module: nn.Module, p: float) -> Iterator[None]:
-    """DropConnect (Wan 2013) on the recurrent weights of the layers of torch in `module`, in
-    training only.
-
-    Each weight is 0 with probability p; the others are scaled up. All steps inside the context have
-    the same mask, so that layers run fused (Merity 2018, 2).
-    """
-    layers = (
-        [layer for layer in module.modules() if isinstance(layer, nn.RNNBase)]
-        if module.training and p
-        else []
-    )
-    originals = [layer._flat_weights for layer in layers]
-    for layer, weights in zip(layers, originals, strict=True):
-        layer._flat_weights = [
-            functional.dropout(weight, p)
-            if weight is not None and name.startswith("weight_hh")
-            else weight
-            for name, weight in zip(layer._flat_weights_names, weights, strict=True)
-        ]
-    try:
-        with (
-            warnings.catch_warnings()
-        ):  # on a GPU, torch warns that it copies these weights for each call
-            warnings.filterwarnings("ignore", message="RNN module weights")
-            yield
-    finally:
-        for layer, weights in zip(layers, originals, strict=True):
-            layer._flat_weights = weights
+                else:
+                    nn.init.zeros_(gate)
 
 
 class LSTM(FusedLayer, nn.LSTM):
@@ -155,7 +113,7 @@ class LSTM(FusedLayer, nn.LSTM):
     their bias is 1.
     """
 
-    has_cell_state = True
+    has_cell_state, gates = True, "ifgo"
 
     def __init__(self, input_size: int, hidden_size: int, bidirectional: bool = False) -> None:
         nn.LSTM.__init__(
@@ -171,9 +129,19 @@ class LSTM(FusedLayer, nn.LSTM):
         hidden, cell = torch.lstm_cell(inputs, (state[0], state[1]), *self.weights)
         return hidden, cell
 
+    @staticmethod
+    def update(from_input: Tensor, from_hidden: Tensor, state: LayerState) -> LayerState:
+        """c' = sigma(f) c + sigma(i) tanh(g), h' = sigma(o) tanh(c')."""
+        assert state[1] is not None
+        i, f, g, o = (from_input + from_hidden).chunk(4, 1)
+        cell = (f.sigmoid() * state[1]).addcmul_(i.sigmoid(), _tanh(g))
+        return o.sigmoid() * _tanh(cell), cell
+
 
 class GRU(FusedLayer, nn.GRU):
     """Gated recurrent unit (Cho 2014), with the reset gate after the recurrent product."""
+
+    gates = "rzn"
 
     def __init__(self, input_size: int, hidden_size: int, bidirectional: bool = False) -> None:
         nn.GRU.__init__(
@@ -184,9 +152,18 @@ class GRU(FusedLayer, nn.GRU):
     def step(self, inputs: Tensor, state: LayerState) -> LayerState:
         return torch.gru_cell(inputs, state[0], *self.weights), None
 
+    @staticmethod
+    def update(from_input: Tensor, from_hidden: Tensor, state: LayerState) -> LayerState:
+        """h' = n + sigma(z) (h - n), n = tanh(n_x + sigma(r) n_h)."""
+        (r, z, n), (r_hidden, z_hidden, n_hidden) = from_input.chunk(3, 1), from_hidden.chunk(3, 1)
+        new = _tanh(torch.addcmul(n, (r + r_hidden).sigmoid(), n_hidden))
+        return torch.lerp(new, state[0], (z + z_hidden).sigmoid()), None
+
 
 class Elman(FusedLayer, nn.RNN):
     """h_t = tanh(W x_t + U h_{t-1} + b) (Elman 1990)."""
+
+    gates = "h"
 
     def __init__(self, input_size: int, hidden_size: int, bidirectional: bool = False) -> None:
         nn.RNN.__init__(
@@ -197,141 +174,20 @@ class Elman(FusedLayer, nn.RNN):
     def step(self, inputs: Tensor, state: LayerState) -> LayerState:
         return torch.rnn_tanh_cell(inputs, state[0], *self.weights), None
 
-
-class SRU(RecurrentLayer):
-    """Simple recurrent unit (Lei 2018, eq. 1-4): all matrix products are made for the whole
-    sequence at once.
-
-    f_t = sigma(W_f x_t + v_f * c_{t-1} + b_f)          r_t = sigma(W_r x_t + v_r * c_{t-1} + b_r)
-    c_t = f_t * c_{t-1} + (1 - f_t) * W x_t             h_t = r_t * c_t + (1 - r_t) * alpha x_t
-
-    alpha = sqrt(3) keeps the variance of x_t. x_t is projected to H units where its size differs.
-    c_t alone is recurrent.
-    """
-
-    has_cell_state = True
-
-    def __init__(self, input_size: int, hidden_size: int, bidirectional: bool = False) -> None:
-        super().__init__()
-        self.hidden_size = hidden_size
-        self.directions = nn.ModuleList(
-            SRUDirection(input_size, hidden_size) for _ in range(2 if bidirectional else 1)
-        )
-
-    def run(
-        self, inputs: Tensor, lengths: Tensor | None = None, state: LayerState | None = None
-    ) -> tuple[Tensor, LayerState]:
-        mask, last = (
-            None,
-            torch.full((len(inputs),), inputs.shape[1] - 1),
-        )  # the last position of each sequence
-        if lengths is not None and bool((lengths < inputs.shape[1]).any()):
-            last = lengths - 1
-            mask = torch.arange(inputs.shape[1], device=inputs.device) <= send(
-                last, inputs.device
-            ).unsqueeze(1)
-        initial_cells = (
-            [None, None]
-            if state is None or state[1] is None
-            else state[1].split(self.hidden_size, 1)
-        )
-        rows, last = torch.arange(inputs.shape[0], device=inputs.device), send(last, inputs.device)
-        outputs, hiddens, cells = [], [], []
-        for direction, backward, initial_cell in zip(
-            self.directions, (False, True), initial_cells, strict=False
-        ):
-            hidden, cell = direction(inputs, mask, initial_cell, backward=backward)
-            outputs.append(hidden)
-            hiddens.append(hidden[:, 0] if backward else hidden[rows, last])
-            cells.append(cell)
-        return torch.cat(outputs, 2), (torch.cat(hiddens, 1), torch.cat(cells, 1))
-
-    def step(self, inputs: Tensor, state: LayerState) -> LayerState:
-        (direction,) = self.directions
-        assert isinstance(direction, SRUDirection)
-        assert state[1] is not None
-        return direction.step(inputs, state[1])
-
-
-class SRUDirection(nn.Module):
-    """The weights of one direction: `project` is W, W_f, W_r and, if x_t is projected, that matrix,
-    one above the other.
-
-    The weights start uniform with variance 1 / I, v and b at 0.
-    """
-
-    def __init__(self, input_size: int, hidden_size: int) -> None:
-        super().__init__()
-        self.hidden_size = hidden_size
-        self.project = nn.Linear(
-            input_size, (3 if input_size == hidden_size else 4) * hidden_size, bias=False
-        )
-        nn.init.uniform_(self.project.weight, -sqrt(3 / input_size), sqrt(3 / input_size))
-        self.forget_cell, self.reset_cell, self.forget_bias, self.reset_bias = (
-            nn.Parameter(torch.zeros(hidden_size)) for _ in range(4)
-        )
-
-    def forward(
-        self, inputs: Tensor, mask: Tensor | None, initial_cell: Tensor | None, *, backward: bool
-    ) -> tuple[Tensor, Tensor]:
-        """All steps: hidden states [B, T, H], 0 where `mask` [B, T] is False, and the last cell
-        state [B, H].
-        """
-        candidates, forgets, resets, highways = self.compute_gates(inputs)
-        cell = (
-            torch.zeros_like(candidates[:, 0])
-            if initial_cell is None
-            else initial_cell.to(candidates.dtype)
-        )
-        previous_cells, cells = [cell] * inputs.shape[1], [cell] * inputs.shape[1]
-        candidate_steps, forget_steps = candidates.unbind(1), forgets.unbind(1)
-        for t in reversed(range(inputs.shape[1])) if backward else range(inputs.shape[1]):
-            previous_cells[t] = cell
-            next_cell = self.next_cell(candidate_steps[t], forget_steps[t], cell)
-            cell = cells[t] = (
-                next_cell if mask is None else next_cell.where(mask[:, t].unsqueeze(1), cell)
-            )
-        hidden = self.compute_output(
-            highways, resets, torch.stack(previous_cells, 1), torch.stack(cells, 1)
-        )
-        return hidden if mask is None else hidden * mask.unsqueeze(2), cell
-
-    def step(self, inputs: Tensor, cell: Tensor) -> LayerState:
-        """One step: inputs [B, I], and the cell state [B, H] before it."""
-        candidate, forget, reset, highway = self.compute_gates(inputs)
-        cell = cell.to(candidate.dtype)
-        next_cell = self.next_cell(candidate, forget, cell)
-        return self.compute_output(highway, reset, cell, next_cell), next_cell
-
-    def compute_gates(self, inputs: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """W x, W_f x + b_f, W_r x + b_r and alpha x, each [..., H], in the precision of the
-        weights.
-        """
-        dtype = self.forget_bias.dtype
-        candidate, forget, reset, *projected = (
-            self.project(inputs).to(dtype).split(self.hidden_size, -1)
-        )
-        highway = projected[0] if projected else inputs.to(dtype)
-        return candidate, forget + self.forget_bias, reset + self.reset_bias, sqrt(3) * highway
-
-    def next_cell(self, candidate: Tensor, forget: Tensor, cell: Tensor) -> Tensor:
-        """c_t."""
-        return torch.lerp(candidate, cell, torch.addcmul(forget, self.forget_cell, cell).sigmoid())
-
-    def compute_output(
-        self, highway: Tensor, reset: Tensor, previous_cell: Tensor, cell: Tensor
-    ) -> Tensor:
-        """h_t."""
-        return torch.lerp(
-            highway, cell, torch.addcmul(reset, self.reset_cell, previous_cell).sigmoid()
-        )
+    @staticmethod
+    def update(from_input: Tensor, from_hidden: Tensor, _state: LayerState) -> LayerState:
+        return _tanh(from_input + from_hidden), None
 
 
 def _concatenate_directions(state: Tensor) -> Tensor:
     return state.transpose(0, 1).flatten(1)  # [directions, B, H] -> [B, directions * H]
 
 
-CELLS: dict[Cell, type[RecurrentLayer]] = {"lstm": LSTM, "gru": GRU, "elman": Elman, "sru": SRU}
+def _tanh(x: Tensor) -> Tensor:
+    """2 sigma(2x) - 1, equal within rounding: torch's own tanh takes twice as long as these four
+    operations.
+    """
+    return (x * 2).sigmoid_().mul_(2).sub_(1)
 
 
 @dataclass(frozen=True)
@@ -341,52 +197,38 @@ class RecurrentState:
     Attributes:
         hidden: [B, L, H], the lowest layer first.
         cell: [B, L, H], for cells that have a cell state.
-        noise: [B, L - 1, H], the dropout mask between the layers that all steps share, in training
-            with variational dropout.
     """
 
     hidden: Tensor
     cell: Tensor | None = None
-    noise: Tensor | None = None
 
     @classmethod
-    def of_layers(cls, states: list[LayerState], noise: Tensor | None = None) -> "RecurrentState":
+    def of_layers(cls, states: list[LayerState]) -> "RecurrentState":
         """The states of all layers, the lowest first."""
         cells = [cell for _, cell in states if cell is not None]
-        return cls(
-            torch.stack([hidden for hidden, _ in states], 1),
-            torch.stack(cells, 1) if cells else None,
-            noise,
-        )
+        hidden = torch.stack([hidden for hidden, _ in states], 1)
+        return cls(hidden, torch.stack(cells, 1) if cells else None)
 
     @property
     def top(self) -> Tensor:
         """[B, H], the hidden state of the highest layer."""
         return self.hidden[:, -1]
 
-    def layer(self, index: int) -> LayerState:
-        """The hidden and the cell state [B, H] of one layer."""
-        return self.hidden[:, index], None if self.cell is None else self.cell[:, index]
-
     def layers(self) -> list[LayerState]:
-        """The states of all layers, the lowest first."""
-        return [self.layer(index) for index in range(self.hidden.shape[1])]
-
-    def noise_below(self, layer: int, *, sequence: bool = False) -> Tensor | None:
-        """The dropout mask for the input of `layer`: [B, H], or for a whole sequence [B, 1, H]."""
-        if self.noise is None:
-            return None
-        return self.noise[:, layer - 1 : layer] if sequence else self.noise[:, layer - 1]
+        """The states [B, H] of all layers, the lowest first."""
+        hidden, cell = self.hidden, self.cell
+        return [
+            (hidden[:, index], None if cell is None else cell[:, index])
+            for index in range(hidden.shape[1])
+        ]
 
     def select(self, rows: Tensor) -> "RecurrentState":
         """The state of the sentences `rows` [R], in that order."""
-        cell, noise = (None if part is None else part[rows] for part in (self.cell, self.noise))
-        return RecurrentState(self.hidden[rows], cell, noise)
+        return RecurrentState(self.hidden[rows], None if self.cell is None else self.cell[rows])
 
 
 class RecurrentStack(nn.Module):
-    """One-directional layers for a decoder: the same weights run over a whole sequence in one call,
-    or one step at a time.
+    """Layers of one kind: the same weights run over a whole sequence in one call, or step by step.
 
     The outputs of a layer may be normalized (Ba 2016; between layers, not in the gates, so that a
     layer can run fused), and from the second layer on its inputs may be added to them (He 2016).
@@ -396,50 +238,58 @@ class RecurrentStack(nn.Module):
         input_size: I, of the first layer.
         context_size: of the context that all layers above the first read beside the outputs of the
             layer below; 0: none.
+        bidirectional: read in both directions; such a stack has no `step`.
     """
 
     def __init__(
-        self, config: DecoderConfig, input_size: int, dropout: Dropout, context_size: int = 0
+        self,
+        config: EncoderConfig | DecoderConfig,
+        input_size: int,
+        dropout: nn.Dropout,
+        context_size: int = 0,
+        bidirectional: bool = False,
     ) -> None:
         super().__init__()
-        sizes = [input_size] + [config.hidden_size + context_size] * (config.layers - 1)
-        self.layers = nn.ModuleList(CELLS[config.cell](size, config.hidden_size) for size in sizes)
-        self.norms = build_norms(config.layer_norm, config.layers, config.hidden_size)
+        cell, hidden_size = CELLS[config.cell].load(), config.hidden_size
+        output_size = 2 * hidden_size if bidirectional else hidden_size
+        sizes = [input_size] + [output_size + context_size] * (config.layers - 1)
+        self.layers = nn.ModuleList(cell(size, hidden_size, bidirectional) for size in sizes)
+        self.norms = nn.ModuleList(
+            nn.LayerNorm(output_size) if config.layer_norm else nn.Identity() for _ in sizes
+        )
         self.residual, self.dropout = config.residual, dropout
 
-    def start(self, state: RecurrentState) -> RecurrentState:
-        """The state before the first step, with the dropout masks that all steps share."""
-        return replace(state, noise=self.dropout.noise(state.hidden[:, 1:]))
-
-    def forward(
+    def run(
         self,
         inputs: Tensor,
-        state: RecurrentState,
+        state: RecurrentState | None = None,
         context: Tensor | None = None,
         layers: slice = ALL_LAYERS,
-    ) -> Tensor:
+        lengths: Tensor | None = None,
+    ) -> tuple[Tensor, list[LayerState]]:
         """All steps of some layers at once.
 
         Args:
-            inputs: of the lowest of these layers: [B, T, I], or the outputs [B, T, H] of the layer
-                below.
-            state: of all layers, before the first step.
+            inputs: of the lowest of these layers: [B, T, I], or the outputs [B, T, H_o] of the
+                layer below.
+            state: of all layers, before the first step; zeros if None.
             context: [B, T, context_size].
+            lengths: [B], on the CPU; None if no sequence is padded.
 
         Returns:
-            the outputs [B, T, H] of the highest of these layers.
+            the outputs [B, T, H_o] of the highest of these layers, and the last state of each.
         """
-        outputs = inputs
+        outputs, last = inputs, []
+        states = [None] * len(self.layers) if state is None else state.layers()
         for index in range(len(self.layers))[layers]:
             layer, below = self.layers[index], outputs
             assert isinstance(layer, RecurrentLayer)
             if index:
-                below = concatenate(
-                    self.dropout(below, state.noise_below(index, sequence=True)), context
-                )
-            above, _ = layer.run(below, state=state.layer(index))
+                below = concatenate(self.dropout(below), context)
+            above, after = layer.run(below, lengths, states[index])
             outputs = self._join(index, outputs, above)
-        return outputs
+            last.append(after)
+        return outputs, last
 
     def step(
         self,
@@ -464,16 +314,14 @@ class RecurrentStack(nn.Module):
         """
         outputs, states = inputs, state.layers()
         for index in range(len(self.layers))[layers]:
-            layer, below = self.layers[index], outputs
+            layer = self.layers[index]
             assert isinstance(layer, RecurrentLayer)
             below = (
-                concatenate(self.dropout(below, state.noise_below(index)), context)
-                if index
-                else concatenate(below, fed)
+                concatenate(self.dropout(outputs), context) if index else concatenate(outputs, fed)
             )
             states[index] = layer.step(below, states[index])
             outputs = self._join(index, outputs, states[index][0])
-        return outputs, RecurrentState.of_layers(states, state.noise)
+        return outputs, RecurrentState.of_layers(states)
 
     def _join(self, index: int, below: Tensor, above: Tensor) -> Tensor:
         above = self.norms[index](above)
@@ -483,8 +331,3 @@ class RecurrentStack(nn.Module):
 def concatenate(inputs: Tensor, others: Tensor | None) -> Tensor:
     """[..., I] and, if not None, [..., F], side by side."""
     return inputs if others is None else torch.cat([inputs, others], -1)
-
-
-def build_norms(layer_norm: bool, layers: int, size: int) -> nn.ModuleList:
-    """For each layer's outputs: layer normalization (Ba 2016), or the identity."""
-    return nn.ModuleList(nn.LayerNorm(size) if layer_norm else nn.Identity() for _ in range(layers))

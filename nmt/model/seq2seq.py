@@ -10,19 +10,42 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor, nn
 
+from nmt.config.parts import BRIDGES, DECODERS, OUTPUTS
 from nmt.config.schema import ModelConfig
-from nmt.decoding.pack import RestrictedEmbedding, replace_submodules
+from nmt.device import send
 from nmt.model.attention import Memory
-from nmt.model.bridge import build_bridge
 from nmt.model.cross_entropy import Additions
-from nmt.model.decoder import DECODERS, DecoderState
-from nmt.model.encoder import build_encoder
+from nmt.model.decoder import Decoder, DecoderState
+from nmt.model.encoder import Bridge, Encoder
 from nmt.model.interface import StepOutput, TranslationModel
-from nmt.model.layers import Dropout, Embedding, send
 from nmt.model.lexical_bias import LexicalBias, Translations
-from nmt.model.output import build_output
-from nmt.model.recurrent import drop_weights
-from nmt.model.topk import ThresholdFn
+from nmt.model.output import Output, ThresholdFn
+
+# Large, so that words and not biases dominate the first encoder states: attention finds the right
+# positions several times sooner.
+EMBEDDING_DEVIATION = 0.5
+
+
+class Embedding(nn.Embedding):
+    """Ids to vectors, with dropout.
+
+    Args:
+        is_output: the output layer uses the same matrix. Then it starts small, so that the first
+            logits are small, and is scaled up where it embeds words (Vaswani 2017, 3.4).
+    """
+
+    def __init__(
+        self, vocabulary_size: int, size: int, dropout: float, *, is_output: bool = False
+    ) -> None:
+        super().__init__(vocabulary_size, size)
+        deviation = size**-0.5 if is_output else EMBEDDING_DEVIATION
+        nn.init.normal_(self.weight, std=deviation)
+        self.scale = EMBEDDING_DEVIATION / deviation
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """Ids [B, T], or of one step [B], to vectors [..., E]."""
+        return self.dropout(super().forward(ids) * self.scale)  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
@@ -73,55 +96,30 @@ class Seq2Seq(TranslationModel):
     ) -> None:
         super().__init__()
 
-        def dropout(rate: float) -> Dropout:
-            return Dropout(rate, config.variational_dropout)
-
-        def embedding(
-            vocabulary_size: int,
-            rate: float | None,
-            word_rate: float | None,
-            *,
-            is_output: bool = False,
-        ) -> Embedding:
-            units = dropout(config.dropout if rate is None else rate)
-            words = config.word_dropout if word_rate is None else word_rate
-            return Embedding(
-                vocabulary_size, config.embedding_size, units, words, is_output=is_output
-            )
-
-        self.dropout, self.encoder_output_dropout = (
-            dropout(config.dropout),
-            dropout(config.encoder_output_dropout),
+        src_rate, tgt_rate = (
+            config.dropout if rate is None else rate
+            for rate in (config.src_embedding_dropout, config.tgt_embedding_dropout)
         )
-        tied, shared = config.tie_embeddings != "none", config.tie_embeddings == "all"
-        self.tgt_embedding = embedding(
-            tgt_vocabulary_size,
-            config.tgt_embedding_dropout,
-            config.tgt_word_dropout,
-            is_output=tied,
-        )
-        self.src_embedding = (
-            self.tgt_embedding
-            if shared
-            else embedding(
-                src_vocabulary_size, config.src_embedding_dropout, config.src_word_dropout
-            )
-        )
-        self.encoder = build_encoder(config.encoder, config.embedding_size, self.dropout)
-        self.bridge = build_bridge(config)
-        self.decoder = DECODERS[config.decoder.kind](config, self.dropout)
+        self.dropout = nn.Dropout(config.dropout)
+        self.encoder_output_dropout = nn.Dropout(config.encoder_output_dropout)
+        size, is_tied = config.embedding_size, config.tie_embeddings != "none"
+        self.tgt_embedding = Embedding(tgt_vocabulary_size, size, tgt_rate, is_output=is_tied)
+        self.src_embedding = self.tgt_embedding
+        if config.tie_embeddings != "all":
+            self.src_embedding = Embedding(src_vocabulary_size, size, src_rate)
+        self.encoder = Encoder(config.encoder, size, self.dropout)
+        self.bridge: Bridge = BRIDGES[config.bridge].load()(config)
+        self.decoder: Decoder = DECODERS[config.decoder.kind].load()(config, self.dropout)
         self.lexical_bias: LexicalBias | None = None
         if config.lexical_bias:
             self.lexical_bias = LexicalBias(
                 src_vocabulary_size, tgt_vocabulary_size, config.lexical_bias, config.lexical_words
             )
-        vectors = self.decoder.readout.output_size
-        self.encoder_weight_dropout, self.decoder_weight_dropout = (
-            config.encoder.weight_dropout,
-            config.decoder.weight_dropout,
-        )
-        self.output = build_output(
-            config, vectors, tgt_vocabulary_size, self.tgt_embedding if tied else None
+        self.output: Output = OUTPUTS[config.output].load()(
+            self.decoder.readout.output_size,
+            tgt_vocabulary_size,
+            self.tgt_embedding if is_tied else None,
+            config.cutoffs,
         )
 
     @property
@@ -129,15 +127,16 @@ class Seq2Seq(TranslationModel):
         """The width of the vectors of a step: R, and the size of the target vocabulary with a
         lexical bias.
         """
-        return self.decoder.readout.output_size + (
-            0 if self.lexical_bias is None else self.lexical_bias.output_size
-        )
+        n_biases = 0 if self.lexical_bias is None else self.lexical_bias.output_size
+        return self.decoder.readout.output_size + n_biases
 
     @property
     def device(self) -> torch.device:
         return self.src_embedding.weight.device
 
     def restrict(self, ids: Tensor) -> "Seq2Seq":
+        from nmt.decoding.fast import RestrictedEmbedding, replace_submodules
+
         submodules = {
             "tgt_embedding": RestrictedEmbedding(self.tgt_embedding, ids),
             "output": self.output.restrict(ids),
@@ -147,27 +146,23 @@ class Seq2Seq(TranslationModel):
         return replace_submodules(self, **submodules)
 
     def encode(self, src: Tensor, src_lengths: Tensor) -> Memory:
-        encoded = self.encoder(self.src_embedding(src), src_lengths)
-        mask = torch.arange(src.shape[1], device=src.device) < send(
-            src_lengths, src.device
-        ).unsqueeze(1)  # [B, S]
+        values, summary = self.encoder(self.src_embedding(src), src_lengths)
+        positions = torch.arange(src.shape[1], device=src.device)
+        mask = positions < send(src_lengths, src.device).unsqueeze(1)  # [B, S]
         memory = self.decoder.attention.build_memory(
-            self.encoder_output_dropout(encoded.values), mask, encoded.summary
+            self.encoder_output_dropout(values), mask, summary
         )
-        return (
-            memory
-            if self.lexical_bias is None
-            else replace(memory, translations=self.lexical_bias.look_up(src))
-        )
+        if self.lexical_bias is None:
+            return memory
+        return replace(memory, translations=self.lexical_bias.look_up(src))
 
     def start(self, memory: Memory) -> DecoderState:
         return self.decoder.start(self.bridge(memory.summary), memory)
 
     def step(self, ids: Tensor, state: DecoderState, memory: Memory) -> StepOutput:
         output = self.decoder.step(self.tgt_embedding(ids), state, memory)
-        return replace(
-            output, vector=self._with_lexical_bias(output.vector, output.attention, memory)
-        )
+        vector = self._with_lexical_bias(output.vector, output.attention, memory)
+        return replace(output, vector=vector)
 
     def _with_lexical_bias(self, vectors: Tensor, attention: Tensor, memory: Memory) -> Tensor:
         """The input of the output layer in a step: vectors [N, R], and beside them the bias of each
@@ -182,11 +177,9 @@ class Seq2Seq(TranslationModel):
         search, [N, `vector_size`].
         """
         vectors, additions = decoded.at(positions)
-        return (
-            vectors
-            if additions is None
-            else torch.cat([vectors, additions.dense(self.tgt_embedding.num_embeddings)], 1)
-        )
+        if additions is None:
+            return vectors
+        return torch.cat([vectors, additions.dense(self.tgt_embedding.num_embeddings)], 1)
 
     def compute_logits(self, vectors: Tensor) -> Tensor:
         return self.output.compute_logits(vectors)
@@ -215,15 +208,11 @@ class Seq2Seq(TranslationModel):
             sentences: [B'], the row of `src` for each row of `tgt_in`, for several targets of a
                 sentence; None: they correspond.
         """
-        with (
-            drop_weights(self.encoder, self.encoder_weight_dropout),
-            drop_weights(self.decoder, self.decoder_weight_dropout),
-        ):
-            memory = self.encode(src, src_lengths)
-            state = self.start(memory)
-            if sentences is not None:
-                memory, state = memory.select(sentences), state.select(sentences)
-            decoded = self._decode(tgt_in, forcing_mask, state, memory)
+        memory = self.encode(src, src_lengths)
+        state = self.start(memory)
+        if sentences is not None:
+            memory, state = memory.select(sentences), state.select(sentences)
+        decoded = self._decode(tgt_in, forcing_mask, state, memory)
         if self.lexical_bias is None or memory.translations is None:
             return decoded
         bias = self.lexical_bias(decoded.attention, memory.translations)
@@ -234,25 +223,18 @@ class Seq2Seq(TranslationModel):
     ) -> Decoded:
         if forcing_mask is None:
             return self._unroll(tgt_in, state, memory)
-        forced = forcing_mask[:, 1:].all(
-            1
-        )  # sentences that are always fed the reference need no loop over the steps
+        # Sentences that are always fed the reference need no loop over the steps.
+        forced = forcing_mask[:, 1:].all(1)
         if not forced.any():
             return self._sample(tgt_in, forcing_mask, state, memory)
-        forced_rows, sampled_rows = (
-            send(rows.nonzero().squeeze(1), tgt_in.device) for rows in (forced, ~forced)
+        rows, others = (
+            send(part.nonzero().squeeze(1), tgt_in.device) for part in (forced, ~forced)
         )
-        decoded = self._unroll(
-            tgt_in[forced_rows], state.select(forced_rows), memory.select(forced_rows)
-        )
-        if len(sampled_rows):
-            sampled = self._sample(
-                tgt_in[sampled_rows],
-                forcing_mask[~forced],
-                state.select(sampled_rows),
-                memory.select(sampled_rows),
-            )
-            decoded = decoded.interleave(forced_rows, sampled, sampled_rows)
+        decoded = self._unroll(tgt_in[rows], state.select(rows), memory.select(rows))
+        if len(others):
+            mask, state, memory = forcing_mask[~forced], state.select(others), memory.select(others)
+            sampled = self._sample(tgt_in[others], mask, state, memory)
+            decoded = decoded.interleave(rows, sampled, others)
         return decoded
 
     def _unroll(self, tgt_in: Tensor, state: DecoderState, memory: Memory) -> Decoded:
@@ -265,27 +247,21 @@ class Seq2Seq(TranslationModel):
         """Step by step, with the most probable word of the step before as input where
         `forcing_mask` is False.
         """
-        ids, new_empty = tgt_in[:, 0], memory.values.new_empty
-        embedding_noise = self.tgt_embedding.dropout.noise(
-            new_empty(len(ids), self.tgt_embedding.embedding_dim)
-        )
-        vector_noise = self.dropout.noise(new_empty(len(ids), self.decoder.readout.output_size))
+        ids = tgt_in[:, 0]
         vectors: list[Tensor] = []
         attentions: list[Tensor] = []
-        # At each position, the rows that are fed the decoder's own output.
+        # At each position, the rows that are fed the decoder's own output: one copy for all.
         rows = [is_sampled.nonzero().squeeze(1) for is_sampled in (~forcing_mask).unbind(1)]
-        sampled_rows = send(torch.cat(rows), tgt_in.device).split(
-            [len(part) for part in rows]
-        )  # one copy for all positions
+        sampled_rows = send(torch.cat(rows), tgt_in.device).split([len(part) for part in rows])
         for position, sampled in enumerate(sampled_rows):
             if position > 0:
                 ids = tgt_in[:, position].clone()
                 with torch.no_grad():
                     last = self._with_lexical_bias(vectors[-1], attentions[-1], memory)
                     ids[sampled] = self.output.best(last[sampled])
-            output = self.decoder.step(self.tgt_embedding(ids, embedding_noise), state, memory)
+            output = self.decoder.step(self.tgt_embedding(ids), state, memory)
             state = output.state
-            vectors.append(self.dropout(output.vector, vector_noise))
+            vectors.append(self.dropout(output.vector))
             attentions.append(output.attention)
         # The output layer was cast without gradients; autocast of torch before 2.11 would use that
         # cast again for the loss.
@@ -297,10 +273,9 @@ def parameters_by_part(model: nn.Module) -> tuple[dict[str, int], int]:
     """How many parameters each part of the model has, and their total, in which tied parameters
     count once.
     """
-    counts = {
-        name: sum(parameter.numel() for parameter in part.parameters())
-        for name, part in model.named_children()
-    }
-    return {name: count for name, count in counts.items() if count}, sum(
-        parameter.numel() for parameter in model.parameters()
-    )
+
+    def count(part: nn.Module) -> int:
+        return sum(parameter.numel() for parameter in part.parameters())
+
+    counts = {name: count(part) for name, part in model.named_children()}
+    return {name: number for name, number in counts.items() if number}, count(model)

@@ -12,7 +12,7 @@ from nmt.config.schema import Config, DecodingConfig
 from nmt.data.corpus import encode_pairs
 from nmt.data.reading import Pair
 from nmt.decoding.ensemble import Ensemble, Member
-from nmt.decoding.for_search import for_search
+from nmt.decoding.fast import for_search
 from nmt.decoding.translator import Translator, check_n_best
 from nmt.decoding.unknown_words import UnknownWords
 from nmt.device import set_up_device

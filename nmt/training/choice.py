@@ -12,7 +12,7 @@ import torch
 
 from nmt.config.schema import Config
 from nmt.data.corpus import read_sentences
-from nmt.decoding.for_search import for_search
+from nmt.decoding.fast import for_search
 from nmt.decoding.translator import Translator
 from nmt.evaluation.scores import score
 from nmt.run.checkpoint import step_of

@@ -11,8 +11,7 @@ from torch import Tensor
 from nmt.config.schema import Config
 from nmt.data.batches import divide_epoch
 from nmt.data.corpus import Corpus, Sequences
-from nmt.model.lexical_bias import LexicalBias
-from nmt.model.word_keys import WordKeys
+from nmt.model.lexical_bias import LexicalBias, WordKeys
 from nmt.run.folder import load_vocabularies
 from nmt.text.vocabulary import PAD, Vocabulary
 from nmt.training.word_alignment import EMPTY_WORD, Indices, WordAligner

@@ -9,8 +9,8 @@ from torch import Tensor
 
 from nmt.config.schema import TrainingConfig
 from nmt.data.batches import Batch
+from nmt.device import send
 from nmt.model.cross_entropy import Distillation
-from nmt.model.layers import send
 from nmt.model.lexical_bias import Translations
 from nmt.model.seq2seq import Seq2Seq
 from nmt.training.word_alignment import FIRST_TENSION
@@ -58,7 +58,7 @@ def batch_loss(
         assert batch.soft_targets is not None, "refused when the training data is loaded"
         distillation = Distillation(batch.soft_targets, config.distillation)
     objective, nll = model.output.loss(
-        vectors, targets, config.label_smoothing, 0.0, additions, distillation
+        vectors, targets, config.label_smoothing, additions, distillation
     )
     if config.coverage_loss:
         objective = objective + config.coverage_loss * coverage_loss(

@@ -10,7 +10,7 @@ from nmt.config.schema import Config, Metric
 from nmt.data.batches import plan_batches, read_batches
 from nmt.data.corpus import Corpus, read_sentences
 from nmt.data.evaluation_set import pick_across_lengths
-from nmt.decoding.for_search import for_search
+from nmt.decoding.fast import for_search
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.evaluation.scores import perplexity, score

@@ -17,8 +17,8 @@ operations. Work that is not a matrix product (gates, tanh, softmax, dropout, th
 counted.
 
 *Needed* positions are real tokens, <eos> included. *Computed* positions are those on which the
-measured system works: nmt runs its encoder (except with the cell `sru`) and its output layer on
-real positions only, and everything else on padding too; a plain loop pads everything.
+measured system works: nmt runs its encoder and its output layer on real positions only, and
+everything else on padding too; a plain loop pads everything.
 """
 
 import warnings
@@ -86,19 +86,16 @@ def needed(src_lengths: Lengths, tgt_lengths: Lengths) -> Positions:
     )
 
 
-def computed(
-    src_lengths: Lengths, tgt_lengths: Lengths, *, sampled: int = 0, pads_encoder: bool = False
-) -> Positions:
+def computed(src_lengths: Lengths, tgt_lengths: Lengths, *, sampled: int = 0) -> Positions:
     """The positions that `nmt.model` computes for one batch.
 
     Args:
         sampled: target positions that are fed the decoder's own output.
-        pads_encoder: the encoder reads padding too, as with the cell `sru`.
     """
     size, src, tgt = len(src_lengths), int(src_lengths.max()), int(tgt_lengths.max())
     return Positions(
         size,
-        size * src if pads_encoder else int(src_lengths.sum()),
+        int(src_lengths.sum()),
         size * src,
         size * tgt,
         size * src * tgt,
@@ -169,7 +166,7 @@ def measure_costs(config: ModelConfig, vocabulary_size: int) -> Costs:
         model.encode(short, torch.tensor([1])),
         model.encode(long, torch.tensor([2])),
     )
-    encoded = model.encoder(model.src_embedding(short), torch.tensor([1]))
+    values, summary = model.encoder(model.src_embedding(short), torch.tensor([1]))
     state, embedded = model.start(memory), model.tgt_embedding(short)
     query, context = (
         embedded.new_zeros(1, 1, config.decoder.hidden_size),
@@ -194,10 +191,8 @@ def measure_costs(config: ModelConfig, vocabulary_size: int) -> Costs:
         encoder=count_products(
             lambda: model.encoder(model.src_embedding(short), torch.tensor([1]))
         ),
-        bridge=count_products(lambda: model.bridge(encoded.summary)),
-        keys=count_products(
-            lambda: attention.build_memory(encoded.values, memory.mask, encoded.summary)
-        ),
+        bridge=count_products(lambda: model.bridge(summary)),
+        keys=count_products(lambda: attention.build_memory(values, memory.mask, summary)),
         query=one_position - per_position,
         attention=per_position,
         decoder=unroll - one_position - readout,

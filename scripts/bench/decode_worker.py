@@ -27,12 +27,12 @@ from nmt.data.corpus import read_sentences
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.evaluation.scores import score
-from nmt.model import output, topk
+from nmt.model import output
 from nmt.model.attention import Memory
 from nmt.model.decoder import DecoderState
 from nmt.model.interface import StepOutput
+from nmt.model.output import ThresholdFn
 from nmt.model.seq2seq import Seq2Seq
-from nmt.model.topk import ThresholdFn
 from nmt.run.folder import load_run_config
 from nmt.run.load import load_translator
 from scripts.bench.counting import OPERATIONS, Positions, measure_costs, multiply_adds
@@ -72,7 +72,7 @@ class Count:
 @contextmanager
 def counting() -> Iterator[Count]:
     """Count the calls of each part of a model."""
-    count, log_norm = Count(), topk.log_norm
+    count, log_norm = Count(), output.log_norm
     encode, step = Seq2Seq.encode, Seq2Seq.step
     compute_logits, topk_log_probs = Seq2Seq.compute_logits, Seq2Seq.topk_log_probs
 
@@ -106,7 +106,6 @@ def counting() -> Iterator[Count]:
         mock.patch.object(Seq2Seq, "step", counting_step),
         mock.patch.object(Seq2Seq, "compute_logits", counting_logits),
         mock.patch.object(Seq2Seq, "topk_log_probs", counting_topk),
-        mock.patch.object(topk, "log_norm", counting_norm),
         mock.patch.object(output, "log_norm", counting_norm),
     ):
         yield count

@@ -30,7 +30,7 @@ from nmt.config.load import config_from_dict
 from nmt.config.schema import Config, DecodingConfig, TrainingConfig
 from nmt.data.batches import Batch, plan_batches, read_batches
 from nmt.data.corpus import Corpus, Sequences
-from nmt.decoding.for_search import for_search
+from nmt.decoding.fast import for_search
 from nmt.decoding.search import search
 from nmt.device import supports_mixed_precision
 from nmt.errors import ConfigError

@@ -154,13 +154,8 @@ def run_nmt(config: Config, corpus: Corpus, meter: Meter, epoch: int) -> Work:
     for step, indices in enumerate(measured, WARM_UP_UPDATES + 1):
         for index, pairs in enumerate(shard(indices, config.training.accumulate)):
             if len(pairs):
-                sampled, pads_encoder = (
-                    _count_sampled(corpus, config, pairs, step, index),
-                    config.model.encoder.cell == "sru",
-                )
-                work = work.add(
-                    corpus, pairs, partial(computed, sampled=sampled, pads_encoder=pads_encoder)
-                )
+                sampled = _count_sampled(corpus, config, pairs, step, index)
+                work = work.add(corpus, pairs, partial(computed, sampled=sampled))
     return work
 
 

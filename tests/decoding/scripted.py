@@ -14,7 +14,7 @@ from nmt.config.schema import DecodingConfig
 from nmt.decoding.hypothesis import Hypothesis
 from nmt.decoding.search import search
 from nmt.model.interface import StepOutput, TranslationModel
-from nmt.model.topk import ThresholdFn, topk_log_probs
+from nmt.model.output import ThresholdFn, topk_log_probs
 from nmt.text.vocabulary import EOS
 
 A, B, V = 4, 5, 6

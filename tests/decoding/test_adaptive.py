@@ -8,11 +8,10 @@ import pytest
 import torch
 
 from nmt.config.schema import DecodingConfig, ModelConfig
-from nmt.decoding.for_search import for_search
+from nmt.decoding.fast import for_search
 from nmt.decoding.search import search
-from nmt.model.output import Adaptive
+from nmt.model.output import Adaptive, topk_log_probs
 from nmt.model.seq2seq import Seq2Seq
-from nmt.model.topk import topk_log_probs
 
 
 def model_of(seed: int) -> Seq2Seq:

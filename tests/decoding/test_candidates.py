@@ -15,7 +15,7 @@ from nmt.decoding.candidates import (
     sampling_probabilities,
     without_banned,
 )
-from nmt.model.topk import log_norm, topk_log_probs
+from nmt.model.output import log_norm, topk_log_probs
 
 seeds = st.integers(0, 10_000)
 

@@ -13,7 +13,7 @@ from torch import nn
 from nmt.config.schema import ModelConfig
 from nmt.data.batches import pad_sources
 from nmt.decoding import int8
-from nmt.decoding.for_search import for_search
+from nmt.decoding.fast import for_search
 from nmt.decoding.int8 import Int8Linear, check_available, round_rows
 from nmt.errors import ConfigError
 from nmt.model.seq2seq import Seq2Seq
@@ -91,7 +91,6 @@ def model_of(**sections: Any) -> Seq2Seq:
         {"decoder": {"kind": "bahdanau", "readout": "maxout"}, "attention": {"score": "additive"}},
         {"decoder": {"kind": "conditional", "readout": "deep"}},
         {"decoder": {"kind": "gnmt", "layers": 3}},
-        {"encoder": {"cell": "sru"}, "decoder": {"cell": "sru"}},
         {"tie_embeddings": "target"},
         {"output": "adaptive"},
     ],

@@ -1,10 +1,7 @@
-"""Each kind of attention, with each score it accepts, against its equations in NumPy; properties of
-all kinds.
-"""
+"""Each score and each kind of attention against its equations in NumPy; properties of all kinds."""
 
 from dataclasses import replace
 from math import exp
-from typing import get_args
 
 import numpy as np
 import pytest
@@ -12,23 +9,27 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
+from nmt.config.parts import ATTENTIONS, SCORES
 from nmt.config.rules import check_rules
-from nmt.config.schema import AttentionConfig, AttentionKind, Config
+from nmt.config.schema import AttentionConfig, Config
 from nmt.model.attention import (
-    ATTENTIONS,
     Attention,
+    AttentionScore,
     AttentionState,
+    DotScore,
     GlobalAttention,
+    LocalMonotonic,
     Memory,
     MultiHead,
     build_attention,
 )
-from nmt.model.attention_scores import ATTENTION_SCORES
 from nmt.model.encoder import Summary
+from nmt.model.recurrent import RecurrentState
 
 B, T, S, H, A, D = 3, 4, 6, 6, 7, 2
 LENGTHS = [6, 3, 1]
 KEYS = ("kind", "score", "heads")
+SCORE_NAMES = [name for name, score in SCORES.items() if not score.trait("absent")]
 
 
 def is_possible(kind: str, score: str, heads: int) -> bool:
@@ -46,10 +47,93 @@ def is_possible(kind: str, score: str, heads: int) -> bool:
 CASES = [
     case
     for kind in ATTENTIONS
-    for score in ATTENTION_SCORES
+    for score in SCORE_NAMES
     for heads in (1, 2)
     if is_possible(*(case := (kind, score, heads)))
 ]
+
+
+def make_score(
+    name: str, value_size: int = H, *, scaled: bool = False
+) -> tuple[AttentionScore, torch.Tensor, torch.Tensor]:
+    torch.manual_seed(1)
+    score = SCORES[name].load()(H, value_size, A, scaled).double()
+    return (
+        score,
+        torch.randn(B, T, H, dtype=torch.float64),
+        torch.randn(B, S, value_size, dtype=torch.float64),
+    )
+
+
+def equation(name: str, score: AttentionScore, q: np.ndarray, h: np.ndarray) -> float:
+    """e_j for one query and one encoder state."""
+    weights = {key: value.detach().numpy() for key, value in score.named_parameters()}
+    match name:
+        case "dot":
+            return float(h @ q)
+        case "general":  # torch keeps W^T: the projection of h
+            return float(h @ weights["weight.weight"].T @ q)
+        case "concat":
+            return float(
+                weights["v.weight"][0] @ np.tanh(weights["weight.weight"] @ np.concatenate([q, h]))
+            )
+        case "additive":
+            inner = (
+                weights["query_weight.weight"] @ q
+                + weights["value_weight.weight"] @ h
+                + weights["value_weight.bias"]
+            )
+            return float(weights["v.weight"][0] @ np.tanh(inner))
+        case "concat_shared":
+            return float(weights["v.weight"][0] @ np.tanh(weights["weight.weight"] @ (q + h)))
+        case "linear":
+            return float(
+                weights["weight.weight"][0] @ np.concatenate([q, h]) + weights["weight.bias"][0]
+            )
+        case _:
+            raise AssertionError(name)
+
+
+def expected_scores(
+    name: str, score: AttentionScore, query: torch.Tensor, values: torch.Tensor
+) -> np.ndarray:
+    """e by loops over sentence, step and position."""
+    q, h = query.detach().numpy(), values.detach().numpy()
+    return np.array(
+        [
+            [[equation(name, score, q[b, t], h[b, j]) for j in range(S)] for t in range(T)]
+            for b in range(B)
+        ]
+    )
+
+
+@pytest.mark.parametrize("value_size", [H, 9])
+@pytest.mark.parametrize("name", SCORE_NAMES)
+def test_scores_follow_their_equations(name: str, value_size: int) -> None:
+    if SCORES[name].trait("equal_sizes"):
+        value_size = H
+    score, query, values = make_score(name, value_size)
+    result = score(query, score.project_keys(values))
+    np.testing.assert_allclose(
+        result.detach().expand(B, T, S), expected_scores(name, score, query, values), atol=1e-10
+    )
+
+
+@pytest.mark.parametrize("name", ["dot", "general"])
+def test_scaled_divides_by_the_root_of_the_decoder_size(name: str) -> None:
+    plain, query, values = make_score(name)
+    scaled, _, _ = make_score(name, scaled=True)
+    scaled.load_state_dict(plain.state_dict())
+    keys = plain.project_keys(values)
+    torch.testing.assert_close(scaled(query, keys) * H**0.5, plain(query, keys))
+
+
+def test_the_query_shifts_all_linear_scores_alike() -> None:
+    score, query, values = make_score("linear")
+    scores = score(query, score.project_keys(values))
+    torch.testing.assert_close(
+        scores - scores[..., :1], (scores - scores[..., :1])[:, :1].expand(B, T, S)
+    )
 
 
 def make(kind: str, score: str, heads: int = 1) -> tuple[Attention, torch.Tensor, torch.Tensor]:
@@ -74,7 +158,9 @@ def make(kind: str, score: str, heads: int = 1) -> tuple[Attention, torch.Tensor
 
 def read(attention: Attention, values: torch.Tensor) -> Memory:
     mask = torch.arange(values.shape[1]) < torch.tensor(LENGTHS[: len(values)]).unsqueeze(1)
-    return attention.build_memory(values, mask, Summary(values[:, 0]))
+    return attention.build_memory(
+        values, mask, Summary(values[:, 0], RecurrentState(values[:, :1]))
+    )
 
 
 def attend(
@@ -123,10 +209,6 @@ def expected_weights(
         rows.append(alpha * bell)
         coverage = coverage + rows[-1]
     return np.array(rows)
-
-
-def test_literal_and_classes_agree() -> None:
-    assert set(get_args(AttentionKind)) == set(ATTENTIONS)
 
 
 @pytest.mark.parametrize(KEYS, [case for case in CASES if case[2] == 1])
@@ -209,12 +291,6 @@ def test_selecting_sentences_is_attending_in_those(kind: str, score: str, heads:
     torch.testing.assert_close(selected.context, whole.context[rows], atol=1e-12, rtol=0)
 
 
-def test_the_weights_of_linear_do_not_depend_on_the_query() -> None:
-    attention, query, values = make("global", "linear")
-    _, weights = attend(attention, query, read(attention, values))
-    torch.testing.assert_close(weights, weights[:, :1].expand_as(weights))
-
-
 def test_none_gives_the_summary_of_the_sentence() -> None:
     attention, query, values = make("global", "none")
     memory = read(attention, values)
@@ -227,9 +303,9 @@ def test_none_gives_the_summary_of_the_sentence() -> None:
 def test_the_window_of_local_m_moves_on_and_stays_at_the_end(
     position: int, window: int, length: int
 ) -> None:
-    attention = ATTENTIONS["local_m"](ATTENTION_SCORES["dot"](1, 1, 1), window)
+    attention = LocalMonotonic(DotScore(1, 1, 1), window)
     values, mask = torch.zeros(1, length, 1), torch.ones(1, length, dtype=torch.bool)
-    memory = attention.build_memory(values, mask, Summary(torch.zeros(1, 1)))
+    memory = attention.build_memory(values, mask, Summary(values[:, 0], RecurrentState(values)))
     weights = attention.weigh(torch.zeros(1, 1, 1), memory, AttentionState(position))[0, 0]
     center = min(position, length - 1)
     seen = {j for j in range(length) if abs(j - center) <= window}

@@ -1,4 +1,4 @@
-"""Decoders against their equations in NumPy, step by step; and what their states depend on."""
+"""Decoders and readouts against their equations in NumPy; what the states of decoders depend on."""
 
 from typing import Any
 
@@ -8,18 +8,14 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nmt.config.parts import DECODERS as DECODER_ROWS
+from nmt.config.parts import READOUTS
 from nmt.config.schema import ModelConfig
 from nmt.model.attention import Memory
-from nmt.model.decoder import DECODERS, DecoderState
+from nmt.model.decoder import DecoderState
 from nmt.model.seq2seq import Seq2Seq
 
 Array = NDArray[np.float64]
 B, S, T, V = 2, 4, 3, 9
-
-
-def test_literal_and_classes_agree() -> None:
-    assert set(DECODERS) == set(DECODER_ROWS)
 
 
 def make(**decoder: Any) -> Seq2Seq:
@@ -170,3 +166,31 @@ def test_what_the_next_state_knows_of_the_source(decoder: dict[str, Any], sees: 
     )
     assert not first.any()
     assert bool(top.any()) == sees
+
+
+@pytest.mark.parametrize("name", READOUTS)
+def test_readouts_follow_their_equations(name: str) -> None:
+    torch.manual_seed(1)
+    readout = READOUTS[name].load()(4, 5, 6, 7).double()
+    s, e, c = (torch.randn(B, size, dtype=torch.float64) for size in (4, 5, 6))
+    w: dict[str, Any] = {key: value.detach().numpy() for key, value in readout.named_parameters()}
+    state, embedded, context = s.numpy(), e.numpy(), c.numpy()
+    match name:
+        case "attentional":
+            expected = np.tanh(np.concatenate([context, state], -1) @ w["weight.weight"].T)
+        case "concat":
+            expected = np.concatenate([state, context], -1)
+        case "state":
+            expected = state
+        case _:
+            t = (
+                state @ w["state.weight"].T
+                + w["state.bias"]
+                + embedded @ w["embedded.weight"].T
+                + context @ w["context.weight"].T
+            )
+            expected = np.tanh(t) if name == "deep" else np.maximum(t[:, 0::2], t[:, 1::2])
+    result = readout(s, e, c)
+    assert result.shape == (B, readout.output_size)
+    np.testing.assert_allclose(result.detach(), expected, atol=1e-10)
+    assert torch.autograd.gradcheck(readout, tuple(x.requires_grad_() for x in (s, e, c)))

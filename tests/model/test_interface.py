@@ -2,21 +2,17 @@
 
 import pytest
 
-from nmt.model.attention import Attention
-from nmt.model.attention_scores import AttentionScore
-from nmt.model.bridge import Bridge
-from nmt.model.decoder import Decoder
-from nmt.model.encoder import Encoder
+from nmt.model.attention import Attention, AttentionScore
+from nmt.model.decoder import Decoder, Readout
+from nmt.model.encoder import Bridge
 from nmt.model.interface import TranslationModel
 from nmt.model.output import Output
-from nmt.model.readout import Readout
 from nmt.model.recurrent import RecurrentLayer
 
 METHODS: dict[type, list[str]] = {
     TranslationModel: ["device", "encode", "start", "step", "compute_logits", "restrict"],
     Attention: ["forward"],
     AttentionScore: ["forward"],
-    Encoder: ["forward"],
     RecurrentLayer: ["run", "step"],
     Bridge: ["forward"],
     Decoder: ["step", "unroll"],

@@ -1,135 +1,33 @@
-"""Output layers and their losses against the equations in NumPy."""
-
-from collections.abc import Callable
-from contextlib import AbstractContextManager
-from typing import get_args
+"""Output layers against the equations in NumPy, and the most probable words against sorting all."""
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from nmt.config.schema import ModelConfig, OutputName
-from nmt.errors import ConfigError
-from nmt.model import cross_entropy
-from nmt.model.output import OUTPUTS, Adaptive, Softmax, build_output
+from nmt.errors import ConfigError, NonFiniteError
+from nmt.model.output import (
+    CHUNK_SIZE,
+    MIN_FAST_SIZE,
+    Adaptive,
+    Softmax,
+    fast_topk,
+    log_norm,
+    topk_log_probs,
+)
 
 R, V = 7, 11
 
 
-def test_literal_and_classes_agree() -> None:
-    assert set(get_args(OutputName)) == set(OUTPUTS)
-
-
-def log_probs_of(output: Softmax, vectors: torch.Tensor) -> np.ndarray:
-    logits = (
-        vectors.detach().numpy() @ output.logits.weight.detach().numpy().T
-        + output.logits.bias.detach().numpy()
-    )
-    result: np.ndarray = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
-    return result
-
-
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-@pytest.mark.parametrize("n", [3, 300])
-def test_loss_is_cross_entropy_with_smoothing(n: int, smoothing: float) -> None:
+def test_softmax_follows_its_equation() -> None:
     torch.manual_seed(1)
-    output, vectors, targets = (
-        Softmax(R, V).double(),
-        torch.randn(n, R, dtype=torch.float64),
-        torch.randint(V, (n,)),
-    )
-    log_probs = log_probs_of(output, vectors)
-    expected_nll = -log_probs[np.arange(n), targets.numpy()].sum()
-    smooth = (1 - smoothing) * expected_nll - smoothing * log_probs.mean(-1).sum()
-    objective, nll = output.loss(vectors, targets, smoothing)
-    np.testing.assert_allclose(objective.item(), smooth, atol=1e-10)
-    np.testing.assert_allclose(nll.item(), expected_nll, atol=1e-10)
-    assert not nll.requires_grad
+    output, vectors = Softmax(R, V).double(), torch.randn(5, R, dtype=torch.float64)
+    weight, bias = (part.detach().numpy() for part in (output.logits.weight, output.logits.bias))
+    logits = vectors.numpy() @ weight.T + bias
+    log_probs = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
     np.testing.assert_allclose(output.log_probs(vectors).detach(), log_probs, atol=1e-10)
     assert torch.equal(output.best(vectors), torch.from_numpy(log_probs.argmax(-1)))
-
-
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_gradients_of_the_loss(smoothing: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cross_entropy, "MAX_ROWS", 2)  # several chunks, the last one smaller
-    monkeypatch.setattr(cross_entropy, "MAX_WORDS", 3)
-    torch.manual_seed(1)
-    output, targets = Softmax(R, V).double(), torch.tensor([3, 0, 10, 3, 7])
-
-    def loss(vectors: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor) -> torch.Tensor:
-        return (
-            cross_entropy.linear_cross_entropy(vectors, weight, bias, targets, smoothing)[0] * 0.5
-        )
-
-    vectors = torch.randn(5, R, dtype=torch.float64, requires_grad=True)
-    assert torch.autograd.gradcheck(loss, (vectors, output.logits.weight, output.logits.bias))
-
-
-@given(st.integers(0, 9), st.integers(1, 5), st.integers(1, 12))
-def test_the_loss_does_not_depend_on_the_block_size(n: int, rows: int, words: int) -> None:
-    torch.manual_seed(n)
-    output, vectors, targets = (
-        Softmax(R, V).double(),
-        torch.randn(n, R, dtype=torch.float64),
-        torch.randint(V, (n,)),
-    )
-    expected = output.loss(vectors, targets, 0.1)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(cross_entropy, "MAX_ROWS", rows)
-        patch.setattr(cross_entropy, "MAX_WORDS", words)
-        torch.testing.assert_close(output.loss(vectors, targets, 0.1), expected)
-
-
-def test_logits_far_apart_do_not_overflow(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cross_entropy, "MAX_WORDS", 2)
-    vectors, targets = torch.ones(2, 1, requires_grad=True), torch.tensor([0, 3])
-    weight = torch.tensor([[-1e4], [0.0], [2e4], [3e4], [-3e4]], requires_grad=True)
-    objective, _ = cross_entropy.linear_cross_entropy(vectors, weight, torch.zeros(5), targets)
-    objective.backward()
-    assert objective.item() == 4e4
-    assert weight.grad is not None
-    assert weight.grad.flatten().tolist() == [-1, 0, 0, 1, 0]
-
-
-@pytest.mark.parametrize("offset", [-300, -75, 0, 75, 300])
-def test_the_loss_is_exact_for_logits_of_any_size(offset: float) -> None:
-    torch.manual_seed(1)
-    weight, vectors, targets = (
-        torch.randn(V, R, requires_grad=True),
-        torch.randn(6, R, requires_grad=True),
-        torch.arange(6),
-    )
-    bias = torch.full((V,), float(offset), requires_grad=True)
-    literal = [part.detach().double().requires_grad_() for part in (vectors, weight, bias)]
-    cross_entropy.linear_cross_entropy(vectors, weight, bias, targets)[0].backward()
-    expected = torch.nn.functional.cross_entropy(
-        literal[0] @ literal[1].t() + literal[2], targets, reduction="sum"
-    )
-    expected.backward()
-    for ours, theirs in zip((vectors, weight, bias), literal, strict=True):
-        assert ours.grad is not None
-        assert theirs.grad is not None
-        torch.testing.assert_close(ours.grad.double(), theirs.grad, atol=1e-4, rtol=1e-4)
-    loss = cross_entropy.linear_cross_entropy(vectors, weight, bias, targets)[0]
-    assert loss.item() == pytest.approx(expected.item(), rel=1e-4)
-
-
-@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
-def test_no_gradient_is_computed_without_grad_mode(
-    mode: Callable[[], AbstractContextManager[None]],
-) -> None:
-    torch.manual_seed(1)
-    output, vectors, targets = Softmax(R, V), torch.randn(5, R), torch.arange(5)
-    with mode(), torch.profiler.profile() as profile:
-        objective, nll = output.loss(vectors, targets, 0.1)
-    names = {event.name for event in profile.events() or []}
-    assert "aten::addmm" in names
-    assert "aten::addmm_" not in names
-    assert [objective.item(), nll.item()] == pytest.approx(
-        [loss.item() for loss in output.loss(vectors, targets, 0.1)]
-    )
 
 
 def test_a_tied_matrix_gets_the_gradients_of_both_uses() -> None:
@@ -200,13 +98,11 @@ def test_the_equation_of_a_word_in_a_cluster() -> None:
 
 
 def test_cutoffs_fall_back_to_parts_of_the_vocabulary_and_must_fit_it() -> None:
-    output = build_output(ModelConfig(output="adaptive"), 8, 300, None)
-    assert isinstance(output, Adaptive)
-    assert output.softmax.cutoffs == [30, 100, 300]
+    assert Adaptive(8, 300).softmax.cutoffs == [30, 100, 300]
     with pytest.raises(
         ConfigError, match=r"model.cutoffs: 300 is not below the size of the target vocabulary, 300"
     ):
-        build_output(ModelConfig(output="adaptive", cutoffs=[10, 300]), 8, 300, None)
+        Adaptive(8, 300, cutoffs=[10, 300])
 
 
 @given(
@@ -257,3 +153,57 @@ def test_clusters_below_the_threshold_are_not_computed() -> None:
             torch.randn(6, 8), 3, lambda _, log_probs: torch.ones(len(log_probs))
         )
     assert ids.shape == (6, 3)
+
+
+seeds = st.integers(0, 10_000)
+
+
+def make_scores(seed: int, rows: int, size: int, *, ties: bool = False) -> torch.Tensor:
+    random = np.random.default_rng(seed)
+    scores = (
+        random.integers(0, 50, (rows, size)).astype(float)
+        if ties
+        else random.normal(size=(rows, size)) * 3
+    )
+    return torch.from_numpy(scores)
+
+
+@settings(max_examples=40)
+@given(
+    seeds,
+    st.integers(1, 12),
+    st.sampled_from([5, CHUNK_SIZE, 30 * CHUNK_SIZE, MIN_FAST_SIZE, MIN_FAST_SIZE + 77]),
+    st.booleans(),
+)
+def test_fast_topk_is_topk(seed: int, k: int, size: int, ties: bool) -> None:
+    scores, k = make_scores(seed, 1 if size > MIN_FAST_SIZE else 3, size, ties=ties), min(k, size)
+    largest, ids = fast_topk(scores, k)
+    assert torch.equal(largest, scores.topk(k).values)
+    assert torch.equal(scores.gather(1, ids), largest)
+    assert all(len(set(row)) == k for row in ids.tolist())
+
+
+@pytest.mark.parametrize("offset", [-1000, -75, 0, 75, 1000])
+@pytest.mark.parametrize("rows", [1, 60])
+def test_the_norm_is_exact_for_logits_of_any_size(rows: int, offset: float) -> None:
+    scores = make_scores(1, rows, 9000) + offset
+    np.testing.assert_allclose(
+        log_norm(scores.float()), scores.logsumexp(1, keepdim=True), rtol=1e-6
+    )
+
+
+@given(seeds, st.integers(1, 12))
+def test_the_log_probs_are_those_of_the_softmax(seed: int, k: int) -> None:
+    scores = make_scores(seed, 3, 9)
+    before = scores.clone()
+    ids, log_probs = topk_log_probs(scores, k)
+    assert torch.equal(scores, before)  # what comes in is left as it is
+    expected = scores.log_softmax(1).sort(1, descending=True)
+    assert torch.equal(ids, expected.indices[:, :k])
+    torch.testing.assert_close(log_probs, expected.values[:, :k])
+
+
+@pytest.mark.parametrize("wrong", [float("nan"), float("inf")])
+def test_logits_that_are_not_finite_are_an_error(wrong: float) -> None:
+    with pytest.raises(NonFiniteError, match="the model's logits are not finite"):
+        topk_log_probs(torch.tensor([[1.0, wrong, 2.0]]), 1)

@@ -6,10 +6,8 @@ from typing import Any
 import pytest
 import torch
 
-from nmt.config.schema import EncoderConfig, ModelConfig
-from nmt.model.encoder import ENCODERS, Encoded, Encoder, RecurrentEncoder, Summary
-from nmt.model.layers import Dropout
-from nmt.model.recurrent import CELLS
+from nmt.config.parts import CELLS
+from nmt.config.schema import ModelConfig
 from nmt.model.seq2seq import Decoded, Seq2Seq
 
 SRC_V, TGT_V = 11, 13
@@ -110,15 +108,13 @@ EXTREMES = [
     *product(KINDS, ["lstm"], [True]),
     *product(
         ["luong", "bahdanau", "conditional", "gnmt", "stacked"],
-        ["gru", "elman", "sru"],
+        ["gru", "elman"],
         [True, False],
     ),
 ]
 
 
-def make(
-    kind: str, cell: str, *, bidirectional: bool = True, weight_dropout: str = "", **options: Any
-) -> Seq2Seq:
+def make(kind: str, cell: str, *, bidirectional: bool = True, **options: Any) -> Seq2Seq:
     torch.manual_seed(2)
     values: dict[str, Any] = {
         "embedding_size": 6,
@@ -129,8 +125,6 @@ def make(
     }
     values["encoder"] = {**values["encoder"], "cell": cell, "bidirectional": bidirectional}
     values["decoder"] = {**values["decoder"], "cell": cell}
-    if weight_dropout:
-        values[weight_dropout]["weight_dropout"] = 0.5
     return Seq2Seq(ModelConfig.model_validate(values), SRC_V, TGT_V).double()
 
 
@@ -295,18 +289,8 @@ def test_selecting_rows_of_memory_and_state_is_translating_those_sentences() -> 
     torch.testing.assert_close(selected.vector, whole.vector[rows])
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"dropout": 0.5},
-        {"dropout": 0.5, "variational_dropout": True},
-        {"word_dropout": 0.5},
-        {"tgt_word_dropout": 0.5},
-    ],
-    ids=str,
-)
-def test_dropout_acts_only_in_training(options: dict[str, Any]) -> None:
-    model = make("stacked", "gru", **options)
+def test_dropout_acts_only_in_training() -> None:
+    model = make("stacked", "gru", dropout=0.5)
     src, tgt = make_batch()
     assert not torch.equal(
         model(src, SRC_LENGTHS, tgt).vectors, model(src, SRC_LENGTHS, tgt).vectors
@@ -335,40 +319,6 @@ def test_each_place_has_its_own_dropout_rate() -> None:
     assert (model.eval().encode(ids, torch.full((200,), 10)).values == 0).sum() == 0
 
 
-def test_each_side_has_its_own_rate_of_word_dropout() -> None:
-    ids = torch.full((200, 10), 5)
-    for other in ("word_dropout", "src_word_dropout"):
-        rates: dict[str, Any] = {other: 0.25, "tgt_word_dropout": 0.5}
-        model = make("luong", "lstm", **rates)
-        for embedding, rate in ((model.src_embedding, 0.25), (model.tgt_embedding, 0.5)):
-            vectors = embedding(ids)
-            dropped = (vectors == 0).all(-1)
-            assert dropped.float().mean() == pytest.approx(rate, abs=0.04)
-            kept = embedding.weight[5].expand_as(vectors) / (1 - rate)
-            torch.testing.assert_close(vectors, torch.where(dropped.unsqueeze(-1), 0, kept))
-
-
-@pytest.mark.parametrize("kind", ["stacked", "bahdanau coverage", "gnmt"])
-@pytest.mark.parametrize("part", ["encoder", "decoder"])
-def test_dropout_of_weights_is_the_same_in_the_loop_as_in_the_fast_path(
-    kind: str, part: str
-) -> None:
-    model = make(kind, "lstm", weight_dropout=part)
-    src, tgt = make_batch()
-    torch.manual_seed(1)
-    free = model(src, SRC_LENGTHS, tgt, torch.zeros_like(tgt, dtype=torch.bool))
-    predictions = model.output(free.vectors).argmax(-1)
-    fed = torch.cat([tgt[:, :1], predictions[:, :-1]], 1)
-    other = model(src, SRC_LENGTHS, fed).vectors
-    torch.manual_seed(1)
-    torch.testing.assert_close(
-        model(src, SRC_LENGTHS, fed).vectors, free.vectors, atol=1e-10, rtol=0
-    )
-    assert not torch.allclose(other, free.vectors)
-    model.eval()
-    assert torch.equal(model(src, SRC_LENGTHS, fed).vectors, model(src, SRC_LENGTHS, fed).vectors)
-
-
 @pytest.mark.parametrize("rate", [0.0, 0.5])
 def test_embeddings_have_the_common_dropout_rate_by_default(rate: float) -> None:
     src, tgt = make_batch()
@@ -386,21 +336,6 @@ def test_embeddings_have_the_common_dropout_rate_by_default(rate: float) -> None
         torch.manual_seed(1)
         vectors.append(model(src, SRC_LENGTHS, tgt).vectors)
     assert torch.equal(*vectors)
-
-
-@pytest.mark.parametrize(
-    "kind", ["stacked", "bahdanau coverage", "luong input feeding", "gnmt normalized and residual"]
-)
-def test_variational_dropout_drops_the_same_units_in_the_loop_as_in_the_fast_path(
-    kind: str,
-) -> None:
-    model = make(kind, "lstm", dropout=0.5, variational_dropout=True)
-    src, tgt = make_batch()
-    same = tgt[:, :1].expand(-1, 6)  # one word over and over, fed as it is
-    for decode in (unroll, step_by_step):
-        dropped = decode(model, src, same).vectors == 0
-        assert torch.equal(dropped, dropped[:, :1].expand_as(dropped))
-        assert 0 < dropped[:, 0].float().mean() < 1
 
 
 def test_tied_embeddings_are_one_parameter() -> None:
@@ -432,7 +367,6 @@ def test_residual_connections_and_normalization_by_hand() -> None:
     neither in the last state.
     """
     model = make("normalized and residual", "lstm")
-    assert isinstance(model.encoder, RecurrentEncoder)
     embedded = torch.randn(1, 4, 6, dtype=torch.float64)
     below, hiddens = embedded, []
     for index, (rnn, norm) in enumerate(
@@ -446,45 +380,6 @@ def test_residual_connections_and_normalization_by_hand() -> None:
         above = (outputs - mean) / (variance + 1e-5).sqrt() * norm.weight + norm.bias
         below = below + above if index else above
         hiddens.append(hidden.transpose(0, 1).flatten(1))
-    encoded = model.encoder(embedded, torch.tensor([4]))
-    torch.testing.assert_close(encoded.values, below, atol=1e-12, rtol=0)
-    torch.testing.assert_close(encoded.summary.vector, hiddens[-1])
-    torch.testing.assert_close(
-        encoded.summary.layers().hidden, torch.stack(hiddens, 1), atol=1e-12, rtol=0
-    )
-
-
-class BagOfWords(Encoder):
-    """An encoder that is not recurrent: it has no states of layers."""
-
-    def __init__(self, config: EncoderConfig, embedding_size: int, dropout: Dropout) -> None:
-        super().__init__(config, embedding_size, dropout)
-        self.project = torch.nn.Linear(embedding_size, config.output_size)
-
-    def forward(self, embedded: torch.Tensor, lengths: torch.Tensor) -> Encoded:
-        values = self.project(embedded)
-        mask = torch.arange(values.shape[1]) < lengths.unsqueeze(1)
-        return Encoded(values, Summary((values * mask.unsqueeze(2)).sum(1) / lengths.unsqueeze(1)))
-
-
-@pytest.mark.parametrize(
-    "sections",
-    [{}, {"attention": {"score": "none"}}, {"bridge": "zero"}, {"decoder": {"layers": 2}}],
-    ids=str,
-)
-def test_an_encoder_needs_no_recurrent_layers(
-    sections: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setitem(ENCODERS, "recurrent", BagOfWords)
-    torch.manual_seed(1)
-    model = (
-        Seq2Seq(ModelConfig.model_validate({**sections, "embedding_size": 6}), SRC_V, TGT_V)
-        .double()
-        .eval()
-    )
-    src, tgt = make_batch()
-    vectors = model(src, SRC_LENGTHS, tgt).vectors
-    model.output(vectors).sum().backward()
-    assert model.encoder.get_parameter("project.weight").grad is not None
-    alone = model(src[1:2, :2], SRC_LENGTHS[1:2], tgt[1:2]).vectors
-    torch.testing.assert_close(vectors[1:2], alone, atol=1e-12, rtol=0)
+    values, summary = model.encoder(embedded, torch.tensor([4]))
+    torch.testing.assert_close(values, below, atol=1e-12, rtol=0)
+    torch.testing.assert_close(summary.states.hidden, torch.stack(hiddens, 1), atol=1e-12, rtol=0)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from nmt.decoding.fast import PackedLinear
 from nmt.decoding.int8 import Int8Linear
-from nmt.decoding.pack import PackedLinear
 from nmt.files import replacing
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run import load

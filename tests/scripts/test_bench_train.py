@@ -64,7 +64,6 @@ MODELS = {
     "elman": model_config(
         encoder={"cell": "elman", "bidirectional": False}, decoder={"cell": "elman"}, bridge="zero"
     ),
-    "sru": model_config(encoder={"cell": "sru", "layers": 2}, decoder={"cell": "sru"}),
     "dot": model_config(decoder={"hidden_size": 10}, attention={"score": "dot"}, bridge="copy"),
     "concat": model_config(attention={"score": "concat", "size": 9}),
     "concat_shared": model_config(
@@ -504,7 +503,7 @@ def test_the_count_of_a_batch_is_the_products_that_torch_sees(name: str) -> None
     # Without gradients, because the softmax computes its own with the loss.
     model = Seq2Seq(MODELS[name], 19, VOCABULARY).requires_grad_(False)
     words = np.bincount(batch_of().tgt_out[batch_of().tgt_mask], minlength=VOCABULARY)
-    positions = computed(SRC_LENGTHS, TGT_LENGTHS, pads_encoder=MODELS[name].encoder.cell == "sru")
+    positions = computed(SRC_LENGTHS, TGT_LENGTHS)
     counts = multiply_adds(measure_costs(MODELS[name], VOCABULARY), positions, words)
     assert sum(counts.values()) == count_products(lambda: batch_loss(model, batch_of()))
 

@@ -9,12 +9,11 @@ import pytest
 import torch
 from torch import Tensor
 
+from nmt.config.parts import OUTPUTS
 from nmt.config.schema import OutputName
 from nmt.data.batches import Batch, build_batch
-from nmt.device import pick_device, set_up_device
+from nmt.device import pick_device, send, set_up_device
 from nmt.errors import ConfigError
-from nmt.model.layers import send
-from nmt.model.output import OUTPUTS
 from nmt.model.seq2seq import Seq2Seq
 from nmt.training import objective
 from nmt.training.distributed import local_gpu
@@ -122,7 +121,7 @@ def test_memory_is_freed_after_the_failed_pass(monkeypatch: pytest.MonkeyPatch) 
 @pytest.mark.parametrize("name", OUTPUTS)
 def test_the_loss_is_in_float32_in_mixed_precision(name: OutputName) -> None:
     torch.manual_seed(1)
-    output = OUTPUTS[name](16, 60)
+    output = OUTPUTS[name].load()(16, 60)
     vectors = torch.randn(200, 16).bfloat16()
     targets = torch.from_numpy(np.random.default_rng(1).integers(4, 60, size=200))
     with torch.autocast("cpu", torch.bfloat16):

@@ -15,24 +15,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from nmt.decoding.pack import replace_submodules
-from nmt.decoding.steps import replace_stacks
+from nmt.decoding.fast import replace_stacks, replace_submodules
 from nmt.model.attention import AttentionState, Memory
 from nmt.model.decoder import DecoderState
-from nmt.model.encoder import RecurrentEncoder, Summary
+from nmt.model.encoder import Summary
 from nmt.model.lexical_bias import LexicalBias, Translations
 from nmt.model.output import Adaptive
-from nmt.model.recurrent import (
-    GRU,
-    LSTM,
-    SRU,
-    Elman,
-    FusedLayer,
-    LayerState,
-    RecurrentLayer,
-    RecurrentState,
-    SRUDirection,
-)
+from nmt.model.recurrent import FusedLayer, LayerState, RecurrentLayer, RecurrentState
 from nmt.model.seq2seq import Seq2Seq
 
 OPSET = 17
@@ -43,11 +32,11 @@ MATRICES = {  # tensors with more than one dimension that differs from call to c
     **dict.fromkeys(("memory.values", "memory.keys", "memory.translations"), (0, 1, 2)),
 }
 ONNX_INT32 = 6
-# The operator of ONNX for a layer, and its order of the gates, as positions in torch's order.
-OPERATORS: dict[type[nn.Module], tuple[str, Sequence[int]]] = {
-    LSTM: ("LSTM", (0, 3, 1, 2)),
-    GRU: ("GRU", (1, 0, 2)),
-    Elman: ("RNN", (0,)),
+# The operator of ONNX for a layer with these gates, and its order of them, as positions in torch's.
+OPERATORS: dict[str, tuple[str, Sequence[int]]] = {
+    "ifgo": ("LSTM", (0, 3, 1, 2)),
+    "rzn": ("GRU", (1, 0, 2)),
+    "h": ("RNN", (0,)),
 }
 EXAMPLE_LENGTHS = (3, 5, 4)  # sources of different lengths, so that the graph includes padding
 
@@ -57,13 +46,11 @@ class EncoderGraph(nn.Module):
 
     def __init__(self, model: Seq2Seq) -> None:
         super().__init__()
-        encoder = model.encoder
-        if isinstance(encoder, RecurrentEncoder):
-            layers = [
-                _OnnxLayer(layer) if isinstance(layer, FusedLayer) else _with_scan(layer)
-                for layer in encoder.layers
-            ]
-            encoder = replace_submodules(encoder, layers=nn.ModuleList(layers))
+        layers = nn.ModuleList(
+            _OnnxLayer(layer) if isinstance(layer, FusedLayer) else layer
+            for layer in model.encoder.layers
+        )
+        encoder = replace_submodules(model.encoder, layers=layers)
         # The lexical bias is looked up here, in a way that can be traced.
         self.model = replace_submodules(model, encoder=encoder, lexical_bias=nn.Identity())
         self.model.lexical_bias = None
@@ -224,12 +211,12 @@ def _from_tensors(tensors: Mapping[str, Tensor], position: Tensor) -> tuple[Memo
         translations = Translations(
             tensors["memory.translation_ids"], tensors["memory.translations"]
         )
-    summary = Summary(tensors["memory.summary"])
+    recurrent = RecurrentState(tensors["state.hidden"], tensors.get("state.cell"))
+    summary = Summary(tensors["memory.summary"], recurrent)  # only the bridge reads the states
     memory = Memory(
         values, tensors.get("memory.keys", values), tensors["memory.mask"], summary, translations
     )
     attention = AttentionState(position, tensors.get("state.coverage"))  # type: ignore[arg-type]
-    recurrent = RecurrentState(tensors["state.hidden"], tensors.get("state.cell"))
     return memory, DecoderState(recurrent, attention, tensors.get("state.fed"))
 
 
@@ -261,12 +248,9 @@ class _OnnxLayer(RecurrentLayer):
     def __init__(self, layer: FusedLayer) -> None:
         super().__init__()
         assert isinstance(layer, nn.RNNBase)
-        self.layer, self.hidden_size, self.has_cell_state = (
-            layer,
-            layer.hidden_size,
-            layer.has_cell_state,
-        )
-        self.operator, order = OPERATORS[type(layer)]
+        self.layer, self.hidden_size = layer, layer.hidden_size
+        self.has_cell_state = layer.has_cell_state
+        self.operator, order = OPERATORS[layer.gates]
 
         def stack(*parts: int) -> Tensor:
             """Weights of both directions, gates in the order of ONNX."""
@@ -331,51 +315,3 @@ class _RecurrentOperator(torch.autograd.Function):
 def _reorder(weight: Tensor, order: Sequence[int]) -> Tensor:
     gates = weight.detach().chunk(len(order))
     return torch.cat([gates[index] for index in order])
-
-
-class _SRUDirectionGraph(nn.Module):
-    """As `SRUDirection`, with the loop over the steps in the graph."""
-
-    def __init__(self, direction: SRUDirection) -> None:
-        super().__init__()
-        self.direction, self.scan = direction, torch.jit.script(_scan)
-
-    def forward(
-        self, inputs: Tensor, mask: Tensor, initial_cell: None, *, backward: bool
-    ) -> tuple[Tensor, Tensor]:
-        candidates, forgets, resets, highways = self.direction.compute_gates(inputs)
-        previous_cells, cells, last = self.scan(
-            candidates, forgets, self.direction.forget_cell, mask.unsqueeze(2), backward
-        )
-        return self.direction.compute_output(
-            highways, resets, previous_cells, cells
-        ) * mask.unsqueeze(2), last
-
-
-def _scan(
-    candidates: Tensor, forgets: Tensor, forget_cell: Tensor, mask: Tensor, backward: bool
-) -> tuple[Tensor, Tensor, Tensor]:
-    """The cell states before and after each step, [B, T, H], and after the last one; steps where
-    `mask` is False change nothing.
-    """
-    n_steps = candidates.size(1)
-    cell = torch.zeros_like(candidates[:, 0])
-    previous_cells, cells = torch.zeros_like(candidates), torch.zeros_like(candidates)
-    for i in range(n_steps):
-        t = n_steps - 1 - i if backward else i
-        forget = torch.sigmoid(forgets[:, t] + forget_cell * cell)
-        next_cell = candidates[:, t] + forget * (cell - candidates[:, t])
-        previous_cells[:, t] = cell
-        cell = torch.where(mask[:, t], next_cell, cell)
-        cells[:, t] = cell
-    return previous_cells, cells, cell
-
-
-def _with_scan(layer: nn.Module) -> nn.Module:
-    assert isinstance(layer, SRU)
-    directions = [
-        _SRUDirectionGraph(direction)
-        for direction in layer.directions
-        if isinstance(direction, SRUDirection)
-    ]
-    return replace_submodules(layer, directions=nn.ModuleList(directions))

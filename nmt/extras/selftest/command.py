@@ -14,14 +14,12 @@ import typer
 from nmt import __version__
 from nmt.commands.options import DeviceOption, JsonOption, to_json
 from nmt.config.load import config_from_dict
-from nmt.config.parts import DeviceName
+from nmt.config.parts import ATTENTIONS, SCORES, DeviceName
 from nmt.config.schema import Config, DecodingConfig
 from nmt.data.batches import build_batch
 from nmt.decoding.search import search
 from nmt.device import pick_device, set_up_device
 from nmt.errors import ConfigError, NmtError
-from nmt.model.attention import ATTENTIONS
-from nmt.model.attention_scores import ATTENTION_SCORES
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import SPECIALS
 from nmt.training.loop import train_step
@@ -77,9 +75,7 @@ def list_systems() -> dict[str, dict[str, Any]]:
     """Every attention score, every kind of attention, and variants of the decoder: name -> sections
     of `model`.
     """
-    attentions: dict[str, dict[str, Any]] = {
-        score: {"score": score} for score in (*ATTENTION_SCORES, "none")
-    }
+    attentions: dict[str, dict[str, Any]] = {score: {"score": score} for score in SCORES}
     attentions |= {
         kind: {"kind": kind, "score": KIND_SCORES.get(kind, "general")}
         for kind in ATTENTIONS

@@ -10,20 +10,22 @@ import pytest
 import torch
 from torch import nn
 
+from nmt.config.parts import (
+    ATTENTIONS,
+    BRIDGES,
+    CELLS,
+    DECODERS,
+    OUTPUTS,
+    READOUTS,
+    SCORES,
+)
 from nmt.config.schema import DecodingConfig, ModelConfig
 from nmt.decoding.search import search
 from nmt.extras.export.folder import DECODING_KEYS
 from nmt.extras.export.graphs import export_graphs
 from nmt.extras.export.translate import Model, Search
-from nmt.model.attention import ATTENTIONS
-from nmt.model.attention_scores import ATTENTION_SCORES
-from nmt.model.bridge import BRIDGES
-from nmt.model.decoder import DECODERS
-from nmt.model.output import OUTPUTS
-from nmt.model.readout import READOUTS
-from nmt.model.recurrent import CELLS
+from nmt.model.lexical_bias import WordKeys
 from nmt.model.seq2seq import Seq2Seq
-from nmt.model.word_keys import WordKeys
 from nmt.text.vocabulary import SPECIALS
 from tests.model.test_seq2seq import KINDS
 
@@ -87,14 +89,14 @@ CASES: dict[str, dict[str, Any]] = {
         "output": "adaptive",
         "cutoffs": [5, 9],
     },
-    "luong sru": {
-        "encoder": {"cell": "sru", "layers": 2},
+    "luong concat_shared": {
+        "encoder": {"layers": 2},
         "attention": {"score": "concat_shared"},
-        "decoder": {"cell": "sru", "hidden_size": 8, "layers": 2, "readout": "concat"},
+        "decoder": {"hidden_size": 8, "layers": 2, "readout": "concat"},
     },
     "luong without attention": {"attention": {"score": "none"}, "bridge": "zero"},
     "luong linear": {
-        "encoder": {"cell": "sru", "bidirectional": False},
+        "encoder": {"bidirectional": False},
         "attention": {"score": "linear"},
     },
 }
@@ -173,8 +175,8 @@ def test_the_cases_have_all_parts() -> None:
             for case in CASES.values()
         }
 
-    assert used("encoder", "cell") == used("decoder", "cell") | {"sru"} == {*CELLS}
-    assert used("attention", "score") == {*ATTENTION_SCORES, "none"}
+    assert used("encoder", "cell") == used("decoder", "cell") == {*CELLS}
+    assert used("attention", "score") == {*SCORES}
     assert used("attention", "kind") == {*ATTENTIONS}
     assert (used("decoder", "kind"), used("decoder", "readout")) == ({*DECODERS}, {*READOUTS})
     assert {case.get("bridge", defaults.bridge) for case in CASES.values()} == {*BRIDGES}

@@ -14,7 +14,7 @@ from nmt.config.schema import DecodingConfig, NeighborsConfig
 from nmt.data.batches import build_batch
 from nmt.data.corpus import Corpus, read_sentences
 from nmt.decoding.ensemble import Ensemble
-from nmt.decoding.for_search import for_search
+from nmt.decoding.fast import for_search
 from nmt.decoding.forced import score_batch
 from nmt.decoding.search import search
 from nmt.errors import ConfigError, DataError

@@ -7,10 +7,10 @@ import pytest
 import torch
 from torch import Tensor
 
+from nmt.config.parts import ATTENTIONS, SCORES
 from nmt.config.schema import AttentionKind, ScoreName
 from nmt.extras.selftest import command as selftest
-from nmt.model.attention import ATTENTIONS
-from nmt.model.attention_scores import ATTENTION_SCORES, GeneralScore
+from nmt.model.attention import GeneralScore
 from tests.conftest import Run
 
 
@@ -20,7 +20,7 @@ def test_every_score_and_kind_is_checked() -> None:
     ]
     scores: set[ScoreName] = {model.attention.score for model in systems}
     kinds: set[AttentionKind] = {model.attention.kind for model in systems}
-    assert scores == {*ATTENTION_SCORES, "none"}
+    assert scores == set(SCORES)
     assert kinds == set(ATTENTIONS)
 
 

@@ -1,0 +1,306 @@
+"""The fast form of a trained model, for search: packed weights, and precomputed gates.
+
+`for_search` copies a model and replaces submodules of the copy, so the classes of `nmt.model` stay
+plain. torch uses MKL for products of float32, which repacks the weight on every call and is slower
+on processors not made by Intel; oneDNN packs it once. The product of the input weights with a
+word's embedding is always the same, so a table holds it for the whole vocabulary (Devlin 2017).
+H units, G gates.
+"""
+
+from collections.abc import Callable
+from copy import copy
+from functools import cache
+from typing import Any, Self, TypeVar
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional
+
+from nmt.config.schema import Precision
+from nmt.decoding import int8
+from nmt.decoding.int8 import Int8Linear
+from nmt.model.decoder import Decoder, Readout
+from nmt.model.recurrent import (
+    ALL_LAYERS,
+    FusedLayer,
+    LayerState,
+    RecurrentStack,
+    RecurrentState,
+    concatenate,
+)
+from nmt.model.seq2seq import Seq2Seq
+
+MAX_TABLE_SIZE = 1 << 26  # numbers in the table of precomputed gates: 256 MB
+# oneDNN chooses the packed layout for this number of input rows; the layout works for any number
+LAYOUT_ROWS = 64
+# inputs are padded to a multiple of this: oneDNN keeps code and memory for each number of rows it
+# has seen
+ROWS_MULTIPLE = 16
+
+Module = TypeVar("Module", bound=nn.Module)
+PackFn = Callable[[nn.Linear], nn.Module]
+
+
+@torch.no_grad()
+def for_search(model: Seq2Seq, precision: Precision = "float32") -> Seq2Seq:
+    """A fast copy of a model, with its weights as they are now: for search, not for training.
+
+    The recurrence, the readout and the output layer have packed weights. The encoder, which reads
+    each sentence once, and the attention are the model's own. On a GPU the model itself is
+    returned.
+
+    Args:
+        precision: of the packed weights. The precomputed gates are not rounded.
+
+    Raises:
+        ConfigError: this machine or this build of torch does not support the precision.
+    """
+    if precision == "int8":
+        int8.check_available(model.device)
+    elif model.device.type != "cpu":
+        return model
+    pack: PackFn = Int8Linear.of if precision == "int8" else PackedLinear.of
+    words, first, n_embedding = model.tgt_embedding, model.decoder.recurrent.layers[0], 0
+    readout = pack_linears(model.decoder.readout, pack)
+    parts: dict[str, nn.Module] = {"output": pack_linears(model.output, pack)}
+    if (
+        isinstance(first, FusedLayer)
+        and words.num_embeddings * len(first.weights[0]) <= MAX_TABLE_SIZE
+    ):
+        n_embedding = words.embedding_dim
+        parts["tgt_embedding"] = GateTable(words.weight * words.scale, first)
+        readout = EmbeddingReadout(readout, n_embedding)
+    stacks = replace_stacks(model.decoder, pack, n_embedding)
+    parts["decoder"] = replace_submodules(stacks, readout=readout)
+    return replace_submodules(model, **parts)
+
+
+class PackedLinear(nn.Module):
+    """y = x W^T + b in float32 with packed weights, without gradients; an ordinary product where
+    oneDNN cannot be used.
+
+    Args:
+        weight: [O, I], which may be shared. bias: [O], or None.
+    """
+
+    def __init__(self, weight: Tensor, bias: Tensor | None) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(weight.detach(), requires_grad=False)
+        self.bias = None if bias is None else nn.Parameter(bias.detach(), requires_grad=False)
+        self.packed = _pack(self.weight)
+
+    @classmethod
+    def of(cls, linear: nn.Linear) -> Self:
+        """The packed form of a layer."""
+        return cls(linear.weight, linear.bias)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "packed": None}  # packed weights can be neither copied nor written
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)  # type: ignore[no-untyped-call]
+        self.packed = _pack(self.weight)
+
+    def select(self, ids: Tensor) -> nn.Linear:
+        """A layer with only the outputs `ids` [v], in that order."""
+        # Not packed again: packing would take longer than the few products of a batch.
+        assert self.bias is not None
+        return linear_of(self.weight[ids], self.bias[ids])
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """[..., I] -> [..., O]."""
+        if self.packed is None:
+            return functional.linear(inputs, self.weight, self.bias)
+        rows = inputs.flatten(0, -2)
+        extra = -len(rows) % ROWS_MULTIPLE if len(rows) > ROWS_MULTIPLE else 0
+        padded = functional.pad(rows, (0, 0, 0, extra)) if extra else rows
+        return _multiply(padded, self.packed, self.bias)[: len(rows)].view(*inputs.shape[:-1], -1)
+
+
+def _pack(weight: Tensor) -> Tensor | None:
+    """None if oneDNN cannot multiply by this weight."""
+    is_usual = weight.device.type == "cpu" and weight.dtype == torch.float32
+    usable = is_usual and torch.backends.mkldnn.is_available() and operators_work()
+    return _reorder(weight) if usable else None
+
+
+def _reorder(weight: Tensor) -> Tensor:
+    packed: Tensor = torch.ops.mkldnn._reorder_linear_weight(weight, LAYOUT_ROWS)
+    return packed
+
+
+def _multiply(rows: Tensor, packed: Tensor, bias: Tensor | None) -> Tensor:
+    outputs: Tensor = torch.ops.mkldnn._linear_pointwise(rows, packed, bias, "none", [], "")
+    return outputs
+
+
+@cache
+def operators_work() -> bool:
+    """Whether this build of torch has the two private operators, and they multiply correctly."""
+    weight = torch.linspace(-1, 1, 96).view(6, 16)
+    rows = weight[:3] + 0.5
+    try:
+        with torch.inference_mode():
+            product = _multiply(rows, _reorder(weight), None)
+    except (AttributeError, RuntimeError, TypeError):
+        return False
+    return torch.allclose(product, rows @ weight.t(), atol=1e-4)
+
+
+def replace_submodules(module: Module, **submodules: nn.Module) -> Module:
+    """A copy of a module with other submodules under these names. It shares everything else with
+    the original.
+    """
+    other = copy(module)
+    other._modules = {**module._modules, **submodules}
+    return other
+
+
+def pack_linears(module: Module, pack: PackFn) -> Module:
+    """A copy of a module with all linear layers within it packed. It shares everything else with
+    the original.
+    """
+    packed = {
+        name: pack(child) if isinstance(child, nn.Linear) else pack_linears(child, pack)
+        for name, child in module.named_children()
+    }
+    return replace_submodules(module, **packed) if packed else module
+
+
+def linear_of(weight: Tensor, bias: Tensor) -> nn.Linear:
+    """A layer with these weights [O, I] and [O], shared, and without gradients."""
+    # nn.Linear() would draw weights first; torch's `skip_init` takes half a second to import
+    linear = nn.Linear.__new__(nn.Linear)
+    nn.Module.__init__(linear)
+    linear.out_features, linear.in_features = weight.shape
+    linear.weight, linear.bias = (
+        nn.Parameter(part.detach(), requires_grad=False) for part in (weight, bias)
+    )
+    return linear
+
+
+class RestrictedEmbedding(nn.Module):
+    """An embedding of only the words `ids` [v], numbered in that order."""
+
+    def __init__(self, embedding: nn.Module, ids: Tensor) -> None:
+        super().__init__()
+        self.embedding, self.ids = embedding, ids
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """[B] -> the rows of the whole embedding."""
+        return self.embedding(self.ids[ids])  # type: ignore[no-any-return]
+
+
+def select_outputs(linear: nn.Module, ids: Tensor) -> nn.Module:
+    """A linear layer with only the outputs `ids` [v], in that order; the layer may be packed."""
+    if isinstance(linear, nn.Linear):
+        return linear_of(linear.weight[ids], linear.bias[ids])
+    assert isinstance(linear, PackedLinear | Int8Linear)
+    return linear.select(ids)
+
+
+class InferenceStack(RecurrentStack):
+    """A stack with packed layers of torch, for `step` alone.
+
+    Args:
+        n_embedding: E if the inputs of `step` are rows of `GateTable`, 0 if they are embeddings.
+    """
+
+    def __init__(self, stack: RecurrentStack, pack: PackFn, n_embedding: int = 0) -> None:
+        nn.Module.__init__(self)
+        self.layers, self.norms, self.residual = stack.layers, stack.norms, stack.residual
+        layers = [layer for layer in stack.layers if isinstance(layer, FusedLayer)]
+        self.steps = nn.ModuleList(
+            FusedStep(layer, pack, 0 if index else n_embedding)
+            for index, layer in enumerate(layers)
+        )
+
+    def step(
+        self,
+        inputs: Tensor,
+        fed: Tensor | None,
+        state: RecurrentState,
+        context: Tensor | None = None,
+        layers: slice = ALL_LAYERS,
+    ) -> tuple[Tensor, RecurrentState]:
+        outputs, states = inputs, state.layers()
+        for index in range(len(self.steps))[layers]:
+            states[index] = self.steps[index](outputs, context if index else fed, states[index])
+            outputs = self._join(index, outputs, states[index][0])
+        return outputs, RecurrentState.of_layers(states)
+
+
+def replace_stacks(decoder: Decoder, pack: PackFn, n_embedding: int = 0) -> Decoder:
+    """A copy of a decoder with an `InferenceStack` for each stack of layers of torch; `n_embedding`
+    is for the one that reads the embedded words.
+    """
+    replaced = {
+        name: InferenceStack(stack, pack, n_embedding if name == "recurrent" else 0)
+        for name, stack in decoder.named_children()
+        if isinstance(stack, RecurrentStack) and isinstance(stack.layers[0], FusedLayer)
+    }
+    return replace_submodules(decoder, **replaced)
+
+
+class FusedStep(nn.Module):
+    """One step of a layer of torch.
+
+    Args:
+        n_embedding: E if the inputs are rows of `GateTable`, 0 otherwise.
+    """
+
+    def __init__(self, layer: FusedLayer, pack: PackFn, n_embedding: int = 0) -> None:
+        super().__init__()
+        input_weight, hidden_weight, input_bias, hidden_bias = layer.weights
+        self.update, self.n_embedding = layer.update, n_embedding
+        bias = torch.zeros_like(input_bias) if n_embedding else input_bias  # which the table has
+        rest = input_weight[:, n_embedding:]
+        self.inputs = pack(linear_of(rest, bias)) if rest.shape[1] else None
+        self.hidden = pack(linear_of(hidden_weight, hidden_bias))
+
+    def forward(self, inputs: Tensor, fed: Tensor | None, state: LayerState) -> LayerState:
+        """The next state, from the inputs [B, I] or [B, E + G * H], and further inputs `fed` [B,
+        F].
+        """
+        if not self.n_embedding:
+            assert self.inputs is not None
+            gates = self.inputs(concatenate(inputs, fed))
+        else:
+            gates = inputs[:, self.n_embedding :]
+            if self.inputs is not None:
+                gates = gates + self.inputs(fed)
+        return self.update(gates, self.hidden(state[0]), state)
+
+
+class GateTable(nn.Module):
+    """For each word: its embedding, and the input part of all gates of the first recurrent layer,
+    bias included.
+
+    Args:
+        embeddings: [V, E], as the decoder reads them.
+        layer: the first recurrent layer.
+    """
+
+    def __init__(self, embeddings: Tensor, layer: FusedLayer) -> None:
+        super().__init__()
+        input_weight, _, input_bias, _ = layer.weights
+        gates = torch.addmm(input_bias, embeddings, input_weight[:, : embeddings.shape[1]].t())
+        self.rows = torch.cat([embeddings, gates], 1)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """[B] -> [B, E + G * H]."""
+        return self.rows[ids]
+
+
+class EmbeddingReadout(Readout):
+    """A readout whose words are rows of `GateTable`: it reads their first E numbers, the
+    embedding.
+    """
+
+    def __init__(self, readout: Readout, embedding_size: int) -> None:
+        nn.Module.__init__(self)
+        self.readout, self.embedding_size = readout, embedding_size
+        self.output_size = readout.output_size
+
+    def forward(self, state: Tensor, embedded: Tensor, context: Tensor) -> Tensor:
+        return self.readout(state, embedded[..., : self.embedding_size], context)  # type: ignore[no-any-return]

@@ -1,0 +1,238 @@
+"""Whole models for search against the models they are made from, and their parts against NumPy."""
+
+import pickle
+from collections.abc import Callable, Iterator
+from copy import deepcopy
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+from torch import nn
+
+from nmt.config.parts import CELLS
+from nmt.config.schema import ModelConfig
+from nmt.data.batches import pad_sources
+from nmt.decoding import fast
+from nmt.decoding.fast import FusedStep, GateTable, PackedLinear, for_search
+from nmt.model.recurrent import FusedLayer
+from nmt.model.seq2seq import Seq2Seq
+
+SECTIONS: list[dict[str, Any]] = [
+    {},
+    {"tie_embeddings": "target"},
+    {"decoder": {"cell": "gru", "input_feeding": True}, "encoder": {"cell": "gru"}},
+    {
+        "decoder": {"cell": "elman", "layers": 2, "layer_norm": True, "residual": True},
+        "encoder": {"cell": "elman"},
+    },
+    {"decoder": {"layers": 3, "input_feeding": True, "readout": "deep"}},
+    {
+        "decoder": {"kind": "bahdanau", "cell": "gru", "readout": "maxout"},
+        "attention": {"score": "additive"},
+    },
+    {"decoder": {"kind": "bahdanau", "readout": "state"}, "tie_embeddings": "target"},
+    {
+        "decoder": {"kind": "conditional", "cell": "gru", "readout": "deep", "layer_norm": True},
+        "tie_embeddings": "target",
+    },
+    {
+        "decoder": {"kind": "gnmt", "layers": 3, "readout": "deep", "residual": True},
+        "tie_embeddings": "target",
+    },
+    {"output": "adaptive"},
+]
+
+
+def model_of(sections: dict[str, Any]) -> Seq2Seq:
+    torch.manual_seed(1)
+    sizes = {"embedding_size": 8, "decoder": {"hidden_size": 12, **sections.get("decoder", {})}}
+    return Seq2Seq(ModelConfig.model_validate({**sections, **sizes}), 20, 30).eval()
+
+
+def log_probs(model: Seq2Seq, first: int = 2, then: tuple[int, ...] = (9, 17, 23)) -> torch.Tensor:
+    """Of three steps of two sentences: [3, 2, V]."""
+    memory = model.encode(*pad_sources([[4, 5, 6], [7, 8]]))
+    state, ids, outputs = model.start(memory), torch.tensor([first, first]), []
+    for token in then:
+        output = model.step(ids, state, memory)
+        outputs.append(model.output.log_probs(output.vector))
+        state, ids = output.state, torch.tensor([token, token])
+    return torch.stack(outputs)
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["with a table", "without"])
+@pytest.mark.parametrize("sections", SECTIONS, ids=str)
+def test_a_packed_model_gives_the_same_and_does_not_change_the_original(
+    sections: dict[str, Any], known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not known:
+        monkeypatch.setattr(fast, "MAX_TABLE_SIZE", 0)
+    model = model_of(sections)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    packed = for_search(model)
+    assert isinstance(packed.tgt_embedding, GateTable) == known
+    with torch.inference_mode():
+        torch.testing.assert_close(log_probs(packed), log_probs(model))
+    assert model.state_dict().keys() == before.keys()
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, before[name])
+    assert not any(isinstance(part, PackedLinear) for part in model.modules())
+    assert not any(
+        value.requires_grad
+        for value in packed.tgt_embedding.__dict__.values()
+        if isinstance(value, torch.Tensor)
+    )
+
+
+@pytest.mark.parametrize("sections", SECTIONS[:-1], ids=str)
+@torch.inference_mode()
+def test_a_restricted_model_gives_the_same_logits_for_its_words(sections: dict[str, Any]) -> None:
+    model, ids = model_of(sections), torch.tensor([0, 1, 2, 9, 17, 23, 28])
+    scores = log_probs(model)[..., ids].log_softmax(-1)
+    twice = for_search(model).restrict(torch.arange(29)).restrict(ids)
+    for short in (for_search(model).restrict(ids), model.restrict(ids), twice):
+        torch.testing.assert_close(log_probs(short, 2, (3, 4, 5)), scores)
+
+
+def test_the_matrices_of_the_output_are_shared() -> None:
+    model = model_of({"tie_embeddings": "target"})
+    layers = [one.output.get_submodule("logits") for one in (model, for_search(model))]
+    assert [type(layer) for layer in layers] == [nn.Linear, PackedLinear]
+    assert (
+        layers[0].get_parameter("weight").data_ptr() == layers[1].get_parameter("weight").data_ptr()
+    )
+
+
+def test_no_random_numbers_are_drawn_so_validation_does_not_change_training() -> None:
+    model, before = model_of({}), torch.get_rng_state()
+    for_search(model).restrict(torch.arange(9))
+    assert torch.equal(torch.get_rng_state(), before)
+
+
+def test_only_models_on_a_cpu_are_packed() -> None:
+    model = model_of({}).to("meta")
+    assert for_search(model) is model
+
+
+def test_the_operators_work_here() -> None:
+    assert (
+        PackedLinear.of(nn.Linear(4, 5)).packed is not None
+    ) == torch.backends.mkldnn.is_available()
+
+
+@pytest.mark.parametrize("available", [True, False])
+@pytest.mark.parametrize("rows", [1, 2, 5, 16, 17, 31, 64, 70])
+@pytest.mark.parametrize("size", [50, 3001])
+def test_the_product_is_that_of_the_layer(
+    size: int, rows: int, available: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    available = available and torch.backends.mkldnn.is_available()
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: available)
+    torch.manual_seed(1)
+    linear, inputs = nn.Linear(64, size), torch.randn(rows, 64)
+    with torch.inference_mode():
+        expected = inputs.double() @ linear.weight.double().t() + linear.bias.double()
+        outputs = PackedLinear.of(linear)(inputs)
+        assert PackedLinear.of(linear)(inputs.view(1, rows, 64)).shape == (1, rows, size)
+    np.testing.assert_allclose(outputs, expected, atol=1e-5)
+
+
+def test_other_precisions_are_not_packed() -> None:
+    linear, inputs = nn.Linear(6, 7).double(), torch.randn(3, 6, dtype=torch.double)
+    assert torch.equal(PackedLinear.of(linear)(inputs), linear(inputs))
+
+
+@pytest.fixture
+def fresh_probe() -> Iterator[None]:
+    fast.operators_work.cache_clear()
+    yield
+    fast.operators_work.cache_clear()
+
+
+def _missing(*_: object) -> torch.Tensor:
+    raise AttributeError("no such operator")
+
+
+def _failing(*_: object) -> torch.Tensor:
+    raise RuntimeError("not implemented for this processor")
+
+
+def _wrong(rows: torch.Tensor, _packed: torch.Tensor, _bias: torch.Tensor | None) -> torch.Tensor:
+    return torch.zeros(len(rows), 6)
+
+
+@pytest.mark.parametrize(
+    ("name", "broken"), [("_reorder", _missing), ("_multiply", _failing), ("_multiply", _wrong)]
+)
+@pytest.mark.usefixtures("fresh_probe")
+def test_without_working_operators_products_are_ordinary(
+    name: str, broken: Callable[..., torch.Tensor], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fast, name, broken)
+    linear, inputs = nn.Linear(16, 30), torch.randn(5, 16)
+    layer = PackedLinear.of(linear)
+    assert layer.packed is None
+    assert torch.equal(layer(inputs), linear(inputs))
+
+
+@pytest.mark.parametrize("clone", [deepcopy, lambda layer: pickle.loads(pickle.dumps(layer))])  # noqa: S301
+def test_a_packed_layer_can_be_copied_and_pickled(
+    clone: Callable[[PackedLinear], PackedLinear],
+) -> None:
+    layer, inputs = PackedLinear.of(nn.Linear(16, 30)), torch.randn(5, 16)
+    other = clone(layer)
+    assert other.weight.data_ptr() != layer.weight.data_ptr()
+    assert (other.packed is None) == (layer.packed is None)
+    with torch.inference_mode():
+        assert torch.equal(other(inputs), layer(inputs))
+
+
+@pytest.mark.parametrize("cell", CELLS)
+@given(
+    inputs=st.integers(1, 5),
+    hidden=st.integers(1, 5),
+    n_embedding=st.integers(0, 5),
+    seed=st.integers(0, 99),
+)
+def test_a_step_is_that_of_the_layer(
+    cell: str, inputs: int, hidden: int, n_embedding: int, seed: int
+) -> None:
+    n_embedding = min(n_embedding, inputs)
+    torch.manual_seed(seed)
+    layer = CELLS[cell].load()(inputs, hidden).double()
+    assert isinstance(layer, FusedLayer)
+    for parameter in layer.parameters():
+        torch.nn.init.normal_(parameter)
+    (w, u, b, d), gates = (part.detach() for part in layer.weights), len(layer.weights[0])
+    x, h, c = (torch.randn(3, size, dtype=torch.double) for size in (inputs, hidden, hidden))
+    step = FusedStep(layer, PackedLinear.of, n_embedding)
+    words = GateTable(x[:, :n_embedding], layer)(torch.arange(3)) if n_embedding else x
+    fed = x[:, n_embedding:] if 0 < n_embedding < inputs else None
+    with torch.inference_mode():
+        following, after = step(words, fed, (h, c if cell == "lstm" else None))
+    W, U, B, D, X, H, C = (part.numpy() for part in (w, u, b, d, x, h, c))
+    of_x, of_h = (
+        np.split(X @ W.T + B, gates // hidden, 1),
+        np.split(H @ U.T + D, gates // hidden, 1),
+    )
+
+    def sigma(x: NDArray[np.float64]) -> NDArray[np.float64]:
+        return 1 / (1 + np.exp(-x))
+
+    if cell == "lstm":
+        i, f, g, o = (one + other for one, other in zip(of_x, of_h, strict=True))
+        kept = sigma(f) * C + sigma(i) * np.tanh(g)
+        assert after is not None
+        np.testing.assert_allclose(after, kept, atol=1e-12)
+        expected = sigma(o) * np.tanh(kept)
+    elif cell == "gru":
+        r, z = (sigma(of_x[gate] + of_h[gate]) for gate in (0, 1))
+        expected = (1 - z) * np.tanh(of_x[2] + r * of_h[2]) + z * H
+    else:
+        expected = np.tanh(of_x[0] + of_h[0])
+    np.testing.assert_allclose(following, expected, atol=1e-12)
+    assert (after is None) == (cell != "lstm")
