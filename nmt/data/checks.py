@@ -1,42 +1,91 @@
 """Signs that a file of sentence pairs is not what the configuration says: swapped, shifted, in
-another language or encoding.
+another language or encoding. A language is known by its script, or by the stop words that spaCy
+lists for it.
 """
 
+import importlib.util
 import math
 import re
+import runpy
+import unicodedata
 import warnings
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import cache
+from heapq import nlargest
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
-from nmt.data.function_words import count_words, function_words
-from nmt.data.language_guess import guess_language, language_of_name
 from nmt.data.splitting import Fingerprints, Kind, are_among, fingerprint
 from nmt.errors import DataError, NmtWarning
 
 SAMPLE_ROWS = 256  # of a chunk, in which the languages are compared
-MIN_WORDS, SWAPPED_PART = (
-    20,
-    0.8,
-)  # swapped: this many known words in the sample, and this part of them on the other side
+# Swapped: this many known words in the sample, and this part of them on the other side.
+MIN_WORDS, SWAPPED_PART = 20, 0.8
 SHIFTED_ROWS, MIN_SHIFTED_ROWS = 1024, 30  # of a chunk, in neighboring rows
 MAX_SHIFT = 3
 MIN_Z = 5  # aligned files are far below 0; a random order exceeds 5 once in a million chunks
-MIN_LANGUAGE_WORDS, FOREIGN_PART = (
-    200,
-    0.05,
-)  # another language: of at least 200 words, under 5 % are frequent in the stated one
+# Another language: of at least 200 words, under 5 % are frequent in the stated one.
+MIN_LANGUAGE_WORDS, FOREIGN_PART = 200, 0.05
 MIN_UNDECODABLE = 5  # rows, if most rows with other characters than ASCII cannot be decoded
 COPIES_PART, DROPPED_PART, OVERLAP_PART = 0.5, 0.5, 0.1  # of the pairs; more is worth a warning
 MIN_COVERAGE = 0.5  # of the tokens of the dev set
 HEADER_NAMES = (("source", "target"), ("src", "tgt"))
 
+# Scripts that one language uses, by the first word of Unicode's names of their characters.
+SCRIPTS = {
+    "HIRAGANA": "ja",
+    "KATAKANA": "ja",
+    "CJK": "zh",
+    "HANGUL": "ko",
+    "THAI": "th",
+    "GREEK": "el",
+    "HEBREW": "he",
+    "GEORGIAN": "ka",
+    "ARMENIAN": "hy",
+}
+MIN_SCRIPT_SHARE = 0.2  # of the letters; Japanese has its kana among Chinese characters
+MIN_WORD_SCORE = 0.04
+MIN_MARGIN = 1.3  # of the best language over the next one
+
 EMPTY = np.frombuffer(fingerprint(""), "<u8")[0]
 
-_WORD = re.compile(r"\w{3,}|\d+")
+_WORD, _LETTERS = re.compile(r"\w{3,}|\d+"), re.compile(r"[^\W\d_]+")
 
 Pair = tuple[str, str]
+
+
+def check_order(
+    name: str,
+    unit: str,
+    line_range: tuple[int, int],
+    languages: tuple[str, str],
+    cleaned: Sequence[Pair],
+    decoded: Sequence[Pair],
+) -> None:
+    """Raises: DataError if the languages of a chunk are swapped, or its sides are shifted.
+
+    Args:
+        unit: what a row is called. line_range: the first and the last row.
+        decoded: the pairs of neighboring rows.
+    """
+    place = f"({unit}s {line_range[0]:,} to {line_range[1]:,})"
+    if are_swapped(cleaned, languages):
+        src, tgt = languages
+        raise DataError(
+            f"{name}: the languages are swapped: the {src} sentences are {tgt}, and the {tgt} "
+            f"sentences are {src} {place}; swap `columns` or `files` of this source in the "
+            "configuration, or correct the file"
+        )
+    if shift := find_shift(decoded):
+        rows = unit if abs(shift) == 1 else f"{abs(shift)} {unit}s"
+        raise DataError(
+            f"{name}: the pairs are shifted: most sources belong to the target {rows} "
+            f"{'below' if shift > 0 else 'above'} {place}; find the missing or added {unit} "
+            "before this place, and correct the file"
+        )
 
 
 def are_swapped(pairs: Sequence[Pair], languages: tuple[str, str]) -> bool:
@@ -64,11 +113,7 @@ def find_shift(pairs: Sequence[Pair]) -> int:
     rows = range(MAX_SHIFT, len(src) - MAX_SHIFT)
     if len(rows) < MIN_SHIFTED_ROWS:
         return 0
-    usual = float(
-        np.median(
-            [src_traits[0] - tgt_traits[0] for src_traits, tgt_traits in zip(src, tgt, strict=True)]
-        )
-    )
+    usual = float(np.median([one[0] - other[0] for one, other in zip(src, tgt, strict=True)]))
 
     def similarity(shift: int) -> npt.NDArray[np.float64]:
         return np.array([_similarity(src[row], tgt[row + shift], usual) for row in rows])
@@ -116,8 +161,7 @@ def check_header(
     ):
         names = f"{{{languages[0]}: {src}, {languages[1]}: {tgt}}}"
         raise DataError(
-            f"{name}, line 1: names of columns, not a pair; set `columns` to {names}, or "
-            "delete "
+            f"{name}, line 1: names of columns, not a pair; set `columns` to {names}, or delete "
             "the line"
         )
 
@@ -135,8 +179,7 @@ def check_encoding(
     if n_undecodable >= MIN_UNDECODABLE and n_undecodable > n_decoded:
         raise DataError(
             f"{name}: not UTF-8 in {n_undecodable:,} rows (the first: line {lines[0]}); convert "
-            "the file, for example from "
-            "Latin-1 with `iconv -f LATIN1 -t UTF-8 FILE > NEW`"
+            "the file, for example from Latin-1 with `iconv -f LATIN1 -t UTF-8 FILE > NEW`"
         )
 
 
@@ -154,8 +197,7 @@ def check_copies(name: str, n_copies: int, n_pairs: int) -> None:
     """Warn if the target is the same text as the source in most pairs."""
     if n_copies > COPIES_PART * n_pairs:
         _warn(
-            f"{name}: in {n_copies:,} of {n_pairs:,} pairs, source and target are the same "
-            "text; "
+            f"{name}: in {n_copies:,} of {n_pairs:,} pairs, source and target are the same text; "
             "check `columns` or `files`"
         )
 
@@ -165,18 +207,15 @@ def check_languages(name: str, pairs: Iterable[Pair], languages: tuple[str, str]
     speak for that language.
     """
     for language, texts in zip(languages, zip(*pairs, strict=True), strict=False):
-        known, words = function_words(language), re.findall(r"[^\W\d_]+", " ".join(texts).lower())
+        known, words = function_words(language), _LETTERS.findall(" ".join(texts).lower())
         if len(words) < MIN_LANGUAGE_WORDS or sum(
             word in known for word in words
         ) >= FOREIGN_PART * len(words):
             continue
         guess = guess_language(texts)
         if guess != language and (known or guess):
-            looks = (
-                f"they look like {guess}"
-                if guess
-                else f"they have few frequent words of {language}"
-            )
+            few = f"they have few frequent words of {language}"
+            looks = f"they look like {guess}" if guess else few
             _warn(
                 f"{name}: the {language} sentences are perhaps in another language ({looks}); "
                 "check data.direction and `columns`"
@@ -209,8 +248,7 @@ def check_held_out(
         if empty.any():
             line = int(np.argmax(empty)) + 1
             _warn(
-                f"{names[name]}: {int(empty.sum()):,} pairs have an empty side (the first: "
-                "pair "
+                f"{names[name]}: {int(empty.sum()):,} pairs have an empty side (the first: pair "
                 f"{line:,}); correct them"
             )
     for index, name in enumerate(held_out):
@@ -220,8 +258,7 @@ def check_held_out(
             if n_shared > OVERLAP_PART * n_pairs:
                 text = f"{n_shared:,} of its {n_pairs:,} pairs are also in data.{other}"
                 _warn(
-                    f"{names[name]}: {text}, which makes its scores worthless; take other "
-                    "pairs "
+                    f"{names[name]}: {text}, which makes its scores worthless; take other pairs "
                     f"for data.{name}"
                 )
 
@@ -232,10 +269,94 @@ def check_vocabulary(side: str, n_tokens: int, coverage: float) -> None:
     if not n_tokens:
         raise DataError(f"the {side} vocabulary has no token; {remedy}")
     if coverage < MIN_COVERAGE:
-        _warn(
-            f"the {side} vocabulary knows only {coverage:.0%} of the tokens of the dev set; "
-            f"{remedy}"
-        )
+        known = f"knows only {coverage:.0%} of the tokens of the dev set"
+        _warn(f"the {side} vocabulary {known}; {remedy}")
+
+
+def count_words(text: str, languages: tuple[str, str]) -> tuple[int, int]:
+    """How many words of `text` are frequent in the first language only, and how many in the second
+    only.
+    """
+    first, second = map(function_words, languages)
+    words = set(_LETTERS.findall(text.lower()))
+    return len(words & first - second), len(words & second - first)
+
+
+@cache
+def function_words(language: str) -> frozenset[str]:
+    """The stop words of a language, without contractions; empty if spaCy has none."""
+    path = spacy_languages() / language / "stop_words.py"
+    words = runpy.run_path(str(path))["STOP_WORDS"] if path.is_file() else ()
+    return frozenset(word for word in words if _LETTERS.fullmatch(word))
+
+
+def spacy_languages() -> Path:
+    """The folder of spaCy's languages. Single files are read from it: the import of spaCy takes
+    seconds.
+    """
+    package = importlib.util.find_spec("spacy")
+    folders = package.submodule_search_locations if package else None
+    return Path(next(iter(folders or ()), "")) / "lang"
+
+
+def guess_language(texts: Iterable[str]) -> str | None:
+    """The code of the language of `texts`, for example "en"; None if it is not clear. A few hundred
+    words are enough.
+    """
+    text = " ".join(texts).lower()
+    return _guess_by_script(text) or _guess_by_words(_LETTERS.findall(text))
+
+
+def language_of_name(name: str) -> str | None:
+    """The code of a language by its code or English name: "DE" or "German" gives "de"; None for
+    another text.
+    """
+    word = name.strip().lower()
+    names = _names()
+    return word if word in names.values() else names.get(word)
+
+
+def _guess_by_script(text: str) -> str | None:
+    scripts = Counter(
+        unicodedata.name(letter, "").split(" ")[0] for letter in text if letter.isalpha()
+    )
+    total = scripts.total()
+    frequent = {script for script in scripts if scripts[script] / total >= MIN_SCRIPT_SHARE}
+    return next((language for script, language in SCRIPTS.items() if script in frequent), None)
+
+
+def _guess_by_words(words: list[str]) -> str | None:
+    """The language whose stop words are most frequent; a word that many languages have counts
+    less.
+    """
+    scores: defaultdict[str, float] = defaultdict(float)
+    for word, count in Counter(words).items():
+        languages = _languages_by_stop_word().get(word, ())
+        for language in languages:
+            scores[language] += count / len(languages) / len(words)
+    best, second = [*nlargest(2, scores, key=scores.__getitem__), "", ""][:2]
+    is_clear = scores[best] >= max(MIN_WORD_SCORE, MIN_MARGIN * scores[second])
+    return best if is_clear else None
+
+
+@cache
+def _languages_by_stop_word() -> dict[str, list[str]]:
+    languages: dict[str, list[str]] = {}
+    for path in sorted(spacy_languages().glob("*/stop_words.py")):
+        for word in function_words(path.parent.name):
+            languages.setdefault(word.lower(), []).append(path.parent.name)
+    return languages
+
+
+@cache
+def _names() -> dict[str, str]:
+    """English name -> code, from the names of spaCy's classes."""
+    pattern = re.compile(r'__all__ = \["(\w+)"')
+    matches = {
+        path.parent.name: pattern.search(path.read_text("utf-8"))
+        for path in spacy_languages().glob("*/__init__.py")
+    }
+    return {match[1].lower(): code for code, match in matches.items() if match and code != "xx"}
 
 
 def _warn(text: str) -> None:

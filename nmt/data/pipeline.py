@@ -16,14 +16,22 @@ import numpy as np
 from nmt.bars import progress_bar
 from nmt.config.parts import TOKENIZERS
 from nmt.config.schema import CleaningConfig, Config, SourceConfig
-from nmt.data import checks as source_checks
-from nmt.data import encoding, filtering, mixing, splitting
+from nmt.data import checks, encoding, mixing, splitting
 from nmt.data.corpus import SPLITS
 from nmt.data.encoding import TokenizedSide, TokenizerPlan, TokenTable
 from nmt.data.formats import open_source
 from nmt.data.manifest import load_manifest
 from nmt.data.mixing import Source, Split
-from nmt.data.reading import MAX_LISTED, Pair, Pairs, PairsWriter, read_pairs
+from nmt.data.reading import (
+    BEYOND_MAX_PAIRS,
+    DROP_REASONS,
+    DUPLICATE,
+    MAX_LISTED,
+    Pair,
+    Pairs,
+    PairsWriter,
+    read_pairs,
+)
 from nmt.data.splitting import Mask
 from nmt.data.workers import Workers
 from nmt.errors import DataError
@@ -125,7 +133,7 @@ def run_pipeline(job: Job) -> dict[str, Any]:
         "counts": {
             "read": sum(source.tally.read for source in sources),
             "kept": int(np.count_nonzero(is_kept)),
-            "dropped": {reason: dropped[reason] for reason in filtering.DROP_REASONS},
+            "dropped": {reason: dropped[reason] for reason in DROP_REASONS},
             "repaired": {
                 repair: sum(
                     source.tally.repaired[repair] for source in (*sources, *held_out.values())
@@ -169,12 +177,8 @@ def _read_sources(job: Job) -> tuple[Pairs, list[Source], dict[str, Source]]:
         def read(
             key: str, config: SourceConfig, cleaning: CleaningConfig | None, output: PairsWriter
         ) -> Source:
-            parts = open_source(config, job.files[key], data.src_language, data.tgt_language)
-            start, languages, target_first = (
-                output.count,
-                (data.src_language, data.tgt_language),
-                data.splits_as_opposite,
-            )
+            start, languages = output.count, (data.src_language, data.tgt_language)
+            parts = open_source(config, job.files[key], languages)
             tally = read_pairs(
                 parts,
                 cleaning,
@@ -182,7 +186,7 @@ def _read_sources(job: Job) -> tuple[Pairs, list[Source], dict[str, Source]]:
                 output,
                 bar.update,
                 languages=languages,
-                target_first=target_first,
+                target_first=data.splits_as_opposite,
             )
             return Source(
                 key.removeprefix("sources."), output.pairs(), slice(start, output.count), tally
@@ -202,7 +206,7 @@ def _read_sources(job: Job) -> tuple[Pairs, list[Source], dict[str, Source]]:
             for name in held_out
         }
         sets = {name: source.pairs.fingerprints for name, source in held_out.items()}
-        source_checks.check_held_out(names, {"source": pairs.fingerprints, **sets})
+        checks.check_held_out(names, {"source": pairs.fingerprints, **sets})
     return pairs, sources, held_out
 
 
@@ -264,8 +268,8 @@ def _keep_pairs(pairs: Pairs, config: Config, dropped: dict[str, int]) -> Mask:
             fingerprints[is_first], config.data.max_pairs, config.data.split.seed, "max_pairs"
         )
     n_different = int(np.count_nonzero(is_first))
-    dropped[filtering.DUPLICATE] = len(pairs) - n_different
-    dropped[filtering.BEYOND_MAX_PAIRS] = n_different - int(np.count_nonzero(is_kept))
+    dropped[DUPLICATE] = len(pairs) - n_different
+    dropped[BEYOND_MAX_PAIRS] = n_different - int(np.count_nonzero(is_kept))
     return is_kept
 
 
@@ -410,7 +414,7 @@ def _encode(
                 "size": len(vocabularies[side]),
                 "coverage": known["dev"] / max(1, tokenized["dev"][side].n_tokens),
             }
-            source_checks.check_vocabulary(
+            checks.check_vocabulary(
                 side, len(vocabularies[side]) - len(SPECIALS), figures[side]["coverage"]
             )
     return {

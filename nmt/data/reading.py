@@ -1,5 +1,5 @@
 """Read a source: decode and clean the pairs, count the drops, and write the rest to one file of
-lines `source<TAB>target`.
+lines `source<TAB>target`. Every drop is counted under its reason.
 """
 
 from collections import Counter
@@ -13,20 +13,56 @@ import numpy as np
 import numpy.typing as npt
 
 from nmt.config.schema import CleaningConfig
-from nmt.data import checks as source_checks
-from nmt.data import filtering
+from nmt.data import checks
+from nmt.data.formats import (
+    BAD_RECORD,
+    TOO_FEW_COLUMNS,
+    UNDECODABLE,
+    Languages,
+    NoPairError,
+    PairSource,
+    RawRow,
+)
 from nmt.data.splitting import Fingerprints, Kind, Mask, blocks, fingerprint, sentence_key
 from nmt.data.workers import Workers, chunked
 from nmt.errors import DataError
-from nmt.extras.formats.readers import BadRecordError, PairSource, RawRow, TooFewColumnsError
 from nmt.text.normalization import normalize_and_report
 
 CHUNK_ROWS = 4096  # rows per task of a worker
 CHECKED_PAIRS = 1000  # whose languages are checked, evenly spaced; or up to twice as many
 MAX_LISTED = 10  # line numbers in the report, for each kind of unreadable row
 
+# Why pairs are dropped, in the order of the report. The last two reasons need all pairs.
+EMPTY_SOURCE = "empty source"
+EMPTY_TARGET = "empty target"
+TOO_LONG = "too long"
+LENGTH_RATIO = "length ratio"
+DUPLICATE = "exact duplicate"
+BEYOND_MAX_PAIRS = "beyond max_pairs"
+UNREADABLE = (UNDECODABLE, TOO_FEW_COLUMNS, BAD_RECORD)
+CLEANED = (EMPTY_SOURCE, EMPTY_TARGET, TOO_LONG, LENGTH_RATIO)
+DROP_REASONS = (*UNREADABLE, *CLEANED, DUPLICATE, BEYOND_MAX_PAIRS)
+
+# Added to both lengths, so that short pairs may differ more: "Hi." can be "Guten Tag, die
+# Herrschaften."
+RATIO_SLACK = 10
+
 Pair = tuple[str, str]
 KINDS: tuple[Kind, ...] = get_args(Kind)
+
+
+def drop_reason(src: str, tgt: str, config: CleaningConfig) -> str | None:
+    """Why to drop a pair of normalized sentences, or None to keep it. Lengths are in characters."""
+    if not src:
+        return EMPTY_SOURCE
+    if not tgt:
+        return EMPTY_TARGET
+    longer, shorter = max(len(src), len(tgt)), min(len(src), len(tgt))
+    if longer > config.max_characters:
+        return TOO_LONG
+    if (longer + RATIO_SLACK) / (shorter + RATIO_SLACK) > config.max_length_ratio:
+        return LENGTH_RATIO
+    return None
 
 
 @dataclass
@@ -38,9 +74,6 @@ class Tally:
         lines: the first line numbers of unreadable rows, by reason; with the name of the file if
             there are several.
         first_problem: what is wrong with the first row that can be decoded but has no pair.
-        swapped: ranges of lines (first, last) whose sides are in each other's language.
-        shifted: the same for pairs that do not belong together, by the number of rows between those
-            that do.
         non_ascii: decoded rows that are not only ASCII. copies: pairs whose sides count as the same
             sentence.
     """
@@ -50,16 +83,8 @@ class Tally:
     repaired: Counter[str] = field(default_factory=Counter)
     lines: dict[str, list[int | str]] = field(default_factory=dict)
     first_problem: str | None = None
-    swapped: list[tuple[int, int]] = field(default_factory=list)
-    shifted: dict[int, list[tuple[int, int]]] = field(default_factory=dict)
     non_ascii: int = 0
     copies: int = 0
-
-    def drop(self, reason: str, line: int | None = None) -> None:
-        self.dropped[reason] += 1
-        if line is not None:
-            self.lines.setdefault(reason, []).append(line)
-            del self.lines[reason][MAX_LISTED:]
 
     def add(self, other: "Tally") -> None:
         self.read += other.read
@@ -70,9 +95,6 @@ class Tally:
         self.first_problem = self.first_problem or other.first_problem
         self.non_ascii += other.non_ascii
         self.copies += other.copies
-        _join_ranges(self.swapped, other.swapped)
-        for shift, ranges in other.shifted.items():
-            _join_ranges(self.shifted.setdefault(shift, []), ranges)
 
 
 @dataclass(frozen=True)
@@ -212,7 +234,7 @@ def read_pairs(
     output: PairsWriter,
     advance: Callable[[int], object],
     *,
-    languages: tuple[str, str] = ("", ""),
+    languages: Languages = ("", ""),
     target_first: bool = False,
 ) -> Tally:
     """Read and clean the files of a source, and write their pairs to `output`.
@@ -239,42 +261,32 @@ def read_pairs(
             output.write(chunk)
             tally.add(chunk.tally)
             sample.add(chunk.lines)
-        _check_file(source, tally, languages)
+        undecodable = tally.lines.get(UNDECODABLE, [])
+        checks.check_encoding(source.name, tally.dropped[UNDECODABLE], tally.non_ascii, undecodable)
         if len(sources) > 1:
-            tally.lines = {
-                reason: [f"{source.name}:{line}" for line in lines]
-                for reason, lines in tally.lines.items()
-            }
+            for reason, lines in tally.lines.items():
+                tally.lines[reason] = [f"{source.name}:{line}" for line in lines]
         total.add(tally)
-    name, n_kept = _name(sources), output.count - count_before
+    n_others, n_kept = len(sources) - 1, output.count - count_before
+    name = f"{sources[0].name} and {n_others} more files" if n_others else sources[0].name
     if not n_kept:
         raise DataError(_nothing_usable(name, total))
-    source_checks.check_dropped(name, total.dropped, total.read)
-    source_checks.check_copies(name, total.copies, n_kept)
-    source_checks.check_languages(name, sample.pairs, languages)
+    checks.check_dropped(name, total.dropped, total.read)
+    checks.check_copies(name, total.copies, n_kept)
+    checks.check_languages(name, sample.pairs, languages)
     return total
 
 
-def _check_file(source: PairSource, tally: Tally, languages: tuple[str, str]) -> None:
-    """Raises: DataError if the encoding is another, the languages are swapped, or the sides are
-    shifted.
-    """
-    undecodable = tally.lines.get(filtering.UNDECODABLE, [])
-    source_checks.check_encoding(
-        source.name, tally.dropped[filtering.UNDECODABLE], tally.non_ascii, undecodable
-    )
-    if tally.swapped:
-        raise DataError(_swapped(source, tally, languages))
-    if tally.shifted:
-        raise DataError(_shifted(source, tally))
-
-
-def _name(sources: Sequence[PairSource]) -> str:
-    return (
-        sources[0].name
-        if len(sources) == 1
-        else f"{sources[0].name} and {len(sources) - 1} more files"
-    )
+def _nothing_usable(name: str, tally: Tally) -> str:
+    without_pair = tally.dropped[TOO_FEW_COLUMNS] + tally.dropped[BAD_RECORD]
+    if tally.first_problem is not None and tally.dropped.total() == without_pair:
+        problem = f"no row can be used: {tally.first_problem}"
+        return f"{name}: {problem}; check `format` in the configuration"
+    if not tally.read:
+        return f"{name}: holds no pairs"
+    dropped = ", ".join(f"{count:,} {reason}" for reason, count in tally.dropped.items())
+    problem = f"all {tally.read:,} pairs were dropped: {dropped}"
+    return f"{name}: {problem}; check the file, and data.cleaning"
 
 
 def clean_rows(
@@ -282,7 +294,7 @@ def clean_rows(
     config: CleaningConfig | None,
     rows: list[RawRow],
     first_line: int,
-    languages: tuple[str, str] = ("", ""),
+    languages: Languages = ("", ""),
     target_first: bool = False,
 ) -> CleanedChunk:
     """Runs in a worker: decode and clean `rows`, which begin on line `first_line`. languages,
@@ -299,9 +311,9 @@ def clean_rows(
             continue
         decoded.append(pair)
         (src, src_repairs), (tgt, tgt_repairs) = map(normalize_and_report, pair)
-        reason = filtering.drop_reason(src, tgt, config) if config else None
+        reason = drop_reason(src, tgt, config) if config else None
         if reason:
-            tally.drop(reason)
+            tally.dropped[reason] += 1
             continue
         tally.repaired.update(src_repairs)
         tally.repaired.update(tgt_repairs)
@@ -313,18 +325,8 @@ def clean_rows(
         fingerprints += map(fingerprint, (whole, *keys))
     tally.non_ascii = sum(not (src.isascii() and tgt.isascii()) for src, tgt in decoded)
     line_range = first_line, first_line + len(rows) - 1
-    if source_checks.are_swapped(kept, languages):
-        tally.swapped.append(line_range)
-    if shift := source_checks.find_shift(decoded):
-        tally.shifted[shift] = [line_range]
+    checks.check_order(source.name, source.unit, line_range, languages, kept, decoded)
     return CleanedChunk("".join(lines), b"".join(fingerprints), tally)
-
-
-def _join_ranges(ranges: list[tuple[int, int]], later: list[tuple[int, int]]) -> None:
-    """Append line ranges; neighboring ones become one."""
-    for first, last in later:
-        start = ranges.pop()[0] if ranges and ranges[-1][1] + 1 == first else first
-        ranges.append((start, last))
 
 
 def _decode(source: PairSource, row: RawRow, line: int, tally: Tally, strict: bool) -> Pair | None:
@@ -334,70 +336,16 @@ def _decode(source: PairSource, row: RawRow, line: int, tally: Tally, strict: bo
     try:
         return source.pair(row)
     except UnicodeDecodeError as error:
-        reason, detail = (
-            filtering.UNDECODABLE,
-            f"is not UTF-8 ({error.reason} at byte {error.start + 1})",
-        )
-    except TooFewColumnsError as error:
-        reason, detail = (
-            filtering.TOO_FEW_COLUMNS,
-            f"has {_columns(error.args[0])}, expected {source.expected}",
-        )
-        tally.first_problem = tally.first_problem or f"{source.unit} {line} {detail}"
-    except BadRecordError as error:
-        reason, detail = filtering.BAD_RECORD, f"{error.args[0]}, expected {source.expected}"
-        tally.first_problem = tally.first_problem or f"{source.unit} {line} {detail}"
+        reason = UNDECODABLE
+        problem = f"{source.unit} {line} is not UTF-8 ({error.reason} at byte {error.start + 1})"
+    except NoPairError as error:
+        reason = error.reason
+        problem = f"{source.unit} {line} {error.detail}, expected {source.expected}"
+        tally.first_problem = tally.first_problem or problem
     if strict:
         raise DataError(
-            f"{source.name}: {source.unit} {line} {detail}; dev and test sets are used whole, "
-            "so "
-            f"fix the {source.unit}"
+            f"{source.name}: {problem}; dev and test sets are used whole, so fix the {source.unit}"
         )
-    tally.drop(reason, line)
+    tally.dropped[reason] += 1
+    tally.lines[reason] = [*tally.lines.get(reason, []), line][:MAX_LISTED]
     return None
-
-
-def _nothing_usable(name: str, tally: Tally) -> str:
-    without_pair = tally.dropped[filtering.TOO_FEW_COLUMNS] + tally.dropped[filtering.BAD_RECORD]
-    if tally.first_problem is not None and tally.dropped.total() == without_pair:
-        return (
-            f"{name}: no row can be used: {tally.first_problem}; check `format` in the "
-            "configuration"
-        )
-    if not tally.read:
-        return f"{name}: holds no pairs"
-    dropped = ", ".join(f"{count:,} {reason}" for reason, count in tally.dropped.items())
-    return (
-        f"{name}: all {tally.read:,} pairs were dropped: {dropped}; check the file, and "
-        "data.cleaning"
-    )
-
-
-def _swapped(source: PairSource, tally: Tally, languages: tuple[str, str]) -> str:
-    src, tgt = languages
-    return (
-        f"{source.name}: the languages are swapped: the {src} sentences are {tgt}, and the {tgt} "
-        f"sentences are {src} "
-        f"({_ranges(source, tally.swapped)}); swap `columns` or `files` of this source in the "
-        "configuration, or correct the file"
-    )
-
-
-def _shifted(source: PairSource, tally: Tally) -> str:
-    shift, ranges = next(iter(tally.shifted.items()))
-    rows = source.unit if abs(shift) == 1 else f"{abs(shift)} {source.unit}s"
-    return (
-        f"{source.name}: the pairs are shifted: most sources belong to the target {rows} "
-        f"{'below' if shift > 0 else 'above'} "
-        f"({_ranges(source, ranges)}); find the missing or added {source.unit} before this place, "
-        "and correct the file"
-    )
-
-
-def _ranges(source: PairSource, ranges: list[tuple[int, int]]) -> str:
-    lines = ", ".join(f"{first:,} to {last:,}" for first, last in ranges[:MAX_LISTED])
-    return f"{source.unit}s {lines}{' ...' if len(ranges) > MAX_LISTED else ''}"
-
-
-def _columns(count: int) -> str:
-    return "1 column" if count == 1 else f"{count} columns"

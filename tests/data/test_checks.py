@@ -2,6 +2,8 @@
 neither.
 """
 
+import subprocess
+import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,12 +12,19 @@ import numpy as np
 import pytest
 
 from nmt.config.schema import CleaningConfig, SourceConfig
-from nmt.data.checks import MAX_SHIFT, check_header, check_languages, find_shift
-from nmt.data.formats import open_pairs, open_source
+from nmt.data.checks import (
+    MAX_SHIFT,
+    check_header,
+    check_languages,
+    count_words,
+    find_shift,
+    guess_language,
+    language_of_name,
+)
+from nmt.data.formats import PairSource, open_source
 from nmt.data.reading import PairsWriter, read_pairs
 from nmt.data.workers import Workers, start_workers
 from nmt.errors import DataError, NmtWarning
-from nmt.extras.formats.readers import PairSource
 
 Pairs = list[tuple[str, str]]
 DIRECTIONS = [("en", "de"), ("de", "en")]
@@ -105,13 +114,13 @@ def test_languages_without_a_list_of_words_give_a_warning_only_if_the_text_is_cl
 def sources(shared_data: Path, root: Path, src: str, tgt: str) -> Iterator[PairSource]:
     table = SourceConfig(format="tsv", columns={"en": 1, "de": 2})
     for path in (root / "data" / "sample" / "sample.tsv", shared_data / "tatoeba" / "deu-eng.zip"):
-        yield open_pairs(table, path, src, tgt)
+        yield from open_source(table, {"": [path]}, (src, tgt))
     for name in ("train", "val", "test_2016_flickr"):
         files = {
             language: [shared_data / "multi30k" / f"{name}.{language}.gz"]
             for language in (src, tgt)
         }
-        yield from open_source(SourceConfig(format="lines"), files, src, tgt)
+        yield from open_source(SourceConfig(format="lines"), files, (src, tgt))
 
 
 @pytest.mark.slow
@@ -134,8 +143,92 @@ def test_real_data_raises_no_false_alarm_and_its_shifted_copy_is_refused(
         )
         config = SourceConfig(format="tsv", columns={languages[0]: 1, languages[1]: 2})
         shifted, message = (
-            open_pairs(config, copy, *languages),
+            open_source(config, {"": [copy]}, languages),
             r"shifted: most sources belong to the target line below \(lines 1 to ",
         )
         with PairsWriter(tmp_path / "pairs") as output, pytest.raises(DataError, match=message):
-            read_pairs([shifted], None, workers, output, bool, languages=languages)
+            read_pairs(shifted, None, workers, output, bool, languages=languages)
+
+
+@pytest.mark.parametrize(
+    ("text", "counts"),
+    [
+        ("The dog and the cat are here.", (4, 0)),  # different words: the, and, are, here
+        ("Der Hund und die Katze sind hier.", (0, 5)),
+        ("Hamburg", (0, 0)),
+        ("", (0, 0)),
+    ],
+)
+def test_words_of_one_language_are_counted(text: str, counts: tuple[int, int]) -> None:
+    assert count_words(text, ("en", "de")) == counts
+    assert count_words(text, ("de", "en")) == counts[::-1]
+
+
+@pytest.mark.parametrize("languages", [("en", "en"), ("qra", "qso"), ("", "")])
+def test_equal_or_unknown_languages_have_no_such_words(languages: tuple[str, str]) -> None:
+    assert count_words("The dog and the cat are here.", languages) == (0, 0)
+
+
+def test_one_unknown_language_leaves_the_words_of_the_other() -> None:
+    assert count_words("The dog and the cat are here.", ("en", "qso")) == (4, 0)
+
+
+TEXTS = {
+    "en": (
+        "I have to go home now because the children are waiting for me. What do you want to "
+        "eat tonight?"
+    ),
+    "de": (
+        "Ich muss jetzt nach Hause gehen, weil die Kinder auf mich warten. Was willst du heute "
+        "Abend essen?"
+    ),
+    "fr": (
+        "Je dois rentrer à la maison maintenant parce que les enfants m'attendent. Que veux-tu "
+        "manger ce soir ?"
+    ),
+    "es": (
+        "Tengo que irme a casa ahora porque los niños me están esperando. ¿Qué quieres comer "
+        "esta noche?"
+    ),
+    "nl": "Ik moet nu naar huis omdat de kinderen op mij wachten. Wat wil je vanavond eten?",
+    "ru": "Мне нужно идти домой, потому что дети меня ждут. Что ты хочешь съесть сегодня вечером?",
+    "cs": (
+        "Musím teď jít domů, protože na mě čekají děti. Co chceš dnes večer jíst? Nikdy nám "
+        "neřekl, kde byl."
+    ),
+    "ar": "يجب أن أذهب إلى البيت الآن لأن الأطفال ينتظرونني. ماذا تريد أن تأكل هذه الليلة؟",
+    "ja": "子供たちが待っているので、もう家に帰らなければなりません。",
+    "zh": "我现在得回家，因为孩子们在等我。",
+    "ko": "아이들이 기다리고 있어서 이제 집에 가야 해요.",
+}
+
+
+@pytest.mark.parametrize("language", TEXTS)
+def test_the_language_of_a_text_is_guessed(language: str) -> None:
+    assert guess_language([TEXTS[language]]) == language
+
+
+@pytest.mark.parametrize("text", ["", "4 5 6", "Zxq wvut prrt", "Kopenhagen Helsinki Oslo"])
+def test_no_guess_without_evidence(text: str) -> None:
+    assert guess_language([text]) is None
+
+
+def test_languages_have_names() -> None:
+    assert [
+        language_of_name(name) for name in ("de", " EN ", "German", "chinese", "source", "")
+    ] == [
+        "de",
+        "en",
+        "de",
+        "zh",
+        None,
+        None,
+    ]
+
+
+def test_guessing_does_not_import_spacy() -> None:
+    code = (
+        "import sys; from nmt.data.checks import guess_language as g; g(['the dog']); "
+        "sys.exit('spacy' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

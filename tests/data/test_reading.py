@@ -11,14 +11,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.config.schema import CleaningConfig, SourceConfig
-from nmt.data import filtering, reading
-from nmt.data.formats import open_pairs
+from nmt.data import formats, reading
+from nmt.data.formats import TableSource, open_source
 from nmt.data.reading import Pairs, PairsWriter, Tally, clean_rows, read_pairs
 from nmt.data.workers import Workers, start_workers
 from nmt.errors import DataError
 from nmt.text import normalization
 
 RULES = CleaningConfig(max_characters=40, max_length_ratio=3)
+
+
+@pytest.mark.parametrize(
+    ("src", "tgt", "reason"),
+    [
+        ("Hi.", "Hallo!", None),
+        ("", "Hallo!", reading.EMPTY_SOURCE),
+        ("Hi.", "", reading.EMPTY_TARGET),
+        ("a" * 50, "b" * 50, None),
+        ("a" * 51, "b" * 50, reading.TOO_LONG),
+        ("a" * 50, "b" * 51, reading.TOO_LONG),
+        ("a" * 10, "b" * 30, None),
+        ("a" * 10, "b" * 31, reading.LENGTH_RATIO),
+        ("a" * 31, "b" * 10, reading.LENGTH_RATIO),
+    ],
+)
+def test_why_a_pair_is_dropped(src: str, tgt: str, reason: str | None) -> None:
+    config = CleaningConfig(max_characters=50, max_length_ratio=2.0)
+    assert reading.drop_reason(src, tgt, config) == reason
+    assert reason is None or reason in reading.DROP_REASONS
 
 
 @pytest.fixture(scope="module")
@@ -42,8 +62,7 @@ class Reader:
 
     def __call__(self, content: bytes, rules: CleaningConfig | None = RULES) -> "Result":
         self.path.write_bytes(content)
-        config = SourceConfig(format="manythings", path=self.path)
-        source = open_pairs(config, self.path, "en", "de")
+        source = TableSource(self.path, None, 0, 1)
         with PairsWriter(self.path.with_name("out.tsv")) as output:
             tally = read_pairs([source], rules, self.workers, output, self.steps.append)
         return Result(output.pairs(), tally)
@@ -87,24 +106,21 @@ def test_every_row_that_is_dropped_is_counted_under_its_reason(read: Reader) -> 
     result = read(b"\n".join(rows) + b"\n")
     assert result.tally.dropped == Counter(
         {
-            filtering.TOO_FEW_COLUMNS: 2,
-            filtering.UNDECODABLE: 1,
-            filtering.EMPTY_SOURCE: 1,
-            filtering.EMPTY_TARGET: 1,
-            filtering.TOO_LONG: 1,
-            filtering.LENGTH_RATIO: 1,
+            formats.TOO_FEW_COLUMNS: 2,
+            formats.UNDECODABLE: 1,
+            reading.EMPTY_SOURCE: 1,
+            reading.EMPTY_TARGET: 1,
+            reading.TOO_LONG: 1,
+            reading.LENGTH_RATIO: 1,
         }
     )
-    assert result.tally.lines == {filtering.TOO_FEW_COLUMNS: [2, 8], filtering.UNDECODABLE: [3]}
+    assert result.tally.lines == {formats.TOO_FEW_COLUMNS: [2, 8], formats.UNDECODABLE: [3]}
     assert result.tally.read == len(rows) == len(result) + result.tally.dropped.total()
 
 
 @given(st.lists(st.binary(max_size=60), max_size=30))
 def test_nothing_is_dropped_silently(rows: list[bytes]) -> None:
-    path = Path("/dev/null")
-    source = open_pairs(
-        SourceConfig(format="tatoeba", path=path, columns={"en": 1, "de": 2}), path, "en", "de"
-    )
+    source = TableSource(Path("none"), None, 0, 1)
     chunk = clean_rows(source, RULES, [(row.replace(b"\n", b"\t"),) for row in rows], 1)
     kept = chunk.lines.count("\n")
     assert chunk.tally.read == len(rows) == kept + chunk.tally.dropped.total()
@@ -117,8 +133,8 @@ def test_line_numbers_are_right_across_chunks_and_only_the_first_are_listed(
 ) -> None:
     monkeypatch.setattr(reading, "CHUNK_ROWS", 3)
     result = read(b"Hi.\tHallo!\nbad\n" * 20)
-    assert result.tally.lines == {filtering.TOO_FEW_COLUMNS: list(range(2, 22, 2))}
-    assert result.tally.dropped[filtering.TOO_FEW_COLUMNS] == 20
+    assert result.tally.lines == {formats.TOO_FEW_COLUMNS: list(range(2, 22, 2))}
+    assert result.tally.dropped[formats.TOO_FEW_COLUMNS] == 20
     assert sum(read.steps) == read.path.stat().st_size
 
 
@@ -138,14 +154,13 @@ def test_a_source_without_any_good_pair_is_refused_with_the_reasons(read: Reader
 def test_a_header_without_rows_is_refused(tmp_path: Path, workers: Workers) -> None:
     path = tmp_path / "table.tsv"
     path.write_bytes(b"en\tde\n")
-    source = open_pairs(
-        SourceConfig(format="tsv", path=path, columns={"en": "en", "de": "de"}), path, "en", "de"
-    )
+    config = SourceConfig(format="tsv", columns={"en": "en", "de": "de"})
+    sources = open_source(config, {"": [path]}, ("en", "de"))
     with (
         PairsWriter(tmp_path / "out.tsv") as output,
         pytest.raises(DataError, match=r"table\.tsv: holds no pairs"),
     ):
-        read_pairs([source], RULES, workers, output, lambda size: None)
+        read_pairs(sources, RULES, workers, output, bool)
 
 
 def test_dev_and_test_sets_are_used_whole(read: Reader) -> None:

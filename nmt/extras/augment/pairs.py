@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from nmt.config.schema import CleaningConfig
-from nmt.data import filtering
+from nmt.data import reading
 from nmt.data.corpus import Corpus, Sequences, SequencesWriter
 from nmt.data.reading import Pair
 from nmt.data.splitting import fingerprint, sentence_key
@@ -31,7 +31,7 @@ from nmt.text.vocabulary import SPECIALS, UNK
 EMPTY_SENTENCE = "empty sentence"
 SAME_SENTENCE = "repeated sentence"
 UNKNOWN_WORDS = "unknown words"
-# Why a pair is dropped, in addition to the reasons of `filtering`.
+# Why a pair is dropped, in addition to the reasons of `reading`.
 TRUNCATED = "truncated"
 REPEATING = "repeats itself"
 HELD_OUT = "in dev or test"
@@ -68,7 +68,7 @@ def select_sentences(texts: Iterable[str], held_out: Set[str], config: CleaningC
         elif SPECIALS[UNK] in text:
             dropped[UNKNOWN_WORDS] += 1
         elif len(text) > config.max_characters:
-            dropped[filtering.TOO_LONG] += 1
+            dropped[reading.TOO_LONG] += 1
         elif sentence_key(text) in held_out:
             dropped[HELD_OUT] += 1
         else:
@@ -93,7 +93,7 @@ class PairFilter:
 
     def drop_reason(self, pair: Pair) -> str | None:
         """Why to drop a pair of normalized sentences, or None to keep it."""
-        reason = filtering.drop_reason(*pair, self.config)
+        reason = reading.drop_reason(*pair, self.config)
         if reason is not None:
             return reason
         if sentence_key(pair[0]) in self.held_out.src or sentence_key(pair[1]) in self.held_out.tgt:

@@ -17,7 +17,7 @@ from nmt.commands.options import JsonOption, to_json
 from nmt.config.load import config_from_dict
 from nmt.config.schema import DIRECTION_PATTERN
 from nmt.config.yaml_text import comment, parse, to_yaml
-from nmt.data.language_guess import language_of_name
+from nmt.data.checks import language_of_name
 from nmt.errors import ConfigError, DataError
 from nmt.extras.init import schema
 from nmt.extras.init.inspection import (

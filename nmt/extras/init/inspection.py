@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from nmt.data.language_guess import guess_language, language_of_name
+from nmt.data.checks import guess_language, language_of_name
 from nmt.errors import DataError
 from nmt.lines import read_text_lines
 

@@ -9,13 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from nmt.config.schema import CleaningConfig, SourceConfig, SourceFormat
-from nmt.data import filtering
-from nmt.data.formats import open_pairs
+from nmt.data import formats, reading
+from nmt.data.formats import NoPairError, open_source
 from nmt.data.reading import PairsWriter, Tally, read_pairs
 from nmt.data.workers import start_workers
 from nmt.errors import DataError
 from nmt.extras.formats import readers as record_sources
-from nmt.extras.formats.readers import BadRecordError
 from tests.data.packing import PACKERS, Packer, gzipped, plain
 
 PAIRS = [("Hi.", "Hallo!"), ("Run!", "Lauf, Bär!")]
@@ -33,19 +32,18 @@ TMX = """<?xml version="1.0" encoding="{encoding}"?>
 def pairs(
     path: Path, kind: SourceFormat, columns: dict[str, int | str] | None = None, src: str = "en"
 ) -> list[tuple[str, str]]:
-    source = open_pairs(
-        SourceConfig(format=kind, path=path, columns=columns),
-        path,
-        src,
-        "de" if src == "en" else "en",
+    config, languages = (
+        SourceConfig(format=kind, columns=columns),
+        (src, "de" if src == "en" else "en"),
     )
+    (source,) = open_source(config, {"": [path]}, languages)
     return [source.pair(row) for row in source.rows()]
 
 
 def read(path: Path, kind: SourceFormat, *, strict: bool = False) -> Tally:
-    source = open_pairs(SourceConfig(format=kind, path=path), path, "en", "de")
+    sources = open_source(SourceConfig(format=kind), {"": [path]}, ("en", "de"))
     with start_workers(1) as workers, PairsWriter(path.with_name("out.tsv")) as output:
-        return read_pairs([source], None if strict else CleaningConfig(), workers, output, bool)
+        return read_pairs(sources, None if strict else CleaningConfig(), workers, output, bool)
 
 
 def test_json_lines_have_keys(tmp_path: Path) -> None:
@@ -73,7 +71,7 @@ def test_json_lines_have_keys(tmp_path: Path) -> None:
     ],
 )
 def test_bad_json_is_explained(tmp_path: Path, line: bytes, message: str) -> None:
-    with pytest.raises(BadRecordError, match=message):
+    with pytest.raises(NoPairError, match=message):
         pairs(plain(tmp_path / "a.jsonl", line), "jsonl")
     with pytest.raises(
         DataError,
@@ -87,8 +85,8 @@ def test_bad_records_are_counted_and_listed(tmp_path: Path) -> None:
         tmp_path / "a.jsonl", b'{"en": "Hi.", "de": "Hallo!"}\n\n{"en": "\\ud800", "de": "x"}\n'
     )
     tally = read(path, "jsonl")
-    assert tally.dropped == {filtering.BAD_RECORD: 1, filtering.UNDECODABLE: 1}
-    assert tally.lines == {filtering.BAD_RECORD: [2], filtering.UNDECODABLE: [3]}
+    assert tally.dropped == {formats.BAD_RECORD: 1, formats.UNDECODABLE: 1}
+    assert tally.lines == {formats.BAD_RECORD: [2], formats.UNDECODABLE: [3]}
     with pytest.raises(
         DataError, match=r"line 2 is not JSON .*; dev and test sets are used whole, so fix the line"
     ):
@@ -113,7 +111,7 @@ def test_parquet_has_columns_or_structures(tmp_path: Path) -> None:
     pq.write_table(
         pa.table({"en": ["Hi.", "a"], "de": ["Hallo!", None]}), tmp_path / "empty.parquet"
     )
-    assert read(tmp_path / "empty.parquet", "parquet").dropped == {filtering.EMPTY_TARGET: 1}
+    assert read(tmp_path / "empty.parquet", "parquet").dropped == {reading.EMPTY_TARGET: 1}
 
 
 def test_parquet_that_cannot_be_read_is_refused(
@@ -161,7 +159,7 @@ def test_a_unit_without_a_language_is_dropped(tmp_path: Path) -> None:
         tmp_path / "a.tmx",
         TMX.replace("{encoding}", "utf-8").replace("<body>", f"<body>{unit}").encode(),
     )
-    assert read(path, "tmx").dropped == {filtering.EMPTY_TARGET: 1}
+    assert read(path, "tmx").dropped == {reading.EMPTY_TARGET: 1}
 
 
 def bomb(levels: int) -> str:
