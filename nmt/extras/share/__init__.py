@@ -6,16 +6,16 @@ COMMANDS = {
     "bundle": (
         "Pack all that translating needs into one file. `nmt translate --run FILE` and `nmt.load` "
         "take it.",
-        "nmt.extras.share.bundle_command:command",
+        "nmt.extras.share.bundle:command",
     ),
     "push": (
         "Publish a run on the Hugging Face hub. With a model card; its access token comes from "
         "`hf auth login`.",
-        "nmt.extras.share.push:command",
+        "nmt.extras.share.hub:push_command",
     ),
     "pull": (
         "Download a run from the Hugging Face hub. It translates as the run that was published.",
-        "nmt.extras.share.pull:command",
+        "nmt.extras.share.hub:pull_command",
     ),
 }
 EXTRA = Extra(
@@ -24,5 +24,6 @@ EXTRA = Extra(
         **{f"share {name}": Command("Commands", *row) for name, row in COMMANDS.items()},
         **{name: Command("", *row, hidden=True) for name, row in COMMANDS.items()},
     },
+    archive="nmt.extras.share.bundle:unpacked",
     install="hub",
 )

@@ -1,5 +1,5 @@
-"""A bundle: one file with all that translating needs of a run. It is a zip archive of a small run
-folder; no pickle.
+"""`nmt share bundle`: one file with all that translating needs of a run. It is a zip archive of a
+small run folder; no pickle.
 """
 
 import json
@@ -12,9 +12,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from nmt import __version__
+from nmt.commands.options import RunArgument
 from nmt.data.manifest import MANIFEST
 from nmt.errors import CheckpointError, NmtError
 from nmt.files import CHECKSUMS_FILE, replacing
@@ -56,7 +59,26 @@ DATE = (1980, 1, 1, 0, 0, 0)  # of all members, so that the same run gives the s
 # compresses about four times.
 MAX_EXPANSION = 20
 ENCRYPTED = 0x1
-REMEDY = "name the folder of a run, or a file that `nmt bundle` wrote"
+REMEDY = "name the folder of a run, or a file that `nmt share bundle` wrote"
+
+
+def command(
+    folder: RunArgument = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="File to write. Default: RUN.nmt.", metavar="FILE"),
+    ] = None,
+) -> None:
+    """Bundle the best checkpoint of a run (default: the newest one), or the given checkpoint."""
+    from nmt.run.load import build_translator, find_run_and_checkpoint
+
+    run, checkpoint = find_run_and_checkpoint(folder)
+    # A bundle that cannot translate is not written.
+    build_translator([(run, checkpoint)], device="cpu")
+    path = output or run.resolve().with_name(f"{run.resolve().name}{SUFFIX}")
+    write_bundle(run, checkpoint, path)
+    print(f"{path}: {run}, {checkpoint.name}, {path.stat().st_size / 1e6:.1f} MB")
+    print(f'next: nmt translate --run {path} "..."')
 
 
 def write_bundle(run: Path, checkpoint: Path, path: Path) -> None:

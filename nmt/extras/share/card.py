@@ -26,7 +26,7 @@ def model_card(
     """The card as Markdown.
 
     Args:
-        facts: of the run, as `nmt inspect --json` prints them.
+        facts: of the run, as `nmt runs show --json` prints them.
         step: of the weights. Only scores of these weights are listed.
         repository: USER/NAME, for the commands; None if it is not known.
         license_id: such as cc-by-2.0; None if the user has not named one.
@@ -40,11 +40,8 @@ def model_card(
         f"---\n{_metadata(facts, evaluations, license_id)}---\n",
         f"# {facts['name']}: translation from {src} to {tgt}\n",
         f"{_model(facts)}\n",
-        (
-            f"## Use\n\n```\npip install 'nmt[hub]'\nnmt pull {repository}\nnmt translate --run "
-            f"{run} "
-            '"..."\n```\n'
-        ),
+        "## Use\n\n```\npip install 'nmt[hub]'",
+        f'nmt share pull {repository}\nnmt translate --run {run} "..."\n```\n',
         f'```python\nimport nmt\n\nprint(nmt.load("{run}").translate(["..."])[0].text)\n```\n',
         (
             "The input is plain text, one sentence per line. The files are data: loading them "

@@ -1,165 +1,304 @@
-"""Repositories on the Hugging Face hub. Its library finds the address (HF_ENDPOINT) and the access
-token by itself.
+"""`nmt share push` publishes what translating needs of a run on the Hugging Face hub, with a model
+card; `nmt share pull` makes a run folder of such a repository.
+
+The library of the hub finds the address (HF_ENDPOINT) and the access token by itself.
 """
 
-import errno
+import json
+import re
+import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, cast
+from pathlib import Path, PureWindowsPath
+from tempfile import TemporaryDirectory
+from typing import Annotated, Any, cast
+
+import typer
+from huggingface_hub import HfApi, snapshot_download
+from huggingface_hub.errors import HfHubHTTPError
+from huggingface_hub.utils import disable_progress_bars, validate_repo_id
 
 from nmt import __version__
-from nmt.errors import NmtError
+from nmt.config.load import config_from_dict
+from nmt.config.yaml_text import dump
+from nmt.data.manifest import MANIFEST
+from nmt.errors import CheckpointError, ConfigError, DataError, NmtError
+from nmt.extras.runs import inspect
+from nmt.extras.share.bundle import (
+    BEST_FILE,
+    INFO_FILE,
+    RUN_FILES,
+    check_info,
+    describe,
+    pointer_to,
+    run_files,
+)
+from nmt.extras.share.card import model_card
+from nmt.files import (
+    CHECKSUMS_FILE,
+    explain_write_errors,
+    read_json,
+    record_checksums,
+    replacing_folder,
+    sha256_of,
+    synchronize,
+    write_json,
+    write_text,
+)
+from nmt.run.checkpoint import MODEL_FILE, step_of
+from nmt.run.folder import (
+    CARD_FILE,
+    CONFIG_FILE,
+    EVALUATION_FOLDER,
+    HISTORY_FILE,
+    RUNS_FOLDER,
+    load_run_config,
+)
+from nmt.run.load import build_translator, opened
 
-LOG_IN = "log in with `hf auth login`, or set HF_TOKEN"
-DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EROFS, errno.EIO, errno.ENOMEM)
+PUBLIC_FILES = tuple(name for name in (*RUN_FILES, MODEL_FILE) if name != CHECKSUMS_FILE)
+FOREIGN_FILES = (".gitattributes", CARD_FILE)  # that a repository may hold before the first push
 MAX_REASON = 300  # characters of a message of the library
+JSON_STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
+# of httpx or of httpx2: versions of the library differ
+HTTP_ERROR = cast("type[Exception]", HfHubHTTPError.__mro__[1])
 
 
-@dataclass(frozen=True)
-class Snapshot:
-    """A repository at one commit. sizes: bytes of each file."""
-
-    repository: str
-    commit: str
-    sizes: dict[str, int]
-    private: bool
-
-
-def check_name(repository: str) -> None:
-    """Raises: NmtError if this cannot be the name of a repository, or if the library of the hub is
-    not installed.
-    """
-    with _explained(repository):
-        from huggingface_hub.utils import validate_repo_id
-
-        validate_repo_id(repository)
-
-
-def create(repository: str, *, private: bool) -> Snapshot:
-    """Create the repository if it does not exist. Raises: NmtError if the user may not."""
-    with _explained(repository):
-        _api().create_repo(repository, private=private or None, exist_ok=True)
-    return find(repository)
+def push_command(
+    path: Annotated[Path, typer.Argument(help="Run folder or bundle.", metavar="RUN")],
+    repository: Annotated[
+        str, typer.Argument(help="Repository on the hub, such as me/en-de.", metavar="USER/NAME")
+    ],
+    license_id: Annotated[
+        str | None,
+        typer.Option(
+            "--license", help="License of the model, for its card, such as cc-by-2.0.", metavar="ID"
+        ),
+    ] = None,
+    private: Annotated[
+        bool, typer.Option("--private", help="Only you can see the repository.")
+    ] = False,
+) -> None:
+    """`nmt share push`."""
+    print(push(path, repository, license_id=license_id, private=private))
 
 
-def find(repository: str, revision: str | None = None) -> Snapshot:
-    """The repository at a branch, tag or commit (default: main). Raises: NmtError if there is none,
-    or no access.
-    """
-    with _explained(repository, revision):
-        info = _api().model_info(repository, revision=revision, files_metadata=True)
-        sizes = {file.rfilename: file.size or 0 for file in info.siblings or ()}
-        return Snapshot(repository, str(info.sha), sizes, bool(info.private))
+def pull_command(
+    repository: Annotated[
+        str,
+        typer.Argument(
+            help="Repository on the hub; also a branch, tag or commit of it.",
+            metavar="USER/NAME[@REVISION]",
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Folder to write. Default: runs/NAME.", metavar="DIR"),
+    ] = None,
+) -> None:
+    """`nmt share pull`."""
+    print(pull(repository, output))
 
 
-def commit(
-    snapshot: Snapshot, files: Mapping[str, Path], deleted: Iterator[str], message: str
+def push(
+    path: Path, repository: str, *, license_id: str | None = None, private: bool = False
 ) -> str:
-    """Add or replace files, and delete others, in one commit. Returns its address.
+    """Publish the best checkpoint of a run, or the given checkpoint. Returns lines for the user.
+
+    Args:
+        path: a run, one of its checkpoints, or a bundle.
+        repository: USER/NAME; created if it does not exist.
+        license_id: of the model, for its card.
+        private: create a repository that only its owner sees.
 
     Raises:
-        NmtError: the user may not, or another commit came between.
+        CheckpointError, DataError: a part of the run is missing or damaged.
+        ConfigError: as these; or there is a license, but the run has a card of its own; or the
+            repository is public, against `private`.
+        NmtError: the hub cannot be reached or refuses, or the repository holds something else.
     """
-    with _explained(snapshot.repository):
-        from huggingface_hub import CommitOperationAdd, CommitOperationDelete
-
-        operations = [
-            *(CommitOperationAdd(name, path) for name, path in files.items()),
-            *(CommitOperationDelete(name, is_folder=False) for name in deleted),
-        ]
-        result = _api().create_commit(
-            snapshot.repository, operations, commit_message=message, parent_commit=snapshot.commit
-        )
-        return str(result.commit_url)
-
-
-def download(snapshot: Snapshot, name: str, folder: Path) -> Path:
-    """Download a file into `folder`, under its name. Raises: NmtError if that fails, also after
-    some repetitions.
-    """
-    with _explained(snapshot.repository, snapshot.commit):
-        return Path(
-            _api().hf_hub_download(
-                snapshot.repository, name, revision=snapshot.commit, local_dir=folder
+    with opened(path) as (run, checkpoint), TemporaryDirectory(prefix="nmt-") as temporary:
+        if license_id is not None and (run / CARD_FILE).exists():
+            raise ConfigError(
+                f"{path}: its {CARD_FILE} is the card; write the license there, or delete the "
+                "file to get a new card"
             )
+        # A model that cannot translate is not published.
+        build_translator([(run, checkpoint)], device="cpu")
+        folder = Path(temporary)
+        _stage(run, checkpoint, folder, repository, license_id)
+        with _hub(repository) as api:
+            api.create_repo(repository, private=private or None, exist_ok=True)
+            info = api.model_info(repository)
+            others = [file.rfilename for file in info.siblings or ()]
+            if private and not info.private:
+                raise ConfigError(
+                    f"{repository}: exists and is public; leave out --private, or choose another "
+                    "repository"
+                )
+            if INFO_FILE not in others and (foreign := {*others} - {*FOREIGN_FILES}):
+                raise NmtError(
+                    f"{repository}: holds something else than a model of nmt ({min(foreign)}); "
+                    "choose another repository"
+                )
+            commit = api.upload_folder(
+                repo_id=repository,
+                folder_path=folder,
+                commit_message=f"nmt push: {checkpoint.name}",
+                parent_commit=info.sha,
+                delete_patterns=list(RUN_FILES),
+            )
+        sizes = [file.stat().st_size for file in folder.rglob("*") if file.is_file()]
+    size = f"{len(sizes)} files, {sum(sizes) / 1e6:.1f} MB"
+    next_command = f"nmt share pull {repository}"
+    return f"{commit.commit_url}: {path}, {checkpoint.name}, {size}\nnext: {next_command}"
+
+
+def pull(repository: str, output: Path | None = None) -> str:
+    """Download a model and check it. Nothing is left of a download that fails. Returns lines for
+    the user.
+
+    Args:
+        repository: USER/NAME, or USER/NAME@REVISION: a branch, tag or commit.
+        output: the run folder to write; default: runs/NAME.
+
+    Raises:
+        CheckpointError: the repository holds no model of nmt, or a damaged one.
+        DataError: `output` holds something, or cannot be written.
+        NmtError: the hub cannot be reached or refuses.
+    """
+    name, _, revision = repository.partition("@")
+    output = output or RUNS_FOLDER / name.rpartition("/")[2]
+    with _hub(name) as api:
+        info = api.model_info(name, revision=revision or None)
+    if INFO_FILE not in [file.rfilename for file in info.siblings or ()]:
+        raise CheckpointError(
+            f"{name}: holds no model of nmt ({INFO_FILE} is missing); `nmt share push` publishes "
+            "such models"
         )
-
-
-def _api() -> Any:
-    from huggingface_hub import HfApi
-    from huggingface_hub.utils import disable_progress_bars
-
-    if not sys.stderr.isatty():
-        disable_progress_bars()
-    return HfApi(library_name="nmt", library_version=__version__)
+    _check_free(output)
+    with explain_write_errors(output), replacing_folder(output) as folder:
+        with _hub(name):
+            # All names are fixed: none comes from the repository.
+            names = [INFO_FILE, *PUBLIC_FILES]
+            snapshot_download(name, revision=info.sha, local_dir=folder, allow_patterns=names)
+        shutil.rmtree(folder / ".cache", ignore_errors=True)  # notes of the library
+        try:
+            checkpoint = _make_run(folder, {"repository": name, "revision": info.sha})
+            build_translator([(folder, folder / "checkpoints" / checkpoint)], device="cpu")
+        except NmtError as error:
+            raise type(error)(str(error).replace(str(folder), name)) from None
+        _check_free(output)
+    size = sum(path.stat().st_size for path in output.rglob("*") if path.is_file()) / 1e6
+    return (
+        f"{output}: {name} at {str(info.sha)[:12]}, {checkpoint}, {size:.1f} MB\n"
+        f'next: nmt translate --run {output} "..."'
+    )
 
 
 @contextmanager
-def _explained(repository: str, revision: str | None = None) -> Iterator[None]:
-    """Raises: NmtError in place of the errors of the library."""
+def _hub(repository: str) -> Iterator[HfApi]:
+    """The hub. Raises: NmtError in place of the errors of its library."""
+    if not sys.stderr.isatty():
+        disable_progress_bars()
     try:
-        from huggingface_hub.errors import HfHubHTTPError
-    except ModuleNotFoundError as error:
-        raise NmtError(
-            f"the hub needs the package {error.name}; install it with `pip install 'nmt[hub]'`"
-        ) from None
-    http_error = cast(
-        "type[Exception]", HfHubHTTPError.__mro__[1]
-    )  # of httpx or of httpx2: versions of the library differ
-    try:
-        yield
-    except (http_error, OSError, ValueError, LookupError, RuntimeError) as error:
-        if isinstance(error, OSError) and error.errno in DISK_ERRORS:
-            raise  # not an error of the network
-        raise _explain(error, repository, revision) from None
+        validate_repo_id(repository)
+        yield HfApi(library_name="nmt", library_version=__version__)
+    except (HTTP_ERROR, OSError, ValueError) as error:
+        if isinstance(error, OSError) and error.errno:
+            raise  # of this computer, such as a full disk
+        reason = " ".join((getattr(error, "server_message", None) or str(error)).split())
+        advice = "check the name and the network, or log in with `hf auth login`"
+        raise NmtError(f"{repository}: {reason[:MAX_REASON]}; {advice}") from None
 
 
-def _explain(error: BaseException, repository: str, revision: str | None) -> NmtError:
-    """What is wrong, and what to do."""
-    from huggingface_hub import errors
+def _stage(
+    run: Path, checkpoint: Path, folder: Path, repository: str, license_id: str | None
+) -> None:
+    """Fill `folder` with what the repository gets.
 
-    explained = {
-        errors.HFValidationError: NmtError(
-            f"{repository}: not the name of a repository; name one as USER/NAME, with letters, "
-            "digits, - _ ."
-        ),
-        errors.GatedRepoError: NmtError(
-            f"{repository}: its owner must admit you; ask for access on its page, and {LOG_IN}"
-        ),
-        errors.RepositoryNotFoundError: NmtError(
-            f"{repository}: no such repository, or no access to it; check the name, or {LOG_IN}"
-        ),
-        errors.RevisionNotFoundError: NmtError(
-            f"{repository}: has no revision {revision}; name a branch, a tag or a commit after @"
-        ),
-        errors.OfflineModeIsEnabled: NmtError(
-            f"{repository}: cannot be reached, because HF_HUB_OFFLINE is set; unset it"
-        ),
+    Absolute paths in configuration, manifest and scores tell about the owner's computer: only the
+    last part of each stays.
+    """
+    for file in run_files(run):
+        copy = folder / file.relative_to(run)
+        copy.parent.mkdir(exist_ok=True)
+        shutil.copyfile(file, copy)
+    (folder / CHECKSUMS_FILE).unlink(missing_ok=True)  # `bundle.json` has the hashes of all files
+    (folder / MODEL_FILE).symlink_to((checkpoint / MODEL_FILE).resolve())
+    config = load_run_config(run)
+    write_text(folder / CONFIG_FILE, dump(config_from_dict(_without_folders(config.to_dict()))))
+    write_json(folder / MANIFEST, _without_folders(read_json(run / MANIFEST)), indent=2)
+    if (history := folder / EVALUATION_FOLDER / HISTORY_FILE).exists():
+        events = [json.loads(line) for line in history.read_text(encoding="utf-8").splitlines()]
+        lines = (json.dumps(_without_folders(event), ensure_ascii=False) for event in events)
+        write_text(history, "".join(f"{line}\n" for line in lines))
+    digests = {
+        path.relative_to(folder).as_posix(): sha256_of(path)
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != CARD_FILE  # which users edit on the hub
     }
-    for kind, explanation in explained.items():
-        if isinstance(error, kind):
-            return explanation
-    reason = _reason(error)
-    if not isinstance(error, errors.HfHubHTTPError):
-        return NmtError(
-            f"{repository}: the transfer failed ({reason}); check the network and "
-            "HF_ENDPOINT, or "
-            "try again later"
+    write_json(folder / INFO_FILE, {**describe(checkpoint.name), "sha256": digests}, indent=2)
+    if not (folder / CARD_FILE).exists():
+        card = model_card(
+            inspect.run(run), step_of(checkpoint.name), repository=repository, license_id=license_id
         )
-    if error.response.status_code in (401, 403):
-        return NmtError(f"{repository}: the hub refuses this access ({reason}); {LOG_IN}")
-    if error.response.status_code == 412:
-        return NmtError(f"{repository}: somebody else has changed it meanwhile; push again")
-    return NmtError(f"{repository}: the hub reports an error ({reason}); try again later")
+        write_text(folder / CARD_FILE, card)
 
 
-def _reason(error: BaseException) -> str:
-    """What the hub says; or else the message of the error and of its cause. One short line."""
-    cause = str(error.__cause__ or "")
-    text = getattr(error, "server_message", None) or (
-        str(error) if cause in str(error) else f"{error}: {cause}"
-    )
-    return " ".join(text.split())[:MAX_REASON]
+def _without_folders(value: Any) -> Any:
+    """The value with the last part of each absolute path in place of the path; with more parts
+    where names are equal.
+    """
+    text = json.dumps(value)
+    paths: dict[str, tuple[str, ...]] = {}
+    for string in JSON_STRING.findall(text):
+        path = PureWindowsPath(json.loads(string))  # splits at / and \
+        if path.root and len(path.parts) > 1:
+            paths[string] = path.parts[1:]
+    ends = {}
+    for string, parts in paths.items():
+        others = [other for each, other in paths.items() if each != string]
+        is_unique = (
+            all(other[-n:] != parts[-n:] for other in others) for n in range(1, len(parts))
+        )
+        length = next((n for n, unique in enumerate(is_unique, 1) if unique), len(parts))
+        ends[string] = json.dumps("/".join(parts[-length:]))
+    return json.loads(JSON_STRING.sub(lambda match: ends.get(match[0], match[0]), text))
+
+
+def _make_run(folder: Path, source: dict[str, Any]) -> str:
+    """Make a run folder of the downloaded files, and return the name of its checkpoint.
+
+    Raises:
+        CheckpointError: `bundle.json` or a file is damaged.
+    """
+    try:
+        info = read_json(folder / INFO_FILE)
+        digests = {str(name): str(digest) for name, digest in info["sha256"].items()}
+    except (ValueError, KeyError, AttributeError, RecursionError) as error:
+        raise CheckpointError(f"{folder / INFO_FILE}: damaged ({error}); pull again") from None
+    checkpoint = check_info(folder, info)
+    for name in PUBLIC_FILES:
+        path, digest = folder / name, digests.get(name)
+        if digest and not (path.exists() and sha256_of(path) == digest):
+            text = "missing or damaged; pull again, or ask its owner to push again"
+            raise CheckpointError(f"{path}: {text}")
+    weights = folder / "checkpoints" / checkpoint
+    weights.mkdir(parents=True)
+    (folder / MODEL_FILE).rename(weights / MODEL_FILE)
+    record_checksums(weights, {MODEL_FILE: sha256_of(weights / MODEL_FILE)})
+    checked = [folder / CONFIG_FILE, *folder.glob("*.vocab.txt"), *folder.glob("*.spm.model")]
+    record_checksums(folder, {path.name: sha256_of(path) for path in checked})
+    write_json(folder / BEST_FILE, pointer_to(checkpoint))
+    write_json(folder / INFO_FILE, {**info, **source}, indent=2)
+    for path in folder.rglob("*"):
+        synchronize(path)
+    return checkpoint
+
+
+def _check_free(output: Path) -> None:
+    """Raises: DataError if there is something at `output` already."""
+    if output.is_file() or (output.is_dir() and any(output.iterdir())):
+        raise DataError(f"{output}: exists; choose another folder with -o, or delete it")

@@ -1,35 +1,28 @@
-"""A stand-in for the Hugging Face hub on loopback: the requests that its library sends to create,
-fill and read repositories.
-
-It speaks the real protocol with large files by git LFS; the library must not use Xet
-(HF_HUB_DISABLE_XET).
+"""A stand-in for the Hugging Face hub on loopback: what its library asks to create, fill and read
+repositories. The library must not use Xet (HF_HUB_DISABLE_XET).
 """
 
 import base64
-import hashlib
 import json
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from hashlib import sha1
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
-import yaml
-
 TOKEN = "hf_owner"
+Answer = tuple[int, bytes, dict[str, str]]  # status, content, headers
 
 
 @dataclass
 class Repository:
-    """commits: (id, files by name) from the first on; files of LFS hold the SHA-256 of their
-    content.
-    """
+    """commits: (id, files by name) from the first on."""
 
     private: bool = False
     commits: list[tuple[str, dict[str, bytes]]] = field(default_factory=list)
-    large: set[str] = field(default_factory=set)
 
     @property
     def files(self) -> dict[str, bytes]:
@@ -37,61 +30,27 @@ class Repository:
         return self.commits[-1][1]
 
     def commit(self, files: dict[str, bytes]) -> str:
-        listing = repr(
-            (
-                len(self.commits),
-                sorted(
-                    (name, hashlib.sha1(content).hexdigest()) for name, content in files.items()
-                ),
-            )
-        )
-        self.commits.append((hashlib.sha1(listing.encode()).hexdigest(), files))
+        self.commits.append((sha1(f"{len(self.commits)} {files}".encode()).hexdigest(), files))
         return self.commits[-1][0]
-
-    def at(self, revision: str) -> tuple[str, dict[str, bytes]] | None:
-        if revision == "main":
-            return self.commits[-1]
-        return next(
-            (commit for commit in self.commits if revision and commit[0].startswith(revision)), None
-        )
 
 
 @dataclass
 class Hub:
-    """The server.
-
-    Attributes:
-        address: for HF_ENDPOINT. storage: the same server under another name, as large files come
-            from another host.
-        uploads: contents by SHA-256, of large files.
-        broken: names of files whose next download breaks off in the middle.
-        short: names of files of which the last byte is never sent.
-        requests: method and path of each request.
-    """
+    """The server. address: for HF_ENDPOINT. short: files of which the last byte is never sent."""
 
     address: str = ""
-    storage: str = ""
     repositories: dict[str, Repository] = field(default_factory=dict)
-    uploads: dict[str, bytes] = field(default_factory=dict)
-    broken: set[str] = field(default_factory=set)
     short: set[str] = field(default_factory=set)
-    requests: list[str] = field(default_factory=list)
 
 
 @contextmanager
 def running_hub() -> Iterator[Hub]:
     """Yields a server that ends with the block."""
     hub = Hub()
-
-    class BoundHandler(Handler):
-        pass
-
-    BoundHandler.hub = hub
-    with ThreadingHTTPServer(("127.0.0.1", 0), BoundHandler) as server:
+    handler = type("BoundHandler", (Handler,), {"hub": hub})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         server.daemon_threads = True
-        hub.address, hub.storage = (
-            f"http://{host}:{server.server_address[1]}" for host in ("127.0.0.1", "localhost")
-        )
+        hub.address = f"http://127.0.0.1:{server.server_address[1]}"
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         try:
@@ -114,47 +73,82 @@ class Handler(BaseHTTPRequestHandler):
         self.do_GET()
 
     def do_GET(self) -> None:
-        self.hub.requests.append(f"{self.command} {self.path}")
-        parts = [unquote(part) for part in urlsplit(self.path).path.strip("/").split("/")]
-        if parts[:2] == ["api", "models"]:
-            self._send_info(
-                "/".join(parts[2:4]), parts[5] if parts[4:5] == ["revision"] else "main"
-            )
-        elif parts[0] == "large":
-            assert "Authorization" not in self.headers  # the access token is for the hub alone
-            self._send_content(self.hub.uploads[parts[1]], parts[2])
-        elif parts[2:3] == ["resolve"]:
-            self._resolve("/".join(parts[:2]), parts[3], "/".join(parts[4:]))
-        else:
-            self._send_error(404, "EntryNotFound")
-
-    def do_PUT(self) -> None:
-        content = self._read_body()
-        digest = self.path.rpartition("/")[2]
-        assert hashlib.sha256(content).hexdigest() == digest
-        self.hub.uploads[digest] = content
-        self._send({})
+        self._answer(*self._read())
 
     def do_POST(self) -> None:
-        self.hub.requests.append(f"{self.command} {self.path}")
-        path = [unquote(part) for part in urlsplit(self.path).path.strip("/").split("/")]
-        body = self._read_body()
-        if path == ["api", "validate-yaml"]:
-            self._validate(json.loads(body)["content"])
-        elif not self._is_owner():
-            self._send_error(401, "", "Invalid credentials in Authorization header")
-        elif path == ["api", "repos", "create"]:
-            self._create(json.loads(body))
-        elif path[-1] == "batch":
-            self._send_upload_addresses(json.loads(body))
-        elif (repository := self.hub.repositories.get("/".join(path[2:4]))) is None:
-            self._send_error(404, "RepoNotFound")
-        elif path[4] == "preupload":
-            self._send_upload_modes(repository, json.loads(body))
-        else:
-            self._commit(
-                "/".join(path[2:4]), repository, [json.loads(line) for line in body.splitlines()]
+        self._answer(*self._write())
+
+    def _read(self) -> Answer:
+        """api/models/USER/NAME[/revision/R], api/models/USER/NAME/tree/R, USER/NAME/resolve/R/..."""
+        parts = [unquote(part) for part in urlsplit(self.path).path.strip("/").split("/")]
+        is_file = parts[2:3] == ["resolve"]
+        name = "/".join(parts[:2] if is_file else parts[2:4])
+        revision = parts[3] if is_file else (parts[5] if len(parts) > 5 else "main")
+        repository, owns = self.hub.repositories.get(name), self._is_owner()
+        if repository is None or (repository.private and not owns):
+            return error(404 if owns else 401, "RepoNotFound")
+        commit = repository.commits[-1][0] if revision == "main" else revision
+        if (files := dict(repository.commits).get(commit)) is None:
+            return error(404, "RevisionNotFound")
+        if is_file:
+            return self._read_file(files, "/".join(parts[4:]), commit)
+        if parts[4:5] == ["tree"]:
+            return as_json(
+                [
+                    {"type": "file", "path": path, "size": len(content), "oid": "0"}
+                    for path, content in files.items()
+                ]
             )
+        siblings = [{"rfilename": path} for path in files]
+        return as_json(
+            {"id": name, "sha": commit, "private": repository.private, "siblings": siblings}
+        )
+
+    def _read_file(self, files: dict[str, bytes], name: str, commit: str) -> Answer:
+        if name not in files:
+            return error(404, "EntryNotFound")
+        is_short = self.command == "GET" and name in self.hub.short
+        etag = f'"{sha1(files[name]).hexdigest()}"'
+        content = files[name][:-1] if is_short else files[name]
+        return 200, content, {"X-Repo-Commit": commit, "ETag": etag}
+
+    def _write(self) -> Answer:
+        """api/repos/create, api/models/USER/NAME/preupload/main, api/models/USER/NAME/commit/main."""
+        path = urlsplit(self.path).path.strip("/").split("/")
+        lines = [json.loads(line) for line in self._read_body().splitlines()]
+        if path == ["api", "validate-yaml"]:
+            return as_json({"errors": [], "warnings": []})
+        if not self._is_owner():
+            return error(401, "", "Invalid credentials in Authorization header")
+        if path == ["api", "repos", "create"]:
+            return self._create(lines[0])
+        name = "/".join(path[2:4])
+        if path[4] == "preupload":
+            files = lines[0]["files"]
+            modes = [{**file, "uploadMode": "regular", "shouldIgnore": False} for file in files]
+            return as_json({"files": modes})
+        repository = self.hub.repositories[name]
+        contents = dict(repository.files)
+        for operation in lines[1:]:
+            kind, value = operation["key"], operation["value"]
+            if kind == "file":
+                contents[value["path"]] = base64.b64decode(value["content"])
+            else:
+                assert kind == "deletedFile"
+                del contents[value["path"]]
+        commit = repository.commit(contents)
+        url = f"{self.hub.address}/{name}/commit/{commit}"
+        return as_json({"success": True, "commitOid": commit, "commitUrl": url})
+
+    def _create(self, body: dict[str, Any]) -> Answer:
+        name = f"{body.get('organization') or 'me'}/{body['name']}"
+        url = {"url": f"{self.hub.address}/{name}", "name": name}
+        if name in self.hub.repositories:
+            return as_json({**url, "error": "You already created this model repo"}, 409)
+        private = body.get("private") is True or body.get("visibility") == "private"
+        self.hub.repositories[name] = Repository(private)
+        self.hub.repositories[name].commit({".gitattributes": b""})
+        return as_json(url)
 
     def _read_body(self) -> bytes:
         if self.headers.get("Transfer-Encoding") != "chunked":
@@ -169,157 +163,6 @@ class Handler(BaseHTTPRequestHandler):
     def _is_owner(self) -> bool:
         return self.headers.get("Authorization") == f"Bearer {TOKEN}"
 
-    def _find(self, name: str, revision: str) -> tuple[Repository, str, dict[str, bytes]] | None:
-        """The repository at a revision; None after an answer that says what is missing."""
-        repository = self.hub.repositories.get(name)
-        if repository is None or (repository.private and not self._is_owner()):
-            self._send_error(401 if not self._is_owner() else 404, "RepoNotFound")
-            return None
-        if (commit := repository.at(revision)) is None:
-            self._send_error(404, "RevisionNotFound")
-            return None
-        return repository, *commit
-
-    def _create(self, body: dict[str, Any]) -> None:
-        name = f"{body.get('organization') or 'me'}/{body['name']}"
-        if name in self.hub.repositories:
-            self._send(
-                {
-                    "error": "You already created this model repo",
-                    "url": f"{self.hub.address}/{name}",
-                },
-                409,
-            )
-            return
-        private = body.get("private") is True or body.get("visibility") == "private"
-        self.hub.repositories[name] = repository = Repository(private)
-        repository.commit({".gitattributes": b"*.safetensors filter=lfs\n"})
-        self._send({"url": f"{self.hub.address}/{name}", "name": name})
-
-    def _validate(self, content: str) -> None:
-        try:
-            metadata = yaml.safe_load(content.split("---\n")[1])
-            assert isinstance(metadata["language"], list)
-            self._send({"errors": [], "warnings": []})
-        except (yaml.YAMLError, LookupError, TypeError, AssertionError):
-            self._send({"errors": [{"message": "bad metadata"}], "warnings": []}, 400)
-
-    def _send_info(self, name: str, revision: str) -> None:
-        if (found := self._find(name, revision)) is not None:
-            repository, commit, files = found
-            siblings = [
-                {"rfilename": path, "size": len(content), "blobId": "0"}
-                for path, content in files.items()
-            ]
-            self._send(
-                {
-                    "id": name,
-                    "sha": commit,
-                    "private": repository.private,
-                    "tags": [],
-                    "siblings": siblings,
-                }
-            )
-
-    def _send_upload_modes(self, repository: Repository, body: dict[str, Any]) -> None:
-        files = [
-            {
-                "path": each["path"],
-                "uploadMode": "lfs" if each["path"].endswith(".safetensors") else "regular",
-                "shouldIgnore": False,
-            }
-            for each in body["files"]
-        ]
-        self._send({"files": files})
-
-    def _send_upload_addresses(self, body: dict[str, Any]) -> None:
-        objects = [
-            {**each, "actions": {"upload": {"href": f"{self.hub.address}/large/{each['oid']}"}}}
-            if each["oid"] not in self.hub.uploads
-            else each
-            for each in body["objects"]
-        ]
-        self._send({"transfer": "basic", "objects": objects})
-
-    def _commit(self, name: str, repository: Repository, lines: list[dict[str, Any]]) -> None:
-        header, *operations = lines
-        if header["value"].get("parentCommit") not in (None, repository.commits[-1][0]):
-            self._send_error(412, "", "A commit has happened since")
-            return
-        files = dict(repository.files)
-        for operation in operations:
-            kind, value = operation["key"], operation["value"]
-            if kind == "file":
-                files[value["path"]] = base64.b64decode(value["content"])
-            elif kind == "lfsFile":
-                files[value["path"]] = self.hub.uploads[value["oid"]]
-                repository.large.add(value["path"])
-            else:
-                assert kind == "deletedFile"
-                del files[value["path"]]
-        commit = repository.commit(files)
-        self._send(
-            {
-                "success": True,
-                "commitOid": commit,
-                "commitUrl": f"{self.hub.address}/{name}/commit/{commit}",
-            }
-        )
-
-    def _resolve(self, name: str, revision: str, path: str) -> None:
-        if (found := self._find(name, revision)) is None:
-            return
-        repository, commit, files = found
-        if path not in files:
-            self._send_error(404, "EntryNotFound", commit=commit)
-            return
-        content = files[path]
-        digest = hashlib.sha256(content).hexdigest()
-        if path in repository.large:
-            self.hub.uploads[digest] = content
-            headers = {
-                "X-Repo-Commit": commit,
-                "X-Linked-Size": str(len(content)),
-                "X-Linked-ETag": f'"{digest}"',
-            }
-            self._answer(
-                302, b"", {**headers, "Location": f"{self.hub.storage}/large/{digest}/{path}"}
-            )
-        else:
-            self._send_content(content, path, {"X-Repo-Commit": commit, "ETag": f'"{digest[:40]}"'})
-
-    def _send_content(
-        self, content: bytes, path: str, headers: dict[str, str] | None = None
-    ) -> None:
-        if self.command == "GET" and path in self.hub.broken:
-            self.hub.broken.discard(path)
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(content)))
-            self.end_headers()
-            self.wfile.write(content[: len(content) // 2])
-            self.close_connection = True
-            return
-        if self.command == "GET" and path in self.hub.short:
-            content = content[:-1]
-        start = int(self.headers.get("Range", "bytes=0-").removeprefix("bytes=").rstrip("-"))
-        if start:
-            headers = {
-                **(headers or {}),
-                "Content-Range": f"bytes {start}-{len(content) - 1}/{len(content)}",
-            }
-        self._answer(206 if start else 200, content[start:], headers or {})
-
-    def _send(self, value: Any, status: int = 200) -> None:
-        self._answer(status, json.dumps(value).encode(), {"Content-Type": "application/json"})
-
-    def _send_error(self, status: int, code: str, message: str = "", *, commit: str = "") -> None:
-        headers = {"X-Error-Code": code, "X-Error-Message": message, "X-Repo-Commit": commit}
-        self._answer(
-            status,
-            json.dumps({"error": message}).encode(),
-            {name: value for name, value in headers.items() if value},
-        )
-
     def _answer(self, status: int, content: bytes, headers: dict[str, str]) -> None:
         self.send_response(status)
         for name, value in headers.items():
@@ -328,3 +171,12 @@ class Handler(BaseHTTPRequestHandler):
         self.end_headers()
         if self.command != "HEAD":
             self.wfile.write(content)
+
+
+def as_json(value: Any, status: int = 200) -> Answer:
+    return status, json.dumps(value).encode(), {"Content-Type": "application/json"}
+
+
+def error(status: int, code: str, message: str = "") -> Answer:
+    headers = {"X-Error-Code": code, "X-Error-Message": message}
+    return status, b"{}", {name: value for name, value in headers.items() if value}

@@ -1,4 +1,4 @@
-"""`nmt bundle`: one file that translates as its run does; and damaged files."""
+"""`nmt share bundle`: one file that translates as its run does; and damaged files."""
 
 import json
 import shutil
@@ -28,7 +28,7 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def bundle(nmt: Run, trained: Path, tmp_path: Path) -> Path:
     path = tmp_path / "toy.nmt"
-    result = nmt("bundle", trained, "-o", path)
+    result = nmt("share", "bundle", trained, "-o", path)
     assert (result.status, result.err) == (0, "")
     assert result.out.startswith(f"{path}: {trained}, step-00000060, ")
     assert result.out.endswith(f'next: nmt translate --run {path} "..."\n')
@@ -64,31 +64,31 @@ def test_it_holds_no_more_than_translating_needs_and_unpacks_to_a_run(
     assert nmt("translate", "--run", tmp_path / "unpacked", *SENTENCES).out == expected
 
 
-def test_doctor_checks_a_bundle(nmt: Run, bundle: Path) -> None:
-    result = nmt("doctor", bundle)
+def test_check_reads_a_bundle(nmt: Run, bundle: Path) -> None:
+    result = nmt("runs", "check", bundle)
     assert (result.status, result.err) == (0, "")
     assert "ok       checkpoint step-00000060\n" in result.out
     weights = "checkpoints/step-00000060/model.safetensors"
     with zipfile.ZipFile(bundle) as archive:
         content = archive.read(weights)
     rewrite(bundle, weights, content[:-1] + b"?")
-    result = nmt("doctor", bundle)
+    result = nmt("runs", "check", bundle)
     assert (result.status, result.err) == (1, "nmt: damaged: checkpoint step-00000060\n")
     assert (
         f"damaged  {bundle}/{weights}: damaged, its content has changed since nmt wrote it;"
         in result.out
     )
     bundle.write_bytes(bundle.read_bytes()[:-100])
-    result = nmt("doctor", bundle)
-    assert (result.status, result.err) == (1, "nmt: damaged: bundle\n")
-    assert result.out.startswith(f"damaged  {bundle}: no bundle, or damaged (")
+    result = nmt("runs", "check", bundle)
+    assert (result.status, result.out) == (1, "")
+    assert result.err.startswith(f"nmt: {bundle}: no bundle, or damaged (")
 
 
 def test_the_same_run_gives_the_same_bytes(
     nmt: Run, trained: Path, bundle: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     content = bundle.read_bytes()
-    assert nmt("bundle", trained).status == 0
+    assert nmt("share", "bundle", trained).status == 0
     assert trained.with_name("run.nmt").read_bytes() == content
 
 
@@ -113,7 +113,7 @@ def test_damaged_files(nmt: Run, bundle: Path) -> None:
         result = nmt("translate", "--run", bundle, "Hello.")
         assert (result.status, result.out) == (1, "")
         assert f"nmt: {bundle}: no bundle, or damaged (" in result.err
-        assert "name the folder of a run, or a file that `nmt bundle` wrote" in result.err
+        assert "name the folder of a run, or a file that `nmt share bundle` wrote" in result.err
 
 
 @pytest.mark.parametrize(
@@ -316,11 +316,13 @@ def test_evaluate_names_the_data_that_a_bundle_needs(
     assert nmt("evaluate", bundle, "--data", elsewhere, "--metric", "chrF").status == 0
 
 
-def test_inspect_shows_a_bundle(nmt: Run, trained: Path, tmp_path: Path) -> None:
+def test_show_shows_a_bundle(nmt: Run, trained: Path, tmp_path: Path) -> None:
     assert nmt("evaluate", trained, "--metric", "chrF").status == 0
     bundle = tmp_path / "toy.nmt"
-    assert nmt("bundle", trained, "-o", bundle).status == 0
-    run, packed = (json.loads(nmt("inspect", each, "--json").out) for each in (trained, bundle))
+    assert nmt("share", "bundle", trained, "-o", bundle).status == 0
+    run, packed = (
+        json.loads(nmt("runs", "show", each, "--json").out) for each in (trained, bundle)
+    )
     assert packed["run"] == str(bundle)
     assert packed["state"] == "weights only"
     assert packed["next"] == [f'nmt translate --run {bundle} "..."']
@@ -336,12 +338,12 @@ def test_inspect_shows_a_bundle(nmt: Run, trained: Path, tmp_path: Path) -> None
     ):
         assert packed[key] == run[key], key
     assert packed["evaluations"]
-    shown = nmt("inspect", bundle).out
+    shown = nmt("runs", "show", bundle).out
     assert (
         "training      not in this copy: it translates, but its training cannot resume\n" in shown
     )
     bundle.write_bytes(b"dog")
-    assert "no bundle, or damaged (File is not a zip file)" in nmt("inspect", bundle).err
+    assert "no bundle, or damaged (File is not a zip file)" in nmt("runs", "show", bundle).err
 
 
 def test_an_unpacked_bundle_is_a_run_that_cannot_resume(
@@ -350,9 +352,9 @@ def test_an_unpacked_bundle_is_a_run_that_cannot_resume(
     run = tmp_path / "unpacked"
     with zipfile.ZipFile(bundle) as archive:
         archive.extractall(run)
-    result = nmt("doctor", run)
+    result = nmt("runs", "check", run)
     assert (result.status, "damaged" in result.out) == (0, False)
-    assert json.loads(nmt("runs", tmp_path, "--json").out)[0]["state"] == "weights only"
+    assert json.loads(nmt("runs", "list", tmp_path, "--json").out)[0]["state"] == "weights only"
     result = nmt("train", "-c", run / "config.yaml", "-o", run, "--resume", "-q")
     assert result.err == (
         f"nmt: {run}: is a copy without the state of training, which cannot resume; "
@@ -360,12 +362,12 @@ def test_an_unpacked_bundle_is_a_run_that_cannot_resume(
     )
     assert (
         "is a copy without the records of training; name the run that it was made from"
-        in nmt("reproduce", run).err
+        in nmt("runs", "reproduce", run).err
     )
     settings = ("--set", f"training.start_from={run}", "--set", "training.max_steps=1", "-q")
     assert nmt("train", "-c", run / "config.yaml", "-o", tmp_path / "new", *settings).status == 0
     (run / "checkpoints" / "step-00000060" / "model.safetensors").write_bytes(b"dog")
-    assert "damaged" in nmt("doctor", run).out
+    assert "damaged" in nmt("runs", "check", run).out
 
 
 def test_wrong_calls(nmt: Run, trained: Path, bundle: Path, tmp_path: Path) -> None:
@@ -373,14 +375,15 @@ def test_wrong_calls(nmt: Run, trained: Path, bundle: Path, tmp_path: Path) -> N
         nmt("translate", "--run", bundle, "--set", "decoding.beam=0", "Hello.").err
     )
     assert (
-        nmt("bundle", trained, "-o", tmp_path).err
+        nmt("share", "bundle", trained, "-o", tmp_path).err
         == f"nmt: {tmp_path}: is a folder; name a file with -o\n"
     )
-    assert "no run here" in nmt("bundle", tmp_path / "none").err
+    assert "no run here" in nmt("share", "bundle", tmp_path / "none").err
     assert (
-        "No such file or directory" in nmt("bundle", trained, "-o", tmp_path / "none" / "x.nmt").err
+        "No such file or directory"
+        in nmt("share", "bundle", trained, "-o", tmp_path / "none" / "x.nmt").err
     )
     shutil.copytree(trained, tmp_path / "damaged")
     (tmp_path / "damaged" / "tgt.vocab.txt").unlink()
-    assert "tgt.vocab.txt" in nmt("bundle", tmp_path / "damaged").err
+    assert "tgt.vocab.txt" in nmt("share", "bundle", tmp_path / "damaged").err
     assert not (tmp_path / "damaged.nmt").exists()

@@ -67,7 +67,7 @@ def test_a_model_without_scores_and_license() -> None:
         "# letters: translation from en to de",
         "with attention and 1.2 million parameters",
         "vocabularies have 1,000 and 1,200 tokens",
-        "nmt pull USER/letters",
+        "nmt share pull USER/letters",
         "have not been evaluated yet",
         f"- pairs|1.tsv: 12,345 bytes, SHA-256 `{'ab' * 32}`",
         "<https://example.org/pairs.zip>",
@@ -91,23 +91,23 @@ def test_the_scores_are_the_last_ones_of_these_weights() -> None:
     )
     assert "| test, 20 sentences | 5 | BLEU | 20.00 | 19.00, 21.00 | nrefs:1\\|case:mixed |" in card
     assert ("40.00" in card, "10.00" in card, "30.00" in card) == (True, False, False)
-    assert "nmt pull me/letters\nnmt translate --run runs/letters" in card
+    assert "nmt share pull me/letters\nnmt translate --run runs/letters" in card
     metadata = metadata_of(card)
     assert (metadata["license"], metadata["metrics"]) == ("cc-by-2.0", ["bleu"])
     (model,) = metadata["model-index"]
     assert [result["metrics"][0]["value"] for result in model["results"]] == [20, 40]
 
 
-def test_inspect_prints_it(nmt: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_show_prints_it(nmt: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = toy.train(tmp_path)
-    card = nmt("inspect", run, "--card")
+    card = nmt("runs", "show", run, "--card")
     assert (card.status, card.err) == (0, "")
-    assert card.out == model_card(json.loads(nmt("inspect", run, "--json").out), 60)
-    assert nmt("inspect", run, "--card", "--json").status == 2
+    assert card.out == model_card(json.loads(nmt("runs", "show", run, "--json").out), 60)
+    assert nmt("runs", "show", run, "--card", "--json").status == 2
     assert "has no weights yet" in nmt_without_weights(nmt, run)
 
 
 def nmt_without_weights(nmt: Run, run: Path) -> str:
     for pointer in ("best", "last"):
         (run / "checkpoints" / f"{pointer}.json").unlink()
-    return nmt("inspect", run, "--card").err
+    return nmt("runs", "show", run, "--card").err

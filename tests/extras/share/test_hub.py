@@ -1,5 +1,5 @@
-"""`nmt push` and `nmt pull`, against a stand-in for the hub: the way there and back, and all that
-can go wrong on it.
+"""`nmt share push` and `nmt share pull` against a stand-in for the hub: the way there and back, and
+what can go wrong on it.
 """
 
 import errno
@@ -74,18 +74,18 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
 
 @pytest.fixture
 def pushed(nmt: Run, hub: Hub, trained: Path) -> Repository:
-    result = nmt("push", trained, "me/toy", "--license", "cc-by-2.0")
+    result = nmt("share", "push", trained, "me/toy", "--license", "cc-by-2.0")
     assert (result.status, result.err) == (0, "")
     repository = hub.repositories["me/toy"]
     address = f"{hub.address}/me/toy/commit/{repository.commits[-1][0]}"
     assert result.out.startswith(f"{address}: {trained}, {CHECKPOINT}, 10 files, ")
-    assert result.out.endswith("\nnext: nmt pull me/toy\n")
+    assert result.out.endswith("\nnext: nmt share pull me/toy\n")
     return repository
 
 
 def test_there_and_back(nmt: Run, hub: Hub, pushed: Repository, trained: Path) -> None:
     expected = nmt("translate", "--run", trained, "--json", *SENTENCES).out
-    result = nmt("pull", "me/toy")
+    result = nmt("share", "pull", "me/toy")
     commit = pushed.commits[-1][0]
     assert (result.status, result.err) == (0, "")
     assert result.out.startswith(f"runs/toy: me/toy at {commit[:12]}, {CHECKPOINT}, ")
@@ -108,14 +108,14 @@ def test_there_and_back(nmt: Run, hub: Hub, pushed: Repository, trained: Path) -
     assert [*Path("runs").iterdir()] == [Path("runs/toy")]
     assert read_json(Path("runs/toy/bundle.json"))["revision"] == commit
 
-    doctor = nmt("doctor", "runs/toy")
+    doctor = nmt("runs", "check", "runs/toy")
     assert (doctor.status, "damaged" in doctor.out) == (0, False)
-    facts = json.loads(nmt("inspect", "runs/toy", "--json").out)
+    facts = json.loads(nmt("runs", "show", "runs/toy", "--json").out)
     assert (facts["state"], facts["problems"]) == ("weights only", [])
     assert facts["evaluations"][0]["scores"][0]["metric"] == "BLEU"
     scores = nmt("evaluate", "runs/toy", "--data", trained.parent / "prepared", "--metric", "chrF")
     assert (scores.status, scores.err) == (0, "")
-    again = nmt("push", "runs/toy", "me/copy")
+    again = nmt("share", "push", "runs/toy", "me/copy")
     assert (again.status, again.err) == (0, "")
     assert hub.repositories["me/copy"].files["README.md"] == pushed.files["README.md"]
     weights = Path("runs/toy/checkpoints", CHECKPOINT, "model.safetensors")
@@ -140,7 +140,6 @@ def test_what_is_pushed(pushed: Repository, trained: Path) -> None:
         "src.vocab.txt",
         "tgt.vocab.txt",
     }
-    assert pushed.large == {"model.safetensors"}
     assert (
         pushed.files["model.safetensors"]
         == (trained / "checkpoints" / CHECKPOINT / "model.safetensors").read_bytes()
@@ -155,7 +154,7 @@ def test_what_is_pushed(pushed: Repository, trained: Path) -> None:
         ["en", "de"],
         "translation",
     )
-    assert "nmt pull me/toy" in card
+    assert "nmt share pull me/toy" in card
 
 
 def test_files_of_one_name_stay_different(
@@ -169,7 +168,7 @@ def test_files_of_one_name_stay_different(
     config["data"]["source"] = source
     config["data"]["prepared"] = "/home/me/data/prepared"
     write_recorded(run / "config.yaml", yaml.safe_dump(config))
-    assert nmt("push", run, "me/toy").status == 0
+    assert nmt("share", "push", run, "me/toy").status == 0
     data = yaml.safe_load(hub.repositories["me/toy"].files["config.yaml"])["data"]
     assert data["source"]["files"] == {"en": "en/train.txt", "de": "de/train.txt"}
     assert data["prepared"] == "prepared"
@@ -184,29 +183,23 @@ def test_a_second_push_replaces_the_files(
     (run / "README.md").write_text("---\nlanguage: [en, de]\n---\nMy card.\n")
     assert (
         "its README.md is the card; write the license there"
-        in nmt("push", run, "me/toy", "--license", "mit").err
+        in nmt("share", "push", run, "me/toy", "--license", "mit").err
     )
-    assert nmt("push", run, "me/toy").status == 0
+    assert nmt("share", "push", run, "me/toy").status == 0
     assert "lexicon.tsv" not in pushed.files
     assert pushed.files["README.md"].endswith(b"My card.\n")
     first, last = pushed.commits[1][0], pushed.commits[-1][0]
-    assert nmt("pull", f"me/toy@{first}", "-o", "old").status == 0
-    assert nmt("pull", "me/toy", "-o", "new").status == 0
+    assert nmt("share", "pull", f"me/toy@{first}", "-o", "old").status == 0
+    assert nmt("share", "pull", "me/toy", "-o", "new").status == 0
     assert (Path("old/lexicon.tsv").exists(), Path("new/lexicon.tsv").exists()) == (True, False)
     assert read_json(Path("new/bundle.json"))["revision"] == last
 
 
 def test_a_bundle_can_be_pushed(nmt: Run, hub: Hub, trained: Path, tmp_path: Path) -> None:
-    assert nmt("bundle", trained, "-o", tmp_path / "toy.nmt").status == 0
-    assert nmt("push", tmp_path / "toy.nmt", "me/toy", "--private").status == 0
+    assert nmt("share", "bundle", trained, "-o", tmp_path / "toy.nmt").status == 0
+    assert nmt("share", "push", tmp_path / "toy.nmt", "me/toy", "--private").status == 0
     assert hub.repositories["me/toy"].private
-    assert nmt("pull", "me/toy").status == 0
-
-
-def test_an_interrupted_download_continues(nmt: Run, hub: Hub, pushed: Repository) -> None:
-    hub.broken.add("model.safetensors")
-    assert nmt("pull", "me/toy").status == 0
-    assert nmt("translate", "--run", "runs/toy", "Hello.").status == 0
+    assert nmt("share", "pull", "me/toy").status == 0
 
 
 def change(repository: Repository, name: str, content: bytes | None) -> None:
@@ -223,43 +216,23 @@ def info(repository: Repository, **values: Any) -> bytes:
 
 def refused(nmt: Run, text: str, repository: str = "me/toy") -> None:
     """The error is one line with this text, and nothing is left."""
-    result = nmt("pull", repository)
+    result = nmt("share", "pull", repository)
     assert (result.status, result.out) == (1, "")
     assert text in result.err
     assert result.err.splitlines()[-1].startswith("nmt: ")
-    assert not any(
-        path.name != "."
-        for folder in (Path("runs"), Path())
-        for path in folder.glob("*")
-        if path.name != "runs"
-    )
+    assert not [*Path("runs").glob("*")]
 
 
 def test_damaged_repositories_are_refused(nmt: Run, hub: Hub, pushed: Repository) -> None:
     whole = pushed.files
-    changed = bytearray(whole["model.safetensors"])
-    changed[-1] ^= 1
-    names = json.loads(whole["bundle.json"])["sha256"]
-    cases = {
-        "me/toy: model.safetensors is damaged, its content is not what was pushed": (
-            "model.safetensors",
-            bytes(changed),
-        ),
-        "me/toy: src.vocab.txt is damaged": ("src.vocab.txt", whole["src.vocab.txt"] + b"dog\t1\n"),
-        "me/toy: incomplete, tgt.vocab.txt is missing; ask its owner to push again": (
-            "tgt.vocab.txt",
-            None,
-        ),
-        "me/toy: incomplete, config.yaml is missing": (
-            "bundle.json",
-            info(
-                pushed,
-                sha256={name: value for name, value in names.items() if name != "config.yaml"},
-            ),
-        ),
+    changed = whole["model.safetensors"][:-1] + b"?"
+    cases: dict[str, tuple[str, bytes | None]] = {
+        "me/toy/model.safetensors: missing or damaged; pull": ("model.safetensors", changed),
+        "me/toy/src.vocab.txt: missing or damaged": ("src.vocab.txt", b"dog\t1\n"),
+        "me/toy/tgt.vocab.txt: missing or damaged": ("tgt.vocab.txt", None),
         "me/toy: holds no model of nmt (bundle.json is missing)": ("bundle.json", None),
-        "its bundle.json is damaged": ("bundle.json", b"["),
-        "its bundle.json is damaged ('sha256'": ("bundle.json", b"{}"),
+        "me/toy/bundle.json: damaged (Expecting": ("bundle.json", b"["),
+        "me/toy/bundle.json: damaged ('sha256'": ("bundle.json", b"{}"),
         "me/toy: no bundle": ("bundle.json", info(pushed, checkpoint="../../step-1")),
         "me/toy: made by a newer nmt (format 2, this version reads 1); update nmt": (
             "bundle.json",
@@ -271,28 +244,20 @@ def test_damaged_repositories_are_refused(nmt: Run, hub: Hub, pushed: Repository
         change(pushed, name, content)
         refused(nmt, text)
     pushed.commit(whole)
-    assert nmt("pull", "me/toy").status == 0
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["../outside", "/tmp/outside", "runs/../../outside", "..\\outside", "optimizer.safetensors"],
-)
-def test_file_names_of_strangers(nmt: Run, pushed: Repository, tmp_path: Path, name: str) -> None:
-    names = json.loads(pushed.files["bundle.json"])["sha256"]
-    change(pushed, name, b"outside")
-    assert (
-        nmt("pull", "me/toy", "-o", "ignored").status == 0
-    )  # a file that bundle.json does not name
-    shutil.rmtree("ignored")
-    change(pushed, "bundle.json", info(pushed, sha256={**names, name: "0" * 64}))
-    refused(nmt, f"me/toy: refused, its bundle.json names {name!r}, which no model of nmt has")
-    assert not list(tmp_path.rglob("*outside*"))
-
-
-def test_truncated_downloads(nmt: Run, hub: Hub, pushed: Repository) -> None:
     hub.short.add("model.safetensors")
-    refused(nmt, "me/toy: the transfer failed (Consistency check failed")
+    refused(nmt, "me/toy: Consistency check failed")
+    hub.short.clear()
+    assert nmt("share", "pull", "me/toy").status == 0
+
+
+def test_file_names_of_strangers(nmt: Run, pushed: Repository, tmp_path: Path) -> None:
+    names = json.loads(pushed.files["bundle.json"])["sha256"]
+    strange = ("../outside", "/tmp/outside", "runs/../../outside", "..\\outside", "optimizer.bin")
+    for name in strange:
+        change(pushed, name, b"outside")
+    change(pushed, "bundle.json", info(pushed, sha256={**names, **dict.fromkeys(strange, "0")}))
+    assert nmt("share", "pull", "me/toy").status == 0
+    assert not [*tmp_path.rglob("*outside*"), *tmp_path.rglob("optimizer.bin")]
 
 
 def test_a_full_disk_is_not_blamed_on_the_network(
@@ -301,63 +266,34 @@ def test_a_full_disk_is_not_blamed_on_the_network(
     def fill(*_: object, **__: object) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("huggingface_hub.HfApi.hf_hub_download", fill)
-    result = nmt("pull", "me/toy")
-    assert (result.status, result.err) == (
-        1,
-        "nmt: runs/toy: cannot be written (No space left on device)\n",
-    )
-    assert not [*Path("runs").iterdir()]
-
-
-def test_sizes_are_limited(nmt: Run, pushed: Repository, monkeypatch: pytest.MonkeyPatch) -> None:
-    usage = shutil.disk_usage(".")._replace(free=1000)
-    monkeypatch.setattr(shutil, "disk_usage", lambda path: usage)
-    refused(nmt, "MB, but the disk only 0; choose another with -o")
-    monkeypatch.undo()
+    monkeypatch.setattr("nmt.extras.share.hub.snapshot_download", fill)
+    refused(nmt, "nmt: runs/toy: cannot be written (No space left on device)\n")
 
 
 def test_wrong_names_and_tokens(
     nmt: Run, hub: Hub, pushed: Repository, trained: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    refused(
-        nmt,
-        (
-            "me/none: no such repository, or no access to it; check the name, or log in with `hf "
-            "auth login`"
-        ),
-        "me/none",
-    )
-    refused(
-        nmt, "me/toy: has no revision v9; name a branch, a tag or a commit after @", "me/toy@v9"
-    )
+    advice = "check the name and the network, or log in with `hf auth login`"
+    refused(nmt, advice, "me/none")
+    refused(nmt, advice, "me/toy@v9")
     for name in ("a/b/c", "me/..", "https://huggingface.co/me/toy", ""):
-        refused(nmt, f"{name}: not the name of a repository; name one as USER/NAME", name)
+        refused(nmt, f"nmt: {name}: Repo id must ", name)
     Path("full").mkdir()
     Path("full/file").touch()
-    assert (
-        nmt("pull", "me/toy", "-o", "full").err
-        == "nmt: full: exists; choose another folder with -o, or delete it\n"
-    )
-    shutil.rmtree("full")
+    full = nmt("share", "pull", "me/toy", "-o", "full")
+    assert full.err == "nmt: full: exists; choose another folder with -o, or delete it\n"
     hub.repositories["me/other"] = other = Repository()
     other.commit({"pytorch_model.bin": b"dog"})
-    assert (
-        "me/other: holds something else than a model of nmt (pytorch_model.bin)"
-        in nmt("push", trained, "me/other").err
-    )
-    assert (
-        "me/toy: exists and is public; leave out --private"
-        in nmt("push", trained, "me/toy", "--private").err
-    )
+    foreign = nmt("share", "push", trained, "me/other").err
+    assert "me/other: holds something else than a model of nmt (pytorch_model.bin)" in foreign
+    public = nmt("share", "push", trained, "me/toy", "--private").err
+    assert "me/toy: exists and is public; leave out --private" in public
     pushed.private = True
     monkeypatch.setenv("HF_TOKEN", "hf_wrong")
-    refused(nmt, "me/toy: no such repository, or no access to it")
-    result = nmt("push", trained, "me/new")
-    assert result.err.startswith(
-        "nmt: me/new: the hub refuses this access (Invalid credentials in Authorization header"
-    )
-    assert result.err.endswith("); log in with `hf auth login`, or set HF_TOKEN\n")
+    refused(nmt, advice)
+    result = nmt("share", "push", trained, "me/new")
+    assert result.err.startswith("nmt: me/new: Invalid credentials in Authorization header")
+    assert result.err.endswith(f"; {advice}\n")
     assert "me/new" not in hub.repositories
 
 
@@ -366,18 +302,21 @@ def test_a_run_that_cannot_translate_is_not_pushed(
 ) -> None:
     shutil.copytree(trained, tmp_path / "damaged")
     (tmp_path / "damaged" / "tgt.vocab.txt").unlink()
-    assert "tgt.vocab.txt" in nmt("push", tmp_path / "damaged", "me/toy").err
-    assert "no run here" in nmt("push", "none", "me/toy").err
+    assert "tgt.vocab.txt" in nmt("share", "push", tmp_path / "damaged", "me/toy").err
+    assert "no run here" in nmt("share", "push", "none", "me/toy").err
     assert hub.repositories == {}
 
 
-def test_the_hub_cannot_be_reached(nmt: Run, hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_hub_and_without_its_library(
+    nmt: Run, hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "ENDPOINT", "http://127.0.0.1:9")  # the port "discard"
-    refused(nmt, "me/toy: the transfer failed (")
-    monkeypatch.setitem(sys.modules, "huggingface_hub.errors", None)
-    assert "install it with `pip install 'nmt[hub]'`" in nmt("pull", "me/toy").err
+    refused(nmt, "; check the name and the network")
+    monkeypatch.delitem(sys.modules, "nmt.extras.share.hub")
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    refused(nmt, "needs huggingface_hub, which is not installed: `pip install 'nmt[hub]'`")
 
 
 @pytest.mark.slow
@@ -388,7 +327,7 @@ def test_the_address_comes_from_the_environment(hub: Hub, trained: Path, tmp_pat
         "HF_HUB_DISABLE_XET": "1",
         "HF_HOME": str(tmp_path / "home"),
     }
-    pushed = in_process("push", trained, "me/toy", **environment)
+    pushed = in_process("share", "push", trained, "me/toy", **environment)
     assert (pushed.status, pushed.err) == (0, "")
-    pulled = in_process("pull", "me/toy", "-o", tmp_path / "pulled", **environment)
+    pulled = in_process("share", "pull", "me/toy", "-o", tmp_path / "pulled", **environment)
     assert (pulled.status, pulled.err) == (0, "")
