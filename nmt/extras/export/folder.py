@@ -5,16 +5,14 @@ encoder.onnx  step.onnx  settings.json  src.vocab.txt  tgt.vocab.txt  [src.spm.m
 requirements.txt
 """
 
-import json
 import logging
 import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 from nmt import __version__
-from nmt.config.schema import Config, DecodingConfig
+from nmt.config.schema import Config
 from nmt.errors import ConfigError
 from nmt.extras.export import translate
 from nmt.extras.export.graphs import export_graphs
@@ -35,13 +33,15 @@ DECODING_KEYS = (
     "max_source_tokens",
     "replace_unknown",
 )
-NOT_EXPORTED = {
+NOT_EXPORTED = {  # key of decoding -> its only value
     "method": "beam",
     "coverage_penalty": 0.0,
     "no_repeat_ngram": None,
     "shortlist": 0,
-}  # key -> its only value
-QUANTIZED = ("MatMul", "Gemm")  # operators
+    "neighbors.pairs": 0,
+    "rerank.run": None,
+}
+QUANTIZED = ["MatMul", "Gemm"]  # operators
 
 
 def export_run(run: Path, checkpoint: Path, output: Path, overrides: Sequence[str]) -> None:
@@ -58,47 +58,34 @@ def export_run(run: Path, checkpoint: Path, output: Path, overrides: Sequence[st
     """
     with new_folder(output) as folder, unchanged([(run, checkpoint)]):
         config = load_run_config(run, overrides)
-        check_decoding(config.decoding)
+        _check_is_exported(config)
         settings = _settings(run, config)
         graphs = folder / "encoder.onnx", folder / "step.onnx"
         export_graphs(load_model(run, checkpoint).eval(), *graphs)
         if config.decoding.precision == "int8":
             for graph in graphs:
                 _quantize(graph)
-        for path in (
-            run / "src.vocab.txt",
-            run / "tgt.vocab.txt",
-            model_path(run, "src"),
-            Path(translate.__file__),
-        ):
+        for path in (run / "src.vocab.txt", run / "tgt.vocab.txt", model_path(run, "src")):
             if path.exists():
                 shutil.copyfile(path, folder / path.name)
-        digests = {
-            path.name: sha256_of(path)
-            for path in sorted(folder.iterdir())
-            if path.name != Path(translate.__file__).name
-        }
+        digests = {path.name: sha256_of(path) for path in sorted(folder.iterdir())}
         write_json(folder / "settings.json", {**settings, "sha256": digests}, indent=1)
-        write_text(
-            folder / "requirements.txt", "".join(f"{line}\n" for line in _requirements(settings))
-        )
+        requirements = "".join(f"{line}\n" for line in _requirements(settings))
+        write_text(folder / "requirements.txt", requirements)
+        shutil.copyfile(translate.__file__, folder / "translate.py")
 
 
-def check_decoding(options: DecodingConfig) -> None:
+def _check_is_exported(config: Config) -> None:
     """Raises: ConfigError if the exported translator would find other translations."""
+    if config.tokenizer.kind not in translate.TOKENIZERS:
+        raise ConfigError(f"tokenizer.kind: {config.tokenizer.kind} cannot be exported")
     for key, only in NOT_EXPORTED.items():
-        value = getattr(options, key)
+        value: Any = config.decoding
+        for name in key.split("."):
+            value = getattr(value, name, only)  # a key of an extra that is not there
         if value != only:
-            only_text = json.dumps(only).strip('"')
-            raise ConfigError(
-                f"decoding.{key}: {value} cannot be exported; add --set decoding.{key}={only_text}"
-            )
-    if options.neighbors.pairs:
-        text = f"{options.neighbors.pairs} cannot be exported; add --set decoding.neighbors.pairs=0"
-        raise ConfigError(f"decoding.neighbors.pairs: {text}")
-    if options.rerank.run is not None:
-        text = f"{options.rerank.run} cannot be exported; add --set decoding.rerank.run=null"
-        raise ConfigError(f"decoding.rerank.run: {text}")
+            setting = f"decoding.{key}={'null' if only is None else only}"
+            raise ConfigError(f"decoding.{key}: {value} cannot be exported; add --set {setting}")
 
 
 def _settings(run: Path, config: Config) -> dict[str, Any]:
@@ -138,20 +125,8 @@ def _quantize(path: Path) -> None:
     """Replace a graph by one whose products with weights have 8-bit integers."""
     from onnxruntime.quantization import QuantType, quantize_dynamic
 
-    with _without_log():
-        quantize_dynamic(
-            path,
-            path,
-            op_types_to_quantize=[*QUANTIZED],
-            weight_type=QuantType.QInt8,
-            per_channel=True,
-        )
-
-
-@contextmanager
-def _without_log() -> Iterator[None]:
     logging.disable(logging.WARNING)  # advice to prepare the graph, which changes nothing here
-    try:
-        yield
-    finally:
-        logging.disable(logging.NOTSET)
+    quantize_dynamic(
+        path, path, op_types_to_quantize=QUANTIZED, weight_type=QuantType.QInt8, per_channel=True
+    )
+    logging.disable(logging.NOTSET)

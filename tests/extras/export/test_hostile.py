@@ -298,7 +298,7 @@ HOSTILE: dict[str, tuple[Edit, str]] = {
             "step.onnx",
             lambda path: rename_outputs(path, best_logits="log_norm", log_norm="best_logits"),
         ),
-        f"step.onnx: not a graph of `nmt export`; {AGAIN}",
+        "step.onnx: not a graph of `nmt export` (",
     ),
 }
 HOSTILE = {name: row for name, row in HOSTILE.items() if hasattr(os, "mkfifo") or name != "pipe"}
