@@ -20,7 +20,7 @@ from nmt.extras.lexicon.lexicon import Lexicon
 from nmt.files import new_folder, sha256_of, write_json, write_text
 from nmt.run.folder import LEXICON_FILE, load_run_config
 from nmt.run.load import load_model, unchanged
-from nmt.text.tokenizers import SIDES, Side, load_tokenizer, model_path
+from nmt.text.tokenizers import SIDES, load_tokenizer, model_path
 
 DECODING_KEYS = (
     "beam",
@@ -90,6 +90,7 @@ def _check_is_exported(config: Config) -> None:
 
 def _settings(run: Path, config: Config) -> dict[str, Any]:
     """The contents of settings.json."""
+    languages = (config.data.src_language, config.data.tgt_language)
     decoding, lexicon = config.decoding, {}
     path = run / LEXICON_FILE
     if path.exists() and decoding.replace_unknown and decoding.lexicon:
@@ -102,14 +103,12 @@ def _settings(run: Path, config: Config) -> dict[str, Any]:
         "direction": config.data.direction,
         "precision": decoding.precision,
         "decoding": {key: getattr(decoding, key) for key in DECODING_KEYS},
-        "tokenizers": {side: _tokenizer_settings(run, config, side) for side in SIDES},
+        "tokenizers": {
+            side: load_tokenizer(config.tokenizer, language, side, run).settings()
+            for side, language in zip(SIDES, languages, strict=True)
+        },
         "lexicon": lexicon,
     }
-
-
-def _tokenizer_settings(run: Path, config: Config, side: Side) -> dict[str, Any]:
-    language = config.data.src_language if side == "src" else config.data.tgt_language
-    return load_tokenizer(config.tokenizer, language, side, run).settings()
 
 
 def _requirements(settings: dict[str, Any]) -> Iterator[str]:

@@ -1,6 +1,4 @@
-"""`nmt selftest`: train tiny models with each kind of attention to copy and to reverse sequences,
-in one or two minutes.
-"""
+"""`nmt selftest`: tiny models, one for each kind of attention, learn to copy and to reverse."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -26,18 +24,16 @@ from nmt.training.loop import train_step
 from nmt.training.objective import Objective
 from nmt.training.optimization import build_optimizer
 
-COPY, REVERSE = (
-    len(SPECIALS),
-    len(SPECIALS) + 1,
-)  # the first source token: what to do with the other tokens
+# The first source token says what to do with the others.
+COPY, REVERSE = len(SPECIALS), len(SPECIALS) + 1
 SYMBOLS = range(REVERSE + 1, REVERSE + 9)
 MAX_SYMBOLS = 7
-MAX_SYMBOLS_WITHOUT_QUERY = (
-    3  # for scores that ignore the query, so that the state must remember all symbols
-)
+MAX_SYMBOLS_WITHOUT_QUERY = 3  # where the state of the decoder must remember all symbols
+IGNORE_QUERY = ("linear", "none")  # scores
 MIN_EXACT_MATCH = 0.95  # of a model that has learned
 STOP_EXACT_MATCH = 0.98
 CHECK_EVERY, MAX_STEPS = 100, 2000
+COLUMNS = "{:<16}{:>12}{:>13}{:>8}{:>10}{:>11}{}"
 
 TINY_MODEL: dict[str, Any] = {
     "embedding_size": 32,
@@ -45,59 +41,6 @@ TINY_MODEL: dict[str, Any] = {
     "bridge": "zero",
     "dropout": 0.0,
 }
-KIND_SCORES = {"coverage": "additive"}  # kinds that do not accept the default score
-
-
-def command(
-    device: DeviceOption = "auto",
-    attentions: Annotated[
-        list[str] | None,
-        typer.Option("--attention", help="Test only this one; may be repeated.", metavar="NAME"),
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """The command line."""
-    results = []
-    iterator = run(device, attentions or ())  # checks the arguments before the header is printed
-    if not as_json:
-        print(header(device))
-    for result in iterator:
-        results.append(result)
-        if not as_json:
-            print(result.to_row(), flush=True)
-    if as_json:
-        print(to_json([result.to_dict() for result in results]))
-    if failed := [result.attention for result in results if not result.learned]:
-        raise NmtError(f"has not learned to copy and reverse: {', '.join(failed)}")
-
-
-def list_systems() -> dict[str, dict[str, Any]]:
-    """Every attention score, every kind of attention, and variants of the decoder: name -> sections
-    of `model`.
-    """
-    attentions: dict[str, dict[str, Any]] = {score: {"score": score} for score in SCORES}
-    attentions |= {
-        kind: {"kind": kind, "score": KIND_SCORES.get(kind, "general")}
-        for kind in ATTENTIONS
-        if kind != "global"
-    }
-    attentions["heads"] = {"score": "dot", "heads": 2}
-    return {
-        **{
-            name: {"decoder": {"hidden_size": 64}, "attention": attention}
-            for name, attention in attentions.items()
-        },
-        "input_feeding": {"decoder": {"hidden_size": 64, "input_feeding": True}},
-        "bahdanau": {
-            "decoder": {"kind": "bahdanau", "readout": "state", "hidden_size": 64},
-            "attention": {"score": "additive"},
-        },
-        "conditional": {
-            "decoder": {"kind": "conditional", "cell": "gru", "readout": "deep", "hidden_size": 64},
-            "attention": {"score": "additive"},
-        },
-        "gnmt": {"decoder": {"kind": "gnmt", "layers": 2, "hidden_size": 64}},
-    }
 
 
 @dataclass(frozen=True)
@@ -106,8 +49,8 @@ class SelftestResult:
 
     Attributes:
         longest: symbols of the longest sequences.
-        exact_match: share of unseen sequences with the right output. seconds, tokens_per_second: of
-            training.
+        exact_match: share of unseen sequences with the right output.
+        seconds, tokens_per_second: of training.
     """
 
     attention: str
@@ -119,16 +62,50 @@ class SelftestResult:
 
     @property
     def learned(self) -> bool:
+        """Whether it copies and reverses."""
         return self.exact_match >= MIN_EXACT_MATCH
 
-    def to_row(self) -> str:
-        """A line of the table under `header`."""
-        figures = f"{self.longest:>12}{self.exact_match:>13.1%}{self.steps:>8,}{self.seconds:>10.1f}{self.tokens_per_second:>11,.0f}"
-        return f"{self.attention:<16}{figures}{'' if self.learned else '   has not learned'}"
 
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        return {**asdict(self), "learned": self.learned}
+def command(
+    device: DeviceOption = "auto",
+    attentions: Annotated[
+        list[str] | None,
+        typer.Option("--attention", help="Test only this one; may be repeated.", metavar="NAME"),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Test this installation.
+
+    Raises:
+        ConfigError: an attention is unknown, or the device is not available.
+        NmtError: a model has not learned.
+    """
+    results, running = [], run(device, attentions or ())  # checks the arguments
+    if not as_json:
+        where = torch.device(pick_device(device))
+        name = torch.cuda.get_device_name(where) if where.type == "cuda" else where
+        print(f"nmt {__version__}, torch {torch.__version__}, on {name}")
+        headings = ("attention", "max length", "exact match", "steps", "seconds", "tokens/s")
+        print(COLUMNS.format(*headings, ""))
+    for result in running:
+        results.append(result)
+        if not as_json:
+            print(
+                COLUMNS.format(
+                    result.attention,
+                    result.longest,
+                    f"{result.exact_match:.1%}",
+                    f"{result.steps:,}",
+                    f"{result.seconds:.1f}",
+                    f"{result.tokens_per_second:,.0f}",
+                    "" if result.learned else "   did not learn",
+                ),
+                flush=True,
+            )
+    if as_json:
+        print(to_json([{**asdict(result), "learned": result.learned} for result in results]))
+    if failed := [result.attention for result in results if not result.learned]:
+        raise NmtError(f"these models did not learn to copy and reverse: {', '.join(failed)}")
 
 
 def run(device: DeviceName = "auto", attentions: Sequence[str] = ()) -> Iterator[SelftestResult]:
@@ -141,22 +118,30 @@ def run(device: DeviceName = "auto", attentions: Sequence[str] = ()) -> Iterator
     systems = list_systems()
     if unknown := [attention for attention in attentions if attention not in systems]:
         raise ConfigError(f"--attention {unknown[0]}: unknown; choose from {', '.join(systems)}")
-    torch_device = set_up_device(device)
-    return (
-        _train(name, build_config(systems[name]), torch_device) for name in attentions or systems
-    )
+    where = set_up_device(device)
+    return (_train(name, build_config(systems[name]), where) for name in attentions or systems)
 
 
-def header(device: DeviceName = "auto") -> str:
-    """The versions, the device, and the columns of the table."""
-    torch_device = pick_device(device)
-    where = str(torch_device)  # without the number of threads: each model trains on one
-    if torch_device.type == "cuda":
-        where = torch.cuda.get_device_name(torch_device)
-    return (
-        f"nmt {__version__}, torch {torch.__version__}, on {where}\n"
-        f"{'attention':<16}{'max length':>12}{'exact match':>13}{'steps':>8}{'seconds':>10}{'tokens/s':>11}"
-    )
+def list_systems() -> dict[str, dict[str, Any]]:
+    """Every attention score, every kind of attention, and variants of the decoder: name -> sections
+    of `model`.
+    """
+    attentions: dict[str, dict[str, Any]] = {score: {"score": score} for score in SCORES}
+    for kind, part in ATTENTIONS.items():
+        if kind != "global":
+            score = "additive" if part.trait("sized") else "general"
+            attentions[kind] = {"kind": kind, "score": score}
+    attentions["heads"] = {"score": "dot", "heads": 2}
+    additive, decoder = {"score": "additive"}, {"hidden_size": 64}
+    bahdanau = {"kind": "bahdanau", "readout": "state"}
+    conditional = {"kind": "conditional", "cell": "gru", "readout": "deep"}
+    return {
+        **{name: {"decoder": decoder, "attention": value} for name, value in attentions.items()},
+        "input_feeding": {"decoder": {**decoder, "input_feeding": True}},
+        "bahdanau": {"decoder": {**decoder, **bahdanau}, "attention": additive},
+        "conditional": {"decoder": {**decoder, **conditional}, "attention": additive},
+        "gnmt": {"decoder": {**decoder, "kind": "gnmt", "layers": 2}},
+    }
 
 
 def build_config(model: dict[str, Any]) -> Config:
@@ -171,25 +156,13 @@ def build_config(model: dict[str, Any]) -> Config:
 def _train(attention: str, config: Config, device: torch.device) -> SelftestResult:
     threads = torch.get_num_threads()
     torch.set_num_threads(1)  # more threads slow down such a small model
-    try:
-        return _train_on_one_thread(attention, config, device)
-    finally:
-        torch.set_num_threads(threads)
-
-
-def _train_on_one_thread(attention: str, config: Config, device: torch.device) -> SelftestResult:
     torch.manual_seed(config.seed)
     model = Seq2Seq(config.model, SYMBOLS.stop, SYMBOLS.stop).to(device)
-    objective, optimizer = (
-        Objective(model, config.training),
-        build_optimizer(model, config.training),
-    )
+    objective = Objective(model, config.training)
+    optimizer = build_optimizer(model, config.training)
     random = np.random.default_rng(config.seed)
-    longest = (
-        MAX_SYMBOLS_WITHOUT_QUERY
-        if config.model.attention.score in ("linear", "none")
-        else MAX_SYMBOLS
-    )
+    ignores_query = config.model.attention.score in IGNORE_QUERY
+    longest = MAX_SYMBOLS_WITHOUT_QUERY if ignores_query else MAX_SYMBOLS
     unseen = [
         _draw_source(random, length)
         for length in range(1, longest + 1)
@@ -206,15 +179,14 @@ def _train_on_one_thread(attention: str, config: Config, device: torch.device) -
         if step % CHECK_EVERY == 0:
             exact_match = _measure_exact_match(model, unseen)
     seconds = time.monotonic() - start_time
+    torch.set_num_threads(threads)
     return SelftestResult(attention, longest, exact_match, step, seconds, n_tokens / seconds)
 
 
 def _draw_source(random: np.random.Generator, length: int) -> list[int]:
     """The command, and `length` symbols."""
-    return [
-        int(random.choice([COPY, REVERSE])),
-        *random.integers(SYMBOLS.start, SYMBOLS.stop, size=length).tolist(),
-    ]
+    symbols = random.choice([COPY, REVERSE]), *random.integers(SYMBOLS.start, SYMBOLS.stop, length)
+    return [int(symbol) for symbol in symbols]
 
 
 def make_target(source: Sequence[int]) -> list[int]:
@@ -227,11 +199,5 @@ def _measure_exact_match(model: Seq2Seq, sources: Sequence[list[int]]) -> float:
     model.eval()
     results = search(model, sources, DecodingConfig(beam=1))
     model.train()
-    return float(
-        np.mean(
-            [
-                best[0].ids == make_target(source)
-                for best, source in zip(results, sources, strict=True)
-            ]
-        )
-    )
+    found = [best[0].ids for best in results]
+    return float(np.mean([ids == make_target(s) for ids, s in zip(found, sources, strict=True)]))

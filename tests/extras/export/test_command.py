@@ -134,6 +134,7 @@ def test_onnxruntime_sends_no_telemetry(tmp_path: Path, module: str) -> None:
 def test_a_missing_package_is_named(nmt: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     for module in [name for name in sys.modules if name.startswith("nmt.extras.export.")]:
         monkeypatch.delitem(sys.modules, module)
+    monkeypatch.delattr(sys.modules["nmt.extras.export"], "translate")
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     result = nmt("export")
     message = "nmt: needs onnxruntime, which is not installed: `pip install 'nmt[export]'`\n"

@@ -8,26 +8,19 @@ import torch
 from torch import Tensor
 
 from nmt.config.parts import ATTENTIONS, SCORES
-from nmt.config.schema import AttentionKind, ScoreName
 from nmt.extras.selftest import command as selftest
 from nmt.model.attention import GeneralScore
 from tests.conftest import Run
 
 
 def test_every_score_and_kind_is_checked() -> None:
-    systems = [
-        selftest.build_config(sections).model for sections in selftest.list_systems().values()
-    ]
-    scores: set[ScoreName] = {model.attention.score for model in systems}
-    kinds: set[AttentionKind] = {model.attention.kind for model in systems}
-    assert scores == set(SCORES)
-    assert kinds == set(ATTENTIONS)
-
-
-def test_the_names_of_the_systems() -> None:
+    systems = selftest.list_systems()
+    models = [selftest.build_config(sections).model for sections in systems.values()]
+    assert {model.attention.score for model in models} == {*SCORES}
+    assert {model.attention.kind for model in models} == {*ATTENTIONS}
     scores = "dot general concat additive concat_shared linear none"
     variants = "local_m local_p coverage heads input_feeding bahdanau conditional gnmt"
-    assert list(selftest.list_systems()) == f"{scores} {variants}".split()
+    assert [*systems] == f"{scores} {variants}".split()
 
 
 def test_the_task_is_to_copy_or_to_reverse() -> None:
@@ -42,16 +35,7 @@ def test_an_attention_that_works_learns(nmt: Run) -> None:
     assert result.status == 0
     header, columns, row = result.out.splitlines()
     assert f"torch {torch.__version__}, on cpu" in header
-    assert columns.split() == [
-        "attention",
-        "max",
-        "length",
-        "exact",
-        "match",
-        "steps",
-        "seconds",
-        "tokens/s",
-    ]
+    assert columns.split()[-3:] == ["steps", "seconds", "tokens/s"]
     assert row.split()[0] == "coverage"
     assert float(row.split()[2].rstrip("%")) >= 95
     assert torch.get_num_threads() == threads
@@ -65,7 +49,7 @@ def test_one_that_looks_nowhere_fails(nmt: Run, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(sys.modules["nmt.extras.selftest.command"], "MAX_STEPS", 200)
     result = nmt("selftest", "--attention", "general", "--device", "cpu", "--json")
     assert result.status == 1
-    assert result.err == "nmt: has not learned to copy and reverse: general\n"
+    assert result.err == "nmt: these models did not learn to copy and reverse: general\n"
     (outcome,) = json.loads(result.out)
     assert (outcome["attention"], outcome["steps"], outcome["learned"]) == ("general", 200, False)
     assert outcome["exact_match"] < selftest.MIN_EXACT_MATCH
