@@ -21,7 +21,7 @@ from nmt.config.load import config_from_dict, load
 from nmt.config.schema import Config
 from nmt.config.section import section_of
 from nmt.errors import ConfigError
-from nmt.extras.augment.options import AugmentOptions
+from nmt.extras.augment.command import AugmentOptions
 from scripts.reference_pages import PAGES as REFERENCE_PAGES
 from tests.documentation import (
     ALL_BLOCKS,

@@ -6,8 +6,8 @@ EXTRA = Extra(
     commands={
         "augment": Command(
             "Data",
-            "Add synthetic pairs to prepared training data. Trained runs translate them; the result "
-            "is a new prepared folder.",
+            "Add synthetic pairs to prepared training data. Trained runs translate them; the "
+            "result is a new prepared folder.",
             "nmt.extras.augment.command:command",
         )
     }

@@ -2,88 +2,223 @@
 probabilities from trained runs.
 """
 
-import hashlib
 import json
 import shutil
 import time
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+import typer
 
-from nmt.bars import is_watched, progress_bar
-from nmt.commands.options import options_from, to_json
+from nmt.bars import is_watched
+from nmt.commands.options import (
+    BeamOption,
+    DecodingOption,
+    DeviceOption,
+    JsonOption,
+    QuietOption,
+    decoding_overrides,
+    options_from,
+    to_json,
+)
 from nmt.commands.prepare import existing_manifest
-from nmt.data.corpus import SOFT_TARGETS, Corpus, Sequences, SequencesWriter, encode_pairs
-from nmt.data.manifest import Input, check_files, load_manifest, write_manifest
-from nmt.data.reading import Pair
+from nmt.data.corpus import Corpus, encode_pairs
+from nmt.data.manifest import Input, check_files, write_manifest
 from nmt.data.workers import peak_memory
-from nmt.decoding.batch_runner import TooLargeError
-from nmt.decoding.translator import Translator
 from nmt.device import set_up_device
-from nmt.errors import ConfigError, DataError
-from nmt.extras.augment.options import (
+from nmt.errors import DataError
+from nmt.extras.augment.pairs import (
     BACK_TRANSLATION,
     BACKWARD,
     FORWARD,
     ORIGINAL,
+    ORIGINS,
     SELF_TRAINING,
-    AugmentOptions,
-)
-from nmt.extras.augment.pairs import (
     PairFilter,
-    Sentences,
     select_sentences,
     write_training_data,
 )
-from nmt.extras.augment.shards import plan_shards, read_shards, seconds_of_shards, write_shard
-from nmt.extras.augment.soft_targets import soft_targets
-from nmt.files import explain_write_errors, replacing_folder, sha256_of
+from nmt.extras.augment.shards import (
+    Members,
+    Task,
+    describe,
+    find_members,
+    make_task,
+    seconds_of_shards,
+    synthetic_pairs,
+    translate,
+)
+from nmt.extras.augment.soft_targets import write_soft_targets
+from nmt.files import explain_write_errors, replacing_folder
 from nmt.lines import read_text_lines
-from nmt.model.seq2seq import Seq2Seq
-from nmt.run.checkpoint import MODEL_FILE
-from nmt.run.folder import LEXICON_FILE, load_run_config, load_vocabularies
+from nmt.run.folder import load_vocabularies
 from nmt.run.heritage import HeldOut, PreparedData, check_teacher
-from nmt.run.load import build_translator, find_run_and_checkpoint, load_model, unchanged
-from nmt.text.tokenizers import SIDES
+from nmt.run.load import load_model, unchanged
 
-Members = list[tuple[Path, Path]]  # (run, checkpoint) each; several translate together
+RunsOption = list[Path] | None
+
+
+@dataclass(frozen=True)
+class AugmentOptions:
+    """What to translate with which runs, and how to put the pairs together: a field for each
+    option.
+    """
+
+    prepared: Annotated[
+        Path, typer.Argument(help="Prepared folder with the original pairs.", metavar="PREPARED")
+    ]
+    output: Annotated[
+        Path, typer.Option("-o", "--output", help="Prepared folder to write.", metavar="DIR")
+    ]
+    forward: Annotated[
+        RunsOption,
+        typer.Option(
+            "--forward",
+            help="Run that translates the training sources; may be repeated.",
+            metavar="RUN",
+        ),
+    ] = None
+    backward: Annotated[
+        RunsOption,
+        typer.Option(
+            "--backward",
+            help=(
+                "Run of the opposite direction that translates the training targets; may be "
+                "repeated."
+            ),
+            metavar="RUN",
+        ),
+    ] = None
+    teacher: Annotated[
+        RunsOption,
+        typer.Option(
+            "--teacher",
+            help=(
+                "Store this run's word probabilities, for training.distillation; may be "
+                "repeated: then the mean of all."
+            ),
+            metavar="RUN",
+        ),
+    ] = None
+    ensemble: Annotated[
+        bool,
+        typer.Option(
+            "--ensemble",
+            help="All runs of a direction translate together, instead of one after the other.",
+        ),
+    ] = False
+    src_text: Annotated[
+        Path | None,
+        typer.Option(
+            "--src-text",
+            help="Also translate this file with the forward runs (self-training).",
+            metavar="FILE",
+        ),
+    ] = None
+    tgt_text: Annotated[
+        Path | None,
+        typer.Option(
+            "--tgt-text",
+            help="Also translate this file with the backward runs (back-translation).",
+            metavar="FILE",
+        ),
+    ] = None
+    repeat: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--repeat",
+            help=(
+                "How often to use the pairs of one kind, such as original=2; 0 leaves them out. "
+                f"May be repeated. Kinds: {', '.join(ORIGINS)}."
+            ),
+            metavar="ORIGIN=N",
+        ),
+    ] = None
+    tag: Annotated[
+        str | None,
+        typer.Option(
+            "--tag",
+            help=(
+                "Put this source token before each source that a backward run translated from "
+                "--tgt-text."
+            ),
+            metavar="TOKEN",
+        ),
+    ] = None
+    translations: Annotated[
+        Path | None,
+        typer.Option(
+            "--translations",
+            help=(
+                "Folder that keeps the translations for later calls, also for the opposite "
+                "direction. Default: DIR-translations."
+            ),
+            metavar="FOLDER",
+        ),
+    ] = None
+    beam: BeamOption = None
+    set_: DecodingOption = None
+    device: DeviceOption = "auto"
+    overwrite: Annotated[
+        bool,
+        typer.Option(
+            "--overwrite", help="Replace other data in the folder, once the new data is complete."
+        ),
+    ] = False
+    as_json: JsonOption = False
+    quiet: QuietOption = False
+
+    @property
+    def overrides(self) -> list[str]:
+        """`decoding.key=value` each."""
+        return decoding_overrides(self.set_, self.beam)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many times to use the pairs of each origin. Raises: typer.BadParameter."""
+        counts = dict.fromkeys(ORIGINS, 1)
+        for text in self.repeat or ():
+            origin, _, number = text.partition("=")
+            if origin not in counts or not number.isdecimal():
+                raise typer.BadParameter(
+                    f"--repeat {text}: write ORIGIN=N with one of {', '.join(ORIGINS)}"
+                )
+            counts[origin] = int(number)
+        return counts
+
+    def check(self) -> None:
+        """Raises: typer.BadParameter if options do not go together."""
+        translates = bool(self.forward or self.backward)
+        if not translates and not self.teacher:
+            raise typer.BadParameter(
+                "there is nothing to add; give --forward, --backward or --teacher"
+            )
+        if not translates and (self.overrides or self.ensemble):
+            raise typer.BadParameter(
+                "--beam, --set and --ensemble are for translations; add --forward or --backward"
+            )
+        if self.src_text is not None and not self.forward:
+            raise typer.BadParameter("--src-text needs --forward: a run that translates it")
+        if self.tgt_text is not None and not self.backward:
+            raise typer.BadParameter("--tgt-text needs --backward: a run that translates it")
+        if self.tag is not None and self.tgt_text is None:
+            raise typer.BadParameter(
+                "--tag marks the translations of --tgt-text; add it or remove --tag"
+            )
+        if not any(self.counts.values()):
+            raise typer.BadParameter("--repeat leaves out all pairs")
 
 
 @options_from(AugmentOptions)
 def command(options: AugmentOptions) -> None:
     """The command line."""
     options.check()
-
     manifest = run(options, progress=False if options.quiet else None)
     if options.as_json or not options.quiet:
         print(to_json(manifest) if options.as_json else summary(manifest))
-
-
-@dataclass(frozen=True)
-class Task:
-    """Sentences to translate. folder: of the shards; its name identifies sentences, models and
-    decoding options.
-    """
-
-    origin: str
-    members: Members
-    sentences: Sentences
-    folder: Path
-    facts: dict[str, Any]
-
-    @property
-    def is_from_source(self) -> bool:
-        """Whether it translates from source to target."""
-        return self.origin in (FORWARD, SELF_TRAINING)
-
-    @property
-    def shards(self) -> list[tuple[Path, Sequence[str]]]:
-        """The files of the translations, with the sentences of each."""
-        return plan_shards(self.folder, self.sentences.texts)
 
 
 def run(options: AugmentOptions, progress: bool | None = None) -> dict[str, Any]:
@@ -107,7 +242,11 @@ def run(options: AugmentOptions, progress: bool | None = None) -> dict[str, Any]
     original = PreparedData.load(options.prepared)
     if options.output.resolve() == options.prepared.resolve():
         raise DataError(f"{options.output}: holds the original pairs; name another folder with -o")
-    tag = _tag_id(options, original)
+    if options.tag is not None and options.tag not in original.vocabularies[0]:
+        raise DataError(
+            f"--tag {options.tag}: not in the source vocabulary of {original.folder}; prepare it "
+            "with vocabulary.tags"
+        )
     known = original.held_out.shared_with(original.pairs())
     tasks = _plan_tasks(options, original, known)
     teachers = _find_teachers(options, original, known)
@@ -117,7 +256,7 @@ def run(options: AugmentOptions, progress: bool | None = None) -> dict[str, Any]
         "repeat": options.counts,
         "tag": options.tag,
     }
-    teacher_facts = _describe(teachers)
+    teacher_facts = describe(teachers)
     if teachers:
         request["teachers"] = [facts["sha256"] for facts in teacher_facts]
     existing = existing_manifest(options.output, options.overwrite)
@@ -136,12 +275,11 @@ def run(options: AugmentOptions, progress: bool | None = None) -> dict[str, Any]
         models = [
             load_model(*teacher).to(set_up_device(options.device)).eval() for teacher in teachers
         ]
-    _translate(tasks, options, show_bar=show_bar)
-    start_time += (
-        time.perf_counter() - planned_time
-    )  # the time of translation is in the figures, with that of earlier calls
+    translate(tasks, options.overrides, options.device, show_bar=show_bar)
+    # The time of translation is in the figures, with that of earlier calls.
+    start_time += time.perf_counter() - planned_time
     with explain_write_errors(options.output), replacing_folder(options.output) as building:
-        figures = _write_files(building, original, tasks, options, tag)
+        figures = _write_files(building, original, tasks, options)
         figures["augmentation"] = {
             "request": request,
             "folder": str(original.folder),
@@ -149,30 +287,15 @@ def run(options: AugmentOptions, progress: bool | None = None) -> dict[str, Any]
         }
         if teachers:
             figures["augmentation"]["teachers"] = teacher_facts
-            _write_soft_targets(building, models, show_bar=show_bar)
-        seconds = (
-            time.perf_counter()
-            - start_time
-            + sum(map(seconds_of_shards, {task.folder for task in tasks}))
-        )
+            write_soft_targets(building, models, show_bar=show_bar)
+        seconds = time.perf_counter() - start_time
+        seconds += sum(map(seconds_of_shards, {task.folder for task in tasks}))
         figures |= {"seconds": round(seconds, 2), "peak_memory": peak_memory()}
         inputs = [
             Input(**{**each, "path": Path(each["path"])}) for each in original.manifest["inputs"]
         ]
         manifest = write_manifest(building, original.config, inputs, figures)
     return {**manifest, "folder": str(options.output), "already_prepared": False}
-
-
-def _tag_id(options: AugmentOptions, original: PreparedData) -> int | None:
-    """Raises: DataError if the tag is not in the source vocabulary."""
-    if options.tag is None:
-        return None
-    if options.tag not in original.vocabularies[0]:
-        raise DataError(
-            f"--tag {options.tag}: not in the source vocabulary of {original.folder}; prepare it "
-            "with vocabulary.tags"
-        )
-    return original.vocabularies[0].ids([options.tag])[0]
 
 
 def _find_teachers(options: AugmentOptions, original: PreparedData, known: HeldOut) -> Members:
@@ -182,7 +305,7 @@ def _find_teachers(options: AugmentOptions, original: PreparedData, known: HeldO
         CheckpointError: a run cannot be read.
         DataError: a run does not fit, or has dev or test sentences in its training data.
     """
-    members = _find_members(options.teacher or [])
+    members = find_members(options.teacher or [])
     for run, _ in members:
         check_teacher(run, original, original.config.data.direction, known)
         if load_vocabularies(run) != original.vocabularies:
@@ -200,150 +323,30 @@ def _plan_tasks(options: AugmentOptions, original: PreparedData, known: HeldOut)
         known: see `check_teacher`.
     """
     data, held_out, counts = original.config.data, original.held_out, options.counts
+    keep = options.translations or options.output.with_name(f"{options.output.name}-translations")
     tasks: list[Task] = []
-    work = (
-        (options.forward, data.direction, FORWARD, SELF_TRAINING, options.src_text, held_out.src),
-        (
-            options.backward,
-            data.opposite_direction,
-            BACKWARD,
-            BACK_TRANSLATION,
-            options.tgt_text,
-            held_out.tgt,
-        ),
-    )
-    for side, (runs, direction, from_pairs, from_text, path, keys) in enumerate(work):
-        members = _find_members(runs or [])
+    for side, direction in enumerate((data.direction, data.opposite_direction)):
+        from_pairs, from_text = ((FORWARD, SELF_TRAINING), (BACKWARD, BACK_TRANSLATION))[side]
+        path, keys = ((options.src_text, held_out.src), (options.tgt_text, held_out.tgt))[side]
+        members = find_members((options.forward, options.backward)[side] or [])
         groups = [members] if options.ensemble and members else [[member] for member in members]
         for run, _ in members:
             check_teacher(run, original, direction, known)
         if groups and counts[from_pairs]:
-            sentences = select_sentences(
-                (pair[side] for pair in original.pairs()), keys, data.cleaning
-            )
+            own_texts = (pair[side] for pair in original.pairs())
+            sentences = select_sentences(own_texts, keys, data.cleaning)
             tasks += [
-                _make_task(from_pairs, members, sentences, None, options) for members in groups
+                make_task(from_pairs, group, sentences, None, options.overrides, keep)
+                for group in groups
             ]
         if path is not None and counts[from_text]:
-            sentences = select_sentences(
-                map(original.tokenizers[side].normalize, read_text_lines(path)), keys, data.cleaning
-            )
+            texts = map(original.tokenizers[side].normalize, read_text_lines(path))
+            sentences = select_sentences(texts, keys, data.cleaning)
             tasks += [
-                _make_task(from_text, members, sentences, path, options) for members in groups
+                make_task(from_text, group, sentences, path, options.overrides, keep)
+                for group in groups
             ]
     return tasks
-
-
-def _find_members(runs: Sequence[Path]) -> Members:
-    """Raises: CheckpointError if a run cannot be read, DataError if one is named twice."""
-    members = [find_run_and_checkpoint(run) for run in runs]
-    for i, member in enumerate(members):
-        if member in members[:i]:
-            raise DataError(f"{member[0]}: is named twice; name each run once")
-    return members
-
-
-def _make_task(
-    origin: str, members: Members, sentences: Sentences, text: Path | None, options: AugmentOptions
-) -> Task:
-    """Raises: ConfigError if a decoding option is invalid or not for this command."""
-    first_run, _ = members[0]
-    lexicon, runs = first_run / LEXICON_FILE, _describe(members)
-    decoding = load_run_config(first_run, options.overrides).decoding
-    if decoding.neighbors.pairs:
-        reason = (
-            "training sentences would find their own translations; add --set "
-            "decoding.neighbors.pairs=0"
-        )
-        raise ConfigError(
-            f"decoding.neighbors.pairs: {decoding.neighbors.pairs} is not for `nmt augment`; "
-            f"{reason}"
-        )
-    if decoding.rerank.run is not None:
-        reason = "add --set decoding.rerank.run=null"
-        raise ConfigError(
-            f"decoding.rerank.run: {decoding.rerank.run} is not for `nmt augment`; {reason}"
-        )
-    facts = {
-        "runs": runs,
-        "lexicon_sha256": sha256_of(lexicon) if lexicon.exists() else None,
-        "decoding": decoding.model_dump(mode="json", exclude={"neighbors", "rerank"}),
-        "text": None if text is None else {"path": str(text), "sha256": sha256_of(text)},
-    }
-    hashes = (
-        [run["sha256"] for run in runs],
-        facts["lexicon_sha256"],
-        facts["decoding"],
-        sentences.texts,
-    )
-    key = hashlib.sha256(json.dumps(hashes).encode()).hexdigest()[:12]
-    name = first_run.resolve().name + (f"-and-{len(members) - 1}" if len(members) > 1 else "")
-    keep = options.translations or options.output.with_name(f"{options.output.name}-translations")
-    return Task(origin, members, sentences, keep / f"{name}-{key}", facts)
-
-
-def _describe(members: Members) -> list[dict[str, str]]:
-    """What the manifest records of them."""
-    return [
-        {
-            "run": str(run),
-            "checkpoint": checkpoint.name,
-            "sha256": sha256_of(checkpoint / MODEL_FILE),
-            "data": load_manifest(run)["content"],
-        }
-        for run, checkpoint in members
-    ]
-
-
-def _write_soft_targets(folder: Path, models: Sequence[Seq2Seq], *, show_bar: bool) -> None:
-    """Write the soft targets of all training pairs in the folder."""
-    train = Corpus.load(folder, "train")
-    with (
-        progress_bar(
-            total=len(train), unit=" pairs", desc="soft targets", disable=not show_bar
-        ) as bar,
-        SequencesWriter(folder / SOFT_TARGETS, len(train)) as writer,
-    ):
-        for ids, lengths in soft_targets(models, train):
-            writer.write(ids, lengths)
-            bar.update(len(lengths))
-
-
-def _translate(tasks: Sequence[Task], options: AugmentOptions, show_bar: bool) -> None:
-    """Write the shards that are missing. All models are loaded first, so that errors come before
-    the long work.
-
-    Raises:
-        DataError: a sentence does not fit into memory, or a shard cannot be written.
-    """
-    missing = [
-        [(path, texts) for path, texts in task.shards if not path.exists()] for task in tasks
-    ]
-    translators: dict[str, Translator] = {}
-    for task, shards in zip(tasks, missing, strict=True):
-        if shards and str(task.members) not in translators:
-            translators[str(task.members)] = build_translator(
-                task.members, device=options.device, overrides=options.overrides
-            )
-    n_missing = sum(len(texts) for shards in missing for _, texts in shards)
-    total = sum(len(task.sentences.texts) for task in tasks)
-    with progress_bar(
-        total=total, initial=total - n_missing, unit=" sentences", disable=not show_bar
-    ) as bar:
-        for number, (task, shards) in enumerate(zip(tasks, missing, strict=True), 1):
-            bar.set_description(
-                f"{number} of {len(tasks)}, {task.origin} {task.members[0][0].name}"
-            )
-            for path, texts in shards:
-                try:
-                    write_shard(path, texts, translators[str(task.members)])
-                except TooLargeError as error:
-                    raise DataError(f"sentence {texts[error.index]!r} {error.reason}") from None
-                except OSError as error:
-                    raise DataError(
-                        f"{path}: cannot be written ({error.strerror or error})"
-                    ) from None
-                bar.update(len(texts))
 
 
 def _write_files(
@@ -351,12 +354,12 @@ def _write_files(
     original: PreparedData,
     tasks: Sequence[Task],
     options: AugmentOptions,
-    tag: int | None,
 ) -> dict[str, Any]:
     """All files of the new folder except the manifest. Returns its figures: those of the original,
     with other training data.
     """
     counts, keeps_original = options.counts, bool(options.counts[ORIGINAL])
+    tag = None if options.tag is None else original.vocabularies[0].ids([options.tag])[0]
     for name in original.manifest["files"]:
         if not name.startswith(("train.", "train-")):  # shards, too
             shutil.copyfile(original.folder / name, folder / name)
@@ -376,13 +379,9 @@ def _write_files(
     )
     for task in tasks:
         dropped = task.sentences.dropped.copy()
-        pairs = _synthetic_pairs(task, original, pair_filter, dropped)
-        corpus = encode_pairs(
-            pairs,
-            original.tokenizers,
-            original.vocabularies,
-            tag if task.origin == BACK_TRANSLATION else None,
-        )
+        pairs = synthetic_pairs(task, original.tokenizers, pair_filter, dropped)
+        task_tag = tag if task.origin == BACK_TRANSLATION else None
+        corpus = encode_pairs(pairs, original.tokenizers, original.vocabularies, task_tag)
         parts.append((corpus, counts[task.origin]))
         part = {
             "origin": task.origin,
@@ -392,10 +391,8 @@ def _write_files(
         }
         figures.append({**part, "repeat": counts[task.origin], **task.facts})
     if not any(len(corpus) * count for corpus, count in parts):
-        raise DataError(
-            f"{original.folder}: no pair is left; "
-            f"{json.dumps([part.get('dropped') for part in figures[1:]])}"
-        )
+        reasons = json.dumps([part.get("dropped") for part in figures[1:]])
+        raise DataError(f"{original.folder}: no pair is left; {reasons}")
     write_training_data(folder, parts)
     train = Corpus.load(folder, "train")
     manifest = {
@@ -408,35 +405,19 @@ def _write_files(
             name: {side: 0 if name.startswith("train") else n for side, n in shared.items()}
             for name, shared in overlap.items()
         }
-    token_counts = {side: _token_counts(getattr(train, side)) for side in SIDES}
+    token_counts = {
+        side: {
+            "tokens": sentences.n_tokens,
+            "mean": round(sentences.n_tokens / len(sentences), 2),
+            "longest": int(np.max(sentences.lengths)),
+        }
+        for side, sentences in (("src", train.src), ("tgt", train.tgt))
+    }
     return {
         **manifest,
         "splits": {**original.manifest["splits"], "train": {"pairs": len(train), **token_counts}},
         "overlap": overlap,
         "augmentation": {"parts": figures},
-    }
-
-
-def _synthetic_pairs(
-    task: Task, original: PreparedData, pair_filter: PairFilter, dropped: Counter[str]
-) -> Iterator[Pair]:
-    """The pairs of a task that are kept. Counts the others in `dropped`."""
-    tokenizer = original.tokenizers[1 if task.is_from_source else 0]
-    for text, output, problem in read_shards(task.folder, task.sentences.texts):
-        translation = tokenizer.normalize(output)
-        pair = (text, translation) if task.is_from_source else (translation, text)
-        reason = problem or pair_filter.drop_reason(pair)
-        if reason:
-            dropped[reason] += 1
-        else:
-            yield pair
-
-
-def _token_counts(sentences: Sequences) -> dict[str, float]:
-    return {
-        "tokens": sentences.n_tokens,
-        "mean": round(sentences.n_tokens / len(sentences), 2),
-        "longest": int(np.max(sentences.lengths)),
     }
 
 
@@ -449,25 +430,16 @@ def summary(manifest: Mapping[str, Any]) -> str:
             rows.append((ORIGINAL, f"{part['pairs']:,} pairs{times}"))
             continue
         runs = " + ".join(each["run"] for each in part["runs"])
-        dropped = ", ".join(
-            f"{count:,} {reason}" for reason, count in sorted(part["dropped"].items())
-        )
-        rows.append(
-            (
-                part["origin"],
-                f"{runs}: {part['sentences']:,} sentences, {part['pairs']:,} pairs{times}",
-            )
-        )
-        rows.append(
-            ("  dropped", f"{sum(part['dropped'].values()):,}{': ' if dropped else ''}{dropped}")
-        )
+        counts = f"{part['sentences']:,} sentences, {part['pairs']:,} pairs{times}"
+        reasons = ", ".join(f"{count:,} {name}" for name, count in sorted(part["dropped"].items()))
+        dropped = f"{sum(part['dropped'].values()):,}{': ' if reasons else ''}{reasons}"
+        rows += [(part["origin"], f"{runs}: {counts}"), ("  dropped", dropped)]
     if teachers := manifest["augmentation"].get("teachers"):
         rows.append(("soft targets", " + ".join(teacher["run"] for teacher in teachers)))
     train = manifest["splits"]["train"]
     tokens = f"{train['src']['tokens']:,} source, {train['tgt']['tokens']:,} target tokens"
     rows.append(("train", f"{train['pairs']:,} pairs; {tokens}"))
     rows.append(("took", f"{manifest['seconds']:.1f} s"))
-    rows.append(
-        ("already written" if manifest["already_prepared"] else "written to", manifest["folder"])
-    )
+    written = "already written" if manifest["already_prepared"] else "written to"
+    rows.append((written, manifest["folder"]))
     return "\n".join(f"{label:<20}{text}" for label, text in rows)

@@ -1,10 +1,9 @@
 """Augmented training data: synthetic pairs, with one side translated by a model, beside the
 original pairs.
 
-- Translations of the training sentences by several models in both directions: data diversification
-(Nguyen et al. 2020,
-  arXiv 1911.01986, algorithm 1); of the training sources alone: sequence-level distillation (Kim
-  and Rush 2016, arXiv 1606.07947).
+- Translations of the training sentences by several models in both directions: data
+  diversification (Nguyen et al. 2020, arXiv 1911.01986, algorithm 1); of the training sources
+  alone: sequence-level distillation (Kim and Rush 2016, arXiv 1606.07947).
 - Translations of other text in the target language: back-translation (Sennrich et al. 2016, arXiv
   1511.06709), with an optional tag before the source (Caswell et al. 2019, arXiv 1906.06442); in
   the source language: self-training.
@@ -27,6 +26,10 @@ from nmt.run.heritage import HeldOut
 from nmt.text.tokenizers import SIDES
 from nmt.text.vocabulary import SPECIALS, UNK
 
+# The origins of training pairs.
+ORIGINAL, FORWARD, BACKWARD = "original", "forward", "backward"
+SELF_TRAINING, BACK_TRANSLATION = "self-training", "back-translation"
+ORIGINS = (ORIGINAL, FORWARD, BACKWARD, SELF_TRAINING, BACK_TRANSLATION)
 # Why a sentence is not translated.
 EMPTY_SENTENCE = "empty sentence"
 SAME_SENTENCE = "repeated sentence"

@@ -1,24 +1,137 @@
-"""Translate many sentences into a folder of shards. A shard is written whole or not at all, so a
+"""Translates many sentences into a folder of shards. A shard is written whole or not at all, so a
 stopped job loses at most one.
 """
 
+import hashlib
+import json
 import re
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
+from nmt.bars import progress_bar
+from nmt.config.parts import DeviceName
+from nmt.data.manifest import load_manifest
+from nmt.data.reading import Pair
+from nmt.decoding.batch_runner import TooLargeError
 from nmt.decoding.output import MAX_REPETITIONS, repeats
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
-from nmt.errors import DataError
-from nmt.extras.augment.pairs import REPEATING, TRUNCATED
-from nmt.files import write_text
+from nmt.errors import ConfigError, DataError
+from nmt.extras.augment.pairs import (
+    FORWARD,
+    REPEATING,
+    SELF_TRAINING,
+    TRUNCATED,
+    PairFilter,
+    Sentences,
+)
+from nmt.files import sha256_of, write_text
 from nmt.lines import read_lines
+from nmt.run.checkpoint import MODEL_FILE
+from nmt.run.folder import load_run_config
+from nmt.run.load import build_translator, find_run_and_checkpoint
+from nmt.text.tokenizers import Tokenizer
 
-# enough for batches of similar lengths; some of the keys of `decoding` make a translation depend on
-# it
+# Enough for batches of similar lengths; some keys of `decoding` make a translation depend on it.
 SHARD_SENTENCES = 2048
 SECONDS_FILE = "seconds.txt"  # a line for each shard
+
+Members = list[tuple[Path, Path]]  # (run, checkpoint) each; several translate together
+
+
+@dataclass(frozen=True)
+class Task:
+    """Sentences to translate, for pairs of one origin.
+
+    Attributes:
+        folder: of the shards; its name identifies sentences, models and decoding options.
+        facts: for the manifest.
+    """
+
+    origin: str
+    members: Members
+    sentences: Sentences
+    folder: Path
+    facts: dict[str, Any]
+
+    @property
+    def is_from_source(self) -> bool:
+        """Whether it translates from source to target."""
+        return self.origin in (FORWARD, SELF_TRAINING)
+
+    @property
+    def shards(self) -> list[tuple[Path, Sequence[str]]]:
+        """The files of the translations, with the sentences of each."""
+        return plan_shards(self.folder, self.sentences.texts)
+
+
+def make_task(
+    origin: str,
+    members: Members,
+    sentences: Sentences,
+    text: Path | None,
+    overrides: Sequence[str],
+    folder: Path,
+) -> Task:
+    """A task for the members together.
+
+    Args:
+        text: the file of the sentences, if they are not those of the training data.
+        folder: for the translations of all tasks.
+
+    Raises:
+        ConfigError: a decoding option is invalid or not for this command.
+    """
+    first_run, _ = members[0]
+    lexicon, runs = first_run / "lexicon.tsv", describe(members)
+    decoding = load_run_config(first_run, overrides).decoding.model_dump(mode="json")
+    if pairs := decoding.pop("neighbors", {}).get("pairs"):
+        raise ConfigError(
+            f"decoding.neighbors.pairs: {pairs} is not for `nmt augment`; training sentences would "
+            "find their own translations; add --set decoding.neighbors.pairs=0"
+        )
+    if run := decoding.pop("rerank", {}).get("run"):
+        raise ConfigError(
+            f"decoding.rerank.run: {run} is not for `nmt augment`; add --set "
+            "decoding.rerank.run=null"
+        )
+    facts = {
+        "runs": runs,
+        "lexicon_sha256": sha256_of(lexicon) if lexicon.exists() else None,
+        "decoding": decoding,
+        "text": None if text is None else {"path": str(text), "sha256": sha256_of(text)},
+    }
+    digests = [run["sha256"] for run in runs]
+    hashed = (digests, facts["lexicon_sha256"], decoding, sentences.texts)
+    key = hashlib.sha256(json.dumps(hashed).encode()).hexdigest()[:12]
+    name = first_run.resolve().name + (f"-and-{len(members) - 1}" if len(members) > 1 else "")
+    return Task(origin, members, sentences, folder / f"{name}-{key}", facts)
+
+
+def find_members(runs: Sequence[Path]) -> Members:
+    """Raises: CheckpointError if a run cannot be read, DataError if one is named twice."""
+    members = [find_run_and_checkpoint(run) for run in runs]
+    for i, member in enumerate(members):
+        if member in members[:i]:
+            raise DataError(f"{member[0]}: is named twice; name each run once")
+    return members
+
+
+def describe(members: Members) -> list[dict[str, str]]:
+    """What the manifest records of them."""
+    return [
+        {
+            "run": str(run),
+            "checkpoint": checkpoint.name,
+            "sha256": sha256_of(checkpoint / MODEL_FILE),
+            "data": load_manifest(run)["content"],
+        }
+        for run, checkpoint in members
+    ]
 
 
 def plan_shards(folder: Path, texts: Sequence[str]) -> list[tuple[Path, Sequence[str]]]:
@@ -28,6 +141,39 @@ def plan_shards(folder: Path, texts: Sequence[str]) -> list[tuple[Path, Sequence
         (folder / f"{number:06}.txt", texts[start : start + SHARD_SENTENCES])
         for number, start in enumerate(starts)
     ]
+
+
+def translate(
+    tasks: Sequence[Task], overrides: Sequence[str], device: DeviceName, *, show_bar: bool
+) -> None:
+    """Write the shards that are missing. All models are loaded first, so that errors come before
+    the long work.
+
+    Raises:
+        DataError: a sentence does not fit into memory, or a shard cannot be written.
+    """
+    missing = [[shard for shard in task.shards if not shard[0].exists()] for task in tasks]
+    translators: dict[str, Translator] = {}
+    for task, shards in zip(tasks, missing, strict=True):
+        if shards and str(task.members) not in translators:
+            translators[str(task.members)] = build_translator(
+                task.members, device=device, overrides=overrides
+            )
+    total = sum(len(task.sentences.texts) for task in tasks)
+    done = total - sum(len(texts) for shards in missing for _, texts in shards)
+    with progress_bar(total=total, initial=done, unit=" sentences", disable=not show_bar) as bar:
+        for number, (task, shards) in enumerate(zip(tasks, missing, strict=True), 1):
+            run = task.members[0][0].name
+            bar.set_description(f"{number} of {len(tasks)}, {task.origin} {run}")
+            for path, texts in shards:
+                try:
+                    write_shard(path, texts, translators[str(task.members)])
+                except TooLargeError as error:
+                    raise DataError(f"sentence {texts[error.index]!r} {error.reason}") from None
+                except OSError as error:
+                    reason = error.strerror or error
+                    raise DataError(f"{path}: cannot be written ({reason})") from None
+                bar.update(len(texts))
 
 
 def write_shard(path: Path, texts: Sequence[str], translator: Translator) -> None:
@@ -64,22 +210,30 @@ def _times(folder: Path) -> list[str]:
     return [line for line in lines if re.fullmatch(r"\d+\.\d\d", line)]
 
 
-def read_shards(folder: Path, texts: Sequence[str]) -> Iterator[tuple[str, str, str]]:
-    """Each text with its translation, and what is wrong with that, or "". Raises: DataError if a
-    shard is missing or damaged.
+def synthetic_pairs(
+    task: Task,
+    tokenizers: tuple[Tokenizer, Tokenizer],
+    pair_filter: PairFilter,
+    dropped: Counter[str],
+) -> Iterator[Pair]:
+    """The pairs of a translated task that are kept. Counts the others in `dropped`.
+
+    Raises:
+        DataError: a shard is missing or damaged.
     """
-    for path, shard in plan_shards(folder, texts):
-        lines = read_lines(
-            path, needs_final_line_feed=True, advice="delete it to translate it again"
-        )
+    advice = "delete it to translate it again"
+    for path, shard in task.shards:
+        lines = read_lines(path, needs_final_line_feed=True, advice=advice)
         if len(lines) != len(shard):
-            raise DataError(
-                f"{path}: has {len(lines)} lines instead of {len(shard)}; delete it to translate "
-                "it again"
-            )
+            raise DataError(f"{path}: has {len(lines)} lines instead of {len(shard)}; {advice}")
         for text, line in zip(shard, lines, strict=True):
-            translation, _, problem = line.partition("\t")
-            yield text, translation, problem
+            output, _, problem = line.partition("\t")
+            translation = tokenizers[1 if task.is_from_source else 0].normalize(output)
+            pair = (text, translation) if task.is_from_source else (translation, text)
+            if reason := problem or pair_filter.drop_reason(pair):
+                dropped[reason] += 1
+            else:
+                yield pair
 
 
 def _problem(translation: Translation) -> str:

@@ -3,19 +3,35 @@ target token.
 """
 
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from nmt.bars import progress_bar
 from nmt.config.schema import BatchConfig
 from nmt.data.batches import Batch, plan_batches, read_batches
-from nmt.data.corpus import Block, Corpus, pack_soft_targets
+from nmt.data.corpus import SOFT_TARGETS, Block, Corpus, SequencesWriter, pack_soft_targets
 from nmt.model.seq2seq import Seq2Seq
 
 BATCH_CONFIG = BatchConfig(unit="tokens", size=1024)
 N_WORDS = 16  # of each distribution, the most probable
 BLOCK_PAIRS = 4096  # in memory at once
+
+
+def write_soft_targets(folder: Path, models: Sequence[Seq2Seq], *, show_bar: bool) -> None:
+    """Write the soft targets of all training pairs in the folder."""
+    train = Corpus.load(folder, "train")
+    with (
+        progress_bar(
+            total=len(train), unit=" pairs", desc="soft targets", disable=not show_bar
+        ) as bar,
+        SequencesWriter(folder / SOFT_TARGETS, len(train)) as writer,
+    ):
+        for ids, lengths in soft_targets(models, train):
+            writer.write(ids, lengths)
+            bar.update(len(lengths))
 
 
 @torch.inference_mode()

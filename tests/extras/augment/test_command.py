@@ -19,7 +19,8 @@ from nmt.data.manifest import load_manifest
 from nmt.errors import CheckpointError, ConfigError, DataError
 from nmt.extras.augment import command as augment
 from nmt.extras.augment import shards
-from nmt.extras.augment.options import AugmentOptions
+from nmt.extras.augment.command import AugmentOptions
+from nmt.extras.augment.shards import write_shard
 from nmt.extras.neighbors.model import load_pairs
 from nmt.run.folder import find_checkpoint
 from nmt.run.heritage import HeldOut, PreparedData
@@ -163,7 +164,7 @@ def test_a_second_call_has_nothing_to_do(
     setting: Setting, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first = setting.augment(tmp_path / "more")
-    monkeypatch.setattr(augment, "build_translator", None)
+    monkeypatch.setattr(shards, "build_translator", None)
     assert setting.augment(tmp_path / "more") == {**first, "already_prepared": True}
     with pytest.raises(
         DataError,
@@ -188,7 +189,7 @@ def test_the_opposite_direction_uses_the_same_translations(
 ) -> None:
     kept = tmp_path / "kept"
     one = setting.augment(tmp_path / "one", translations=kept)
-    monkeypatch.setattr(augment, "build_translator", None)
+    monkeypatch.setattr(shards, "build_translator", None)
     options = AugmentOptions(
         setting.de_en, tmp_path / "other", [setting.backward], [setting.forward], translations=kept
     )
@@ -209,10 +210,10 @@ def test_a_stopped_job_continues_with_the_next_shard(
         if len(written) == 2:
             (path.parent / f".{path.name}.0123abcd.tmp").write_text("half a sha")
             raise KeyboardInterrupt
-        shards.write_shard(path, *arguments)
+        write_shard(path, *arguments)
         written.append(path)
 
-    monkeypatch.setattr(augment, "write_shard", write_two)
+    monkeypatch.setattr(shards, "write_shard", write_two)
     with pytest.raises(KeyboardInterrupt):
         setting.augment(tmp_path / "more", **options)
     assert not (tmp_path / "more").exists()
@@ -220,9 +221,9 @@ def test_a_stopped_job_continues_with_the_next_shard(
 
     def write(path: Path, *arguments: Any) -> None:
         later.append(path)
-        shards.write_shard(path, *arguments)
+        write_shard(path, *arguments)
 
-    monkeypatch.setattr(augment, "write_shard", write)
+    monkeypatch.setattr(shards, "write_shard", write)
     again = setting.augment(tmp_path / "more", **options)
     assert {*written}.isdisjoint(later)
     assert len(written + later) == len([*(tmp_path / "kept").glob("*/[0-9]*.txt")])
@@ -344,7 +345,7 @@ def test_a_student_learns_the_soft_targets_of_its_teachers(
     assert f"already written     {tmp_path / 'soft'}" in again.out
     fewer = nmt("augment", setting.en_de, "-o", tmp_path / "soft", "--teacher", setting.forward)
     assert "soft: contains other prepared data; --overwrite replaces it" in fewer.err
-    assert nmt("doctor", tmp_path / "soft").status == 0
+    assert nmt("runs", "check", tmp_path / "soft").status == 0
     config = tmp_path / "toy.yaml"
     config.write_text(json.dumps(setting.config("en-de", {}).to_dict()), encoding="utf-8")
     command = ["train", "-c", config, "-q", "--set", "training.distillation=1", "--set"]
