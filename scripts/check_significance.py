@@ -17,7 +17,7 @@ import numpy as np
 
 from nmt.data.evaluation_set import read_files
 from nmt.errors import NmtError
-from nmt.extras.analysis.significance import Difference, compare
+from nmt.extras.analysis.comparison import Difference, compare
 
 ALPHA = 0.05
 

@@ -200,7 +200,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             if figures.dev_bleu is None:
                 _nmt("evaluate", run, "--split", "dev")
             if figures.moses_bleu is None:
-                _nmt("evaluate", run, "--moses", side.target)
+                _nmt("analyze", run, "--moses", side.target)
         print(recipes.to_table([recipes.measure(run) for _, run in students]))
     except NmtError as error:
         print(error, file=sys.stderr)

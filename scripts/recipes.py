@@ -1,7 +1,7 @@
 """Print a table of finished runs in Markdown: their scores, sizes, speeds and training times,
 teachers included.
 
-    nmt evaluate RUN --split dev; nmt evaluate RUN --moses de      # before, for each run
+    nmt evaluate RUN --split dev; nmt analyze RUN --moses de       # before, for each run
     python scripts/recipes.py RUN...
 
 Runs whose configurations differ only in the seed share a row, with mean and standard deviation. The

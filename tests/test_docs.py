@@ -15,12 +15,13 @@ import typer
 import yaml
 
 from nmt.cli import app
-from nmt.commands.evaluate_options import EvaluateOptions
+from nmt.commands.evaluate import EvaluateOptions
 from nmt.commands.translate_options import TranslateOptions
 from nmt.config.load import config_from_dict, load
 from nmt.config.schema import Config
 from nmt.config.section import section_of
 from nmt.errors import ConfigError
+from nmt.extras.analysis.command import AnalyzeOptions
 from nmt.extras.augment.command import AugmentOptions
 from scripts.reference_pages import PAGES as REFERENCE_PAGES
 from tests.documentation import (
@@ -38,6 +39,7 @@ from tests.documentation import (
 
 GROUP: Any = typer.main.get_command(app)
 OPTIONS: dict[str, Any] = {
+    "analyze": AnalyzeOptions,
     "augment": AugmentOptions,
     "evaluate": EvaluateOptions,
     "translate": TranslateOptions,

@@ -110,7 +110,7 @@ def test_imports_go_left_only(path: Path) -> None:
     ("module", "line"),
     [
         ("model/attention.py", "from nmt.decoding.search import search"),
-        ("training/loop.py", "from nmt.evaluation.gate import Gate"),
+        ("training/loop.py", "from nmt.evaluation.results import Evaluation"),
         ("metrics/scores.py", "import nmt.training.loop"),
         ("data/corpus.py", "from nmt.commands import prepare"),
         ("run/folder.py", "from nmt.training import loop"),

@@ -127,7 +127,7 @@ def test_the_report_page(nmt: Run, run: Path, check: Callable[[str], Page], tmp_
         "--report",
         tmp_path / "report",
     ]
-    result = nmt("evaluate", run, *words)
+    result = nmt("analyze", run, *words)
     assert result.status == 0, result.err
     page = check((tmp_path / "report" / "index.html").as_uri())
     for word in page.locator("figure button").all()[:20]:

@@ -260,7 +260,7 @@ def test_no_command_runs_code_from_data_nor_does_more_than_it_should(tmp_path: P
         ("write", ["average", "runs/toy", "--kept", "last"]),
         ("write", ["lexicon", "runs/toy", "--pairs", "20"]),
         ("write", ["neighbors", "runs/toy"]),
-        ("write", ["evaluate", "runs/toy", "--split", "dev", "--report", "report"]),
+        ("write", ["analyze", "runs/toy", "--split", "dev", "--report", "report"]),
         ("write", ["augment", "data/prepared/toy", "-o", "more", "--forward", "runs/toy", "-q"]),
         ("", ["doctor", "runs/toy"]),
         ("", ["doctor", "more"]),

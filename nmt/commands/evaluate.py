@@ -1,77 +1,240 @@
-"""`nmt evaluate`: score a run, an ensemble or a file of translations, compare it with another
-system, and keep the results.
-"""
+"""`nmt evaluate`: score a run, an ensemble or a file of translations, and keep the results."""
 
-import json
 import sys
 import time
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
+from zipfile import is_zipfile
+
+import typer
 
 from nmt import __version__
-from nmt.commands.evaluate_options import EvaluateOptions, is_bundle
-from nmt.commands.options import options_from, to_json
+from nmt.commands.options import (
+    BeamOption,
+    DataOption,
+    DecodingOption,
+    DeviceOption,
+    JsonOption,
+    decoding_overrides,
+    options_from,
+    to_json,
+)
+from nmt.config.parts import EvaluationSplit
 from nmt.config.schema import TokenizerConfig
-from nmt.data.evaluation_set import EvaluationSet, read_files, read_split, read_texts
-from nmt.data.manifest import load_manifest
-from nmt.decoding.forced import score_pairs
+from nmt.data.evaluation_set import EvaluationSet, read_files, read_split
+from nmt.decoding.forced import ScoredPair, score_pairs
+from nmt.decoding.translation import Translation
 from nmt.errors import DataError, NmtError
-from nmt.evaluation.results import Evaluation, RunsSummary
-from nmt.evaluation.scores import METRICS, MetricScore, canonical_name, score, score_tokenized
-from nmt.extras.analysis import page
-from nmt.extras.analysis.alignment_error import read_reference_alignments
-from nmt.extras.analysis.comparison import OtherSystem, compare_systems
-from nmt.extras.analysis.leaks import TrainingOverlap, find_overlap, score_leaks
-from nmt.extras.analysis.moses import check_language, score_moses
-from nmt.extras.analysis.parts import analyze
+from nmt.evaluation.results import Evaluation, RunsSummary, missed_limits
+from nmt.evaluation.scores import (
+    METRICS,
+    MetricScore,
+    canonical_name,
+    score,
+    score_tokenized,
+    tokenize,
+)
 from nmt.files import write_text
 from nmt.run import provenance
-from nmt.run.folder import (
-    EVALUATION_FOLDER,
-    HISTORY_FILE,
-    ancestors,
-    check_same_data,
-    load_run_config,
-)
+from nmt.run.folder import EVALUATION_FOLDER, HISTORY_FILE, check_same_data
 from nmt.run.heritage import PreparedData, check_teacher
 from nmt.run.journal import Journal
 from nmt.run.load import opened
 from nmt.run.system import System, open_system
-from nmt.text.tokenizers import JOINER, Tokenizer, load_tokenizer
+from nmt.text.tokenizers import Tokenizer, load_tokenizer
 
 N_RESAMPLES = 1000  # of the bootstrap, for the confidence intervals
-HISTORY_KEYS = (
-    "scores",
-    "lowercase_scores",
-    "tokenized_scores",
-    "loss",
-    "perplexity",
-    "comparison",
-)
+# Of the results, for the history.
+HISTORY_KEYS = ("scores", "lowercase_scores", "tokenized_scores", "loss", "perplexity")
 MIN_TOKENIZED = 100  # outputs that look tokenized before there is a warning; sacrebleu's own limit
+
+
+@dataclass(frozen=True)
+class ScoreOptions:
+    """What to score, and on which sentences: options of `nmt evaluate` and `nmt analyze`."""
+
+    folders: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            help="Run folder, or a file of `nmt bundle`. Default: the newest in runs/.",
+            metavar="RUN",
+        ),
+    ] = None
+    split: Annotated[
+        EvaluationSplit, typer.Option("--split", help="Which split of the prepared data to score.")
+    ] = "test"
+    sources: Annotated[
+        Path | None,
+        typer.Option(
+            "--sources",
+            help="Score the run on this file and --references instead of a split.",
+            metavar="FILE",
+        ),
+    ] = None
+    hypotheses: Annotated[
+        Path | None,
+        typer.Option(
+            "--hypotheses", help="Score this file of translations instead of a run.", metavar="FILE"
+        ),
+    ] = None
+    references: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--references", help="Reference translations; one or more files.", metavar="FILE"
+        ),
+    ] = None
+    columns: Annotated[
+        int,
+        typer.Option(
+            "--columns",
+            min=1,
+            help="References per line of a file of references, separated by tabs.",
+            metavar="N",
+        ),
+    ] = 1
+    metric: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--metric",
+            help="BLEU, chrF, chrF++ or TER; may be repeated. Default: all.",
+            metavar="NAME",
+        ),
+    ] = None
+    lowercase: Annotated[bool, typer.Option("--lowercase", help="Add scores that ignore case.")] = (
+        False
+    )
+    tokenized: Annotated[
+        bool,
+        typer.Option(
+            "--tokenized",
+            help=(
+                "Add tokenized BLEU, to compare with old papers; a file of translations must be "
+                "tokenized already."
+            ),
+        ),
+    ] = False
+    ensemble: Annotated[
+        bool,
+        typer.Option(
+            "--ensemble", help="Let several RUNs translate together, and score the result."
+        ),
+    ] = False
+    min_bleu: Annotated[
+        float | None,
+        typer.Option("--min-bleu", help="Exit with status 1 if BLEU is lower.", metavar="SCORE"),
+    ] = None
+    min_chrf: Annotated[
+        float | None,
+        typer.Option("--min-chrf", help="Exit with status 1 if chrF is lower.", metavar="SCORE"),
+    ] = None
+    max_ter: Annotated[
+        float | None,
+        typer.Option("--max-ter", help="Exit with status 1 if TER is higher.", metavar="SCORE"),
+    ] = None
+    data: DataOption = None
+    beam: BeamOption = None
+    set_: DecodingOption = None
+    as_json: JsonOption = False
+    device: DeviceOption = "auto"
+
+    @property
+    def run_folders(self) -> list[Path]:
+        """The RUNs; empty for the newest run."""
+        return [path for path in self.folders or [] if not self._is_reference(path)]
+
+    @property
+    def reference_files(self) -> list[Path]:
+        """The files of references; the command line takes the words after A in `--references A B C`
+        for RUNs.
+        """
+        return [*(self.references or []), *filter(self._is_reference, self.folders or [])]
+
+    @property
+    def overrides(self) -> list[str]:
+        """`decoding.key=value` each."""
+        return decoding_overrides(self.set_, self.beam)
+
+    @property
+    def limits(self) -> dict[str, float]:
+        """The scores to reach (of TER: not to exceed), by metric."""
+        limits = {"BLEU": self.min_bleu, "chrF": self.min_chrf, "TER": self.max_ter}
+        return {metric: limit for metric, limit in limits.items() if limit is not None}
+
+    @property
+    def metrics(self) -> list[str]:
+        """The metrics to score with, each once. Raises: DataError for an unknown metric."""
+        return list(dict.fromkeys(map(canonical_name, [*(self.metric or METRICS), *self.limits])))
+
+    def check(self, *, runs: bool = False) -> None:
+        """Raises: typer.BadParameter if options do not go together.
+
+        Args:
+            runs: whether several RUNs are scored one by one.
+        """
+        if self.hypotheses is not None:
+            needy = "--hypotheses"
+            if self.run_folders:
+                raise typer.BadParameter("give a run or --hypotheses, not both")
+            if self.sources is not None or self.ensemble or self.overrides or runs:
+                raise typer.BadParameter(
+                    "--sources, --runs, --ensemble, --set and --beam need a run, not a file of "
+                    "translations"
+                )
+        else:
+            needy = "" if self.sources is None else "--sources"
+        if needy and not self.references:
+            raise typer.BadParameter(f"{needy} needs --references: the file of references")
+        if self.references and not needy:
+            raise typer.BadParameter(
+                "--references needs --sources, to translate with a run, or --hypotheses"
+            )
+        if (len(self.run_folders) > 1) != (runs or self.ensemble) or (runs and self.ensemble):
+            raise typer.BadParameter(
+                "give one run, or several with --ensemble (they translate together) or with "
+                "`nmt evaluate --runs` (mean and standard deviation)"
+            )
+
+    def _is_reference(self, path: Path) -> bool:
+        return (
+            bool(self.references)
+            and not names_run(path)
+            and (self.hypotheses is not None or path.exists())
+        )
+
+
+@dataclass(frozen=True)
+class EvaluateOptions(ScoreOptions):
+    """The options of `nmt evaluate`."""
+
+    runs: Annotated[
+        bool,
+        typer.Option(
+            "--runs",
+            help="Score several RUNs that differ in the seed: mean and standard deviation.",
+        ),
+    ] = False
 
 
 @options_from(EvaluateOptions)
 def command(options: EvaluateOptions) -> None:
-    """The command line."""
-    options.check()
-
+    """Score, and print the results. Exit status 1 if a limit is not met."""
+    options.check(runs=options.runs)
+    if options.runs and options.tokenized:
+        raise typer.BadParameter("--runs has no tokenized scores; leave out --tokenized")
     results = run(options)
-    print(
-        to_json(results.to_dict()) if options.as_json else results.to_table(details=options.details)
-    )
-    if failures := results.failures(options.gate):
-        raise NmtError("; ".join(failures))
+    print(to_json(results.to_dict()) if options.as_json else results.to_text())
+    if missed := missed_limits(results.scores, options.limits):
+        raise NmtError("; ".join(missed))
 
 
 def run(options: EvaluateOptions) -> Evaluation | RunsSummary:
-    """Score a run or a bundle, an ensemble or a file of translations. The results for a run are
-    kept in its `evaluation/` folder.
+    """Score a run or a bundle, an ensemble or a file of translations.
 
-    In Python: `run(EvaluateOptions(folders=[Path("runs/sample")], metric=["BLEU"])).scores`.
+    The results for a run are kept in its `evaluation/` folder. In Python:
+    `run(EvaluateOptions(folders=[Path("runs/sample")], metric=["BLEU"])).scores`.
 
     Returns:
         The evaluation; for `options.runs` the mean and standard deviation of several.
@@ -84,188 +247,100 @@ def run(options: EvaluateOptions) -> Evaluation | RunsSummary:
             trained on.
     """
     if options.hypotheses is not None:
-        return _evaluate_file(options.hypotheses, options)
-    if options.runs:
-        return _evaluate_runs(options.run_folders, options)
-    return _evaluate_system(options.run_folders, options)
-
-
-def _evaluate_system(paths: Sequence[Path], options: EvaluateOptions) -> Evaluation:
-    """A run or a bundle, or an ensemble; an ensemble is scored on the data of the first, and its
-    results are kept there.
-    """
-    metrics = _metric_names(options)
-    with ExitStack() as stack:
-        system = stack.enter_context(
-            open_system(paths, device=options.device, overrides=options.overrides)
-        )
-        return _score_system(system, metrics, options, stack)
-
-
-def _score_system(
-    system: System, metrics: Sequence[str], options: EvaluateOptions, stack: ExitStack
-) -> Evaluation:
-    """Args: stack: keeps the system to compare with open."""
-    if options.moses is not None:
-        check_language(options.moses)
-        if options.moses != system.config.data.tgt_language:
-            raise DataError(
-                f"{system.names[0]} translates {system.direction}: use --moses "
-                f"{system.config.data.tgt_language}"
-            )
-    text = _read_text(system, options)
-    other = (
-        None if options.other is None else _load_other(options.other, text, system, options, stack)
-    )
-    alignments = (
-        None
-        if options.alignments is None
-        else read_reference_alignments(options.alignments, len(text))
-    )
-
-    start_time = time.perf_counter()
-    translations = system.translate(text)
-    translation_seconds = round(time.perf_counter() - start_time, 2)
-    outputs = [translation.text for translation in translations]
-    tokenizer = None
-    if options.tokenized:  # spaCy's words, for a model with any tokenizer
-        tokenizer = load_tokenizer(
-            TokenizerConfig(kind="words"), system.config.data.tgt_language, "tgt", system.folders[0]
-        )
-    scores = _score_outputs(
-        outputs, text, metrics, options, tokenizer, lowercase=options.lowercase or system.lowercase
-    )
-    overlap = _find_overlap(text, system, options.data)
-    comparison = None
-    if other is not None:
-        if isinstance(other, System):
-            other = _translate_with_other(other, text, system)
-        comparison = compare_systems(
-            text, outputs, other, metrics, overlap=overlap, lowercase=system.lowercase
-        )
-
-    pairs = list(zip(text.sources or [], text.references[0], strict=True))
-    teacher_forced = score_pairs(system.translator, pairs)
-    details = None
-    if options.details or options.report is not None or alignments is not None:
-        details = analyze(
-            text,
-            translations,
-            teacher_forced,
-            system.translator,
-            overlap,
-            alignments,
-            lowercase=system.lowercase,
-        )
-    evaluation = Evaluation(
-        subject=system.describe(text),
-        text=text,
-        outputs=outputs,
-        facts={
-            **system.facts(),
-            "split": options.split if options.sources is None else None,
-            **_text_facts(text),
-            "translation_seconds": translation_seconds,
-        },
-        **scores,
-        loss=-sum(pair.log_prob for pair in teacher_forced)
-        / sum(len(pair.token_log_probs) for pair in teacher_forced),
-        comparison=comparison,
-        leaks=None
-        if overlap is None
-        else score_leaks(overlap, text, outputs, metrics, lowercase=system.lowercase),
-        details=details,
-    )
-    source = (
-        options.split if options.sources is None else f"{options.sources.stem}-{text.digest[:8]}"
-    )
-    if not system.names[0].is_file():  # a bundle never changes
-        _store_results(
-            system.folders[0] / EVALUATION_FOLDER / f"{source}-{system.file_name}", evaluation
-        )
-    if options.report is not None:
-        page.write(evaluation, options.report, system.folders, translations)
-    return evaluation
-
-
-def _evaluate_runs(folders: Sequence[Path], options: EvaluateOptions) -> RunsSummary:
-    """Two runs or more, which should differ only in the seed. Raises: DataError if one is named
-    twice, or their data differ.
-    """
-    if len({folder.resolve() for folder in folders}) < len(folders):
+        return score_file(options.hypotheses, options)
+    if not options.runs:
+        return _evaluate_system(options.run_folders, options)
+    if len({path.resolve() for path in options.run_folders}) < len(options.run_folders):
         raise DataError("--runs: a run is named twice; name each run once")
-    for folder in folders:  # report all errors before scoring, which takes long
-        with opened(folder):
+    for path in options.run_folders:  # report all errors before scoring, which takes long
+        with opened(path):
             pass
-    evaluations = [_evaluate_system([folder], options) for folder in folders]
+    evaluations = [_evaluate_system([path], options) for path in options.run_folders]
     if len({evaluation.text.digest for evaluation in evaluations}) > 1:
         raise DataError(
-            "--runs: the runs have different test sentences, so their scores have no mean; "
-            "name "
+            "--runs: the runs have different test sentences, so their scores have no mean; name "
             "runs on the same data"
         )
     return RunsSummary(evaluations)
 
 
-def _evaluate_file(hypotheses: Path, options: EvaluateOptions) -> Evaluation:
-    """A file of translations, one per line."""
-    metrics = _metric_names(options)
-    outputs, references = read_files(hypotheses, options.reference_files, options.columns)
-    text = EvaluationSet(str(hypotheses), None, references)
-    scores = _score_outputs(outputs, text, metrics, options, lowercase=options.lowercase)
-    comparison = None
-    if options.other is not None:
-        comparison = compare_systems(text, outputs, _read_other(options.other, text), metrics)
-    evaluation = Evaluation(
-        subject=f"{hypotheses}, {len(outputs):,} sentences",
-        text=text,
-        outputs=outputs,
-        facts={
-            "hypotheses": str(hypotheses),
-            "references": [str(path) for path in options.reference_files],
-            **_text_facts(text),
-            "provenance": {
-                "hypotheses_sha256": provenance.of_lines(outputs),
-                "code": provenance.of_code(),
-            },
-        },
-        **scores,
-        comparison=comparison,
-    )
-    if options.report is not None:
-        page.write(evaluation, options.report)
+def _evaluate_system(paths: Sequence[Path], options: EvaluateOptions) -> Evaluation:
+    """A run or an ensemble. An ensemble is scored on the data of the first run, and its results are
+    kept there.
+    """
+    with open_system(paths, device=options.device, overrides=options.overrides) as system:
+        evaluation, _, _ = score_system(system, read_text(system, options), options)
+        store(system, options, evaluation, evaluation.to_dict())
     return evaluation
 
 
-def _metric_names(options: EvaluateOptions) -> list[str]:
-    """The requested metrics and those of the gate, each once. Raises: DataError for an unknown
-    metric.
+def score_file(hypotheses: Path, options: ScoreOptions) -> Evaluation:
+    """Score a file of translations, one per line."""
+    metrics = options.metrics
+    outputs, references = read_files(hypotheses, options.reference_files, options.columns)
+    text = EvaluationSet(str(hypotheses), None, references)
+    facts = {
+        "hypotheses": str(hypotheses),
+        "references": [str(path) for path in options.reference_files],
+        **_text_facts(text),
+        "provenance": {
+            "hypotheses_sha256": provenance.of_lines(outputs),
+            "code": provenance.of_code(),
+        },
+    }
+    scores = _score_outputs(outputs, text, metrics, options, lowercase=options.lowercase)
+    return Evaluation(f"{hypotheses}, {len(outputs):,} sentences", text, outputs, facts, *scores)
+
+
+def score_system(
+    system: System, text: EvaluationSet, options: ScoreOptions
+) -> tuple[Evaluation, list[Translation], list[ScoredPair]]:
+    """Translate and score. Also returns the translations, and the probability of the references."""
+    metrics, start_time = options.metrics, time.perf_counter()
+    translations = system.translate(text)
+    facts = {
+        **system.facts(),
+        "split": options.split if options.sources is None else None,
+        **_text_facts(text),
+        "translation_seconds": round(time.perf_counter() - start_time, 2),
+    }
+    outputs = [translation.text for translation in translations]
+    lowercase = options.lowercase or system.lowercase
+    tokenizer = None
+    if options.tokenized:  # spaCy's words, for a model with any tokenizer
+        tokenizer = load_tokenizer(
+            TokenizerConfig(kind="words"), system.config.data.tgt_language, "tgt", system.folders[0]
+        )
+    scores = _score_outputs(outputs, text, metrics, options, tokenizer, lowercase=lowercase)
+    pairs = list(zip(text.sources or [], text.references[0], strict=True))
+    forced = score_pairs(system.translator, pairs)
+    n_tokens = sum(len(pair.token_log_probs) for pair in forced)
+    loss = -sum(pair.log_prob for pair in forced) / n_tokens
+    evaluation = Evaluation(system.describe(text), text, outputs, facts, *scores, loss)
+    return evaluation, translations, forced
+
+
+def read_text(system: System, options: ScoreOptions) -> EvaluationSet:
+    """The sentences to score a system on.
+
+    Raises:
+        DataError: they cannot be read, or are not from the data that the run was trained on.
     """
-    return list(dict.fromkeys(map(canonical_name, [*(options.metric or METRICS), *options.limits])))
-
-
-def _text_facts(text: EvaluationSet) -> dict[str, Any]:
-    return {"sentences": len(text), "text_sha256": text.digest, "version": __version__}
-
-
-def _read_text(system: System, options: EvaluateOptions) -> EvaluationSet:
-    """The sentences to score a system on."""
     if options.sources is not None:
         sources, references = read_files(options.sources, options.reference_files, options.columns)
         return EvaluationSet(str(options.sources), sources, references)
     prepared = options.data or system.config.prepared_folder
     if options.data is None and not prepared.is_dir():
         raise DataError(
-            f"{prepared}: missing, the data of {system.names[0]}; if it is elsewhere, name it "
-            "with --data, "
-            "or name other sentences with --sources and --references"
+            f"{prepared}: missing, the data of {system.names[0]}; if it is elsewhere, name it with "
+            "--data, or name other sentences with --sources and --references"
         )
     check_same_data(system.folders[0], prepared)
-    _check_reranker(system, prepared)
+    check_reranker(system, prepared)
     return read_split(prepared, options.split)
 
 
-def _check_reranker(system: System, prepared: Path) -> None:
+def check_reranker(system: System, prepared: Path) -> None:
     """Raises: DataError if the run that reranks the system's translations has dev or test sentences
     in its training data.
     """
@@ -280,208 +355,78 @@ def _check_reranker(system: System, prepared: Path) -> None:
             )
 
 
-def _find_overlap(
-    text: EvaluationSet, system: System, prepared: Path | None, *, is_other: bool = False
-) -> TrainingOverlap | None:
-    """The overlap of the text with the system's training data; None, with a warning, if the data is
-    not where it was.
+def store(
+    system: System,
+    options: ScoreOptions,
+    evaluation: Evaluation,
+    results: Mapping[str, Any],
+    history_keys: Sequence[str] = HISTORY_KEYS,
+) -> None:
+    """Write the translations and the results into the run, and append the scores to its history,
+    which is never overwritten.
 
-    Args:
-        prepared: where the training data of the first run is now, if it was moved.
+    If the run folder cannot be written, the results are still printed: warn and continue.
     """
+    if system.names[0].is_file():  # a bundle never changes
+        return
+    source: str = options.split
+    if options.sources is not None:
+        source = f"{options.sources.stem}-{evaluation.text.digest[:8]}"
+    folder, name = system.folders[0] / EVALUATION_FOLDER, f"{source}-{system.file_name}"
+    scores = {key: results[key] for key in history_keys if key in results}
+    facts = {**evaluation.facts, "time": datetime.now(UTC).isoformat(timespec="seconds")}
     try:
-        return find_overlap(text, system.translator, _training_folders(system, prepared))
-    except DataError as error:
-        of_run, remedy = (
-            (f" of {system.names[0]}", "")
-            if is_other
-            else ("", "; name the prepared folder with --data")
-        )
-        problem = str(error).replace(str(system.folders[0]), str(system.names[0]))
-        print(
-            (
-                f"nmt: cannot look for the test sentences in the training data{of_run} "
-                f"({problem}){remedy}"
-            ),
-            file=sys.stderr,
-        )
-        return None
+        folder.mkdir(parents=True, exist_ok=True)
+        write_text(folder / f"{name}.txt", "".join(f"{line}\n" for line in evaluation.outputs))
+        write_text(folder / f"{name}.json", to_json(results))
+        Journal(folder / HISTORY_FILE).write("evaluation", facts.pop("step"), **scores, **facts)
+    except OSError as error:
+        print(f"nmt: {folder}: cannot store the results there ({error.strerror})", file=sys.stderr)
 
 
-def _training_folders(system: System, prepared: Path | None) -> list[Path]:
-    """The prepared folders of the members and of the runs that they start from, each content once.
+def names_run(path: Path) -> bool:
+    """Whether `path` is a run folder or a file of `nmt bundle`, and no file of sentences."""
+    return path.is_dir() or is_zipfile(path)
 
-    Raises:
-        DataError: the folder of a member is missing or has changed. If another one is missing,
-            there is only a warning.
-    """
-    folders: dict[str, Path] = {}  # by content hash
-    for folder, data_hash in zip(system.folders, system.data_hashes, strict=True):
-        if data_hash not in folders:
-            folders[data_hash] = (
-                prepared if prepared and not folders else load_run_config(folder).prepared_folder
-            )
-            check_same_data(folder, folders[data_hash])
-    for member in system.folders:
-        try:
-            for run in ancestors(member):
-                folder = load_run_config(run).prepared_folder
-                check_same_data(run, folder)
-                folders.setdefault(load_manifest(run)["content"], folder)
-        except NmtError as error:
-            print(
-                (
-                    "nmt: cannot look for the test sentences in the training data of an earlier "
-                    "run "
-                    f"({error})"
-                ),
-                file=sys.stderr,
-            )
-    return [*folders.values()]
+
+def _text_facts(text: EvaluationSet) -> dict[str, Any]:
+    return {"sentences": len(text), "text_sha256": text.digest, "version": __version__}
 
 
 def _score_outputs(
     outputs: Sequence[str],
     text: EvaluationSet,
     metrics: Sequence[str],
-    options: EvaluateOptions,
+    options: ScoreOptions,
     tokenizer: Tokenizer | None = None,
     *,
     lowercase: bool,
-) -> dict[str, Any]:
-    """The fields `scores`, `lowercase_scores` and `tokenized_scores` of an `Evaluation`. Warns if
-    the outputs look tokenized.
+) -> tuple[list[MetricScore], list[MetricScore], list[MetricScore]]:
+    """The scores, those that ignore case, and those of tokenized text. Warns if the outputs look
+    tokenized.
 
     Args:
         tokenizer: for --tokenized; None if the texts are tokenized already.
         lowercase: add scores that ignore case.
     """
-    references, tokenized_scores = text.references, list[MetricScore]()
-    if options.tokenized:
-        words, *reference_words = (_tokenize(lines, tokenizer) for lines in (outputs, *references))
-        name = "as they stand" if tokenizer is None else tokenizer.signature
-        for case in (False, True) if lowercase else (False,):
-            tokenized_scores.append(
-                score_tokenized(words, reference_words, name, lowercase=case, bootstrap=N_RESAMPLES)
-            )
-    if options.moses is not None:
-        tokenized_scores.append(
-            score_moses(outputs, references, options.moses, bootstrap=N_RESAMPLES)
-        )
-    n_tokenized = sum(output.endswith(" .") for output in outputs)
-    if n_tokenized >= MIN_TOKENIZED and not options.tokenized:
-        print(
-            (
-                f"nmt: {n_tokenized:,} outputs end in ' .' and look tokenized; the metrics need "
-                "detokenized text"
-            ),
-            file=sys.stderr,
-        )
-    return {
-        "scores": score(outputs, references, metrics, bootstrap=N_RESAMPLES),
-        "lowercase_scores": score(
-            outputs, references, metrics, lowercase=True, bootstrap=N_RESAMPLES
-        )
-        if lowercase
-        else [],
-        "tokenized_scores": tokenized_scores,
-    }
-
-
-def _tokenize(lines: Sequence[str], tokenizer: Tokenizer | None) -> Sequence[str]:
-    """The lines with spaces between their words; unchanged without a tokenizer."""
-    if tokenizer is None:
-        return lines
-    return [
-        " ".join(token.removeprefix(JOINER) for token in tokens)
-        for tokens in tokenizer.split_all(lines)
+    cases = (False, True) if lowercase else (False,)
+    scores = [
+        score(outputs, text.references, metrics, lowercase=case, bootstrap=N_RESAMPLES)
+        for case in cases
     ]
-
-
-def _load_other(
-    path: Path, text: EvaluationSet, system: System, options: EvaluateOptions, stack: ExitStack
-) -> System | OtherSystem:
-    """Load the system to compare with before anything is translated, so that errors appear
-    early.
-    """
-    if not path.is_dir() and not is_bundle(path):
-        return _read_other(path, text)
-    other = stack.enter_context(
-        open_system([path], device=options.device, overrides=options.overrides)
-    )
-    if other.direction != system.direction:
-        raise DataError(
-            f"{path} translates {other.direction}, but {system.names[0]} {system.direction}; "
-            "compare systems of one direction"
-        )
-    if options.sources is None:
-        _check_reranker(other, options.data or system.config.prepared_folder)
-    return other
-
-
-def _translate_with_other(other: System, text: EvaluationSet, system: System) -> OtherSystem:
-    """Translate with the other system; look the text up in its training data if that is not the
-    evaluated system's.
-    """
-    outputs = [translation.text for translation in other.translate(text)]
-    has_same_data = {*other.data_hashes} == {*system.data_hashes}
-    overlap = None if has_same_data else _find_overlap(text, other, None, is_other=True)
-    return OtherSystem(other.describe(text), outputs, other.facts(), other.lowercase, overlap)
-
-
-def _read_other(path: Path, text: EvaluationSet) -> OtherSystem:
-    lines = read_texts(path)
-    if len(lines) != len(text):
-        raise DataError(
-            f"{path} has {len(lines)} lines, but there are {len(text)} sentences to compare"
-        )
-    _check_text_hash(path, text)
-    return OtherSystem(
-        str(path),
-        lines,
-        {"hypotheses": str(path), "provenance": {"hypotheses_sha256": provenance.of_lines(lines)}},
-    )
-
-
-def _check_text_hash(path: Path, text: EvaluationSet) -> None:
-    """Raises: DataError if the translations come from an earlier evaluation, whose JSON file shows
-    other sentences.
-    """
-    try:
-        text_hash = json.loads(path.with_suffix(".json").read_bytes()).get(
-            "text_sha256", text.digest
-        )
-    except (OSError, ValueError, AttributeError, RecursionError):
-        return
-    if text.sources is not None and text_hash != text.digest:
-        raise DataError(
-            f"{path}: translations of other sentences than the {text.name}, according to "
-            f"{path.with_suffix('.json')}"
-        )
-
-
-def _store_results(stem: Path, evaluation: Evaluation) -> None:
-    """Write translations and results to `stem`.txt and .json, and append the scores to the history,
-    which is never overwritten.
-
-    If the run folder cannot be written, the results are still printed: warn and continue.
-    """
-    results = evaluation.to_dict()
-    try:
-        stem.parent.mkdir(parents=True, exist_ok=True)
-        write_text(
-            stem.with_name(f"{stem.name}.txt"), "".join(f"{line}\n" for line in evaluation.outputs)
-        )
-        write_text(
-            stem.with_name(f"{stem.name}.json"), json.dumps(results, indent=2, ensure_ascii=False)
-        )
-        scores = {key: results[key] for key in HISTORY_KEYS if key in results}
-        facts = {**evaluation.facts, "time": datetime.now(UTC).isoformat(timespec="seconds")}
-        Journal(stem.with_name(HISTORY_FILE)).write(
-            "evaluation", facts.pop("step"), **scores, **facts
-        )
-    except OSError as error:
+    tokenized_scores = []
+    n_tokenized = sum(output.endswith(" .") for output in outputs)
+    if options.tokenized:
+        words, *references = (tokenize(lines, tokenizer) for lines in (outputs, *text.references))
+        name = "as they stand" if tokenizer is None else tokenizer.signature
+        tokenized_scores = [
+            score_tokenized(words, references, name, lowercase=case, bootstrap=N_RESAMPLES)
+            for case in cases
+        ]
+    elif n_tokenized >= MIN_TOKENIZED:
         print(
-            f"nmt: {stem.parent}: cannot store the results there ({error.strerror})",
+            f"nmt: {n_tokenized:,} outputs end in ' .' and look tokenized; the metrics need "
+            "detokenized text",
             file=sys.stderr,
         )
+    return scores[0], scores[1] if lowercase else [], tokenized_scores

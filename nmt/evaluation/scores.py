@@ -1,8 +1,8 @@
 """Metric scores of translations: detokenized text in, a number with its signature out.
 
 The numbers are those of sacrebleu, to the last digit, in a fraction of its memory: it holds the
-n-grams of all references and the counts of all samples at once, gigabytes for 20,000 sentences. Here
-both are processed in blocks, with the same random numbers and the same arithmetic.
+n-grams of all references and the counts of all samples at once, gigabytes for 20,000 sentences.
+Here both are processed in blocks, with the same random numbers and the same arithmetic.
 
 To add a metric of sacrebleu: a row in `METRICS`, and its name in the help of `--metric`.
 """
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from nmt.errors import DataError
 from nmt.report.table import Table, TableCell
+from nmt.text.tokenizers import JOINER, Tokenizer
 
 SEED = 12345  # the default of sacrebleu, so its command line gives the same intervals
 BLOCK_SENTENCES = 500  # sentences with n-grams in memory at once
@@ -184,6 +185,18 @@ def score_tokenized(
     metric = _build(_TOKENIZED, lowercase)
     bleu = _score(metric, "tokenised BLEU", hypotheses, references, bootstrap=bootstrap, seed=seed)
     return replace(bleu, signature=f"{bleu.signature}|words:{words.replace('|', ',')}")
+
+
+def tokenize(texts: Sequence[str], tokenizer: Tokenizer | None) -> Sequence[str]:
+    """Texts with spaces between their words, for `score_tokenized`; as they stand if `tokenizer` is
+    None.
+    """
+    if tokenizer is None:
+        return texts
+    return [
+        " ".join(token.removeprefix(JOINER) for token in tokens)
+        for tokens in tokenizer.split_all(texts)
+    ]
 
 
 def sentence_chrf(hypotheses: Sequence[str], references: Sequence[Sequence[str]]) -> list[float]:

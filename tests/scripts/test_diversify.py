@@ -74,7 +74,12 @@ def test_students_learn_from_all_teachers(
     )
     options += ["--set", "training.distillation=0.5", "--set", "decoding.beam=2"]
     assert diversify.main(options) == 0
-    once = ["prepare"] * 2 + ["train"] * 4 + ["augment", "train", "train"] * 2 + ["evaluate"] * 8
+    once = (
+        ["prepare"] * 2
+        + ["train"] * 4
+        + ["augment", "train", "train"] * 2
+        + ["evaluate", "analyze"] * 4
+    )
     assert commands == once
     table = capsys.readouterr().out.splitlines()[-4:]
     assert [row.split(" | ")[1] for row in table[2:]] == ["2, 3", "2, 3"]
@@ -120,7 +125,7 @@ def test_more_teachers_of_another_size(
         "augment",
         "train",
         "evaluate",
-        "evaluate",
+        "analyze",
     ]
     runs = tmp_path / "runs"
     augmentation = read_json(runs / "data" / "forward" / "manifest.json")["augmentation"]

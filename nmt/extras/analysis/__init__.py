@@ -1,3 +1,15 @@
-from nmt.plugins import Extra
+"""What is behind the scores of a system."""
 
-EXTRA = Extra()
+from nmt.plugins import Command, Extra
+
+EXTRA = Extra(
+    commands={
+        "analyze": Command(
+            "Results",
+            "Find what is behind the scores: groups, leaks, significance tests against another "
+            "system, attention. Exit status 1 if a required score is not reached.",
+            "nmt.extras.analysis.command:command",
+        )
+    },
+    install="analysis",
+)

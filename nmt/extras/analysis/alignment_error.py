@@ -5,7 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from nmt.decoding.alignment import align
+from nmt.decoding.translation import Translation
 from nmt.errors import DataError
+from nmt.extras.analysis.results import Section, Translated
 from nmt.lines import read_lines
 
 Links = frozenset[tuple[int, int]]  # (source word, target word), counted from 0
@@ -23,12 +26,28 @@ class ReferenceAlignment:
     possible: Links
 
 
-@dataclass(frozen=True)
-class AlignmentErrorRate:
-    """rate: AER, 0..1. sentences: the number of sentences that have reference links."""
+def alignment_error(translated: Translated) -> Section | None:
+    """The alignment error rate of the attention, while the decoder reads the references.
 
-    rate: float
-    sentences: int
+    Raises:
+        DataError: an alignment does not fit its sentence, there are no links, or the model has no
+            attention.
+    """
+    alignments, translator = translated.alignments, translated.translator
+    if alignments is None or translator is None:
+        return None
+    check_links(alignments, translated.sources, translated.references[0])
+    links: list[Links] = []
+    for pair in translated.forced:
+        tokens = pair.src_tokens, pair.tokens
+        forced = Translation(pair.source, pair.text, *tokens, attention=pair.attention)
+        links.append(frozenset(align(forced, translator.tokenizers)))
+    rate, sentences = alignment_error_rate(links, alignments)
+    remark = (
+        f"alignment error rate {100 * rate:.1f} % on {sentences:,} sentences with reference "
+        "alignments"
+    )
+    return Section([remark], values={"alignment_error_rate": rate, "aligned_sentences": sentences})
 
 
 def read_reference_alignments(path: Path, n_sentences: int) -> list[ReferenceAlignment]:
@@ -61,16 +80,16 @@ def check_links(
         if any(src >= n_source or tgt >= n_reference for src, tgt in alignment.possible):
             raise DataError(
                 f"reference alignments, line {number}: a link goes to a missing word; the source "
-                f"has {n_source} words and the "
-                f"reference {n_reference}, counted from 0 and separated by spaces"
+                f"has {n_source} words and the reference {n_reference}, counted from 0 and "
+                "separated by spaces"
             )
 
 
 def alignment_error_rate(
     predicted: Sequence[Links], reference: Sequence[ReferenceAlignment]
-) -> AlignmentErrorRate:
+) -> tuple[float, int]:
     """AER = 1 - (|A & S| + |A & P|) / (|A| + |S|), over all sentences with reference links (Och and
-    Ney 2003, eq. 19).
+    Ney 2003, eq. 19); and the number of these sentences.
 
     A are the predicted links, S the sure and P the possible ones.
 
@@ -96,7 +115,7 @@ def alignment_error_rate(
     n_agreed = sum(
         len(links & alignment.sure) + len(links & alignment.possible) for links, alignment in pairs
     )
-    return AlignmentErrorRate(1 - n_agreed / n_links, len(pairs))
+    return 1 - n_agreed / n_links, len(pairs)
 
 
 def _parse(path: Path, number: int, line: str) -> ReferenceAlignment:
@@ -104,8 +123,7 @@ def _parse(path: Path, number: int, line: str) -> ReferenceAlignment:
     for word in line.split():
         if not (link := _LINK.fullmatch(word)):
             raise DataError(
-                f"{path}, line {number}: {word!r} is not a link; write source-target, for "
-                "example "
+                f"{path}, line {number}: {word!r} is not a link; write source-target, for example "
                 "0-0, or 0?0 if it is possible"
             )
         pair = int(link[1]), int(link[3])

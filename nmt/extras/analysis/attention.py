@@ -1,4 +1,4 @@
-"""Statistics of the attention, and the exposure bias."""
+"""Statistics of the attention, pictures of it, and the exposure bias."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -7,19 +7,60 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.data.evaluation_set import pick_across_lengths
+from nmt.decoding.forced import score_pairs
+from nmt.extras.analysis import html
+from nmt.extras.analysis.results import Section, Translated
 from nmt.report.table import Table, TableCell
 
 Floats = NDArray[np.floating[Any]]
 
 POSITIONS = (1, 2, 4, 8, 16, 32)  # upper limits of the classes: position in the output
-TOTAL_ATTENTION = (
-    0.1,
-    0.5,
-    1.5,
-    2.0,
-)  # upper limits of the classes: attention to a source token, summed over the output
+# upper limits of the classes: attention to a source token, summed over the output
+TOTAL_ATTENTION = (0.1, 0.5, 1.5, 2.0)
 IGNORED, TOO_MUCH = TOTAL_ATTENTION[0], TOTAL_ATTENTION[-1]
 N_TOKENS = 10  # rows of the table of ignored tokens
+# sentences whose attention is shown: from short to long; of the best and of the worst ones
+N_ACROSS_LENGTHS, N_EXTREMES_SHOWN = 6, 3
+
+
+def attention(translated: Translated) -> Section | None:
+    """Statistics of the attention; nothing for a model without it."""
+    attended = [one for one in translated.translations if one.has_attention]
+    if not translated.details or not attended:
+        return None
+    weights, tokens = [one.attention for one in attended], [one.src_tokens for one in attended]
+    return Section(
+        tables=[by_position(weights), by_coverage(weights), most_ignored(weights, tokens)]
+    )
+
+
+def attention_figures(translated: Translated) -> Section | None:
+    """The attention of some sentences, for the page; nothing for a model without it."""
+    if not translated.details:
+        return None
+    best, worst = translated.extremes
+    across_lengths = pick_across_lengths(translated.sources, N_ACROSS_LENGTHS)
+    figures = []
+    for i in dict.fromkeys([*across_lengths, *best[:N_EXTREMES_SHOWN], *worst[:N_EXTREMES_SHOWN]]):
+        one = translated.translations[i]
+        if one.has_attention:
+            caption = f"Sentence {i + 1:,}: {one.source}"
+            figures.append(html.attention_figure(*one.attention_labels, one.attention, caption))
+    return Section(page=[("Attention", "\n".join(figures))]) if figures else None
+
+
+def exposure_bias(translated: Translated) -> Section | None:
+    """How much the loss rises when the decoder continues from its own output."""
+    if not translated.details or translated.translator is None:
+        return None
+    pairs = [(pair.source, pair.text) for pair in translated.forced]
+    free_running = score_pairs(translated.translator, pairs, free_running=True)
+    losses = (
+        [-np.array(pair.token_log_probs) for pair in scored]
+        for scored in (translated.forced, free_running)
+    )
+    return Section(tables=[loss_by_position(*losses)])
 
 
 def by_position(attentions: Sequence[Floats]) -> Table:
@@ -120,7 +161,7 @@ def most_ignored(attentions: Sequence[Floats], sources: Sequence[Sequence[str]])
     )
 
 
-def exposure_bias(teacher_forced: Sequence[Floats], free_running: Sequence[Floats]) -> Table:
+def loss_by_position(teacher_forced: Sequence[Floats], free_running: Sequence[Floats]) -> Table:
     """How much the loss rises when the decoder continues from its own output instead of the
     reference, by position.
 

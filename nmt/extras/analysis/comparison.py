@@ -1,23 +1,43 @@
-"""Comparison with another system on the same sentences: differences with p-values, and the
-sentences that changed most.
+"""Comparison with another system on the same sentences: paired significance tests, as in sacrebleu,
+and the sentences that changed most.
 """
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
-from nmt.data.evaluation_set import EvaluationSet
-from nmt.extras.analysis.leaks import TrainingOverlap
-from nmt.extras.analysis.significance import (
-    Change,
-    Difference,
-    compare,
-    difference_table,
-    largest_changes,
-)
-from nmt.report.table import Table
+import numpy as np
+from numpy.typing import NDArray
 
+from nmt.commands.evaluate import ScoreOptions, check_reranker, names_run
+from nmt.data.evaluation_set import EvaluationSet, read_texts
+from nmt.errors import DataError
+from nmt.evaluation.scores import (
+    METRICS,
+    SEED,
+    SentenceStatistics,
+    build_metric,
+    canonical_name,
+    collect_statistics,
+    sentence_chrf,
+)
+from nmt.extras.analysis import html
+from nmt.extras.analysis.leaks import TrainingOverlap, data_hashes, training_overlap
+from nmt.extras.analysis.results import Section, Translated, sentence_text
+from nmt.report.table import Table
+from nmt.run import provenance
+from nmt.run.system import System, open_system
+
+N_TRIALS, N_RESAMPLES = 10_000, 1000  # the defaults of sacrebleu
+ROUNDING = 1e-9  # below any difference of two scores
+# in memory at once; with a multiple of 32, NumPy draws the same bits as for all trials together
+BLOCK_TRIALS = 64
+MAX_COUNTED = 16  # sentences that differ; with more, `_min_p` would be below 1 / N_TRIALS
 N_CHANGES = 10  # sentences that gained most, and that lost most
+MAX_CHANGES_SHOWN = 2  # of each, on the screen
 
 
 @dataclass(frozen=True)
@@ -41,121 +61,323 @@ class OtherSystem:
 
 
 @dataclass(frozen=True)
-class DifferentTrainingData:
-    """The systems were trained on different data, so that each may know other test sentences.
+class Difference:
+    """The difference between two systems in a metric, and whether chance explains it.
 
     Attributes:
-        exact, near: how many sentences are exactly, and nearly, in the other system's training
-            data.
-        clean: how many are in neither system's; 0 if the evaluated system's data is not known.
-        differences: by metric, on the clean sentences; empty if all sentences are clean, or none.
+        metric: as in `METRICS`.
+        value, other: the scores of the system and of the other system.
+        p_randomization: two-sided p-value of approximate randomization (Noreen 1989), which
+            decides. Of equal systems, 5 % have a value below 0.05.
+        p_bootstrap: p-value of the paired bootstrap (Koehn 2004), as in sacrebleu and Moses. It
+            calls equal systems different twice as often.
+        signature: of the metric and the randomization.
     """
 
-    exact: int
-    near: int
-    clean: int
-    differences: list[Difference]
+    metric: str
+    value: float
+    other: float
+    p_randomization: float
+    p_bootstrap: float
+    signature: str
+
+    @property
+    def difference(self) -> float:
+        return self.value - self.other
+
+    def is_worse(self, alpha: float) -> bool:
+        """Whether the system is significantly worse than the other at the level `alpha`."""
+        worse = self.difference > 0 if METRICS[self.metric].less_is_better else self.difference < 0
+        return worse and self.p_randomization < alpha
+
+    def failure(self, alpha: float) -> str:
+        """Why a system that is worse must not take the place of the other."""
+        return (
+            f"{self.metric} {self.value:.2f} is worse than {self.other:.2f}, by "
+            f"{abs(self.difference):.2f} (p = {self.p_randomization:.4f} < {alpha:g})"
+        )
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
-        differences = [difference.to_dict() for difference in self.differences]
         return {
-            "exact": self.exact,
-            "near": self.near,
-            "clean": self.clean,
-            "differences_without": differences,
+            "metric": self.metric,
+            "score": self.value,
+            "other": self.other,
+            "difference": self.difference,
+            "p_randomisation": self.p_randomization,
+            "p_bootstrap": self.p_bootstrap,
+            "signature": self.signature,
         }
 
 
 @dataclass(frozen=True)
-class Comparison:
-    """The result of a comparison.
+class Change:
+    """A sentence that two systems translate differently. gain: its chrF minus the other's."""
 
-    Attributes:
-        other: the system compared with.
-        differences: by metric.
-        changes: the sentences that gained most, then those that lost most.
-        different_data: None if both systems were trained on the same data, or the other's data is
-            not known.
-        lowercase: whether case was ignored.
-    """
-
-    other: OtherSystem
-    differences: list[Difference]
-    changes: list[Change]
-    different_data: DifferentTrainingData | None = None
-    lowercase: bool = False
-
-    @property
-    def subject(self) -> str:
-        """The other system, for the reader."""
-        return f"{self.other.subject}, ignoring case" if self.lowercase else self.other.subject
-
-    @property
-    def remarks(self) -> list[str]:
-        """Sentences for the reader, beside the tables."""
-        data = self.different_data
-        if data is None:
-            return []
-        return [
-            (
-                f"sentences in the other system's training data: {data.exact:,} exactly, "
-                f"{data.near:,} nearly"
-            )
-        ]
-
-    def tables(self) -> list[Table]:
-        """The differences; then those on the sentences that neither system was trained on."""
-        tables = [difference_table(self.differences)]
-        if self.different_data is not None and self.different_data.differences:
-            note = (
-                f"on the {self.different_data.clean:,} sentences that are in neither system's "
-                "training data"
-            )
-            tables.append(replace(difference_table(self.different_data.differences), note=note))
-        return tables
+    index: int
+    gain: float
 
 
-def compare_systems(
-    text: EvaluationSet,
-    outputs: Sequence[str],
-    other: OtherSystem,
-    metrics: Sequence[str],
-    *,
-    overlap: TrainingOverlap | None = None,
-    lowercase: bool = False,
-) -> Comparison:
-    """Compare the outputs with another system's.
+def load_other(
+    path: Path, text: EvaluationSet, system: System, options: ScoreOptions, stack: ExitStack
+) -> System | OtherSystem:
+    """Load a run, or read a file of translations, to compare with.
 
     Args:
-        overlap: of the sentences with the training data of the system that is evaluated; None if
-            that is not known.
-        lowercase: whether this system writes only lower-case letters. If one of the two does, the
-            comparison ignores case.
+        stack: keeps the run open.
+
+    Raises:
+        DataError: it translates another direction, or other sentences.
     """
-    lowercase = lowercase or other.lowercase
+    if not names_run(path):
+        return read_other(path, text)
+    other = stack.enter_context(
+        open_system([path], device=options.device, overrides=options.overrides)
+    )
+    if other.direction != system.direction:
+        raise DataError(
+            f"{path} translates {other.direction}, but {system.names[0]} {system.direction}; "
+            "compare systems of one direction"
+        )
+    if options.sources is None:
+        check_reranker(other, options.data or system.config.prepared_folder)
+    return other
+
+
+def translate_with(other: System, text: EvaluationSet, system: System) -> OtherSystem:
+    """Translate with the other system, and look the text up in its training data if that is not the
+    evaluated system's.
+    """
+    outputs = [translation.text for translation in other.translate(text)]
+    has_same_data = {*data_hashes(other)} == {*data_hashes(system)}
+    overlap = None if has_same_data else training_overlap(text, other, None, is_other=True)
+    return OtherSystem(other.describe(text), outputs, other.facts(), other.lowercase, overlap)
+
+
+def read_other(path: Path, text: EvaluationSet) -> OtherSystem:
+    """Read a file of translations to compare with.
+
+    Raises:
+        DataError: it has another number of lines; or it comes from an earlier evaluation, whose
+            JSON file shows other sentences.
+    """
+    lines = read_texts(path)
+    if len(lines) != len(text):
+        raise DataError(
+            f"{path} has {len(lines)} lines, but there are {len(text)} sentences to compare"
+        )
+    beside = path.with_suffix(".json")
+    try:
+        text_hash = json.loads(beside.read_bytes()).get("text_sha256", text.digest)
+    except (OSError, ValueError, AttributeError, RecursionError):
+        text_hash = text.digest
+    if text.sources is not None and text_hash != text.digest:
+        raise DataError(
+            f"{path}: translations of other sentences than the {text.name}, according to {beside}"
+        )
+    source = {"hypotheses_sha256": provenance.of_lines(lines)}
+    return OtherSystem(str(path), lines, {"hypotheses": str(path), "provenance": source})
+
+
+def comparison(translated: Translated) -> Section | None:
+    """Differences from another system. If one of the two writes only lower-case letters, they
+    ignore case.
+    """
+    if (other := translated.other) is None:
+        return None
+    lowercase = translated.lowercase or other.lowercase
     ours, theirs, *references = (
         [line.lower() if lowercase else line for line in lines]
-        for lines in (outputs, other.outputs, *text.references)
+        for lines in (translated.outputs, other.outputs, *translated.references)
     )
-    different_data = None
-    if other.overlap is not None:
-        clean = [] if overlap is None else sorted({*other.overlap.clean} & {*overlap.clean})
-        differences: list[Difference] = []
-        if 0 < len(clean) < len(text):
-            ours_clean, theirs_clean, *clean_references = (
+    metrics, own = translated.metrics, translated.overlap
+    differences = compare(ours, theirs, references, metrics, lowercase=lowercase)
+    values: dict[str, Any] = {
+        "other": other.facts,
+        "differences": [one.to_dict() for one in differences],
+    }
+    remarks, tables = [], [difference_table(differences)]
+    sentences = [
+        {**translated.sentence(one.index), "other": other.outputs[one.index], "gain": one.gain}
+        for one in largest_changes(ours, theirs, references, N_CHANGES)
+    ]
+    if other.overlap is not None:  # each system may know other sentences from its training data
+        exact, near = sum(other.overlap.exact), sum(other.overlap.near)
+        clean = [] if own is None else sorted({*other.overlap.clean} & {*own.clean})
+        without: list[Difference] = []
+        if 0 < len(clean) < len(ours):
+            ours, theirs, *references = (
                 [lines[i] for i in clean] for lines in (ours, theirs, *references)
             )
-            differences = compare(
-                ours_clean, theirs_clean, clean_references, metrics, lowercase=lowercase
-            )
-        different_data = DifferentTrainingData(
-            sum(other.overlap.exact), sum(other.overlap.near), len(clean), differences
+            without = compare(ours, theirs, references, metrics, lowercase=lowercase)
+            note = f"on the {len(clean):,} sentences that are in neither system's training data"
+            tables.append(replace(difference_table(without), note=note))
+        remarks.append(
+            f"sentences in the other system's training data: {exact:,} exactly, {near:,} nearly"
         )
-    return Comparison(
-        other,
-        compare(ours, theirs, references, metrics, lowercase=lowercase),
-        largest_changes(ours, theirs, references, N_CHANGES),
-        different_data,
-        lowercase,
+        counts = {"exact": exact, "near": near, "clean": len(clean)}
+        differences_without = [one.to_dict() for one in without]
+        values["leaks_of_other"] = {**counts, "differences_without": differences_without}
+    values["sentences"] = sentences
+    subject = f"{other.subject}, ignoring case" if lowercase else other.subject
+    texts = [f"compared with {subject}", *remarks, *(table.to_text() for table in tables)]
+    intro = html.paragraphs([f"Compared with {subject}.", *remarks])
+    alpha, first = translated.alpha, differences[0]
+    return Section(
+        values={"comparison": values},
+        text="\n".join([*texts, *_changes_text(sentences)]),
+        page=[
+            ("Comparison", "\n".join([intro, *map(html.table, tables)])),
+            ("Sentences that gained or lost most", html.sentence_list(sentences)),
+        ],
+        failures=[first.failure(alpha)] if alpha is not None and first.is_worse(alpha) else [],
+        is_detail=False,
     )
+
+
+def compare(
+    hypotheses: Sequence[str],
+    other: Sequence[str],
+    references: Sequence[Sequence[str]],
+    metrics: Sequence[str] = ("BLEU", "chrF"),
+    *,
+    lowercase: bool = False,
+    trials: int = N_TRIALS,
+    resamples: int = N_RESAMPLES,
+    seed: int = SEED,
+) -> list[Difference]:
+    """Compare the translations of the same sentences by two systems, for each metric.
+
+    Raises:
+        DataError: a metric is unknown.
+    """
+    differences = []
+    for name in map(canonical_name, metrics):
+        metric = build_metric(name, lowercase=lowercase)
+        ours, theirs = (
+            collect_statistics(metric, outputs, references) for outputs in (hypotheses, other)
+        )
+        min_p = _min_p(name, hypotheses, other, references)
+        p_randomization = max(_randomization_p(ours, theirs, trials, seed), min_p)
+        p_bootstrap = max(_bootstrap_p(ours, theirs, resamples, seed), min_p)
+        signature = metric.get_signature()
+        signature.update("seed", seed)
+        signature.update("ar", trials)
+        differences.append(
+            Difference(name, ours.score, theirs.score, p_randomization, p_bootstrap, str(signature))
+        )
+    return differences
+
+
+def largest_changes(
+    hypotheses: Sequence[str], other: Sequence[str], references: Sequence[Sequence[str]], n: int
+) -> list[Change]:
+    """The `n` sentences with the largest gains in chrF over the other system, then the `n` with the
+    largest losses.
+    """
+    pairs = enumerate(zip(hypotheses, other, strict=True))
+    different = [i for i, (our, their) in pairs if our != their]
+    texts, other_texts, *streams = (
+        [lines[i] for i in different] for lines in (hypotheses, other, *references)
+    )
+    chrf = zip(sentence_chrf(texts, streams), sentence_chrf(other_texts, streams), strict=True)
+    changes = [Change(i, our - their) for i, (our, their) in zip(different, chrf, strict=True)]
+    gained = sorted((one for one in changes if one.gain > 0), key=lambda change: -change.gain)
+    lost = sorted((one for one in changes if one.gain < 0), key=lambda change: change.gain)
+    return gained[:n] + lost[:n]
+
+
+def difference_table(differences: Sequence[Difference]) -> Table:
+    """A row for each metric."""
+    rows = [
+        (
+            each.metric,
+            each.value,
+            each.other,
+            each.difference,
+            each.p_randomization,
+            each.p_bootstrap,
+        )
+        for each in differences
+    ]
+    columns = ("metric", "score", "other", "difference", "p (randomization)", "p (bootstrap)")
+    formats = {"difference": "+.2f", "p (randomization)": ".4f", "p (bootstrap)": ".4f"}
+    return Table("differences", "", columns, rows, digits=2, formats=formats)
+
+
+def _changes_text(sentences: Sequence[dict[str, Any]]) -> list[str]:
+    """The sentences that changed most, for the screen."""
+    gained = [sentence for sentence in sentences if sentence["gain"] > 0][:MAX_CHANGES_SHOWN]
+    lost = [sentence for sentence in sentences if sentence["gain"] < 0][:MAX_CHANGES_SHOWN]
+    lines = ["\nthe sentences that changed most, by chrF"] if sentences else []
+    for sentence in gained + lost:
+        lines += [f"chrF {sentence['gain']:+.1f}", sentence_text(sentence)]
+    return lines
+
+
+def _min_p(
+    name: str, hypotheses: Sequence[str], other: Sequence[str], references: Sequence[Sequence[str]]
+) -> float:
+    """A lower bound of p. If the metric differs on k sentences, there are 2^k ways to swap them,
+    and 2 of these differ as much.
+
+    sacrebleu only counts trials that differ more. It would call two systems different that are
+    equal, differ in one sentence, or differ only in what the metric ignores.
+    """
+    metric, n_different = build_metric(name), 0
+    for our, their, *sentence_references in zip(hypotheses, other, *references, strict=True):
+        if our != their:
+            # Compares all counts behind the sentence scores, not only the scores.
+            streams = [[reference] for reference in sentence_references]
+            n_different += vars(metric.corpus_score([our], streams)) != vars(
+                metric.corpus_score([their], streams)
+            )
+        if n_different == MAX_COUNTED:
+            break
+    return 2.0 ** min(0, 1 - n_different)
+
+
+def _randomization_p(
+    ours: SentenceStatistics, theirs: SentenceStatistics, trials: int, seed: int
+) -> float:
+    differences = [
+        ours.score_of(our_sums) - theirs.score_of(their_sums)
+        for our_sums, their_sums in swapped_sums(ours, theirs, trials, seed)
+    ]
+    # Equal differences count (Noreen 1989), which sacrebleu does not do: they are common with TER
+    # and with few sentences.
+    return _p_value(np.abs(np.array(differences)), abs(ours.score - theirs.score) - ROUNDING)
+
+
+def swapped_sums(
+    ours: SentenceStatistics, theirs: SentenceStatistics, trials: int, seed: int
+) -> Iterator[tuple[NDArray[Any], NDArray[Any]]]:
+    """For each trial, the sums of both systems' counts, with each sentence swapped at random."""
+    random, n_sentences = np.random.default_rng(seed), len(ours.rows)
+    our_rows, their_rows = (np.array(system.rows, np.float64) for system in (ours, theirs))
+    for start in range(0, trials, BLOCK_TRIALS):
+        swaps = random.integers(
+            2, size=(min(BLOCK_TRIALS, trials - start), n_sentences), dtype=bool
+        )
+        our_sums, their_sums = (
+            swaps @ other + ~swaps @ own
+            for own, other in ((our_rows, their_rows), (their_rows, our_rows))
+        )
+        yield from zip(our_sums, their_sums, strict=True)
+
+
+def _bootstrap_p(
+    ours: SentenceStatistics, theirs: SentenceStatistics, resamples: int, seed: int
+) -> float:
+    our_scores, their_scores = (
+        np.array(statistics.bootstrap_scores(resamples, seed)) for statistics in (ours, theirs)
+    )
+    differences = np.abs(our_scores - their_scores)
+    return _p_value(differences - differences.mean(), abs(ours.score - theirs.score))
+
+
+def _p_value(differences: NDArray[Any], observed: float) -> float:
+    """The share of random differences above the observed one, which itself counts as one of
+    them.
+    """
+    return float((np.sum(differences > observed) + 1) / (len(differences) + 1))

@@ -2,10 +2,11 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
-from nmt.evaluation.scores import score, sentence_chrf
+from nmt.evaluation.scores import score
+from nmt.extras.analysis import html
 from nmt.extras.analysis.leaks import TrainingOverlap, words
+from nmt.extras.analysis.results import Section, Translated, sentence_text
 from nmt.report.table import Table
 
 LENGTHS = (5, 10, 15, 20, 30, 40)  # upper limits of the classes: words of the source
@@ -15,26 +16,34 @@ UNKNOWN_NOTE = (
 )
 
 
-@dataclass(frozen=True)
-class TranslatedText:
-    """Sentences with their translations.
-
-    Attributes:
-        sources, outputs: N texts each. references: streams of N texts.
-        complete: [N], False for outputs that were cut at the maximum length.
-        skipped: [N], True for outputs that skip a word of the source (see `skipped_words`).
-        lowercase: whether the system writes only lower-case letters. The scores then ignore case.
-    """
-
-    sources: Sequence[str]
-    outputs: Sequence[str]
-    references: Sequence[Sequence[str]]
-    complete: Sequence[bool]
-    skipped: Sequence[bool]
-    lowercase: bool = False
+def groups(translated: Translated) -> Section | None:
+    """Scores by group."""
+    if not translated.details:
+        return None
+    tables = [by_length(translated)]
+    if (overlap := translated.overlap) is not None:
+        tables += [
+            by_rarest_word(translated, overlap.src_counts),
+            by_frequency(translated, overlap.tgt_counts),
+            by_overlap(translated, overlap),
+        ]
+    return Section(tables=tables)
 
 
-def by_length(text: TranslatedText) -> Table:
+def extremes(translated: Translated) -> Section | None:
+    """The best and the worst sentences."""
+    if not translated.details:
+        return None
+    values, texts, page = {}, [], []
+    for name, indices in zip(("best", "worst"), translated.extremes, strict=True):
+        values[name] = sentences = [translated.sentence(i) for i in indices]
+        heading = f"the {len(indices)} {name} sentences, by chrF"
+        texts.append("\n".join([heading, *map(sentence_text, sentences)]))
+        page.append((f"{name.title()} sentences, by chrF", html.sentence_list(sentences)))
+    return Section(values=values, text="\n\n".join(texts), page=page)
+
+
+def by_length(text: Translated) -> Table:
     """Scores by the length of the source."""
     groups = [_class_index(len(source.split()), LENGTHS) for source in text.sources]
     return _by_group(
@@ -47,7 +56,7 @@ def by_length(text: TranslatedText) -> Table:
     )
 
 
-def by_rarest_word(text: TranslatedText, counts: Mapping[str, int]) -> Table:
+def by_rarest_word(text: Translated, counts: Mapping[str, int]) -> Table:
     """Scores by how often the rarest word of the source is in the training data."""
     rarest = [
         min((counts.get(word, 0) for word in words(source)), default=0) for source in text.sources
@@ -66,7 +75,7 @@ def by_rarest_word(text: TranslatedText, counts: Mapping[str, int]) -> Table:
     )
 
 
-def by_overlap(text: TranslatedText, overlap: TrainingOverlap) -> Table:
+def by_overlap(text: Translated, overlap: TrainingOverlap) -> Table:
     """Scores by whether the source or the target is in the training data."""
     groups = [
         0 if exact else 1 if near else 2
@@ -78,7 +87,7 @@ def by_overlap(text: TranslatedText, overlap: TrainingOverlap) -> Table:
     )
 
 
-def by_frequency(text: TranslatedText, counts: Mapping[str, int]) -> Table:
+def by_frequency(text: Translated, counts: Mapping[str, int]) -> Table:
     """Recall and precision of words, by how often they are in the training data."""
     n_reference, n_output, n_matched = Counter[int](), Counter[int](), Counter[int]()
     for output, reference in zip(text.outputs, text.references[0], strict=True):
@@ -110,24 +119,11 @@ def by_frequency(text: TranslatedText, counts: Mapping[str, int]) -> Table:
     )
 
 
-def extremes(text: TranslatedText, n: int) -> tuple[list[int], list[int]]:
-    """The sentences with the highest and the lowest chrF, at most `n` each, none in both; of equal
-    ones the longer first.
-    """
-    references = [
-        [line.lower() if text.lowercase else line for line in stream] for stream in text.references
-    ]
-    chrf = sentence_chrf(text.outputs, references)
-    order = sorted(range(len(chrf)), key=lambda i: (-chrf[i], -len(text.references[0][i])))
-    n = min(n, len(order) // 2)
-    return order[:n], order[::-1][:n]
-
-
 def _by_group(
     name: str,
     heading: str,
     column: str,
-    text: TranslatedText,
+    text: Translated,
     groups: Sequence[int],
     names: Sequence[str],
     note: str = "",

@@ -1,19 +1,24 @@
 """Test sentences that are in the training data: their scores measure memory, not learning."""
 
 import re
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from math import ceil
 from pathlib import Path
-from typing import Any
 
 from nmt.data.corpus import Corpus, restore_pairs
 from nmt.data.evaluation_set import EvaluationSet
+from nmt.data.manifest import load_manifest
 from nmt.data.splitting import sentence_key
 from nmt.decoding.translator import Translator
+from nmt.errors import DataError, NmtError
 from nmt.evaluation.scores import MetricScore, score
+from nmt.extras.analysis.results import Section, Translated
+from nmt.run.folder import ancestors, check_same_data, load_run_config
+from nmt.run.system import System
 from nmt.text.normalization import WORD_CHARACTERS
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import SPECIALS, UNK, Vocabulary
@@ -21,9 +26,8 @@ from nmt.text.vocabulary import SPECIALS, UNK, Vocabulary
 NGRAM_SIZE = 3  # words
 MIN_SHARED_NGRAMS = 0.8  # share of a sentence's n-grams that a near-duplicate has
 MIN_NGRAMS = 2  # shorter sentences are common phrases, no sign of a leak
-MAX_UNKNOWN_TOKENS = (
-    0.25  # share of a sentence's tokens; with more, different sentences look the same
-)
+# share of a sentence's tokens; with more, different sentences look the same
+MAX_UNKNOWN_TOKENS = 0.25
 
 _WORD = re.compile(rf"[{WORD_CHARACTERS}]+")
 
@@ -53,42 +57,51 @@ class TrainingOverlap:
         ]
 
 
-@dataclass(frozen=True)
-class Leaks:
-    """How many test sentences are exactly, and nearly, in the training data; and the scores of the
-    others.
-
-    scores_without: empty if there are no leaks, or no other sentences. lowercase: whether they
-    ignore case.
-    """
-
-    exact: int
-    near: int
-    scores_without: list[MetricScore]
-    lowercase: bool = False
-
-    def __str__(self) -> str:
-        counts = (
-            f"sentences that are in the training data: {self.exact:,} exactly, {self.near:,} nearly"
+def leaks(translated: Translated) -> Section | None:
+    """How many sentences are in the training data, and the scores of the others."""
+    if (overlap := translated.overlap) is None:
+        return None
+    exact, near, clean = sum(overlap.exact), sum(overlap.near), overlap.clean
+    scores: list[MetricScore] = []
+    if 0 < len(clean) < len(translated.outputs):
+        outputs, *references = (
+            [lines[i] for i in clean] for lines in (translated.outputs, *translated.references)
         )
-        if not self.exact and not self.near:
-            return counts
-        scores = ", ".join(f"{score.name} {score.value:.2f}" for score in self.scores_without)
-        without = "scores without them, ignoring case" if self.lowercase else "scores without them"
-        return f"{counts}; {without}: {scores or 'none, no sentence is left'}"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Plain values for JSON."""
-        return {
-            "exact": self.exact,
-            "near": self.near,
-            "scores_without": [score.to_dict() for score in self.scores_without],
-        }
+        scores = score(outputs, references, translated.metrics, lowercase=translated.lowercase)
+    remark = f"sentences that are in the training data: {exact:,} exactly, {near:,} nearly"
+    if exact or near:
+        shown = ", ".join(f"{score.name} {score.value:.2f}" for score in scores)
+        case = ", ignoring case" if translated.lowercase else ""
+        remark += f"; scores without them{case}: {shown or 'none, no sentence is left'}"
+    without = [score.to_dict() for score in scores]
+    values = {"exact": exact, "near": near, "scores_without": without}
+    return Section([remark], values={"leaks": values})
 
 
 def words(text: str) -> list[str]:
     """Sequences of letters and digits, lower-cased."""
     return _WORD.findall(text.casefold())
+
+
+def training_overlap(
+    text: EvaluationSet, system: System, prepared: Path | None, *, is_other: bool = False
+) -> TrainingOverlap | None:
+    """The overlap of the text with the system's training data; None, with a warning, if the data is
+    not where it was.
+
+    Args:
+        prepared: where the training data of the first run is now, if it was moved.
+        is_other: whether the system is the one to compare with.
+    """
+    try:
+        return find_overlap(text, system.translator, _training_folders(system, prepared))
+    except DataError as error:
+        of_run, remedy = "", "; name the prepared folder with --data"
+        if is_other:
+            of_run, remedy = f" of {system.names[0]}", ""
+        problem = str(error).replace(str(system.folders[0]), str(system.names[0]))
+        _warn(f"{of_run} ({problem}){remedy}")
+        return None
 
 
 def find_overlap(
@@ -97,11 +110,10 @@ def find_overlap(
     """Look the test sentences up in the training data of the prepared folders. Raises: DataError if
     it is damaged.
     """
-    tools, corpora = (
-        (translator.tokenizers, translator.vocabularies),
-        [Corpus.load(folder, "train") for folder in prepared],
+    tools = translator.tokenizers, translator.vocabularies
+    training = chain.from_iterable(
+        restore_pairs(Corpus.load(folder, "train"), *tools) for folder in prepared
     )
-    training = chain.from_iterable(restore_pairs(corpus, *tools) for corpus in corpora)
     sides = zip((text.sources or [], text.references[0]), *tools, strict=True)
     overlap = scan(training, *(text_variants(*side) for side in sides))
     for counts in (overlap.src_counts, overlap.tgt_counts):
@@ -110,21 +122,38 @@ def find_overlap(
     return overlap
 
 
-def score_leaks(
-    overlap: TrainingOverlap,
-    text: EvaluationSet,
-    outputs: Sequence[str],
-    metrics: Sequence[str],
-    *,
-    lowercase: bool = False,
-) -> Leaks:
-    """Count the leaks, and score the outputs of the other sentences; `lowercase`: ignoring case."""
-    clean = overlap.clean
-    scores: list[MetricScore] = []
-    if 0 < len(clean) < len(text):
-        references = [[stream[i] for i in clean] for stream in text.references]
-        scores = score([outputs[i] for i in clean], references, metrics, lowercase=lowercase)
-    return Leaks(sum(overlap.exact), sum(overlap.near), scores, lowercase)
+def data_hashes(system: System) -> list[str]:
+    """The content hash of each member's training data."""
+    return [load_manifest(run)["content"] for run in system.folders]
+
+
+def _training_folders(system: System, prepared: Path | None) -> list[Path]:
+    """The prepared folders of the members and of the runs that they start from, each content once.
+
+    Raises:
+        DataError: the folder of a member is missing or has changed. If another one is missing,
+            there is only a warning.
+    """
+    folders: dict[str, Path] = {}  # by content hash
+    for run, data_hash in zip(system.folders, data_hashes(system), strict=True):
+        if data_hash not in folders:
+            moved = None if folders else prepared
+            folders[data_hash] = moved or load_run_config(run).prepared_folder
+            check_same_data(run, folders[data_hash])
+    for member in system.folders:
+        try:
+            for run in ancestors(member):
+                folder = load_run_config(run).prepared_folder
+                check_same_data(run, folder)
+                folders.setdefault(load_manifest(run)["content"], folder)
+        except NmtError as error:
+            _warn(f" of an earlier run ({error})")
+    return [*folders.values()]
+
+
+def _warn(problem: str) -> None:
+    lead = "nmt: cannot look for the test sentences in the training data"
+    print(f"{lead}{problem}", file=sys.stderr)
 
 
 def text_variants(
@@ -178,12 +207,10 @@ class _Side:
         self.counts: Counter[str] = Counter()
         self._text_keys: dict[str, list[int]] = defaultdict(list)
         self._variant_keys: dict[str, list[int]] = defaultdict(list)  # of the other variants
-        self._ngrams: dict[tuple[str, ...], list[int]] = defaultdict(
-            list
-        )  # n-gram -> indices of `_variants`
-        self._variants: list[
-            tuple[int, int]
-        ] = []  # (sentence, number of shared n-grams that make a near-duplicate)
+        # n-gram -> indices of `_variants`
+        self._ngrams: dict[tuple[str, ...], list[int]] = defaultdict(list)
+        # (sentence, number of shared n-grams that make a near-duplicate)
+        self._variants: list[tuple[int, int]] = []
         for i, variants in enumerate(sentences):
             for variant, text in enumerate(variants):
                 ngrams = _ngrams(words(text))

@@ -10,6 +10,9 @@ Multi30k (Elliott and others 2017). BLEU of these tokens equals that of multi-bl
 from collections.abc import Sequence
 from dataclasses import replace
 
+import sacremoses
+from sacremoses.corpus import NonbreakingPrefixes
+
 from nmt.errors import DataError
 from nmt.evaluation.scores import MetricScore, score_tokenized
 
@@ -35,8 +38,6 @@ def score_moses(
         DataError: Moses does not know the language, there is nothing to score, or the streams have
             different lengths.
     """
-    import sacremoses
-
     tokenized, *tokenized_references = (
         split_words(texts, language) for texts in (hypotheses, *references)
     )
@@ -56,13 +57,9 @@ def split_words(texts: Sequence[str], language: str) -> list[str]:
     """Each text, lower-cased and normalized, with spaces between its words. Raises: as
     `check_language`.
     """
-    from sacremoses import MosesPunctNormalizer, MosesTokenizer
-
     check_language(language)
-    normalizer, tokenizer = (
-        MosesPunctNormalizer(language, perl_parity=True),
-        MosesTokenizer(language),
-    )
+    normalizer = sacremoses.MosesPunctNormalizer(language, perl_parity=True)
+    tokenizer = sacremoses.MosesTokenizer(language)
     return [
         tokenizer.tokenize(normalizer.normalize(text.lower()), return_str=True) for text in texts
     ]
@@ -70,8 +67,6 @@ def split_words(texts: Sequence[str], language: str) -> list[str]:
 
 def check_language(language: str) -> None:
     """Raises: DataError if Moses does not know the language."""
-    from sacremoses.corpus import NonbreakingPrefixes
-
     languages = sorted({*NonbreakingPrefixes().available_langs.values()})
     if language not in languages:
         raise DataError(

@@ -6,7 +6,7 @@ import pytest
 from nmt.extras.analysis.attention import (
     by_coverage,
     by_position,
-    exposure_bias,
+    loss_by_position,
     most_ignored,
     position_classes,
 )
@@ -59,7 +59,7 @@ def test_most_ignored_tokens() -> None:
 
 
 def test_exposure_bias_is_the_mean_over_the_tokens_of_a_position() -> None:
-    table = exposure_bias(
+    table = loss_by_position(
         [np.array([1.0, 2.0]), np.array([3.0])], [np.array([1.0, 5.0]), np.array([3.0])]
     )
     assert table.rows == [("1", 2, 2.0, 2.0, 0.0), ("2", 1, 2.0, 5.0, 3.0)]

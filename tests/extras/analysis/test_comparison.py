@@ -1,76 +1,262 @@
-"""nmt.extras.analysis.comparison: with another system, which may know other test sentences from its
-training data.
-"""
+"""nmt.extras.analysis.comparison: the numbers are sacrebleu's, and equal systems do not differ."""
 
 from collections import Counter
+from math import comb
+from pathlib import Path
+from typing import Any
 
-from nmt.data.evaluation_set import EvaluationSet
-from nmt.extras.analysis.comparison import OtherSystem, compare_systems
+import numpy as np
+import pytest
+
+from nmt.evaluation.scores import METRICS, build_metric, collect_statistics
+from nmt.extras.analysis.comparison import (
+    BLOCK_TRIALS,
+    Difference,
+    OtherSystem,
+    compare,
+    comparison,
+    difference_table,
+    largest_changes,
+    swapped_sums,
+)
 from nmt.extras.analysis.leaks import TrainingOverlap
-from nmt.extras.analysis.significance import compare
+from nmt.extras.analysis.results import Section, Translated
+from tests.evaluation.test_scores import (
+    HYPOTHESES,
+    OTHER_REFERENCES,
+    REFERENCES,
+    sacrebleu,
+    sentences,
+    spoiled,
+)
 
 OUTPUTS = ["Der Hund sieht den Baum.", "Der Mann kennt den König.", "Der Fluss."]
 OTHER_OUTPUTS = ["Der Hund sieht den Tisch.", "Der Mann kennt den König.", "Ein Fluss."]
-REFERENCES = ["Der Hund sieht den Baum.", "Der Mann kennt den Tag.", "Ein Fluss."]
-TEXT = EvaluationSet("test split", None, [REFERENCES])
+RIGHT = ["Der Hund sieht den Baum.", "Der Mann kennt den Tag.", "Ein Fluss."]
 
 
 def overlap(*exact: int) -> TrainingOverlap:
     return TrainingOverlap([i in exact for i in range(3)], [False] * 3, Counter(), Counter())
 
 
-def test_sentences_that_neither_system_was_trained_on_are_compared_again() -> None:
-    comparison = compare_systems(
-        TEXT,
-        OUTPUTS,
-        OtherSystem("b", OTHER_OUTPUTS, {}, overlap=overlap(1)),
-        ["BLEU"],
-        overlap=overlap(2),
+def compared(other: OtherSystem, **values: Any) -> Section:
+    section = comparison(Translated([], OUTPUTS, [RIGHT], ["BLEU"], other=other, **values))
+    assert section is not None
+    return section
+
+
+@pytest.mark.parametrize(
+    ("kind", "attribute", "metrics"),
+    [
+        ("ar", "p_randomization", ["bleu", "chrf", "ter"]),
+        # Its JSON of a bootstrapped chrF fails, of a float32 that is no float.
+        ("bs", "p_bootstrap", ["bleu"]),
+    ],
+)
+def test_equals_sacrebleus_command_line(
+    tmp_path: Path, kind: str, attribute: str, metrics: list[str]
+) -> None:
+    references = sentences(40, 0)
+    ours, theirs = spoiled(references, 1, 0.35), spoiled(references, 2, 0.35)
+    _, printed = sacrebleu(
+        tmp_path,
+        {"references": references, "theirs": theirs, "ours": ours},
+        *f"references -i theirs ours --paired-{kind} --paired-{kind}-n 300 -m".split(),
+        *metrics,
     )
-    data = comparison.different_data
-    assert data is not None
-    assert (data.exact, data.near, data.clean) == (1, 0, 1)
-    assert data.differences == compare(OUTPUTS[:1], OTHER_OUTPUTS[:1], [REFERENCES[:1]], ["BLEU"])
-    assert [table.note for table in comparison.tables()] == [
-        "",
-        "on the 1 sentences that are in neither system's training data",
+    differences = compare(ours, theirs, [references], metrics, trials=300, resamples=300)
+    for one, key in zip(differences, ("BLEU", "chrF2", "TER"), strict=False):
+        assert f"{one.value:.10f}" == f"{printed[key]['score']:.10f}"
+        p = printed[key]["p_value"]
+        if (kind, key) == ("ar", "TER"):  # equal differences, which sacrebleu does not count
+            assert getattr(one, attribute) > p
+        else:
+            assert getattr(one, attribute) == pytest.approx(p, abs=1e-10)
+        assert "ar:300|seed:12345" in one.signature
+
+
+@pytest.mark.parametrize("name", METRICS)
+def test_blocks_swap_the_sentences_of_one_draw(name: str) -> None:
+    """71 sentences are not a multiple of any block of random bits."""
+    references = sentences(71, 0)
+    one, two = (
+        collect_statistics(build_metric(name), spoiled(references, seed, 0.35), [references])
+        for seed in (1, 2)
+    )
+    n_trials = 2 * BLOCK_TRIALS + 7
+    taken = np.random.default_rng(3).integers(2, size=(n_trials, 71, 1), dtype=bool)
+    found = np.array([*swapped_sums(one, two, n_trials, 3)])
+    for sums, swaps in ((found[:, 0], taken), (found[:, 1], ~taken)):
+        expected = np.where(swaps, np.array(two.rows), np.array(one.rows)).sum(1)
+        np.testing.assert_allclose(sums, expected, rtol=1e-12)
+
+
+def test_a_system_does_not_differ_from_itself() -> None:
+    for one in compare(
+        HYPOTHESES, HYPOTHESES, [REFERENCES], ["BLEU", "TER"], trials=200, resamples=200
+    ):
+        assert (one.difference, one.p_randomization, one.p_bootstrap) == (0, 1, 1)
+
+
+@pytest.mark.parametrize(("n_different", "least"), [(1, 1.0), (2, 0.5), (3, 0.25)])
+def test_few_sentences_that_differ_prove_little(n_different: int, least: float) -> None:
+    """sacrebleu alone returns p = 1 / (trials + 1) for a single different sentence."""
+    references = sentences(50, 0)
+    other = spoiled(references, 1, 0.3)
+    ours = references[:n_different] + other[n_different:]
+    (one,) = compare(ours, other, [references], ["BLEU"], trials=200, resamples=200)
+    assert one.difference > 0
+    assert one.p_randomization >= least
+    assert not one.is_worse(0.05)
+
+
+@pytest.mark.parametrize(("n_different", "n_won"), [(8, 7), (30, 20)])
+def test_ties_count_as_in_the_exact_test(n_different: int, n_won: int) -> None:
+    """Each different sentence is worth the same, so that the exact two-sided p is that of coin
+    tosses.
+    """
+    right, wrong = "der Hund sieht ihn", "der Hund sieht sie"
+    references = [right] * 60
+    ours, theirs = ([wrong] * 60 for _ in range(2))
+    for i in range(n_different):
+        (ours if i < n_won else theirs)[i] = right
+    exact = sum(
+        comb(n_different, k)
+        for k in range(n_different + 1)
+        if abs(2 * k - n_different) >= 2 * n_won - n_different
+    )
+    (one,) = compare(ours, theirs, [references], ["TER"], trials=2000, resamples=10)
+    assert one.p_randomization == pytest.approx(exact / 2**n_different, abs=0.02)
+    assert not one.is_worse(0.05)
+
+
+def test_changes_that_a_metric_ignores_are_no_difference() -> None:
+    references = sentences(30, 0)
+    other = spoiled(references, 1, 0.3)
+    (one,) = compare(
+        [text.upper() for text in other], other, [references], ["TER"], trials=200, resamples=200
+    )
+    assert (one.difference, one.p_randomization, one.p_bootstrap) == (0, 1, 1)
+
+
+def test_equal_systems_differ_significantly_as_often_as_alpha_allows() -> None:
+    """If outputs are swapped at random, p is below 0.05 in 5 % of the cases by randomization, in
+    more by the bootstrap.
+    """
+    references = sentences(60, 0)
+    systems = spoiled(references, 1, 0.4), spoiled(references, 2, 0.3)
+    drawn, p_values = np.random.default_rng(5), []
+    for _ in range(80):
+        swap = drawn.integers(2, size=len(references))
+        one, other = ([systems[i ^ int(s)][n] for n, s in enumerate(swap)] for i in (0, 1))
+        (differences,) = compare(one, other, [references], ["BLEU"], trials=100, resamples=2)
+        p_values.append(differences.p_randomization)
+    # Of 80, 4 are expected; less than one time in a thousand more than 11.
+    assert 1 <= sum(p < 0.05 for p in p_values) <= 11
+    assert 0.4 < np.mean(p_values) < 0.62
+
+
+def test_a_clear_difference_is_seen_and_has_a_side() -> None:
+    references = sentences(60, 0)
+    good, bad = spoiled(references, 1, 0.1), spoiled(references, 2, 0.6)
+    for one in compare(bad, good, [references], ["BLEU", "TER"], trials=200, resamples=200):
+        assert one.is_worse(0.05)
+        assert one.p_bootstrap < 0.05
+    for one in compare(good, bad, [references], ["BLEU", "TER"], trials=200, resamples=200):
+        assert one.p_randomization < 0.05
+        assert not one.is_worse(0.05)
+
+
+def test_the_sentences_that_changed_most() -> None:
+    references = [
+        "Der Hund schläft.",
+        "Die Katze springt.",
+        "Es regnet heute.",
+        "Wir gehen nach Hause.",
     ]
-    assert comparison.remarks == [
-        "sentences in the other system's training data: 1 exactly, 0 nearly"
+    other = ["Der Hund schläft.", "Der Hund bellt.", "Es regnet heute.", "Wir gehen nach Haus."]
+    ours = ["Der Hund schläft.", "Die Katze springt.", "Xyz.", "Wir gehen nach Hause."]
+    differences = largest_changes(ours, other, [references], 5)
+    assert [(change.index, change.gain > 0) for change in differences] == [
+        (1, True),
+        (3, True),
+        (2, False),
     ]
+    assert largest_changes(ours, other, [references], 1) == [differences[0], differences[2]]
+    assert largest_changes(ours, ours, [references], 5) == []
+
+
+def test_a_change_counts_by_the_better_reference() -> None:
+    (change,) = largest_changes(
+        [OTHER_REFERENCES[0]], ["Nein."], [[REFERENCES[0]], [OTHER_REFERENCES[0]]], 1
+    )
+    assert change.gain > 90
+
+
+def test_table() -> None:
+    table = difference_table(
+        [
+            Difference("BLEU", 31.4159, 30.0, 0.01234, 0.5, ""),
+            Difference("TER", 50.0, 60.5, 1.0, 1.0, ""),
+        ]
+    )
+    assert table.to_text().splitlines() == [
+        "metric  score  other  difference  p (randomization)  p (bootstrap)",
+        "BLEU    31.42  30.00       +1.42             0.0123         0.5000",
+        "TER     50.00  60.50      -10.50             1.0000         1.0000",
+    ]
+
+
+def test_sentences_that_neither_system_was_trained_on_are_compared_again() -> None:
+    other = OtherSystem("b", OTHER_OUTPUTS, {}, overlap=overlap(1))
+    section = compared(other, overlap=overlap(2))
+    (again,) = compare(OUTPUTS[:1], OTHER_OUTPUTS[:1], [RIGHT[:1]], ["BLEU"])
+    assert section.values["comparison"]["leaks_of_other"] == {
+        "exact": 1,
+        "near": 0,
+        "clean": 1,
+        "differences_without": [again.to_dict()],
+    }
+    assert "on the 1 sentences that are in neither system's training data" in section.text
+    assert "in the other system's training data: 1 exactly, 0 nearly" in section.text
 
 
 def test_if_all_sentences_are_clean_or_one_system_is_unknown_there_is_one_table() -> None:
-    for other, own, n_clean in ((overlap(), overlap(), 3), (overlap(1), None, 0)):
-        comparison = compare_systems(
-            TEXT, OUTPUTS, OtherSystem("b", OTHER_OUTPUTS, {}, overlap=other), ["BLEU"], overlap=own
-        )
-        assert comparison.different_data is not None
-        assert comparison.different_data.clean == n_clean
-        assert len(comparison.tables()) == 1
-    same_data = compare_systems(
-        TEXT, OUTPUTS, OtherSystem("b", OTHER_OUTPUTS, {}), ["BLEU"], overlap=overlap(1)
-    )
-    assert same_data.different_data is None
+    for of_other, own, n_clean in ((overlap(), overlap(), 3), (overlap(1), None, 0)):
+        other = OtherSystem("b", OTHER_OUTPUTS, {}, overlap=of_other)
+        leaks = compared(other, overlap=own).values["comparison"]["leaks_of_other"]
+        assert (leaks["clean"], leaks["differences_without"]) == (n_clean, [])
+    same_data = compared(OtherSystem("b", OTHER_OUTPUTS, {}), overlap=overlap(1))
+    assert "leaks_of_other" not in same_data.values["comparison"]
 
 
 def test_changes_are_those_gained_then_those_lost() -> None:
-    comparison = compare_systems(TEXT, OUTPUTS, OtherSystem("b", OTHER_OUTPUTS, {}), ["BLEU"])
-    assert [change.index for change in comparison.changes] == [0, 2]
-    assert comparison.changes[0].gain > 0 > comparison.changes[1].gain
+    changed = compared(OtherSystem("b", OTHER_OUTPUTS, {})).values["comparison"]["sentences"]
+    assert [change["sentence"] for change in changed] == [1, 3]
+    assert changed[0]["gain"] > 0 > changed[1]["gain"]
+    assert (changed[1]["output"], changed[1]["other"]) == ("Der Fluss.", "Ein Fluss.")
 
 
 def test_case_is_ignored_if_one_of_the_systems_writes_lower_case() -> None:
     lowered = [line.lower() for line in OUTPUTS]
-    comparison = compare_systems(
-        TEXT, OUTPUTS, OtherSystem("b", lowered, {}, lowercase=True), ["BLEU"]
+    section = compared(OtherSystem("b", lowered, {}, lowercase=True))
+    assert section.values["comparison"]["differences"][0]["difference"] == 0
+    assert section.values["comparison"]["sentences"] == []
+    assert section.text.startswith("compared with b, ignoring case")
+    cased = compared(OtherSystem("b", lowered, {})).values["comparison"]["differences"]
+    assert cased[0]["difference"] > 0
+
+
+@pytest.mark.parametrize(("alpha", "fails"), [(None, False), (0.001, False), (0.05, True)])
+def test_a_condition_on_the_first_metric(alpha: float | None, fails: bool) -> None:
+    references = sentences(60, 0)
+    good, bad = spoiled(references, 1, 0.1), spoiled(references, 2, 0.2)
+    worse = Translated(
+        [], bad, [references], ["BLEU"], other=OtherSystem("b", good, {}), alpha=alpha
     )
-    assert comparison.differences[0].difference == 0
-    assert comparison.changes == []
-    assert comparison.subject == "b, ignoring case"
-    assert (
-        compare_systems(TEXT, OUTPUTS, OtherSystem("b", lowered, {}), ["BLEU"])
-        .differences[0]
-        .difference
-        > 0
-    )
+    section = comparison(worse)
+    assert section is not None
+    (one,) = compare(bad, good, [references], ["BLEU"])
+    assert 0.001 < one.p_randomization < 0.05
+    text = f"BLEU {one.value:.2f} is worse than {one.other:.2f}, by {-one.difference:.2f} (p = "
+    assert [failure.startswith(text) for failure in section.failures] == [True] * fails

@@ -1,20 +1,18 @@
-"""nmt.extras.analysis.groups: scores by group, and outputs that look wrong."""
+"""nmt.extras.analysis.groups: scores by group of sentences, and the extremes."""
 
 from collections import Counter
-from collections.abc import Sequence
 
 import pytest
 
 from nmt.evaluation.scores import score
 from nmt.extras.analysis.groups import (
-    TranslatedText,
     by_frequency,
     by_length,
     by_overlap,
     by_rarest_word,
-    extremes,
 )
 from nmt.extras.analysis.leaks import TrainingOverlap
+from nmt.extras.analysis.results import Translated
 
 SOURCES = [
     "One two three.",
@@ -36,14 +34,11 @@ OUTPUTS = [
 ]
 
 
-def make(outputs: Sequence[str] = OUTPUTS) -> TranslatedText:
-    return TranslatedText(
-        SOURCES, outputs, [REFERENCES], [True] * len(SOURCES), [False] * len(SOURCES)
-    )
+TEXT = Translated(SOURCES, OUTPUTS, [REFERENCES])
 
 
 def test_by_length_each_group_is_scored_alone() -> None:
-    table = by_length(make())
+    table = by_length(TEXT)
     assert [row[:2] for row in table.rows] == [("1-5", 2), ("6-10", 2)]
     for row, chosen in zip(table.rows, ([0, 1], [2, 3]), strict=True):
         alone = score([OUTPUTS[i] for i in chosen], [[REFERENCES[i] for i in chosen]])
@@ -53,33 +48,22 @@ def test_by_length_each_group_is_scored_alone() -> None:
 
 def test_a_system_that_writes_lower_case_is_scored_without_case() -> None:
     lowered = [line.lower() for line in OUTPUTS]
-    text = TranslatedText(SOURCES, lowered, [REFERENCES], [True] * 4, [False] * 4, lowercase=True)
-    table, cased = by_length(text), by_length(make())
+    text = Translated(SOURCES, lowered, [REFERENCES], lowercase=True)
+    table, cased = by_length(text), by_length(TEXT)
     assert table.note == "ignoring case"
     assert [row[1:] for row in table.rows] == [row[1:] for row in cased.rows]
-    assert extremes(text, 10) == extremes(make(), 10)
+    assert text.extremes == TEXT.extremes
 
 
 def test_by_the_rarest_word_of_the_source() -> None:
-    counts = Counter(
-        {
-            "one": 9,
-            "two": 8,
-            "three": 3,
-            "this": 5,
-            "has": 60,
-            "six": 60,
-            "words": 60,
-            "in": 60,
-            "all": 60,
-        }
-    )
-    table = by_rarest_word(make(), counts)
+    counts = {"one": 9, "two": 8, "three": 3, "this": 5}
+    counts |= dict.fromkeys(("has", "six", "words", "in", "all"), 60)
+    table = by_rarest_word(TEXT, counts)
     assert [row[:2] for row in table.rows] == [("0", 2), ("1-5", 2)]
 
 
 def test_by_frequency_counts_a_word_as_often_as_it_is_right() -> None:
-    text = TranslatedText(["x"], ["der der Hund"], [["der Hund bellt der der"]], [True], [False])
+    text = Translated(["x"], ["der der Hund"], [["der Hund bellt der der"]])
     table = by_frequency(text, {"der": 100, "hund": 3})
     assert table.rows == [
         ("0", 1, 0.0, 0.0),
@@ -92,7 +76,7 @@ def test_by_overlap() -> None:
     overlap = TrainingOverlap(
         [True, False, False, False], [False, True, False, False], Counter(), Counter()
     )
-    assert [row[:2] for row in by_overlap(make(), overlap).rows] == [
+    assert [row[:2] for row in by_overlap(TEXT, overlap).rows] == [
         ("exactly", 1),
         ("nearly", 1),
         ("no", 2),
@@ -100,7 +84,6 @@ def test_by_overlap() -> None:
 
 
 def test_a_sentence_is_never_both_best_and_worst() -> None:
-    best, worst = extremes(make(), 10)
+    best, worst = TEXT.extremes
     assert best == [3, 0]  # both are right: the longer one first
     assert set(worst) == {1, 2}
-    assert extremes(make(), 1) == ([3], [worst[0]])

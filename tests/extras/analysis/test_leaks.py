@@ -15,11 +15,12 @@ from nmt.extras.analysis.leaks import (
     MIN_SHARED_NGRAMS,
     NGRAM_SIZE,
     find_overlap,
+    leaks,
     scan,
-    score_leaks,
     text_variants,
     words,
 )
+from nmt.extras.analysis.results import Translated
 from nmt.run.system import open_system
 from nmt.text.tokenizers import load_tokenizer
 from nmt.text.vocabulary import Vocabulary
@@ -52,18 +53,20 @@ def test_the_scores_of_the_other_sentences_ignore_case_for_a_model_that_writes_l
         ["Good morning!", "The Small Cat Sleeps."],
         ["Guten Morgen!", "Die Kleine Katze Schläft."],
     )
-    text = EvaluationSet("two", sources, [references])
     overlap = scan(
         TRAINING, [[source] for source in sources], [[reference] for reference in references]
     )
     outputs = [reference.lower() for reference in references]
-    with_case = score_leaks(overlap, text, outputs, ["BLEU"])
-    without_case = score_leaks(overlap, text, outputs, ["BLEU"], lowercase=True)
-    assert (without_case.exact, without_case.near) == (1, 0)
-    assert with_case.scores_without[0].value < 50
-    assert without_case.scores_without[0].value > 99.9
-    assert "scores without them, ignoring case: BLEU 100.00" in str(without_case)
-    assert "ignoring case" not in str(with_case)
+    for lowercase in (False, True):
+        section = leaks(
+            Translated(sources, outputs, [references], ["BLEU"], lowercase, overlap=overlap)
+        )
+        assert section is not None
+        found = section.values["leaks"]
+        assert (found["exact"], found["near"]) == (1, 0)
+        assert (found["scores_without"][0]["score"] > 99.9) is lowercase
+        ignoring = "scores without them, ignoring case: BLEU 100.00"
+        assert (ignoring in section.remarks[0]) is lowercase
 
 
 def test_nearly_the_same_on_either_side() -> None:

@@ -1,4 +1,4 @@
-"""`nmt evaluate --report`: one page that needs no other files and works in a browser."""
+"""`nmt analyze --report`: one page that needs no other files and works in a browser."""
 
 import json
 import re
@@ -20,17 +20,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def text(nmt: Run, run: Path, tmp_path: Path) -> str:
     outputs = tmp_path / "other.txt"
     outputs.write_text("Der Hund sieht <b>den</b> Baum.\n" * 40, encoding="utf-8")
-    result = nmt(
-        "evaluate",
-        run,
-        "--report",
-        tmp_path / "report",
-        "--tokenized",
-        "--compare",
-        outputs,
-        "--metric",
-        "BLEU",
-    )
+    words = ["--report", tmp_path / "report", "--compare", outputs]
+    result = nmt("analyze", run, *words, "--tokenized", "--metric", "BLEU")
     assert result.status == 0, result.err
     assert "By source length" not in result.out
     return (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
@@ -57,7 +48,7 @@ def test_it_has_all_sections_and_loads_nothing(text: str) -> None:
 
 
 def test_each_member_of_an_ensemble_has_its_rows(nmt: Run, run: Path, tmp_path: Path) -> None:
-    words = ["evaluate", "--ensemble", run, run, "--metric", "BLEU", "--json", "--report", tmp_path]
+    words = ["analyze", "--ensemble", run, run, "--metric", "BLEU", "--json", "--report", tmp_path]
     members = json.loads(nmt(*words).out)["provenance"]["members"]
     rows = re.findall(
         "<tr><td>(.*?)<td>(.*)", (tmp_path / "index.html").read_text(encoding="utf-8")
@@ -70,15 +61,9 @@ def test_each_member_of_an_ensemble_has_its_rows(nmt: Run, run: Path, tmp_path: 
 def test_a_file_of_translations_has_a_page_too(nmt: Run, tmp_path: Path) -> None:
     for name, line in (("h", "Ja, <i>gut</i>."), ("r", "Ja, <i>gut</i>!")):
         (tmp_path / name).write_text(f"{line}\n", encoding="utf-8")
-    words = [
-        "--hypotheses",
-        tmp_path / "h",
-        "--references",
-        tmp_path / "r",
-        "--compare",
-        tmp_path / "r",
-    ]
-    assert nmt("evaluate", *words, "--report", tmp_path / "report").status == 0
+    files = ["--hypotheses", tmp_path / "h", "--references", tmp_path / "r"]
+    words = ["--compare", tmp_path / "r", "--report", tmp_path / "report"]
+    assert nmt("analyze", *files, *words).status == 0
     text = (tmp_path / "report" / "index.html").read_text(encoding="utf-8")
     assert "Ja, &lt;i&gt;gut&lt;/i&gt;." in text
     assert "i" not in Reading(text).tags
@@ -89,16 +74,8 @@ def test_a_page_that_cannot_be_written_is_an_error_and_the_old_file_stays(
 ) -> None:
     for name in ("h", "r"):
         (tmp_path / name).write_text("Ja.\n", encoding="utf-8")
-    words = [
-        "evaluate",
-        "--hypotheses",
-        tmp_path / "h",
-        "--references",
-        tmp_path / "r",
-        "--report",
-        tmp_path / "h",
-    ]
-    result = nmt(*words)
+    files = ["--hypotheses", tmp_path / "h", "--references", tmp_path / "r"]
+    result = nmt("analyze", *files, "--report", tmp_path / "h")
     assert result.status == 1
     assert (
         result.err == f"nmt: {tmp_path / 'h' / 'index.html'}: cannot write the page (File exists)\n"

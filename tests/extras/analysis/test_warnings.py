@@ -1,23 +1,59 @@
 """nmt.extras.analysis.warnings: which outputs look wrong."""
 
-import pytest
+from collections import Counter
+from pathlib import Path
 
-from nmt.extras.analysis.groups import TranslatedText
-from nmt.extras.analysis.warnings import DESCRIPTIONS, output_warnings
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from nmt.config.schema import TokenizerConfig
+from nmt.decoding.translation import Translation
+from nmt.extras.analysis.leaks import TrainingOverlap
+from nmt.extras.analysis.results import Translated
+from nmt.extras.analysis.warnings import (
+    DESCRIPTIONS,
+    doubles,
+    output_warnings,
+    share_stem,
+    skipped_words,
+)
+from nmt.text.tokenizers import load_tokenizer
+
+TOKENIZER = load_tokenizer(TokenizerConfig(kind="words"), "en", "src", Path())
+
+
+def attended(source: str, totals: list[float]) -> Translation:
+    """A translation of two tokens whose attention sums to `totals` for the source's tokens."""
+    tokens = TOKENIZER.split(source)
+    attention = np.array([[*totals, 0.5], [0] * (len(tokens) + 1)], np.float32)
+    return Translation(source, "Text", tuple(tokens), ("a", "b"), attention=attention)
+
+
+def warnings_of(
+    sources: list[str],
+    outputs: list[str],
+    references: list[list[str]],
+    translations: list[Translation] | None = None,
+    counts: dict[str, int] | None = None,
+) -> dict[str, list[int]]:
+    known = [False] * len(sources)
+    overlap = None if counts is None else TrainingOverlap(known, known, Counter(), Counter(counts))
+    translations = translations or [*map(Translation, sources, outputs)]
+    text = Translated(sources, outputs, references, translations=translations, overlap=overlap)
+    return output_warnings(text, TOKENIZER)
 
 
 def test_output_warnings() -> None:
-    sources = ["Berlin.", "One two.", "Three.", "Paris!", "Four.", "Hands up!"]
-    references = ["Berlin.", "Eins zwei.", "Drei.", "In Paris.", "nein nein nein", "Hände hoch!"]
-    outputs = ["berlin", " ", "Ja, ja ja.", "Paris", "nein nein nein", "Hände auf die Hände!"]
-    complete, skipped = (
-        [True, True, False, True, True, True],
-        [True, False, False, False, False, False],
-    )
+    sources = ["Warsaw.", "One two.", "Three.", "Paris!", "Four.", "Hands up!"]
+    references = ["Warschau.", "Eins zwei.", "Drei.", "In Paris.", "nein nein nein", "Hände hoch!"]
+    outputs = ["Warschau", " ", "Ja, ja ja.", "Paris", "nein nein nein", "Hände auf die Hände!"]
+    translations = [*map(Translation, sources, outputs)]
+    translations[0] = attended("Warsaw.", [0.1, 1.0])
+    translations[2] = Translation(sources[2], outputs[2], complete=False)
     counts = dict.fromkeys(("ja", "nein", "auf", "die", "paris"), 1)
-    warnings = output_warnings(
-        TranslatedText(sources, outputs, [references], complete, skipped), counts
-    )
+    warnings = warnings_of(sources, outputs, [references], translations, counts)
     assert warnings == {
         "empty": [1],
         "cut": [2],
@@ -33,10 +69,7 @@ def test_output_warnings() -> None:
 
 def test_with_several_references_an_output_needs_to_be_like_one_of_them() -> None:
     references = [["Komm!"], ["Komm jetzt bitte herein, herein!"]]
-    warnings = output_warnings(
-        TranslatedText(["Come in!"], ["Herein, herein!"], references, [True], [False]),
-        {"herein": 2},
-    )
+    warnings = warnings_of(["Come in!"], ["Herein, herein!"], references, counts={"herein": 2})
     assert not any(warnings.values())
 
 
@@ -44,17 +77,105 @@ def test_with_several_references_an_output_needs_to_be_like_one_of_them() -> Non
     ("output", "inventing"),
     [
         ("Der Hundling schläft.", True),
-        (
-            "Der Hund schläft.",
-            False,
-        ),  # from the training data, the source and the reference, whatever the case
+        # From the training data, the source and the reference, whatever the case.
+        ("Der Hund schläft.", False),
         ("Der DOGE schläft 12345 mal.", False),
         ("", False),
     ],
 )
 def test_an_invented_word_is_nowhere_else(output: str, inventing: bool) -> None:
-    text = TranslatedText(["The doge sleeps."], [output], [["Der Doge SCHLÄFT."]], [True], [False])
-    assert output_warnings(text, {"der": 5, "hund": 1, "mal": 1})["inventing"] == (
-        [0] if inventing else []
-    )
-    assert output_warnings(text, None)["inventing"] == []
+    text = ["The doge sleeps."], [output], [["Der Doge SCHLÄFT."]]
+    counts = {"der": 5, "hund": 1, "mal": 1}
+    assert warnings_of(*text, counts=counts)["inventing"] == [0] * inventing
+    assert warnings_of(*text)["inventing"] == []
+
+
+@pytest.mark.parametrize(
+    ("output", "source", "reference"),
+    [
+        (
+            "Er ist ein intelligente intelligent Mann.",
+            "He is a clever man.",
+            "Er ist ein kluger Mann.",
+        ),
+        ("Er liest Romane Romane.", "He reads novels.", "Er liest Krimis."),
+        ("Hände auf deine Hände!", "Put your hands up!", "Hände hoch!"),
+        ("Das kostet 10.000 000 Dollar.", "It costs 10,000 dollars.", "Das kostet 10.000 Dollar."),
+    ],
+)
+def test_outputs_that_double(output: str, source: str, reference: str) -> None:
+    assert doubles(output, source, [reference])
+    assert not doubles(output, source, [reference, output])
+    assert not doubles(reference, source, [output])
+
+
+@pytest.mark.parametrize(
+    ("output", "source"),
+    [
+        ("Die, die das sagen, lügen.", "Those who say that lie."),  # a comma between them
+        ("Der Mann, der der Frau hilft.", "The man who helps the woman."),
+        # The source repeats too.
+        ("Du kannst es allein, nicht alleine.", "You can do it alone, but not you alone."),
+        ("Ein Haus und ein Hund und eine Katze.", "A house and a dog and a cat."),  # short words
+        ("", ""),
+    ],
+)
+def test_outputs_that_do_not(output: str, source: str) -> None:
+    assert not doubles(output, source, ["Etwas anderes, und der der Regel."])
+
+
+@pytest.mark.parametrize(
+    ("word", "other", "expected"),
+    [
+        ("an", "an", True),
+        ("neue", "neuen", True),
+        ("intelligent", "intelligente", True),
+        ("der", "dem", False),
+        ("schule", "schulung", False),
+        ("beförder", "beförderung", False),
+        ("haus", "maus", False),
+    ],
+)
+def test_words_share_a_stem_if_only_the_ending_differs(
+    word: str, other: str, expected: bool
+) -> None:
+    assert share_stem(word, other) is expected
+
+
+@given(st.text("abc", max_size=9), st.text("abc", max_size=9))
+def test_sharing_a_stem_does_not_depend_on_the_order(word: str, other: str) -> None:
+    assert share_stem(word, other) == share_stem(other, word)
+    assert share_stem(word, word)
+
+
+@pytest.mark.parametrize(
+    ("source", "totals", "expected"),
+    [
+        # "The", "man" and "at" are short.
+        ("The man waits at stations", [0.1, 0.1, 1.0, 0.1, 0.29], ["stations"]),
+        ("The man waits at stations", [0.1, 0.1, 0.2, 0.1, 0.31], ["waits"]),
+        # The comma is no part of "waits,".
+        ("He waits, always.", [1.0, 0.4, 0.0, 0.0, 0.0], ["always."]),
+        ("It doesn't matter", [1.0, 0.1, 0.1, 1.0], []),  # a contraction
+        ("He waits", [0.0, 0.0], ["waits"]),
+    ],
+)
+def test_long_words_with_little_attention(
+    source: str, totals: list[float], expected: list[str]
+) -> None:
+    assert skipped_words(attended(source, totals), TOKENIZER) == expected
+
+
+def test_the_tokens_of_a_word_are_averaged(tmp_path: Path) -> None:
+    characters = load_tokenizer(TokenizerConfig(kind="characters"), "en", "src", tmp_path)
+    tokens = tuple(characters.split("hello world"))
+    totals = [0.2, 0.3, 0.5, 0.4, 0.2, *[0.2] * (len(tokens) - 5), 1.0]  # the mean of hello is 0.32
+    attention = np.array([totals], np.float32)
+    translation = Translation("hello world", "x", tokens, ("x",), attention=attention)
+    assert skipped_words(translation, characters) == ["world"]
+
+
+def test_a_model_without_attention_skips_nothing() -> None:
+    none = np.zeros((1, 3), np.float32)
+    translation = Translation("He waits", "x", ("He", "waits"), ("x",), attention=none)
+    assert skipped_words(translation, TOKENIZER) == []

@@ -194,7 +194,7 @@ def test_scores_need_a_run_that_has_not_seen_the_sentences(
     values = yaml.safe_load((reranked / "config.yaml").read_text(encoding="utf-8"))
     values["decoding"]["rerank"] = {"run": str(other)}
     (reranked / "config.yaml").write_text(yaml.safe_dump(values), encoding="utf-8")
-    compared = nmt("evaluate", runs[0], "--compare", reranked)
+    compared = nmt("analyze", runs[0], "--compare", reranked)
     assert (compared.status, compared.out, compared.err.splitlines()[-1:]) == (
         1,
         "",

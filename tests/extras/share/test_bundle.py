@@ -265,7 +265,7 @@ def test_evaluate_scores_a_bundle_as_its_run(
     sources.write_text("The dog sees the man.\n")
     references.write_text("Der Hund sieht den Mann.\n")
     other = nmt(
-        "evaluate",
+        "analyze",
         bundle,
         "--sources",
         sources,
@@ -278,7 +278,7 @@ def test_evaluate_scores_a_bundle_as_its_run(
     )
     assert (other.status, other.out.partition(",")[0]) == (0, str(bundle))
     report = nmt(
-        "evaluate",
+        "analyze",
         bundle,
         trained,
         "--ensemble",

@@ -17,7 +17,7 @@ import pytest
 import yaml
 
 from nmt.commands import evaluate
-from nmt.commands.evaluate_options import EvaluateOptions
+from nmt.commands.evaluate import EvaluateOptions
 from nmt.extras.lexicon.lexicon import Entry, Lexicon
 from nmt.files import read_json, write_recorded
 from tests import toy

@@ -1,0 +1,215 @@
+"""`nmt analyze`: what is behind the scores of a run, an ensemble or a file of translations."""
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from nmt.commands.evaluate import (
+    HISTORY_KEYS,
+    N_RESAMPLES,
+    ScoreOptions,
+    read_text,
+    score_file,
+    score_system,
+    store,
+)
+from nmt.commands.options import options_from, to_json
+from nmt.errors import ConfigError, DataError, NmtError
+from nmt.evaluation.results import Evaluation, missed_limits
+from nmt.extras.analysis import page
+from nmt.extras.analysis.alignment_error import alignment_error, read_reference_alignments
+from nmt.extras.analysis.attention import attention, attention_figures, exposure_bias
+from nmt.extras.analysis.comparison import comparison, load_other, read_other, translate_with
+from nmt.extras.analysis.groups import extremes, groups
+from nmt.extras.analysis.leaks import leaks, training_overlap
+from nmt.extras.analysis.results import Analysis, Section, Translated
+from nmt.extras.analysis.warnings import wrong_outputs
+from nmt.plugins import load
+from nmt.run.system import System, open_system
+
+MOSES = "nmt.extras.analysis.moses"  # imported on use: its library is optional
+
+# Each part finds a section of the analysis, or nothing; the order is that of the text and the page.
+PARTS: tuple[Callable[[Translated], Section | None], ...] = (
+    leaks,
+    comparison,
+    groups,
+    attention,
+    exposure_bias,
+    wrong_outputs,
+    extremes,
+    attention_figures,
+    alignment_error,
+)
+
+
+@dataclass(frozen=True)
+class AnalyzeOptions(ScoreOptions):
+    """The options of `nmt analyze`."""
+
+    details: Annotated[
+        bool,
+        typer.Option(
+            "--details",
+            help="Scores by group, the best and worst sentences, attention, exposure bias.",
+        ),
+    ] = False
+    compare: Annotated[
+        Path | None,
+        typer.Option(
+            "--compare",
+            help="Compare with this run, bundle or file of translations, with significance tests.",
+            metavar="OTHER",
+        ),
+    ] = None
+    not_worse_than: Annotated[
+        Path | None,
+        typer.Option(
+            "--not-worse-than",
+            help="Exit with status 1 if the first metric is significantly worse than OTHER's.",
+            metavar="OTHER",
+        ),
+    ] = None
+    alpha: Annotated[
+        float,
+        typer.Option(
+            "--alpha", min=0, max=1, help="Significance level of --not-worse-than.", metavar="P"
+        ),
+    ] = 0.05
+    alignments: Annotated[
+        Path | None,
+        typer.Option(
+            "--alignments",
+            help="Reference alignments in Pharaoh format, for the alignment error rate.",
+            metavar="FILE",
+        ),
+    ] = None
+    moses: Annotated[
+        str | None,
+        typer.Option(
+            "--moses",
+            help=(
+                "Add BLEU of lower-cased text in the words of the Moses tokenizer, for the target "
+                "language LANG (en, de ...)."
+            ),
+            metavar="LANG",
+        ),
+    ] = None
+    report: Annotated[
+        Path | None,
+        typer.Option(
+            "--report", help="Write everything, with pictures, to DIR/index.html.", metavar="DIR"
+        ),
+    ] = None
+
+    @property
+    def other(self) -> Path | None:
+        """The run, or file of translations, to compare with."""
+        return self.compare or self.not_worse_than
+
+    def check(self, *, runs: bool = False) -> None:
+        """Raises: typer.BadParameter if options do not go together, ConfigError for an impossible
+        significance level.
+        """
+        super().check(runs=runs)
+        if self.hypotheses is not None and (self.details or self.alignments is not None):
+            raise typer.BadParameter(
+                "--details and --alignments need a run, not a file of translations"
+            )
+        if self.compare is not None and self.not_worse_than not in (None, self.compare):
+            raise typer.BadParameter("--compare and --not-worse-than name different systems")
+        if self.not_worse_than is not None and not 0 < self.alpha < 1:
+            raise ConfigError(f"--alpha {self.alpha:g}: give a probability between 0 and 1")
+
+
+@options_from(AnalyzeOptions)
+def command(options: AnalyzeOptions) -> None:
+    """Analyze, and print what was found. Exit status 1 if a limit is not met."""
+    options.check()
+    if options.hypotheses is None:
+        analysis = _analyze_system(options)
+    else:
+        analysis = _analyze_file(options.hypotheses, options)
+    if options.as_json:
+        print(to_json(analysis.to_dict()))
+    else:
+        print(analysis.to_text(details=options.details))
+    missed = missed_limits(analysis.evaluation.scores, options.limits)
+    if failures := [*missed, *analysis.failures]:
+        raise NmtError("; ".join(failures))
+
+
+def _analyze_system(options: AnalyzeOptions) -> Analysis:
+    """A run or an ensemble. All that can fail early is read before anything is translated."""
+    metrics = options.metrics
+    with ExitStack() as stack:
+        system = stack.enter_context(
+            open_system(options.run_folders, device=options.device, overrides=options.overrides)
+        )
+        tgt_language = system.config.data.tgt_language
+        if options.moses is not None:
+            load(f"{MOSES}:check_language")(options.moses)
+            if options.moses != tgt_language:
+                raise DataError(
+                    f"{system.names[0]} translates {system.direction}: use --moses {tgt_language}"
+                )
+        text = read_text(system, options)
+        other, alignments = None, None
+        if options.other is not None:
+            other = load_other(options.other, text, system, options, stack)
+        if options.alignments is not None:
+            alignments = read_reference_alignments(options.alignments, len(text))
+        evaluation, translations, forced = score_system(system, text, options)
+        overlap = training_overlap(text, system, options.data)
+        translated = Translated(
+            text.sources or [],
+            evaluation.outputs,
+            text.references,
+            metrics,
+            system.lowercase,
+            system.translator,
+            translations,
+            forced,
+            overlap,
+            translate_with(other, text, system) if isinstance(other, System) else other,
+            None if options.not_worse_than is None else options.alpha,
+            alignments,
+            options.details or options.report is not None or alignments is not None,
+        )
+        analysis = _analyze(evaluation, translated, options)
+        keys = (*HISTORY_KEYS, "comparison")
+        store(system, options, analysis.evaluation, analysis.to_dict(), keys)
+        if options.report is not None:
+            page.write(analysis, options.report, system.folders)
+    return analysis
+
+
+def _analyze_file(hypotheses: Path, options: AnalyzeOptions) -> Analysis:
+    evaluation = score_file(hypotheses, options)
+    text, other = evaluation.text, None
+    if options.other is not None:
+        other = read_other(options.other, text)
+    alpha = None if options.not_worse_than is None else options.alpha
+    translated = Translated(
+        [], evaluation.outputs, text.references, options.metrics, other=other, alpha=alpha
+    )
+    analysis = _analyze(evaluation, translated, options)
+    if options.report is not None:
+        page.write(analysis, options.report)
+    return analysis
+
+
+def _analyze(evaluation: Evaluation, translated: Translated, options: AnalyzeOptions) -> Analysis:
+    """The scores, with Moses BLEU if requested, and what the parts find."""
+    if options.moses is not None:
+        score_moses = load(f"{MOSES}:score_moses")
+        moses = score_moses(
+            evaluation.outputs, translated.references, options.moses, bootstrap=N_RESAMPLES
+        )
+        evaluation = replace(evaluation, tokenized_scores=[*evaluation.tokenized_scores, moses])
+    sections = (part(translated) for part in PARTS)
+    return Analysis(evaluation, [section for section in sections if section is not None])

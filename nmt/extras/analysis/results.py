@@ -1,0 +1,139 @@
+"""What the parts of an analysis look at, and what they find."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from nmt.decoding.forced import ScoredPair
+from nmt.decoding.translation import Translation
+from nmt.decoding.translator import Translator
+from nmt.evaluation.results import Evaluation
+from nmt.evaluation.scores import sentence_chrf
+from nmt.report.table import Table
+
+if TYPE_CHECKING:
+    from nmt.extras.analysis.alignment_error import ReferenceAlignment
+    from nmt.extras.analysis.comparison import OtherSystem
+    from nmt.extras.analysis.leaks import TrainingOverlap
+
+N_EXTREMES = 10  # sentences with the highest, and with the lowest chrF
+
+
+@dataclass(frozen=True)
+class Translated:
+    """Sentences that a system has translated.
+
+    Attributes:
+        sources, outputs: N texts each. references: streams of N texts.
+        metrics: to score groups of sentences with.
+        lowercase: whether the system writes only lower-case letters. Scores then ignore case.
+        translator, translations, forced: of the system; forced are the references, scored with
+            the reference as the decoder's input. None or empty for a file of translations.
+        overlap: of the sentences with the training data; None if that is not known.
+        other: a system to compare with. alpha: the significance level at which the first metric
+            must not be worse than the other's; None for no such condition.
+        alignments: reference alignments of the sentences.
+        details: whether more than comparisons, leaks and alignments is requested.
+    """
+
+    sources: Sequence[str]
+    outputs: Sequence[str]
+    references: Sequence[Sequence[str]]
+    metrics: Sequence[str] = ("BLEU", "chrF")
+    lowercase: bool = False
+    translator: Translator | None = None
+    translations: Sequence[Translation] = ()
+    forced: Sequence[ScoredPair] = ()
+    overlap: "TrainingOverlap | None" = None
+    other: "OtherSystem | None" = None
+    alpha: float | None = None
+    alignments: "Sequence[ReferenceAlignment] | None" = None
+    details: bool = False
+
+    def sentence(self, i: int) -> dict[str, Any]:
+        """A sentence with all its texts; the sentence numbers start at 1, like line numbers."""
+        source = {"source": self.sources[i]} if self.sources else {}
+        reference, output = self.references[0][i], self.outputs[i]
+        return {"sentence": i + 1, **source, "reference": reference, "output": output}
+
+    @cached_property
+    def extremes(self) -> tuple[list[int], list[int]]:
+        """The sentences with the highest and the lowest chrF, none in both; of equal ones the
+        longer first.
+        """
+        references = [
+            [line.lower() if self.lowercase else line for line in stream]
+            for stream in self.references
+        ]
+        chrf = sentence_chrf(self.outputs, references)
+        order = sorted(range(len(chrf)), key=lambda i: (-chrf[i], -len(self.references[0][i])))
+        n = min(N_EXTREMES, len(order) // 2)
+        return order[:n], order[::-1][:n]
+
+
+@dataclass(frozen=True)
+class Section:
+    """What a part of an analysis finds.
+
+    Attributes:
+        remarks: sentences for the reader, below the scores.
+        tables: figures by group; in JSON under "breakdown".
+        values: further values for JSON.
+        text: further text for the screen.
+        page: further parts of the page, as (heading, HTML).
+        failures: conditions that are not met.
+        is_detail: whether its text is shown only with --details.
+    """
+
+    remarks: Sequence[str] = ()
+    tables: Sequence[Table] = ()
+    values: dict[str, Any] = field(default_factory=dict)
+    text: str = ""
+    page: Sequence[tuple[str, str]] = ()
+    failures: Sequence[str] = ()
+    is_detail: bool = True
+
+
+@dataclass(frozen=True)
+class Analysis:
+    """An evaluation, and what the parts of the analysis found beyond its scores."""
+
+    evaluation: Evaluation
+    sections: Sequence[Section]
+
+    @property
+    def remarks(self) -> list[str]:
+        """Sentences for the reader, below the scores."""
+        remarks = (remark for section in self.sections for remark in section.remarks)
+        return [self.evaluation.remark, *remarks]
+
+    @property
+    def failures(self) -> list[str]:
+        """Conditions that are not met."""
+        return [failure for section in self.sections for failure in section.failures]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for JSON."""
+        values = self.evaluation.to_dict()
+        for section in self.sections:
+            if section.tables:
+                tables = {table.name: table.to_dict() for table in section.tables}
+                values.setdefault("breakdown", {}).update(tables)
+            values.update(section.values)
+        return values
+
+    def to_text(self, *, details: bool) -> str:
+        """For the screen, with the details if requested."""
+        blocks = ["\n".join([self.evaluation.to_text(), *self.remarks[1:]])]
+        for section in self.sections:
+            if details or not section.is_detail:
+                blocks += [table.to_text() for table in section.tables]
+                blocks += [section.text] if section.text else []
+        return "\n\n".join(blocks)
+
+
+def sentence_text(sentence: dict[str, Any]) -> str:
+    """A sentence for the screen, each text on a line."""
+    names = ("sentence", "source", "reference", "output", "other")
+    return "\n".join(f"  {name:<10} {sentence[name]}" for name in names if name in sentence)

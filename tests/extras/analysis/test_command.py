@@ -1,0 +1,366 @@
+"""`nmt analyze`, on runs that were trained for a few seconds."""
+
+import json
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from nmt.data.corpus import read_sentences
+from nmt.evaluation.scores import METRICS
+from nmt.extras.analysis.warnings import DESCRIPTIONS
+from nmt.run import system
+from tests import toy
+from tests.commands.test_evaluate import read, write
+from tests.conftest import Run
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With prepared/, run/ and other/, which differs from run/ in the seed. Tests write only to
+    copies.
+    """
+    folder = tmp_path_factory.mktemp("runs")
+    toy.train(folder)
+    other = tmp_path_factory.mktemp("other")
+    shutil.copytree(toy.train(other, seed=2), folder / "other")
+    return folder
+
+
+@pytest.fixture
+def run(folder: Path, tmp_path: Path) -> Path:
+    """A copy of the run to write to."""
+    return Path(
+        shutil.copytree(
+            folder / "run", tmp_path / "run", ignore=shutil.ignore_patterns("evaluation")
+        )
+    )
+
+
+def test_a_comparison_of_two_runs(nmt: Run, run: Path, folder: Path) -> None:
+    words = ["--compare", folder / "other", "--metric", "chrf", "--metric", "BLEU"]
+    value = read(nmt("analyze", run, *words, "--json"))
+    assert [one["metric"] for one in value["comparison"]["differences"]] == ["chrF", "BLEU"]
+    for one, own in zip(value["comparison"]["differences"], value["scores"], strict=True):
+        assert one["score"] == pytest.approx(own["score"])
+        assert one["difference"] == pytest.approx(one["score"] - one["other"])
+        assert 0 < one["p_randomisation"] <= 1
+    assert value["comparison"]["other"]["run"] == str(folder / "other")
+    assert (
+        value["comparison"]["other"]["provenance"]["model"]["sha256"]
+        != value["provenance"]["model"]["sha256"]
+    )
+    changed = value["comparison"]["sentences"]
+    assert changed
+    sources = read_sentences(folder / "prepared", "test", "src")
+    assert all(
+        row["source"] == sources[row["sentence"] - 1] and row["output"] != row["other"]
+        for row in changed
+    )
+    gains = [row["gain"] for row in changed]
+    assert sorted(gains, reverse=True)[:1] == gains[:1]
+
+
+@pytest.mark.slow
+def test_a_comparison_with_a_lower_case_system_ignores_case(
+    nmt: Run, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert nmt("analyze", run, "--metric", "BLEU").status == 0
+    (outputs,) = (run / "evaluation").glob("*.txt")
+    lowered = write(
+        tmp_path / "lowered.txt", *outputs.read_text(encoding="utf-8").lower().splitlines()
+    )
+    monkeypatch.setattr(system.System, "lowercase", property(lambda self: True))
+    command = ["analyze", run, "--metric", "BLEU", "--metric", "chrF", "--compare", lowered]
+    value = read(nmt(*command, "--json"))
+    assert [one["difference"] for one in value["comparison"]["differences"]] == [0, 0]
+    assert all("case:lc" in one["signature"] for one in value["comparison"]["differences"])
+    assert value["comparison"]["sentences"] == []
+    assert f"{lowered}, ignoring case" in nmt(*command).out
+
+
+def test_a_comparison_with_the_translations_of_an_earlier_evaluation(
+    nmt: Run, run: Path, tmp_path: Path
+) -> None:
+    assert nmt("analyze", run, "--metric", "BLEU").status == 0
+    (outputs,) = (run / "evaluation").glob("*.txt")
+    earlier = Path(shutil.copy(outputs, tmp_path / "earlier.txt"))
+    same = nmt("analyze", run, "--metric", "BLEU", "--not-worse-than", earlier)
+    assert same.status == 0
+    assert "+0.00             1.0000         1.0000" in same.out
+    write(earlier, "one", "two")
+    wrong = nmt("analyze", run, "--compare", earlier)
+    assert (wrong.status, wrong.out) == (1, "")
+    assert wrong.err == f"nmt: {earlier} has 2 lines, but there are 40 sentences to compare\n"
+
+
+def test_not_worse_than(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> None:
+    references = write(
+        tmp_path / "references.txt", *read_sentences(folder / "prepared", "test", "tgt")
+    )
+    failed = nmt("analyze", run, "--not-worse-than", references, "--metric", "BLEU")
+    assert failed.status == 1
+    assert "is worse than 100.00, by " in failed.err
+    assert failed.err.rstrip().endswith("(p = 0.0001 < 0.05)")
+    assert failed.err.count("\n") == 1
+    words = ["--not-worse-than", references, "--metric", "BLEU", "--min-bleu", 101]
+    failed = nmt("analyze", run, *words, "--alpha", 0.00001)
+    assert failed.err.startswith("nmt: BLEU ")
+    assert "is below 101" in failed.err
+    assert "is worse" not in failed.err
+    for alpha in (0, 1):
+        impossible = nmt("analyze", run, *words, "--alpha", alpha)
+        message = f"nmt: --alpha {alpha}: give a probability between 0 and 1\n"
+        assert (impossible.status, impossible.err) == (1, message)
+
+
+@pytest.fixture(scope="module")
+def elsewhere(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run on another split of the same pairs: the other's test sentences are in its training
+    data.
+    """
+    place = tmp_path_factory.mktemp("elsewhere")
+    split = {"dev": 20, "test": 40, "seed": 5}
+    return toy.train(
+        place, data={"split": split, "prepared": str(place / "prepared")}, training={"max_steps": 1}
+    )
+
+
+@pytest.mark.slow
+def test_leaks_of_the_other_run_are_reported(
+    nmt: Run, run: Path, elsewhere: Path, folder: Path
+) -> None:
+    held = {
+        text
+        for split in ("dev", "test")
+        for text in read_sentences(elsewhere.parent / "prepared", split, "src")
+    }
+    sources = read_sentences(folder / "prepared", "test", "src")
+    words = ["analyze", run, "--compare", elsewhere, "--metric", "BLEU"]
+    found = read(nmt(*words, "--json"))["comparison"]["leaks_of_other"]
+    assert found["exact"] == sum(source not in held for source in sources) > 0
+    assert found["clean"] <= len(sources) - found["exact"]
+    table = nmt(*words).out
+    assert (
+        f"sentences in the other system's training data: {found['exact']} exactly, "
+        f"{found['near']} nearly"
+    ) in table
+    if found["clean"]:
+        assert [one["metric"] for one in found["differences_without"]] == ["BLEU"]
+        assert (
+            f"on the {found['clean']} sentences that are in neither system's training data" in table
+        )
+    same = read(nmt("analyze", run, "--compare", folder / "other", "--metric", "BLEU", "--json"))[
+        "comparison"
+    ]
+    assert "leaks_of_other" not in same
+
+
+def test_missing_training_data_of_the_other_run_is_reported(
+    nmt: Run, run: Path, elsewhere: Path, tmp_path: Path
+) -> None:
+    moved = shutil.copytree(elsewhere, tmp_path / "moved")
+    config = (moved / "config.yaml").read_text(encoding="utf-8")
+    nowhere = tmp_path / "nowhere"
+    (moved / "config.yaml").write_text(
+        config.replace(str(elsewhere.parent / "prepared"), str(nowhere)), encoding="utf-8"
+    )
+    result = nmt("analyze", run, "--compare", moved, "--metric", "BLEU")
+    assert result.status == 0
+    missing = f"{nowhere}: no prepared data here; run `nmt prepare -c ...` first"
+    assert (
+        result.err.splitlines()[-1]
+        == f"nmt: cannot look for the test sentences in the training data of {moved} ({missing})"
+    )
+
+
+def test_other_directions_and_other_sentences_are_refused(
+    nmt: Run, run: Path, tmp_path: Path
+) -> None:
+    other = shutil.copytree(run, tmp_path / "other")
+    config = (other / "config.yaml").read_text(encoding="utf-8")
+    (other / "config.yaml").write_text(
+        config.replace("direction: en-de", "direction: de-en"), encoding="utf-8"
+    )
+    failed = nmt("analyze", run, "--compare", other)
+    assert (failed.status, failed.out) == (1, "")
+    assert (
+        failed.err.splitlines()[-1]
+        == f"nmt: {other} translates de-en, but {run} en-de; compare systems of one direction"
+    )
+    assert nmt("analyze", run, "--metric", "BLEU").status == 0
+    (kept,) = (run / "evaluation").glob("test-*.txt")
+    beside = kept.with_suffix(".json")
+    beside.write_text(
+        json.dumps({**json.loads(beside.read_bytes()), "text_sha256": "0" * 64}), encoding="utf-8"
+    )
+    failed = nmt("analyze", run, "--compare", kept)
+    assert (failed.status, failed.out) == (1, "")
+    assert failed.err == (
+        f"nmt: {kept}: translations of other sentences than the test split, according to {beside}\n"
+    )
+
+
+def test_bleu_in_the_words_of_moses(nmt: Run, run: Path, tmp_path: Path) -> None:
+    value = read(nmt("analyze", run, "--moses", "de", "--metric", "BLEU", "--json"))
+    (moses,) = value["tokenized_scores"]
+    assert moses["metric"] == "Moses BLEU"
+    assert "Moses tokenizer de" in moses["signature"]
+    assert moses["interval"][0] <= moses["score"] <= moses["interval"][1]
+    result = nmt("analyze", run, "--moses", "en")
+    assert (result.status, result.err) == (1, f"nmt: {run} translates en-de: use --moses de\n")
+
+    hypotheses = write(tmp_path / "h", "„Der Hund“ sieht ein T-Shirt.")
+    references = write(tmp_path / "r", '"der Hund" sieht ein T-Shirt .')
+    words = ["--hypotheses", hypotheses, "--references", references, "--moses", "de"]
+    (same,) = read(nmt("analyze", *words, "--json"))["tokenized_scores"]
+    assert same["score"] == pytest.approx(100)
+
+
+def test_a_missing_library_is_named(nmt: Run, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "nmt.extras.analysis.moses", raising=False)
+    monkeypatch.setitem(sys.modules, "sacremoses", None)
+    result = nmt("analyze", run, "--moses", "de")
+    assert (result.status, result.out) == (1, "")
+    assert result.err == (
+        "nmt: needs sacremoses, which is not installed: `pip install 'nmt[analysis]'`\n"
+    )
+
+
+def test_details(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> None:
+    sources, references = (
+        read_sentences(folder / "prepared", "test", side) for side in ("src", "tgt")
+    )
+    alignments = write(tmp_path / "alignments", *("0-0 1-1" for _ in sources))
+    value = read(nmt("analyze", run, "--details", "--alignments", alignments, "--json"))
+    breakdown = value["breakdown"]
+    for name in ("by_source_length", "by_rarest_source_word", "by_seen_in_training"):
+        assert sum(row["sentences"] for row in breakdown[name]) == 40
+    words = sum(len(line.replace(",", "").split()) for line in references)
+    assert sum(row["words"] for row in breakdown["by_word_frequency"]) == words
+    tokens = sum(row["tokens"] for row in breakdown["exposure_bias"])
+    loss = sum(row["tokens"] * row["teacher-forced"] for row in breakdown["exposure_bias"]) / tokens
+    assert loss == pytest.approx(value["loss"], rel=1e-5)
+    assert breakdown["exposure_bias"][0]["gap"] == pytest.approx(0, abs=1e-5)
+    assert {
+        "attention_by_position",
+        "attention_coverage",
+        "attention_neglected",
+    } <= breakdown.keys()
+    assert 0 <= value["alignment_error_rate"] <= 1
+    assert value["aligned_sentences"] == 40
+    assert len(value["best"]) == len(value["worst"]) == 10
+    assert all(
+        row["source"] == sources[row["sentence"] - 1] for row in [*value["best"], *value["worst"]]
+    )
+    assert [*value["outputs"]] == [*DESCRIPTIONS]
+    assert "alignment error rate " in nmt("analyze", run, "--alignments", alignments).out
+    text = nmt("analyze", run, "--details").out
+    for part in (
+        "By source length",
+        "Exposure bias: loss by position",
+        "the 10 worst sentences, by chrF",
+        "repeating outputs",
+        *DESCRIPTIONS.values(),
+    ):
+        assert part in text
+    assert "By source length" not in nmt("analyze", run).out
+    assert (
+        nmt("analyze", run, "--alignments", write(alignments, "0-0")).err
+        == f"nmt: {alignments} has 1 lines, but there are 40 sentences to align\n"
+    )
+
+
+def test_leaks_are_reported(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> None:
+    manifest = json.loads((folder / "prepared" / "manifest.json").read_text(encoding="utf-8"))
+    assert all(shared == 0 for both in manifest["overlap"].values() for shared in both.values())
+    assert read(nmt("analyze", run, "--json"))["leaks"]["exact"] == 0
+    pairs = [
+        line.split("\t") for line in (folder / "pairs.tsv").read_text(encoding="utf-8").splitlines()
+    ]
+    held = {
+        text
+        for split in ("dev", "test")
+        for text in read_sentences(folder / "prepared", split, "src")
+    }
+    trained = next(pair for pair in pairs if pair[0] not in held)
+    sources = write(tmp_path / "s", trained[0].upper(), "The zebra eats grass.", "x")
+    references = write(tmp_path / "r", "Etwas anderes.", "Das Zebra frisst Gras.", "y")
+    words = ["--sources", sources, "--references", references]
+    value = read(nmt("analyze", run, *words, "--json"))
+    assert value["leaks"]["exact"] == 1
+    assert [score["metric"] for score in value["leaks"]["scores_without"]] == list(METRICS)
+    counts = "sentences that are in the training data: 1 exactly, 0 nearly"
+    assert f"\n{counts}; scores without them: BLEU " in nmt("analyze", run, *words).out
+
+
+def test_leaks_into_an_earlier_run_are_reported(
+    nmt: Run, run: Path, folder: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "first").mkdir()
+    data = {
+        "split": {"dev": 20, "test": 40, "seed": 5},
+        "prepared": str(tmp_path / "first" / "prepared"),
+    }
+    first = toy.train(
+        tmp_path / "first",
+        data=data,
+        vocabulary={"like": str(folder / "run")},
+        training={"max_steps": 1},
+    )
+    text = (run / "config.yaml").read_text(encoding="utf-8")
+    (run / "config.yaml").write_text(
+        text.replace("start_from: null", f"start_from: {first}"), encoding="utf-8"
+    )
+    held = {
+        text
+        for split in ("dev", "test")
+        for text in read_sentences(tmp_path / "first" / "prepared", split, "src")
+    }
+    sources = read_sentences(folder / "prepared", "test", "src")
+    words = ["analyze", run, "--metric", "BLEU"]
+    assert (
+        read(nmt(*words, "--json"))["leaks"]["exact"]
+        == sum(source not in held for source in sources)
+        > 0
+    )
+    shutil.rmtree(first)
+    result = nmt(*words)
+    assert "\nsentences that are in the training data: 0 exactly" in result.out
+    assert result.err.endswith(
+        f"training data of an earlier run ({run}: starts from {first}, which is missing)\n"
+    )
+
+
+def test_missing_training_data_is_reported(
+    nmt: Run, run: Path, folder: Path, tmp_path: Path
+) -> None:
+    sources, references = (
+        write(tmp_path / "s", "The dog sees."),
+        write(tmp_path / "r", "Der Hund sieht."),
+    )
+    words = ["--sources", sources, "--references", references, "--data", tmp_path / "nowhere"]
+    result = nmt("analyze", run, *words)
+    assert result.status == 0
+    missing = f"{tmp_path / 'nowhere'}: no prepared data here; run `nmt prepare -c ...` first"
+    assert result.err == (
+        f"nmt: cannot look for the test sentences in the training data ({missing}); name the "
+        "prepared folder with --data\n"
+    )
+    assert "in the training data" not in result.out
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["a", "b"],
+        ["a", "--compare", "b", "--not-worse-than", "c"],
+        ["a", "--alpha", "2"],
+        ["--hypotheses", "h", "--references", "r", "--details"],
+        ["a", "b", "--runs"],
+    ],
+)
+def test_options_that_do_not_go_together(nmt: Run, words: list[str]) -> None:
+    result = nmt("analyze", *words)
+    assert (result.status, result.out) == (2, "")
