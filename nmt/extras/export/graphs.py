@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import onnx
 import torch
 from torch import Tensor, nn
 from torch.nn import functional
@@ -31,7 +32,6 @@ MATRICES = {  # tensors with more than one dimension that differs from call to c
     **dict.fromkeys(("state.coverage", "next.coverage", "memory.translation_ids"), (0, 1)),
     **dict.fromkeys(("memory.values", "memory.keys", "memory.translations"), (0, 1, 2)),
 }
-ONNX_INT32 = 6
 # The operator of ONNX for a layer with these gates, and its order of them, as positions in torch's.
 OPERATORS: dict[str, tuple[str, Sequence[int]]] = {
     "ifgo": ("LSTM", (0, 3, 1, 2)),
@@ -47,7 +47,9 @@ class EncoderGraph(nn.Module):
     def __init__(self, model: Seq2Seq) -> None:
         super().__init__()
         layers = nn.ModuleList(
-            _OnnxLayer(layer) if isinstance(layer, FusedLayer) else layer
+            _OnnxLayer(layer)
+            if isinstance(layer, FusedLayer) and layer.gates in OPERATORS
+            else layer
             for layer in model.encoder.layers
         )
         encoder = replace_submodules(model.encoder, layers=layers)
@@ -299,7 +301,7 @@ class _RecurrentOperator(torch.autograd.Function):
             "direction_s": "bidirectional" if directions == 2 else "forward",
         }
         options |= {"linear_before_reset_i": 1} if layer.operator == "GRU" else {}
-        lengths = g.op("Cast", lengths, to_i=ONNX_INT32)
+        lengths = g.op("Cast", lengths, to_i=onnx.TensorProto.INT32)
         return g.op(
             layer.operator,
             inputs,

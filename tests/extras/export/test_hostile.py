@@ -19,6 +19,7 @@ from tests import toy
 
 Edit = Callable[[Path], object]
 SENTENCE = "The dog sees the tree."
+WORDS = {"kind": "words", "lowercase": False, "version": "3"}
 
 
 @pytest.fixture(scope="module")
@@ -77,9 +78,16 @@ def sparse(path: Path) -> None:
         file.truncate(10_000_000_000)
 
 
-def link(path: Path, target: str) -> None:
-    path.unlink()
-    path.symlink_to(target)
+def linked(target: str) -> Callable[[Path], object]:
+    def link(path: Path) -> None:
+        path.unlink()
+        path.symlink_to(target)
+
+    return link
+
+
+def replace(path: Path, old: str, new: str) -> None:
+    path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
 
 
 def fifo(path: Path) -> None:
@@ -87,23 +95,10 @@ def fifo(path: Path) -> None:
     os.mkfifo(path)
 
 
-def make_folder(path: Path) -> None:
-    path.unlink()
-    path.mkdir()
-
-
 def flip_a_bit(path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
     path.write_bytes(content)
-
-
-def lengthen(path: Path) -> None:
-    """A vocabulary with 900 more words, whose ids come before those of the text."""
-    lines = path.read_text(encoding="utf-8").splitlines(keepends=True)
-    path.write_text(
-        "".join([*lines[:4], *(f"{i}\t1\n" for i in range(900)), *lines[4:]]), encoding="utf-8"
-    )
 
 
 def graph(**tensors: Any) -> Callable[[Path], object]:
@@ -145,109 +140,59 @@ def rename_outputs(path: Path, **names: str) -> None:
 
 AGAIN = "copy the whole folder again, or write it again with `nmt export`"
 LINK = "outside of the folder; copy the whole folder, without links"
+
+
+def change(name: str, function: Callable[[Path], object]) -> Edit:
+    """A changed file with the checksum of before."""
+    return lambda folder: function(folder / name)
+
+
 HOSTILE: dict[str, tuple[Edit, str]] = {
     "empty folder": (
         lambda folder: [*map(Path.unlink, folder.iterdir())],
         "settings.json: No such file or directory; copy",
     ),
     "no graph": (
-        lambda folder: (folder / "step.onnx").unlink(),
+        change("step.onnx", Path.unlink),
         f"step.onnx: No such file or directory; {AGAIN}",
-    ),
-    "folder for a file": (
-        lambda folder: make_folder(folder / "step.onnx"),
-        "step.onnx: not a file",
     ),
     **{
         f"one bit of {name}": (
-            lambda folder, name=name: flip_a_bit(folder / name),  # type: ignore[misc]
-            f"{name}: damaged, its content has changed since nmt wrote it; {AGAIN}",
+            change(name, flip_a_bit),
+            f"{name}: damaged, its content has changed",
         )
         for name in ("encoder.onnx", "step.onnx", "src.vocab.txt", "tgt.vocab.txt", "src.spm.model")
     },
     "edited settings": (
-        lambda folder: text(
-            (folder / "settings.json").read_text().replace('"beam": 5', '"beam": 4')
-        )(folder / "settings.json"),
+        change("settings.json", lambda path: replace(path, '"beam": 5', '"beam": 4')),
         "settings.json: damaged (its content does not fit its checksum)",
     ),
-    "no JSON": (
-        lambda folder: text("x")(folder / "settings.json"),
-        "settings.json: damaged (Expecting value: line 1 column 1 (char 0))",
-    ),
-    "no object": (lambda folder: text("[]")(folder / "settings.json"), "settings.json: damaged ("),
-    "nested JSON": (
-        lambda folder: text("[" * 100_000)(folder / "settings.json"),
-        "settings.json: damaged (",
-    ),
+    "no object": (change("settings.json", text("[]")), "settings.json: damaged ("),
+    "nested JSON": (change("settings.json", text("[" * 100_000)), "settings.json: damaged ("),
     "nothing in it": (settings(decoding={}), "settings.json: damaged ('beam' is missing)"),
-    "newer": (
-        settings(format=9),
-        "export: made by a newer nmt; use the translate.py of that folder",
-    ),
+    "newer": (settings(format=9), "made by a newer nmt; use the translate.py of that folder"),
     "huge beam": (settings(decoding__beam=10**9), "settings.json: damaged (decoding.beam: wrong)"),
     "beam of text": (settings(decoding__beam="5"), "settings.json: damaged (decoding.beam: wrong)"),
     "endless translations": (
         settings(decoding__max_length_ratio=float("inf")),
         "damaged (decoding.max_length_ratio: wrong)",
     ),
-    "no number": (
-        settings(decoding__length_penalty=float("nan")),
-        "damaged (decoding.length_penalty: wrong)",
-    ),
     "other options": (
         settings(tokenizers__src={"kind": "bpe", "lowercase": False, "model": "/etc/passwd"}),
         "settings.json: damaged (",
     ),
-    "other tokenizer": (
-        settings(tokenizers__tgt={"kind": "x", "lowercase": False}),
-        "damaged (tokenizers.tgt: wrong)",
-    ),
     "module for a language": (
-        settings(
-            tokenizers__src={
-                "kind": "words",
-                "lowercase": False,
-                "language": "en.lex_attrs",
-                "version": "3",
-            }
-        ),
+        settings(tokenizers__src={**WORDS, "language": "en.lex_attrs"}),
         "settings.json: damaged (tokenizers.src: wrong)",
     ),
     "lexicon of numbers": (settings(lexicon={"a": 1}), "settings.json: damaged (lexicon: wrong)"),
-    "linked settings": (
-        lambda folder: link(folder / "settings.json", "/etc/passwd"),
-        f"links to /etc/passwd, {LINK}",
-    ),
-    "linked graph": (
-        lambda folder: link(folder / "step.onnx", "/dev/zero"),
-        f"links to /dev/zero, {LINK}",
-    ),
-    "linked above": (
-        lambda folder: link(folder / "src.vocab.txt", "../../x"),
-        "src.vocab.txt: No such file or directory",
-    ),
-    "links in a circle": (
-        lambda folder: link(folder / "src.vocab.txt", "src.vocab.txt"),
-        "src.vocab.txt: ",
-    ),
-    "pipe": (lambda folder: fifo(folder / "tgt.vocab.txt"), f"tgt.vocab.txt: not a file; {AGAIN}"),
-    "huge settings": (
-        lambda folder: sparse(folder / "settings.json"),
-        "settings.json: larger than 67,108,864 bytes",
-    ),
-    "huge vocabulary": (
-        lambda folder: sparse(folder / "src.vocab.txt"),
-        "src.vocab.txt: larger than 268,435,456 bytes",
-    ),
-    "huge subwords": (
-        lambda folder: sparse(folder / "src.spm.model"),
-        "src.spm.model: larger than 268,435,456 bytes",
-    ),
-    "huge graph": (
-        lambda folder: sparse(folder / "encoder.onnx"),
-        "encoder.onnx: larger than 2,147,483,648 bytes",
-    ),
+    "linked settings": (change("settings.json", linked("/etc/passwd")), f"/etc/passwd, {LINK}"),
+    "linked graph": (change("step.onnx", linked("/dev/zero")), f"links to /dev/zero, {LINK}"),
+    "links in a circle": (change("src.vocab.txt", linked("src.vocab.txt")), "src.vocab.txt: "),
+    "pipe": (change("tgt.vocab.txt", fifo), f"tgt.vocab.txt: not a file; {AGAIN}"),
+    "huge settings": (change("settings.json", sparse), "settings.json: larger than 67,108,864"),
+    "huge vocabulary": (change("src.vocab.txt", sparse), "src.vocab.txt: larger than 268,435,456"),
+    "huge graph": (change("encoder.onnx", sparse), "encoder.onnx: larger than 2,147,483,648 bytes"),
     "other vocabulary": (
         forged("src.vocab.txt", text("a\t1\n")),
         f"src.vocab.txt: not a vocabulary of `nmt export`; {AGAIN}",
@@ -259,16 +204,14 @@ HOSTILE: dict[str, tuple[Edit, str]] = {
     "short vocabulary": (
         forged(
             "tgt.vocab.txt",
-            lambda path: path.write_text("".join(path.read_text().splitlines(keepends=True)[:20])),
+            lambda path: text(path.read_text()[:90].rpartition("\n")[0] + "\n")(path),
         ),
         "the model has other words than tgt.vocab.txt: its files are damaged",
     ),
-    "long vocabulary": (forged("src.vocab.txt", lengthen), "encoder.onnx: cannot be computed ("),
     "no subwords": (
         forged("src.spm.model", lambda path: path.write_bytes(b"\x0a\xff\xff\xff\xff\x07")),
         "src.spm.model: not a readable",
     ),
-    "no graph at all": (forged("step.onnx", text("damaged")), "step.onnx: cannot be loaded ("),
     "long header": (
         forged("step.onnx", lambda path: path.write_bytes(b"\x3a\xff\xff\xff\xff\x07")),
         "step.onnx: cannot be loaded (",
@@ -284,14 +227,6 @@ HOSTILE: dict[str, tuple[Edit, str]] = {
     "tensor of a file": (
         forged("step.onnx", graph(w=tensor("w", [9], "/etc/passwd"))),
         f"step.onnx: takes tensors from other files; {AGAIN}",
-    ),
-    "tensor of a file above": (
-        forged("encoder.onnx", graph(w=tensor("w", [9], "../../x"))),
-        "encoder.onnx: takes tensors from other",
-    ),
-    "missing output": (
-        forged("step.onnx", lambda path: rename_outputs(path, attention="x")),
-        f"export: its graphs do not fit each other; {AGAIN}",
     ),
     "swapped outputs": (
         forged(

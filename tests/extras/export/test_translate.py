@@ -154,13 +154,6 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch, exported: P
         Translator(exported)
 
 
-def test_more_translations_than_the_beam(exported: Path) -> None:
-    with pytest.raises(
-        TranslationError, match="9 translations per sentence: the beam is 5; set it with --beam"
-    ):
-        Translator(exported).translate_n_best(TEXTS, 9)
-
-
 def command(folder: Path, *words: object, stdin: bytes = b"") -> tuple[int, str, str]:
     """Run the exported translator alone, without nmt on its path."""
     program = [
