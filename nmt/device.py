@@ -5,9 +5,8 @@ import torch
 from nmt.config.parts import DeviceName, TrainingPrecision
 from nmt.errors import ConfigError, has_memory
 
-MIN_MEMORY = (
-    1 << 24
-)  # bytes; with less, torch and sentencepiece may end the process without a message
+# bytes; with less, torch and sentencepiece may end the process without a message
+MIN_MEMORY = 1 << 24
 
 
 def pick_device(name: DeviceName) -> torch.device:
@@ -30,8 +29,7 @@ def pick_device(name: DeviceName) -> torch.device:
 
 
 def set_up_device(name: DeviceName) -> torch.device:
-    """Pick a device; on a GPU, also let torch multiply float32 matrices in TF32, for the whole
-    process.
+    """Pick a device; on a GPU, let torch multiply in TF32, for the whole process.
 
     Raises:
         ConfigError: as `pick_device`.
@@ -53,11 +51,8 @@ def choose_precision(precision: TrainingPrecision, device: torch.device) -> Trai
     """
     has_mixed = supports_mixed_precision(device)
     if precision == "bfloat16" and not has_mixed:
-        needed = (
-            "a processor with AVX512-BF16 or AMX, or a GPU"
-            if device.type == "cpu"
-            else "an NVIDIA GPU or a CPU"
-        )
+        on_cpu = "a processor with AVX512-BF16 or AMX, or a GPU"
+        needed = on_cpu if device.type == "cpu" else "an NVIDIA GPU or a CPU"
         raise ConfigError(f"training.precision: bfloat16 needs {needed}; set float32")
     if precision != "auto":
         return precision
@@ -65,22 +60,16 @@ def choose_precision(precision: TrainingPrecision, device: torch.device) -> Trai
 
 
 def supports_mixed_precision(device: torch.device) -> bool:
-    """Whether products of bfloat16 matrices are faster here than those of float32: on a GPU, or
-    with such instructions on a CPU.
-    """
+    """Whether bfloat16 is faster here: on a GPU, or a CPU with instructions for it."""
     if device.type == "cpu":
-        probes = (
-            "_is_avx512_bf16_supported",
-            "_is_amx_tile_supported",
-        )  # versions of torch differ in what they have
+        # versions of torch differ in what they have
+        probes = "_is_avx512_bf16_supported", "_is_amx_tile_supported"
         return any(getattr(torch.cpu, probe, bool)() for probe in probes)
     return device.type == "cuda"
 
 
 def send(tensor: torch.Tensor, device: torch.device) -> torch.Tensor:
-    """Copy a tensor from the CPU to `device`, from pinned memory for a GPU so that the CPU need not
-    wait.
-    """
+    """Copy a tensor from the CPU; to a GPU from pinned memory, so that the CPU need not wait."""
     if device.type == "cuda":
         return tensor.pin_memory().to(device, non_blocking=True)
     return tensor.to(device)

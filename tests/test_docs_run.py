@@ -277,7 +277,8 @@ def test_add_your_own_attention(tmp_path: Path) -> None:
     new_class, row, case = blocks
     insert_before(tmp_path / "nmt/model/attention.py", "def _add_and_squash", f"{new_class}\n\n")
     insert_before(tmp_path / "nmt/config/parts.py", '        "linear": Part', row)
-    insert_before(tmp_path / "tests/model/test_attention.py", "        case _:", case)
+    equations = tmp_path / "tests/model/equations.py"
+    insert_before(equations, '        case "linear":', case)
 
     def run(*words: str) -> str:
         done = subprocess.run(

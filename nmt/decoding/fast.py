@@ -76,8 +76,9 @@ def for_search(model: Seq2Seq, precision: Precision = "float32") -> Seq2Seq:
 
 
 class PackedLinear(nn.Module):
-    """y = x W^T + b in float32 with packed weights, without gradients; an ordinary product where
-    oneDNN cannot be used.
+    """y = x W^T + b with packed weights; an ordinary product where oneDNN cannot be used.
+
+    In float32, without gradients.
 
     Args:
         weight: [O, I], which may be shared. bias: [O], or None.
@@ -148,18 +149,14 @@ def operators_work() -> bool:
 
 
 def replace_submodules(module: Module, **submodules: nn.Module) -> Module:
-    """A copy of a module with other submodules under these names. It shares everything else with
-    the original.
-    """
+    """A copy of a module with other submodules under these names; it shares everything else."""
     other = copy(module)
     other._modules = {**module._modules, **submodules}
     return other
 
 
 def pack_linears(module: Module, pack: PackFn) -> Module:
-    """A copy of a module with all linear layers within it packed. It shares everything else with
-    the original.
-    """
+    """A copy of a module with all linear layers in it packed; it shares everything else."""
     packed = {
         name: pack(child) if isinstance(child, nn.Linear) else pack_linears(child, pack)
         for name, child in module.named_children()
@@ -231,8 +228,10 @@ class InferenceStack(RecurrentStack):
 
 
 def replace_stacks(decoder: Decoder, pack: PackFn, n_embedding: int = 0) -> Decoder:
-    """A copy of a decoder with an `InferenceStack` for each stack of layers of torch; `n_embedding`
-    is for the one that reads the embedded words.
+    """A copy of a decoder with an `InferenceStack` for each stack of layers of torch.
+
+    Args:
+        n_embedding: for the stack that reads the embedded words.
     """
     replaced = {
         name: InferenceStack(stack, pack, n_embedding if name == "recurrent" else 0)
@@ -259,9 +258,7 @@ class FusedStep(nn.Module):
         self.hidden = pack(linear_of(hidden_weight, hidden_bias))
 
     def forward(self, inputs: Tensor, fed: Tensor | None, state: LayerState) -> LayerState:
-        """The next state, from the inputs [B, I] or [B, E + G * H], and further inputs `fed` [B,
-        F].
-        """
+        """The next state, from inputs [B, I] or [B, E + G * H], and further inputs `fed` [B, F]."""
         if not self.n_embedding:
             assert self.inputs is not None
             gates = self.inputs(concatenate(inputs, fed))
@@ -273,8 +270,7 @@ class FusedStep(nn.Module):
 
 
 class GateTable(nn.Module):
-    """For each word: its embedding, and the input part of all gates of the first recurrent layer,
-    bias included.
+    """The embedding of each word, and the input part of the gates of the first layer, with bias.
 
     Args:
         embeddings: [V, E], as the decoder reads them.
@@ -293,9 +289,7 @@ class GateTable(nn.Module):
 
 
 class EmbeddingReadout(Readout):
-    """A readout whose words are rows of `GateTable`: it reads their first E numbers, the
-    embedding.
-    """
+    """A readout whose words are rows of `GateTable`, which begin with the embedding."""
 
     def __init__(self, readout: Readout, embedding_size: int) -> None:
         nn.Module.__init__(self)

@@ -65,9 +65,7 @@ def check_available(device: torch.device) -> None:
 
 @cache
 def operators_work() -> bool:
-    """Whether this build of torch has the operators, some of them private, and they multiply
-    correctly.
-    """
+    """Whether this build of torch has the (partly private) operators, and they are correct."""
     rows = torch.tensor([[1, -127, 3], [127, 2, 0]], dtype=torch.int8)
     try:
         # torch warns once that its quantized tensors will be removed.

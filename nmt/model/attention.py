@@ -1,5 +1,6 @@
-"""Attention: from scores to weights over the source positions, and to the context. Equation numbers
-are the papers'.
+"""Attention: scores, weights over the source positions, and the context.
+
+Equation numbers are the papers'.
 
 An `AttentionScore` says how well a query and a source position fit; an `Attention` says which
 positions compete, and what it remembers from step to step. To add a score: a class that overrides
@@ -55,9 +56,7 @@ class DotScore(AttentionScore):
 
 
 class GeneralScore(DotScore):
-    """e_j = h_j^T W q (Luong 2015, eq. 8), the multiplicative form; with `scaled`, over sqrt(H_d).
-    Keys: W^T h_j.
-    """
+    """e_j = h_j^T W q (Luong 2015, eq. 8), or over sqrt(H_d) with `scaled`. Keys: W^T h_j."""
 
     def __init__(self, query_size: int, value_size: int, size: int, scaled: bool = False) -> None:
         super().__init__(query_size, value_size, size, scaled)
@@ -68,9 +67,7 @@ class GeneralScore(DotScore):
 
 
 class ConcatScore(AttentionScore):
-    """e_j = v^T tanh(W [q; h_j]) (Luong 2015, eq. 8). W is two blocks side by side: keys are the
-    block of h_j.
-    """
+    """e_j = v^T tanh(W [q; h_j]) (Luong 2015, eq. 8). Keys: the block of W for h_j, times h_j."""
 
     def __init__(self, query_size: int, value_size: int, size: int, scaled: bool = False) -> None:
         super().__init__(query_size, value_size, size, scaled)
@@ -102,9 +99,7 @@ class AdditiveScore(AttentionScore):
 
 
 class ConcatSharedScore(AttentionScore):
-    """e_j = v^T tanh(W (q + h_j)), the tutorial form: one matrix for the sum, so H_e = H_d. Keys: W
-    h_j.
-    """
+    """e_j = v^T tanh(W (q + h_j)), the tutorial form, with H_e = H_d. Keys: W h_j."""
 
     def __init__(self, query_size: int, value_size: int, size: int, scaled: bool = False) -> None:
         super().__init__(query_size, value_size, size, scaled)
@@ -205,9 +200,6 @@ class Attended:
 class Attention(nn.Module, ABC):
     """Gives each decoder step a context: a weighted sum of the encoder states."""
 
-    # whether the weights depend on those of the step before: then queries come one at a time
-    sequential = False
-
     def build_memory(self, values: Tensor, mask: Tensor, summary: Summary) -> Memory:
         """The memory of encoder states [B, S, H_e], with what can be computed once per sentence."""
         return Memory(values, values, mask, summary)
@@ -221,8 +213,7 @@ class Attention(nn.Module, ABC):
         """Attend with the queries [B, T, H_d] of T steps."""
 
     def step(self, query: Tensor, memory: Memory, state: AttentionState) -> Attended:
-        """One step of R rows: the queries [R, H_d] of B sentences, or of the K hypotheses of each
-        of them, side by side.
+        """One step with queries [R, H_d]: of B sentences, or of K hypotheses of each, side by side.
 
         The K hypotheses take the place of the T steps in `forward`, so the memory holds each
         sentence only once.
@@ -236,8 +227,9 @@ class Attention(nn.Module, ABC):
 
 
 class GlobalAttention(Attention):
-    """alpha = softmax(e) over all real positions, c = sum_j alpha_j h_j; the base class of all
-    kinds of weights.
+    """alpha = softmax(e) over all real positions, c = sum_j alpha_j h_j.
+
+    The base class of all kinds of weights.
 
     Args:
         score: computes e.
@@ -278,12 +270,11 @@ class LocalMonotonic(GlobalAttention):
 
 
 class LocalPredictive(GlobalAttention):
-    """local-p of Luong 2015, 3.2: p_t = S sigmoid(v_p^T tanh(W_p q)) (eq. 9), positions counted
-    from 0, S with <eos>.
+    """local-p of Luong 2015, 3.2: p_t = S sigmoid(v_p^T tanh(W_p q)) (eq. 9).
 
-    Only the positions within D of p_t compete, and a Gaussian with standard deviation D / 2 around
-    p_t multiplies their weights (eq. 10). As in the paper it is not renormalized: the weights sum
-    to less than 1.
+    Positions count from 0, S with <eos>. Only the positions within D of p_t compete, and a Gaussian
+    with standard deviation D / 2 around p_t multiplies their weights (eq. 10). As in the paper it
+    is not renormalized: the weights sum to less than 1.
     """
 
     def __init__(self, score: AttentionScore, window: int = DEFAULT_WINDOW) -> None:
@@ -302,14 +293,11 @@ class LocalPredictive(GlobalAttention):
 
 
 class Coverage(GlobalAttention):
-    """Attention that knows its past weights: C_j, their sum at position j so far, is added inside
-    the tanh of the score.
+    """Attention that knows its past weights: C_j is their sum at position j so far.
 
     e_j = v^T tanh(W_1 q + W_2 h_j + w_c C_j + b) (Tu 2016, eq. 7, with linguistic coverage of one
     dimension; See 2017, eq. 11).
     """
-
-    sequential = True
 
     def __init__(self, score: AttentionScore, window: int = DEFAULT_WINDOW) -> None:
         super().__init__(score, window)
@@ -317,6 +305,16 @@ class Coverage(GlobalAttention):
 
     def start(self, memory: Memory) -> AttentionState:
         return AttentionState(0, memory.keys.new_zeros(memory.mask.shape))
+
+    def forward(self, query: Tensor, memory: Memory, state: AttentionState) -> Attended:
+        # The weights of a step depend on those of the step before.
+        contexts, weights = [], []
+        for step in query.split(1, 1):
+            attended = super().forward(step, memory, state)
+            state = attended.state
+            contexts.append(attended.context)
+            weights.append(attended.weights)
+        return Attended(torch.cat(contexts, 1), torch.cat(weights, 1), state)
 
     def weigh(self, query: Tensor, memory: Memory, state: AttentionState) -> Tensor:
         assert state.coverage is not None
@@ -379,9 +377,7 @@ class MultiHead(Attention):
 
 
 class NoAttention(Attention):
-    """No attention: at every step the context is the encoder's last state (Cho 2014), and all
-    weights are 0.
-    """
+    """No attention: the context is always the encoder's last state (Cho 2014), all weights 0."""
 
     def forward(self, query: Tensor, memory: Memory, state: AttentionState) -> Attended:
         context = memory.summary.vector.unsqueeze(1).expand(-1, query.shape[1], -1)

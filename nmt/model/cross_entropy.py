@@ -108,9 +108,7 @@ class _Inputs(NamedTuple):
 
 
 class _LinearCrossEntropy(torch.autograd.Function):
-    """Computes the gradient together with the loss, while the logits of some positions are in
-    memory; keeps no logits.
-    """
+    """Computes the gradient together with the loss, part by part, and keeps no logits."""
 
     @staticmethod
     def forward(
@@ -154,8 +152,10 @@ class _LinearCrossEntropy(torch.autograd.Function):
 def _subtract_targets(
     gradients: _Inputs, inputs: _Inputs, references: Tensor, plan: _Plan, hard_weight: float
 ) -> None:
-    """Subtract the gradient of the target distribution: the reference word, whose rows of the
-    weights are `references` [N, R], and the even share of each word.
+    """Subtract the target distribution: the reference word, and the even share of each word.
+
+    Args:
+        references: [N, R], the rows of the weights for the reference words.
     """
     vectors, weight, targets = inputs.vectors, inputs.weight, plan.targets
     even, factor = hard_weight * plan.smoothing / len(weight), hard_weight * (plan.smoothing - 1)
@@ -174,8 +174,7 @@ def _subtract_targets(
 def _subtract_soft_targets(
     gradients: _Inputs | None, inputs: _Inputs, ids: Tensor | None, distillation: Distillation
 ) -> Tensor:
-    """Subtract the gradient of sum_v p_v (W_v x + b_v) for the soft targets p, weighted; returns
-    that sum, over all positions.
+    """Subtract the soft targets p, weighted, and return sum_v p_v (W_v x + b_v) over all positions.
 
     Args:
         ids: of the additions.
@@ -281,31 +280,22 @@ class _Entries(NamedTuple):
         return torch.where(inside, rows, 0), inside
 
 
-class _Exponentials(NamedTuple):
-    """exp(W x + b) for n vectors.
-
-    Attributes:
-        blocks: the exponentials over 2 ** top, [w, n] for each block of w words.
-        total: [n], their sums over all words.
-        top: [n], the maxima of the logits over log 2; or 0 if no total leaves the range in which it
-            is exact.
-    """
-
-    blocks: list[Tensor]
-    total: Tensor
-    top: Tensor
-
-
 def _exponentials(
     vectors: Tensor, inputs: _Inputs, entries: _Entries | None, dtype: torch.dtype
-) -> _Exponentials:
-    """The exponentials of all logits of `vectors` [n, R]."""
+) -> tuple[list[Tensor], Tensor, Tensor]:
+    """The exponentials of all logits of `vectors` [n, R].
+
+    Returns:
+        the exponentials over 2 ** top, [w, n] for each block of w words; their sums over all words,
+        [n]; and top, [n]: the maxima of the logits over log 2, or 0 if no sum leaves the range in
+        which it is exact.
+    """
     factors = vectors.to(dtype), inputs.weight.to(dtype), inputs.bias, entries
     if vectors.device.type != "cpu":
         return _exponentials_of_blocks(*factors, len(inputs.weight), shifted=True)
-    result = _exponentials_of_blocks(*factors, MAX_WORDS, shifted=False)
-    if bool(((result.total > MIN_SUM) & (result.total < MAX_SUM)).all()):
-        return result
+    blocks, total, top = _exponentials_of_blocks(*factors, MAX_WORDS, shifted=False)
+    if bool(((total > MIN_SUM) & (total < MAX_SUM)).all()):
+        return blocks, total, top
     return _exponentials_of_blocks(*factors, MAX_WORDS, shifted=True)
 
 
@@ -317,8 +307,8 @@ def _exponentials_of_blocks(
     block: int,
     *,
     shifted: bool,
-) -> _Exponentials:
-    """With `top` if `shifted`, in blocks of `block` words."""
+) -> tuple[list[Tensor], Tensor, Tensor]:
+    """With a top if `shifted`, in blocks of `block` words."""
     top, blocks, sums = bias.new_zeros(len(vectors)), list[Tensor](), list[Tensor]()
     for words, shift in zip(weight.split(block), bias.unsqueeze(1).split(block), strict=True):
         if words.dtype == bias.dtype:
@@ -333,4 +323,4 @@ def _exponentials_of_blocks(
     if shifted:
         top = torch.stack([logits.amax(0) for logits in blocks]).amax(0)
         sums = [logits.sub_(top).exp2_().sum(0) for logits in blocks]
-    return _Exponentials(blocks, torch.stack(sums).sum(0), top)
+    return blocks, torch.stack(sums).sum(0), top

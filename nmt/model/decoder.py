@@ -1,9 +1,9 @@
-"""The decoders: Luong attends after the recurrent step, Bahdanau before it, GNMT between the first
-layer and those above. A readout makes the vector for the output layer from each step.
+"""Decoders, and the readouts that make the vector for the output layer from each of their steps.
 
-`unroll` runs over a given prefix, as in training, and `step` one token at a time, as in search.
-Both give the same vectors. To add one: a subclass of `Decoder` or `Readout`, and its row
-in `DECODERS` or `READOUTS`.
+Luong attends after the recurrent step, Bahdanau before it, GNMT between the first layer and those
+above. `unroll` runs over a given prefix, as in training, and `step` one token at a time, as in
+search. Both give the same vectors. To add one: a subclass of `Decoder` or `Readout`, and its row in
+`DECODERS` or `READOUTS`.
 """
 
 from abc import ABC, abstractmethod
@@ -61,9 +61,7 @@ class ConcatReadout(Readout):
 
 
 class StateReadout(Readout):
-    """s_t (the tutorial form), which already contains the context: it was an input of the recurrent
-    step.
-    """
+    """s_t (the tutorial form), which contains the context: an input of the recurrent step."""
 
     def __init__(self, state_size: int, embedding_size: int, context_size: int, size: int) -> None:
         super().__init__(state_size, embedding_size, context_size, state_size)
@@ -93,10 +91,9 @@ class DeepReadout(Readout):
 
 
 class MaxoutReadout(DeepReadout):
-    """t_i = max(t~_{2i-1}, t~_{2i}) with t~ = U s_t + V E y_{t-1} + C c_t (after Bahdanau 2015,
-    A.2.2).
+    """t_i = max(t~_{2i-1}, t~_{2i}) with t~ = U s_t + V E y_{t-1} + C c_t.
 
-    The paper has s_{t-1}, the state before the step, in place of s_t.
+    After Bahdanau 2015, A.2.2, which has s_{t-1}, the state before the step, in place of s_t.
     """
 
     pieces = 2
@@ -158,39 +155,29 @@ class Decoder(nn.Module, ABC):
 
     @abstractmethod
     def step(self, embedded: Tensor, state: DecoderState, memory: Memory) -> StepOutput:
-        """One step from the embedded last tokens [B, E], or [B * K, E] for K hypotheses of each
-        sentence of `memory`.
-        """
+        """One step from the embedded last tokens: [B, E], or [B * K, E] for K hypotheses each."""
 
-    @abstractmethod
     def unroll(
         self, embedded: Tensor, state: DecoderState, memory: Memory
     ) -> tuple[Tensor, Tensor]:
-        """All steps from the embedded prefix [B, T, E]: vectors [B, T, R], attention weights [B, T,
-        S].
-        """
+        """All steps from the embedded prefix [B, T, E]; overridden where they need no loop.
 
-    def _attend(
-        self, queries: Tensor, memory: Memory, attention: AttentionState
-    ) -> tuple[Tensor, Tensor]:
-        """Context [B, T, H_e] and weights [B, T, S] of all steps, in one call if the kind of
-        attention allows it.
+        Returns:
+            vectors [B, T, R], attention weights [B, T, S].
         """
-        if not self.attention.sequential:
-            attended = self.attention(queries, memory, attention)
-            return attended.context, attended.weights
-        contexts, weights = [], []
-        for query in queries.split(1, 1):
-            attended = self.attention(query, memory, attention)
-            attention = attended.state
-            contexts.append(attended.context)
-            weights.append(attended.weights)
-        return torch.cat(contexts, 1), torch.cat(weights, 1)
+        vectors, weights = [], []
+        for token in embedded.unbind(1):
+            output = self.step(token, state, memory)
+            state = output.state
+            vectors.append(output.vector)
+            weights.append(output.attention)
+        return torch.stack(vectors, 1), torch.stack(weights, 1)
 
 
 class LuongDecoder(Decoder):
-    """s_t = RNN([E y_{t-1}; hbar_{t-1}], s_{t-1}), alpha_t from s_t (Luong 2015, 3.1; hbar_{t-1}
-    only with input feeding, 3.3).
+    """s_t = RNN([E y_{t-1}; hbar_{t-1}], s_{t-1}), alpha_t from s_t (Luong 2015, 3.1).
+
+    hbar_{t-1} is there only with input feeding (3.3).
 
     Without input feeding the recurrence does not depend on attention: one call makes all its steps,
     all attention (except kinds whose weights depend on the step before), and all readouts.
@@ -219,22 +206,17 @@ class LuongDecoder(Decoder):
     def unroll(
         self, embedded: Tensor, state: DecoderState, memory: Memory
     ) -> tuple[Tensor, Tensor]:
-        if not self.input_feeding:
-            states, _ = self.recurrent.run(embedded, state.recurrent)  # [B, T, H_d]
-            context, weights = self._attend(states, memory, state.attention)
-            return self.readout(states, embedded, context), weights
-        vectors, attentions = [], []
-        for token in embedded.unbind(1):
-            output = self.step(token, state, memory)
-            state = output.state
-            vectors.append(output.vector)
-            attentions.append(output.attention)
-        return torch.stack(vectors, 1), torch.stack(attentions, 1)
+        if self.input_feeding:
+            return super().unroll(embedded, state, memory)
+        states, _ = self.recurrent.run(embedded, state.recurrent)  # [B, T, H_d]
+        attended = self.attention(states, memory, state.attention)
+        return self.readout(states, embedded, attended.context), attended.weights
 
 
 class BahdanauDecoder(Decoder):
-    """alpha_t from s_{t-1}, s_t = RNN([E y_{t-1}; c_t], s_{t-1}) (Bahdanau 2015, 3.1); the query is
-    the top layer's state.
+    """alpha_t from s_{t-1}, s_t = RNN([E y_{t-1}; c_t], s_{t-1}) (Bahdanau 2015, 3.1).
+
+    The query is the top layer's state.
 
     Args:
         context_below: whether the first layer reads the context.
@@ -272,11 +254,10 @@ class BahdanauDecoder(Decoder):
 
 
 class ConditionalDecoder(BahdanauDecoder):
-    """s'_t = RNN_1(E y_{t-1}, s_{t-1}), alpha_t from s'_t, s_t = RNN_2(c_t, s'_t): the conditional
-    GRU (Sennrich 2017, 2), with any cell.
+    """s'_t = RNN_1(E y_{t-1}, s_{t-1}), alpha_t from s'_t, s_t = RNN_2(c_t, s'_t).
 
-    So attention sees the last word, and the state sees the context of the current step. The two
-    steps share one state.
+    This is the conditional GRU (Sennrich 2017, 2), with any cell. Attention sees the last word, and
+    the state sees the context of the current step. The two steps share one state.
     """
 
     def __init__(self, config: ModelConfig, dropout: nn.Dropout) -> None:
@@ -293,13 +274,13 @@ class ConditionalDecoder(BahdanauDecoder):
 
 
 class GnmtDecoder(Decoder):
-    """h^1_t = RNN_1(E y_{t-1}, h^1_{t-1}), alpha_t from h^1_t, h^l_t = RNN_l([h^{l-1}_t; c_t],
-    h^l_{t-1}) for l > 1, s_t = h^L_t.
+    """h^l_t = RNN_l([h^{l-1}_t; c_t], h^l_{t-1}) for l > 1, s_t = h^L_t.
 
-    After Wu 2016 (3, fig. 1), with the context of the current step, as in the GNMT of
-    github.com/NVIDIA/DeepLearningExamples; in the paper alpha_t comes from h^1_{t-1} (eq. 4). The
-    states of the upper layers contain all contexts so far, but the first layer depends on none of
-    them. So each layer makes all its steps in one call, and attention too, as in `LuongDecoder`.
+    Below, h^1_t = RNN_1(E y_{t-1}, h^1_{t-1}), and alpha_t comes from h^1_t. After Wu 2016 (3, fig.
+    1), with the context of the current step, as in the GNMT of github.com/NVIDIA/
+    DeepLearningExamples; in the paper alpha_t comes from h^1_{t-1} (eq. 4). The states of the upper
+    layers contain all contexts so far, but the first layer depends on none of them. So each layer
+    makes all its steps in one call, and attention too, as in `LuongDecoder`.
     """
 
     BOTTOM, ABOVE = slice(1), slice(1, None)
@@ -318,6 +299,6 @@ class GnmtDecoder(Decoder):
         self, embedded: Tensor, state: DecoderState, memory: Memory
     ) -> tuple[Tensor, Tensor]:
         bottom, _ = self.recurrent.run(embedded, state.recurrent, layers=self.BOTTOM)  # [B, T, H_d]
-        context, weights = self._attend(bottom, memory, state.attention)
-        top, _ = self.recurrent.run(bottom, state.recurrent, context, self.ABOVE)
-        return self.readout(top, embedded, context), weights
+        attended = self.attention(bottom, memory, state.attention)
+        top, _ = self.recurrent.run(bottom, state.recurrent, attended.context, self.ABOVE)
+        return self.readout(top, embedded, attended.context), attended.weights

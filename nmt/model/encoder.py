@@ -1,5 +1,6 @@
-"""The encoder reads the source and gives one state per token; a bridge makes the decoder's first
-state from its last states. To add a bridge: a subclass of `Bridge`, and its row in `BRIDGES`.
+"""The encoder gives one state per source token; a bridge makes the decoder's first state.
+
+To add a bridge: a subclass of `Bridge`, and its row in `BRIDGES`.
 """
 
 from abc import ABC, abstractmethod
@@ -15,8 +16,7 @@ from nmt.model.recurrent import RecurrentStack, RecurrentState
 
 @dataclass(frozen=True)
 class Summary:
-    """What the encoder knows at the end of a sentence: for the bridge, and in place of attention
-    where there is none.
+    """A whole sentence: for the bridge, and in place of attention where there is none.
 
     Attributes:
         vector: [B, H_e], the last state of the highest layer.
@@ -32,16 +32,16 @@ class Summary:
 
 
 class Encoder(RecurrentStack):
-    """Stacked recurrent layers, in one direction, or in both with the directions concatenated
-    (Bahdanau 2015, 3.2). H_e is `EncoderConfig.output_size`.
+    """Recurrent layers in one direction, or in both, concatenated (Bahdanau 2015, 3.2).
+
+    H_e is `EncoderConfig.output_size`.
     """
 
     def __init__(self, config: EncoderConfig, embedding_size: int, dropout: nn.Dropout) -> None:
         super().__init__(config, embedding_size, dropout, bidirectional=config.bidirectional)
 
     def forward(self, embedded: Tensor, lengths: Tensor) -> tuple[Tensor, Summary]:
-        """Encode a batch so that padding changes nothing: a sentence gets the same states as it
-        gets alone.
+        """Encode a batch so that padding changes nothing: each sentence as if it were alone.
 
         Args:
             embedded: [B, S, E].
@@ -66,13 +66,12 @@ class Bridge(nn.Module, ABC):
 
     @abstractmethod
     def forward(self, summary: Summary) -> RecurrentState:
-        """Hidden states [B, L_d, H_d], and cell states of this shape if the decoder's cell has
-        them.
-        """
+        """Hidden states [B, L_d, H_d], and cell states if the decoder's cell has them."""
 
     def sources(self, last: RecurrentState) -> list[int]:
-        """For each decoder layer the encoder layer it starts from; a deeper decoder starts its
-        lower layers from the lowest.
+        """For each decoder layer the encoder layer it starts from.
+
+        A deeper decoder starts its lower layers from the lowest.
         """
         surplus = last.hidden.shape[1] - self.decoder_layers
         return [max(0, surplus + layer) for layer in range(self.decoder_layers)]
@@ -103,11 +102,7 @@ class DenseBridge(Bridge):
         )
 
     def forward(self, summary: Summary) -> RecurrentState:
-        return self.project_all(summary.states)
-
-    def project_all(self, last: RecurrentState) -> RecurrentState:
-        """Of the encoder's last states [B, L_e, H_e]."""
-        sources = self.sources(last)
+        last, sources = summary.states, self.sources(summary.states)
         hidden = _project(self.hidden, sources, last.hidden)
         if not self.has_cell_state:
             return RecurrentState(hidden)
@@ -116,9 +111,7 @@ class DenseBridge(Bridge):
 
 
 class BackwardBridge(DenseBridge):
-    """tanh(W h_1 + b) of the backward direction's last state, which has read the whole sentence
-    (Bahdanau 2015, A.2.2).
-    """
+    """tanh(W h_1 + b) of the backward direction's last state (Bahdanau 2015, A.2.2)."""
 
     def __init__(self, config: ModelConfig) -> None:
         super().__init__(config, config.encoder.hidden_size)
@@ -127,7 +120,8 @@ class BackwardBridge(DenseBridge):
     def forward(self, summary: Summary) -> RecurrentState:
         last = summary.states
         cell = None if last.cell is None else last.cell[..., self.size :]
-        return self.project_all(RecurrentState(last.hidden[..., self.size :], cell))
+        states = RecurrentState(last.hidden[..., self.size :], cell)
+        return super().forward(Summary(summary.vector, states))
 
 
 class ZeroBridge(Bridge):

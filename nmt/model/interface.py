@@ -1,6 +1,4 @@
-"""The one interface that search and forced decoding use: a single model, an ensemble, or a table of
-probabilities in a test.
-"""
+"""What search and forced decoding need of a model, an ensemble, or a table in a test."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -74,8 +72,7 @@ class TranslationModel(nn.Module, ABC):
     def topk_log_probs(
         self, vectors: Tensor, k: int, threshold: ThresholdFn
     ) -> tuple[Tensor, Tensor]:
-        """The k most probable words for each vector [N, R], best first: ids and log-probabilities
-        [N, k], on the CPU.
+        """The ids and log-probabilities [N, k] of the most probable words, best first, on the CPU.
 
         Args:
             threshold: given the best words so far, the log-probability that another word must reach

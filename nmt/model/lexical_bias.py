@@ -1,4 +1,4 @@
-"""A lexicon in the output layer: translations of the source words that attention reads become more
+"""A lexicon in the output layer: it makes translations of the words that attention reads more
 probable (Arthur 2016).
 """
 
@@ -16,9 +16,8 @@ from nmt.text.vocabulary import EOS, SPECIALS
 BASE = 0x5BD1E9955BD1E995  # odd, so that different powers differ
 MAX_CHARACTERS = 64  # of a word; longer ones have keys of no use
 LAST_KEY = torch.iinfo(torch.long).max  # fills the places without a word
-EPSILON = (
-    0.001  # the probability of words that are no translation, which keeps the logarithm finite
-)
+# the probability of words that are no translation, which keeps the logarithm finite
+EPSILON = 0.001
 
 
 @dataclass(frozen=True)
@@ -39,8 +38,7 @@ class Translations:
 
 
 class LexicalBias(nn.Module):
-    """b_t = log(sum_j alpha_tj p_lex(. | x_j) + epsilon) (Arthur 2016, the bias form), which is
-    added to the logits.
+    """b_t = log(sum_j alpha_tj p_lex(. | x_j) + epsilon) is added to the logits (Arthur 2016).
 
     Here it is less by log epsilon, so that it is 0 for words that are no translation; the softmax
     is the same.
@@ -71,9 +69,7 @@ class LexicalBias(nn.Module):
 
     @torch.no_grad()
     def fill(self, ids: Tensor, probabilities: Tensor) -> None:
-        """Set the translations of each source token, [V_s, k]; the end of a sentence translates
-        into itself.
-        """
+        """Set the translations of each source token, [V_s, k]; <eos> translates into itself."""
         self.ids[: self.src_size].copy_(ids)
         self.probabilities[: self.src_size].copy_(probabilities)
         self.ids[EOS, 0], self.probabilities[EOS, 0] = EOS, 1.0
@@ -82,8 +78,8 @@ class LexicalBias(nn.Module):
     def fill_words(
         self, tokens: Sequence[str], keys: Tensor, ids: Tensor, probabilities: Tensor
     ) -> None:
-        """Set the translations of at most W words, [w, k]; those that are less frequent come later,
-        and are left out.
+        """Set the translations of words, [w, k], most frequent first; those after the first W are
+        left out.
 
         Args:
             tokens: of the source vocabulary. keys: [w], of the words, in lower case.
@@ -106,9 +102,7 @@ class LexicalBias(nn.Module):
         return torch.where(self.word_keys[places] == keys, self.src_size + places, src)
 
     def is_valid(self) -> bool:
-        """Whether all numbers that serve as indices are in their range. Those of a file may not
-        be.
-        """
+        """Whether all indices are in their range. Those of a damaged file may not be."""
         is_valid = bool(((self.ids >= 0) & (self.ids < self.tgt_size)).all())
         return is_valid and (
             not self.n_words
@@ -155,9 +149,7 @@ class LexicalBias(nn.Module):
             )
 
     def dense(self, attention: Tensor, translations: Translations) -> Tensor:
-        """The bias of each target word, for one step of K hypotheses of each sentence: [B * K, S]
-        -> [B * K, V].
-        """
+        """The bias of each target word in a step of K hypotheses each: [B * K, S] -> [B * K, V]."""
         values = self(
             attention.unflatten(0, (translations.ids.shape[0], -1)), translations
         )  # [B, K, U]
@@ -212,9 +204,7 @@ class WordKeys(nn.Module):
             self.begins[index], self.ends[index] = is_word or token.startswith(SPACE), is_word
 
     def forward(self, ids: Tensor) -> tuple[Tensor, Tensor]:
-        """For the tokens of sentences [B, S]: the number of their word in the sentence, from 0, and
-        its key, both [B, S].
-        """
+        """For each token [B, S] the number of its word in the sentence, from 0, and its key."""
         begins = (
             torch.cat([torch.ones_like(ids[:, :1], dtype=torch.bool), self.ends[ids[:, :-1]]], 1)
             | self.begins[ids]

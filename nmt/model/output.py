@@ -1,9 +1,9 @@
-"""Output layers: from the readout's vectors to probabilities of the target words, and to the loss;
-and the k most probable words.
+"""Output layers: from the readout's vectors to probabilities of the target words, and the loss.
 
-Search needs only those, so it normalizes no others: it takes logits, which are log-probabilities up
-to a constant per row. N rows, V words. To add a layer: a subclass of `Output`, and its row in
-`OUTPUTS`.
+Search takes the most probable words from the logits, which are log-probabilities up to a constant
+per row, and normalizes only those. N rows, V words.
+
+To add a layer: a subclass of `Output`, and its row in `OUTPUTS`.
 """
 
 from abc import ABC, abstractmethod
@@ -36,55 +36,41 @@ ThresholdFn = Callable[[Tensor, Tensor], Tensor]
 class Output(nn.Module, ABC):
     """From vectors to probabilities.
 
-    Args:
+    A subclass takes:
         size: R, the readout's width.
         vocabulary_size: V.
         tied: the target embedding [V, E], if the layer shares its matrix; for layers that can.
         cutoffs: the ids at which clusters of rare words begin; for layers that have them.
     """
 
-    def __init__(
-        self,
-        size: int,
-        vocabulary_size: int,
-        tied: nn.Embedding | None = None,
-        cutoffs: Sequence[int] | None = None,
-    ) -> None:
-        super().__init__()
-
     @abstractmethod
+    def forward(self, vectors: Tensor) -> Tensor:
+        """[..., R] -> logits [..., V]."""
+
     def log_probs(self, vectors: Tensor) -> Tensor:
         """[..., R] -> log-probabilities [..., V]."""
+        return functional.log_softmax(self(vectors), dim=-1)
 
-    def compute_logits(self, vectors: Tensor) -> Tensor:
-        """[..., R] -> logits [..., V]: log-probabilities up to a constant per row. Search
-        normalizes only those that it keeps.
-        """
-        return self.log_probs(vectors)
+    def best(self, vectors: Tensor) -> Tensor:
+        """[..., R] -> the most probable ids [...]."""
+        return self(vectors).argmax(-1)  # type: ignore[no-any-return]
 
     def topk_log_probs(
         self, vectors: Tensor, k: int, threshold: ThresholdFn
     ) -> tuple[Tensor, Tensor]:
-        """The k most probable words for each vector [N, R], best first: ids and log-probabilities
-        [N, k], on the CPU.
+        """The ids and log-probabilities [N, k] of the most probable words, best first, on the CPU.
 
         Args:
             threshold: given the best words so far, the log-probability that another word must reach
                 to be of use; words below it may be left out or have -inf.
         """
-        return topk_log_probs(self.compute_logits(vectors), k)
+        return topk_log_probs(self(vectors), k)
 
     def token_log_probs(self, vectors: Tensor, targets: Tensor) -> Tensor:
-        """The log-probabilities [N] of `targets` [N] for the vectors [N, R], in the precision of
-        the weights.
-        """
+        """The log-probabilities [N] of `targets` [N], in the precision of the weights."""
         with torch.autocast(vectors.device.type, enabled=False):
             log_probs = self.log_probs(vectors.to(next(self.parameters()).dtype))
         return log_probs.gather(1, targets.unsqueeze(1)).squeeze(1)
-
-    @abstractmethod
-    def best(self, vectors: Tensor) -> Tensor:
-        """[..., R] -> the most probable ids [...]."""
 
     def restrict(self, ids: Tensor) -> "Output":
         """This layer with only the words `ids` [v], numbered in that order. For search, not for
@@ -133,7 +119,7 @@ class Softmax(Output):
         tied: nn.Embedding | None = None,
         cutoffs: Sequence[int] | None = None,
     ) -> None:
-        super().__init__(size, vocabulary_size, tied, cutoffs)
+        super().__init__()
         self.size, embedding_size = size, tied.embedding_dim if tied is not None else size
         self.project = (
             nn.Identity() if embedding_size == size else nn.Linear(size, embedding_size, bias=False)
@@ -147,15 +133,6 @@ class Softmax(Output):
         """[..., R] or [..., R + V] -> logits [..., V]."""
         logits: Tensor = self.logits(self.project(vectors[..., : self.size]))
         return logits if vectors.shape[-1] == self.size else logits + vectors[..., self.size :]
-
-    def compute_logits(self, vectors: Tensor) -> Tensor:
-        return self(vectors)  # type: ignore[no-any-return]
-
-    def log_probs(self, vectors: Tensor) -> Tensor:
-        return functional.log_softmax(self(vectors), dim=-1)
-
-    def best(self, vectors: Tensor) -> Tensor:
-        return self(vectors).argmax(-1)  # type: ignore[no-any-return]
 
     def restrict(self, ids: Tensor) -> Output:
         from nmt.decoding.fast import replace_submodules, select_outputs
@@ -177,12 +154,12 @@ class Softmax(Output):
 
 
 class Adaptive(Output):
-    """The adaptive softmax (Grave 2017): frequent words in a small head, rare ones in clusters of
-    half the size each.
+    """The adaptive softmax (Grave 2017): frequent words in a head, rare ones in clusters.
 
-    The vocabulary is sorted by frequency. The probability of a word in a cluster is that of the
-    cluster times that of the word within the cluster, so training computes only the clusters that
-    occur. `log_probs` gives the exact distribution over all words.
+    Each cluster has vectors of half the size of those before. The vocabulary is sorted by
+    frequency. The probability of a word in a cluster is that of the cluster times that of the word
+    within the cluster, so training computes only the clusters that occur. `log_probs` gives the
+    exact distribution over all words.
 
     `cutoffs` are a tenth and a third of the vocabulary if not given. There is no `tied` embedding.
 
@@ -197,7 +174,7 @@ class Adaptive(Output):
         tied: nn.Embedding | None = None,
         cutoffs: Sequence[int] | None = None,
     ) -> None:
-        super().__init__(size, vocabulary_size, tied, cutoffs)
+        super().__init__()
         cutoffs = cutoffs or sorted({max(1, vocabulary_size // 10), max(1, vocabulary_size // 3)})
         if cutoffs[-1] >= vocabulary_size:
             raise ConfigError(
@@ -208,8 +185,11 @@ class Adaptive(Output):
             size, vocabulary_size, list(cutoffs), div_value=2.0, head_bias=True
         )
 
-    def log_probs(self, vectors: Tensor) -> Tensor:
+    def forward(self, vectors: Tensor) -> Tensor:
         return self.softmax.log_prob(vectors.flatten(0, -2)).view(*vectors.shape[:-1], -1)
+
+    def log_probs(self, vectors: Tensor) -> Tensor:
+        return self(vectors)  # type: ignore[no-any-return]
 
     def topk_log_probs(
         self, vectors: Tensor, k: int, threshold: ThresholdFn
@@ -228,13 +208,11 @@ class Adaptive(Output):
             if not len(rows):
                 continue
             rare, within = topk_log_probs(tail(vectors[rows.to(vectors.device)]), k)
-            shape, total = (
-                (len(ids), rare.shape[1]),
-                within + cluster_log_probs[rows, cluster, None],
-            )
             rare += self.softmax.cutoffs[cluster]
+            within += cluster_log_probs[rows, cluster, None]
+            shape = len(ids), rare.shape[1]
             all_ids.append(rare.new_zeros(shape).index_put((rows,), rare))
-            all_log_probs.append(total.new_full(shape, float("-inf")).index_put((rows,), total))
+            all_log_probs.append(within.new_full(shape, float("-inf")).index_put((rows,), within))
         ids, log_probs = torch.cat(all_ids, 1), torch.cat(all_log_probs, 1)
         best, columns = log_probs.topk(min(k, log_probs.shape[1]))
         return ids.gather(1, columns), best
@@ -261,8 +239,10 @@ class Adaptive(Output):
 
 
 def topk_log_probs(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k most probable ids of each row of logits [N, V], or all V if they are fewer, best first:
-    ids and log-probabilities [N, k], on the CPU, in double precision.
+    """The k most probable words of each row of logits [N, V], or all if they are fewer, best first.
+
+    Returns:
+        ids and log-probabilities [N, k], on the CPU, in double precision.
 
     Raises:
         NonFiniteError: the logits are not finite numbers.
@@ -294,9 +274,7 @@ def log_norm(logits: Tensor) -> Tensor:
 
 
 def _log_of_sum(logits: Tensor) -> Tensor | None:
-    """As torch.logsumexp, in a fifth of the time; None if a sum leaves the range in which it is
-    exact.
-    """
+    """As torch.logsumexp, in a fifth of the time; None where it would not be exact."""
     # Blocks stay in the cache, the maximum is not subtracted, and exp2 takes little more than half
     # the time of exp.
     blocks = [
@@ -308,8 +286,7 @@ def _log_of_sum(logits: Tensor) -> Tensor | None:
 
 
 def fast_topk(logits: Tensor, k: int) -> tuple[Tensor, Tensor]:
-    """The k largest logits of each row and their ids, [N, k], largest first: the same result as
-    torch.topk, several times faster.
+    """The same result as torch.topk along the rows, several times faster.
 
     The k largest lie in the k chunks with the largest maxima, or in the remainder that fills no
     chunk.

@@ -73,9 +73,7 @@ class Decoded:
         return vectors, Additions(ids, self.lexical_bias.flatten(0, 1)[positions])
 
     def interleave(self, rows: Tensor, other: "Decoded", other_rows: Tensor) -> "Decoded":
-        """Join two batches: the sentences of this one go to `rows`, those of the other to
-        `other_rows`.
-        """
+        """Join two batches: these sentences go to `rows`, those of the other to `other_rows`."""
         order = torch.cat([rows, other_rows]).argsort()
         return Decoded(
             torch.cat([self.vectors, other.vectors])[order],
@@ -124,9 +122,7 @@ class Seq2Seq(TranslationModel):
 
     @property
     def vector_size(self) -> int:
-        """The width of the vectors of a step: R, and the size of the target vocabulary with a
-        lexical bias.
-        """
+        """The width of the vectors of a step: R, or R + V with a lexical bias."""
         n_biases = 0 if self.lexical_bias is None else self.lexical_bias.output_size
         return self.decoder.readout.output_size + n_biases
 
@@ -165,24 +161,20 @@ class Seq2Seq(TranslationModel):
         return replace(output, vector=vector)
 
     def _with_lexical_bias(self, vectors: Tensor, attention: Tensor, memory: Memory) -> Tensor:
-        """The input of the output layer in a step: vectors [N, R], and beside them the bias of each
-        word, if the model has one.
-        """
+        """Vectors [N, R], and beside them the bias of each word, if the model has one."""
         if self.lexical_bias is None or memory.translations is None:
             return vectors
         return torch.cat([vectors, self.lexical_bias.dense(attention, memory.translations)], 1)
 
     def vectors_at(self, positions: Tensor, decoded: Decoded) -> Tensor:
-        """The input of the output layer at N positions of the flattened [B, T]: as in a step of
-        search, [N, `vector_size`].
-        """
+        """The vectors [N, `vector_size`] at N positions of the flattened [B, T], as in search."""
         vectors, additions = decoded.at(positions)
         if additions is None:
             return vectors
         return torch.cat([vectors, additions.dense(self.tgt_embedding.num_embeddings)], 1)
 
     def compute_logits(self, vectors: Tensor) -> Tensor:
-        return self.output.compute_logits(vectors)
+        return self.output(vectors)  # type: ignore[no-any-return]
 
     def topk_log_probs(
         self, vectors: Tensor, k: int, threshold: ThresholdFn
@@ -244,9 +236,7 @@ class Seq2Seq(TranslationModel):
     def _sample(
         self, tgt_in: Tensor, forcing_mask: Tensor, state: DecoderState, memory: Memory
     ) -> Decoded:
-        """Step by step, with the most probable word of the step before as input where
-        `forcing_mask` is False.
-        """
+        """Step by step, fed the most probable word where `forcing_mask` is False."""
         ids = tgt_in[:, 0]
         vectors: list[Tensor] = []
         attentions: list[Tensor] = []
@@ -270,9 +260,7 @@ class Seq2Seq(TranslationModel):
 
 
 def parameters_by_part(model: nn.Module) -> tuple[dict[str, int], int]:
-    """How many parameters each part of the model has, and their total, in which tied parameters
-    count once.
-    """
+    """The number of parameters of each part, and of the model, where tied ones count once."""
 
     def count(part: nn.Module) -> int:
         return sum(parameter.numel() for parameter in part.parameters())

@@ -25,6 +25,7 @@ from nmt.model.attention import (
 )
 from nmt.model.encoder import Summary
 from nmt.model.recurrent import RecurrentState
+from tests.model import equations
 
 B, T, S, H, A, D = 3, 4, 6, 6, 7, 2
 LENGTHS = [6, 3, 1]
@@ -65,46 +66,13 @@ def make_score(
     )
 
 
-def equation(name: str, score: AttentionScore, q: np.ndarray, h: np.ndarray) -> float:
-    """e_j for one query and one encoder state."""
-    weights = {key: value.detach().numpy() for key, value in score.named_parameters()}
-    match name:
-        case "dot":
-            return float(h @ q)
-        case "general":  # torch keeps W^T: the projection of h
-            return float(h @ weights["weight.weight"].T @ q)
-        case "concat":
-            return float(
-                weights["v.weight"][0] @ np.tanh(weights["weight.weight"] @ np.concatenate([q, h]))
-            )
-        case "additive":
-            inner = (
-                weights["query_weight.weight"] @ q
-                + weights["value_weight.weight"] @ h
-                + weights["value_weight.bias"]
-            )
-            return float(weights["v.weight"][0] @ np.tanh(inner))
-        case "concat_shared":
-            return float(weights["v.weight"][0] @ np.tanh(weights["weight.weight"] @ (q + h)))
-        case "linear":
-            return float(
-                weights["weight.weight"][0] @ np.concatenate([q, h]) + weights["weight.bias"][0]
-            )
-        case _:
-            raise AssertionError(name)
-
-
 def expected_scores(
     name: str, score: AttentionScore, query: torch.Tensor, values: torch.Tensor
 ) -> np.ndarray:
     """e by loops over sentence, step and position."""
-    q, h = query.detach().numpy(), values.detach().numpy()
-    return np.array(
-        [
-            [[equation(name, score, q[b, t], h[b, j]) for j in range(S)] for t in range(T)]
-            for b in range(B)
-        ]
-    )
+    weights = {key: value.detach().numpy() for key, value in score.named_parameters()}
+    pairs = ((q, h) for b in range(B) for q in query[b].numpy() for h in values[b].numpy())
+    return np.array([equations.score(name, weights, q, h) for q, h in pairs]).reshape(B, T, S)
 
 
 @pytest.mark.parametrize("value_size", [H, 9])
@@ -126,14 +94,6 @@ def test_scaled_divides_by_the_root_of_the_decoder_size(name: str) -> None:
     scaled.load_state_dict(plain.state_dict())
     keys = plain.project_keys(values)
     torch.testing.assert_close(scaled(query, keys) * H**0.5, plain(query, keys))
-
-
-def test_the_query_shifts_all_linear_scores_alike() -> None:
-    score, query, values = make_score("linear")
-    scores = score(query, score.project_keys(values))
-    torch.testing.assert_close(
-        scores - scores[..., :1], (scores - scores[..., :1])[:, :1].expand(B, T, S)
-    )
 
 
 def make(kind: str, score: str, heads: int = 1) -> tuple[Attention, torch.Tensor, torch.Tensor]:
@@ -268,27 +228,6 @@ def test_padding_has_weight_exactly_zero_and_the_rest_sums_to_one(
         assert (weights.sum(-1) <= 1).all()
     else:
         torch.testing.assert_close(weights.sum(-1), torch.ones(B, T, dtype=torch.float64))
-
-
-@pytest.mark.parametrize(KEYS, CASES)
-def test_gradients(kind: str, score: str, heads: int) -> None:
-    attention, query, values = make(kind, score, heads)
-
-    def contexts(query: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
-        return attend(attention, query, read(attention, values))[0]
-
-    assert torch.autograd.gradcheck(contexts, (query.requires_grad_(), values.requires_grad_()))
-
-
-@pytest.mark.parametrize(KEYS, CASES)
-def test_selecting_sentences_is_attending_in_those(kind: str, score: str, heads: int) -> None:
-    attention, query, values = make(kind, score, heads)
-    memory = read(attention, values)
-    first = attention(query[:, :1], memory, attention.start(memory))
-    rows = torch.tensor([2, 0, 0])
-    whole = attention(query[:, 1:2], memory, first.state)
-    selected = attention(query[rows, 1:2], memory.select(rows), first.state.select(rows))
-    torch.testing.assert_close(selected.context, whole.context[rows], atol=1e-12, rtol=0)
 
 
 def test_none_gives_the_summary_of_the_sentence() -> None:

@@ -50,13 +50,3 @@ def test_bridges_match_layers_from_the_top(
                 }
                 expected = np.tanh(x @ w[f"{part}.{layer}.weight"].T + w[f"{part}.{layer}.bias"])
             np.testing.assert_allclose(result[:, layer].detach(), expected, atol=1e-10)
-
-    def first_state(hidden: torch.Tensor, cell: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        state = module(Summary(hidden[:, -1], RecurrentState(hidden, cell)))
-        assert state.cell is not None
-        return state.hidden, state.cell
-
-    if bridge != "zero":
-        assert torch.autograd.gradcheck(
-            first_state, (hidden.requires_grad_(), cell.requires_grad_())
-        )

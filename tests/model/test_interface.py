@@ -15,8 +15,8 @@ METHODS: dict[type, list[str]] = {
     AttentionScore: ["forward"],
     RecurrentLayer: ["run", "step"],
     Bridge: ["forward"],
-    Decoder: ["step", "unroll"],
-    Output: ["log_probs", "best", "loss"],
+    Decoder: ["step"],
+    Output: ["forward", "loss"],
     Readout: ["forward"],
 }
 

@@ -80,9 +80,8 @@ def log_probs(model: Seq2Seq) -> torch.Tensor:
     batch = build_batch(SRC, TGT)
     decoded = model(batch.src, batch.src_lengths, batch.tgt_in)
     assert model.lexical_bias is not None
-    logits = model.output.compute_logits(decoded.vectors) + expected_bias(
-        model.lexical_bias, batch.src, decoded.attention
-    )
+    bias = expected_bias(model.lexical_bias, batch.src, decoded.attention)
+    logits: torch.Tensor = model.output(decoded.vectors) + bias
     return logits.log_softmax(-1)
 
 
@@ -252,9 +251,7 @@ def test_scheduled_sampling_reads_the_word_that_is_most_probable_with_the_bias()
         decoded = model(batch.src, batch.src_lengths, own)
         assert model.lexical_bias is not None
         bias = expected_bias(model.lexical_bias, batch.src, decoded.attention)
-        own[:, position] = (model.output.compute_logits(decoded.vectors) + bias).argmax(-1)[
-            :, position - 1
-        ]
+        own[:, position] = (model.output(decoded.vectors) + bias).argmax(-1)[:, position - 1]
     decoded = model(batch.src, batch.src_lengths, own)
     torch.testing.assert_close(sampled.vectors, decoded.vectors)
     torch.testing.assert_close(sampled.lexical_bias, decoded.lexical_bias)

@@ -84,7 +84,7 @@ class StepGraph(nn.Module):
         super().__init__()
         output, decoder = model.output, replace_stacks(model.decoder, lambda linear: linear)
         self.model = replace_submodules(model, decoder=decoder)
-        self.compute_logits: Callable[[Tensor], Tensor] = output.compute_logits
+        self.compute_logits = self.model.compute_logits
         if isinstance(output, Adaptive):
             self.compute_logits = AdaptiveLogits(output)
         self.names = names

@@ -59,7 +59,7 @@ def test_they_are_the_most_probable_words_of_the_mean(
             )
             decoded = model(*inputs)
             vectors, additions = decoded.at(torch.arange(len(tgt) + 1))
-            logits = model.output.compute_logits(vectors)
+            logits = model.output(vectors)
             if additions is not None:
                 for row in range(len(logits)):
                     for word, value in zip(
