@@ -1,14 +1,10 @@
 """Downloads of source files, cached in the user's cache folder."""
 
-import logging
 import sys
 from hashlib import sha256
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
-
-import platformdirs
-from tqdm import tqdm
 
 from nmt import __version__
 from nmt.errors import DataError
@@ -16,20 +12,19 @@ from nmt.errors import DataError
 N_RETRIES = 3
 TIMEOUT = 30  # seconds without data
 BLOCK_BYTES = 1 << 16
-MAX_BYTES = 1 << 35  # of a file: 34 GB
+TOO_MANY_REQUESTS = 429
+LOCAL_HOSTS = ("127.0.0.1", "::1", "localhost")
 
 
 def cache_path(url: str) -> Path:
     """The path of the cached file of `url`; files of the same name from different URLs are in
     different folders.
     """
+    from pooch import os_cache
+
     name = PurePosixPath(unquote(urlsplit(url).path)).name or "download"
-    return (
-        platformdirs.user_cache_path("nmt")
-        / "downloads"
-        / sha256(url.encode()).hexdigest()[:8]
-        / name
-    )
+    folder: Path = os_cache("nmt")
+    return folder / "downloads" / sha256(url.encode()).hexdigest()[:8] / name
 
 
 def fetch(url: str, *, is_hashed: bool = False) -> Path:
@@ -51,31 +46,37 @@ def fetch(url: str, *, is_hashed: bool = False) -> Path:
         )
     path = cache_path(url)
     if not path.is_file():
+        _check_address(url, is_hashed)
         _download(url, path, is_hashed)
     return path
 
 
 def _download(url: str, path: Path, is_hashed: bool) -> None:
+    import pooch
     import requests
-    from pooch.core import create
-    from pooch.utils import get_logger
 
-    get_logger().setLevel(logging.ERROR)
+    def failure(reason: str) -> DataError:
+        remedy = f"download it yourself and put it at {path}, or set data.source.path"
+        return DataError(f"cannot download {url} ({reason}); {remedy}")
 
-    def attempt(url: str, output: str, _manager: Any) -> None:
-        try:
-            _download_once(url, Path(output), path, is_hashed)
-        except requests.HTTPError as error:
-            # A retry does not help if the file does not exist.
-            if (
-                error.response is not None
-                and 400 <= error.response.status_code < 500
-                and error.response.status_code != 429
-            ):
-                raise DataError(_advice(url, path, error)) from None
-            raise
+    def check(response: requests.Response, *_: Any, **__: Any) -> None:
+        if response.is_redirect:
+            _check_address(urljoin(response.url, response.headers["location"]), is_hashed)
+        elif not response.ok:
+            response.close()
+            if response.status_code < 500 and response.status_code != TOO_MANY_REQUESTS:
+                raise failure(f"{response.status_code} {response.reason}")  # a retry does not help
 
-    cache = create(
+    pooch.get_logger().setLevel("ERROR")
+    downloader = pooch.HTTPDownloader(
+        progressbar=sys.stderr.isatty(),
+        chunk_size=BLOCK_BYTES,
+        timeout=TIMEOUT,
+        # Some servers, such as manythings.org, refuse the default user agents of Python libraries.
+        headers={"User-Agent": f"nmt/{__version__}"},
+        hooks={"response": check},
+    )
+    cache = pooch.create(
         path=path.parent,
         base_url="",
         registry={path.name: None},
@@ -83,70 +84,17 @@ def _download(url: str, path: Path, is_hashed: bool) -> None:
         retry_if_failed=N_RETRIES,
     )
     try:
-        cache.fetch(path.name, downloader=attempt)
-    except (OSError, ValueError) as error:  # requests' errors are OSErrors
-        raise DataError(_advice(url, path, error)) from None
-
-
-def _download_once(url: str, output: Path, path: Path, is_hashed: bool) -> None:
-    """Write the content of `url` into `output`. path: where the user can put the file, for
-    messages.
-    """
-    import requests
-
-    def check_redirect(response: requests.Response, *_: Any, **__: Any) -> None:
-        if response.is_redirect:
-            _check_address(urljoin(response.url, response.headers["location"]), is_hashed)
-
-    _check_address(url, is_hashed)
-    # Some servers, such as manythings.org, refuse the default user agents of Python libraries.
-    headers = {"User-Agent": f"nmt/{__version__}"}
-    hooks = {"response": check_redirect}
-    with (
-        requests.get(url, headers=headers, timeout=TIMEOUT, stream=True, hooks=hooks) as response,
-        output.open("wb") as file,
-    ):
-        response.raise_for_status()
-        expected = int(response.headers.get("content-length", 0))
-        with tqdm(
-            total=expected or None, unit="B", unit_scale=True, disable=not sys.stderr.isatty()
-        ) as bar:
-            for block in response.iter_content(BLOCK_BYTES):
-                file.write(block)
-                bar.update(len(block))
-                if file.tell() > MAX_BYTES:
-                    raise DataError(
-                        f"{url}: larger than {MAX_BYTES:,} bytes; download it yourself and "
-                        "put it "
-                        f"at {path}"
-                    )
+        cache.fetch(path.name, downloader=downloader)
+    except requests.ConnectionError:
+        raise failure("no connection") from None
+    except (OSError, ValueError) as error:  # also all other errors of requests
+        raise failure(" ".join(str(error).split())) from None
 
 
 def _check_address(url: str, is_hashed: bool) -> None:
     """Raises: DataError if an attacker in the network could replace the file without notice."""
     parts = urlsplit(url)
-    if (
-        parts.scheme != "https"
-        and not is_hashed
-        and parts.hostname not in ("127.0.0.1", "::1", "localhost")
-    ):
+    if parts.scheme != "https" and not is_hashed and parts.hostname not in LOCAL_HOSTS:
         raise DataError(
             f"{url}: http is not safe; use https, or give data.source.sha256 to check the file"
         )
-
-
-def _advice(url: str, path: Path, error: Exception) -> str:
-    import requests
-
-    if isinstance(error, requests.HTTPError) and error.response is not None:
-        reason = f"the server answers {error.response.status_code} {error.response.reason}"
-    elif isinstance(error, requests.Timeout):
-        reason = f"no answer for {TIMEOUT} seconds"
-    elif isinstance(error, requests.ConnectionError):
-        reason = "no connection"
-    else:
-        reason = " ".join(str(error).split())
-    return (
-        f"cannot download {url} ({reason}); download it yourself and put it at {path}, or set "
-        "data.source.path"
-    )

@@ -8,14 +8,14 @@ import threading
 import warnings
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, InvalidStateError, ProcessPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from itertools import islice
 from multiprocessing.connection import wait
 from typing import Any, TypeVar
 
-from nmt.errors import DataError, has_memory, lacks_memory
+from nmt.errors import DataError, has_memory
 from nmt.files import delaying_interrupts
 
 ItemT = TypeVar("ItemT")
@@ -23,17 +23,16 @@ ResultT = TypeVar("ResultT")
 
 MAX_WORKERS = 8  # more would wait for the main process, which reads and writes
 CHUNKS_PER_WORKER = 2
-MIN_MEMORY = (
-    1 << 27
-)  # bytes; for two threads, with their stacks and the space that the C library reserves
+# Bytes for two threads, with their stacks and the space that the C library reserves: Python would
+# wait forever for the start of a thread that finds no memory.
+MIN_MEMORY = 1 << 27
 NO_MEMORY = "memory ran out; fewer workers need less: data.workers=1"
 
 
 def worker_count(configured: int | None) -> int:
     """`configured`, or one worker per core that this process may use."""
-    cores = (
-        len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    )
+    has_affinity = hasattr(os, "sched_getaffinity")
+    cores = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
     return configured or min(cores, MAX_WORKERS)
 
 
@@ -43,23 +42,9 @@ class Workers:
     def __init__(self, executor: ProcessPoolExecutor, count: int) -> None:
         self._executor = executor
         self._count = count
-        self._unfinished: set[Future[Any]] = set()
-        self._error: DataError | None = None
 
     def submit(self, function: Callable[..., ResultT], *arguments: Any) -> Future[ResultT]:
-        future = self._executor.submit(function, *arguments)
-        self._unfinished.add(future)
-        future.add_done_callback(self._unfinished.discard)
-        if self._error is not None:
-            self.fail(self._error)
-        return future
-
-    def fail(self, error: DataError) -> None:
-        """Let all calls without a result raise `error`, also later ones."""
-        self._error = error
-        for future in [*self._unfinished]:
-            with suppress(InvalidStateError):  # it has just got its result
-                future.set_exception(error)
+        return self._executor.submit(function, *arguments)
 
     def map(
         self, function: Callable[..., ResultT], calls: Iterable[tuple[Any, ...]]
@@ -85,47 +70,30 @@ def start_workers(count: int) -> Iterator[Workers]:
         DataError: memory is too small, or a worker died, for example because the system ran out of
             memory.
     """
-    # Python would wait forever for the start of a thread that finds no memory.
     if not has_memory(MIN_MEMORY):
         raise DataError(NO_MEMORY)
     # With fork, the user's script needs no `if __name__ == "__main__"`; fork is safe only on Linux.
     context = multiprocessing.get_context("fork" if sys.platform == "linux" else "spawn")
     earlier_children = set(multiprocessing.active_children())
     executor = ProcessPoolExecutor(count, mp_context=context, initializer=_start_worker)
-    workers, report = Workers(executor, count), threading.excepthook
-
-    def fail_without_memory(arguments: threading.ExceptHookArgs) -> None:
-        # The thread that serves the processes has died: results would never come.
-        if arguments.exc_value is None or not lacks_memory(arguments.exc_value):
-            report(arguments)
-        else:
-            workers.fail(DataError(NO_MEMORY))
-
-    threading.excepthook = fail_without_memory
     try:
         with warnings.catch_warnings():
             # Python 3.12 warns about a fork in a process with threads; these workers use none of
             # the locks that a thread may hold.
             warnings.simplefilter("ignore", DeprecationWarning)
-            # Python ignores a KeyboardInterrupt in the callbacks of a fork, and prints a traceback
+            # Python ignores a KeyboardInterrupt in the callbacks of a fork, and prints a traceback.
             with delaying_interrupts():
-                start = workers.submit(int)
+                start = executor.submit(int)
             start.result()
-        yield workers
+        yield Workers(executor, count)
     except BrokenProcessPool:
-        raise DataError(
-            "a worker process died, perhaps because memory ran out; fewer workers need less: "
-            "data.workers=1"
-        ) from None
+        raise DataError(f"a worker process died, perhaps because {NO_MEMORY}") from None
     finally:
-        threading.excepthook = report
         # Also at a normal end: should another program kill a worker then, Python would wait for the
         # others forever.
         for process in set(multiprocessing.active_children()) - earlier_children:
             process.kill()
         executor.shutdown(wait=True, cancel_futures=True)
-        for process in set(multiprocessing.active_children()) - earlier_children:
-            process.join()  # the executor has done this, unless its thread has died
 
 
 def peak_memory(n_workers: int = 0) -> int | None:
@@ -154,8 +122,6 @@ def chunked(items: Iterable[ItemT], size: int) -> Iterator[list[ItemT]]:
 def _start_worker() -> None:
     # Ctrl-C reaches all processes of the terminal; the main process stops the workers.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    if not has_memory(MIN_MEMORY):
-        os._exit(1)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     # spaCy imports torch if it is installed: 180 MB and two seconds per worker, and a tokenizer
     # does not need it.

@@ -26,10 +26,6 @@ def fail(number: int) -> int:
     raise DataError(f"number {number}")
 
 
-def has_torch(number: int) -> bool:
-    return bool(sys.modules.get("torch"))
-
-
 def test_items_come_in_chunks() -> None:
     assert list(chunked(range(7), 3)) == [[0, 1, 2], [3, 4, 5], [6]]
     assert list(chunked([], 3)) == []
@@ -54,22 +50,6 @@ def test_results_come_in_order_and_calls_are_taken_as_needed(count: int) -> None
             assert result == 2 * index
             assert len(drawn) <= index + 1 + 2 * count
     assert multiprocessing.active_children() == []
-
-
-def test_lack_of_memory_for_a_thread_is_an_error_and_no_hang(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    def start(_: object) -> None:
-        raise RuntimeError("can't start new thread")
-
-    monkeypatch.setattr("multiprocessing.queues.Queue._start_thread", start)
-    with (
-        pytest.raises(DataError, match=r"memory ran out; fewer workers need less: data\.workers=1"),
-        start_workers(2),
-    ):
-        pass
-    assert multiprocessing.active_children() == []
-    assert capsys.readouterr().err == ""
 
 
 # The memory suffices for the stack of a thread, but not for its start: Python would wait for that
