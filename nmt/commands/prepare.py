@@ -27,6 +27,7 @@ from nmt.data.manifest import (
 from nmt.data.pipeline import Job, run_pipeline
 from nmt.data.workers import peak_memory, start_workers, worker_count
 from nmt.errors import DataError
+from nmt.evaluation.scores import score
 from nmt.files import (
     explain_read_errors,
     explain_write_errors,
@@ -102,11 +103,22 @@ def run(
     show_bars = is_watched() if progress is None else progress
     with explain_write_errors(folder), replacing_folder(folder) as building:
         with start_workers(n_workers) as workers:
-            figures = run_pipeline(Job(config, files, building, workers, show_bars))
+            figures = run_pipeline(Job(config, files, building, workers, show_bars, _ceiling))
         seconds = round(time.perf_counter() - start_time, 2)
-        figures = {**figures, "seconds": seconds, "peak_memory": peak_memory(n_workers)}
-        manifest = write_manifest(building, config, inputs, figures)
+        costs = {"seconds": seconds, "peak_memory": peak_memory(n_workers)}
+        manifest = write_manifest(building, config, inputs, {**figures.to_dict(), **costs})
     return {**manifest, "folder": str(folder), "already_prepared": False}
+
+
+def _ceiling(outputs: list[str], references: list[str]) -> dict[str, Any]:
+    """BLEU of references that a tokenizer has split and joined again."""
+    (cased,) = score(outputs, [references], ["BLEU"])
+    (caseless,) = score(outputs, [references], ["BLEU"], lowercase=True)
+    return {
+        "score": round(cased.value, 2),
+        "signature": cased.signature,
+        "score_without_case": round(caseless.value, 2),
+    }
 
 
 def existing_manifest(folder: Path, overwrite: bool) -> dict[str, Any] | None:

@@ -20,7 +20,7 @@ def cache_path(url: str) -> Path:
     """The path of the cached file of `url`; files of the same name from different URLs are in
     different folders.
     """
-    from pooch import os_cache
+    from pooch.utils import os_cache
 
     name = PurePosixPath(unquote(urlsplit(url).path)).name or "download"
     folder: Path = os_cache("nmt")
@@ -52,8 +52,10 @@ def fetch(url: str, *, is_hashed: bool = False) -> Path:
 
 
 def _download(url: str, path: Path, is_hashed: bool) -> None:
-    import pooch
     import requests
+    from pooch.core import create
+    from pooch.downloaders import HTTPDownloader
+    from pooch.utils import get_logger
 
     def failure(reason: str) -> DataError:
         remedy = f"download it yourself and put it at {path}, or set data.source.path"
@@ -67,8 +69,8 @@ def _download(url: str, path: Path, is_hashed: bool) -> None:
             if response.status_code < 500 and response.status_code != TOO_MANY_REQUESTS:
                 raise failure(f"{response.status_code} {response.reason}")  # a retry does not help
 
-    pooch.get_logger().setLevel("ERROR")
-    downloader = pooch.HTTPDownloader(
+    get_logger().setLevel("ERROR")
+    downloader: Any = HTTPDownloader(  # type: ignore[no-untyped-call]
         progressbar=sys.stderr.isatty(),
         chunk_size=BLOCK_BYTES,
         timeout=TIMEOUT,
@@ -76,7 +78,7 @@ def _download(url: str, path: Path, is_hashed: bool) -> None:
         headers={"User-Agent": f"nmt/{__version__}"},
         hooks={"response": check},
     )
-    cache = pooch.create(
+    cache = create(
         path=path.parent,
         base_url="",
         registry={path.name: None},

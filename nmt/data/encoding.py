@@ -65,12 +65,12 @@ class TokenizedSide:
         return sum(map(len, self.lengths))
 
     @property
-    def n_tokens(self) -> int:
-        return sum(int(lengths.sum()) for lengths in self.lengths)
-
-    @property
-    def longest(self) -> int:
-        return max((int(lengths.max()) for lengths in self.lengths if len(lengths)), default=0)
+    def counts(self) -> dict[str, float]:
+        """All tokens; the mean of a sentence; the longest sentence."""
+        n_tokens = sum(int(lengths.sum()) for lengths in self.lengths)
+        longest = max((int(lengths.max()) for lengths in self.lengths if len(lengths)), default=0)
+        mean = round(n_tokens / max(1, self.n_sentences), 2)
+        return {"tokens": n_tokens, "mean": mean, "longest": longest}
 
 
 class TokenTable:

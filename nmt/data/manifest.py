@@ -67,6 +67,53 @@ class Input:
     sha256: str
 
 
+@dataclass(frozen=True)
+class Counts:
+    """Numbers of pairs, and of repaired sentences.
+
+    Attributes:
+        dropped: by reason. repaired: by repair.
+        unreadable_lines: the first ones, by reason.
+        sources: by source, see `_count_by_source`; None if the sources have no names.
+    """
+
+    read: int
+    kept: int
+    dropped: dict[str, int]
+    repaired: dict[str, int]
+    unreadable_lines: dict[str, list[Any]]
+    sources: dict[str, dict[str, int]] | None
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The figures of a preparation.
+
+    Attributes:
+        splits: pairs and tokens of each. overlap: sentences that two of them share.
+        naive_leak: the part of the test pairs that a random split would leak; None if there was
+            nothing to split.
+        vocabulary: size and coverage, by side. tokenizers: signatures, by side.
+        ceiling: the score of references that are split and joined again, on dev: the best score
+            that a model can reach.
+    """
+
+    counts: Counts
+    splits: dict[str, dict[str, Any]]
+    overlap: dict[str, dict[Side, int]]
+    naive_leak: float | None
+    vocabulary: dict[Side, dict[str, Any]]
+    tokenizers: dict[Side, str]
+    ceiling: dict[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values for the manifest."""
+        values = asdict(self)
+        if self.counts.sources is None:
+            del values["counts"]["sources"]
+        return values
+
+
 class _Input(BaseModel):
     role: str
     path: str

@@ -4,10 +4,10 @@ ids.
 
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from itertools import combinations, islice
+from itertools import chain, combinations, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +19,8 @@ from nmt.config.schema import CleaningConfig, Config, SourceConfig
 from nmt.data import checks, encoding, mixing, splitting
 from nmt.data.corpus import SPLITS
 from nmt.data.encoding import TokenizedSide, TokenizerPlan, TokenTable
-from nmt.data.formats import open_source
-from nmt.data.manifest import load_manifest
+from nmt.data.formats import Files, open_source
+from nmt.data.manifest import Counts, Figures, load_manifest
 from nmt.data.mixing import Source, Split
 from nmt.data.reading import (
     BEYOND_MAX_PAIRS,
@@ -35,7 +35,6 @@ from nmt.data.reading import (
 from nmt.data.splitting import Mask
 from nmt.data.workers import Workers
 from nmt.errors import DataError
-from nmt.evaluation.scores import score
 from nmt.files import check_content
 from nmt.lines import write_lines
 from nmt.text.normalization import REPAIRS
@@ -59,15 +58,17 @@ class Job:
     """A preparation.
 
     Attributes:
-        files: of each source by its key: under the language for format lines, else all under "".
+        files: of each source by its key.
         folder: a new one to fill. show_bars: of progress.
+        score: scores outputs with references, for the ceiling of the tokenizer.
     """
 
     config: Config
-    files: Mapping[str, Mapping[str, Sequence[Path]]]
+    files: Mapping[str, Files]
     folder: Path
     workers: Workers
     show_bars: bool
+    score: Callable[[list[str], list[str]], dict[str, Any]]
 
     @property
     def scratch(self) -> Path:
@@ -82,16 +83,13 @@ class Job:
             yield bar
 
 
-def run_pipeline(job: Job) -> dict[str, Any]:
-    """Write all files except the manifest into `job.folder`, and return the figures for the
-    manifest.
-
-    Raises:
-        DataError: the input cannot be used.
+def run_pipeline(job: Job) -> Figures:
+    """Write all files except the manifest into `job.folder`. Raises: DataError if the input cannot
+    be used.
     """
-    config = job.config
-    if config.vocabulary.like is not None:
-        _check_like(config, config.vocabulary.like)
+    config, like = job.config, job.config.vocabulary.like
+    if like is not None:
+        _check_like(config, like)
     job.scratch.mkdir()
     pairs, sources, held_out = _read_sources(job)
     dropped = sum((source.tally.dropped for source in sources), Counter[str]())
@@ -101,9 +99,7 @@ def run_pipeline(job: Job) -> dict[str, Any]:
         bar.update()
         if held_out:
             splits = {"train": Split(pairs, is_kept, pairs, is_kept)}
-            splits |= {
-                name: Split(source.pairs, None, source.pairs) for name, source in held_out.items()
-            }
+            splits |= {name: Split(each.pairs, None, each.pairs) for name, each in held_out.items()}
             bar.update()
         else:
             splits = _split_pairs(job, pairs, is_kept, sources)
@@ -113,51 +109,37 @@ def run_pipeline(job: Job) -> dict[str, Any]:
                 pairs.fingerprints("pair", is_kept), keys, config.data.split
             )
         bar.update()
-        overlap = _count_overlap(splits)
+        overlap = {
+            f"{one}-{other}": {side: _count_shared(splits, one, other, side) for side in SIDES}
+            for one, other in combinations(splits, 2)
+        }
         splits["train"] = mixing.apply_shares(splits["train"], sources, config.data)
         bar.update()
     for name in ("dev", "test"):
-        _write_texts(
-            splits[name].stream(), {side: job.folder / f"{name}.{side}.txt" for side in SIDES}
-        )
+        _write_texts(splits[name].stream(), job.folder, name)
     if TOKENIZERS[config.tokenizer.kind].trait("learned"):
-        if config.vocabulary.like is None:
+        if like is None:
             _learn_tokenizers(job, splits["train"])
         else:
-            _copy_models(job, config.vocabulary.like)
+            _copy_models(job, like)
     tokenizers = encoding.plan_tokenizers(config, job.folder)
     token_counts, vocabulary = _encode(job, splits, tokenizers)
     signatures, ceiling = _tokenizer_ceiling(job, splits["dev"], tokenizers)
     shutil.rmtree(job.scratch)
-    return {
-        "counts": {
-            "read": sum(source.tally.read for source in sources),
-            "kept": int(np.count_nonzero(is_kept)),
-            "dropped": {reason: dropped[reason] for reason in DROP_REASONS},
-            "repaired": {
-                repair: sum(
-                    source.tally.repaired[repair] for source in (*sources, *held_out.values())
-                )
-                for repair in REPAIRS
-            },
-            "unreadable_lines": sources[0].tally.lines
-            if len(sources) == 1
-            else _join_lines(sources),
-            **(
-                {"sources": _count_by_source(sources, splits, is_kept)}
-                if config.data.sources is not None
-                else {}
-            ),
-        },
-        "splits": {
-            name: {"pairs": len(split), **token_counts[name]} for name, split in splits.items()
-        },
-        "overlap": overlap,
-        "naive_leak": naive_leak,
-        "vocabulary": vocabulary,
-        "tokenizers": signatures,
-        "ceiling": ceiling,
-    }
+    repaired = Counter[str]()
+    for source in (*sources, *held_out.values()):
+        repaired += source.tally.repaired
+    has_names = config.data.sources is not None
+    counts = Counts(
+        sum(source.tally.read for source in sources),
+        int(np.count_nonzero(is_kept)),
+        {reason: dropped[reason] for reason in DROP_REASONS},
+        {repair: repaired[repair] for repair in REPAIRS},
+        sources[0].tally.lines if len(sources) == 1 else _join_lines(sources),
+        _count_by_source(sources, splits, is_kept) if has_names else None,
+    )
+    sizes = {name: {"pairs": len(split), **token_counts[name]} for name, split in splits.items()}
+    return Figures(counts, sizes, overlap, naive_leak, vocabulary, signatures, ceiling)
 
 
 def _read_sources(job: Job) -> tuple[Pairs, list[Source], dict[str, Source]]:
@@ -165,22 +147,21 @@ def _read_sources(job: Job) -> tuple[Pairs, list[Source], dict[str, Source]]:
     their own.
     """
     data = job.config.data
+    languages = (data.src_language, data.tgt_language)
     sources, held_out = list[Source](), dict[str, Source]()
-    n_bytes = sum(
-        path.stat().st_size
-        for by_language in job.files.values()
-        for paths in by_language.values()
-        for path in paths
-    )
+    paths = {
+        key: [path for paths in files.values() for path in paths]
+        for key, files in job.files.items()
+    }
+    n_bytes = sum(path.stat().st_size for path in chain.from_iterable(paths.values()))
     with job.bar("read", n_bytes, "B") as bar:
 
         def read(
             key: str, config: SourceConfig, cleaning: CleaningConfig | None, output: PairsWriter
         ) -> Source:
-            start, languages = output.count, (data.src_language, data.tgt_language)
-            parts = open_source(config, job.files[key], languages)
+            start = output.count
             tally = read_pairs(
-                parts,
+                open_source(config, job.files[key], languages),
                 cleaning,
                 job.workers,
                 output,
@@ -188,9 +169,8 @@ def _read_sources(job: Job) -> tuple[Pairs, list[Source], dict[str, Source]]:
                 languages=languages,
                 target_first=data.splits_as_opposite,
             )
-            return Source(
-                key.removeprefix("sources."), output.pairs(), slice(start, output.count), tally
-            )
+            name = key.removeprefix("sources.")
+            return Source(name, output.pairs(), slice(start, output.count), tally)
 
         with PairsWriter(job.scratch / "source.tsv") as output:
             for key, config in data.training_sources.items():
@@ -201,10 +181,7 @@ def _read_sources(job: Job) -> tuple[Pairs, list[Source], dict[str, Source]]:
                 with PairsWriter(job.scratch / f"{name}.tsv") as output:
                     held_out[name] = read(name, source, None, output)
     if held_out:
-        names = {
-            name: ", ".join(str(path) for paths in job.files[name].values() for path in paths)
-            for name in held_out
-        }
+        names = {name: ", ".join(map(str, paths[name])) for name in held_out}
         sets = {name: source.pairs.fingerprints for name, source in held_out.items()}
         checks.check_held_out(names, {"source": pairs.fingerprints, **sets})
     return pairs, sources, held_out
@@ -229,30 +206,22 @@ def _count_by_source(
     """How many pairs of each source there are, and where. training: with the copies that its share
     makes.
     """
-    counts = {}
-    for source in sources:
-        part = source.part
-        members = {
-            name: split.is_member
-            for name, split in splits.items()
-            if split.source is splits["train"].source
-        }
-        train = splits["train"]
-        counts[source.name] = {
+    copies = splits["train"].copies
+
+    def count(mask: Mask | None, part: slice) -> int:
+        return 0 if mask is None else int(np.count_nonzero(mask[part]))
+
+    return {
+        source.name: {
             "read": source.tally.read,
-            "kept": int(np.count_nonzero(is_kept[part])),
-            **{
-                name: 0
-                if (mask := members.get(name)) is None
-                else int(np.count_nonzero(mask[part]))
-                for name in ("dev", "test")
-            },
-            "train_pairs": 0
-            if train.is_member is None
-            else int(np.count_nonzero(train.is_member[part])),
-            "training": 0 if train.copies is None else int(train.copies[part].sum(dtype=np.int64)),
+            "kept": count(is_kept, source.part),
+            "dev": count(splits["dev"].is_member, source.part),
+            "test": count(splits["test"].is_member, source.part),
+            "train_pairs": count(splits["train"].is_member, source.part),
+            "training": 0 if copies is None else int(copies[source.part].sum(dtype=np.int64)),
         }
-    return counts
+        for source in sources
+    }
 
 
 def _keep_pairs(pairs: Pairs, config: Config, dropped: dict[str, int]) -> Mask:
@@ -306,8 +275,9 @@ def _split_pairs(
     return splits
 
 
-def _write_texts(pairs: Iterable[Pair], paths: Mapping[Side, Path]) -> None:
+def _write_texts(pairs: Iterable[Pair], folder: Path, name: str) -> dict[Side, Path]:
     """Write each side to its file, one sentence a line."""
+    paths = {side: folder / f"{name}.{side}.txt" for side in SIDES}
     with ExitStack() as stack:
         files = [
             stack.enter_context(path.open("w", encoding="utf-8", newline="\n"))
@@ -316,6 +286,7 @@ def _write_texts(pairs: Iterable[Pair], paths: Mapping[Side, Path]) -> None:
         for pair in pairs:
             for file, text in zip(files, pair, strict=True):
                 file.write(f"{text}\n")
+    return paths
 
 
 def _check_like(config: Config, like: Path) -> None:
@@ -341,18 +312,12 @@ def _sides_of_like(config: Config, like: Path) -> dict[Side, Side]:
 def _copy_models(job: Job, like: Path) -> None:
     """Raises: DataError if a subword model is missing or damaged."""
     for side, like_side in _sides_of_like(job.config, like).items():
-        try:
-            check_content(
-                model_path(like, like_side),
-                "set vocabulary.like to an intact run or prepared folder",
-            )
-            shutil.copyfile(model_path(like, like_side), model_path(job.folder, side))
-        except FileNotFoundError:
-            raise DataError(
-                f"{model_path(like, like_side)}: no such file; set vocabulary.like to a "
-                "complete "
-                "run or prepared folder"
-            ) from None
+        path = model_path(like, like_side)
+        if not path.exists():
+            advice = "set vocabulary.like to a complete run or prepared folder"
+            raise DataError(f"{path}: no such file; {advice}")
+        check_content(path, "set vocabulary.like to an intact run or prepared folder")
+        shutil.copyfile(path, model_path(job.folder, side))
 
 
 def _learn_tokenizers(job: Job, train: Split) -> None:
@@ -363,8 +328,7 @@ def _learn_tokenizers(job: Job, train: Split) -> None:
     )
     copies = np.zeros(len(train.source), np.bool_)
     copies[train.is_member] = is_sampled
-    texts: dict[Side, Path] = {side: job.scratch / f"subwords.{side}.txt" for side in SIDES}
-    _write_texts(train.source.stream(copies), texts)
+    texts = _write_texts(train.source.stream(copies), job.scratch, "subwords")
     n_sampled = int(np.count_nonzero(is_sampled))
     with job.bar("subwords", n_sampled) as bar:
         models = encoding.learn_models(
@@ -377,7 +341,7 @@ def _learn_tokenizers(job: Job, train: Split) -> None:
 
 def _encode(
     job: Job, splits: dict[str, Split], tokenizers: dict[Side, TokenizerPlan]
-) -> tuple[dict[str, dict[str, Any]], dict[str, dict[str, Any]]]:
+) -> tuple[dict[str, dict[str, Any]], dict[Side, dict[str, Any]]]:
     """Tokenize, count tokens, write vocabularies and ids.
 
     Returns:
@@ -400,7 +364,7 @@ def _encode(
     else:
         sides = _sides_of_like(job.config, like)
         vocabularies = {side: Vocabulary.load(like / f"{sides[side]}.vocab.txt") for side in SIDES}
-    figures: dict[str, dict[str, Any]] = {}
+    figures: dict[Side, dict[str, Any]] = {}
     with job.bar("write", len(SIDES) * sum(map(len, splits.values()))) as bar:
         for side in SIDES:
             vocabularies[side].save(job.folder / f"{side}.vocab.txt")
@@ -412,42 +376,27 @@ def _encode(
             }
             figures[side] = {
                 "size": len(vocabularies[side]),
-                "coverage": known["dev"] / max(1, tokenized["dev"][side].n_tokens),
+                "coverage": known["dev"] / max(1, tokenized["dev"][side].counts["tokens"]),
             }
             checks.check_vocabulary(
                 side, len(vocabularies[side]) - len(SPECIALS), figures[side]["coverage"]
             )
     return {
-        name: {side: _token_counts(sentences) for side, sentences in sides.items()}
+        name: {side: sentences.counts for side, sentences in sides.items()}
         for name, sides in tokenized.items()
     }, figures
 
 
-def _token_counts(sentences: TokenizedSide) -> dict[str, float]:
-    mean = round(sentences.n_tokens / max(1, sentences.n_sentences), 2)
-    return {"tokens": sentences.n_tokens, "mean": mean, "longest": sentences.longest}
-
-
-def _count_overlap(splits: Mapping[str, Split]) -> dict[str, dict[Side, int]]:
-    """The number of different source and target sentences that each two splits share."""
-    return {
-        f"{first}-{second}": {
-            side: splitting.count_shared(
-                splits[first].fingerprints(side), splits[second].fingerprints(side)
-            )
-            for side in SIDES
-        }
-        for first, second in combinations(splits, 2)
-    }
+def _count_shared(splits: Mapping[str, Split], one: str, other: str, side: Side) -> int:
+    """The number of different sentences of a side that two splits share."""
+    return splitting.count_shared(splits[one].fingerprints(side), splits[other].fingerprints(side))
 
 
 def _tokenizer_ceiling(
     job: Job, dev: Split, tokenizers: dict[Side, TokenizerPlan]
 ) -> tuple[dict[Side, str], dict[str, Any]]:
-    """The signatures of the tokenizers, and the BLEU of `join(split(reference))`: the best score a
-    model can reach on dev.
-
-    It is measured on the first `MAX_CEILING_PAIRS` of dev.
+    """The signatures of the tokenizers, and the score of `join(split(reference))`, on the first
+    `MAX_CEILING_PAIRS` of dev.
     """
     references = [tgt for _, tgt in islice(dev.stream(), MAX_CEILING_PAIRS)]
     texts: dict[Side, list[str]] = {"src": [], "tgt": references}
@@ -456,12 +405,5 @@ def _tokenizer_ceiling(
         for side in SIDES
     }
     results = {side: future.result() for side, future in futures.items()}
-    outputs = results["tgt"][1]
-    (cased,) = score(outputs, [references], ["BLEU"])
-    (caseless,) = score(outputs, [references], ["BLEU"], lowercase=True)
-    ceiling = {
-        "score": round(cased.value, 2),
-        "signature": cased.signature,
-        "score_without_case": round(caseless.value, 2),
-    }
-    return {side: signature for side, (signature, _) in results.items()}, ceiling
+    signatures = {side: signature for side, (signature, _) in results.items()}
+    return signatures, job.score(results["tgt"][1], references)

@@ -62,7 +62,7 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture(autouse=True)
 def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr("pooch.os_cache", lambda name: tmp_path / name)
+    monkeypatch.setattr("pooch.utils.os_cache", lambda name: tmp_path / name)
     monkeypatch.setattr("time.sleep", lambda seconds: None)
     for name in ("http_proxy", "HTTP_PROXY", "all_proxy", "ALL_PROXY"):
         monkeypatch.delenv(name, raising=False)
