@@ -74,7 +74,8 @@ class Extra:
         listener: `listener(folder, config, step)` returns a function that takes each event of a
             training, or None.
         start: `start(model, config)` sets first weights, and returns lines for the user.
-        files: `files(folder)` yields a finding for each further file of a run or prepared folder.
+        files: `files(run)` yields the name of each further file of a run, and a function that reads
+            it.
         run_files: names of files that it writes into a run, and that translating reads.
         install: the optional dependencies that it needs: "serve" for `pip install 'nmt[serve]'`.
     """

@@ -43,10 +43,10 @@ from nmt.config.schema import Config
 from nmt.data.corpus import read_sentences
 from nmt.errors import NmtError
 from nmt.evaluation.scores import score
+from nmt.extras.lexicon.lexicon import LEXICON_FILE
 from nmt.files import write_text
 from nmt.run.checkpoint import step_of
 from nmt.run.folder import (
-    LEXICON_FILE,
     check_same_data,
     find_checkpoint,
     find_run,

@@ -344,9 +344,9 @@ def check_reranker(system: System, prepared: Path) -> None:
     """Raises: DataError if the run that reranks the system's translations has dev or test sentences
     in its training data.
     """
-    if (rerank := system.translator.options.rerank.run) is not None:
+    for path in system.ranking_runs.values():
         data = PreparedData.load(prepared)
-        with opened(rerank) as (run, _):
+        with opened(path) as (run, _):
             check_teacher(
                 run,
                 data,

@@ -23,7 +23,6 @@ from nmt.data.manifest import is_location_key
 from nmt.device import choose_precision, set_up_device
 from nmt.errors import ConfigError, NmtWarning, TrainingError
 from nmt.extras.runs import average
-from nmt.extras.share.bundle import holds_weights_only
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run import provenance
 from nmt.run.checkpoint import load_training
@@ -34,6 +33,7 @@ from nmt.run.folder import (
     check_same_data,
     create_run,
     holds_run,
+    holds_weights_only,
     load_run_config,
     lock_run,
     open_checkpoints,

@@ -175,8 +175,9 @@ METRICS = _table(
     },
 )
 
-# How decoding finds its translations. search: the search that makes its candidates, as a function
-# of the section decoding; a search of its own if it has no such trait.
+# How decoding finds its translations. text: how the schema describes it. search: the key of
+# decoding that names the search for its candidates. samples: the key with the number of samples.
+# tempered: beam search uses the temperature as well.
 METHODS = _table(
     "methods",
     {

@@ -8,6 +8,7 @@ from nmt.config.parts import (
     BRIDGES,
     CELLS,
     DECODERS,
+    METHODS,
     OUTPUTS,
     READOUTS,
     SCORES,
@@ -24,7 +25,6 @@ from nmt.config.schema import (
     DataConfig,
     DecoderConfig,
     DecodingConfig,
-    MbrConfig,
     ModelConfig,
     SourceConfig,
     TrainingConfig,
@@ -410,42 +410,16 @@ def _decoding_problems(config: Config) -> Iterator[Problem]:
         text = "the coverage penalty needs attention, but the score is none"
         yield Problem(("decoding.coverage_penalty", "model.attention.score"), text)
     yield from _method_problems(decoding)
-    if decoding.shortlist and OUTPUTS[config.model.output].trait("partial"):
-        text = "adaptive already computes only the words that it needs; set shortlist to 0"
-        yield Problem(("decoding.shortlist", "model.output"), text)
-    if decoding.shortlist and decoding.neighbors.pairs:
-        text = "neighbors may need any word; set one of them to 0"
-        yield Problem(("decoding.shortlist", "decoding.neighbors.pairs"), text)
 
 
 def _method_problems(decoding: DecodingConfig) -> Iterator[Problem]:
     """Keys that the method does not use."""
-    method_key = "decoding.mbr.candidates" if decoding.method == "mbr" else "decoding.method"
+    is_tempered = METHODS[decoding.method].trait("tempered")
     for key in ("temperature", "top_k", "top_p", "epsilon"):
         is_set = getattr(decoding, key) != DecodingConfig.model_fields[key].default
-        if (
-            is_set
-            and decoding.search == "beam"
-            and not (key == "temperature" and decoding.method == "mbr")
-        ):
-            yield Problem((f"decoding.{key}", method_key), f"only sampling uses {key}, not beam")
-    for key, field in MbrConfig.model_fields.items():
-        is_set = getattr(decoding.mbr, key) != field.default
-        if is_set and decoding.method != "mbr":
-            yield Problem(
-                (f"decoding.mbr.{key}", "decoding.method"),
-                f"only mbr uses {key}, not {decoding.method}",
-            )
-        elif is_set and key == "samples" and decoding.mbr.candidates == "beam":
-            text = (
-                "candidates beam are as many as decoding.beam; set that, or candidates to sampling"
-            )
-            yield Problem(("decoding.mbr.samples", "decoding.mbr.candidates"), text)
-    if decoding.rerank.run is not None and decoding.search == "sampling":
-        yield Problem(
-            ("decoding.rerank.run", method_key),
-            "reranking is for the hypotheses of beam search, not for samples",
-        )
+        if is_set and decoding.search == "beam" and not (key == "temperature" and is_tempered):
+            keys = f"decoding.{key}", f"decoding.{decoding.search_key}"
+            yield Problem(keys, f"only sampling uses {key}, not beam")
 
 
 def _sizes(model: ModelConfig) -> str:

@@ -4,6 +4,7 @@ The description of a field is also the comment beside its key in `configs/*.yaml
 config.yaml of every run.
 """
 
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
 
@@ -53,7 +54,6 @@ ForcingSchedule = Literal["constant", "linear", "exponential", "inverse_sigmoid"
 LearningRateSchedule = Literal["constant", "inverse_sqrt", "linear", "cosine", "step", "plateau"]
 OptimizerName = Literal["adamw", "adam", "sgd", "adafactor"]
 SearchName = Literal["beam", "sampling"]
-Utility = Literal["chrf", "bleu"]
 LengthFormula = Literal["power", "wu"]
 Precision = Literal["float32", "int8"]
 
@@ -594,64 +594,12 @@ class TrainingConfig(Section):
     threads: int | None = Field(None, ge=1, le=1024, description="CPU threads; default: all cores")
 
 
-class MbrConfig(Section):
-    candidates: SearchName = Field(
-        "beam", description="where they come from: beam (all hypotheses of the beam) or sampling"
-    )
-    samples: int = Field(32, ge=2, le=10_000, description="candidates per sentence from sampling")
-    utility: Utility = Field(
-        "chrf", description=f"similarity of two candidates: {choices(get_args(Utility))}"
-    )
-
-
-class NeighborsConfig(Section):
-    pairs: int = Field(
-        0,
-        ge=0,
-        le=1000,
-        description="look at this many similar training pairs; `nmt neighbors` stores them in "
-        "the run; 0: none",
-    )
-    weight: float = Field(
-        0.6,
-        ge=0,
-        lt=1,
-        description="how much the similar pairs count at most; the model has the rest",
-    )
-    distance: float = Field(
-        0.08,
-        gt=0,
-        le=1000,
-        description="mean squared distance to the nearest state in these pairs at which their "
-        "weight becomes 0",
-    )
-
-
-class RerankConfig(Section):
-    run: Path | None = Field(
-        None,
-        description="run or bundle of the opposite direction: choose among the hypotheses of the "
-        "beam with its help; default: none",
-    )
-    weight: float = Field(
-        0.2,
-        ge=0,
-        le=100,
-        description="weight of its log-probability of the source, given the translation",
-    )
-    length_reward: float = Field(
-        0.2, ge=-100, le=100, description="added to the score for each token of the translation"
-    )
-
-
 @with_extras("decoding")
 class DecodingConfig(Section):
     method: DecodingMethod = Field(
         "beam",
-        description="beam (beam search), sampling (random) or mbr (the candidate that is most "
-        "similar to the others)",
+        description=choices(part.trait("text") for part in METHODS.values()),
     )
-    mbr: MbrConfig = Field(MbrConfig(), description="minimum Bayes risk decoding, for method mbr")
     beam: int = Field(5, ge=1, le=10_000, description="beam size; 1: greedy search")
     length_formula: LengthFormula = Field(
         "power",
@@ -718,24 +666,6 @@ class DecodingConfig(Section):
     replace_unknown: bool = Field(
         True, description="replace <unk> by the most-attended source word, translated or copied"
     )
-    lexicon: bool = Field(
-        True,
-        description="translate that word with the lexicon of `nmt lexicon`, if there is one, "
-        "before copying it",
-    )
-    shortlist: int = Field(
-        0,
-        ge=0,
-        le=50,
-        description="consider only this many translations of each source word (at most 50) and "
-        "frequent words; 0: all",
-    )
-    neighbors: NeighborsConfig = Field(
-        NeighborsConfig(), description="nearest-neighbor translation (Khandelwal 2021)"
-    )
-    rerank: RerankConfig = Field(
-        RerankConfig(), description="reranking with a model of the opposite direction (Yee 2019)"
-    )
     precision: Precision = Field(
         "float32",
         description="float32 or int8 (8-bit matrix products, CPU only; results depend slightly "
@@ -743,9 +673,16 @@ class DecodingConfig(Section):
     )
 
     @property
+    def search_key(self) -> str:
+        """The key that names the search."""
+        key: str = METHODS[self.method].trait("search") or "method"
+        return key
+
+    @property
     def search(self) -> SearchName:
-        """The search that makes the hypotheses, or the candidates of mbr."""
-        return self.mbr.candidates if self.method == "mbr" else self.method  # type: ignore[return-value]
+        """The search that makes the hypotheses, or the candidates of the method."""
+        name: SearchName = attrgetter(self.search_key)(self)
+        return name
 
 
 class Config(Section):

@@ -10,11 +10,21 @@ from typing import Any, cast
 import torch
 from torch import Tensor, nn
 
-from nmt.extras.neighbors.model import NeighborModel
 from nmt.model.interface import StepOutput, TranslationModel
 from nmt.model.seq2seq import Seq2Seq
 
-Member = Seq2Seq | NeighborModel
+
+@dataclass(frozen=True)
+class Member:
+    """A model as it was trained, and the form of it that search uses."""
+
+    trained: Seq2Seq
+    model: TranslationModel
+
+
+def together(models: Sequence[TranslationModel]) -> TranslationModel:
+    """A single model as it is, several as an ensemble."""
+    return models[0] if len(models) == 1 else Ensemble(models)
 
 
 @dataclass(frozen=True)
@@ -31,38 +41,36 @@ class PerModel:
 class Ensemble(TranslationModel):
     """Models with the same target vocabulary that predict each word together."""
 
-    def __init__(self, models: Sequence[Member]) -> None:
+    def __init__(self, models: Sequence[TranslationModel]) -> None:
         super().__init__()
         self.models = nn.ModuleList(models)
         self.sizes = [model.vector_size for model in models]
 
     @property
-    def device(self) -> torch.device:
-        return self._members[0].device
+    def vector_size(self) -> int:
+        return sum(self.sizes)
 
     @property
-    def _members(self) -> list[Member]:
-        return cast("list[Member]", [*self.models])
+    def device(self) -> torch.device:
+        return self.members[0].device
 
-    def restrict(self, ids: Tensor) -> "Ensemble":
-        return Ensemble([model.restrict(ids) for model in self._members])
+    @property
+    def members(self) -> list[TranslationModel]:
+        """The models, in their order."""
+        return cast("list[TranslationModel]", [*self.models])
 
     def encode(self, src: Tensor, src_lengths: Tensor) -> PerModel:
-        return PerModel(tuple(model.encode(src, src_lengths) for model in self._members))
+        return PerModel(tuple(model.encode(src, src_lengths) for model in self.members))
 
     def start(self, memory: PerModel) -> PerModel:
-        return PerModel(
-            tuple(
-                model.start(model_memory)
-                for model, model_memory in zip(self._members, memory.values, strict=True)
-            )
-        )
+        members = zip(self.members, memory.values, strict=True)
+        return PerModel(tuple(model.start(model_memory) for model, model_memory in members))
 
     def step(self, ids: Tensor, state: PerModel, memory: PerModel) -> StepOutput:
         """One step of every model; vectors [N, sum of R] side by side, and the mean of the
         attention weights [N, S].
         """
-        members = zip(self._members, state.values, memory.values, strict=True)
+        members = zip(self.members, state.values, memory.values, strict=True)
         steps = [
             model.step(ids, model_state, model_memory)
             for model, model_state, model_memory in members
@@ -78,7 +86,7 @@ class Ensemble(TranslationModel):
         """log sum_m p_m(y) for each word y, which is the log of the mean probability plus log M:
         [N, sum of R] -> [N, V].
         """
-        parts = zip(self._members, vectors.split(self.sizes, 1), strict=True)
+        parts = zip(self.members, vectors.split(self.sizes, 1), strict=True)
         return reduce(
             torch.logaddexp,
             (model.compute_logits(vector).log_softmax(1) for model, vector in parts),

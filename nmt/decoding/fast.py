@@ -176,26 +176,6 @@ def linear_of(weight: Tensor, bias: Tensor) -> nn.Linear:
     return linear
 
 
-class RestrictedEmbedding(nn.Module):
-    """An embedding of only the words `ids` [v], numbered in that order."""
-
-    def __init__(self, embedding: nn.Module, ids: Tensor) -> None:
-        super().__init__()
-        self.embedding, self.ids = embedding, ids
-
-    def forward(self, ids: Tensor) -> Tensor:
-        """[B] -> the rows of the whole embedding."""
-        return self.embedding(self.ids[ids])  # type: ignore[no-any-return]
-
-
-def select_outputs(linear: nn.Module, ids: Tensor) -> nn.Module:
-    """A linear layer with only the outputs `ids` [v], in that order; the layer may be packed."""
-    if isinstance(linear, nn.Linear):
-        return linear_of(linear.weight[ids], linear.bias[ids])
-    assert isinstance(linear, PackedLinear | Int8Linear)
-    return linear.select(ids)
-
-
 class InferenceStack(RecurrentStack):
     """A stack with packed layers of torch, for `step` alone.
 

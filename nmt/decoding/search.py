@@ -5,9 +5,10 @@ Every sentence has a beam with K slots for hypotheses, all of the same length. A
 1. step: the model reads the last token of each hypothesis;
 2. extend: it proposes candidates for the next token of each open hypothesis;
 3. choose: of all extensions of a sentence the K most probable ones become its hypotheses (in
-sampling, one of each hypothesis); 4. finish: hypotheses that end in <eos>, or have the maximum
-length, are ranked by their score and leave the beam; 5. leave: a sentence whose open hypotheses
-cannot enter its n-best list any more leaves the batch.
+   sampling, one of each hypothesis);
+4. finish: hypotheses that end in <eos>, or have the maximum length, are ranked by their score and
+   leave the beam;
+5. leave: a sentence whose open hypotheses cannot enter its n-best list any more leaves the batch.
 
 The slot of a finished hypothesis is free for one step only: then the K best extensions of the open
 hypotheses fill the beam again. A complete hypothesis ranks before one that was truncated at the
@@ -52,7 +53,6 @@ def search(
     *,
     n_best: int = 1,
     prefixes: Sequence[Sequence[int]] | None = None,
-    words: Tensor | None = None,
 ) -> list[list[Hypothesis]]:
     """Translate a batch of B sentences.
 
@@ -61,8 +61,6 @@ def search(
         sources: ids without special tokens.
         n_best: hypotheses per sentence, at most the beam; in sampling, the number of samples.
         prefixes: the ids that the hypotheses of each sentence start with.
-        words: [v], a shortlist of target ids, ascending, that includes the special tokens and the
-            prefixes; None is all ids.
 
     Returns:
         For each sentence its `n_best` hypotheses, best first; fewer if search found fewer.
@@ -71,12 +69,12 @@ def search(
         NonFiniteError: the model's output is not finite.
     """
     prefixes = prefixes if prefixes is not None else [()] * len(sources)
+    model, words = model.choose_words(sources, prefixes)
     if words is not None:
         prefixes = [
             torch.searchsorted(words, torch.tensor(prefix, dtype=torch.long)).tolist()
             for prefix in prefixes
         ]
-        model = model.restrict(words.to(model.device))
     padded, src_lengths = pad_sources(sources)
     memory = model.encode(padded.to(model.device), src_lengths)
     state = model.start(memory)

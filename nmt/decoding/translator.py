@@ -1,9 +1,12 @@
 """The translator: raw text in, translations out."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
+from operator import attrgetter
+from pathlib import Path
+from typing import Protocol
 
+from nmt.config.parts import METHODS
 from nmt.config.schema import DecodingConfig
 from nmt.data.batches import cut_batches
 from nmt.decoding.batch_runner import run_batches
@@ -19,21 +22,28 @@ from nmt.decoding.unknown_words import (
     with_replacements,
 )
 from nmt.errors import ConfigError, DataError
-from nmt.extras.lexicon.shortlist import Shortlist
-from nmt.extras.ranking.mbr import rank_by_expected_utility
 from nmt.model.interface import TranslationModel
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import Vocabulary
 
-MAX_SEARCH_TOKENS = (
-    1 << 15
-)  # of a batch: sentences x beam x source length; limits the memory of search
-RerankFn = Callable[
-    [Sequence[Sequence[Translation]]], list[list[Translation]]
-]  # see `nmt.extras.ranking.reverse`
-# tokens; shorter sentences count as this long, which limits the hypotheses, and so the logits, of a
-# step
+# Of a batch: sentences x beam x source length; limits the memory of search.
+MAX_SEARCH_TOKENS = 1 << 15
+# Tokens; shorter sentences count as this long, which limits the hypotheses, and so the logits, of a
+# step.
 MIN_LENGTH = 16
+
+
+class Ranker(Protocol):
+    """Orders the hypotheses of each sentence anew, and may give them other scores.
+
+    Attributes:
+        runs: the other runs that it asks, by the name of their section in `decoding`.
+    """
+
+    runs: Mapping[str, Path]
+
+    def __call__(self, results: Sequence[Sequence[Translation]]) -> list[list[Translation]]:
+        """The hypotheses of each sentence, best first."""
 
 
 class Translator:
@@ -45,8 +55,7 @@ class Translator:
         tokenizers, vocabularies: (source, target).
         options: how to search.
         unknown: how to replace unknown words.
-        shortlist: limits the target words of each batch; None for all words.
-        rerank: gives the hypotheses of the beam other scores; None for those of search.
+        rankers: order all hypotheses of the beam, one after the other.
 
     Raises:
         ValueError: the model is in training mode, in which dropout would change the translations.
@@ -60,8 +69,7 @@ class Translator:
         vocabularies: tuple[Vocabulary, Vocabulary],
         options: DecodingConfig,
         unknown: UnknownWords | None = None,
-        shortlist: Shortlist | None = None,
-        rerank: RerankFn | None = None,
+        rankers: Sequence[Ranker] = (),
     ) -> None:
         if model.training:
             raise ValueError("the model is in training mode; call model.eval() first")
@@ -69,12 +77,8 @@ class Translator:
         self.tokenizers, self.vocabularies = tokenizers, vocabularies
         self.src_tokenizer, self.tgt_tokenizer = tokenizers
         self.src_vocabulary, self.tgt_vocabulary = vocabularies
-        self.options, self.unknown, self.shortlist, self.rerank = (
-            options,
-            unknown or UnknownWords(),
-            shortlist,
-            rerank,
-        )
+        self.options, self.unknown = options, unknown or UnknownWords()
+        self.rankers = rankers
 
     def translate(
         self, texts: Sequence[str], prefixes: Sequence[str] | None = None
@@ -108,8 +112,7 @@ class Translator:
         if prefixes is not None and len(prefixes) != len(texts):
             raise DataError(
                 f"{len(prefixes)} prefixes for {len(texts)} texts: give one prefix per text; "
-                "it "
-                "may be empty"
+                "it may be empty"
             )
         return self.continue_prefixes(
             texts, [[] for _ in texts] if prefixes is None else self.prefix_ids(prefixes), n
@@ -169,42 +172,31 @@ class Translator:
         self, batch: Sequence[tuple[str, list[str], list[int]]], n: int
     ) -> list[list[Translation]]:
         """The n best translations of each (text, its tokens, ids of its prefix)."""
-        sources, prefixes = (
-            [self.src_vocabulary.ids(tokens) for _, tokens, _ in batch],
-            [prefix for _, _, prefix in batch],
-        )
-        words = (
-            None
-            if self.shortlist is None
-            else self.shortlist.choose(sources, chain.from_iterable(prefixes))
-        )
-        needs_all = self.options.method == "mbr" or self.rerank is not None
-        n_best = _n_hypotheses(self.options, n)[0] if needs_all else n
-        all_hypotheses = search(
-            self.model, sources, self.options, n_best=n_best, prefixes=prefixes, words=words
-        )
+        sources = [self.src_vocabulary.ids(tokens) for _, tokens, _ in batch]
+        prefixes = [prefix for _, _, prefix in batch]
+        n_best = _n_hypotheses(self.options, n)[0] if self.rankers else n
+        beams = search(self.model, sources, self.options, n_best=n_best, prefixes=prefixes)
         results = [
-            [self._to_translation(text, tokens, hypothesis) for hypothesis in hypotheses]
-            for (text, tokens, _), hypotheses in zip(batch, all_hypotheses, strict=True)
+            [self._to_translation(text, tokens, hypothesis) for hypothesis in beam]
+            for (text, tokens, _), beam in zip(batch, beams, strict=True)
         ]
-        if self.options.method == "sampling":
+        if self.options.search == "sampling" and not self.rankers:
             return results
-        if self.rerank is not None:
-            results = self.rerank(results)
-        if self.options.method == "mbr":
-            reranked = self.rerank is not None
-            return [
-                rank_by_expected_utility(candidates, self.options, reranked=reranked)[:n]
-                for candidates in results
-            ]
-        # Different tokens may be joined to the same text. If a sentence then has too few texts,
-        # take them from the whole beam.
+        for rank in self.rankers:
+            results = rank(results)
         results = [_without_duplicates(translations)[:n] for translations in results]
-        too_few = (
-            []
-            if needs_all
-            else [i for i, best in enumerate(results) if len(best) < n < self.options.beam]
-        )
+        return results if self.rankers else self._fill_up(results, batch, n)
+
+    def _fill_up(
+        self,
+        results: list[list[Translation]],
+        batch: Sequence[tuple[str, list[str], list[int]]],
+        n: int,
+    ) -> list[list[Translation]]:
+        """Search again where different tokens were joined to the same text, and a sentence has too
+        few texts: take them from the whole beam.
+        """
+        too_few = [i for i, best in enumerate(results) if len(best) < n < self.options.beam]
         if too_few:
             whole_beams = self._translate_batch([batch[i] for i in too_few], self.options.beam)
             for i, best in zip(too_few, whole_beams, strict=True):
@@ -219,7 +211,7 @@ class Translator:
         if self.unknown.replace and UNKNOWN in tokens:
             surfaces = surface_forms(source, src_tokens, self.src_tokenizer)
             replaced = replace_unknown(
-                tokens, src_tokens, surfaces, hypothesis.attention, self.unknown.lexicon
+                tokens, src_tokens, surfaces, hypothesis.attention, self.unknown.translate
             )
         return Translation(
             source=source,
@@ -263,8 +255,7 @@ def _n_hypotheses(options: DecodingConfig, n: int) -> tuple[int, str]:
     """
     if options.search == "beam":
         return options.beam, "decoding.beam"
-    return (
-        (options.mbr.samples, "decoding.mbr.samples")
-        if options.method == "mbr"
-        else (n, "the number of samples")
-    )
+    key = METHODS[options.method].trait("samples")
+    if key is None:
+        return n, "the number of samples"
+    return attrgetter(key)(options), f"decoding.{key}"

@@ -1,30 +1,30 @@
-"""Replaces <unk> in the output: by a lexicon's translation of the most-attended source word, or by
-that word (Luong 2015b).
+"""Replaces <unk> in the output: by a translation of the most-attended source word, or by that word
+(Luong 2015b).
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.extras.lexicon.lexicon import Lexicon
 from nmt.text.normalization import normalize
 from nmt.text.tokenizers import Tokenizer
 from nmt.text.vocabulary import SPECIALS, UNK
 
 UNKNOWN = SPECIALS[UNK]
+WordFn = Callable[[str], str | None]  # a source word -> its translation, or None
 
 
 @dataclass(frozen=True)
 class UnknownWords:
-    """Whether unknown words are replaced, and the lexicon to look them up in; without one they are
-    copied from the source.
+    """Whether unknown words are replaced, and how source words are translated; without `translate`
+    they are copied.
     """
 
     replace: bool = True
-    lexicon: Lexicon | None = None
+    translate: WordFn | None = None
 
 
 @dataclass(frozen=True)
@@ -49,13 +49,12 @@ def replace_unknown(
     src_tokens: Sequence[str],
     src_surfaces: Sequence[str],
     attention: NDArray[np.float32],
-    lexicon: Lexicon | None = None,
+    translate: WordFn | None = None,
 ) -> tuple[Replacement, ...]:
-    """A replacement for each unknown token: the best translation of the source token with the
-    largest weight, or a copy of it.
+    """A replacement for each unknown token: the translation of the source token with the largest
+    weight, or a copy of it.
 
-    Where the lexicon's best translation is <unk> itself, the source word is rare, often a name, and
-    is copied.
+    Where the translation is <unk> itself, the source word is rare, often a name, and is copied.
 
     Args:
         tokens: T of them. src_tokens: S of them, as the model read them. src_surfaces: the same S,
@@ -72,7 +71,7 @@ def replace_unknown(
             replaced.append(Replacement(position, None, "", "left out"))
             continue
         peak = int(weights.argmax())
-        entry = lexicon.best(src_tokens[peak]) if lexicon is not None else None
+        entry = translate(src_tokens[peak]) if translate is not None else None
         if entry is not None and entry != UNKNOWN:
             replaced.append(Replacement(position, peak, entry, "lexicon"))
         else:

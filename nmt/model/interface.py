@@ -1,6 +1,7 @@
 """What search and forced decoding need of a model, an ensemble, or a table in a test."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,6 +35,11 @@ class TranslationModel(nn.Module, ABC):
 
     @property
     @abstractmethod
+    def vector_size(self) -> int:
+        """R, the width of the vectors of a step."""
+
+    @property
+    @abstractmethod
     def device(self) -> torch.device:
         """The device that inputs must be on."""
 
@@ -63,11 +69,17 @@ class TranslationModel(nn.Module, ABC):
     def compute_logits(self, vectors: Tensor) -> Tensor:
         """Vectors [N, R] of a step -> logits [N, V]: log-probabilities up to a constant per row."""
 
-    @abstractmethod
-    def restrict(self, ids: Tensor) -> "TranslationModel":
-        """This model with a target vocabulary of only `ids` [v], numbered in that order. For
-        search, not for training.
+    def choose_words(
+        self, sources: Sequence[Sequence[int]], prefixes: Sequence[Sequence[int]]
+    ) -> tuple["TranslationModel", Tensor | None]:
+        """The model to search with, and the target ids [v] that it numbers from 0; None if they are
+        all.
+
+        Args:
+            sources: ids of a batch. prefixes: target ids that must be among those chosen; so must
+                the special tokens, with the same numbers.
         """
+        return self, None
 
     def topk_log_probs(
         self, vectors: Tensor, k: int, threshold: ThresholdFn

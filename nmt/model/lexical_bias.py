@@ -3,7 +3,6 @@ probable (Arthur 2016).
 """
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass
 
 import torch
@@ -65,7 +64,7 @@ class LexicalBias(nn.Module):
         if n_words:
             self.words = WordKeys(src_size)
             self.register_buffer("word_keys", torch.full((n_words,), LAST_KEY))  # ascending
-        self.restricted_ids: Tensor | None = None
+        self.output_size = tgt_size  # the number of words that `dense` computes
 
     @torch.no_grad()
     def fill(self, ids: Tensor, probabilities: Tensor) -> None:
@@ -109,17 +108,6 @@ class LexicalBias(nn.Module):
             or bool(((self.words.lengths >= 0) & (self.words.lengths <= MAX_CHARACTERS)).all())
         )
 
-    @property
-    def output_size(self) -> int:
-        """The number of words that `dense` computes."""
-        return self.tgt_size if self.restricted_ids is None else len(self.restricted_ids)
-
-    def restrict(self, ids: Tensor) -> "LexicalBias":
-        """This module with only the target words `ids` [v] in `dense`, numbered in that order."""
-        other = copy(self)
-        other.restricted_ids = ids if self.restricted_ids is None else self.restricted_ids[ids]
-        return other
-
     @torch.no_grad()
     def look_up(self, src: Tensor) -> Translations:
         """The translations of sentences [B, S]."""
@@ -154,8 +142,7 @@ class LexicalBias(nn.Module):
             attention.unflatten(0, (translations.ids.shape[0], -1)), translations
         )  # [B, K, U]
         ids = translations.ids.unsqueeze(1).expand_as(values)
-        bias = Additions(ids.flatten(0, 1), values.flatten(0, 1)).dense(self.tgt_size)
-        return bias if self.restricted_ids is None else bias[:, self.restricted_ids]
+        return Additions(ids.flatten(0, 1), values.flatten(0, 1)).dense(self.tgt_size)
 
 
 class WordKeys(nn.Module):

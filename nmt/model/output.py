@@ -72,15 +72,6 @@ class Output(nn.Module, ABC):
             log_probs = self.log_probs(vectors.to(next(self.parameters()).dtype))
         return log_probs.gather(1, targets.unsqueeze(1)).squeeze(1)
 
-    def restrict(self, ids: Tensor) -> "Output":
-        """This layer with only the words `ids` [v], numbered in that order. For search, not for
-        training.
-        """
-        raise ConfigError(
-            f"decoding.shortlist: model.output {type(self).__name__.lower()} does not support a "
-            "shortlist; set it to 0"
-        )
-
     @abstractmethod
     def loss(
         self,
@@ -133,11 +124,6 @@ class Softmax(Output):
         """[..., R] or [..., R + V] -> logits [..., V]."""
         logits: Tensor = self.logits(self.project(vectors[..., : self.size]))
         return logits if vectors.shape[-1] == self.size else logits + vectors[..., self.size :]
-
-    def restrict(self, ids: Tensor) -> Output:
-        from nmt.decoding.fast import replace_submodules, select_outputs
-
-        return replace_submodules(self, logits=select_outputs(self.logits, ids))
 
     def loss(
         self,

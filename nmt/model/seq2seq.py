@@ -130,17 +130,6 @@ class Seq2Seq(TranslationModel):
     def device(self) -> torch.device:
         return self.src_embedding.weight.device
 
-    def restrict(self, ids: Tensor) -> "Seq2Seq":
-        from nmt.decoding.fast import RestrictedEmbedding, replace_submodules
-
-        submodules = {
-            "tgt_embedding": RestrictedEmbedding(self.tgt_embedding, ids),
-            "output": self.output.restrict(ids),
-        }
-        if self.lexical_bias is not None:
-            submodules["lexical_bias"] = self.lexical_bias.restrict(ids)
-        return replace_submodules(self, **submodules)
-
     def encode(self, src: Tensor, src_lengths: Tensor) -> Memory:
         values, summary = self.encoder(self.src_embedding(src), src_lengths)
         positions = torch.arange(src.shape[1], device=src.device)

@@ -12,7 +12,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-import torch
 from filelock import FileLock, Timeout
 
 from nmt.config.load import load
@@ -38,29 +37,19 @@ from nmt.files import (
     write_recorded,
 )
 from nmt.model.seq2seq import Seq2Seq
-from nmt.run.checkpoint import MODEL_FILE, Checkpoints
+from nmt.plugins import extras
+from nmt.run.checkpoint import MODEL_FILE, OPTIMIZER_FILE, Checkpoints
 from nmt.text.tokenizers import Tokenizer, load_tokenizer
 from nmt.text.vocabulary import Vocabulary
 
 BYTES_PER_WEIGHT = 4
-MIN_MODEL_BYTES = 1 << 24  # smaller models need no check
-# times the size of the weights file; a model of a smaller estimated size is built without a further
-# check
-MAX_MODEL_FACTOR = 64
+MIN_MODEL_BYTES = 1 << 24
+MAX_MODEL_FACTOR = 256  # the estimated size of a model, as a multiple of that of its weights file
 
 RUNS_FOLDER = Path("runs")
-CONFIG_FILE, JOURNAL_FILE, CURVES_FILE, LEXICON_FILE = (
-    "config.yaml",
-    "journal.jsonl",
-    "curves.png",
-    "lexicon.tsv",
-)
-PROVENANCE_FILE, TENSORBOARD_FOLDER, EVALUATION_FOLDER = (
-    "provenance.json",
-    "tensorboard",
-    "evaluation",
-)
-NEIGHBORS_FILE = "neighbors.tsv"
+CONFIG_FILE, JOURNAL_FILE, CURVES_FILE = "config.yaml", "journal.jsonl", "curves.png"
+PROVENANCE_FILE, EVALUATION_FOLDER = "provenance.json", "evaluation"
+TENSORBOARD_FOLDER = "tensorboard"
 HISTORY_FILE = "history.jsonl"  # in the evaluation folder
 CARD_FILE = "README.md"  # the model card
 
@@ -68,6 +57,20 @@ CARD_FILE = "README.md"  # the model card
 def holds_run(folder: Path) -> bool:
     """Whether `folder` holds a run."""
     return (folder / CONFIG_FILE).exists()
+
+
+def holds_weights_only(folder: Path) -> bool:
+    """Whether a run is a copy without the state of training: it translates, but its training cannot
+    resume.
+    """
+    checkpoints = folder / "checkpoints"
+    is_copy = (checkpoints / "best.json").exists() and not (checkpoints / "last.json").exists()
+    return is_copy and not any(checkpoints.glob(f"*/{OPTIMIZER_FILE}"))
+
+
+def files_of_extras() -> list[str]:
+    """The names of files that extras write into a run, and that translating reads."""
+    return [name for extra in extras().values() for name in extra.run_files]
 
 
 def create_run(folder: Path, config: Config, prepared: Path) -> None:
@@ -104,9 +107,8 @@ def lock_run(folder: Path) -> Iterator[None]:
     lock = _lock_file(folder)
     try:
         lock.parent.mkdir(parents=True, exist_ok=True)
-        lock.open(
-            "ab"
-        ).close()  # FileLock would report some of these errors as a lock of another process
+        # FileLock would report some of these errors as a lock of another process.
+        lock.open("ab").close()
     except OSError as error:
         raise TrainingError(
             f"{folder}: cannot be written ({error.strerror}: {error.filename}); choose another "
@@ -187,10 +189,8 @@ def find_run(folder: Path | None) -> Path:
         _check_links(folder)
         return folder
     runs: dict[Path, float] = {}
-    for name in (
-        "last",
-        "best",
-    ):  # a copy of the weights alone, as from the hub, has only the best checkpoint
+    # A copy of the weights alone, as from the hub, has only the best checkpoint.
+    for name in ("last", "best"):
         for path in RUNS_FOLDER.glob(f"*/checkpoints/{name}.json"):
             runs.setdefault(path.parent.parent, path.stat().st_mtime)
     if not runs:
@@ -262,9 +262,8 @@ def _check_format(folder: Path) -> None:
     is reported elsewhere.
     """
     try:
-        version = read_json(folder / MANIFEST, verify=False).get(
-            "format_version"
-        )  # a newer nmt may make other checksums
+        # A newer nmt may make other checksums.
+        version = read_json(folder / MANIFEST, verify=False).get("format_version")
     except (OSError, ValueError):
         return
     refuse_newer_format(folder, version, FORMAT_VERSION)
@@ -275,8 +274,7 @@ def refuse_newer_format(name: Path | str, version: object, known: int) -> None:
     if isinstance(version, int) and version > known:
         raise CheckpointError(
             f"{name}: made by a newer nmt (format {version}, this version reads {known}); "
-            "update "
-            "nmt"
+            "update nmt"
         )
 
 
@@ -295,21 +293,17 @@ def load_tokenizers(folder: Path, config: Config) -> tuple[Tokenizer, Tokenizer]
     data = config.data
     src = load_tokenizer(config.tokenizer, data.src_language, "src", folder)
     tgt = load_tokenizer(config.tokenizer, data.tgt_language, "tgt", folder)
-    with suppress(
-        OSError, ValueError, KeyError, TypeError
-    ):  # a missing or damaged manifest is reported elsewhere
+    # A missing or damaged manifest is reported elsewhere.
+    with suppress(OSError, ValueError, KeyError, TypeError):
         signatures = read_json(folder / MANIFEST)["tokenizers"]
         for side, tokenizer in (("src", src), ("tgt", tgt)):
             if signatures[side] != tokenizer.signature:
                 text = (
                     f"{folder}: made with the {side} tokenizer {signatures[side]}, but "
-                    f"{tokenizer.signature} is installed here"
+                    f"{tokenizer.signature} is installed here; the tokens may differ, and the "
+                    "translations with them"
                 )
-                warnings.warn(
-                    f"{text}; the tokens may differ, and the translations with them",
-                    NmtWarning,
-                    stacklevel=2,
-                )
+                warnings.warn(text, NmtWarning, stacklevel=2)
     return src, tgt
 
 
@@ -317,7 +311,7 @@ def build_model(folder: Path, config: Config) -> Seq2Seq:
     """A model with initial weights, for the vocabularies in `folder`: a run or prepared data.
 
     Raises:
-        CheckpointError: the configuration of a run describes a model that is larger than its
+        CheckpointError: the configuration of a run describes a model that is much larger than its
             weights.
         DataError: a vocabulary is missing or damaged.
     """
@@ -327,13 +321,10 @@ def build_model(folder: Path, config: Config) -> Seq2Seq:
 
 
 def _check_model_size(folder: Path, config: ModelConfig, n_src: int, n_tgt: int) -> None:
-    """Refuse, before memory is reserved, a model that is larger than the largest weights in
-    `folder`, if it has any.
-
-    A rough estimate is enough for usual runs; the exact size takes seconds.
+    """Refuse, before memory is reserved, a model that must be larger than the largest weights in
+    `folder`, if it has any. The estimate of its size is rough.
     """
     sizes = [path.stat().st_size for path in folder.glob(f"checkpoints/*/{MODEL_FILE}")]
-    limit = max([*sizes, MIN_MODEL_BYTES])
     encoder, decoder, attention = config.encoder, config.decoder, config.attention
     width = max(
         config.embedding_size,
@@ -342,24 +333,15 @@ def _check_model_size(folder: Path, config: ModelConfig, n_src: int, n_tgt: int)
         decoder.readout_size or 0,
         attention.size or 0,
     )
-    n_words, n_layers = n_src + n_tgt, encoder.layers + decoder.layers + attention.heads
-    estimate = (n_words + config.lexical_words) * (
-        width + config.lexical_bias
-    ) + 20 * n_layers * width**2
-    if not sizes or BYTES_PER_WEIGHT * estimate <= MAX_MODEL_FACTOR * limit:
-        return
-    try:
-        with torch.device("meta"):
-            model = Seq2Seq(config, n_src, n_tgt)
-        n_bytes = BYTES_PER_WEIGHT * sum(parameter.numel() for parameter in model.parameters())
-    except RuntimeError:  # a tensor of more than 2 ** 63 bytes
-        n_bytes = BYTES_PER_WEIGHT * estimate
-    if n_bytes > limit:
-        text = (
-            f"it describes a model of {n_bytes / 1e6:,.0f} MB, but they have "
-            f"{max(sizes) / 1e6:,.1f}; copy the run again"
+    n_rows = n_src + n_tgt + config.lexical_words
+    n_layers = encoder.layers + decoder.layers + attention.heads
+    n_weights = n_rows * (width + config.lexical_bias) + 20 * n_layers * width**2
+    n_bytes = BYTES_PER_WEIGHT * n_weights
+    if sizes and n_bytes > MAX_MODEL_FACTOR * max(*sizes, MIN_MODEL_BYTES):
+        raise CheckpointError(
+            f"{folder / CONFIG_FILE}: does not fit the weights: it describes a model of about "
+            f"{n_bytes / 1e6:,.0f} MB, but they have {max(sizes) / 1e6:,.1f}; copy the run again"
         )
-        raise CheckpointError(f"{folder / CONFIG_FILE}: does not fit the weights: {text}")
 
 
 def open_checkpoints(folder: Path, config: Config) -> Checkpoints:

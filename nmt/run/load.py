@@ -1,36 +1,25 @@
-"""From run folders to a translator: loads models, tokenizers, vocabularies and lexicon, and puts
-them together.
+"""From run folders to a translator: loads models, tokenizers and vocabularies, and puts them
+together with what extras add.
 """
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from nmt.config.parts import DeviceName
-from nmt.config.schema import Config, DecodingConfig
-from nmt.data.corpus import encode_pairs
-from nmt.data.reading import Pair
-from nmt.decoding.ensemble import Ensemble, Member
+from nmt.decoding.ensemble import Member, together
 from nmt.decoding.fast import for_search
-from nmt.decoding.translator import Translator, check_n_best
+from nmt.decoding.translator import Ranker, Translator, check_n_best
 from nmt.decoding.unknown_words import UnknownWords
 from nmt.device import set_up_device
-from nmt.errors import CheckpointError, ConfigError
-from nmt.extras.lexicon.lexicon import Lexicon
-from nmt.extras.lexicon.shortlist import Shortlist
-from nmt.extras.neighbors.model import NeighborModel, load_pairs
-from nmt.extras.neighbors.similarity import SimilarSentences
-from nmt.extras.ranking.reverse import Reranker
-from nmt.extras.share.bundle import unpacked
-from nmt.model.interface import TranslationModel
+from nmt.errors import CheckpointError
 from nmt.model.seq2seq import Seq2Seq
+from nmt.plugins import hooks
 from nmt.run.checkpoint import MODEL_FILE, load_weights
 from nmt.run.folder import (
     CONFIG_FILE,
-    LEXICON_FILE,
-    NEIGHBORS_FILE,
     build_model,
+    files_of_extras,
     find_checkpoint,
     find_run,
     holds_run,
@@ -63,13 +52,13 @@ def find_run_and_checkpoint(path: Path | None) -> tuple[Path, Path]:
 
 @contextmanager
 def opened(path: Path | None) -> Iterator[tuple[Path, Path]]:
-    """As `find_run_and_checkpoint`, but `path` may also be a bundle, whose files exist until the
-    block ends.
+    """As `find_run_and_checkpoint`, but `path` may also be a run packed into a file, whose files
+    exist until the block ends.
     """
-    if path is not None and path.is_file():
-        with unpacked(path) as run:
-            yield find_run_and_checkpoint(run)
-    else:
+    archives = hooks("archive") if path is not None and path.is_file() else []
+    with ExitStack() as stack:
+        for unpack in archives:
+            path = stack.enter_context(unpack(path))
         yield find_run_and_checkpoint(path)
 
 
@@ -84,9 +73,8 @@ def unchanged(members: Sequence[tuple[Path, Path]]) -> Iterator[None]:
     before = _versions(members)
     yield
     for path, version in _versions(members).items():
-        is_rotated = (
-            not version and path.name == MODEL_FILE
-        )  # by a training; the weights have been read
+        # By a training; the weights have been read.
+        is_rotated = not version and path.name == MODEL_FILE
         if version != before[path] and not is_rotated:
             raise CheckpointError(
                 f"{path}: was changed while the run was loaded; repeat the command"
@@ -95,12 +83,9 @@ def unchanged(members: Sequence[tuple[Path, Path]]) -> Iterator[None]:
 
 def _versions(members: Sequence[tuple[Path, Path]]) -> dict[Path, tuple[int, ...]]:
     """What differs as soon as a file that translating needs is written again."""
-    tools = [f"{side}.{ending}" for side in SIDES for ending in ("vocab.txt", "spm.model")]
-    paths = [
-        run / name
-        for run, _ in members
-        for name in (CONFIG_FILE, LEXICON_FILE, NEIGHBORS_FILE, *tools)
-    ]
+    tools = (f"{side}.{ending}" for side in SIDES for ending in ("vocab.txt", "spm.model"))
+    names = CONFIG_FILE, *tools, *files_of_extras()
+    paths = [run / name for run, _ in members for name in names]
     versions: dict[Path, tuple[int, ...]] = {}
     for path in (*paths, *(checkpoint / MODEL_FILE for _, checkpoint in members)):
         versions[path] = ()
@@ -120,8 +105,8 @@ def load_translator(
     """A translator with the model of a run (default: the newest one).
 
     Args:
-        folder: a run, one of its checkpoints, or a bundle; several form an ensemble, which decodes
-            as the first is configured.
+        folder: a run, one of its checkpoints, or a run packed into a file; several form an
+            ensemble, which decodes as the first is configured.
         overrides: `decoding.key=value`, in place of the configuration of the run.
         n_best: how many translations of each sentence the caller will ask for.
 
@@ -129,10 +114,9 @@ def load_translator(
         CheckpointError: a folder contains no run, or no readable checkpoint; or the vocabularies of
             an ensemble differ.
         ConfigError: the configuration of a run is damaged; an override is invalid or sets another
-            section than decoding; the beam is too narrow for `n_best`; or decoding needs a lexicon
-            or training pairs that the run does not have.
-        DataError: vocabularies, tokenizers, lexicon or training pairs of a run are missing or
-            damaged.
+            section than decoding; the beam is too narrow for `n_best`; or decoding needs a file
+            that the run does not have.
+        DataError: vocabularies, tokenizers or other files of a run are missing or damaged.
     """
     paths: list[Path | None] = (
         [folder] if folder is None or isinstance(folder, Path) else [*folder] or [None]
@@ -166,32 +150,20 @@ def _build_translator(
     for other, _ in members[1:]:
         _check_same_vocabularies(run, other)
     models = [load_model(*member).to(torch_device).eval() for member in members]
-    fast_models = [for_search(model, decoding.precision) for model in models]
-    lexicon, vocabularies, tokenizers = (
-        _load_lexicon(run, decoding),
-        load_vocabularies(run),
-        load_tokenizers(run, config),
-    )
-    parts: Sequence[Member] = fast_models
-    if decoding.neighbors.pairs:
-        pairs = encode_pairs(_load_neighbors(run, decoding), tokenizers, vocabularies)
-        similar = SimilarSentences(pairs.src, len(vocabularies[0]))
-        together = zip(models, fast_models, strict=True)
-        parts = [
-            NeighborModel(model, fast_model, pairs, similar, decoding.neighbors)
-            for model, fast_model in together
-        ]
-    model: TranslationModel = parts[0] if len(parts) == 1 else Ensemble(parts)
+    loaded: Sequence[Member] = [
+        Member(model, for_search(model, decoding.precision)) for model in models
+    ]
+    for wrap in hooks("wrap"):
+        loaded = wrap(loaded, run, config)
+    words = [translate for find in hooks("words") if (translate := find(run, config)) is not None]
+    rankers: list[Ranker | None] = [rank(config, device) for rank in hooks("rank")]
     return Translator(
-        model.eval(),
-        tokenizers=tokenizers,
-        vocabularies=vocabularies,
+        together([member.model for member in loaded]).eval(),
+        tokenizers=load_tokenizers(run, config),
+        vocabularies=load_vocabularies(run),
         options=decoding,
-        unknown=UnknownWords(decoding.replace_unknown, lexicon if decoding.lexicon else None),
-        shortlist=Shortlist(lexicon, *vocabularies, decoding.shortlist)
-        if lexicon and decoding.shortlist
-        else None,
-        rerank=_load_reranker(config, device),
+        unknown=UnknownWords(decoding.replace_unknown, words[0] if words else None),
+        rankers=[ranker for ranker in rankers if ranker is not None],
     )
 
 
@@ -202,67 +174,6 @@ def load_model(run: Path, checkpoint: Path) -> Seq2Seq:
     model = build_model(run, load_run_config(run))
     load_weights(checkpoint, model)
     return model
-
-
-def _load_lexicon(run: Path, decoding: DecodingConfig) -> Lexicon | None:
-    """The lexicon of the run; None if it has none, or if decoding needs none.
-
-    Raises:
-        ConfigError: decoding needs the lexicon, and the run has none.
-        DataError: the lexicon is damaged.
-    """
-    path = run / LEXICON_FILE
-    if path.exists() and (decoding.shortlist or (decoding.replace_unknown and decoding.lexicon)):
-        return Lexicon.load(path)
-    if decoding.shortlist:
-        raise ConfigError(
-            f"decoding.shortlist: {decoding.shortlist} needs the lexicon of the run; `nmt "
-            "lexicon "
-            f"{run}` makes it"
-        )
-    return None
-
-
-def _load_neighbors(run: Path, decoding: DecodingConfig) -> list[Pair]:
-    """The pairs to look for similar ones in.
-
-    Raises:
-        ConfigError: the run has none.
-        DataError: the pairs are damaged.
-    """
-    path = run / NEIGHBORS_FILE
-    if not path.exists():
-        key = f"decoding.neighbors.pairs: {decoding.neighbors.pairs}"
-        raise ConfigError(
-            f"{key} needs the training pairs in the run; `nmt neighbors {run}` stores them"
-        )
-    return load_pairs(path)
-
-
-def _load_reranker(config: Config, device: DeviceName) -> Reranker | None:
-    """None if `decoding.rerank` names no run.
-
-    Raises:
-        CheckpointError: there is no run, or it cannot be read.
-        ConfigError: it translates in another direction, or another case.
-    """
-    rerank = config.decoding.rerank
-    if rerank.run is None:
-        return None
-    with opened(rerank.run) as member:
-        other, key = load_run_config(member[0]), f"decoding.rerank.run: {rerank.run}"
-        if other.data.direction != config.data.opposite_direction:
-            raise ConfigError(
-                f"{key} translates {other.data.direction}; reranking needs a run for "
-                f"{config.data.opposite_direction}"
-            )
-        if other.tokenizer.lowercase != config.tokenizer.lowercase:
-            raise ConfigError(
-                f"{key} has tokenizer.lowercase={json.dumps(other.tokenizer.lowercase)}; "
-                "reranking needs the same case"
-            )
-        keys = ("decoding.rerank.run=null", f"decoding.precision={config.decoding.precision}")
-        return Reranker(build_translator([member], device=device, overrides=keys), rerank)
 
 
 def _check_same_vocabularies(run: Path, other: Path) -> None:

@@ -16,7 +16,7 @@ from nmt import __version__
 from nmt.data.manifest import load_manifest
 from nmt.files import MAX_JSON_BYTES, sha256_of, write_recorded
 from nmt.run.checkpoint import MODEL_FILE
-from nmt.run.folder import CONFIG_FILE, LEXICON_FILE, NEIGHBORS_FILE, PROVENANCE_FILE
+from nmt.run.folder import CONFIG_FILE, PROVENANCE_FILE, files_of_extras
 
 
 class _Libraries(BaseModel):
@@ -99,11 +99,8 @@ def of_members(members: Sequence[tuple[Path, Path]]) -> dict[str, Any]:
         DataError: a run's manifest is missing or damaged.
     """
     models = [_of_model(*member) for member in members]
-    first_run, _ = members[0]  # its lexicon and its pairs are used
-    files = {
-        "lexicon_sha256": first_run / LEXICON_FILE,
-        "neighbors_sha256": first_run / NEIGHBORS_FILE,
-    }
+    first_run, _ = members[0]  # its files of extras are used
+    files = {f"{Path(name).stem}_sha256": first_run / name for name in files_of_extras()}
     if len(members) > 1:
         models = [
             {

@@ -115,6 +115,13 @@ class System:
             ]
         )
 
+    @property
+    def ranking_runs(self) -> dict[str, Path]:
+        """The other runs that rank its translations, by the name of their section."""
+        return {
+            name: path for ranker in self.translator.rankers for name, path in ranker.runs.items()
+        }
+
     def translate(self, text: EvaluationSet) -> list[Translation]:
         """Translate the sources, which must be there."""
         assert text.sources is not None
@@ -125,10 +132,10 @@ class System:
         code.
         """
         options, sources = self.translator.options, provenance.of_members(self.members)
-        if options.rerank.run is not None:
-            with opened(options.rerank.run) as member:
+        for name, path in self.ranking_runs.items():
+            with opened(path) as member:
                 facts = provenance.of_members([member])
-            sources["rerank"] = {"model": facts["model"], "data": facts["data"]}
+            sources[name] = {"model": facts["model"], "data": facts["data"]}
         return {
             "run": str(self.names[0]),
             "step": self.steps[0],

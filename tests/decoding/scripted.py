@@ -55,6 +55,10 @@ class Scripted(TranslationModel):
         self.table, self.looks, self.width = table, looks, width
 
     @property
+    def vector_size(self) -> int:
+        return V
+
+    @property
     def device(self) -> torch.device:
         return torch.device("cpu")
 
@@ -63,9 +67,6 @@ class Scripted(TranslationModel):
 
     def start(self, memory: Sentences) -> Prefixes:
         return Prefixes(memory.sentence, torch.empty(len(memory.sentence), 0, dtype=torch.long))
-
-    def restrict(self, ids: Tensor) -> "Scripted":
-        raise NotImplementedError
 
     def step(self, ids: Tensor, state: Prefixes, memory: Sentences) -> StepOutput:
         beam = len(ids) // len(memory.sentence)

@@ -10,7 +10,7 @@ from nmt.model.output import Output
 from nmt.model.recurrent import RecurrentLayer
 
 METHODS: dict[type, list[str]] = {
-    TranslationModel: ["device", "encode", "start", "step", "compute_logits", "restrict"],
+    TranslationModel: ["vector_size", "device", "encode", "start", "step", "compute_logits"],
     Attention: ["forward"],
     AttentionScore: ["forward"],
     RecurrentLayer: ["run", "step"],

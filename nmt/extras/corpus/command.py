@@ -23,7 +23,7 @@ from nmt.errors import DataError
 from nmt.files import explain_write_errors, read_json, replacing, sha256_of, write_json
 from nmt.lines import decode_batches, read_raw_lines
 from nmt.run.checkpoint import MODEL_FILE
-from nmt.run.folder import LEXICON_FILE, load_run_config
+from nmt.run.folder import files_of_extras, load_run_config
 from nmt.run.load import build_translator, opened
 
 SETTINGS_FILE, RECORDS = Path(".nmt", "settings.json"), Path(".nmt", "parts")
@@ -125,7 +125,7 @@ def _settings(members: Sequence[tuple[Path, Path]], options: TranslateOptions) -
     files = [
         path
         for run, checkpoint in members
-        for path in (checkpoint / MODEL_FILE, run / LEXICON_FILE)
+        for path in (checkpoint / MODEL_FILE, *(run / name for name in files_of_extras()))
         if path.exists()
     ]
     output = {

@@ -13,12 +13,13 @@ from typing import Any
 
 from nmt import __version__
 from nmt.config.schema import Config
+from nmt.config.section import key_of
 from nmt.errors import ConfigError
 from nmt.extras.export import translate
 from nmt.extras.export.graphs import export_graphs
-from nmt.extras.lexicon.lexicon import Lexicon
+from nmt.extras.lexicon.lexicon import LEXICON_FILE, Lexicon
 from nmt.files import new_folder, sha256_of, write_json, write_text
-from nmt.run.folder import LEXICON_FILE, load_run_config
+from nmt.run.folder import load_run_config
 from nmt.run.load import load_model, unchanged
 from nmt.text.tokenizers import SIDES, load_tokenizer, model_path
 
@@ -93,7 +94,7 @@ def _settings(run: Path, config: Config) -> dict[str, Any]:
     languages = (config.data.src_language, config.data.tgt_language)
     decoding, lexicon = config.decoding, {}
     path = run / LEXICON_FILE
-    if path.exists() and decoding.replace_unknown and decoding.lexicon:
+    if path.exists() and decoding.replace_unknown and key_of(decoding, "lexicon", bool):
         entries = Lexicon.load(path).entries
         lexicon = {token: translations[0].token for token, translations in entries.items()}
     return {

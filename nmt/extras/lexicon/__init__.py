@@ -10,5 +10,11 @@ EXTRA = Extra(
             "decoding.shortlist possible.",
             "nmt.extras.lexicon.command:command",
         )
-    }
+    },
+    keys={"decoding": "nmt.extras.lexicon.keys:DecodingKeys"},
+    rules="nmt.extras.lexicon.rules:rules",
+    wrap="nmt.extras.lexicon.shortlist:wrap",
+    words="nmt.extras.lexicon.lexicon:words",
+    files="nmt.extras.lexicon.lexicon:files",
+    run_files=("lexicon.tsv",),
 )

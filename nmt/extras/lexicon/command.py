@@ -19,10 +19,9 @@ from nmt.data.batches import Batch, plan_batches, read_batches
 from nmt.data.corpus import Corpus
 from nmt.device import set_up_device
 from nmt.errors import ConfigError
-from nmt.extras.lexicon.lexicon import LinkCounts, build_lexicon, count_links
+from nmt.extras.lexicon.lexicon import LEXICON_FILE, LinkCounts, build_lexicon, count_links
 from nmt.files import explain_write_errors
 from nmt.run.folder import (
-    LEXICON_FILE,
     check_same_data,
     find_checkpoint,
     find_run,

@@ -1,9 +1,10 @@
-"""A lexicon: the translations of each source token and their probabilities, counted from the
+"""A lexicon: the translations of each source token with their probabilities, counted from the
 attention of a trained model.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Self
@@ -12,6 +13,8 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from nmt.config.schema import Config
+from nmt.config.section import key_of
 from nmt.data.batches import Batch
 from nmt.errors import DataError
 from nmt.files import MAX_TEXT_BYTES, warn_if_changed, write_recorded
@@ -22,6 +25,7 @@ from nmt.text.vocabulary import EOS, Vocabulary
 MAX_TRANSLATIONS = 50  # per source token
 MIN_PROBABILITY = 0.001  # of a translation
 MAX_PENDING = 1 << 22  # links kept before they are counted: 32 MB
+LEXICON_FILE = "lexicon.tsv"
 HEADER = "source\ttarget\tprobability\tcount"
 
 
@@ -80,6 +84,24 @@ class Lexicon:
                 for source, unsorted in entries.items()
             }
         )
+
+
+def words(run: Path, config: Config) -> Callable[[str], str | None] | None:
+    """The translations of source words, to replace <unk>; None if the run has no lexicon, or
+    decoding does not use it.
+
+    Raises:
+        DataError: the lexicon is damaged.
+    """
+    path, decoding = run / LEXICON_FILE, config.decoding
+    is_used = decoding.replace_unknown and key_of(decoding, "lexicon", bool)
+    return Lexicon.load(path).best if is_used and path.exists() else None
+
+
+def files(run: Path) -> Iterator[tuple[str, Callable[[], object]]]:
+    """The lexicon of a run, and the function that reads it."""
+    if (path := run / LEXICON_FILE).exists():
+        yield LEXICON_FILE, partial(Lexicon.load, path)
 
 
 def _parse(location: str, line: str) -> tuple[str, Entry]:

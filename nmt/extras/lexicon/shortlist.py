@@ -3,16 +3,50 @@ L'Hostis 2016).
 """
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
+from torch import Tensor, nn
 
-from nmt.extras.lexicon.lexicon import Lexicon
+from nmt.config.schema import Config
+from nmt.config.section import key_of
+from nmt.decoding.ensemble import Ensemble, Member, together
+from nmt.decoding.fast import PackedLinear, linear_of, replace_submodules
+from nmt.decoding.int8 import Int8Linear
+from nmt.errors import ConfigError
+from nmt.extras.lexicon.lexicon import LEXICON_FILE, Lexicon
+from nmt.model.interface import StepOutput, TranslationModel
+from nmt.model.lexical_bias import LexicalBias, Translations
+from nmt.model.output import Output, Softmax, ThresholdFn
+from nmt.model.seq2seq import Seq2Seq
+from nmt.run.folder import load_vocabularies
 from nmt.text.vocabulary import SPECIALS, UNK, Vocabulary
 
 N_FREQUENT = 500  # target words on every shortlist, special tokens counted
+
+
+def wrap(members: Sequence[Member], run: Path, config: Config) -> Sequence[Member]:
+    """The members as one that predicts only the words of a shortlist; as they are without
+    `decoding.shortlist`.
+
+    Raises:
+        ConfigError: the run has no lexicon.
+        DataError: the lexicon is damaged.
+    """
+    size, path = key_of(config.decoding, "shortlist", int), run / LEXICON_FILE
+    if not size:
+        return members
+    if not path.exists():
+        raise ConfigError(
+            f"decoding.shortlist: {size} needs the lexicon of the run; `nmt lexicon {run}` makes it"
+        )
+    shortlist = Shortlist(Lexicon.load(path), *load_vocabularies(run), size)
+    model = together([member.model for member in members])
+    return [Member(members[0].trained, ShortlistModel(model, shortlist))]
 
 
 class Shortlist:
@@ -50,3 +84,104 @@ class Shortlist:
                 np.concatenate([self._frequent, np.array([*required], np.int64), *translations])
             )
         )
+
+
+class ShortlistModel(TranslationModel):
+    """A model that, in search, predicts only the words of the shortlist for a batch."""
+
+    def __init__(self, model: TranslationModel, shortlist: Shortlist) -> None:
+        super().__init__()
+        self.model, self.shortlist = model, shortlist
+
+    @property
+    def vector_size(self) -> int:
+        return self.model.vector_size
+
+    @property
+    def device(self) -> torch.device:
+        return self.model.device
+
+    def choose_words(
+        self, sources: Sequence[Sequence[int]], prefixes: Sequence[Sequence[int]]
+    ) -> tuple[TranslationModel, Tensor]:
+        words = self.shortlist.choose(sources, chain.from_iterable(prefixes))
+        return restrict(self.model, words.to(self.device)), words
+
+    def encode(self, src: Tensor, src_lengths: Tensor) -> Any:
+        return self.model.encode(src, src_lengths)
+
+    def start(self, memory: Any) -> Any:
+        return self.model.start(memory)
+
+    def step(self, ids: Tensor, state: Any, memory: Any) -> StepOutput:
+        return self.model.step(ids, state, memory)
+
+    def compute_logits(self, vectors: Tensor) -> Tensor:
+        return self.model.compute_logits(vectors)
+
+    def topk_log_probs(
+        self, vectors: Tensor, k: int, threshold: ThresholdFn
+    ) -> tuple[Tensor, Tensor]:
+        return self.model.topk_log_probs(vectors, k, threshold)
+
+
+def restrict(model: TranslationModel, ids: Tensor) -> TranslationModel:
+    """A copy of a model with a target vocabulary of only `ids` [v], numbered in that order. It
+    shares everything else with the original.
+
+    Raises:
+        ConfigError: the model has an output layer that cannot be restricted.
+    """
+    if isinstance(model, Ensemble):
+        return Ensemble([restrict(member, ids) for member in model.members])
+    assert isinstance(model, Seq2Seq)
+    submodules: dict[str, nn.Module] = {
+        "tgt_embedding": RestrictedEmbedding(model.tgt_embedding, ids),
+        "output": _restrict_output(model.output, ids),
+    }
+    if model.lexical_bias is not None:
+        submodules["lexical_bias"] = RestrictedBias(model.lexical_bias, ids)
+    return replace_submodules(model, **submodules)
+
+
+def _restrict_output(output: Output, ids: Tensor) -> Output:
+    if not isinstance(output, Softmax):
+        raise ConfigError(
+            f"decoding.shortlist: model.output {type(output).__name__.lower()} does not support a "
+            "shortlist; set it to 0"
+        )
+    logits: nn.Module = output.logits
+    if isinstance(logits, PackedLinear | Int8Linear):  # see `for_search`
+        return replace_submodules(output, logits=logits.select(ids))
+    assert isinstance(logits, nn.Linear)
+    return replace_submodules(output, logits=linear_of(logits.weight[ids], logits.bias[ids]))
+
+
+class RestrictedEmbedding(nn.Module):
+    """An embedding of only the words `ids` [v], numbered in that order."""
+
+    def __init__(self, embedding: nn.Module, ids: Tensor) -> None:
+        super().__init__()
+        self.embedding, self.ids = embedding, ids
+
+    def forward(self, ids: Tensor) -> Tensor:
+        """[B] -> the rows of the whole embedding."""
+        return self.embedding(self.ids[ids])  # type: ignore[no-any-return]
+
+
+class RestrictedBias(nn.Module):
+    """A lexical bias of only the words `ids` [v], numbered in that order."""
+
+    def __init__(self, bias: LexicalBias, ids: Tensor) -> None:
+        super().__init__()
+        self.bias, self.ids, self.output_size = bias, ids, len(ids)
+
+    def look_up(self, src: Tensor) -> Translations:
+        """The translations of sentences [B, S]."""
+        return self.bias.look_up(src)
+
+    def dense(self, attention: Tensor, translations: Translations) -> Tensor:
+        """The bias of each word, for one step of K hypotheses of each sentence: [B * K, S] ->
+        [B * K, v].
+        """
+        return self.bias.dense(attention, translations)[:, self.ids]

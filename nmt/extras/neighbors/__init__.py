@@ -10,5 +10,9 @@ EXTRA = Extra(
             "ones: decoding.neighbors.",
             "nmt.extras.neighbors.command:command",
         )
-    }
+    },
+    keys={"decoding": "nmt.extras.neighbors.keys:DecodingKeys"},
+    wrap="nmt.extras.neighbors.model:wrap",
+    files="nmt.extras.neighbors.model:files",
+    run_files=("neighbors.tsv",),
 )

@@ -7,10 +7,9 @@ from pathlib import Path
 from nmt.commands.options import DataOption, RunArgument
 from nmt.data.corpus import Corpus, restore_pairs
 from nmt.data.manifest import load_manifest
-from nmt.extras.neighbors.model import save_pairs
+from nmt.extras.neighbors.model import NEIGHBORS_FILE, save_pairs
 from nmt.files import explain_write_errors
 from nmt.run.folder import (
-    NEIGHBORS_FILE,
     check_same_data,
     find_run,
     load_run_config,

@@ -6,33 +6,38 @@ of these pairs is a value. Its key is the vector that the model's readout gives 
 teacher forcing.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from nmt.config.schema import BatchConfig, NeighborsConfig
+from nmt.config.schema import BatchConfig, Config
+from nmt.config.section import key_of
 from nmt.data.batches import plan_batches, read_batches
-from nmt.data.corpus import Corpus
+from nmt.data.corpus import Corpus, encode_pairs
 from nmt.data.reading import Pair
+from nmt.decoding.ensemble import Member
 from nmt.errors import ConfigError, DataError
+from nmt.extras.neighbors.keys import NeighborsConfig
 from nmt.extras.neighbors.similarity import SimilarSentences
 from nmt.files import warn_if_changed, write_recorded
 from nmt.lines import read_lines
 from nmt.model.interface import StepOutput, TranslationModel
 from nmt.model.seq2seq import Seq2Seq
+from nmt.run.folder import load_tokenizers, load_vocabularies
 
+NEIGHBORS_FILE = "neighbors.tsv"
 HEADER = "source\ttarget"
 MAX_BYTES = 1 << 30
 MAX_KEYS = 32  # nearest keys of a step; farther ones have hardly any weight
-TEMPERATURE = (
-    1 / 3
-)  # of the softmax over the nearest keys, as a share of `decoding.neighbors.distance`
+# Of the softmax over the nearest keys, as a share of `decoding.neighbors.distance`.
+TEMPERATURE = 1 / 3
 BATCH_CONFIG = BatchConfig(unit="tokens", size=2048)
 
 
@@ -59,12 +64,44 @@ def load_pairs(path: Path) -> list[Pair]:
             if not tab or not src.strip() or not tgt.strip() or "\t" in tgt:
                 raise DataError(
                     f"{path}, line {number}: expected a source and a target with a tab "
-                    "between, "
-                    f"found {line!r}"
+                    f"between, found {line!r}"
                 )
             pairs.append((src, tgt))
     warn_if_changed(path)
     return pairs
+
+
+def wrap(members: Sequence[Member], run: Path, config: Config) -> Sequence[Member]:
+    """The members, which look at similar pairs at each step; as they are without
+    `decoding.neighbors`.
+
+    Raises:
+        ConfigError: the run has no pairs.
+        DataError: the pairs are damaged.
+    """
+    options, path = key_of(config.decoding, "neighbors", NeighborsConfig), run / NEIGHBORS_FILE
+    if not options.pairs:
+        return members
+    if not path.exists():
+        key = f"decoding.neighbors.pairs: {options.pairs}"
+        raise ConfigError(
+            f"{key} needs the training pairs in the run; `nmt neighbors {run}` stores them"
+        )
+    vocabularies = load_vocabularies(run)
+    pairs = encode_pairs(load_pairs(path), load_tokenizers(run, config), vocabularies)
+    similar = SimilarSentences(pairs.src, len(vocabularies[0]))
+    wrapped = []
+    for member in members:
+        assert isinstance(member.model, Seq2Seq)
+        model = NeighborModel(member.trained, member.model, pairs, similar, options)
+        wrapped.append(Member(member.trained, model))
+    return wrapped
+
+
+def files(run: Path) -> Iterator[tuple[str, Callable[[], object]]]:
+    """The pairs of a run, and the function that reads them."""
+    if (path := run / NEIGHBORS_FILE).exists():
+        yield NEIGHBORS_FILE, partial(load_pairs, path)
 
 
 @dataclass(frozen=True)
@@ -112,29 +149,18 @@ class NeighborModel(TranslationModel):
         options: NeighborsConfig,
     ) -> None:
         super().__init__()
-        self.model, self.fast_model, self.pairs, self.similar, self.options = (
-            model,
-            fast_model,
-            pairs,
-            similar,
-            options,
-        )
-        self.key_size, self.vocabulary_size = (
-            model.decoder.readout.output_size,
-            model.tgt_embedding.num_embeddings,
-        )
+        self.model, self.fast_model = model, fast_model
+        self.pairs, self.similar, self.options = pairs, similar, options
+        self.key_size = model.decoder.readout.output_size
+        self.vocabulary_size = model.tgt_embedding.num_embeddings
 
     @property
     def vector_size(self) -> int:
-        """The width of the vectors of a step."""
         return self.fast_model.vector_size + self.vocabulary_size + 1
 
     @property
     def device(self) -> torch.device:
         return self.model.device
-
-    def restrict(self, ids: Tensor) -> NoReturn:
-        raise ConfigError("decoding.shortlist: neighbors may need any word; set it to 0")
 
     def encode(self, src: Tensor, src_lengths: Tensor) -> NeighborMemory:
         sentences = [

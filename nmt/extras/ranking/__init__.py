@@ -3,12 +3,18 @@
 from nmt.plugins import Extra, Part
 
 EXTRA = Extra(
+    keys={"decoding": "nmt.extras.ranking.keys:DecodingKeys"},
+    rules="nmt.extras.ranking.rules:rules",
+    rank="nmt.extras.ranking.reverse:rank",
     rows={
         "methods": {
             "mbr": Part(
                 "nmt.extras.ranking.mbr:rank_by_expected_utility",
                 text="mbr (the candidate that is most similar to the others)",
+                search="mbr.candidates",
+                samples="mbr.samples",
+                tempered=True,
             )
         }
-    }
+    },
 )

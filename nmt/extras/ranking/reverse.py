@@ -7,13 +7,21 @@ P(x | y) comes from a model of the opposite direction. It is small if y leaves o
 source or says something else.
 """
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 
-from nmt.config.schema import RerankConfig
+from nmt.config.parts import DeviceName
+from nmt.config.schema import Config, DecodingConfig
+from nmt.config.section import key_of
 from nmt.decoding.forced import score_pairs
 from nmt.decoding.translation import Translation
-from nmt.decoding.translator import Translator
+from nmt.decoding.translator import Ranker, Translator
+from nmt.errors import ConfigError
+from nmt.extras.ranking.keys import RerankConfig
+from nmt.extras.ranking.mbr import rank_by_expected_utility
+from nmt.run.folder import load_run_config
+from nmt.run.load import build_translator, opened
 
 
 class Reranker:
@@ -33,21 +41,17 @@ class Reranker:
         Raises:
             TooLargeError: a candidate does not fit into memory, even alone.
         """
-        candidates = [candidate for sentence in results for candidate in sentence]
-        scored = iter(
-            score_pairs(
-                self.backward, [(candidate.text, candidate.source) for candidate in candidates]
-            )
-        )
+        pairs = [(candidate.text, candidate.source) for beam in results for candidate in beam]
+        scored = iter(score_pairs(self.backward, pairs))
         return [
             sorted(
                 (
                     replace(candidate, score=self._score(candidate, next(scored).log_prob))
-                    for candidate in sentence
+                    for candidate in beam
                 ),
                 key=lambda candidate: (not candidate.complete, -candidate.score),
             )
-            for sentence in results
+            for beam in results
         ]
 
     def _score(self, candidate: Translation, source_log_prob: float) -> float:
@@ -57,3 +61,54 @@ class Reranker:
             + self.options.weight * source_log_prob
             + self.options.length_reward * length
         )
+
+
+class Ranking(Ranker):
+    """Reranking, minimum Bayes risk, or the second with the scores of the first.
+
+    Args:
+        reranker: None for the scores of search.
+    """
+
+    def __init__(self, options: DecodingConfig, reranker: Reranker | None) -> None:
+        self.options, self.reranker = options, reranker
+        run = key_of(options, "rerank", RerankConfig).run
+        self.runs = {} if run is None else {"rerank": run}
+
+    def __call__(self, results: Sequence[Sequence[Translation]]) -> list[list[Translation]]:
+        ranked = [[*beam] for beam in results] if self.reranker is None else self.reranker(results)
+        if self.options.method != "mbr":
+            return ranked
+        reranked = self.reranker is not None
+        return [
+            rank_by_expected_utility(candidates, self.options, reranked=reranked)
+            for candidates in ranked
+        ]
+
+
+def rank(config: Config, device: DeviceName) -> Ranking | None:
+    """None if neither `decoding.method` nor `decoding.rerank` asks for it.
+
+    Raises:
+        CheckpointError: there is no run to rerank with, or it cannot be read.
+        ConfigError: it translates in another direction, or another case.
+    """
+    decoding = config.decoding
+    options = key_of(decoding, "rerank", RerankConfig)
+    if options.run is None:
+        return Ranking(decoding, None) if decoding.method == "mbr" else None
+    with opened(options.run) as member:
+        other, key = load_run_config(member[0]), f"decoding.rerank.run: {options.run}"
+        if other.data.direction != config.data.opposite_direction:
+            raise ConfigError(
+                f"{key} translates {other.data.direction}; reranking needs a run for "
+                f"{config.data.opposite_direction}"
+            )
+        if other.tokenizer.lowercase != config.tokenizer.lowercase:
+            raise ConfigError(
+                f"{key} has tokenizer.lowercase={json.dumps(other.tokenizer.lowercase)}; "
+                "reranking needs the same case"
+            )
+        keys = ("decoding.rerank.run=null", f"decoding.precision={decoding.precision}")
+        backward = build_translator([member], device=device, overrides=keys)
+        return Ranking(decoding, Reranker(backward, options))

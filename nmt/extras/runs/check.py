@@ -25,11 +25,10 @@ from nmt.data.manifest import (
     prepared_config,
 )
 from nmt.errors import CheckpointError, DataError, NmtError, NmtWarning, pass_on_lack_of_memory
-from nmt.extras.lexicon.lexicon import Lexicon
-from nmt.extras.neighbors.model import load_pairs
-from nmt.extras.share.bundle import holds_weights_only, unpacked
+from nmt.extras.share.bundle import unpacked
 from nmt.files import CHECKSUMS_FILE, read_checksums, sha256_of, warn_if_changed
 from nmt.model.seq2seq import Seq2Seq
+from nmt.plugins import hooks
 from nmt.run.checkpoint import (
     OPTIMIZER_FILE,
     Checkpoints,
@@ -40,13 +39,12 @@ from nmt.run.checkpoint import (
 )
 from nmt.run.folder import (
     CONFIG_FILE,
-    LEXICON_FILE,
-    NEIGHBORS_FILE,
     PROVENANCE_FILE,
     build_model,
     check_same_data,
     find_run,
     holds_run,
+    holds_weights_only,
     load_run_config,
     load_tokenizers,
     load_vocabularies,
@@ -152,10 +150,10 @@ def _parts_of_run(folder: Path) -> Iterator[Part]:
     yield CHECKSUMS_FILE, partial(_check_checksums, folder)
     yield MANIFEST, partial(load_manifest, folder)
     yield "tokenizers", partial(load_tokenizers, folder, config)
-    readers = {PROVENANCE_FILE: warn_if_changed, LEXICON_FILE: Lexicon.load}
-    for name, read in {**readers, NEIGHBORS_FILE: load_pairs}.items():
-        if (folder / name).exists():
-            yield name, partial(read, folder / name)
+    if (folder / PROVENANCE_FILE).exists():
+        yield PROVENANCE_FILE, partial(warn_if_changed, folder / PROVENANCE_FILE)
+    for files in hooks("files"):
+        yield from files(folder)
     yield f"training data {config.prepared_folder}", partial(_check_training_data, folder, config)
     yield "vocabularies", partial(load_vocabularies, folder)
     checkpoints, model = open_checkpoints(folder, config), build_model(folder, config)

@@ -13,7 +13,6 @@ from nmt.config.load import differences
 from nmt.config.schema import Config
 from nmt.data.manifest import MANIFEST, load_manifest
 from nmt.errors import CheckpointError, NmtError
-from nmt.extras.share.bundle import holds_weights_only
 from nmt.run.checkpoint import KeptCheckpoint, read_progress
 from nmt.run.folder import (
     EVALUATION_FOLDER,
@@ -21,6 +20,7 @@ from nmt.run.folder import (
     JOURNAL_FILE,
     check_same_data,
     holds_run,
+    holds_weights_only,
     is_training,
     load_run_config,
     open_checkpoints,

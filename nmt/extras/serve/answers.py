@@ -7,10 +7,12 @@ from math import exp
 from typing import Any
 from unicodedata import east_asian_width
 
+from nmt.config.section import key_of
 from nmt.decoding.alignment import token_to_word, translation_to_dict, word_weights
 from nmt.decoding.output import DESCRIPTIONS, WarningChecker
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
+from nmt.extras.ranking.keys import MbrConfig
 from nmt.extras.serve.alternatives import Alternative, find_alternatives
 from nmt.text.tokenizers import Tokenizer
 
@@ -31,7 +33,9 @@ class ServedRun:
     def max_translations(self) -> int:
         """How many translations of a sentence there may be."""
         options = self.translator.options
-        return options.beam if options.search == "beam" else options.mbr.samples
+        return (
+            options.beam if options.search == "beam" else key_of(options, "mbr", MbrConfig).samples
+        )
 
 
 @dataclass(frozen=True)

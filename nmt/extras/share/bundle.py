@@ -27,7 +27,6 @@ from nmt.run.folder import (
     CONFIG_FILE,
     EVALUATION_FOLDER,
     HISTORY_FILE,
-    LEXICON_FILE,
     PROVENANCE_FILE,
     refuse_newer_format,
 )
@@ -43,7 +42,7 @@ RUN_FILES = (
     MANIFEST,
     CHECKSUMS_FILE,
     *(f"{side}.{ending}" for side in SIDES for ending in ("vocab.txt", "spm.model")),
-    LEXICON_FILE,
+    "lexicon.tsv",
     PROVENANCE_FILE,
     f"{EVALUATION_FOLDER}/{HISTORY_FILE}",
     CARD_FILE,
@@ -131,13 +130,6 @@ def pointer_to(checkpoint: str) -> dict[str, Any]:
 def run_files(run: Path) -> list[Path]:
     """The files of a run that a copy gets, besides the weights."""
     return [path for path in (run / name for name in RUN_FILES) if path.exists()]
-
-
-def holds_weights_only(run: Path) -> bool:
-    """Whether a run is a copy without the state of training: it translates, but its training cannot
-    resume.
-    """
-    return (run / INFO_FILE).exists()
 
 
 def check_info(name: Path | str, info: Any) -> str:

@@ -1,17 +1,25 @@
 """The shortlist: its words, and that search over a shortlist of all words is exact."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 from pydantic import ValidationError
 
-from nmt.config.schema import DecodingConfig, ModelConfig
+from nmt.config.schema import DecodingConfig
+from nmt.decoding.ensemble import Ensemble
+from nmt.decoding.fast import for_search
 from nmt.decoding.search import search
+from nmt.errors import ConfigError
 from nmt.extras.lexicon import shortlist as module
+from nmt.extras.lexicon.keys import DecodingKeys
 from nmt.extras.lexicon.lexicon import MAX_TRANSLATIONS, Entry, Lexicon
-from nmt.extras.lexicon.shortlist import Shortlist
+from nmt.extras.lexicon.shortlist import Shortlist, ShortlistModel, restrict
+from nmt.model.interface import TranslationModel
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import EOS, SPECIALS, UNK, Vocabulary
+from tests.decoding.test_fast import SECTIONS, log_probs, model_of
 
 SRC = Vocabulary.build({"dog": 3, "cat": 2, "sees": 1})
 TGT = Vocabulary.build(
@@ -51,48 +59,70 @@ def test_a_small_vocabulary_is_always_there() -> None:
     assert chosen([], 1) == list(TGT)[len(SPECIALS) :]
 
 
-@pytest.mark.parametrize("tie_embeddings", ["none", "target"])
+class Given(Shortlist):
+    """A shortlist of the same words for all sentences."""
+
+    def __init__(self, words: torch.Tensor) -> None:
+        self.words = words
+
+    def choose(self, *_: object) -> torch.Tensor:
+        return self.words
+
+
+def with_words(model: TranslationModel, words: torch.Tensor) -> ShortlistModel:
+    return ShortlistModel(model, Given(words)).eval()
+
+
 @pytest.mark.parametrize("beam", [1, 3])
-def test_among_all_words_the_search_is_exact(tie_embeddings: str, beam: int) -> None:
-    torch.manual_seed(3)
-    sizes = {"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 16}}
-    model = Seq2Seq(
-        ModelConfig.model_validate({**sizes, "tie_embeddings": tie_embeddings}), 9, 30
-    ).eval()
-    src, options = [[4, 5, 6], [7], [8, 8, 4, 5]], DecodingConfig(beam=beam)
-    everything = search(model, src, options, n_best=beam)
-    for exact, short in zip(
-        everything, search(model, src, options, n_best=beam, words=torch.arange(30)), strict=True
-    ):
-        assert [one.ids for one in exact] == [one.ids for one in short]
-        np.testing.assert_allclose(
-            [one.log_prob for one in exact], [one.log_prob for one in short], rtol=1e-5
-        )
+@pytest.mark.parametrize("sections", [{}, {"tie_embeddings": "target"}, {"lexical_bias": 3}])
+def test_among_all_words_the_search_is_exact(sections: dict[str, Any], beam: int) -> None:
+    src, options, everything = [[4, 5, 6], [7], [8, 8, 4, 5]], DecodingConfig(beam=beam), range(30)
+    one, two = model_of(sections), model_of(sections)
+    for model in (one, for_search(one), Ensemble([one, two]).eval()):
+        short = with_words(model, torch.tensor(everything))
+        for exact, found in zip(
+            search(model, src, options, n_best=beam),
+            search(short, src, options, n_best=beam),
+            strict=True,
+        ):
+            assert [one.ids for one in exact] == [one.ids for one in found]
+            np.testing.assert_allclose(
+                [one.log_prob for one in exact], [one.log_prob for one in found], rtol=1e-5
+            )
 
 
 def test_only_the_words_given_are_written_and_the_weights_stay() -> None:
-    torch.manual_seed(3)
-    sizes = {"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 16}}
-    model = Seq2Seq(ModelConfig.model_validate(sizes), 9, 30).eval()
-    before, src, options = [*model.state_dict().values()], [[4, 5, 6], [7]], DecodingConfig(beam=3)
+    model, src, options = model_of({}), [[4, 5, 6], [7]], DecodingConfig(beam=3)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
     words = torch.tensor([0, UNK, 2, EOS, 9, 17, 29])
-    full, short = (
-        search(model, src, options, n_best=3),
-        search(model, src, options, n_best=3, words=words),
-    )
+    full = search(model, src, options, n_best=3)
+    short = search(with_words(model, words), src, options, n_best=3)
     written = {token for hypotheses in short for one in hypotheses for token in one.ids}
     assert written
     assert written <= set(words.tolist())
-    assert all(
-        torch.equal(one, other)
-        for one, other in zip(before, model.state_dict().values(), strict=True)
-    )
-    assert [one.ids for one in search(model, src, options, n_best=3)[0]] == [
-        one.ids for one in full[0]
-    ]
+    assert all(torch.equal(before[name], value) for name, value in model.state_dict().items())
+    again = search(model, src, options, n_best=3)
+    assert [one.ids for one in again[0]] == [one.ids for one in full[0]]
+
+
+@pytest.mark.parametrize("sections", [*SECTIONS[:-1], {"lexical_bias": 3}], ids=str)
+@torch.inference_mode()
+def test_a_restricted_model_gives_the_same_logits_for_its_words(sections: dict[str, Any]) -> None:
+    model, ids = model_of(sections), torch.tensor([0, 1, 2, 9, 17, 23, 28])
+    scores = log_probs(model)[..., ids].log_softmax(-1)
+    for one in (model, for_search(model)):
+        short = restrict(one, ids)
+        assert isinstance(short, Seq2Seq)
+        torch.testing.assert_close(log_probs(short, 2, (3, 4, 5)), scores)
+
+
+def test_an_adaptive_softmax_is_refused() -> None:
+    text = "decoding.shortlist: model.output adaptive does not support a shortlist; set it to 0"
+    with pytest.raises(ConfigError, match=text):
+        restrict(model_of({"output": "adaptive"}), torch.arange(9))
 
 
 def test_no_more_can_be_asked_for_than_a_lexicon_keeps() -> None:
-    assert DecodingConfig(shortlist=MAX_TRANSLATIONS).shortlist == MAX_TRANSLATIONS
+    assert DecodingKeys(shortlist=MAX_TRANSLATIONS).shortlist == MAX_TRANSLATIONS
     with pytest.raises(ValidationError, match=f"less than or equal to {MAX_TRANSLATIONS}"):
-        DecodingConfig(shortlist=MAX_TRANSLATIONS + 1)
+        DecodingKeys(shortlist=MAX_TRANSLATIONS + 1)

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 import yaml
 
-from nmt.config.schema import RerankConfig
 from nmt.data.corpus import read_sentences
 from nmt.decoding.forced import score_pairs
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
-from nmt.extras.ranking.pairwise import pairwise_chrf
+from nmt.extras.ranking.keys import RerankConfig
+from nmt.extras.ranking.mbr import pairwise_chrf
 from nmt.extras.ranking.reverse import Reranker
 from nmt.files import read_json
 from nmt.run.load import load_translator
@@ -125,7 +125,6 @@ def test_truncated_candidates_come_last_and_empty_ones_have_a_score(
 
 
 # --- From the command line
-# --------------------------------------------------------------------------------------------------
 
 
 def options(run: Path, *more: str) -> Sequence[str]:

@@ -1,0 +1,24 @@
+"""The keys decoding.lexicon and decoding.shortlist."""
+
+from pydantic import Field
+
+from nmt.config.section import Section
+
+
+class DecodingKeys(Section):
+    lexicon: bool = Field(
+        True,
+        description=(
+            "translate that word with the lexicon of `nmt lexicon`, if there is one, "
+            "before copying it"
+        ),
+    )
+    shortlist: int = Field(
+        0,
+        ge=0,
+        le=50,
+        description=(
+            "consider only this many translations of each source word (at most 50) and "
+            "frequent words; 0: all"
+        ),
+    )
