@@ -114,8 +114,8 @@ def test_help_groups_the_commands_and_shows_whole_sentences(
 def test_help_names_arguments_without_their_types(nmt: Run) -> None:
     assert "  SENTENCE  Sentences, each in quotes.\n" in nmt("translate", "--help").out
     assert (
-        "  RUN  Run folder, or a file of `nmt bundle`. Default: the newest in runs/.\n"
-        in nmt("inspect", "--help").out
+        "  RUN  Run folder or bundle. Default: the newest in runs/.\n"
+        in nmt("runs", "show", "--help").out
     )
 
 

@@ -14,7 +14,7 @@ import pytest
 import typer
 import yaml
 
-from nmt.cli import app
+from nmt.cli import all_commands, app
 from nmt.commands.evaluate import EvaluateOptions
 from nmt.commands.translate_options import TranslateOptions
 from nmt.config.load import config_from_dict, load
@@ -38,6 +38,11 @@ from tests.documentation import (
 )
 
 GROUP: Any = typer.main.get_command(app)
+PARSERS: dict[str, Any] = {
+    name: GROUP.get_command(None, name)
+    for name, row in all_commands().items()
+    if row.place and (not row.hidden or name == "schema")
+}
 OPTIONS: dict[str, Any] = {
     "analyze": AnalyzeOptions,
     "augment": AugmentOptions,
@@ -102,12 +107,11 @@ def check(words: Sequence[str]) -> None:
 
 
 def check_nmt(arguments: Sequence[str]) -> None:
-    name, *rest = arguments
-    assert name in GROUP.commands, f"no command nmt {name}"
-    context = GROUP.commands[name].make_context(
-        f"nmt {name}", list(rest), parent=typer.Context(GROUP)
-    )
-    values = context.params
+    row = all_commands().get(arguments[0])
+    n_words = 2 if row is not None and not row.place else 1
+    name, rest = " ".join(arguments[:n_words]), list(arguments[n_words:])
+    assert name in PARSERS, f"no command nmt {name}"
+    values = PARSERS[name].make_context(f"nmt {name}", rest, parent=typer.Context(GROUP)).params
     if name in OPTIONS:
         OPTIONS[name](**values).check()
     path = values.get("config")
@@ -215,7 +219,7 @@ def test_names_exist(page: Path) -> None:
         if match := re.match(rf"{SECTION}(?:\.\w+)+", code):
             assert has_key(match[0]), code
         if match := re.match(r"nmt ([a-z]+)", code):
-            assert match[1] in GROUP.commands, code
+            assert match[1] in all_commands(), code
         for option in re.findall(r"(?<!\S)--[a-z][a-z-]+", code):
             assert option in ALL_OPTIONS, code
 
@@ -236,7 +240,7 @@ ALL_OPTIONS = {
     ),
     *(
         name
-        for command in (GROUP, *GROUP.commands.values())
+        for command in (GROUP, *PARSERS.values())
         for parameter in command.params
         for name in parameter.opts
     ),

@@ -149,7 +149,7 @@ def test_pictures_and_pages_of_attention(
 def test_the_model_card(nmt: Run, run: Path, check: Callable[[str], Page], tmp_path: Path) -> None:
     """As HTML of a renderer that lets markup through."""
     markdown = pytest.importorskip("markdown", reason="needs Markdown")
-    result = nmt("inspect", run, "--card")
+    result = nmt("runs", "show", run, "--card")
     assert result.status == 0, result.err
     text = markdown.markdown(result.out.split("---\n", 2)[2], extensions=["tables"])
     (tmp_path / "card.html").write_text(

@@ -214,7 +214,7 @@ def test_a_huge_manifest_is_not_read(nmt: Run, run: Path) -> None:
     sparse(run / "manifest.json")
     sparse(run / "provenance.json")
     assert nmt("translate", "--run", run, SENTENCE).status == 0
-    assert "manifest.json: damaged (larger than 16,777,216 bytes)" in nmt("inspect", run).out
+    assert "manifest.json: damaged (larger than 16,777,216 bytes)" in nmt("runs", "show", run).out
 
 
 def test_links_inside_of_a_run_are_followed(nmt: Run, run: Path) -> None:
@@ -257,25 +257,24 @@ def test_no_command_runs_code_from_data_nor_does_more_than_it_should(tmp_path: P
         ("write", ["train", "-c", "c.yaml", "--dry-run"]),
         ("write", [*train, "--set", "training.max_steps=2"]),
         ("write", [*train, "--resume"]),
-        ("write", ["average", "runs/toy", "--kept", "last"]),
+        ("write", ["runs", "average", "runs/toy", "--kept", "last"]),
         ("write", ["lexicon", "runs/toy", "--pairs", "20"]),
         ("write", ["neighbors", "runs/toy"]),
+        ("write", ["evaluate", "runs/toy", "--metric", "chrF"]),
         ("write", ["analyze", "runs/toy", "--split", "dev", "--report", "report"]),
         ("write", ["augment", "data/prepared/toy", "-o", "more", "--forward", "runs/toy", "-q"]),
-        ("", ["doctor", "runs/toy"]),
-        ("", ["doctor", "more"]),
-        ("write", ["bundle", "runs/toy", "-o", "toy.nmt"]),
-        ("write", ["reproduce", "runs/toy", "-o", "again"]),
+        ("", ["runs", "check", "runs/toy"]),
+        ("", ["runs", "check", "more"]),
+        ("write", ["share", "bundle", "runs/toy", "-o", "toy.nmt"]),
+        ("write", ["runs", "reproduce", "runs/toy", "-o", "again"]),
         ("write", ["translate", "--run", "toy.nmt", "--attention", "x.html", SENTENCE]),
-        (
-            "write",
-            ["inspect", "runs/toy", "--card"],
-        ),  # takes the lock of a training, to see whether there is one
-        ("write", ["runs", "runs"]),
+        # Takes the lock of a training, to see whether there is one.
+        ("write", ["runs", "show", "runs/toy", "--card"]),
+        ("write", ["runs", "list", "runs"]),
         ("write", ["selftest", "--attention", "dot"]),
         ("write", ["export", "runs/toy", "-o", "exported", "--set", "decoding.precision=int8"]),
-        ("write connect", ["push", "runs/toy", "owner/toy"]),
-        ("write connect", ["pull", "owner/toy", "-o", "pulled"]),
+        ("write connect", ["share", "push", "runs/toy", "owner/toy"]),
+        ("write connect", ["share", "pull", "owner/toy", "-o", "pulled"]),
         ("", ["translate", "--run", "pulled", SENTENCE]),
         ("", ["translate", "--run", "runs/toy", SENTENCE]),
         ("", ["translate", "--run", "runs/toy", "--json", "--n-best", "2", SENTENCE]),
@@ -302,8 +301,6 @@ def test_no_command_runs_code_from_data_nor_does_more_than_it_should(tmp_path: P
         )
     assert process.returncode == 0, process.stderr[-2000:]
     assert '"translatedText":' in process.stdout
-    names = {
-        command.name or getattr(command.callback, "__name__", "")
-        for command in cli.app.registered_commands
-    }
-    assert names <= {words[0] for _, words in commands}, "the watch does not run a new command"
+    watched = {name for _, words in commands for name in (words[0], " ".join(words[:2]))}
+    names = {name for name, row in cli.all_commands().items() if row.place and not row.hidden}
+    assert names <= watched, "the watch does not run a new command"

@@ -59,7 +59,7 @@ class ScoreOptions:
     folders: Annotated[
         list[Path] | None,
         typer.Argument(
-            help="Run folder, or a file of `nmt bundle`. Default: the newest in runs/.",
+            help="Run folder or bundle. Default: the newest in runs/.",
             metavar="RUN",
         ),
     ] = None
@@ -385,7 +385,7 @@ def store(
 
 
 def names_run(path: Path) -> bool:
-    """Whether `path` is a run folder or a file of `nmt bundle`, and no file of sentences."""
+    """Whether `path` is a run folder or a bundle, and no file of sentences."""
     return path.is_dir() or is_zipfile(path)
 
 

@@ -47,9 +47,7 @@ RunArgument = Annotated[
 ]
 RunOrBundleArgument = Annotated[
     Path | None,
-    typer.Argument(
-        help="Run folder, or a file of `nmt bundle`. Default: the newest in runs/.", metavar="RUN"
-    ),
+    typer.Argument(help="Run folder or bundle. Default: the newest in runs/.", metavar="RUN"),
 ]
 DataOption = Annotated[
     Path | None,

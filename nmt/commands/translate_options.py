@@ -32,8 +32,8 @@ class TranslateOptions:
         typer.Option(
             "--run",
             help=(
-                "Run folder, or a file of `nmt bundle`; several translate together as an "
-                "ensemble. Default: the newest in runs/."
+                "Run folder or bundle; several translate together as an ensemble. Default: the "
+                "newest in runs/."
             ),
             metavar="RUN",
         ),

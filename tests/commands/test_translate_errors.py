@@ -246,7 +246,7 @@ def test_hints_that_fit(nmt: Run, trained: Path) -> None:
     config = trained / "config.yaml"
     hint = (
         "no bundle, or damaged (File is not a zip file); name the folder of a run, or a file "
-        "that `nmt bundle` wrote"
+        "that `nmt share bundle` wrote"
     )
     assert nmt("translate", "--run", config, DOG).err == f"nmt: {config}: {hint}\n"
     for override in ("decoding.beam", "training.epochs=3", "beam=3", ""):

@@ -178,7 +178,7 @@ def test_a_changed_lexicon_is_used_with_a_warning(nmt: Run, run: Path) -> None:
 
 def test_a_changed_provenance_is_noticed(nmt: Run, run: Path) -> None:
     flip(run / "provenance.json")
-    result = nmt("doctor", run)
+    result = nmt("runs", "check", run)
     assert result.status == 0
     assert f"warning  {run / 'provenance.json'}: edited or damaged since nmt wrote it" in result.out
 

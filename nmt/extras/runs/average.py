@@ -1,5 +1,5 @@
-"""`nmt average`: the mean of the weights of a run's kept checkpoints. Translation uses it if it is
-better on the dev set.
+"""`nmt runs average`: the mean of the weights of a run's kept checkpoints. Translation uses it if
+it is better on the dev set.
 """
 
 from pathlib import Path

@@ -111,7 +111,7 @@ def _next_commands(facts: dict[str, Any]) -> list[str]:
         commands.append(f"nmt evaluate {folder}")
     commands.append(f'nmt translate --run {folder} "..."')
     if facts["state"] == "finished":
-        commands.append(f"nmt reproduce {folder}")
+        commands.append(f"nmt runs reproduce {folder}")
     return commands
 
 

@@ -30,8 +30,7 @@ class ServeOptions:
     folders: Annotated[
         list[Path] | None,
         typer.Argument(
-            help="Run folders, or files of `nmt bundle`, side by side. Default: the newest in "
-            "runs/.",
+            help="Run folders or bundles, side by side. Default: the newest in runs/.",
             metavar="RUN",
         ),
     ] = None

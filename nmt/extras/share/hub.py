@@ -145,7 +145,7 @@ def push(
             commit = api.upload_folder(
                 repo_id=repository,
                 folder_path=folder,
-                commit_message=f"nmt push: {checkpoint.name}",
+                commit_message=f"nmt share push: {checkpoint.name}",
                 parent_commit=info.sha,
                 delete_patterns=list(RUN_FILES),
             )

@@ -61,7 +61,7 @@ def test_the_folder(nmt: Run, run: Path) -> None:
 
 def test_a_bundle(nmt: Run, run: Path, tmp_path: Path) -> None:
     bundle = tmp_path / "model.nmt"
-    assert nmt("bundle", run, "-o", bundle).status == 0
+    assert nmt("share", "bundle", run, "-o", bundle).status == 0
     assert nmt("export", bundle).status == 0
     assert Translator(tmp_path / "model-onnx").translate([""]) == [""]
 

@@ -199,10 +199,10 @@ def test_evaluation_scores_with_neighbors(trained: Path, nmt: Run) -> None:
 
 
 def test_doctor_reads_the_pairs(trained: Path, tmp_path: Path, nmt: Run) -> None:
-    assert "ok       neighbors.tsv" in nmt("doctor", trained).out.splitlines()
+    assert "ok       neighbors.tsv" in nmt("runs", "check", trained).out.splitlines()
     run = shutil.copytree(trained, tmp_path / "run")
     (run / "neighbors.tsv").write_text(f"{HEADER}\nno tab\n", encoding="utf-8")
-    result = nmt("doctor", run)
+    result = nmt("runs", "check", run)
     assert result.status == 1
     assert (
         f"damaged  {run / 'neighbors.tsv'}, line 2: expected a source and a target with a tab "
@@ -211,7 +211,7 @@ def test_doctor_reads_the_pairs(trained: Path, tmp_path: Path, nmt: Run) -> None
 
 
 def test_a_bundle_has_no_sentences_of_the_data(trained: Path, tmp_path: Path, nmt: Run) -> None:
-    assert nmt("bundle", trained, "-o", tmp_path / "run.nmt").status == 0
+    assert nmt("share", "bundle", trained, "-o", tmp_path / "run.nmt").status == 0
     with zipfile.ZipFile(tmp_path / "run.nmt") as archive:
         assert "neighbors.tsv" not in archive.namelist()
 

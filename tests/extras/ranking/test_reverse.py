@@ -143,7 +143,7 @@ def test_translate_and_evaluate(runs: tuple[Path, Path], nmt: Run) -> None:
 
 
 def test_a_bundle_can_rerank(runs: tuple[Path, Path], tmp_path: Path, nmt: Run) -> None:
-    assert nmt("bundle", runs[1], "-o", tmp_path / "de-en.nmt").status == 0
+    assert nmt("share", "bundle", runs[1], "-o", tmp_path / "de-en.nmt").status == 0
     results = [
         nmt("translate", "--run", runs[0], *options(path), SENTENCE)
         for path in (runs[1], tmp_path / "de-en.nmt")

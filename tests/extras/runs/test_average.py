@@ -1,4 +1,4 @@
-"""`nmt average`, and averaging at the end of a training."""
+"""`nmt runs average`, and averaging at the end of a training."""
 
 import json
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""`nmt doctor`: what it says of runs and prepared data, whole or damaged."""
+"""`nmt runs check`: what it says of runs and prepared data, whole or damaged."""
 
 import errno
 import json
