@@ -113,9 +113,7 @@ class StepGraph(nn.Module):
 
 
 class AdaptiveLogits(nn.Module):
-    """Logits of the adaptive softmax for all words, in one graph: those of rare words include their
-    cluster's.
-    """
+    """Logits of the adaptive softmax for all words; those of rare words include their cluster's."""
 
     def __init__(self, output: Adaptive) -> None:
         super().__init__()
@@ -235,9 +233,8 @@ def _look_up(bias: LexicalBias, src: Tensor) -> Translations:
     column = torch.cat([torch.zeros_like(ids[:, :1]), is_new.cumsum(1)], 1)
     n_columns = column.max() + 1
     unique = torch.zeros_like(ids).scatter(1, column, in_order)[:, :n_columns]
-    columns = (
-        torch.zeros_like(column).scatter(1, order, column).view(*src.shape, bias.size)
-    )  # [B, S, k]
+    columns = torch.zeros_like(column).scatter(1, order, column)
+    columns = columns.view(*src.shape, bias.size)  # [B, S, k]
     probabilities = torch.zeros([*src.shape, n_columns]).scatter_add(  # type: ignore[list-item] # a tensor, as above
         2, columns, bias.probabilities[rows]
     )
@@ -279,9 +276,7 @@ class _OnnxLayer(RecurrentLayer):
 
 
 class _RecurrentOperator(torch.autograd.Function):
-    """In torch, the layer itself; in the graph, the operator LSTM, GRU or RNN with tensors in the
-    layout of ONNX.
-    """
+    """In torch, the layer itself; in the graph, the operator of ONNX, with its layout."""
 
     @staticmethod
     def forward(_ctx: Any, inputs: Tensor, lengths: Tensor, *arguments: Any) -> tuple[Tensor, ...]:

@@ -58,7 +58,9 @@ LIMITS = {  # of numbers in the settings
     "min_length_ratio": (0.0, 1e6),
     "max_length_ratio": (0.0, 1000.0),
 }
-STEP_OUTPUTS = {"best_ids", "best_logits", "log_norm", "attention"}
+# Outputs of step.onnx; the first three have a row for each hypothesis whose words are wanted.
+STEP_WORDS = ("best_ids", "best_logits", "log_norm")
+STEP_OUTPUTS = {*STEP_WORDS, "attention"}
 AGAIN = "copy the whole folder again, or write it again with `nmt export`"
 
 JOINER = "￭"  # before a word without a space in front of it
@@ -79,9 +81,7 @@ class TranslationError(Exception):
 
 @dataclass(frozen=True)
 class Translation:
-    """A translation, with its score and its attention [T, S]: a row for each token, <eos>
-    included.
-    """
+    """A translation. attention: [T, S], a row for each token, <eos> included."""
 
     text: str
     score: float
@@ -134,8 +134,7 @@ class Translator:
         return [best[0].text for best in self.translate_n_best(texts, 1)]
 
     def translate_n_best(self, texts: Sequence[str], n: int) -> list[list[Translation]]:
-        """The n best translations of each text, best first; fewer if search found fewer different
-        texts.
+        """The n best translations of each text, best first; fewer if fewer were found.
 
         Raises:
             TranslationError: the beam is narrower than `n`.
@@ -217,9 +216,7 @@ class Translator:
     def _replace_unknown(
         self, tokens: list[str], text: str, src_tokens: list[str], attention: Array
     ) -> list[str]:
-        """The tokens with a translation or a copy of the most-attended source word in place of
-        <unk> (Luong 2015b).
-        """
+        """The tokens with the most-attended word, or its translation, for <unk> (Luong 2015b)."""
         surfaces = self.src_tokenizer.surface_forms(text, src_tokens)
         written = []
         for token, weights in zip(tokens, attention[:, : len(src_tokens)], strict=False):
@@ -233,24 +230,17 @@ class Translator:
 
 
 class Model:
-    """The two graphs. Tensors `memory.*` have a row per sentence, `state.*` a row per
-    hypothesis.
-    """
+    """The two graphs. Tensors `memory.*` have a row per sentence, `state.*` per hypothesis."""
 
     def __init__(self, folder: Path, digests: Mapping[str, str]) -> None:
         self.encoder, self.decoder = (
             Graph(folder, name, digests) for name in ("encoder.onnx", "step.onnx")
         )
-        state = {
-            name.replace("state.", "next.")
-            for name in self.decoder.inputs
-            if name.startswith("state.")
-        }
+        inputs, outputs = set(self.decoder.inputs), set(self.decoder.outputs)
+        state = {name.replace("state.", "next.") for name in inputs if name.startswith("state.")}
         given = {*self.encoder.outputs, "ids", "rows", "k", "position"}
-        is_step = set(self.decoder.inputs) <= given and {*STEP_OUTPUTS, *state} <= set(
-            self.decoder.outputs
-        )
-        if not is_step or set(self.encoder.inputs) != {"src", "src_lengths"}:
+        fits = inputs <= given and STEP_OUTPUTS | state <= outputs
+        if not fits or set(self.encoder.inputs) != {"src", "src_lengths"}:
             raise TranslationError(f"{folder}: its graphs do not fit each other; {AGAIN}")
 
     def encode(self, sources: Sequence[Sequence[int]]) -> tuple[dict[str, Array], dict[str, Array]]:
@@ -278,13 +268,8 @@ class Model:
         Returns:
             best_ids [N, k], best_logits [N, k], log_norm [N], attention [R, S], and the next state.
         """
-        tensors = {
-            **tensors,
-            "ids": ids,
-            "rows": rows,
-            "k": np.array(k),
-            "position": np.array(position),
-        }
+        tensors = tensors | {"ids": ids, "rows": rows}
+        tensors |= {"k": np.array(k), "position": np.array(position)}
         return self.decoder.run({name: tensors[name] for name in self.decoder.inputs})
 
 
@@ -336,56 +321,45 @@ def read_file(folder: Path, name: str, max_bytes: int, digests: Mapping[str, str
     try:
         target = path.resolve(strict=True)
         if not target.is_relative_to(folder.resolve()):
-            raise TranslationError(
-                f"{path}: links to {target}, outside of the folder; copy the whole folder, "
-                "without links"
-            )
+            advice = "copy the whole folder, without links"
+            raise TranslationError(f"{path}: links to {target}, outside of the folder; {advice}")
         if not target.is_file():
             raise TranslationError(f"{path}: not a file; {AGAIN}")
         if target.stat().st_size > max_bytes:
             raise TranslationError(f"{path}: larger than {max_bytes:,} bytes; {AGAIN}")
         content = target.read_bytes()
     except (OSError, RuntimeError) as error:  # links in a circle
-        raise TranslationError(
-            f"{path}: {getattr(error, 'strerror', None) or error}; {AGAIN}"
-        ) from None
+        reason = getattr(error, "strerror", None) or error
+        raise TranslationError(f"{path}: {reason}; {AGAIN}") from None
     if name in digests and hashlib.sha256(content).hexdigest() != digests[name]:
-        raise TranslationError(
-            f"{path}: damaged, its content has changed since nmt wrote it; {AGAIN}"
-        )
+        reason = "damaged, its content has changed since nmt wrote it"
+        raise TranslationError(f"{path}: {reason}; {AGAIN}")
     return content
 
 
 def read_vocabulary(folder: Path, name: str, digests: Mapping[str, str]) -> list[str]:
     """The tokens, in the order of their ids. Raises: TranslationError."""
     try:
-        tokens = [
-            line.split("\t")[0]
-            for line in read_file(folder, name, MAX_TEXT_BYTES, digests).decode().split("\n")[:-1]
-        ]
+        text = read_file(folder, name, MAX_TEXT_BYTES, digests).decode()
     except UnicodeDecodeError as error:
         raise TranslationError(f"{folder / name}: not UTF-8 ({error.reason}); {AGAIN}") from None
+    tokens = [line.split("\t")[0] for line in text.split("\n")[:-1]]
     if tuple(tokens[: len(SPECIALS)]) != SPECIALS or len({*tokens}) != len(tokens):
         raise TranslationError(f"{folder / name}: not a vocabulary of `nmt export`; {AGAIN}")
     return tokens
 
 
 def read_settings(folder: Path) -> dict[str, Any]:
-    """The contents of settings.json: all that is used has the right type. Raises:
-    TranslationError.
-    """
+    """The contents of settings.json: all that is used has the right type."""
     path = folder / "settings.json"
     try:
         settings = json.loads(read_file(folder, path.name, MAX_SETTINGS_BYTES, {}).decode())
         checksum = settings.pop("checksum", None)
         if isinstance(settings["format"], int) and settings["format"] > FORMAT:
-            raise TranslationError(
-                f"{folder}: made by a newer nmt; use the translate.py of that folder"
-            )
-        if checksum not in (
-            None,
-            hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest(),
-        ):
+            advice = "use the translate.py of that folder"
+            raise TranslationError(f"{folder}: made by a newer nmt; {advice}")
+        content = json.dumps(settings, sort_keys=True).encode()
+        if checksum not in (None, hashlib.sha256(content).hexdigest()):
             raise ValueError("its content does not fit its checksum")
         check_settings(settings)
     except KeyError as error:
@@ -396,9 +370,7 @@ def read_settings(folder: Path) -> dict[str, Any]:
 
 
 def check_settings(settings: Any) -> None:
-    """Raises: KeyError, TypeError, ValueError or AttributeError if a value is missing or has no
-    sense.
-    """
+    """Raises: KeyError, TypeError, ValueError or AttributeError."""
     decoding, tokenizers = settings["decoding"], settings["tokenizers"]
     valid = {
         f"decoding.{name}": _is_number(decoding[name], *limits) for name, limits in LIMITS.items()
@@ -431,8 +403,9 @@ def _is_tokenizer(kind: Any, lowercase: Any, language: Any = "", version: Any = 
 
 @dataclass(frozen=True)
 class Hypothesis:
-    """A translation in ids, without <sos> and <eos>; attention [T, S], with a row for <eos> if
-    complete.
+    """A translation in ids, without <sos> and <eos>.
+
+    attention: [T, S], with a row for <eos> if complete.
     """
 
     ids: list[int]
@@ -442,9 +415,7 @@ class Hypothesis:
 
 @dataclass(frozen=True)
 class Step:
-    """One step of search, from which translations are traced back: row [B] of each sentence; ids
-    and parents [b, K].
-    """
+    """One step of search, to trace back: row [B] of each sentence; ids and parents [b, K]."""
 
     row: Array
     ids: Array
@@ -454,9 +425,7 @@ class Step:
 
 @dataclass(frozen=True)
 class Finished:
-    """A hypothesis that ended in slot `slot` of step `step`; not complete if it was cut at the
-    maximum length.
-    """
+    """A hypothesis that ended in a slot of a step; not complete if cut at the maximum length."""
 
     slot: int
     step: int
@@ -475,13 +444,8 @@ class Search:
     def __init__(
         self, model: Model, sources: Sequence[Sequence[int]], options: dict[str, Any], n_best: int
     ) -> None:
-        self.model, self.sources, self.options, self.n_best, self.size = (
-            model,
-            sources,
-            options,
-            n_best,
-            options["beam"],
-        )
+        self.model, self.sources, self.options = model, sources, options
+        self.n_best, self.size = n_best, options["beam"]
         n_sentences = len(sources)
         self.forbidden = [PAD, SOS, *([UNK] if options["forbid_unknown"] else [])]
         self.max_length = np.array(
@@ -496,16 +460,14 @@ class Search:
         self.last_ids = np.full((n_sentences, self.size), SOS)
         self.steps: list[Step] = []
         self.finished: list[list[Finished]] = [[] for _ in sources]
-        self.min_score = np.full(
-            n_sentences, -np.inf
-        )  # that a hypothesis must exceed to enter the n-best list
+        # What a hypothesis must exceed to enter the n-best list.
+        self.min_score = np.full(n_sentences, -np.inf)
 
     def run(self) -> list[list[Hypothesis]]:
         """The n best hypotheses of each sentence, best first."""
         memory, state = self.model.encode(self.sources)
-        parents = np.arange(len(self.sources)).repeat(
-            self.size
-        )  # the rows of the state that the hypotheses continue
+        # The rows of the state that the hypotheses continue.
+        parents = np.arange(len(self.sources)).repeat(self.size)
         while len(self.sentence):
             state = {name: tensor[parents] for name, tensor in state.items()}
             ids, log_probs, attention, state = self._extend(memory, state)
@@ -525,8 +487,10 @@ class Search:
     def _extend(
         self, memory: dict[str, Array], state: dict[str, Array]
     ) -> tuple[Array, Array, Array, dict[str, Array]]:
-        """The best K words or more for each hypothesis, ids and log-probabilities [b, K, k];
-        attention [R, S]; next state.
+        """The best K words or more for each hypothesis.
+
+        Returns:
+            ids and log-probabilities [b, K, k]; attention [R, S]; the next state.
         """
         is_open, t = self.log_prob > -np.inf, len(self.steps)
         too_short = (self.min_length[self.sentence] > t)[:, None].repeat(self.size, 1)[is_open]
@@ -534,24 +498,16 @@ class Search:
         outputs = self.model.step(
             self.last_ids.ravel(), np.flatnonzero(is_open), k, t, memory | state
         )
-        best_ids = outputs["best_ids"]
-        best = (
-            outputs["best_logits"].astype(np.float64)
-            - outputs["log_norm"].astype(np.float64)[:, None]
-        )
-        if not (
-            np.isfinite(outputs["log_norm"]).all() and np.isfinite(outputs["best_logits"]).all()
-        ):
-            raise TranslationError("the model's logits are not finite: its files are damaged")
+        best_ids, logits, log_norm = (outputs[name] for name in STEP_WORDS)
+        best = logits.astype(np.float64) - log_norm.astype(np.float64)[:, None]
+        damaged = "its files are damaged"
+        if not (np.isfinite(log_norm).all() and np.isfinite(logits).all()):
+            raise TranslationError(f"the model's logits are not finite: {damaged}")
         if best_ids.size and not (best_ids.min() >= 0 and best_ids.max() < self.options["words"]):
-            raise TranslationError(
-                "the model has other words than tgt.vocab.txt: its files are damaged"
-            )
+            raise TranslationError(f"the model has other words than tgt.vocab.txt: {damaged}")
         best[np.isin(best_ids, self.forbidden) | (too_short[:, None] & (best_ids == EOS))] = -np.inf
-        ids, log_probs = (
-            np.zeros((*is_open.shape, k), np.int64),
-            np.full((*is_open.shape, k), -np.inf),
-        )
+        ids = np.zeros((*is_open.shape, k), np.int64)
+        log_probs = np.full(ids.shape, -np.inf)
         ids[is_open], log_probs[is_open] = best_ids, best
         next_state = {
             name.replace("next.", "state."): tensor

@@ -1,6 +1,4 @@
-"""The alternatives for a token of a translation, and how the translation continues after each of
-them.
-"""
+"""The alternatives for a token of a translation, and how the translation continues after each."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -38,8 +36,8 @@ class Alternative:
 def find_alternatives(
     translator: Translator, requests: Sequence[tuple[str, Sequence[str]]], n: int
 ) -> list[list[Alternative]]:
-    """For each (text, the first tokens of a translation) the n most probable next tokens, each with
-    the rest of the translation.
+    """For each (text, first tokens of a translation) the n most probable next tokens, each with the
+    rest of the translation.
 
     The most probable token comes first; the others have at least `MIN_PROBABILITY`. Special tokens
     are no alternatives, but `<unk>` may be among the first tokens.
@@ -48,24 +46,19 @@ def find_alternatives(
         DataError: a token is not in the vocabulary, or a text is empty.
         TooLargeError: a text does not fit into memory, even alone.
     """
-    max_tokens, max_n = (
-        translator.options.max_source_tokens,
-        min(n, len(translator.tgt_vocabulary) - len(SPECIALS)),
-    )
+    max_tokens = translator.options.max_source_tokens
+    max_n = min(n, len(translator.tgt_vocabulary) - len(SPECIALS))
     all_tokens = translator.src_tokenizer.split_all([text for text, _ in requests])
     owners: list[int] = []  # the index of the request of each alternative
     starts: list[list[int]] = []
     probabilities: list[float] = []
     for owner, ((_, first_tokens), src_tokens) in enumerate(zip(requests, all_tokens, strict=True)):
-        src, prefix = (
-            translator.src_vocabulary.ids(src_tokens[:max_tokens]),
-            _prefix_ids(translator, first_tokens),
-        )
+        src = translator.src_vocabulary.ids(src_tokens[:max_tokens])
+        prefix = _prefix_ids(translator, first_tokens)
         if not src:
             raise DataError("the text is empty, so its translation has no alternatives")
-        for rank, (index, log_prob) in enumerate(
-            _next_tokens(translator.model, src, prefix, max_n)
-        ):
+        next_tokens = _next_tokens(translator.model, src, prefix, max_n)
+        for rank, (index, log_prob) in enumerate(next_tokens):
             if not rank or exp(log_prob) >= MIN_PROBABILITY:
                 owners.append(owner)
                 starts.append([*prefix, index])

@@ -90,8 +90,9 @@ class TranslateTask:
 
 @dataclass(frozen=True)
 class AlternativesTask:
-    """Finds the alternatives for a word; a request is a text and the tokens before the word. A
-    result: for `AlternativesAnswer`.
+    """Finds the alternatives for a word, for `AlternativesAnswer`.
+
+    A request is a text and the tokens before the word.
     """
 
     run: ServedRun
@@ -103,27 +104,22 @@ class AlternativesTask:
         """One result for each request."""
         all_alternatives = find_alternatives(self.run.translator, requests, self.n)
         return [
-            [*self._results(len(tokens), _without_duplicates(alternatives))]
+            [*self._results(len(tokens), alternatives)]
             for (_, tokens), alternatives in zip(requests, all_alternatives, strict=True)
         ]
 
     def _results(
         self, position: int, alternatives: Sequence[Alternative]
     ) -> Iterator[dict[str, Any]]:
-        for alternative in alternatives:
+        first: dict[str, Alternative] = {}
+        for alternative in alternatives:  # different tokens may be joined to the same text
+            first.setdefault(alternative.translation.text, alternative)
+        for alternative in first.values():
             details = describe(alternative.translation, self.run.translator)
             for word in details["words"]:
                 if word["token"] == position:  # otherwise the token continues the word before
                     probability = round(alternative.probability, DIGITS)
                     yield {"word": word["text"], "probability": probability, "translation": details}
-
-
-def _without_duplicates(alternatives: Sequence[Alternative]) -> list[Alternative]:
-    """The first of those with the same text: different tokens may be joined to the same text."""
-    first: dict[str, Alternative] = {}
-    for alternative in alternatives:
-        first.setdefault(alternative.translation.text, alternative)
-    return [*first.values()]
 
 
 def describe(translation: Translation, translator: Translator) -> dict[str, Any]:
@@ -138,30 +134,26 @@ def describe(translation: Translation, translator: Translator) -> dict[str, Any]
     end, first_token = 0, 0
     for index, text in enumerate(texts):
         start = max(translation.text.find(text, end), end)
-        last_token = max(
-            (position for position, row in enumerate(rows) if row == index), default=first_token - 1
-        )
-        tokens = range(
-            first_token, last_token + 1
-        )  # tokens that add no text belong to the next word
+        own = [position for position, row in enumerate(rows) if row == index]
+        last_token = max(own, default=first_token - 1)
+        # Tokens that add no text belong to the next word.
+        tokens = range(first_token, last_token + 1)
         origins = [replacements[position].origin for position in tokens if position in replacements]
+        log_prob = sum(translation.token_log_probs[position] for position in tokens)
         words.append(
             {
                 "text": text,
                 "before": translation.text[end:start],
                 "token": first_token,
-                "probability": round(
-                    exp(sum(translation.token_log_probs[position] for position in tokens)), DIGITS
-                ),
+                "probability": round(exp(log_prob), DIGITS),
                 "origin": origins[-1] if origins else "model",
             }
         )
         end, first_token = start + len(text), last_token + 1
     attention = None
     if translation.has_attention:
-        columns = group_words(translation.source, translation.src_tokens, translator.src_tokenizer)[
-            1
-        ]
+        source, src_tokens = translation.source, translation.src_tokens
+        _, columns = group_words(source, src_tokens, translator.src_tokenizer)
         weights = word_weights(translation.attention[: len(rows)], rows, columns)
         attention = [[round(weight, DIGITS) for weight in row] for row in weights.tolist()]
     return {
@@ -174,8 +166,7 @@ def describe(translation: Translation, translator: Translator) -> dict[str, Any]
 def group_words(
     text: str, tokens: Sequence[str], tokenizer: Tokenizer
 ) -> tuple[list[str], list[int]]:
-    """The words of a text, and for each token the index of its word; -1 for a token that adds no
-    text.
+    """The words of a text, and for each token the index of its word; -1 if it adds no text.
 
     Words stand between spaces. In scripts that write no spaces, such as Chinese and Japanese, each
     token is a word.
@@ -194,6 +185,6 @@ def group_words(
     indices = token_to_word(tokens, tokenizer.join)
     n_words = max(indices, default=-1) + 1
     written = [word for word in text.split() if tokenizer.normalize(word)]
-    return (
-        written if len(written) == n_words else tokenizer.join(tokens).split()[:n_words]
-    ), indices
+    if len(written) != n_words:
+        written = tokenizer.join(tokens).split()[:n_words]
+    return written, indices

@@ -74,9 +74,7 @@ class Limits:
 
 
 class _Api:
-    """The functions that answer requests. Their docstrings are the descriptions in
-    /openapi.json.
-    """
+    """The functions that answer requests. /openapi.json describes them by their docstrings."""
 
     def __init__(self, runs: Sequence[ServedRun], limits: Limits, token: str | None) -> None:
         self.runs, self.limits, self.token = {run.name: run for run in runs}, limits, token
@@ -283,9 +281,7 @@ async def _wait_for_disconnect(request: Request) -> None:
 
 
 def _join(lines: Sequence[Sequence[str]], n: int) -> list[str]:
-    """The n best translations of a text, from the best translations of its lines; fewer if no line
-    has n.
-    """
+    """The n best translations of a text, from those of its lines; fewer if no line has n."""
     n_found = min(n, max(map(len, lines)))
     return ["\n".join(best[min(rank, len(best) - 1)] for best in lines) for rank in range(n_found)]
 

@@ -17,8 +17,9 @@ class QueueFullError(NmtError):
 
 
 class Task(Hashable, Protocol):
-    """Answers several requests at once: one result for each. The requests of equal tasks may be
-    answered together.
+    """Answers several requests at once: one result for each.
+
+    The requests of equal tasks may be answered together.
     """
 
     def __call__(self, requests: Sequence[Any], /) -> Sequence[Any]: ...
@@ -59,8 +60,7 @@ class Batcher:
         self._thread.shutdown()
 
     def submit(self, task: Task, request: Any, n_texts: int) -> "Future[Any]":
-        """Put a request into the queue. Cancelling its future takes it out again, unless it is
-        being answered already.
+        """Put a request into the queue. Cancelling its future takes it out again, in time.
 
         Raises:
             QueueFullError: there is no room for `n_texts` more texts, or the server stops.
@@ -79,8 +79,9 @@ class Batcher:
         return job.future
 
     def _answer_next(self) -> None:
-        """Answer the first job, and all that can be answered with it. There may be none: an earlier
-        call has answered more than one.
+        """Answer the first job, and all that can be answered with it.
+
+        There may be none: an earlier call has answered more than one.
         """
         taken: list[_Job] = []
         others: list[_Job] = []
@@ -99,9 +100,7 @@ class Batcher:
 
 
 def _answer(jobs: Sequence[_Job]) -> None:
-    """Answer jobs together; if that fails, each alone, so that a bad request has no effect on
-    others.
-    """
+    """Answer jobs together; if that fails, each alone: a bad request has no effect on others."""
     if not jobs:
         return
     try:

@@ -35,8 +35,7 @@ class RefusedError(Exception):
 
 
 class Guard:
-    """ASGI middleware: checks where a request comes from, and reads its body, with a limit and in
-    limited time.
+    """ASGI middleware: checks where a request comes from, and reads its body, within limits.
 
     Args:
         hosts: names that the header Host may have, without port; None: any.

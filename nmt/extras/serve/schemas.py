@@ -143,9 +143,7 @@ class LineDetails(Message):
 
 
 class TranslateAnswer(Message):
-    """The translations; single ones if `q` is a single text, otherwise lists in the order of
-    `q`.
-    """
+    """The translations; single ones if `q` is a single text, otherwise lists in its order."""
 
     translatedText: str | list[str]  # noqa: N815 - the name in LibreTranslate's answers
     alternatives: list[str] | list[list[str]] | None = Field(

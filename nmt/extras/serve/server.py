@@ -27,8 +27,7 @@ def is_loopback(host: str) -> bool:
 
 
 def open_socket(host: str, port: int) -> socket.socket:
-    """A socket that listens at `host` and `port` (0: any free port); from now on the port is taken,
-    and connections wait.
+    """A socket that listens at `host` and `port` (0: any free port). Connections wait.
 
     Raises:
         NmtError: the host is not an address of this machine, or the port cannot be used.
@@ -47,10 +46,10 @@ def open_socket(host: str, port: int) -> socket.socket:
 def load_runs(
     paths: Sequence[Path | None], *, device: DeviceName, overrides: Sequence[str]
 ) -> list[ServedRun]:
-    """The runs with their best checkpoints, under names that differ. A path is a run or a bundle;
-    None is the newest run.
+    """The runs with their best checkpoints, under names that differ.
 
-    Raises: as `nmt.run.load.load_translator`.
+    Args:
+        paths: of runs or bundles; None is the newest run.
     """
     runs: dict[str, ServedRun] = {}
     for path in paths:
@@ -67,8 +66,7 @@ def load_runs(
 
 
 def serve(app: FastAPI, listener: socket.socket, *, max_seconds: float) -> None:
-    """Answer requests until SIGTERM or Ctrl-C; then refuse new ones, answer those that were
-    accepted, and return.
+    """Answer requests until SIGTERM or Ctrl-C, then those that were accepted, and return.
 
     Args:
         max_seconds: from SIGTERM to the end.
