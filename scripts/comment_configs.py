@@ -41,7 +41,7 @@ def main(arguments: Sequence[str]) -> int:
             print(f"{path}: comments written")
     if not arguments:
         SCHEMA.write_text(
-            f"{json.dumps(schema.run(), indent=2, ensure_ascii=False)}\n",
+            f"{json.dumps(schema.json_schema(), indent=2, ensure_ascii=False)}\n",
             encoding="utf-8",
             newline="\n",
         )

@@ -65,7 +65,7 @@ def test_every_key_has_its_description_beside_it(path: Path) -> None:
 
 
 def test_the_schema_for_editors_is_up_to_date() -> None:
-    assert json.loads(SCHEMA.read_text(encoding="utf-8")) == schema.run(), (
+    assert json.loads(SCHEMA.read_text(encoding="utf-8")) == schema.json_schema(), (
         "run scripts/comment_configs.py"
     )
 
@@ -76,7 +76,7 @@ def test_editors_find_the_schema_and_accept_the_configuration(path: Path) -> Non
     match = re.match(r"# yaml-language-server: \$schema=(\S+)\n", text)
     assert match
     assert (path.parent / match[1]).resolve() == SCHEMA
-    Draft202012Validator(schema.run()).validate(yaml_text.parse(text, path.name))
+    Draft202012Validator(schema.json_schema()).validate(yaml_text.parse(text, path.name))
 
 
 @pytest.mark.parametrize(
@@ -89,11 +89,11 @@ def test_editors_find_the_schema_and_accept_the_configuration(path: Path) -> Non
     ],
 )
 def test_editors_refuse_a_wrong_configuration(text: str) -> None:
-    assert not Draft202012Validator(schema.run()).is_valid(yaml_text.parse(text, "text"))
+    assert not Draft202012Validator(schema.json_schema()).is_valid(yaml_text.parse(text, "text"))
 
 
 def test_the_schema_explains_and_constrains_each_key() -> None:
-    value = schema.run()
+    value = schema.json_schema()
     Draft202012Validator.check_schema(value)
     sections = [value, *value["$defs"].values()]
     assert all(

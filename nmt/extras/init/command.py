@@ -37,6 +37,12 @@ MAX_EXAMPLE = 30  # characters of an example on the screen
 UNSPACED = ("zh", "ja", "th", "lo", "my", "km")  # languages without spaces between words
 
 
+def _print_schema(is_wanted: bool) -> None:
+    if is_wanted:
+        schema.command()
+        raise typer.Exit
+
+
 def command(
     folder: Annotated[
         Path, typer.Argument(help="Folder to write; . is the current one.", metavar="DIR")
@@ -60,6 +66,15 @@ def command(
             metavar="A-B",
         ),
     ] = None,
+    _schema: Annotated[
+        bool,
+        typer.Option(
+            "--schema",
+            help="Only print the JSON schema of configurations, for editors.",
+            is_eager=True,
+            callback=_print_schema,
+        ),
+    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """The command line."""
@@ -173,16 +188,12 @@ def run(folder: Path, data: Sequence[Path] = (), direction: str | None = None) -
 
 
 def _start_with_sample(folder: Path, direction: str | None) -> Project:
-    text = (
-        shipped_file("sample.yaml")
-        .read_text(encoding="utf-8")
-        .replace("data/sample/sample.tsv", "sample.tsv")
-    )
+    text = shipped_file("sample.yaml").read_text(encoding="utf-8")
+    text = text.replace("data/sample/sample.tsv", "sample.tsv")
     if direction is not None:
         if {*direction.split("-")} != {"en", "de"}:
             raise ConfigError(
-                f"--direction {direction}: the sample has English and German; name your own "
-                "pairs "
+                f"--direction {direction}: the sample has English and German; name your own pairs "
                 "with --data"
             )
         text = text.replace("direction: en-de", f"direction: {direction}")
@@ -221,7 +232,7 @@ def _start_with_data(folder: Path, data: Sequence[Path], direction: str | None) 
     config_from_dict(values)
     heading = (
         f"# Written by `nmt init` for {files.n_pairs:,} pairs. Every value is a proposal; "
-        "`nmt schema` lists all keys.\n"
+        "`nmt init --schema` lists all keys.\n"
     )
     text = MODELINE + heading + comment(to_yaml(values))
     found = _found(files, languages, values)
@@ -261,10 +272,8 @@ def _source(files: PairFiles, languages: tuple[str, str], folder: Path) -> dict[
     """The section data.source."""
 
     def written(path: Path) -> str:
-        inside = path.resolve().is_relative_to(folder.resolve())
-        return (
-            path.resolve().relative_to(folder.resolve()) if inside else path.resolve()
-        ).as_posix()
+        path, root = path.resolve(), folder.resolve()
+        return (path.relative_to(root) if path.is_relative_to(root) else path).as_posix()
 
     if len(files.paths) == 2:
         paths = zip(languages, files.paths, strict=True)
@@ -394,30 +403,19 @@ def _as_tabs(files: PairFiles) -> str:
 
 
 def _write(folder: Path, contents: dict[str, str]) -> list[Path]:
-    """Raises: DataError if a file exists, or cannot be written. What a killed call has left is
-    completed.
-    """
-    contents = {
-        **contents,
-        SCHEMA_FILE: f"{json.dumps(schema.run(), indent=2, ensure_ascii=False)}\n",
-    }
-    paths = [folder / name for name in contents]
-    existing = [path for path in paths if path.exists() and path.name != SCHEMA_FILE]
-    written = [
-        path
-        for path in existing
-        if path.is_file() and path.read_bytes() == contents[path.name].encode()
-    ]
-    is_cut_off = existing == written and len(existing) < len(paths) - 1
-    if existing and not is_cut_off:
-        raise DataError(f"{existing[0]}: exists already, nothing was changed; name another folder")
+    """Raises: DataError if a file exists, or cannot be written."""
+    for name in contents:
+        if (folder / name).exists():
+            text = "exists already, nothing was changed; name another folder"
+            raise DataError(f"{folder / name}: {text}")
+    text = json.dumps(schema.json_schema(), indent=2, ensure_ascii=False)
+    files = {folder / name: content for name, content in contents.items()}
+    files[folder / SCHEMA_FILE] = f"{text}\n"
     with explain_write_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        for path in reversed(
-            paths
-        ):  # the schema first: without it, a repeated call would count the project as complete
-            write_text(path, contents[path.name])
-    return paths
+        for path, content in files.items():
+            write_text(path, content)
+    return list(files)
 
 
 def shipped_file(name: str) -> Path:

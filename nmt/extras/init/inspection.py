@@ -83,11 +83,10 @@ def inspect_table(path: Path) -> PairFiles:
     header: Row = next(read_rows(path, separator), [])
     rows, n_rows = _sample(read_rows(path, separator))
     n_columns = max(map(len, rows))
-    indices = _text_columns(rows, n_columns)
+    indices = [index for index in range(n_columns) if _is_text(_cells(rows, index), len(rows))]
     if len(indices) < 2:
         raise DataError(
-            f"{path}: has no two columns of text; give a table of two columns, or two files "
-            "with "
+            f"{path}: has no two columns of text; give a table of two columns, or two files with "
             "--data twice"
         )
     cells = [_cells(rows, index) for index in indices]
@@ -126,14 +125,16 @@ def read_rows(path: Path, separator: str) -> Iterator[list[str]]:
     Raises:
         DataError: the file cannot be read, is not UTF-8, or has a broken cell.
     """
-    lines = read_text_lines(path)
+    try:
+        yield from _split((f"{line}\n" for line in read_text_lines(path)), separator)
+    except csv.Error as error:
+        raise DataError(f"{path}: not a readable table ({error})") from None
+
+
+def _split(lines: Iterable[str], separator: str) -> Iterator[list[str]]:
     if separator == "\t":
-        yield from (line.split("\t") for line in lines)
-    else:
-        try:
-            yield from csv.reader((f"{line}\n" for line in lines), delimiter=separator)
-        except csv.Error as error:
-            raise DataError(f"{path}: not a readable table ({error})") from None
+        return (line.removesuffix("\n").split("\t") for line in lines)
+    return csv.reader(lines, delimiter=separator)
 
 
 def _find_separator(path: Path) -> str:
@@ -144,11 +145,7 @@ def _find_separator(path: Path) -> str:
     texts = [line for (line,) in lines if line.strip()]
     for separator in SEPARATORS if texts else ():
         try:
-            rows = (
-                [text.split(separator) for text in texts]
-                if separator == "\t"
-                else [*csv.reader(texts, delimiter=separator)]
-            )
+            rows = [*_split(texts, separator)]
         except csv.Error:  # a carriage return in a row, or an endless cell
             continue
         ((n_columns, count),) = Counter(map(len, rows)).most_common(1)
@@ -173,14 +170,10 @@ def _sample(rows: Iterable[Sequence[str]]) -> tuple[list[Sequence[str]], int]:
     return sample, count
 
 
-def _text_columns(rows: Sequence[Row], n_columns: int) -> list[int]:
-    """The columns with sentences: most cells have letters, are no attributions or addresses, and
-    differ from each other.
-    """
-    return [index for index in range(n_columns) if _is_text(_cells(rows, index), len(rows))]
-
-
 def _is_text(cells: Sequence[str], n_rows: int) -> bool:
+    """Whether a column has sentences: most cells have letters, are no attributions or addresses,
+    and differ from each other.
+    """
     n_texts = sum(
         any(letter.isalpha() for letter in cell) and not cell.startswith(NO_TEXT) for cell in cells
     )

@@ -1,6 +1,4 @@
-"""`nmt schema`: the JSON schema of a configuration, with which editors complete, explain and check
-its keys.
-"""
+"""The JSON schema of a configuration, with which editors complete, explain and check its keys."""
 
 from typing import Any
 
@@ -12,10 +10,10 @@ DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 def command() -> None:
     """The command line."""
-    print(to_json(run()))
+    print(to_json(json_schema()))
 
 
-def run() -> dict[str, Any]:
+def json_schema() -> dict[str, Any]:
     """The schema. Rules between keys (nmt/config/rules.py) are not part of it."""
     schema = Config.model_json_schema()
     _tidy(schema)

@@ -152,17 +152,6 @@ def test_much_data_gets_the_recommended_model(nmt: Run, folder: Path, root: Path
     assert config.training.model_copy(update=same) == recommended.training
 
 
-def test_a_killed_call_can_be_repeated(nmt: Run, folder: Path) -> None:
-    assert nmt("init", "x").status == 0
-    Path("x/sample.tsv").unlink()
-    assert nmt("init", "x").status == 0
-    assert sorted(path.name for path in Path("x").iterdir()) == [
-        "sample.tsv",
-        "sample.yaml",
-        "schema.json",
-    ]
-
-
 def test_nothing_is_replaced(nmt: Run, folder: Path) -> None:
     assert nmt("init", "x").status == 0
     Path("x/sample.tsv").write_text("mine\n")
@@ -173,6 +162,12 @@ def test_nothing_is_replaced(nmt: Run, folder: Path) -> None:
     )
     assert Path("x/sample.tsv").read_text() == "mine\n"
     assert nmt("init", "x/sample.tsv").err == "nmt: x/sample.tsv: is a file; name a folder\n"
+
+
+def test_the_schema_is_printed_without_a_folder(nmt: Run) -> None:
+    result = nmt("init", "--schema")
+    assert (result.status, result.err) == (0, "")
+    assert json.loads(result.out)["title"] == "Configuration of nmt"
 
 
 @pytest.mark.parametrize(
@@ -195,8 +190,7 @@ def test_nothing_is_replaced(nmt: Run, folder: Path) -> None:
             ["--data", "unclear.tsv"],
             (
                 "the languages are not clear (unknown and unknown); name them with --direction, "
-                "for "
-                "example en-de"
+                "for example en-de"
             ),
         ),
         (
