@@ -16,7 +16,7 @@ import yaml
 
 from nmt.cli import all_commands, app
 from nmt.commands.evaluate import EvaluateOptions
-from nmt.commands.translate_options import TranslateOptions
+from nmt.commands.translate import TranslateOptions
 from nmt.config.load import config_from_dict, load
 from nmt.config.schema import Config
 from nmt.config.section import section_of

@@ -7,14 +7,23 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from io import BufferedReader
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
-from nmt.commands.options import options_from
-from nmt.commands.translate_options import TranslateOptions
+import typer
+
+from nmt.commands.options import (
+    BeamOption,
+    DecodingOption,
+    DeviceOption,
+    JsonOption,
+    decoding_overrides,
+    options_from,
+)
 from nmt.decoding.batch_runner import TooLargeError
-from nmt.decoding.forced import ScoredPair, score_pairs
+from nmt.decoding.forced import score_pairs
 from nmt.decoding.output import (
     SOURCE_CUT,
     UNKNOWN_GIVEN,
@@ -37,8 +46,122 @@ from nmt.errors import DataError, NmtError
 from nmt.lines import stream_lines
 from nmt.run.load import load_translator
 
+NO_SEARCH = (
+    "--score does not search; remove --n-best, --prefix, --align, --threshold and --attention"
+)
 ItemT = TypeVar("ItemT")
 ResultT = TypeVar("ResultT")
+
+
+@dataclass(frozen=True)
+class OutputOptions:
+    """With which runs to translate a file, and what to print."""
+
+    run: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--run",
+            help="Run folder, or a file of `nmt bundle`; several translate together as an "
+            "ensemble. Default: the newest in runs/.",
+            metavar="RUN",
+        ),
+    ] = None
+    file: Annotated[
+        Path | None,
+        typer.Option("--file", help="File with one sentence per line; - is stdin.", metavar="FILE"),
+    ] = None
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "-o", "--output", help="Write to this file instead of stdout.", metavar="FILE"
+        ),
+    ] = None
+    beam: BeamOption = None
+    set_: DecodingOption = None
+    n_best: Annotated[
+        int,
+        typer.Option(
+            "--n-best",
+            min=1,
+            max=10_000,
+            help="Print the N best translations: number ||| text ||| score.",
+            metavar="N",
+        ),
+    ] = 1
+    prefix: Annotated[
+        str | None,
+        typer.Option("--prefix", help="Begin each translation with this text.", metavar="TEXT"),
+    ] = None
+    align: Annotated[
+        bool,
+        typer.Option(
+            "--align",
+            help="Print the word alignment instead of the text: source-target pairs such as "
+            "0-0 1-2.",
+        ),
+    ] = False
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            "--threshold",
+            min=0,
+            max=1,
+            metavar="WEIGHT",
+            help="With --align or --json: all pairs with at least this attention, not only the "
+            "best for each target word.",
+        ),
+    ] = None
+    score: Annotated[
+        bool,
+        typer.Option(
+            "--score",
+            help="Score given translations (each line: source, tab, translation): "
+            "log-probability, tokens, perplexity.",
+        ),
+    ] = False
+    as_json: JsonOption = False
+    device: DeviceOption = "auto"
+
+    @property
+    def overrides(self) -> list[str]:
+        """`decoding.key=value` each."""
+        return decoding_overrides(self.set_, self.beam)
+
+    def check(self) -> None:
+        """Raises: typer.BadParameter if options do not go together."""
+        searches = self.n_best > 1 or self.prefix is not None or self.align
+        if self.score and (searches or self.threshold is not None):
+            raise typer.BadParameter(NO_SEARCH)
+        if self.threshold is not None and not (self.align or self.as_json):
+            raise typer.BadParameter("--threshold needs --align or --json")
+        if self.align and self.n_best > 1:
+            raise typer.BadParameter("--align prints one alignment per sentence; remove --n-best")
+        if self.align and self.as_json:
+            raise typer.BadParameter("--json contains the alignment already; remove --align")
+
+
+@dataclass(frozen=True)
+class TranslateOptions(OutputOptions):
+    """What to translate, and also to draw."""
+
+    sentences: Annotated[
+        list[str] | None, typer.Argument(help="Sentences, each in quotes.", metavar="SENTENCE")
+    ] = None
+    attention: Annotated[
+        Path | None,
+        typer.Option(
+            "--attention",
+            help="Draw the attention of one sentence (.png, .svg, .pdf) or of all (.html).",
+            metavar="FILE",
+        ),
+    ] = None
+
+    def check(self) -> None:
+        if self.score and self.attention is not None:
+            raise typer.BadParameter(NO_SEARCH)
+        if self.sentences and self.file is not None:
+            raise typer.BadParameter("give sentences or --file, not both")
+        super().check()
 
 
 @options_from(TranslateOptions)
@@ -47,15 +170,24 @@ def command(options: TranslateOptions) -> None:
     options.check()
     if sys.stdout is None and options.output is None:
         raise NmtError("stdout is closed; write into a file with -o")
-    if options.has_parts:
-        from nmt.extras.corpus import command as translate_parts
-
-        translate_parts.run(options)
-        return
-    translator, inputs = load(options)
+    # All input and output is checked before the first sentence is translated.
+    inputs = open_input(options.sentences or [], options.file)
+    check_output_files(options.output, options.attention)
+    translator = load_translator(
+        options.run or None,
+        device=options.device,
+        overrides=options.overrides,
+        n_best=options.n_best,
+    )
+    if options.prefix is not None:
+        translator.prefix_ids([options.prefix])
     gc.freeze()  # to look through all that is loaded would take a second
     gc.enable()
-    run(translator, inputs, options)
+    lines = output_lines(translator, inputs, options, options.attention)
+    if inputs.is_keyboard:
+        end = "Ctrl-Z and Enter end" if os.name == "nt" else "Ctrl-D ends"
+        print(f"nmt: type a sentence, Enter translates it; {end}", file=sys.stderr)
+    write_output(lines, options.output)
 
 
 @dataclass(frozen=True)
@@ -92,9 +224,8 @@ def open_input(sentences: Sequence[str], file: Path | None) -> InputTexts:
         if sys.stdin is None:
             raise DataError("stdin is closed; give sentences or --file")
         stream: Any = sys.stdin.buffer
-        return InputTexts(
-            _read_lines(stream, "stdin"), "stdin", "line", is_keyboard=stream.isatty()
-        )
+        lines = _read_lines(stream, "stdin")
+        return InputTexts(lines, "stdin", "line", is_keyboard=stream.isatty())
     try:
         return InputTexts(_read_lines(file.open("rb"), str(file)), str(file), "line")
     except OSError as error:
@@ -109,51 +240,21 @@ def _read_lines(stream: BufferedReader, name: str) -> Iterator[list[str]]:
         raise DataError(f"{name}: cannot be read ({error.strerror})") from None
 
 
-def load(options: TranslateOptions) -> tuple[Translator, InputTexts]:
-    """Open the input and load the model, and check both before the first sentence is translated.
+def output_lines(
+    translator: Translator,
+    inputs: InputTexts,
+    options: OutputOptions,
+    attention: Path | None = None,
+) -> Iterator[str]:
+    """The output for each sentence in turn, as soon as possible; with several translations of each,
+    one that contains line feeds.
 
-    Raises:
-        CheckpointError: a run or its checkpoint cannot be read, or the vocabularies of an ensemble
-            differ.
-        ConfigError: an override is invalid, or the beam is narrower than `n_best`.
-        DataError: the input cannot be read, an output cannot be written, or a word of the prefix is
-            not in the vocabulary.
-    """
-    inputs = open_input(options.sentences or [], options.file)
-    check_output_files(options.output, options.attention)
-    translator = load_translator(
-        options.run or None,
-        device=options.device,
-        overrides=options.overrides,
-        n_best=options.n_best,
-    )
-    if options.prefix is not None:
-        translator.prefix_ids([options.prefix])
-    return translator, inputs
-
-
-def run(translator: Translator, inputs: InputTexts, options: TranslateOptions) -> None:
-    """Translate or score all sentences, and write a line for each as soon as possible.
+    Args:
+        attention: the file to draw the attention into.
 
     Raises:
         ConfigError: the model has no attention, which an option needs.
-        DataError: the input cannot be read any further, a sentence does not fit into memory, or an
-            output cannot be written.
-    """
-    lines = output_lines(translator, inputs, options)
-    if inputs.is_keyboard:
-        end = "Ctrl-Z and Enter end" if os.name == "nt" else "Ctrl-D ends"
-        print(f"nmt: type a sentence, Enter translates it; {end}", file=sys.stderr)
-    write_output(lines, options.output)
-
-
-def output_lines(
-    translator: Translator, inputs: InputTexts, options: TranslateOptions
-) -> Iterator[str]:
-    """The output for each sentence in turn; with several translations of each, one that contains
-    line feeds.
-
-    Raises: as `run`.
+        DataError: the input cannot be read any further, or a sentence does not fit into memory.
     """
 
     def to_line(answer: TranslationAnswer) -> str:
@@ -163,16 +264,14 @@ def output_lines(
             return to_json(answer, translator.tokenizers, options.threshold, options.n_best)
         return to_text(answer, options.n_best)
 
-    unit, at_once = inputs.unit, inputs.is_keyboard
     if options.score:
-        scored = report_warnings(_score(translator, inputs), unit, at_once=at_once)
-        return score_lines(scored, unit, as_json=options.as_json)
+        scored = report_warnings(
+            _score(translator, inputs), inputs.unit, at_once=inputs.is_keyboard
+        )
+        return score_lines(scored, inputs.unit, as_json=options.as_json)
     translated = _translate(translator, inputs, options.n_best, options.prefix)
-    answers = report_warnings(translated, unit, at_once=at_once)
-    return map(
-        to_line,
-        answers if options.attention is None else draw_attention(answers, options.attention),
-    )
+    answers = report_warnings(translated, inputs.unit, at_once=inputs.is_keyboard)
+    return map(to_line, answers if attention is None else draw_attention(answers, attention))
 
 
 def _translate(
@@ -182,15 +281,13 @@ def _translate(
     checker = WarningChecker(translator.tokenizers, translator.vocabularies)
 
     def translate(texts: Sequence[str]) -> list[list[Translation]]:
-        return translator.translate_n_best(
-            texts, n_best, None if prefix is None else [prefix] * len(texts)
-        )
+        prefixes = None if prefix is None else [prefix] * len(texts)
+        return translator.translate_n_best(texts, n_best, prefixes)
 
     n_done = 0
     for texts in inputs.batches:
-        for number, translations in enumerate(
-            _results(translate, texts, inputs, n_done), n_done + 1
-        ):
+        results = _results(translate, texts, inputs, n_done)
+        for number, translations in enumerate(results, n_done + 1):
             yield Answer(number, translations, checker.warnings(translations[0]))
         n_done += len(texts)
 
@@ -202,19 +299,15 @@ def _score(translator: Translator, inputs: InputTexts) -> Iterator[ScoreAnswer]:
     Raises:
         DataError: a text is not a pair. All pairs before it are scored first.
     """
-
-    def score(pairs: Sequence[tuple[str, str]]) -> list[ScoredPair]:
-        return score_pairs(translator, pairs)
-
+    score = partial(score_pairs, translator)
     n_done = 0
     for texts in inputs.batches:
         fields = [text.split("\t") for text in texts]
         n_valid = next((i for i, parts in enumerate(fields) if len(parts) != 2), len(fields))
         pairs = [(sentence, translation) for sentence, translation in fields[:n_valid]]
         for number, pair in enumerate(_results(score, pairs, inputs, n_done), n_done + 1):
-            yield Answer(
-                number, pair, [SOURCE_CUT] * pair.src_cut + [UNKNOWN_GIVEN] * bool(pair.unknown)
-            )
+            warnings = [SOURCE_CUT] * pair.src_cut + [UNKNOWN_GIVEN] * bool(pair.unknown)
+            yield Answer(number, pair, warnings)
         n_done += n_valid
         if n_valid < len(fields):
             n_tabs = len(fields[n_valid]) - 1

@@ -1,3 +1,14 @@
-from nmt.plugins import Extra
+"""Translate a corpus in many files."""
 
-EXTRA = Extra()
+from nmt.plugins import Command, Extra
+
+EXTRA = Extra(
+    commands={
+        "translate-files": Command(
+            "Translation",
+            "Translate many files into a folder. It can be repeated, and run at the same time in "
+            "array jobs.",
+            "nmt.extras.corpus.command:command",
+        )
+    }
+)

@@ -1,5 +1,5 @@
-"""`nmt translate --file PATTERN -o FOLDER`: a corpus in parts, each translated into a file of its
-own, whole or not at all.
+"""`nmt translate-files`: a corpus in parts, each translated into a file of its own, whole or not at
+all.
 
 `FOLDER/.nmt/` records what was translated: `settings.json` the model and the settings,
 `parts/<part>.json` the input of a part. Calls may run at the same time, on any machines that share
@@ -7,17 +7,19 @@ the folder.
 """
 
 import glob
+import re
 import sys
 import time
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from nmt.commands import translate
-from nmt.commands.translate import InputTexts
-from nmt.commands.translate_options import TranslateOptions
+import typer
+
+from nmt.commands.options import options_from
+from nmt.commands.translate import InputTexts, OutputOptions, output_lines
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError
 from nmt.files import explain_write_errors, read_json, replacing, sha256_of, write_json
@@ -39,17 +41,57 @@ class Part:
     record: Path
 
 
-def run(options: TranslateOptions) -> None:
+@dataclass(frozen=True)
+class CorpusOptions(OutputOptions):
+    """With which runs to translate which files, and what to write."""
+
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--file",
+            help="The files: a pattern in quotes, such as 'parts/*.gz', or one of them.",
+            metavar="PATTERN",
+        ),
+    ] = None
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Write into this folder.", metavar="FOLDER"),
+    ] = None
+    shard: Annotated[
+        str,
+        typer.Option(
+            "--shard",
+            help="Of the files, only this share: 3/16 is the third of 16, for array jobs.",
+            metavar="N/COUNT",
+        ),
+    ] = "1/1"
+
+    @property
+    def shard_range(self) -> tuple[int, int]:
+        """Number, from 1, and count of the shards. Raises: typer.BadParameter."""
+        match = re.fullmatch(r"(\d+)/(\d+)", self.shard)
+        number, count = map(int, match.groups()) if match else (0, 0)
+        if not 1 <= number <= count:
+            raise typer.BadParameter(
+                f"--shard {self.shard}: write number/count, with a number from 1 to count, such "
+                "as 3/16"
+            )
+        return number, count
+
+
+@options_from(CorpusOptions)
+def command(options: CorpusOptions) -> None:
     """Translate the parts that are not translated yet. A part that cannot be read does not stop the
     others.
 
     Raises:
-        CheckpointError, ConfigError: as `translate.load`.
+        CheckpointError, ConfigError: as `load_translator`.
         DataError: there are no parts; the folder holds translations by another model or with other
             settings, or cannot be written; or, at the end, some parts could not be translated.
     """
-    assert options.file is not None
-    assert options.output is not None
+    options.check()
+    if options.file is None or options.output is None:
+        raise typer.BadParameter("give --file PATTERN and -o FOLDER")
     parts = find_parts(options.file, options.output, options.shard_range)
     runs: list[Path | None] = [*options.run] if options.run else [None]
     with ExitStack() as stack:
@@ -80,8 +122,7 @@ def run(options: TranslateOptions) -> None:
     if failed:
         raise DataError(
             f"{len(failed)} of {len(parts)} parts could not be translated: "
-            f"{', '.join(failed)}; "
-            "repair them, then repeat"
+            f"{', '.join(failed)}; repair them, then repeat"
         )
 
 
@@ -107,8 +148,7 @@ def find_parts(pattern: Path, folder: Path, shard: tuple[int, int] = (1, 1)) -> 
         if name in parts:
             raise DataError(
                 f"{path}: would have the same translation as {parts[name].path}, "
-                f"{folder / name}; "
-                "rename one of them"
+                f"{folder / name}; rename one of them"
             )
         parts[name] = Part(path, folder / name, folder / RECORDS / f"{name}.json")
         if (folder / name).resolve() == path.resolve():
@@ -117,7 +157,7 @@ def find_parts(pattern: Path, folder: Path, shard: tuple[int, int] = (1, 1)) -> 
     return [*parts.values()][number - 1 :: count]
 
 
-def _settings(members: Sequence[tuple[Path, Path]], options: TranslateOptions) -> dict[str, Any]:
+def _settings(members: Sequence[tuple[Path, Path]], options: CorpusOptions) -> dict[str, Any]:
     """All that the translations depend on, but for the input: flat, so that differences have
     names.
     """
@@ -185,7 +225,7 @@ def _reason_to_translate(part: Part) -> str | None:
         return f"the record {part.record} cannot be read"
 
 
-def _translate_part(part: Part, translator: Translator, options: TranslateOptions) -> None:
+def _translate_part(part: Part, translator: Translator, options: CorpusOptions) -> None:
     """Translate a part, then record it.
 
     Raises:
@@ -202,7 +242,7 @@ def _translate_part(part: Part, translator: Translator, options: TranslateOption
     )
     with replacing(part.output) as temporary:
         with temporary.open("w", encoding="utf-8", newline="\n") as file:
-            for line in translate.output_lines(translator, inputs, options):
+            for line in output_lines(translator, inputs, options):
                 file.write(f"{line}\n")
                 n_lines += 1
         output_size = temporary.stat().st_size
