@@ -15,16 +15,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Callable, Sequence
     from os import PathLike
     from typing import Any
 
     from nmt.config.parts import DeviceName
     from nmt.config.schema import Config
     from nmt.decoding.translator import Translator
-    from nmt.training.events import Event
+    from nmt.training.record import Event
 
-__all__ = ["__version__", "load", "prepare", "train", "train_events"]
+__all__ = ["__version__", "load", "prepare", "train"]
 
 __version__ = "0.2.0"
 
@@ -65,6 +65,7 @@ def train(
     resume: bool = False,
     device: DeviceName = "auto",
     quiet: bool = False,
+    listen: Callable[[Event], None] | None = None,
 ) -> Path:
     """Train a model on its prepared data, and return the run folder; the same as `nmt train`.
 
@@ -74,7 +75,10 @@ def train(
         folder: the run folder; default: runs/<name>.
         resume: continue from the last checkpoint, or start if there is none.
         device: where to compute.
-        quiet: print nothing.
+        quiet: print only warnings.
+        listen: gets what happens, see `nmt.training.record`, so that a notebook can plot it. If it
+            raises `nmt.errors.StopTraining`, the training ends after the update and saves it;
+            `resume` continues it exactly. Its time is no training time.
 
     Raises:
         ConfigError: the configuration is invalid, or the folder already holds another run.
@@ -86,37 +90,8 @@ def train(
 
     checked_config = _load_config(config, overrides)
     run = checked_config.run_folder if folder is None else Path(folder)
-    command.run(checked_config, run, resume=resume, device=device, quiet=quiet)
+    command.run(checked_config, run, resume=resume, device=device, quiet=quiet, listen=listen)
     return run
-
-
-def train_events(
-    config: Config | str | PathLike[str],
-    *,
-    overrides: Sequence[str] = (),
-    folder: str | PathLike[str] | None = None,
-    resume: bool = False,
-    device: DeviceName = "auto",
-) -> Generator[Event, None, None]:
-    """Train as `train` does, but print nothing and yield what happens, so that a notebook can plot
-    it.
-
-    The training advances while the caller takes events. To leave the loop early, or to close the
-    generator, ends the training after the last update and saves it; `resume` continues it exactly.
-    The time that the caller takes does not count as training time.
-
-    Args:
-        config, overrides, folder, resume, device: those of `train`.
-
-    Raises:
-        NmtError: those of `train`.
-    """
-    from nmt.commands import train as command
-
-    checked_config = _load_config(config, overrides)
-    yield from command.events(
-        checked_config, None if folder is None else Path(folder), resume=resume, device=device
-    )
 
 
 def load(*runs: str | PathLike[str], overrides: Sequence[str] = ()) -> Translator:

@@ -34,6 +34,10 @@ class NmtError(Exception):
         super().__init__(printable(text))
 
 
+class StopTraining(Exception):  # noqa: N818
+    """For a listener of a training to raise: the training ends after the update, and saves it."""
+
+
 class NmtWarning(UserWarning):
     """Something that the user should look at, but that stops nothing. The command line prints its
     text as one line.

@@ -10,11 +10,12 @@ import pytest
 
 import nmt
 from nmt.config.yaml_text import dump
-from nmt.errors import ConfigError
-from nmt.training.events import (
+from nmt.errors import ConfigError, StopTraining
+from nmt.training.record import (
     BeginEvent,
     CheckpointEvent,
     EndEvent,
+    Event,
     MessageEvent,
     StepEvent,
     ValidationEvent,
@@ -99,7 +100,8 @@ def test_events_of_a_training(
     nmt.prepare(config)
     whole = tmp_path / "whole"
     capfd.readouterr()
-    events = list(nmt.train_events(config, folder=whole, device="cpu"))
+    events: list[Event] = []
+    nmt.train(config, folder=whole, device="cpu", quiet=True, listen=events.append)
     assert capfd.readouterr() == ("", "")
     assert [(type(event), getattr(event, "step", None)) for event in events] == [
         (BeginEvent, 0),
@@ -133,9 +135,12 @@ def test_events_of_a_training(
 
     parts = tmp_path / "parts"
     for stop in (3, 4):  # before a validation that is due, and between two
-        for event in nmt.train_events(config, folder=parts, resume=True, device="cpu"):
+
+        def listen(event: Event, stop: int = stop) -> None:
             if isinstance(event, StepEvent) and event.step == stop:
-                break
+                raise StopTraining
+
+        nmt.train(config, folder=parts, resume=True, device="cpu", quiet=True, listen=listen)
         assert (
             json.loads((parts / "checkpoints" / "last.json").read_text(encoding="utf-8"))["step"]
             == stop
@@ -145,8 +150,26 @@ def test_events_of_a_training(
     assert (
         journal(parts)[:-1] == journal(whole)[:-1]
     )  # the last is the choice among the kept checkpoints
-    assert [type(event) for event in nmt.train_events(config, folder=parts, resume=True)] == [
-        EndEvent
-    ]
+    events.clear()
+    nmt.train(config, folder=parts, resume=True, quiet=True, listen=events.append)
+    assert [*map(type, events)] == [EndEvent]
     with pytest.raises(ConfigError, match="contains a run already"):
-        next(nmt.train_events(config, folder=parts))
+        nmt.train(config, folder=parts)
+
+
+def test_a_listener_that_fails_is_a_warning(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def listen(event: Event) -> None:
+        raise ValueError(f"bad {type(event).__name__}")
+
+    config = toy.configure(
+        toy.write_table(tmp_path / "pairs.tsv", toy.sentence_pairs()),
+        data={"prepared": str(tmp_path / "prepared")},
+        training=toy.ONE_UPDATE,
+    )
+    nmt.prepare(config)
+    nmt.train(config, folder=tmp_path / "run", device="cpu", quiet=True, listen=listen)
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.startswith("nmt: <function ")
+    assert line.endswith("ValueError('bad BeginEvent'); the training continues without it")

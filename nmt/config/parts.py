@@ -165,13 +165,13 @@ FORMATS = _table(
     },
 )
 
-# lower_is_better: the best checkpoint has the lowest value. title: in tables and pictures.
+# The scores of a validation: `metric(outputs, references, lowercase)`, one reference for each
+# output. lower_is_better: the best checkpoint has the lowest value. title: in tables and pictures.
 METRICS = _table(
     "metrics",
     {
         "bleu": Part("nmt.evaluation.scores:bleu", title="BLEU"),
         "chrf": Part("nmt.evaluation.scores:chrf", title="chrF"),
-        "loss": Part("nmt.evaluation.scores:loss", title="loss", lower_is_better=True),
     },
 )
 

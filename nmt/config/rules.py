@@ -305,9 +305,6 @@ def _embedding_and_output_problems(config: Config) -> Iterator[Problem]:
             ("model.tie_embeddings", "vocabulary.joint"),
             "all needs a joint vocabulary; or use target",
         )
-    if model.tie_embeddings == "all" and model.src_vectors is not None:
-        text = "tie_embeddings all has only one embedding; give model.tgt_vectors instead"
-        yield Problem(("model.src_vectors", "model.tie_embeddings"), text)
     for name in ("embedding_dropout", "word_dropout"):
         if model.tie_embeddings == "all" and getattr(model, f"src_{name}") is not None:
             text = f"tie_embeddings all has only one embedding; give model.tgt_{name} instead"

@@ -45,7 +45,7 @@ else:
     ScoreName, AttentionKind = Literal[tuple(SCORES)], Literal[tuple(ATTENTIONS)]
     Cell, DecoderKind = Literal[tuple(CELLS)], Literal[tuple(DECODERS)]
     ReadoutName, BridgeName = Literal[tuple(READOUTS)], Literal[tuple(BRIDGES)]
-    OutputName, Metric = Literal[tuple(OUTPUTS)], Literal[tuple(METRICS)]
+    OutputName, Metric = Literal[tuple(OUTPUTS)], Literal[(*METRICS, "loss")]
     DecodingMethod = Literal[tuple(METHODS)]
 
 EncoderKind = Literal["recurrent"]
@@ -376,12 +376,6 @@ class ModelConfig(Section):
         description="use whole-word translations for the N most frequent source words, instead "
         "of those of their subwords; 0: none",
     )
-    src_vectors: Path | None = Field(
-        None, description="file of pretrained source embeddings: text or .vec, also .gz"
-    )
-    tgt_vectors: Path | None = Field(
-        None, description="file of pretrained target embeddings: text or .vec, also .gz"
-    )
     dropout: float = Field(
         0.2,
         ge=0,
@@ -562,7 +556,9 @@ class TrainingConfig(Section):
         "choose among the kept checkpoints; "
         "0, or metric loss: keep the choice of the validations",
     )
-    metric: Metric = Field("bleu", description=f"choose the best checkpoint by {choices(METRICS)}")
+    metric: Metric = Field(
+        "bleu", description=f"choose the best checkpoint by {choices([*METRICS, 'loss'])}"
+    )
     checkpoint_minutes: float | None = Field(
         30.0,
         gt=0,

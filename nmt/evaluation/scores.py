@@ -162,6 +162,16 @@ def score(
     ]
 
 
+def bleu(outputs: Sequence[str], references: Sequence[str], lowercase: bool) -> float:
+    """For validations, with one reference for each output."""
+    return score(outputs, [references], ["BLEU"], lowercase=lowercase)[0].value
+
+
+def chrf(outputs: Sequence[str], references: Sequence[str], lowercase: bool) -> float:
+    """For validations, with one reference for each output."""
+    return score(outputs, [references], ["chrF"], lowercase=lowercase)[0].value
+
+
 def score_tokenized(
     hypotheses: Sequence[str],
     references: Sequence[Sequence[str]],

@@ -5,6 +5,7 @@ from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nmt.config.parts import METRICS
 from nmt.report.style import GRID, INK, check_path, save, settings
 
 if TYPE_CHECKING:
@@ -84,7 +85,8 @@ def _points(events: Sequence[Mapping[str, Any]], event: str, key: str) -> Points
 
 def _best(events: Sequence[Mapping[str, Any]], metric: str) -> Mapping[str, Any] | None:
     """The validation of the best checkpoint; of equal ones the first, as in training."""
-    sign = -1 if metric == "loss" else 1
+    is_loss = metric == "loss"
+    sign = -1 if is_loss or METRICS[metric].trait("lower_is_better") else 1
     scored = [line for line in events if _points([line], "validation", metric)]
     return max(scored, key=lambda line: sign * float(line[metric]), default=None)
 
@@ -121,7 +123,8 @@ def _figure(
 
 
 def _describe(best: Mapping[str, Any]) -> str:
-    formats = (("BLEU", "bleu", 1), ("chrF", "chrf", 1), ("dev loss", "loss", 2))
+    formats = [(part.trait("title"), name, 1) for name, part in METRICS.items()]
+    formats.append(("dev loss", "loss", 2))
     values = [
         f"{name} {best[key]:.{digits}f}"
         for name, key, digits in formats

@@ -1,12 +1,82 @@
-"""How far a training has come: data and pure transitions, so that a checkpoint restores it
-exactly.
-"""
+"""How far a training is: data and pure transitions, so that a checkpoint restores it exactly."""
 
 from dataclasses import dataclass, replace
+from math import isfinite
 
+import numpy as np
+from numpy.typing import NDArray
 from pydantic import ConfigDict
 
 from nmt.config.schema import TrainingConfig
+from nmt.data.batches import Batch
+from nmt.errors import TrainingError
+
+
+@dataclass(frozen=True)
+class Update:
+    """An update to make.
+
+    Attributes:
+        step: counted from 1.
+        epoch: from 0. part: of the epoch, from 0, as in `nmt.data.batches`. batch: its index in the
+            part, from 0.
+        n_parts: in the epoch. n_batches: in the part.
+        pairs: the batch of all processes together, as indices into the corpus.
+        micro_batches: the part of this process, on its device; none if the batch is too small.
+    """
+
+    step: int
+    epoch: int
+    part: int
+    batch: int
+    n_parts: int
+    n_batches: int
+    pairs: NDArray[np.int64]
+    micro_batches: list[Batch]
+
+    @property
+    def ends_epoch(self) -> bool:
+        """Whether it is the last update of its epoch."""
+        return self.batch + 1 == self.n_batches and self.part + 1 == self.n_parts
+
+    @property
+    def next_position(self) -> tuple[int, int, int]:
+        """Epoch, part and batch of the update after it."""
+        if self.batch + 1 < self.n_batches:
+            return self.epoch, self.part, self.batch + 1
+        return (self.epoch + 1, 0, 0) if self.ends_epoch else (self.epoch, self.part + 1, 0)
+
+    def is_validated(self, config: TrainingConfig) -> bool:
+        """Whether a validation is due after it."""
+        every = config.validate_every
+        return self.ends_epoch if every is None else self.step % every == 0
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """The result of an update, over all processes.
+
+    Attributes:
+        objective: sum over the target tokens, in nats. nll: the same for the plain negative
+            log-likelihood.
+        n_tokens: number of target tokens.
+        gradient_norm: of the mean gradient per token, before clipping.
+        learning_rate, forcing_ratio: of this update.
+    """
+
+    objective: float
+    nll: float
+    n_tokens: int
+    gradient_norm: float
+    learning_rate: float
+    forcing_ratio: float
+
+    @property
+    def is_finite(self) -> bool:
+        """Whether the update was applied: if the loss or gradient is not finite, the weights stay
+        as they are.
+        """
+        return isfinite(self.objective) and isfinite(self.gradient_norm)
 
 
 @dataclass(frozen=True)
@@ -24,9 +94,15 @@ class Interval:
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
-    def plus(self, objective: float, nll: float, n_tokens: int) -> "Interval":
-        """With one more update."""
-        return Interval(self.objective + objective, self.likelihood + nll, self.n_tokens + n_tokens)
+    def plus(self, outcome: Outcome) -> "Interval":
+        """With one more update, if it was applied."""
+        if not outcome.is_finite:
+            return self
+        return Interval(
+            self.objective + outcome.objective,
+            self.likelihood + outcome.nll,
+            self.n_tokens + outcome.n_tokens,
+        )
 
 
 @dataclass(frozen=True)
@@ -66,32 +142,33 @@ class Progress:
     __pydantic_config__ = ConfigDict(extra="forbid")
 
     def after_update(
-        self,
-        next_position: tuple[int, int, int],
-        *,
-        applied: bool,
-        interval: Interval,
-        seconds: float,
-        config: TrainingConfig,
+        self, update: Update, outcome: Outcome, seconds: float, config: TrainingConfig
     ) -> "Progress":
-        """After one more update.
+        """After one more update, which ended at `seconds`.
 
-        Args:
-            next_position: epoch, part and batch of the next update.
-            applied: whether the weights changed; False for a skipped update.
+        Raises:
+            TrainingError: too many updates in a row were not finite.
         """
-        epoch, part, batch = next_position
+        epoch, part, batch = update.next_position
+        skipped = not outcome.is_finite
+        is_logged = update.step % config.log_every == 0
         progress = replace(
             self,
-            step=self.step + 1,
+            step=update.step,
             epoch=epoch,
             part=part,
             batch=batch,
-            skipped=self.skipped + (not applied),
-            skipped_in_row=0 if applied else self.skipped_in_row + 1,
-            interval=interval,
+            skipped=self.skipped + skipped,
+            skipped_in_row=self.skipped_in_row + 1 if skipped else 0,
+            interval=Interval() if is_logged else self.interval.plus(outcome),
             seconds=seconds,
         )
+        if progress.skipped_in_row >= config.max_skipped:
+            raise TrainingError(
+                f"step {update.step}: loss or gradient was not finite in {config.max_skipped} "
+                "updates in a row; the last checkpoint is intact; lower "
+                "training.learning_rate.peak or training.clip_norm"
+            )
         return replace(progress, finished=progress.reason_to_finish(config))
 
     def after_validation(
@@ -101,8 +178,8 @@ class Progress:
 
         Args:
             due: False for one that is made only because the training ends. It affects neither the
-                learning rate nor early stopping: a training that is continued later would not have
-                    made it.
+                learning rate nor early stopping: a training that is continued later would not
+                have made it.
         """
         if not due:
             progress = self

@@ -8,7 +8,7 @@ from typing import Any
 
 from nmt.bars import progress_bar
 from nmt.config.schema import Config
-from nmt.training.events import (
+from nmt.training.record import (
     BeginEvent,
     EndEvent,
     Event,
@@ -89,8 +89,7 @@ class Console:
     def _validation(self, event: ValidationEvent) -> None:
         result = event.result
         figures = (
-            f"dev loss {result.loss:.3f}  perplexity {result.perplexity:.2f}  "
-            f"BLEU {result.bleu:.2f}  chrF {result.chrf:.2f}"
+            f"dev loss {result.loss:.3f}  perplexity {result.perplexity:.2f}  {result.scores_text}"
         )
         self._write(f"step {event.step}  validation  {figures}  ({event.seconds:.0f} s)")
         if (sample := result.middle_sample) is not None:

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch.optim import Optimizer
 
 from nmt.config.parts import DeviceName
 from nmt.config.schema import Config
@@ -19,13 +18,14 @@ from nmt.data.corpus import Corpus, load_training_corpus
 from nmt.data.workers import peak_memory
 from nmt.device import choose_precision, set_up_device
 from nmt.errors import TrainingError
-from nmt.extras.vectors.vectors import load_configured_vectors
 from nmt.model.seq2seq import Seq2Seq, parameters_by_part
+from nmt.plugins import hooks
 from nmt.report.sparkline import sparkline
 from nmt.run.folder import build_model, check_prepared
-from nmt.training.loop import forward_backward, train_step
-from nmt.training.objective import Objective
-from nmt.training.optimization import Moment, build_optimizer, forcing_ratio, learning_rate
+from nmt.run.progress import Update
+from nmt.training.loop import Training, train_step, try_gradients
+from nmt.training.loss import Loss
+from nmt.training.optimization import Moment, forcing_ratio, learning_rate
 
 N_TIMED_BATCHES = 16
 SPARKLINE_WIDTH = 48  # characters
@@ -34,45 +34,36 @@ SIZE_STEPS = 8  # the search ends when the largest batch size is known to one ei
 
 def describe(config: Config, folder: Path | None = None, device: DeviceName = "auto") -> str:
     """The lines that `nmt train --dry-run` prints: parameters, schedules, and time and memory on
-    this machine.
-
-    Raises: as `nmt.commands.train.run`.
+    this machine; on a GPU, also the batch size that fits.
     """
     check_prepared(config)
     corpus, training = load_training_corpus(config), config.training
-    n_pairs, corpus = (
-        len(corpus),
-        next(divide_epoch(len(corpus), seed=config.seed, epoch=0)).select(corpus),
-    )
+    first = next(divide_epoch(len(corpus), seed=config.seed, epoch=0))
+    n_pairs, corpus = len(corpus), first.select(corpus)
     if training.threads:
         torch.set_num_threads(training.threads)
     torch_device = set_up_device(device)
-    training = training.model_copy(
-        update={"precision": choose_precision(training.precision, torch_device)}
-    )
+    precision = choose_precision(training.precision, torch_device)
+    training = training.model_copy(update={"precision": precision})
     config = config.model_copy(update={"training": training})
-    model = build_model(config.prepared_folder, config).to(torch_device)
-    batch_size_lines: list[str] = []
+    size_lines: list[str] = []
     if torch_device.type == "cuda":
-        batch_size_lines.append(str(find_batch_size(model, corpus, config)))
-        model = build_model(config.prepared_folder, config).to(torch_device)
+        size_lines.append(str(find_batch_size(_build(corpus, config, torch_device))))
         torch.cuda.reset_peak_memory_stats(torch_device)
-    lengths, n_shards = (corpus.src.lengths, corpus.tgt.lengths), training.accumulate
-    plan = plan_batches(*lengths, training.batch, key=(config.seed, 0), n_shards=n_shards)
+    trial = _build(corpus, config, torch_device)
+    notes = [line for fill in hooks("start") for line in fill(trial.model, config)]
+    lengths = corpus.src.lengths, corpus.tgt.lengths
+    plan = plan_batches(
+        *lengths, training.batch, key=(config.seed, 0), n_shards=training.accumulate
+    )
     n_positions = np.array(
         [len(pairs) * sum(int(side[pairs].max()) + 1 for side in lengths) for pairs in plan]
     )
     n_batches = round(len(plan) * n_pairs / len(corpus))
-    seconds = (
-        estimate_epoch(n_positions, _BatchTimer(model, corpus, plan, config))
-        * n_pairs
-        / len(corpus)
-    )
-    peak = (
-        torch.cuda.max_memory_allocated(torch_device)
-        if torch_device.type == "cuda"
-        else peak_memory()
-    )
+    seconds = estimate_epoch(n_positions, _BatchTimer(trial, plan)) * n_pairs / len(corpus)
+    peak = peak_memory()
+    if torch_device.type == "cuda":
+        peak = torch.cuda.max_memory_allocated(torch_device)
     memory = "" if peak is None else f"; peak memory about {peak / 1e6:,.0f} MB"
     n_updates = _count_updates(config, n_batches, seconds / n_batches)
     times = (
@@ -81,12 +72,9 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
     )
     return "\n".join(
         [
-            *_list_parameters(model),
-            *batch_size_lines,
-            *(
-                f"{side} vectors: {vectors.coverage}"
-                for side, vectors in load_configured_vectors(config).items()
-            ),
+            *_list_parameters(trial.model),
+            *size_lines,
+            *notes,
             *_draw_schedules(config, n_updates),
             (
                 f"{n_pairs:,} pairs, {n_batches:,} batches per epoch; the run folder would be "
@@ -95,6 +83,11 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
             f"an epoch takes about {times}, without validation{memory}",
         ]
     )
+
+
+def _build(corpus: Corpus, config: Config, device: torch.device) -> Training:
+    """A training that is thrown away."""
+    return Training.of(build_model(config.prepared_folder, config).to(device), corpus, config)
 
 
 def estimate_epoch(n_positions: NDArray[np.int64], time_batch: Callable[[int], float]) -> float:
@@ -118,31 +111,23 @@ def estimate_epoch(n_positions: NDArray[np.int64], time_batch: Callable[[int], f
 class _BatchTimer:
     """Times real updates with batches of `plan`, reading included. They change the model."""
 
-    def __init__(
-        self, model: Seq2Seq, corpus: Corpus, plan: Sequence[NDArray[np.int64]], config: Config
-    ) -> None:
-        model.train()
-        self.corpus, self.plan, self.config, self.step = corpus, plan, config, 0
-        self.objective, self.optimizer = (
-            Objective(model, config.training),
-            build_optimizer(model, config.training),
-        )
+    def __init__(self, training: Training, plan: Sequence[NDArray[np.int64]]) -> None:
+        self.training, self.plan, self.step = training, plan, 0
+        self.loss = Loss(training.model.train(), training.config.training)
 
     def __call__(self, index: int) -> float:
         start_time = time.perf_counter()
         self.step += 1
-        training = self.config.training
-        shards = [pairs for pairs in shard(self.plan[index], training.accumulate) if len(pairs)]
-        micro_batches = list(read_batches(self.corpus, shards))
-        train_step(
-            self.objective,
-            self.optimizer,
-            micro_batches,
-            self.step,
-            self.config,
-            training.learning_rate.peak,
-        )
+        training, config = self.training, self.training.config.training
+        shards = [pairs for pairs in shard(self.plan[index], config.accumulate) if len(pairs)]
+        update = _update(training, shards, self.step)
+        train_step(self.loss, training, update, config.learning_rate.peak)
         return time.perf_counter() - start_time
+
+
+def _update(training: Training, shards: Sequence[NDArray[np.int64]], step: int = 1) -> Update:
+    batches = [batch.to(training.device) for batch in read_batches(training.corpus, shards)]
+    return Update(step, 0, 0, 0, 1, 1, np.concatenate(shards), batches)
 
 
 @dataclass(frozen=True)
@@ -163,28 +148,24 @@ class BatchSize:
         )
 
 
-def find_batch_size(model: Seq2Seq, corpus: Corpus, config: Config) -> BatchSize:
+def find_batch_size(training: Training) -> BatchSize:
     """The largest batch size whose every update fits into the GPU's memory, found with real
-    updates that change the model, less a tenth: allocations leave gaps, which differ from update
-    to update.
+    updates, less a tenth: allocations leave gaps, which differ from update to update.
 
     The size doubles until the memory overflows, or one batch holds all pairs; then bisection.
 
     Raises:
         TrainingError: not even the longest sentence alone fits.
     """
-    model.train()
-    objective, optimizer = (
-        Objective(model, config.training),
-        build_optimizer(model, config.training),
-    )
-    lengths = corpus.src.lengths, corpus.tgt.lengths
+    config, corpus = training.config, training.corpus
+    loss = Loss(training.model.train(), config.training)
     smallest = int(corpus.tgt.lengths.max()) + 1
     size, fitting, overflowing = smallest, 0, 0
     while not overflowing or overflowing - fitting > fitting // SIZE_STEPS:
         batch_config = config.training.batch.model_copy(update={"unit": "tokens", "size": size})
+        lengths = corpus.src.lengths, corpus.tgt.lengths
         plan = plan_batches(*lengths, batch_config, key=(config.seed, 0))
-        if _fits(objective, optimizer, corpus, _largest_batches(corpus, plan), config):
+        if all(_fits(loss, training, pairs) for pairs in _largest_batches(corpus, plan)):
             fitting = size
         elif size == smallest:
             raise TrainingError(
@@ -210,24 +191,12 @@ def _largest_batches(corpus: Corpus, plan: Sequence[NDArray[np.int64]]) -> list[
     return [plan[index] for index in sorted(largest)]
 
 
-def _fits(
-    objective: Objective,
-    optimizer: Optimizer,
-    corpus: Corpus,
-    batches: Sequence[NDArray[np.int64]],
-    config: Config,
-) -> bool:
-    """Whether an update with each batch fits into the memory."""
-    fits = True
-    try:
-        for batch in read_batches(corpus, batches):
-            forward_backward(objective, optimizer, [batch], 1, config)
-            optimizer.step()
-    except torch.OutOfMemoryError:
-        fits = False
-    optimizer.zero_grad()
-    # After the handler: within it, the failed pass still holds its tensors.
-    torch.cuda.empty_cache()
+def _fits(loss: Loss, training: Training, pairs: NDArray[np.int64]) -> bool:
+    """Whether an update with a batch fits into the memory. It changes the weights."""
+    fits = try_gradients(loss, training, _update(training, [pairs]), 1.0) is not None
+    if fits:
+        training.optimizer.step()
+    training.optimizer.zero_grad()
     return fits
 
 
@@ -267,16 +236,11 @@ def _draw_schedules(config: Config, last: int) -> list[str]:
         if training.learning_rate.schedule == "plateau"
         else ""
     )
+    highest = f"{max(*rates, peak):.2g} at most, {rates[-1]:.2g} at step {last}{plateau}"
+    ends = f"{ratios[0]:.2g} at step 1, {ratios[-1]:.2g} at step {last}"
     return [
-        (
-            f"learning rate   {sparkline(rates)}  {max(*rates, peak):.2g} at most, "
-            f"{rates[-1]:.2g} at "
-            f"step {last}{plateau}"
-        ),
-        (
-            f"forcing ratio   {sparkline(ratios)}  {ratios[0]:.2g} at step 1, {ratios[-1]:.2g} at "
-            f"step {last}"
-        ),
+        f"learning rate   {sparkline(rates)}  {highest}",
+        f"forcing ratio   {sparkline(ratios)}  {ends}",
     ]
 
 

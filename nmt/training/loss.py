@@ -1,98 +1,92 @@
-"""The training objective: a sum over target tokens, and their number. The update divides once, by
-the tokens of the whole batch.
+"""What a training minimizes: a sum over target tokens. The update divides once, by the tokens of
+the whole batch.
+
+To add a term, write a function `term(decoded, batch)` that returns a sum over tokens, its row in
+`LOSS_TERMS`, and the key training.NAME with its weight.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from nmt.config.schema import TrainingConfig
 from nmt.data.batches import Batch
 from nmt.device import send
 from nmt.model.cross_entropy import Distillation
-from nmt.model.lexical_bias import Translations
-from nmt.model.seq2seq import Seq2Seq
+from nmt.model.seq2seq import Decoded, Seq2Seq
 from nmt.training.word_alignment import FIRST_TENSION
 
 CROSS_ENTROPY_ONLY = TrainingConfig()
 MIN_PROBABILITY = 1e-10  # keeps logarithms and quotients finite
 
 
-@dataclass(frozen=True)
-class Loss:
-    """Sums over the target tokens of a batch without padding, in nats.
-
-    Attributes:
-        objective: the sum to minimize, with label smoothing, distillation, coverage and alignment
-            loss.
-        nll: the plain negative log-likelihood, for perplexity.
-        n_tokens: the number of target tokens.
-    """
-
-    objective: Tensor
-    nll: Tensor
-    n_tokens: int
-
-
-def batch_loss(
-    model: Seq2Seq,
-    batch: Batch,
-    config: TrainingConfig = CROSS_ENTROPY_ONLY,
-    forcing_mask: Tensor | None = None,
-) -> Loss:
-    """Cross-entropy of the reference. Logits are computed at its tokens only, not at padding.
+class Loss(nn.Module):
+    """The loss of a model on a batch. It is a module, because DistributedDataParallel must see the
+    whole forward pass.
 
     Args:
-        config: the terms of the objective. `distillation` is alpha of Kim and Rush 2016, 2.2, for
-            the soft targets of the batch, which must have some; `coverage_loss` is lambda of See
-            2017, eq. 13; `alignment_loss` needs a model with a lexical bias.
-        forcing_mask: [B, T], on the CPU, False where the decoder reads its own output; see
-            `Seq2Seq.forward`.
+        config: the terms. `distillation` is alpha of Kim and Rush 2016, 2.2, for the soft targets
+            of the batch, which must have some.
     """
-    decoded = model(batch.src, batch.src_lengths, batch.tgt_in, forcing_mask)
-    vectors, additions = decoded.at(batch.token_positions)
-    targets = batch.tgt_out.flatten()[batch.token_positions]
-    distillation = None
-    if config.distillation:
-        assert batch.soft_targets is not None, "refused when the training data is loaded"
-        distillation = Distillation(batch.soft_targets, config.distillation)
-    objective, nll = model.output.loss(
-        vectors, targets, config.label_smoothing, additions, distillation
-    )
-    if config.coverage_loss:
-        objective = objective + config.coverage_loss * coverage_loss(
-            decoded.attention, batch.tgt_mask
+
+    def __init__(self, model: Seq2Seq, config: TrainingConfig = CROSS_ENTROPY_ONLY) -> None:
+        super().__init__()
+        self.model, self.config = model, config
+
+    def forward(
+        self, batch: Batch | None, forcing_mask: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """Two sums over the target tokens without padding, in nats.
+
+        Args:
+            batch: None for a process without a part of a small batch; it adds a gradient of 0.
+            forcing_mask: [B, T], on the CPU, False where the decoder reads its own output; see
+                `Seq2Seq.forward`.
+
+        Returns:
+            the sum to minimize, with label smoothing, distillation and further terms; and the plain
+            negative log-likelihood without gradient, for perplexity.
+        """
+        if batch is None:
+            zero = 0 * next(self.model.parameters()).flatten()[0]
+            return zero, zero.detach()
+        config, distillation = self.config, None
+        if config.distillation:
+            assert batch.soft_targets is not None, "refused when the training data is loaded"
+            distillation = Distillation(batch.soft_targets, config.distillation)
+        decoded = self.model(batch.src, batch.src_lengths, batch.tgt_in, forcing_mask)
+        # Logits are computed at the tokens only, not at padding.
+        vectors, additions = decoded.at(batch.token_positions)
+        targets = batch.tgt_out.flatten()[batch.token_positions]
+        objective, nll = self.model.output.loss(
+            vectors, targets, config.label_smoothing, additions, distillation
         )
-    if config.alignment_loss and decoded.translations is not None:
-        objective = objective + config.alignment_loss * alignment_loss(
-            decoded.attention, batch, decoded.translations
-        )
-    return Loss(objective, nll.detach(), batch.n_tokens)
+        for name, term in LOSS_TERMS.items():
+            if weight := getattr(config, name):
+                objective = objective + weight * term(decoded, batch)
+        return objective, nll.detach()
 
 
-def coverage_loss(attention: Tensor, tgt_mask: Tensor) -> Tensor:
-    """Attention to source words that were attended to before (See 2017, eq. 12).
+def coverage_loss(decoded: Decoded, batch: Batch) -> Tensor:
+    """Attention to source words that were attended to before (See 2017, eq. 12, 13).
 
     sum_t sum_j min(alpha_tj, C_tj), where C_t is the sum of the weights before t.
-
-    Args:
-        attention: [B, T, S]. tgt_mask: [B, T], False on padding.
     """
+    attention = decoded.attention  # [B, T, S]
     coverage = attention.cumsum(1) - attention
-    return (torch.minimum(attention, coverage).sum(-1) * tgt_mask).sum()
+    return (torch.minimum(attention, coverage).sum(-1) * batch.tgt_mask).sum()
 
 
-def alignment_loss(attention: Tensor, batch: Batch, translations: Translations) -> Tensor:
+def alignment_loss(decoded: Decoded, batch: Batch) -> Tensor:
     """Guided alignment (Chen 2016): - sum_t sum_j a_tj log alpha_tj.
 
     a_tj ~ p_lex(y_t | x_j) exp(-lambda |t / T - j / S|) is the posterior of the aligner that
     learned the lexicon (Dyer 2013, 2), for t = 1..T and j = 1..S, with its first value of lambda.
     It is 0 for words that are no translation of a source word, and for padding.
-
-    Args:
-        attention: [B, T, S]. translations: of the source words.
     """
+    attention, translations = decoded.attention, decoded.translations  # [B, T, S]
+    assert translations is not None, "refused when the configuration is read"
     rows, steps, positions = attention.shape
     device = attention.device
     tgt_lengths, src_lengths = batch.tgt_mask.sum(1), send(batch.src_lengths, device)
@@ -107,6 +101,14 @@ def alignment_loss(attention: Tensor, batch: Batch, translations: Translations) 
     )
     links = links / links.sum(2, keepdim=True).clamp_min(MIN_PROBABILITY)
     return -(links * attention.to(links.dtype).clamp_min(MIN_PROBABILITY).log()).sum()
+
+
+# Further terms, in the order in which they are added. The key of training with the same name is
+# the weight of a term.
+LOSS_TERMS: dict[str, Callable[[Decoded, Batch], Tensor]] = {
+    "coverage_loss": coverage_loss,
+    "alignment_loss": alignment_loss,
+}
 
 
 def draw_forcing_mask(

@@ -23,10 +23,10 @@ from nmt.config.schema import (
     TrainingConfig,
 )
 from nmt.model.seq2seq import Seq2Seq
+from nmt.run.progress import Progress, Update
 
 OPTIMIZERS: dict[OptimizerName, Callable[[Iterable[Parameter], TrainingConfig], Optimizer]] = {
-    # Decoupled weight decay (Loshchilov & Hutter 2019); plain Adam (Kingma & Ba 2015) where it is
-    # 0.
+    # Decoupled weight decay (Loshchilov & Hutter 2019); where it is 0, Adam (Kingma & Ba 2015).
     "adamw": lambda parameters, config: AdamW(
         parameters, config.learning_rate.peak, weight_decay=config.weight_decay, fused=True
     ),
@@ -49,9 +49,7 @@ OPTIMIZERS: dict[OptimizerName, Callable[[Iterable[Parameter], TrainingConfig], 
 
 
 def build_optimizer(model: Seq2Seq, config: TrainingConfig) -> Optimizer:
-    """The optimizer that the configuration names; the loop sets its learning rate at each
-    update.
-    """
+    """The optimizer that the configuration names; each update sets its learning rate."""
     return OPTIMIZERS[config.optimizer](model.parameters(), config)
 
 
@@ -68,6 +66,12 @@ class Moment:
     step: int
     reductions: int = 0
     fraction: float = 0.0
+
+    @classmethod
+    def before(cls, update: Update, progress: Progress, config: TrainingConfig) -> "Moment":
+        """That of an update, with the progress before it."""
+        fraction = progress.fraction(config, update.n_parts, update.n_batches)
+        return cls(update.step, progress.reductions, fraction)
 
 
 Parameters = tuple[Tensor, ...] | list[Tensor]
@@ -123,11 +127,9 @@ def learning_rate(moment: Moment, config: LearningRateConfig) -> float:
     if moment.step > config.warmup_steps:
         return LEARNING_RATE_SCHEDULES[config.schedule](moment, config)
     rate = config.peak * moment.step / config.warmup_steps
-    return (
-        min(rate, LEARNING_RATE_SCHEDULES[config.schedule](moment, config))
-        if config.lasts_for_training
-        else rate
-    )
+    if config.lasts_for_training:
+        rate = min(rate, LEARNING_RATE_SCHEDULES[config.schedule](moment, config))
+    return rate
 
 
 def _between(share: float, config: LearningRateConfig) -> float:
@@ -149,8 +151,8 @@ def _decay_fraction(moment: Moment, config: LearningRateConfig) -> float:
     )
 
 
-# How far from `start` (0) to `end` (1) the ratio has come, from x = step / steps in [0, 1] (Bengio
-# 2015, 2.4).
+# How far from `start` (0) to `end` (1) the ratio is, from x = step / steps in [0, 1] (Bengio 2015,
+# 2.4).
 FORCING_SCHEDULES: dict[ForcingSchedule, Callable[[float], float]] = {
     "constant": lambda _: 0.0,
     "linear": lambda x: x,

@@ -1,96 +1,215 @@
-"""The records of a training: journal, curves, TensorBoard files, validations and checkpoints in its
-run folder, and its events.
+"""The record of a training: journal, validations, checkpoints and curves in its run folder; and the
+events that its listeners get.
 """
 
-from collections.abc import Callable, Iterator
-from dataclasses import asdict
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from torch.optim import Optimizer
-from torch.optim.swa_utils import AveragedModel
+import torch
 
-from nmt.config.schema import Config
-from nmt.errors import DataError
+from nmt.errors import DataError, NmtError, StopTraining
 from nmt.evaluation.scores import perplexity
-from nmt.extras.tensorboard.listener import TensorBoardWriter
 from nmt.model.seq2seq import Seq2Seq
+from nmt.plugins import hooks
 from nmt.report import curves
-from nmt.run.folder import CURVES_FILE, JOURNAL_FILE, TENSORBOARD_FOLDER, open_checkpoints
+from nmt.run.folder import CURVES_FILE, JOURNAL_FILE, open_checkpoints
 from nmt.run.journal import Journal
-from nmt.run.progress import Interval, Progress
-from nmt.training.events import CheckpointEvent, Event, MessageEvent, StepEvent, ValidationEvent
-from nmt.training.loop import Hooks, Outcome, Update
-from nmt.training.stopwatch import Stopwatch
-from nmt.training.validation import VALIDATION_METRICS, Validator
+from nmt.run.progress import Outcome, Progress, Update
+from nmt.training.loop import Record, Training
+from nmt.training.validation import Validation, Validator
 
 
-class Recorder:
-    """Records a training in its run folder, in the first process; `hooks` is its side towards the
-    training loop.
+@dataclass(frozen=True)
+class BeginEvent:
+    """The training begins, or continues.
 
-    As a context, it draws the curves and closes the TensorBoard files at the end.
-
-    Args:
-        progress: so far. Later lines of the journal come from a training that was cut short, and
-            are deleted.
-        averaged: the moving average of the model, which is validated and saved to translate with.
+    Attributes:
+        folder: the run folder.
+        n_parameters: of the model. n_pairs: in the training data.
+        device: where it computes, such as cpu or cuda:0. precision: float32 or bfloat16.
+        n_threads: of the CPU, in each process.
+        n_processes: 1 without torchrun.
+        step: updates so far.
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        config: Config,
-        progress: Progress,
-        model: Seq2Seq,
-        optimizer: Optimizer,
-        averaged: AveragedModel | None,
-    ) -> None:
-        self.folder, self.config, self.model, self.optimizer = folder, config, model, optimizer
-        self._events: list[Event] = []
-        self.averaged: Seq2Seq | None = None
-        if averaged is not None:
-            assert isinstance(averaged.module, Seq2Seq)
-            self.averaged = averaged.module
-        self.journal, self.checkpoints = (
-            Journal(folder / JOURNAL_FILE),
-            open_checkpoints(folder, config),
-        )
-        self.tensorboard = TensorBoardWriter(folder / TENSORBOARD_FOLDER, progress.step, self._warn)
-        self.validator = Validator(
-            model if self.averaged is None else self.averaged, config, folder
-        )
-        self.journal.rewind(progress.step)
-        self._training_time = Stopwatch(progress.seconds)
-        self._interval_time, self._n_tokens = (
-            Stopwatch(),
-            0,
-        )  # since the last line of the journal, or the start
+    folder: Path
+    n_parameters: int
+    n_pairs: int
+    device: str
+    precision: str
+    n_threads: int
+    n_processes: int
+    step: int
 
-    def __enter__(self) -> "Recorder":
+
+@dataclass(frozen=True)
+class MessageEvent:
+    """A line of text for the user."""
+
+    text: str
+    is_warning: bool = False
+
+
+@dataclass(frozen=True)
+class StepEvent:
+    """An update of the weights.
+
+    Attributes:
+        step, epoch, batch: all counted from 1. A large epoch is planned in parts: batch and
+            n_batches are those of the part.
+        ends_epoch: whether it is the last update of its epoch.
+        fraction: the finished part of the training, 0 to 1. Early stopping is not foreseen.
+        loss: nats per target token since the last training line of the journal, with label
+            smoothing.
+        perplexity: over the same tokens, without label smoothing. tokens_per_second: target tokens,
+            over the same time.
+        learning_rate, forcing_ratio, gradient_norm: of this update.
+    """
+
+    step: int
+    epoch: int
+    batch: int
+    n_batches: int
+    ends_epoch: bool
+    fraction: float
+    loss: float
+    perplexity: float
+    tokens_per_second: float
+    learning_rate: float
+    forcing_ratio: float
+    gradient_norm: float
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """For the journal and TensorBoard."""
+        return {
+            "loss": self.loss,
+            "perplexity": self.perplexity,
+            "tokens_per_second": self.tokens_per_second,
+            "learning_rate": self.learning_rate,
+            "forcing_ratio": self.forcing_ratio,
+            "gradient_norm": self.gradient_norm,
+        }
+
+
+@dataclass(frozen=True)
+class ValidationEvent:
+    """A validation after update `step`, which took `seconds`."""
+
+    step: int
+    seconds: float
+    result: Validation
+
+
+@dataclass(frozen=True)
+class CheckpointEvent:
+    """A checkpoint was saved.
+
+    Attributes:
+        path: its folder.
+        is_best: whether it is the best so far.
+    """
+
+    step: int
+    path: Path
+    is_best: bool
+
+
+@dataclass(frozen=True)
+class EndEvent:
+    """The training is over. It is the last event; an error takes its place.
+
+    Attributes:
+        folder: the run folder.
+        progress: that of the last checkpoint. Its `finished` is the reason.
+    """
+
+    folder: Path
+    progress: Progress
+
+
+Event = BeginEvent | MessageEvent | StepEvent | ValidationEvent | CheckpointEvent | EndEvent
+Listener = Callable[[Event], None]
+
+
+class Stopwatch:
+    """Measures a time from now on. seconds: the time before."""
+
+    def __init__(self, seconds: float = 0.0) -> None:
+        self._start_time = time.monotonic() - seconds
+
+    @property
+    def seconds(self) -> float:
+        """The time so far, without the pauses."""
+        return time.monotonic() - self._start_time
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """The time inside the block does not count."""
+        pause_start = time.monotonic()
+        yield
+        self._start_time += time.monotonic() - pause_start
+
+
+class RunRecord(Record):
+    """Records a training in its run folder, and tells the listeners. As a context, it begins the
+    record, and draws the curves at the end. Only the first process has one.
+
+    The time of the listeners is no training time. A listener that fails is left out from then on;
+    the training continues.
+
+    Args:
+        listeners: beside those of extras.
+    """
+
+    def __init__(self, training: Training, folder: Path, listeners: Sequence[Listener]) -> None:
+        self.training, self.config, self.folder = training, training.config, folder
+        self.listeners = list(listeners)
+        self.journal = Journal(folder / JOURNAL_FILE)
+        self.checkpoints = open_checkpoints(folder, training.config)
+        self.averaged: Seq2Seq | None = None
+        if training.averaged is not None:
+            assert isinstance(training.averaged.module, Seq2Seq)
+            self.averaged = training.averaged.module
+        self._saved_seconds = training.progress.seconds
+        self._clock = Stopwatch(training.progress.seconds)
+        # Time and tokens since the last line of the journal, or the start.
+        self._interval_clock, self._n_tokens = Stopwatch(), 0
+
+    def __enter__(self) -> "RunRecord":
+        training, progress = self.training, self.training.progress
+        if progress.finished is None:
+            model, step = training.model, progress.step
+            self._open_listeners(step)
+            self._validator = Validator(self.averaged or model, self.config, self.folder)
+            # Later lines come from a training that was cut short.
+            self.journal.rewind(step)
+            n_parameters = sum(parameter.numel() for parameter in model.parameters())
+            precision, n_threads = self.config.training.precision, torch.get_num_threads()
+            place = str(training.device), precision, n_threads, training.world.size
+            self._tell(BeginEvent(self.folder, n_parameters, len(training.corpus), *place, step))
+            for note in training.notes:
+                self._tell(MessageEvent(note))
+            self._clock, self._interval_clock = Stopwatch(progress.seconds), Stopwatch()
         return self
 
     def __exit__(self, *_: object) -> None:
         self._draw_curves()
-        self.tensorboard.close()
 
-    def hooks(self, stop: Callable[[], bool]) -> Hooks:
-        """For the training loop. stop: whether the training should end now."""
-        return Hooks(self._log, self._validate, self._save, stop)
+    @property
+    def seconds(self) -> float:
+        return self._clock.seconds
 
-    def take_events(self) -> Iterator[Event]:
-        """The events since the last call. The time that the caller takes for them does not count in
-        the speed.
-        """
-        with self._interval_time.paused():
-            while self._events:
-                yield self._events.pop(0)
-
-    def _log(self, update: Update, outcome: Outcome, interval: Interval) -> None:
+    def update(self, update: Update, outcome: Outcome, progress: Progress) -> None:
         if not outcome.is_finite:
             line = describe_skipped(update, outcome)
-            self._warn(line)
             self.journal.write("warning", update.step, text=line)
+            self._tell(MessageEvent(line, is_warning=True))
         self._n_tokens += outcome.n_tokens
+        interval = progress.interval.plus(outcome)
         n_tokens = max(1, interval.n_tokens)  # 0 if all updates of the interval were skipped
         event = StepEvent(
             step=update.step,
@@ -101,80 +220,93 @@ class Recorder:
             fraction=self._fraction(update),
             loss=interval.objective / n_tokens,
             perplexity=perplexity(interval.likelihood / n_tokens),
-            tokens_per_second=self._n_tokens / max(1e-9, self._interval_time.seconds),
+            tokens_per_second=self._n_tokens / max(1e-9, self._interval_clock.seconds),
             learning_rate=outcome.learning_rate,
             forcing_ratio=outcome.forcing_ratio,
             gradient_norm=outcome.gradient_norm,
         )
-        self._events.append(event)
         if update.step % self.config.training.log_every == 0:
             self.journal.write("train", update.step, **event.figures)
-            self.tensorboard.update(update.step, event.figures)
-            self._interval_time, self._n_tokens = Stopwatch(), 0
+            self._interval_clock, self._n_tokens = Stopwatch(), 0
+        self._tell(event)
 
-    def _validate(self, step: int) -> float:
-        with self._interval_time.paused():
-            validation_time = Stopwatch()
-            result = self.validator.validate()
-            seconds = validation_time.seconds
-            samples = [asdict(sample) for sample in result.samples]
+    def validate(self, step: int) -> float:
+        model = self.averaged or self.training.model
+        with self._interval_clock.paused():
+            watch = Stopwatch()
+            model.eval()
+            result = self._validator.validate()
+            model.train()
+            seconds, samples = watch.seconds, [asdict(sample) for sample in result.samples]
             self.journal.write(
                 "validation", step, **result.figures, seconds=seconds, samples=samples
             )
-            self._events.append(ValidationEvent(step, seconds, result))
-            self.tensorboard.validation(step, result)
+        self._tell(ValidationEvent(step, seconds, result))
+        with self._interval_clock.paused():
             self._draw_curves()
-        return VALIDATION_METRICS[self.config.training.metric](result)
+        return result.rank(self.config.training.metric)
 
-    def _save(self, progress: Progress, score: float | None) -> None:
+    def is_old(self, progress: Progress) -> bool:
+        minutes = self.config.training.checkpoint_minutes
+        return minutes is not None and progress.seconds - self._saved_seconds >= 60 * minutes
+
+    def save(self, progress: Progress, score: float | None) -> None:
+        training, self._saved_seconds = self.training, progress.seconds
         self.checkpoints.save(
-            progress, self.model, self.optimizer, score=score, averaged=self.averaged
+            progress, training.model, training.optimizer, score=score, averaged=self.averaged
         )
         path, best = self.checkpoints.find("last"), self.checkpoints.find("best")
         assert path is not None
-        self._events.append(CheckpointEvent(progress.step, path, path == best))
+        self._tell(CheckpointEvent(progress.step, path, path == best))
 
-    def _warn(self, line: str) -> None:
-        self._events.append(MessageEvent(line, is_warning=True))
+    def end(self, progress: Progress, choice: str | None) -> None:
+        if choice is not None:
+            self._tell(MessageEvent(choice))
+        self._tell(EndEvent(self.folder, progress))
+
+    def _open_listeners(self, step: int) -> None:
+        """Those of extras."""
+        for open_listener in hooks("listener"):
+            try:
+                listener = open_listener(self.folder, self.config, step)
+            except Exception as error:  # noqa: BLE001
+                self._warn_of(error, open_listener)
+            else:
+                self.listeners += [] if listener is None else [listener]
+
+    def _tell(self, event: Event) -> None:
+        with self._clock.paused(), self._interval_clock.paused():
+            for listener in [*self.listeners]:
+                try:
+                    listener(event)
+                except StopTraining:
+                    self.is_stopped = True
+                except Exception as error:  # noqa: BLE001
+                    self.listeners.remove(listener)
+                    self._warn_of(error, listener)
+
+    def _warn_of(self, error: Exception, listener: object) -> None:
+        text = str(error) if isinstance(error, NmtError) else f"{listener}: {error!r}"
+        line = f"{text}; the training continues without it"
+        self._tell(MessageEvent(line, is_warning=True))
 
     def _draw_curves(self) -> None:
-        if (problem := draw_curves(self.folder, self.config)) is not None:
-            self._warn(problem)
+        """Draw the journal. The training continues without, if that is not possible."""
+        try:
+            path, title = self.folder / CURVES_FILE, self.folder.resolve().name
+            curves.draw(self.journal.read(), path, title=title, metric=self.config.training.metric)
+        except (DataError, OSError) as error:
+            self._tell(MessageEvent(str(error), is_warning=True))
 
     def _fraction(self, update: Update) -> float:
         epoch, part, batch = update.next_position
-        progress = Progress(
-            step=update.step,
-            epoch=epoch,
-            part=part,
-            batch=batch,
-            seconds=self._training_time.seconds,
-        )
-        return progress.fraction(self.config.training, update.n_parts, update.n_batches)
-
-
-def draw_curves(folder: Path, config: Config) -> str | None:
-    """Draw the journal of a run into its folder. Returns what is wrong, if it cannot: the training
-    continues without.
-    """
-    try:
-        events, title = Journal(folder / JOURNAL_FILE).read(), folder.resolve().name
-        curves.draw(events, folder / CURVES_FILE, title=title, metric=config.training.metric)
-    except (DataError, OSError) as error:
-        return str(error)
-    return None
+        here = Progress(update.step, epoch, part, batch, seconds=self.seconds)
+        return here.fraction(self.config.training, update.n_parts, update.n_batches)
 
 
 def describe_skipped(update: Update, outcome: Outcome) -> str:
     """Why an update was skipped, and which pairs it had."""
-    pairs = ", ".join(str(pair) for pair in update.pairs[:5]) + (
-        ", ..." if len(update.pairs) > 5 else ""
-    )
-    where = (
-        f"epoch {update.epoch + 1}, batch {update.batch + 1}: {len(update.pairs)} pairs, {pairs}"
-    )
-    values = (
-        f"the loss ({outcome.objective:g}) or its gradient ({outcome.gradient_norm:g}) is "
-        "not finite"
-    )
-    return f"step {update.step}: {values}; update skipped ({where})"
+    pairs = ", ".join([*map(str, update.pairs[:5]), *["..."] * (len(update.pairs) > 5)])
+    where = f"epoch {update.epoch + 1}, batch {update.batch + 1}: {len(update.pairs)} pairs"
+    values = f"the loss ({outcome.objective:g}) or its gradient ({outcome.gradient_norm:g})"
+    return f"step {update.step}: {values} is not finite; update skipped ({where}, {pairs})"

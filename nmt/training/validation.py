@@ -1,23 +1,24 @@
 """Validation: the quality of the model on the dev set during training."""
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
-from nmt.config.schema import Config, Metric
+from nmt.config.parts import METRICS
+from nmt.config.schema import Config
 from nmt.data.batches import plan_batches, read_batches
 from nmt.data.corpus import Corpus, read_sentences
 from nmt.data.evaluation_set import pick_across_lengths
 from nmt.decoding.fast import for_search
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
-from nmt.evaluation.scores import perplexity, score
+from nmt.evaluation.scores import perplexity
 from nmt.model.seq2seq import Seq2Seq
 from nmt.report import heatmap
 from nmt.run.folder import load_tokenizers, load_vocabularies
-from nmt.training.loss import batch_loss
+from nmt.training.loss import Loss
 
 N_SAMPLES = 3  # sentences of the dev set shown at each validation
 
@@ -40,15 +41,14 @@ class Validation:
 
     Attributes:
         loss: nats per target token, teacher-forced.
-        bleu, chrf: of greedy translations, detokenized; case-insensitive if the model is
-            lower-cased.
+        scores: by name in `parts.METRICS`, of greedy translations, detokenized; case-insensitive if
+            the model is lower-cased.
         samples: translations of the same sentences at each validation, from short to long.
         attention: heatmap (PNG) of the middle sample; None without attention.
     """
 
     loss: float
-    bleu: float
-    chrf: float
+    scores: Mapping[str, float]
     samples: tuple[Sample, ...] = ()
     attention: bytes | None = None
 
@@ -64,25 +64,25 @@ class Validation:
     @property
     def figures(self) -> dict[str, float]:
         """For the journal and TensorBoard."""
-        return {
-            "loss": self.loss,
-            "perplexity": self.perplexity,
-            "bleu": self.bleu,
-            "chrf": self.chrf,
-        }
+        return {"loss": self.loss, "perplexity": self.perplexity, **self.scores}
 
+    def rank(self, metric: str) -> float:
+        """The value by which `training.metric` ranks checkpoints; higher is better."""
+        if metric == "loss":
+            return -self.loss
+        sign = -1 if METRICS[metric].trait("lower_is_better") else 1
+        return sign * self.scores[metric]
 
-# The value of a validation by which `training.metric` ranks checkpoints; higher is better.
-VALIDATION_METRICS: dict[Metric, Callable[[Validation], float]] = {
-    "bleu": lambda result: result.bleu,
-    "chrf": lambda result: result.chrf,
-    "loss": lambda result: -result.loss,
-}
+    @property
+    def scores_text(self) -> str:
+        """The scores with their titles."""
+        titles = {name: METRICS[name].trait("title") for name in self.scores}
+        return "  ".join(f"{titles[name]} {value:.2f}" for name, value in self.scores.items())
 
 
 class Validator:
-    """Measures the model on the dev set: the loss over all pairs, greedy BLEU and chrF over the
-    first `training.validation_pairs`.
+    """Measures the model on the dev set: the loss over all pairs, and the scores of greedy
+    translations of the first `training.validation_pairs`.
 
     Args:
         model: read at each validation, so its weights may change in between.
@@ -96,10 +96,8 @@ class Validator:
         self.sources = read_sentences(prepared, "dev", "src")[:n_pairs]
         self.references = read_sentences(prepared, "dev", "tgt")[:n_pairs]
         self.sample_indices = pick_across_lengths(self.sources, N_SAMPLES)
-        self.tokenizers, self.vocabularies = (
-            load_tokenizers(folder, config),
-            load_vocabularies(folder),
-        )
+        self.tokenizers = load_tokenizers(folder, config)
+        self.vocabularies = load_vocabularies(folder)
         self.options = config.decoding.model_copy(update={"method": "beam", "beam": 1})
 
     def validate(self) -> Validation:
@@ -112,26 +110,27 @@ class Validator:
         )
         translations = translator.translate(self.sources)
         outputs = [translation.text for translation in translations]
-        bleu, chrf = score(
-            outputs, [self.references], ["BLEU", "chrF"], lowercase=self.config.tokenizer.lowercase
-        )
+        scores = {
+            name: metric.load()(outputs, self.references, self.config.tokenizer.lowercase)
+            for name, metric in METRICS.items()
+        }
         samples = tuple(
             Sample(self.sources[i], self.references[i], outputs[i]) for i in self.sample_indices
         )
-        attention = _draw_attention(
-            translations[self.sample_indices[len(self.sample_indices) // 2]]
-        )
-        return Validation(self._loss(), bleu.value, chrf.value, samples, attention)
+        middle = self.sample_indices[len(self.sample_indices) // 2]
+        attention = _draw_attention(translations[middle])
+        return Validation(self._loss(), scores, samples, attention)
 
     @torch.inference_mode()
     def _loss(self) -> float:
         batch_config, key = self.config.training.batch, (self.config.seed, 0)
         plan = plan_batches(self.corpus.src.lengths, self.corpus.tgt.lengths, batch_config, key=key)
-        losses = [
-            batch_loss(self.model, batch.to(self.model.device))
-            for batch in read_batches(self.corpus, plan)
+        loss, device = Loss(self.model), self.model.device
+        sums = [
+            (loss(batch.to(device))[1], batch.n_tokens) for batch in read_batches(self.corpus, plan)
         ]
-        return sum(loss.nll.item() for loss in losses) / sum(loss.n_tokens for loss in losses)
+        nll = sum(float(nll) for nll, _ in sums)
+        return nll / sum(n_tokens for _, n_tokens in sums)
 
 
 def _draw_attention(translation: Translation) -> bytes | None:

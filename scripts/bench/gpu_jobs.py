@@ -36,12 +36,11 @@ from nmt.device import supports_mixed_precision
 from nmt.errors import ConfigError
 from nmt.extras.selftest import command as selftest
 from nmt.model.seq2seq import Seq2Seq
+from nmt.run.progress import Update
 from nmt.text.vocabulary import SPECIALS
 from nmt.training.dry_run import find_batch_size
-from nmt.training.loop import train_step
-from nmt.training.loss import batch_loss
-from nmt.training.objective import Objective
-from nmt.training.optimization import build_optimizer
+from nmt.training.loop import Training, train_step
+from nmt.training.loss import Loss
 from scripts.bench.counting import computed, count_words, measure_costs, training_operations
 
 Figures = dict[str, Any]
@@ -249,10 +248,7 @@ def measure_training(device: torch.device, size: Size, *, large: bool, precision
     words = size.words if large else size.model_r[1]
     config, corpus = make_config(size, large=large, precision=precision), make_corpus(size, words)
     model = build(config, words, device)
-    optimizer, objective = (
-        build_optimizer(model, config.training),
-        Objective(model, config.training),
-    )
+    training, loss = Training.of(model, corpus, config), Loss(model, config.training)
     plan = plan_batches(corpus.src.lengths, corpus.tgt.lengths, config.training.batch, key=(1, 0))
     n_updates = min(size.updates, len(plan) - WARM_UP_UPDATES)
     batches = [
@@ -262,7 +258,10 @@ def measure_training(device: torch.device, size: Size, *, large: bool, precision
 
     def update(steps: range) -> None:
         for step in steps:
-            train_step(objective, optimizer, [batches[step]], step + 1, config, 1e-4)
+            pairs = plan[step]
+            train_step(
+                loss, training, Update(step + 1, 0, 0, 0, 1, 1, pairs, [batches[step]]), 1e-4
+            )
 
     measured = range(WARM_UP_UPDATES, n_updates + WARM_UP_UPDATES)
     update(range(WARM_UP_UPDATES))
@@ -343,8 +342,11 @@ def measure_step_loop(
     model.train()
     (batch,) = (batch.to(device) for batch in read_batches(corpus, [np.arange(size.batch)]))
 
+    loss = Loss(model, TrainingConfig(label_smoothing=0.1))
+
     def forward() -> Tensor:
-        return batch_loss(model, batch, TrainingConfig(label_smoothing=0.1)).objective
+        objective: Tensor = loss(batch)[0]
+        return objective
 
     if form == "compiled":
         forward = torch.compile(forward, backend=size.compiler)
@@ -391,7 +393,7 @@ def measure_batch_size(device: torch.device, size: Size) -> Figures:
     config, corpus = make_config(size, large=True), make_corpus(size, size.words)
     model = build(config, size.words, device)
     start = time.perf_counter()
-    result = find_batch_size(model, corpus, config)
+    result = find_batch_size(Training.of(model, corpus, config))
     peak, total = (
         torch.cuda.max_memory_allocated(),
         torch.cuda.get_device_properties(device).total_memory,
@@ -478,7 +480,7 @@ def gradient(model: Seq2Seq, batch: Batch, *, is_bfloat16: bool = False) -> tupl
     """The loss of a batch and its gradient, as float64 on the CPU."""
     model.train()  # for cuDNN, which computes no gradient in evaluation mode
     with torch.autocast(batch.src.device.type, torch.bfloat16) if is_bfloat16 else nullcontext():
-        loss = batch_loss(model, batch, TrainingConfig(label_smoothing=0.1)).objective
+        loss, _ = Loss(model, TrainingConfig(label_smoothing=0.1))(batch)
     loss.backward()
     gradients = [
         parameter.grad.flatten() for parameter in model.parameters() if parameter.grad is not None

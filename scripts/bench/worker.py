@@ -34,9 +34,10 @@ from nmt.model.seq2seq import Seq2Seq
 from nmt.run.folder import load_vocabularies
 from nmt.run.progress import Progress
 from nmt.text.vocabulary import PAD
-from nmt.training import loop, objective
-from nmt.training.loss import batch_loss, draw_forcing_mask
-from nmt.training.optimization import build_optimizer, forcing_ratio
+from nmt.training import loop
+from nmt.training.loop import Training
+from nmt.training.loss import Loss, draw_forcing_mask
+from nmt.training.optimization import forcing_ratio
 from scripts.bench import reference
 from scripts.bench.counting import (
     Positions,
@@ -130,23 +131,22 @@ class Work:
         return Work(pairs, tokens, self.needed + needed(src, tgt), self.computed + count(src, tgt))
 
 
+class Silent(loop.Record):
+    """Records nothing."""
+
+    def validate(self, step: int) -> float:
+        raise AssertionError(f"validated at step {step}")
+
+
 def run_nmt(config: Config, corpus: Corpus, meter: Meter, epoch: int) -> Work:
     """Run the real loop, `nmt.training.loop.fit`; wrappers around the functions that it calls
     measure the time.
     """
     model = _build(Seq2Seq, config)
-    progress = Progress(epoch=epoch)
-    hooks = loop.Hooks(validate=_fail, stop=meter.updated)
+    training = Training.of(model, corpus, _endless(config))
+    training.progress = Progress(epoch=epoch)
     with _timed_parts(meter):
-        for _ in loop.fit(
-            model,
-            build_optimizer(model, config.training),
-            corpus,
-            _endless(config),
-            progress,
-            hooks,
-        ):
-            pass
+        loop.fit(training, Silent(), meter.updated)
     work = Work()
     measured = islice(
         _updates(corpus, config, epoch), WARM_UP_UPDATES, WARM_UP_UPDATES + meter.updates
@@ -208,7 +208,7 @@ def _timed_parts(meter: Meter) -> Iterator[None]:
 
     with (
         mock.patch.object(loop, "read_batches", timed_reading),
-        mock.patch.object(objective, "batch_loss", timed("forward", batch_loss)),
+        mock.patch.object(Loss, "forward", timed("forward", Loss.forward)),
         mock.patch.object(torch.Tensor, "backward", timed("backward", torch.Tensor.backward)),
     ):
         yield
@@ -261,10 +261,6 @@ def _endless(config: Config) -> Config:
         "validate_every": ENDLESS,
     }
     return config_from_dict(values)
-
-
-def _fail(step: int) -> float:
-    raise AssertionError(f"validated at step {step}")
 
 
 def measure(job: dict[str, Any]) -> dict[str, Any]:

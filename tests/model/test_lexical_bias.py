@@ -17,7 +17,7 @@ from nmt.decoding.search import search
 from nmt.model.lexical_bias import BASE, MAX_CHARACTERS, LexicalBias, WordKeys
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import EOS, SPECIALS
-from nmt.training.loss import batch_loss
+from nmt.training.loss import Loss
 
 SRC_V, TGT_V, SIZE = 12, 15, 3
 SRC, TGT = [[4, 5, 4, 6], [7, 11], [8, 9, 10]], [[5, 6], [7, 8, 9, 10], [11]]
@@ -190,9 +190,9 @@ def test_training_minimizes_the_negative_log_likelihood(smoothing: float) -> Non
     )
     parameters = [*model.parameters()]
     gradients = torch.autograd.grad(expected, parameters)
-    loss = batch_loss(model, batch, TrainingConfig(label_smoothing=smoothing))
-    torch.testing.assert_close(loss.objective, expected)
-    torch.testing.assert_close(torch.autograd.grad(loss.objective, parameters), gradients)
+    loss, _ = Loss(model, TrainingConfig(label_smoothing=smoothing))(batch)
+    torch.testing.assert_close(loss, expected)
+    torch.testing.assert_close(torch.autograd.grad(loss, parameters), gradients)
 
 
 @pytest.mark.parametrize(

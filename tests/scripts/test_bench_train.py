@@ -21,7 +21,7 @@ from nmt.data.batches import build_batch
 from nmt.data.corpus import Corpus
 from nmt.model.seq2seq import Seq2Seq
 from nmt.text.vocabulary import Vocabulary
-from nmt.training.loss import batch_loss
+from nmt.training.loss import Loss
 from scripts import bench_train
 from scripts.bench import peers, worker
 from scripts.bench.counting import (
@@ -505,7 +505,7 @@ def test_the_count_of_a_batch_is_the_products_that_torch_sees(name: str) -> None
     words = np.bincount(batch_of().tgt_out[batch_of().tgt_mask], minlength=VOCABULARY)
     positions = computed(SRC_LENGTHS, TGT_LENGTHS)
     counts = multiply_adds(measure_costs(MODELS[name], VOCABULARY), positions, words)
-    assert sum(counts.values()) == count_products(lambda: batch_loss(model, batch_of()))
+    assert sum(counts.values()) == count_products(lambda: Loss(model)(batch_of()))
 
 
 def test_backward_costs_twice_the_forward() -> None:
@@ -541,7 +541,7 @@ def test_words_drawn_from_the_model_cost_the_output_layer_once_more() -> None:
     sampling = training_operations(costs, Positions(sampled=positions.sampled)) // 2
     forward = sum(multiply_adds(costs, positions).values())
     assert forward + sampling == count_products(
-        lambda: batch_loss(model, batch_of(), forcing_mask=forcing_mask)
+        lambda: Loss(model)(batch_of(), forcing_mask)
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 from nmt.config.schema import Config
 from nmt.run.progress import Progress
 from nmt.training.console import Console
-from nmt.training.events import (
+from nmt.training.record import (
     BeginEvent,
     CheckpointEvent,
     EndEvent,
@@ -51,7 +51,9 @@ def step(number: int, fraction: float = 0.5, *, batch: int = 20) -> StepEvent:
 
 def validation(number: int, bleu: float = 21.5, output: str = "Ein Hund.") -> ValidationEvent:
     return ValidationEvent(
-        number, 2.0, Validation(1.25, bleu, 40.25, (Sample("A dog.", "Ein Hund.", output),))
+        number,
+        2.0,
+        Validation(1.25, {"bleu": bleu, "chrf": 40.25}, (Sample("A dog.", "Ein Hund.", output),)),
     )
 
 

@@ -4,7 +4,6 @@ all.
 
 import json
 import os
-import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -147,10 +146,10 @@ def test_a_parameter_without_a_gradient_in_all_processes_stays_as_it_is(tmp_path
         "    parallel = world.parallel(module)\n"
         "    for _ in range(2):\n"
         "        module.zero_grad()\n"
-        "        with world.without_exchange(parallel):\n"
-        "            parallel(0, 1 + world.rank).backward()\n"
-        "        with world.exchange_in_backward():\n"
-        "            parallel(0).backward()\n"
+        "        with world.exchange(parallel, last=False):\n"
+        "            world.backward(parallel(0, 1 + world.rank), last=False)\n"
+        "        with world.exchange(parallel, last=True):\n"
+        "            world.backward(parallel(0), last=True)\n"
         "    gradients = [None if each.grad is None else each.grad.tolist() for each in "
         "module.weights]\n"
         f"    Path({str(tmp_path)!r}, f'{{world.rank}}.txt').write_text(str(gradients))\n"
@@ -237,8 +236,7 @@ def test_a_failing_process_ends_all_with_its_message(folder: Path) -> None:
     )
 
 
-@pytest.mark.parametrize("hanging", [0, 2])
-def test_a_process_that_hangs_ends_the_job_and_is_named(hanging: int, tmp_path: Path) -> None:
+def test_a_process_that_hangs_ends_the_job(tmp_path: Path) -> None:
     script = tmp_path / "hang.py"
     script.write_text(
         "import os, signal, sys, torch\n"
@@ -247,8 +245,7 @@ def test_a_process_that_hangs_ends_the_job_and_is_named(hanging: int, tmp_path: 
         "from nmt.training.distributed import init_distributed\n"
         "with init_distributed(torch.device('cpu'), timedelta(seconds=6)) as world:\n"
         "    world.sum(torch.ones(1))\n"
-        f"    if world.rank == {hanging}:\n"
-        "        print('stopped', os.getpid(), flush=True)\n"
+        "    if world.rank == 1:\n"
         "        os.kill(os.getpid(), signal.SIGSTOP)\n"
         "    try:\n"
         "        world.sum(torch.ones(1))\n"
@@ -268,10 +265,8 @@ def test_a_process_that_hangs_ends_the_job_and_is_named(hanging: int, tmp_path: 
         command, cwd=Path.cwd(), capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode != 0
-    match = re.search(r"stopped (\d+)", done.stdout)
-    assert match is not None, done.stderr
-    expected = rf"process {hanging + 1} of 3 \(\S+, pid {match[1]}\) has not answered for 0.1 minutes; see what it waits for"
-    assert re.search(expected, done.stdout), done.stdout + done.stderr
+    expected = "another process of this training failed, or has not answered within training.time"
+    assert expected in done.stdout, done.stdout + done.stderr
 
 
 def test_a_single_process_changes_nothing() -> None:

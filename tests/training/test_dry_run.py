@@ -3,7 +3,6 @@
 import re
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -12,14 +11,13 @@ import yaml
 
 from nmt.commands import train
 from nmt.config.load import load
-from nmt.data.batches import Batch, plan_batches
+from nmt.data.batches import plan_batches
 from nmt.errors import TrainingError
-from nmt.model.seq2seq import Seq2Seq
-from nmt.training import dry_run, objective
-from nmt.training.loss import Loss, batch_loss
+from nmt.training import dry_run
+from nmt.training.loop import Training
 from tests import toy
 from tests.conftest import Run
-from tests.training.test_loop import make_config, make_corpus, make_model
+from tests.training.test_loop import limit_memory, make_config, make_corpus, make_model
 
 SIZES = {"embedding_size": 16, "encoder": {"hidden_size": 16}, "decoder": {"hidden_size": 16}}
 
@@ -83,11 +81,6 @@ def test_a_dry_run_finds_the_largest_batches_that_fit(
     """In a simulated memory. The memory is emptied after the failed pass, not while it is handled."""
     handled: list[bool] = []
 
-    def limited(model: Seq2Seq, batch: Batch, *arguments: Any) -> Loss:
-        if batch.src.numel() + batch.tgt_in.numel() > max_positions:
-            raise torch.OutOfMemoryError
-        return batch_loss(model, batch, *arguments)
-
     def largest_batch(size: int) -> int:
         tokens = config.training.batch.model_copy(update={"unit": "tokens", "size": size})
         lengths = corpus.src.lengths, corpus.tgt.lengths
@@ -96,33 +89,32 @@ def test_a_dry_run_finds_the_largest_batches_that_fit(
             for pairs in plan_batches(*lengths, tokens, key=(7, 3))
         )
 
-    monkeypatch.setattr(objective, "batch_loss", limited)
+    limit_memory(
+        monkeypatch, lambda batch: batch.src.numel() + batch.tgt_in.numel() <= max_positions
+    )
     monkeypatch.setattr(
         torch.cuda, "empty_cache", lambda: handled.append(sys.exc_info()[1] is not None)
     )
     config = make_config()
     corpus, _ = make_corpus(200, seed=1, longest=20)
-    result = dry_run.find_batch_size(make_model(config), corpus, config)
+    result = dry_run.find_batch_size(Training.of(make_model(config), corpus, config))
     assert largest_batch(result.fitting) <= max_positions
     if max_positions < 10**9:
         assert largest_batch(result.fitting + result.fitting // 8 + 1) > max_positions
     assert result.size == result.fitting - result.fitting // 10
     assert f"training.batch.size={result.size} ({result.fitting:,} fit" in str(result)
-    assert handled
-    assert not any(handled)
+    assert any(handled) is False
+    assert bool(handled) is (max_positions < 10**9)
 
 
 def test_a_sentence_that_does_not_fit_alone_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    def no_memory(*_: object) -> Loss:
-        raise torch.OutOfMemoryError
-
-    monkeypatch.setattr(objective, "batch_loss", no_memory)
+    limit_memory(monkeypatch, lambda _: False)
     config = make_config()
     corpus, _ = make_corpus(200, seed=1, longest=20)
     with pytest.raises(
         TrainingError, match="out of memory with batches of 21 target tokens, which the longest"
     ):
-        dry_run.find_batch_size(make_model(config), corpus, config)
+        dry_run.find_batch_size(Training.of(make_model(config), corpus, config))
 
 
 def test_a_dry_run_does_not_change_a_later_training(config: Path, tmp_path: Path) -> None:

@@ -2,7 +2,6 @@
 
 import sys
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import pytest
@@ -11,17 +10,11 @@ from torch import Tensor
 
 from nmt.config.parts import OUTPUTS
 from nmt.config.schema import OutputName
-from nmt.data.batches import Batch, build_batch
+from nmt.data.batches import build_batch
 from nmt.device import pick_device, send, set_up_device
 from nmt.errors import ConfigError
-from nmt.model.seq2seq import Seq2Seq
-from nmt.training import objective
 from nmt.training.distributed import local_gpu
-from nmt.training.loop import train_step
-from nmt.training.loss import Loss, batch_loss
-from nmt.training.objective import Objective
-from nmt.training.optimization import build_optimizer
-from tests.training.test_loop import make_config, make_model
+from tests.training.test_loop import limit_memory, make_config, make_training, update_once
 
 GPU = torch.device("cuda", 0)
 
@@ -94,27 +87,11 @@ def test_copies_to_a_gpu_are_pinned_and_asynchronous(monkeypatch: pytest.MonkeyP
 
 def test_memory_is_freed_after_the_failed_pass(monkeypatch: pytest.MonkeyPatch) -> None:
     handling: list[bool] = []
-
-    def small_memory(model: Seq2Seq, batch: Batch, *arguments: Any) -> Loss:
-        if len(batch) > 2:
-            raise torch.OutOfMemoryError
-        return batch_loss(model, batch, *arguments)
-
-    monkeypatch.setattr(objective, "batch_loss", small_memory)
+    limit_memory(monkeypatch, lambda batch: len(batch) <= 2)
     monkeypatch.setattr(
         torch.cuda, "empty_cache", lambda: handling.append(sys.exc_info()[1] is not None)
     )
-    config = make_config()
-    model = make_model(config)
-    batch = build_batch([[5, 6]] * 8, [[6, 5]] * 8)
-    train_step(
-        Objective(model, config.training),
-        build_optimizer(model, config.training),
-        [batch],
-        1,
-        config,
-        0.01,
-    )
+    update_once(make_training(make_config()), [build_batch([[5, 6]] * 8, [[6, 5]] * 8)])
     assert handling == [False, False]
 
 

@@ -6,18 +6,15 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from torch import Tensor
 
 from nmt.config.schema import ForcingSchedule, ModelConfig, TeacherForcingConfig, TrainingConfig
 from nmt.data.batches import Batch, SoftTargets, build_batch
-from nmt.model.seq2seq import Seq2Seq
+from nmt.model.lexical_bias import Translations
+from nmt.model.seq2seq import Decoded, Seq2Seq
 from nmt.text.vocabulary import EOS
 from nmt.training.loop import reseed
-from nmt.training.loss import (
-    alignment_loss,
-    batch_loss,
-    coverage_loss,
-    draw_forcing_mask,
-)
+from nmt.training.loss import LOSS_TERMS, Loss, alignment_loss, coverage_loss, draw_forcing_mask
 from nmt.training.optimization import FORCING_SCHEDULES, forcing_ratio
 
 COVERAGE = {
@@ -34,44 +31,34 @@ def make(**values: Any) -> tuple[Seq2Seq, Batch]:
     return model, build_batch([[5, 6, 7], [8]], [[4, 5], [6, 7, 8, 9]])
 
 
+def decoded(attention: Tensor, translations: Translations | None = None) -> Decoded:
+    return Decoded(attention, attention, translations)
+
+
+def loss_of(model: Seq2Seq, batch: Batch, **config: Any) -> tuple[Tensor, Tensor]:
+    objective, nll = Loss(model, TrainingConfig(**config))(batch)
+    return objective, nll
+
+
 def test_coverage_loss_follows_the_equation() -> None:
+    _, batch = make()
     torch.manual_seed(1)
-    attention = torch.rand(2, 4, 5, dtype=torch.float64)
-    lengths = [4, 2]
+    attention = torch.rand(2, 5, 4, dtype=torch.float64)
     expected = 0.0
-    for b, length in enumerate(lengths):
-        covered = np.zeros(5)
+    for b, length in enumerate([3, 5]):
+        covered = np.zeros(4)
         for t in range(length):
             alpha = attention[b, t].numpy()
             expected += np.minimum(alpha, covered).sum()
             covered += alpha
-    mask = torch.arange(4) < torch.tensor(lengths).unsqueeze(1)
-    assert coverage_loss(attention, mask).item() == pytest.approx(expected, abs=1e-12)
-    assert torch.autograd.gradcheck(
-        lambda weights: coverage_loss(weights, mask), attention.requires_grad_()
-    )
+    assert coverage_loss(decoded(attention), batch).item() == pytest.approx(expected, abs=1e-12)
 
 
 def test_coverage_loss_is_0_for_attention_once_and_1_for_twice() -> None:
+    batch = build_batch([[5, 6]], [[5, 6]])
     once, twice = torch.eye(3).unsqueeze(0), torch.eye(3)[[0, 0, 1]].unsqueeze(0)
-    mask = torch.ones(1, 3, dtype=torch.bool)
-    assert coverage_loss(once, mask).item() == 0
-    assert coverage_loss(twice, mask).item() == 1
-
-
-def test_the_objective_adds_the_weighted_coverage_loss() -> None:
-    model, batch = make()
-    plain, covered = (
-        batch_loss(model, batch),
-        batch_loss(model, batch, TrainingConfig(coverage_loss=0.5)),
-    )
-    attention = model(batch.src, batch.src_lengths, batch.tgt_in).attention
-    assert covered.nll.item() == plain.nll.item()
-    difference = (covered.objective - plain.objective).item()
-    assert difference == pytest.approx(
-        0.5 * coverage_loss(attention, batch.tgt_mask).item(), abs=1e-10
-    )
-    assert difference > 0
+    assert coverage_loss(decoded(once), batch).item() == 0
+    assert coverage_loss(decoded(twice), batch).item() == 1
 
 
 def make_with_lexicon() -> tuple[Seq2Seq, Batch]:
@@ -104,12 +91,32 @@ def test_alignment_loss_follows_the_equation() -> None:
                     links / links.sum() * np.log(attention[b, t, : len(src)].numpy())
                 ).sum()
     translations = model.lexical_bias.look_up(batch.src)
-    assert alignment_loss(attention, batch, translations).item() == pytest.approx(
-        expected, rel=1e-7
-    )
+    value = alignment_loss(decoded(attention, translations), batch).item()
+    assert value == pytest.approx(expected, rel=1e-7)
+
+
+@pytest.mark.parametrize("name", LOSS_TERMS)
+def test_the_gradient_of_each_term_is_that_of_finite_differences(name: str) -> None:
+    model, batch = make_with_lexicon()
+    assert model.lexical_bias is not None
+    translations = model.lexical_bias.look_up(batch.src)
+    torch.manual_seed(1)
+    attention = torch.rand(2, 5, 4, dtype=torch.float64)
     assert torch.autograd.gradcheck(
-        lambda weights: alignment_loss(weights, batch, translations), attention.requires_grad_()
+        lambda weights: LOSS_TERMS[name](decoded(weights, translations), batch),
+        attention.requires_grad_(),
     )
+
+
+@pytest.mark.parametrize("name", LOSS_TERMS)
+def test_the_objective_adds_each_term_with_its_weight(name: str) -> None:
+    model, batch = make_with_lexicon()
+    objective, nll = loss_of(model, batch, **{name: 0.5})
+    plain, plain_nll = loss_of(model, batch)
+    term = LOSS_TERMS[name](model(batch.src, batch.src_lengths, batch.tgt_in), batch)
+    assert nll.item() == plain_nll.item()
+    assert term.item() > 0
+    assert (objective - plain).item() == pytest.approx(0.5 * term.item(), abs=1e-10)
 
 
 def test_alignment_loss_is_0_where_attention_reads_the_only_translation() -> None:
@@ -118,21 +125,8 @@ def test_alignment_loss_is_0_where_attention_reads_the_only_translation() -> Non
     attention = torch.zeros(2, 5, 4)
     attention[0, 1, 1] = attention[0, 2, 3] = attention[1, 4, 1] = 1  # 5 from 6, and both ends
     attention[0, 0] = torch.tensor([0.5, 0, 0.5, 0])  # 4 from 5 or 7
-    loss = alignment_loss(attention, batch, model.lexical_bias.look_up(batch.src))
+    loss = alignment_loss(decoded(attention, model.lexical_bias.look_up(batch.src)), batch)
     assert loss.item() == pytest.approx(np.log(2), rel=1e-6)
-
-
-def test_the_objective_adds_the_weighted_alignment_loss() -> None:
-    model, batch = make_with_lexicon()
-    plain, guided = (
-        batch_loss(model, batch),
-        batch_loss(model, batch, TrainingConfig(alignment_loss=0.5)),
-    )
-    decoded = model(batch.src, batch.src_lengths, batch.tgt_in)
-    assert guided.nll.item() == plain.nll.item()
-    expected = 0.5 * alignment_loss(decoded.attention, batch, decoded.translations).item()
-    assert (guided.objective - plain.objective).item() == pytest.approx(expected, abs=1e-10)
-    assert expected > 0
 
 
 def test_soft_targets_share_the_objective_with_the_words() -> None:
@@ -142,17 +136,15 @@ def test_soft_targets_share_the_objective_with_the_words() -> None:
         batch,
         soft_targets=SoftTargets(ids, torch.full((batch.n_tokens, 3), 0.25, dtype=torch.float64)),
     )
-    plain, unused = batch_loss(model, batch), batch_loss(model, soft)
-    assert unused.objective.item() == plain.objective.item()
-    loss = batch_loss(model, soft, TrainingConfig(distillation=0.5, label_smoothing=0.1))
-    smoothed = batch_loss(model, batch, TrainingConfig(label_smoothing=0.1))
-    decoded = model(batch.src, batch.src_lengths, batch.tgt_in)
-    log_probs = model.output.log_probs(decoded.vectors.flatten(0, 1)[batch.token_positions])
+    plain, nll = loss_of(model, batch)
+    assert loss_of(model, soft)[0].item() == plain.item()
+    objective, soft_nll = loss_of(model, soft, distillation=0.5, label_smoothing=0.1)
+    smoothed, _ = loss_of(model, batch, label_smoothing=0.1)
+    vectors = model(batch.src, batch.src_lengths, batch.tgt_in).vectors
+    log_probs = model.output.log_probs(vectors.flatten(0, 1)[batch.token_positions])
     expected = -0.25 * log_probs.gather(1, ids).sum() - 0.25 / 13 * log_probs.sum()
-    assert loss.objective.item() == pytest.approx(
-        (0.5 * smoothed.objective + 0.5 * expected).item(), rel=1e-10
-    )
-    assert loss.nll.item() == pytest.approx(plain.nll.item(), rel=1e-10)
+    assert objective.item() == pytest.approx((0.5 * smoothed + 0.5 * expected).item(), rel=1e-10)
+    assert soft_nll.item() == pytest.approx(nll.item(), rel=1e-10)
 
 
 @pytest.mark.parametrize(
@@ -163,18 +155,17 @@ def test_soft_targets_share_the_objective_with_the_words() -> None:
 def test_padding_changes_neither_loss_nor_gradient(kind: dict[str, Any]) -> None:
     sizes = {"encoder": {"hidden_size": 4}, "decoder": {"hidden_size": 8}}
     model, batch = make(**sizes, **kind)
-    config = TrainingConfig(coverage_loss=1)
     model.zero_grad()
-    together = batch_loss(model, batch, config)
-    together.objective.backward()
+    together, _ = loss_of(model, batch, coverage_loss=1)
+    together.backward()
     gradients = {name: p.grad.clone() for name, p in model.named_parameters() if p.grad is not None}
     model.zero_grad()
     total = 0.0
     for src, tgt in (([5, 6, 7], [4, 5]), ([8], [6, 7, 8, 9])):
-        alone = batch_loss(model, build_batch([src], [tgt]), config)
-        alone.objective.backward()
-        total += alone.objective.item()
-    assert together.objective.item() == pytest.approx(total, abs=1e-10)
+        alone, _ = loss_of(model, build_batch([src], [tgt]), coverage_loss=1)
+        alone.backward()
+        total += alone.item()
+    assert together.item() == pytest.approx(total, abs=1e-10)
     for name, gradient in gradients.items():
         torch.testing.assert_close(gradient, model.get_parameter(name).grad, atol=1e-10, rtol=0)
 

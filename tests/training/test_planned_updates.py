@@ -2,23 +2,22 @@
 after a resume.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from nmt.config.load import config_from_dict
 from nmt.config.schema import Config
 from nmt.data import batches as data_batches
 from nmt.data.corpus import Corpus, Sequences
-from nmt.run.progress import Progress
+from nmt.run.progress import Progress, Update
 from nmt.training.distributed import SINGLE_PROCESS, World
-from nmt.training.loop import Update, planned_updates
+from nmt.training.loop import Training, updates
+from tests.training.test_loop import make_config, make_model
 
-CPU = torch.device("cpu")
 EPOCHS = 2
 START = Progress()
 
@@ -44,19 +43,15 @@ def plan(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(data_batches, "PART_PAIRS", 24)
         patch.setattr(data_batches, "RANGE_PAIRS", 4)
-        return [*planned_updates(corpus, config, progress, world, CPU)]
+        training = Training.of(make_model(config), corpus, config, world)
+        return [*updates(replace(training, progress=progress))]
 
 
 def configure(**training: Any) -> Config:
-    values = {
-        "name": "test",
-        "data": {"source": {"path": "none"}},
-        "training": {"epochs": EPOCHS, **training},
-    }
-    return config_from_dict(values)
+    return make_config(training={"epochs": EPOCHS, **training})
 
 
-def contents(updates: list[Update]) -> list[tuple[Any, ...]]:
+def contents(planned: list[Update]) -> list[tuple[Any, ...]]:
     return [
         (
             *(
@@ -70,7 +65,7 @@ def contents(updates: list[Update]) -> list[tuple[Any, ...]]:
             ),
             [batch.tgt_out.tolist() for batch in update.micro_batches],
         )
-        for update in updates
+        for update in planned
     ]
 
 
@@ -117,17 +112,17 @@ def test_the_processes_divide_each_batch(n_pairs: int, training: dict[str, Any])
 
 def test_the_finished_fraction_grows_from_0_to_1() -> None:
     config = configure(batch={"size": 5})
-    updates = plan(make_corpus(100), config)
+    planned = plan(make_corpus(100), config)
     fractions = [
         Progress(epoch=update.epoch, part=update.part, batch=update.batch).fraction(
             config.training, update.n_parts, update.n_batches
         )
-        for update in updates
+        for update in planned
     ]
     assert fractions[0] == 0
     assert fractions == sorted({*fractions})
     assert fractions[-1] < 1
     assert (
-        np.abs(np.array(fractions) - np.linspace(0, 1, len(updates), endpoint=False)).max() < 0.01
+        np.abs(np.array(fractions) - np.linspace(0, 1, len(planned), endpoint=False)).max() < 0.01
     )
-    assert updates[-1].next_position == (EPOCHS, 0, 0)
+    assert planned[-1].next_position == (EPOCHS, 0, 0)

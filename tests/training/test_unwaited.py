@@ -10,10 +10,9 @@ import pytest
 import torch
 
 from nmt.data.batches import read_batches
-from nmt.training.loop import forward_backward
-from nmt.training.objective import Objective
-from nmt.training.optimization import build_optimizer
-from tests.training.test_loop import make_config, make_corpus, make_model
+from nmt.training.loop import Training, add_gradients
+from nmt.training.loss import Loss
+from tests.training.test_loop import make_config, make_corpus, make_model, make_update
 
 META = torch.device("meta")
 
@@ -46,28 +45,24 @@ def test_an_update_does_not_wait_for_the_gpu(
     monkeypatch.setattr(
         torch, "autocast", lambda *_, **__: nullcontext()
     )  # which knows no such device
-    training = {"teacher_forcing": forcing, "label_smoothing": 0.1, "coverage_loss": 0.5}
-    training |= {"alignment_loss": 0.5} if "lexical_bias" in kind else {}
+    keys = {"teacher_forcing": forcing, "label_smoothing": 0.1, "coverage_loss": 0.5}
+    keys |= {"alignment_loss": 0.5} if "lexical_bias" in kind else {}
     config = make_config(
         model={"embedding_size": 32, "encoder": {"hidden_size": 32}, "dropout": 0.1, **kind},
-        training=training,
+        training=keys,
     )
     corpus, sources = make_corpus(60, seed=4)
     alike = np.array([index for index, source in enumerate(sources) if len(source) == 5])
     assert len(alike) > 4
     batches = [batch.to(META) for batch in read_batches(corpus, [alike[:4], alike[4:]])]
-    model = make_model(config).to(META)
-    sums = forward_backward(
-        Objective(model, config.training),
-        build_optimizer(model, config.training),
-        batches,
-        1,
-        config,
-    )
+    training = Training.of(make_model(config).to(META), corpus, config)
+    loss = Loss(training.model, config.training)
+    ratio = config.training.teacher_forcing.start
+    sums = add_gradients(loss, training, make_update(batches), ratio)
     assert (sums.shape, sums.device) == ((3,), META)
     assert all(
         parameter.grad is not None and parameter.grad.device == META
-        for parameter in model.parameters()
+        for parameter in training.model.parameters()
     )
 
 

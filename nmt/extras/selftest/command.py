@@ -15,14 +15,15 @@ from nmt.config.load import config_from_dict
 from nmt.config.parts import ATTENTIONS, SCORES, DeviceName
 from nmt.config.schema import Config, DecodingConfig
 from nmt.data.batches import build_batch
+from nmt.data.corpus import Corpus, Sequences
 from nmt.decoding.search import search
 from nmt.device import pick_device, set_up_device
 from nmt.errors import ConfigError, NmtError
 from nmt.model.seq2seq import Seq2Seq
+from nmt.run.progress import Update
 from nmt.text.vocabulary import SPECIALS
-from nmt.training.loop import train_step
-from nmt.training.objective import Objective
-from nmt.training.optimization import build_optimizer
+from nmt.training.loop import Training, train_step
+from nmt.training.loss import Loss
 
 # The first source token says what to do with the others.
 COPY, REVERSE = len(SPECIALS), len(SPECIALS) + 1
@@ -158,8 +159,8 @@ def _train(attention: str, config: Config, device: torch.device) -> SelftestResu
     torch.set_num_threads(1)  # more threads slow down such a small model
     torch.manual_seed(config.seed)
     model = Seq2Seq(config.model, SYMBOLS.stop, SYMBOLS.stop).to(device)
-    objective = Objective(model, config.training)
-    optimizer = build_optimizer(model, config.training)
+    training = Training.of(model, Corpus(Sequences(), Sequences()), config)
+    loss = Loss(model, config.training)
     random = np.random.default_rng(config.seed)
     ignores_query = config.model.attention.score in IGNORE_QUERY
     longest = MAX_SYMBOLS_WITHOUT_QUERY if ignores_query else MAX_SYMBOLS
@@ -174,7 +175,8 @@ def _train(attention: str, config: Config, device: torch.device) -> SelftestResu
         length = int(random.integers(1, longest + 1))
         sources = [_draw_source(random, length) for _ in range(config.training.batch.size)]
         batch = build_batch(sources, [make_target(source) for source in sources])
-        train_step(objective, optimizer, [batch], step, config, config.training.learning_rate.peak)
+        update = Update(step, 0, 0, 0, 1, 1, np.arange(len(batch)), [batch.to(device)])
+        train_step(loss, training, update, config.training.learning_rate.peak)
         n_tokens += batch.n_tokens
         if step % CHECK_EVERY == 0:
             exact_match = _measure_exact_match(model, unseen)

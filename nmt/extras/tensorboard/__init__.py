@@ -1,3 +1,3 @@
 from nmt.plugins import Extra
 
-EXTRA = Extra()
+EXTRA = Extra(listener="nmt.extras.tensorboard.listener:open_listener", install="tensorboard")

@@ -1,118 +1,91 @@
-"""Event files for TensorBoard."""
+"""Event files for TensorBoard, in the folder tensorboard/ of a run."""
 
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.config.schema import Config
+from nmt.errors import NmtError
+from nmt.training.record import EndEvent, Event, StepEvent, ValidationEvent
 from nmt.training.validation import Validation
 
-if TYPE_CHECKING:
-    from torch.utils.tensorboard import SummaryWriter
+FOLDER = "tensorboard"
 
 
-class TensorBoardWriter:
-    """Writes event files for TensorBoard, until `close`.
+def open_listener(folder: Path, config: Config, step: int) -> "TensorBoard | None":
+    """A listener for the training of a run, which continues after `step`; None without the
+    library.
+    """
+    if find_spec("tensorboard") is None:
+        return None
+    return TensorBoard(folder / FOLDER, step, config.training.log_every)
 
-    Each call flushes the file. If writing fails, it warns once and writes nothing more; the
-    training continues.
+
+class TensorBoard:
+    """Writes a new event file. Each event that has figures flushes it.
+
+    Args:
+        step: TensorBoard hides the values of later steps in earlier files.
+        log_every: updates between figures of the training.
     """
 
-    def __init__(self, folder: Path, step: int, warn: Callable[[str], None]) -> None:
-        """Open a new file in `folder`. TensorBoard then hides the values of later steps than `step`
-        in earlier files.
+    def __init__(self, folder: Path, step: int, log_every: int) -> None:
+        from torch.utils.tensorboard import SummaryWriter
 
-        Args:
-            warn: called with a line if writing fails.
-        """
-        self.folder, self.warn = folder, warn
-        self.writer: SummaryWriter | None = None
-        self._report_of_thread, threading.excepthook = threading.excepthook, self._report_thread
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
+        self.folder, self.log_every = folder, log_every
+        self._report_of_thread = threading.excepthook
+        with self._naming_the_folder():
             # TensorBoard ignores purge_step in the first start event that it reads, so each file
             # begins with one.
-            self.writer = _open(folder, first_step=step + 1)
-        except OSError as error:
-            self._give_up(error)
-
-    def close(self) -> None:
-        """Close the files."""
-        threading.excepthook = self._report_of_thread
-        if self.writer is not None:
-            try:
-                self.writer.close()
-            except OSError as error:
-                self._give_up(error)
-
-    def update(self, step: int, figures: Mapping[str, float]) -> None:
-        """Write the figures of a training interval."""
-        self._write(step, {f"train/{name}": value for name, value in figures.items()})
-
-    def validation(self, step: int, result: Validation) -> None:
-        """Write the figures on the dev set, the sample translations, and the attention of one of
-        them.
-        """
-        # As a code block, since Markdown would read some characters as emphasis or a list.
-        texts = {
-            f"samples/{number}": f"```\n{sample}\n```"
-            for number, sample in enumerate(result.samples, 1)
-        }
-        images = {} if result.attention is None else {"attention": result.attention}
-        self._write(
-            step,
-            {f"validation/{name}": value for name, value in result.figures.items()},
-            texts,
-            images,
-        )
-
-    def _write(
-        self,
-        step: int,
-        scalars: Mapping[str, float],
-        texts: Mapping[str, str] = {},
-        images: Mapping[str, bytes] = {},
-    ) -> None:
-        if self.writer is None:
-            return
-        try:
-            for name, value in scalars.items():
-                self.writer.add_scalar(name, value, step)
-            for name, text in texts.items():
-                self.writer.add_text(name, text, step)
-            for name, png in images.items():
-                self.writer.add_image(name, _pixels(png), step, dataformats="HWC")
+            self.writer = SummaryWriter(str(folder), purge_step=step + 1)
             self.writer.flush()
+        threading.excepthook = self._report_thread
+
+    def __call__(self, event: Event) -> None:
+        with self._naming_the_folder():
+            if isinstance(event, StepEvent) and event.step % self.log_every == 0:
+                self._write(event.step, "train", event.figures)
+            elif isinstance(event, ValidationEvent):
+                self._write_validation(event.step, event.result)
+            elif isinstance(event, EndEvent):
+                threading.excepthook = self._report_of_thread
+                self.writer.close()
+
+    def _write(self, step: int, group: str, figures: Mapping[str, float]) -> None:
+        for name, value in figures.items():
+            self.writer.add_scalar(f"{group}/{name}", value, step)
+        self.writer.flush()
+
+    def _write_validation(self, step: int, result: Validation) -> None:
+        """The figures, the sample translations, and the attention of one of them."""
+        for number, sample in enumerate(result.samples, start=1):
+            # As a code block, since Markdown would read some characters as emphasis or a list.
+            self.writer.add_text(f"samples/{number}", f"```\n{sample}\n```", step)
+        if result.attention is not None:
+            self.writer.add_image("attention", _pixels(result.attention), step, dataformats="HWC")
+        self._write(step, "validation", result.figures)
+
+    @contextmanager
+    def _naming_the_folder(self) -> Iterator[None]:
+        try:
+            yield
         except OSError as error:
-            self._give_up(error)
+            threading.excepthook = self._report_of_thread
+            raise NmtError(
+                f"{self.folder}: cannot be written ({error.strerror or error})"
+            ) from None
 
     def _report_thread(self, arguments: threading.ExceptHookArgs) -> None:
-        # The thread of TensorBoard would print a traceback; the next flush raises its error, which
-        # becomes a warning.
-        if not (
-            isinstance(arguments.exc_value, OSError)
-            and type(arguments.thread).__module__.startswith("tensorboard.")
-        ):
+        # The thread of TensorBoard would print a traceback; the next flush raises its error.
+        is_own = type(arguments.thread).__module__.startswith("tensorboard.")
+        if not (is_own and isinstance(arguments.exc_value, OSError)):
             self._report_of_thread(arguments)
-
-    def _give_up(self, error: OSError) -> None:
-        self.writer = None
-        self.warn(
-            f"{self.folder}: cannot be written ({error.strerror or error}); the training "
-            "continues without it"
-        )
-
-
-def _open(folder: Path, first_step: int) -> "SummaryWriter":
-    from torch.utils.tensorboard import SummaryWriter
-
-    writer = SummaryWriter(str(folder), purge_step=first_step)
-    writer.flush()
-    return writer
 
 
 def _pixels(png: bytes) -> NDArray[np.uint8]:

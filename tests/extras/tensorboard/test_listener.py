@@ -4,7 +4,6 @@ import errno
 import subprocess
 import sys
 import threading
-from contextlib import closing
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -19,17 +18,22 @@ from tensorboard.backend.event_processing.plugin_event_accumulator import (
 )
 from tensorboard.summary.writer import event_file_writer
 
-from nmt.extras.tensorboard.listener import TensorBoardWriter
+from nmt.config.schema import Config
+from nmt.errors import NmtError
+from nmt.extras.tensorboard import listener as module
+from nmt.extras.tensorboard.listener import TensorBoard, open_listener
+from nmt.run.progress import Progress
+from nmt.training.record import EndEvent, Event, StepEvent, ValidationEvent
 from nmt.training.validation import Sample, Validation
 
-FIGURES = {
-    "loss": 2.0,
-    "perplexity": 7.5,
-    "tokens_per_second": 1000.0,
-    "learning_rate": 0.001,
-    "forcing_ratio": 1.0,
-    "gradient_norm": 0.5,
-}
+FIGURES = (
+    "loss",
+    "perplexity",
+    "tokens_per_second",
+    "learning_rate",
+    "forcing_ratio",
+    "gradient_norm",
+)
 SAMPLES = (
     Sample("A *dog*.", "Ein Hund.", "Hund."),
     Sample("1. Cats", "Katzen", "_Katze_"),
@@ -48,13 +52,20 @@ def png() -> bytes:
     return file.getvalue()
 
 
-def validation(loss: float = 1.0, attention: bytes | None = None) -> Validation:
-    return Validation(loss=loss, bleu=12.5, chrf=30.0, samples=SAMPLES, attention=attention)
+def validation(number: int, attention: bytes | None = None) -> ValidationEvent:
+    scores = {"bleu": 12.5, "chrf": 30.0}
+    return ValidationEvent(number, 1.0, Validation(1.0, scores, SAMPLES, attention))
 
 
-def open_writer(folder: Path, step: int = 0) -> closing[TensorBoardWriter]:
-    """A board for which all goes well."""
-    return closing(TensorBoardWriter(folder, step, pytest.fail))
+def step(number: int, loss: float = 2.0) -> StepEvent:
+    return StepEvent(number, 1, number, 500, False, 0.5, loss, 7.5, 1000.0, 0.001, 1.0, 0.5)
+
+
+def write(folder: Path, *events: Event, start: int = 0) -> None:
+    """The events of a training that continues after the step `start`, and its end."""
+    listener = TensorBoard(folder, start, log_every=50)
+    for event in (*events, EndEvent(folder, Progress())):
+        listener(event)
 
 
 def read(folder: Path) -> Any:
@@ -75,10 +86,7 @@ def texts(events: Any, tag: str) -> list[tuple[int, str]]:
 
 
 def test_figures_are_shown_at_their_steps(tmp_path: Path) -> None:
-    with open_writer(tmp_path) as tensorboard:
-        tensorboard.update(50, FIGURES)
-        tensorboard.update(100, FIGURES | {"loss": 1.5})
-        tensorboard.validation(100, validation())
+    write(tmp_path, step(50), step(51), step(100, 1.5), validation(100))
     events = read(tmp_path)
     assert scalars(events, "train/loss") == [(50, 2.0), (100, 1.5)]
     assert {tag for tag in events.Tags()["scalars"] if tag.startswith("train/")} == {
@@ -89,9 +97,7 @@ def test_figures_are_shown_at_their_steps(tmp_path: Path) -> None:
 
 
 def test_samples_are_not_read_as_markdown(tmp_path: Path) -> None:
-    with open_writer(tmp_path) as tensorboard:
-        tensorboard.validation(100, validation())
-        tensorboard.validation(200, validation())
+    write(tmp_path, validation(100), validation(200))
     events = read(tmp_path)
     for number, sample in enumerate(SAMPLES, 1):
         text = (
@@ -102,9 +108,7 @@ def test_samples_are_not_read_as_markdown(tmp_path: Path) -> None:
 
 
 def test_the_attention_heatmap_is_stored_unchanged(tmp_path: Path) -> None:
-    with open_writer(tmp_path) as tensorboard:
-        tensorboard.validation(100, validation(attention=png()))
-        tensorboard.validation(200, validation())
+    write(tmp_path, validation(100, png()), validation(200))
     (image,) = read(tmp_path).Images("attention")
     assert (image.step, image.height, image.width) == (100, 20, 30)
     assert image.encoded_image_string.startswith(b"\x89PNG")
@@ -113,23 +117,20 @@ def test_the_attention_heatmap_is_stored_unchanged(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("reader", [EventAccumulator, PluginEventAccumulator])
-@pytest.mark.parametrize("step", [0, 100])
+@pytest.mark.parametrize("start", [0, 100])
 def test_repeated_steps_of_a_resumed_training_are_shown_once(
-    tmp_path: Path, reader: Any, step: int, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, reader: Any, start: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Files are read in the order of their names, in which the second and a number stand: 10 before
     # 9, were both of one second.
     monkeypatch.setattr(event_file_writer, "_global_uid", event_file_writer.AtomicCounter(0))
-    with open_writer(tmp_path) as tensorboard:
-        for number in (50, 100, 150, 200):
-            tensorboard.update(number, FIGURES)
-        tensorboard.validation(100, validation())
-        tensorboard.validation(200, validation())
-    with open_writer(tmp_path, step) as tensorboard:
-        events = reader(str(tmp_path)).Reload()
-        kept = [number for number in (50, 100, 150, 200) if number <= step]
-        assert shown_steps(events, "train/loss") == kept  # before there is anything new, too
-        tensorboard.update(150, FIGURES)
+    write(tmp_path, *map(step, (50, 100, 150, 200)), validation(100), validation(200))
+    listener = TensorBoard(tmp_path, start, log_every=50)
+    events = reader(str(tmp_path)).Reload()
+    kept = [number for number in (50, 100, 150, 200) if number <= start]
+    assert shown_steps(events, "train/loss") == kept  # before there is anything new, too
+    listener(step(150))
+    listener(EndEvent(tmp_path, Progress()))
     events.Reload()
     assert shown_steps(events, "train/loss") == [*kept, 150]
     assert shown_steps(events, "validation/loss") == kept[1:]
@@ -146,101 +147,57 @@ def shown_steps(events: Any, tag: str) -> list[int]:
     return [event.step for event in values]
 
 
-def test_each_call_flushes_the_file(tmp_path: Path) -> None:
-    with open_writer(tmp_path) as tensorboard:
-        tensorboard.update(50, FIGURES)
-        tensorboard.validation(50, validation(attention=png()))
-        events = read(tmp_path)
-        assert scalars(events, "train/loss") == [(50, 2.0)]
-        assert len(events.Images("attention")) == 1
+def test_each_event_flushes_the_file(tmp_path: Path) -> None:
+    listener = TensorBoard(tmp_path, 0, log_every=50)
+    listener(step(50))
+    listener(validation(50, png()))
+    events = read(tmp_path)
+    assert scalars(events, "train/loss") == [(50, 2.0)]
+    assert len(events.Images("attention")) == 1
+    listener(EndEvent(tmp_path, Progress()))
 
 
-def test_an_interrupted_training_closes_its_file(tmp_path: Path) -> None:
-    tensorboard = TensorBoardWriter(tmp_path, 0, pytest.fail)
-
-    def train() -> None:
-        with closing(tensorboard):
-            tensorboard.update(50, FIGURES)
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        train()
-    assert tensorboard.writer is not None
-    assert tensorboard.writer.file_writer is None
-    assert scalars(read(tmp_path), "train/loss") == [(50, 2.0)]
-
-
-def test_a_folder_that_cannot_be_made_is_a_warning(tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "tensorboard").write_text("not a folder")
-    warnings: list[str] = []
-    with closing(TensorBoardWriter(tmp_path / "tensorboard", 0, warnings.append)) as tensorboard:
-        tensorboard.update(50, FIGURES)
-        tensorboard.validation(50, validation())
-    assert warnings == [
-        (
-            f"{tmp_path / 'tensorboard'}: cannot be written (File exists); the training continues "
-            "without it"
-        )
-    ]
+    message = rf"{tmp_path}/tensorboard: cannot be written \(.*exist.*\)"
+    with pytest.raises(NmtError, match=message):
+        TensorBoard(tmp_path / "tensorboard", 0, log_every=50)
 
 
-def test_an_error_in_the_thread_that_writes_is_a_warning(
+def write_figures(listener: TensorBoard) -> None:
+    for number in (50, 100):
+        listener(step(number))
+
+
+def test_an_error_in_the_thread_that_writes_is_an_error_of_the_listener(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def fail(*_: object) -> None:
         raise OSError(errno.EROFS, "Read-only file system")
 
-    warnings: list[str] = []
     report = threading.excepthook
-    with closing(TensorBoardWriter(tmp_path, 0, warnings.append)) as tensorboard:
-        monkeypatch.setattr("tensorboard.summary.writer.record_writer.RecordWriter.write", fail)
-        tensorboard.update(50, FIGURES)
-        tensorboard.update(100, FIGURES)
-    assert warnings == [
-        f"{tmp_path}: cannot be written (Read-only file system); the training continues without it"
-    ]
+    listener = TensorBoard(tmp_path, 0, log_every=50)
+    monkeypatch.setattr("tensorboard.summary.writer.record_writer.RecordWriter.write", fail)
+    with pytest.raises(NmtError, match=r"cannot be written \(Read-only file system\)"):
+        write_figures(listener)
     assert capsys.readouterr().err == ""
     assert threading.excepthook == report
 
 
-def test_a_full_disk_is_a_warning(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from torch.utils.tensorboard import SummaryWriter
-
-    def fail(*_: object) -> None:
-        raise OSError(28, "No space left on device")
-
-    warnings: list[str] = []
-    with closing(TensorBoardWriter(tmp_path, 0, warnings.append)) as tensorboard:
-        tensorboard.update(50, FIGURES)
-        monkeypatch.setattr(SummaryWriter, "add_scalar", fail)
-        tensorboard.update(100, FIGURES)
-        monkeypatch.undo()
-        tensorboard.update(150, FIGURES)
-    assert warnings == [
-        (
-            f"{tmp_path}: cannot be written (No space left on device); the training continues "
-            "without "
-            "it"
-        )
-    ]
-    assert scalars(read(tmp_path), "train/loss") == [(50, 2.0)]
+@pytest.mark.parametrize("is_installed", [True, False])
+def test_without_the_library_there_is_no_listener(
+    is_installed: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "find_spec", lambda _: object() if is_installed else None)
+    listener = open_listener(tmp_path, Config(name="x"), 0)
+    assert (listener is not None) is is_installed
+    assert (tmp_path / "tensorboard").exists() is is_installed
+    if listener is not None:
+        listener(EndEvent(tmp_path, Progress()))
 
 
-@pytest.fixture(scope="module")
-def modules() -> set[str]:
-    """What is imported by those that do not train: `translate`, and all that stands in the module
-    of the board.
-    """
-    code = (
-        "import sys, nmt.commands.translate, nmt.extras.tensorboard.listener; print(*sys.modules)"
-    )
-    return set(
-        subprocess.run(
-            [sys.executable, "-c", code], check=True, capture_output=True, text=True
-        ).stdout.split()
-    )
-
-
-@pytest.mark.parametrize("name", ["tensorboard", "torch.utils.tensorboard", "matplotlib", "PIL"])
-def test_other_commands_do_not_import(modules: set[str], name: str) -> None:
-    assert name not in modules
+@pytest.mark.parametrize("library", ["tensorboard", "torch.utils.tensorboard", "PIL"])
+def test_other_commands_do_not_import(library: str) -> None:
+    code = f"import sys, nmt.commands.translate; print({library!r} in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout == "False\n"
