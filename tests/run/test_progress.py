@@ -1,30 +1,59 @@
 """How the progress of a training changes with an update and with a validation."""
 
 from dataclasses import replace
+from math import inf, nan
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.config.schema import TrainingConfig
-from nmt.run.progress import Interval, Progress
+from nmt.errors import TrainingError
+from nmt.run.progress import Interval, Outcome, Progress, Update
 
 
 def after_update(
-    progress: Progress, applied: bool = True, seconds: float = 1.0, **config: Any
+    progress: Progress, loss: float = 1.0, seconds: float = 1.0, **config: Any
 ) -> Progress:
-    training = TrainingConfig(**config)
-    return progress.after_update(
-        (0, 0, 1), applied=applied, interval=Interval(), seconds=seconds, config=training
-    )
+    update = Update(progress.step + 1, 0, 0, 0, 1, 2, np.arange(0), [])
+    outcome = Outcome(loss, 2.0, 3, 1.0, 0.001, 1.0)
+    return progress.after_update(update, outcome, seconds, TrainingConfig(**config))
 
 
 def test_skipped_updates_are_counted_and_those_in_a_row() -> None:
     progress = Progress()
-    for applied in (False, False, True, False):
-        progress = after_update(progress, applied)
+    for loss in (nan, nan, 1.0, inf):
+        progress = after_update(progress, loss)
     assert (progress.step, progress.skipped, progress.skipped_in_row) == (4, 3, 1)
+    assert progress.interval == Interval(1.0, 2.0, 3)
+    with pytest.raises(TrainingError, match="step 5: loss or gradient was not finite in 2 updates"):
+        after_update(progress, nan, max_skipped=2)
+
+
+def test_an_interval_ends_with_a_line_of_the_journal() -> None:
+    progress, tokens = Progress(), list[int]()
+    for _ in range(4):
+        progress = after_update(progress, log_every=3)
+        tokens.append(progress.interval.n_tokens)
+    assert tokens == [3, 6, 0, 3]
+
+
+@pytest.mark.parametrize(
+    ("update", "position", "ends_epoch"),
+    [
+        (Update(1, 2, 0, 0, 2, 2, np.arange(0), []), (2, 0, 1), False),
+        (Update(2, 2, 0, 1, 2, 2, np.arange(0), []), (2, 1, 0), False),
+        (Update(4, 2, 1, 1, 2, 2, np.arange(0), []), (3, 0, 0), True),
+    ],
+)
+def test_the_position_after_an_update(
+    update: Update, position: tuple[int, int, int], ends_epoch: bool
+) -> None:
+    assert (update.next_position, update.ends_epoch) == (position, ends_epoch)
+    assert update.is_validated(TrainingConfig()) is ends_epoch
+    assert update.is_validated(TrainingConfig(validate_every=2)) is (update.step % 2 == 0)
 
 
 @pytest.mark.parametrize(
