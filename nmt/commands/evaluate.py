@@ -168,34 +168,37 @@ class ScoreOptions:
         """The metrics to score with, each once. Raises: DataError for an unknown metric."""
         return list(dict.fromkeys(map(canonical_name, [*(self.metric or METRICS), *self.limits])))
 
-    def check(self, *, runs: bool = False) -> None:
-        """Raises: typer.BadParameter if options do not go together.
+    def problems(self) -> list[tuple[bool, str]]:
+        """Whether options do not go together, and what to do."""
+        needs_run = self.sources is not None or self.ensemble or bool(self.overrides)
+        return [
+            (
+                self.hypotheses is not None and bool(self.run_folders),
+                "give a run or --hypotheses, not both",
+            ),
+            (
+                self.hypotheses is not None and needs_run,
+                "--sources, --ensemble, --set and --beam need a run, not a file of translations",
+            ),
+            (
+                self.hypotheses is not None and not self.references,
+                "--hypotheses needs --references: the file of reference translations",
+            ),
+            (
+                self.sources is not None and not self.references,
+                "--sources needs --references: the file of reference translations",
+            ),
+            (
+                bool(self.references) and self.sources is None and self.hypotheses is None,
+                "--references needs --sources, to translate with a run, or --hypotheses",
+            ),
+        ]
 
-        Args:
-            runs: whether several RUNs are scored one by one.
-        """
-        if self.hypotheses is not None:
-            needy = "--hypotheses"
-            if self.run_folders:
-                raise typer.BadParameter("give a run or --hypotheses, not both")
-            if self.sources is not None or self.ensemble or self.overrides or runs:
-                raise typer.BadParameter(
-                    "--sources, --runs, --ensemble, --set and --beam need a run, not a file of "
-                    "translations"
-                )
-        else:
-            needy = "" if self.sources is None else "--sources"
-        if needy and not self.references:
-            raise typer.BadParameter(f"{needy} needs --references: the file of references")
-        if self.references and not needy:
-            raise typer.BadParameter(
-                "--references needs --sources, to translate with a run, or --hypotheses"
-            )
-        if (len(self.run_folders) > 1) != (runs or self.ensemble) or (runs and self.ensemble):
-            raise typer.BadParameter(
-                "give one run, or several with --ensemble (they translate together) or with "
-                "`nmt evaluate --runs` (mean and standard deviation)"
-            )
+    def check(self) -> None:
+        """Raises: typer.BadParameter if options do not go together."""
+        for holds, text in self.problems():
+            if holds:
+                raise typer.BadParameter(text)
 
     def _is_reference(self, path: Path) -> bool:
         return (
@@ -217,13 +220,26 @@ class EvaluateOptions(ScoreOptions):
         ),
     ] = False
 
+    def problems(self) -> list[tuple[bool, str]]:
+        """Whether options do not go together, and what to do."""
+        return [
+            *super().problems(),
+            (
+                (len(self.run_folders) > 1) != (self.runs or self.ensemble),
+                "give one run, or several with --ensemble (they translate together) or with --runs "
+                "(mean and standard deviation)",
+            ),
+            (
+                self.runs and (self.ensemble or self.tokenized),
+                "--runs scores each run alone; leave out --ensemble and --tokenized",
+            ),
+        ]
+
 
 @options_from(EvaluateOptions)
 def command(options: EvaluateOptions) -> None:
     """Score, and print the results. Exit status 1 if a limit is not met."""
-    options.check(runs=options.runs)
-    if options.runs and options.tokenized:
-        raise typer.BadParameter("--runs has no tokenized scores; leave out --tokenized")
+    options.check()
     results = run(options)
     print(to_json(results.to_dict()) if options.as_json else results.to_text())
     if missed := missed_limits(results.scores, options.limits):

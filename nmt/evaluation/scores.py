@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from nmt.errors import DataError
-from nmt.report.table import Table, TableCell
+from nmt.report.table import Table
 from nmt.text.tokenizers import JOINER, Tokenizer
 
 SEED = 12345  # the default of sacrebleu, so its command line gives the same intervals
@@ -69,8 +69,9 @@ METRICS: Mapping[str, _MetricSettings] = {
     "chrF++": _MetricSettings("CHRF", {"word_order": 2}),
     "TER": _MetricSettings("TER", lowercase={}, less_is_better=True),
 }
-# For tokenized text, which is not tokenized again: the BLEU of older papers (multi-bleu.perl).
-_TOKENIZED = _MetricSettings("BLEU", {"tokenize": "none", "force": True})
+# Of text that is tokenized already: the BLEU of older papers (multi-bleu.perl).
+TOKENIZED = "tokenised BLEU"
+_SETTINGS = {**METRICS, TOKENIZED: _MetricSettings("BLEU", {"tokenize": "none", "force": True})}
 
 
 @dataclass(frozen=True)
@@ -149,17 +150,7 @@ def score(
     """
     names = [canonical_name(name) for name in metrics]
     _check_counts(hypotheses, references)
-    return [
-        _score(
-            build_metric(name, lowercase=lowercase),
-            name,
-            hypotheses,
-            references,
-            bootstrap=bootstrap,
-            seed=seed,
-        )
-        for name in names
-    ]
+    return [_score(name, hypotheses, references, lowercase, bootstrap, seed) for name in names]
 
 
 def bleu(outputs: Sequence[str], references: Sequence[str], lowercase: bool) -> float:
@@ -192,8 +183,7 @@ def score_tokenized(
         DataError: there is nothing to score, or the streams have different lengths.
     """
     _check_counts(hypotheses, references)
-    metric = _build(_TOKENIZED, lowercase)
-    bleu = _score(metric, "tokenised BLEU", hypotheses, references, bootstrap=bootstrap, seed=seed)
+    bleu = _score(TOKENIZED, hypotheses, references, lowercase, bootstrap, seed)
     return replace(bleu, signature=f"{bleu.signature}|words:{words.replace('|', ',')}")
 
 
@@ -219,8 +209,12 @@ def sentence_chrf(hypotheses: Sequence[str], references: Sequence[Sequence[str]]
 
 
 def build_metric(name: str, *, lowercase: bool = False) -> Any:
-    """The metric object of sacrebleu for a name in `METRICS`."""
-    return _build(METRICS[name], lowercase)
+    """The metric object of sacrebleu for a name in `METRICS`, or `TOKENIZED`."""
+    from sacrebleu import metrics
+
+    settings = _SETTINGS[name]
+    options = {**settings.options, **(settings.lowercase if lowercase else {})}
+    return getattr(metrics, settings.class_name)(**options)
 
 
 def canonical_name(name: str) -> str:
@@ -232,21 +226,12 @@ def canonical_name(name: str) -> str:
 
 
 def format_table(scores: Sequence[MetricScore]) -> str:
-    """A table for the screen; the column of intervals is left out if there are none."""
-    intervals = [
-        "" if score.interval is None else f"[{score.interval[0]:.2f}, {score.interval[1]:.2f}]"
-        for score in scores
-    ]
-    rows: list[tuple[TableCell, ...]]
-    if any(intervals):
-        columns: tuple[str, ...] = ("metric", "score", "95 % interval", "signature")
-        rows = [
-            (score.name, score.value, interval, score.signature)
-            for score, interval in zip(scores, intervals, strict=True)
-        ]
-    else:
-        columns = ("metric", "score", "signature")
-        rows = [(score.name, score.value, score.signature) for score in scores]
+    """A table for the screen."""
+    columns, rows = ("metric", "score", "95 % interval", "signature"), []
+    for score in scores:
+        ends = [f"{end:.2f}" for end in score.interval or ()]
+        interval = f"[{', '.join(ends)}]" if ends else ""
+        rows.append((score.name, score.value, interval, score.signature))
     return Table("scores", "", columns, rows, formats={"score": ".2f"}).to_text()
 
 
@@ -257,23 +242,15 @@ def perplexity(mean_loss: float) -> float:
     return exp(min(mean_loss, 700))
 
 
-def _build(settings: _MetricSettings, lowercase: bool) -> Any:
-    from sacrebleu import metrics
-
-    return getattr(metrics, settings.class_name)(
-        **settings.options, **(settings.lowercase if lowercase else {})
-    )
-
-
 def _score(
-    metric: Any,
     name: str,
     hypotheses: Sequence[str],
     references: Sequence[Sequence[str]],
-    *,
+    lowercase: bool,
     bootstrap: int,
     seed: int,
 ) -> MetricScore:
+    metric = build_metric(name, lowercase=lowercase)
     counts = collect_statistics(metric, hypotheses, references)
     interval = None
     if bootstrap > 1:

@@ -33,15 +33,15 @@ def alignment_error(translated: Translated) -> Section | None:
         DataError: an alignment does not fit its sentence, there are no links, or the model has no
             attention.
     """
-    alignments, translator = translated.alignments, translated.translator
-    if alignments is None or translator is None:
+    if (alignments := translated.alignments) is None:
         return None
+    assert translated.translator is not None
     check_links(alignments, translated.sources, translated.references[0])
     links: list[Links] = []
     for pair in translated.forced:
         tokens = pair.src_tokens, pair.tokens
         forced = Translation(pair.source, pair.text, *tokens, attention=pair.attention)
-        links.append(frozenset(align(forced, translator.tokenizers)))
+        links.append(frozenset(align(forced, translated.translator.tokenizers)))
     rate, sentences = alignment_error_rate(links, alignments)
     remark = (
         f"alignment error rate {100 * rate:.1f} % on {sentences:,} sentences with reference "

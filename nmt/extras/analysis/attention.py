@@ -27,7 +27,7 @@ N_ACROSS_LENGTHS, N_EXTREMES_SHOWN = 6, 3
 def attention(translated: Translated) -> Section | None:
     """Statistics of the attention; nothing for a model without it."""
     attended = [one for one in translated.translations if one.has_attention]
-    if not translated.details or not attended:
+    if not attended:
         return None
     weights, tokens = [one.attention for one in attended], [one.src_tokens for one in attended]
     return Section(
@@ -37,8 +37,6 @@ def attention(translated: Translated) -> Section | None:
 
 def attention_figures(translated: Translated) -> Section | None:
     """The attention of some sentences, for the page; nothing for a model without it."""
-    if not translated.details:
-        return None
     best, worst = translated.extremes
     across_lengths = pick_across_lengths(translated.sources, N_ACROSS_LENGTHS)
     figures = []
@@ -50,10 +48,9 @@ def attention_figures(translated: Translated) -> Section | None:
     return Section(page=[("Attention", "\n".join(figures))]) if figures else None
 
 
-def exposure_bias(translated: Translated) -> Section | None:
+def exposure_bias(translated: Translated) -> Section:
     """How much the loss rises when the decoder continues from its own output."""
-    if not translated.details or translated.translator is None:
-        return None
+    assert translated.translator is not None
     pairs = [(pair.source, pair.text) for pair in translated.forced]
     free_running = score_pairs(translated.translator, pairs, free_running=True)
     losses = (

@@ -18,7 +18,7 @@ from nmt.commands.evaluate import (
     store,
 )
 from nmt.commands.options import options_from, to_json
-from nmt.errors import ConfigError, DataError, NmtError
+from nmt.errors import DataError, NmtError
 from nmt.evaluation.results import Evaluation, missed_limits
 from nmt.extras.analysis import page
 from nmt.extras.analysis.alignment_error import alignment_error, read_reference_alignments
@@ -34,17 +34,9 @@ from nmt.run.system import System, open_system
 MOSES = "nmt.extras.analysis.moses"  # imported on use: its library is optional
 
 # Each part finds a section of the analysis, or nothing; the order is that of the text and the page.
-PARTS: tuple[Callable[[Translated], Section | None], ...] = (
-    leaks,
-    comparison,
-    groups,
-    attention,
-    exposure_bias,
-    wrong_outputs,
-    extremes,
-    attention_figures,
-    alignment_error,
-)
+Parts = tuple[Callable[[Translated], Section | None], ...]
+PARTS: Parts = leaks, comparison, alignment_error
+DETAILS: Parts = groups, attention, exposure_bias, wrong_outputs, extremes, attention_figures
 
 
 @dataclass(frozen=True)
@@ -111,19 +103,27 @@ class AnalyzeOptions(ScoreOptions):
         """The run, or file of translations, to compare with."""
         return self.compare or self.not_worse_than
 
-    def check(self, *, runs: bool = False) -> None:
-        """Raises: typer.BadParameter if options do not go together, ConfigError for an impossible
-        significance level.
-        """
-        super().check(runs=runs)
-        if self.hypotheses is not None and (self.details or self.alignments is not None):
-            raise typer.BadParameter(
-                "--details and --alignments need a run, not a file of translations"
-            )
-        if self.compare is not None and self.not_worse_than not in (None, self.compare):
-            raise typer.BadParameter("--compare and --not-worse-than name different systems")
-        if self.not_worse_than is not None and not 0 < self.alpha < 1:
-            raise ConfigError(f"--alpha {self.alpha:g}: give a probability between 0 and 1")
+    def problems(self) -> list[tuple[bool, str]]:
+        """Whether options do not go together, and what to do."""
+        return [
+            *super().problems(),
+            (
+                (len(self.run_folders) > 1) != self.ensemble,
+                "give one run, or several with --ensemble (they translate together)",
+            ),
+            (
+                self.hypotheses is not None and (self.details or self.alignments is not None),
+                "--details and --alignments need a run, not a file of translations",
+            ),
+            (
+                self.compare is not None and self.not_worse_than not in (None, self.compare),
+                "--compare and --not-worse-than name different systems",
+            ),
+            (
+                self.not_worse_than is not None and not 0 < self.alpha < 1,
+                f"--alpha {self.alpha:g}: give a probability between 0 and 1",
+            ),
+        ]
 
 
 @options_from(AnalyzeOptions)
@@ -138,8 +138,9 @@ def command(options: AnalyzeOptions) -> None:
         print(to_json(analysis.to_dict()))
     else:
         print(analysis.to_text(details=options.details))
-    missed = missed_limits(analysis.evaluation.scores, options.limits)
-    if failures := [*missed, *analysis.failures]:
+    failures = missed_limits(analysis.evaluation.scores, options.limits)
+    failures += (failure for section in analysis.sections for failure in section.failures)
+    if failures:
         raise NmtError("; ".join(failures))
 
 
@@ -178,7 +179,6 @@ def _analyze_system(options: AnalyzeOptions) -> Analysis:
             translate_with(other, text, system) if isinstance(other, System) else other,
             None if options.not_worse_than is None else options.alpha,
             alignments,
-            options.details or options.report is not None or alignments is not None,
         )
         analysis = _analyze(evaluation, translated, options)
         keys = (*HISTORY_KEYS, "comparison")
@@ -211,5 +211,11 @@ def _analyze(evaluation: Evaluation, translated: Translated, options: AnalyzeOpt
             evaluation.outputs, translated.references, options.moses, bootstrap=N_RESAMPLES
         )
         evaluation = replace(evaluation, tokenized_scores=[*evaluation.tokenized_scores, moses])
-    sections = (part(translated) for part in PARTS)
-    return Analysis(evaluation, [section for section in sections if section is not None])
+    with_details = translated.translator is not None and bool(
+        options.details or options.report or options.alignments
+    )
+    sections, details = (
+        [section for part in parts if (section := part(translated)) is not None]
+        for parts in (PARTS, DETAILS if with_details else ())
+    )
+    return Analysis(evaluation, sections, details)

@@ -85,13 +85,11 @@ class Difference:
     def difference(self) -> float:
         return self.value - self.other
 
-    def is_worse(self, alpha: float) -> bool:
-        """Whether the system is significantly worse than the other at the level `alpha`."""
+    def failure(self, alpha: float) -> str | None:
+        """That the system is worse than the other, if it is significantly at the level `alpha`."""
         worse = self.difference > 0 if METRICS[self.metric].less_is_better else self.difference < 0
-        return worse and self.p_randomization < alpha
-
-    def failure(self, alpha: float) -> str:
-        """Why a system that is worse must not take the place of the other."""
+        if not worse or self.p_randomization >= alpha:
+            return None
         return (
             f"{self.metric} {self.value:.2f} is worse than {self.other:.2f}, by "
             f"{abs(self.difference):.2f} (p = {self.p_randomization:.4f} < {alpha:g})"
@@ -108,14 +106,6 @@ class Difference:
             "p_bootstrap": self.p_bootstrap,
             "signature": self.signature,
         }
-
-
-@dataclass(frozen=True)
-class Change:
-    """A sentence that two systems translate differently. gain: its chrF minus the other's."""
-
-    index: int
-    gain: float
 
 
 def load_other(
@@ -198,8 +188,8 @@ def comparison(translated: Translated) -> Section | None:
     }
     remarks, tables = [], [difference_table(differences)]
     sentences = [
-        {**translated.sentence(one.index), "other": other.outputs[one.index], "gain": one.gain}
-        for one in largest_changes(ours, theirs, references, N_CHANGES)
+        {**translated.sentence(i), "other": other.outputs[i], "gain": gain}
+        for i, gain in largest_changes(ours, theirs, references, N_CHANGES)
     ]
     if other.overlap is not None:  # each system may know other sentences from its training data
         exact, near = sum(other.overlap.exact), sum(other.overlap.near)
@@ -222,7 +212,7 @@ def comparison(translated: Translated) -> Section | None:
     subject = f"{other.subject}, ignoring case" if lowercase else other.subject
     texts = [f"compared with {subject}", *remarks, *(table.to_text() for table in tables)]
     intro = html.paragraphs([f"Compared with {subject}.", *remarks])
-    alpha, first = translated.alpha, differences[0]
+    failure = None if translated.alpha is None else differences[0].failure(translated.alpha)
     return Section(
         values={"comparison": values},
         text="\n".join([*texts, *_changes_text(sentences)]),
@@ -230,8 +220,7 @@ def comparison(translated: Translated) -> Section | None:
             ("Comparison", "\n".join([intro, *map(html.table, tables)])),
             ("Sentences that gained or lost most", html.sentence_list(sentences)),
         ],
-        failures=[first.failure(alpha)] if alpha is not None and first.is_worse(alpha) else [],
-        is_detail=False,
+        failures=[failure] if failure else [],
     )
 
 
@@ -271,7 +260,7 @@ def compare(
 
 def largest_changes(
     hypotheses: Sequence[str], other: Sequence[str], references: Sequence[Sequence[str]], n: int
-) -> list[Change]:
+) -> list[tuple[int, float]]:
     """The `n` sentences with the largest gains in chrF over the other system, then the `n` with the
     largest losses.
     """
@@ -281,9 +270,9 @@ def largest_changes(
         [lines[i] for i in different] for lines in (hypotheses, other, *references)
     )
     chrf = zip(sentence_chrf(texts, streams), sentence_chrf(other_texts, streams), strict=True)
-    changes = [Change(i, our - their) for i, (our, their) in zip(different, chrf, strict=True)]
-    gained = sorted((one for one in changes if one.gain > 0), key=lambda change: -change.gain)
-    lost = sorted((one for one in changes if one.gain < 0), key=lambda change: change.gain)
+    gains = [(i, our - their) for i, (our, their) in zip(different, chrf, strict=True)]
+    gained = sorted((one for one in gains if one[1] > 0), key=lambda one: -one[1])
+    lost = sorted((one for one in gains if one[1] < 0), key=lambda one: one[1])
     return gained[:n] + lost[:n]
 
 

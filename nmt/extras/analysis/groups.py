@@ -16,10 +16,8 @@ UNKNOWN_NOTE = (
 )
 
 
-def groups(translated: Translated) -> Section | None:
+def groups(translated: Translated) -> Section:
     """Scores by group."""
-    if not translated.details:
-        return None
     tables = [by_length(translated)]
     if (overlap := translated.overlap) is not None:
         tables += [
@@ -30,10 +28,8 @@ def groups(translated: Translated) -> Section | None:
     return Section(tables=tables)
 
 
-def extremes(translated: Translated) -> Section | None:
+def extremes(translated: Translated) -> Section:
     """The best and the worst sentences."""
-    if not translated.details:
-        return None
     values, texts, page = {}, [], []
     for name, indices in zip(("best", "worst"), translated.extremes, strict=True):
         values[name] = sentences = [translated.sentence(i) for i in indices]

@@ -13,7 +13,6 @@ from nmt.data.corpus import Corpus, restore_pairs
 from nmt.data.evaluation_set import EvaluationSet
 from nmt.data.manifest import load_manifest
 from nmt.data.splitting import sentence_key
-from nmt.decoding.translator import Translator
 from nmt.errors import DataError, NmtError
 from nmt.evaluation.scores import MetricScore, score
 from nmt.extras.analysis.results import Section, Translated
@@ -93,27 +92,18 @@ def training_overlap(
         prepared: where the training data of the first run is now, if it was moved.
         is_other: whether the system is the one to compare with.
     """
+    tools = system.translator.tokenizers, system.translator.vocabularies
     try:
-        return find_overlap(text, system.translator, _training_folders(system, prepared))
+        folders = _training_folders(system, prepared)
+        corpora = [Corpus.load(folder, "train") for folder in folders]
     except DataError as error:
-        of_run, remedy = "", "; name the prepared folder with --data"
-        if is_other:
-            of_run, remedy = f" of {system.names[0]}", ""
         problem = str(error).replace(str(system.folders[0]), str(system.names[0]))
-        _warn(f"{of_run} ({problem}){remedy}")
+        if is_other:
+            _warn(f" of {system.names[0]} ({problem})")
+        else:
+            _warn(f" ({problem}); name the prepared folder with --data")
         return None
-
-
-def find_overlap(
-    text: EvaluationSet, translator: Translator, prepared: Sequence[Path]
-) -> TrainingOverlap:
-    """Look the test sentences up in the training data of the prepared folders. Raises: DataError if
-    it is damaged.
-    """
-    tools = translator.tokenizers, translator.vocabularies
-    training = chain.from_iterable(
-        restore_pairs(Corpus.load(folder, "train"), *tools) for folder in prepared
-    )
+    training = chain.from_iterable(restore_pairs(corpus, *tools) for corpus in corpora)
     sides = zip((text.sources or [], text.references[0]), *tools, strict=True)
     overlap = scan(training, *(text_variants(*side) for side in sides))
     for counts in (overlap.src_counts, overlap.tgt_counts):
@@ -152,6 +142,7 @@ def _training_folders(system: System, prepared: Path | None) -> list[Path]:
 
 
 def _warn(problem: str) -> None:
+    """Of training data that is not there. `problem`: which, and why."""
     lead = "nmt: cannot look for the test sentences in the training data"
     print(f"{lead}{problem}", file=sys.stderr)
 

@@ -35,7 +35,7 @@ def write(analysis: Analysis, folder: Path, members: Sequence[Path] = ()) -> Non
     for run in dict.fromkeys(members):
         heading = "Training" if len({*members}) == 1 else f"Training of {run}"
         sections += _curves_section(run, heading)
-    for section in analysis.sections:
+    for section in (*analysis.sections, *analysis.details):
         sections += [(table.heading, html.table(table)) for table in section.tables]
         sections += section.page
     facts = Table("facts", "", ("name", "value"), list(_flatten(evaluation.facts)))

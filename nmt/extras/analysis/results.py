@@ -34,7 +34,6 @@ class Translated:
         other: a system to compare with. alpha: the significance level at which the first metric
             must not be worse than the other's; None for no such condition.
         alignments: reference alignments of the sentences.
-        details: whether more than comparisons, leaks and alignments is requested.
     """
 
     sources: Sequence[str]
@@ -49,7 +48,6 @@ class Translated:
     other: "OtherSystem | None" = None
     alpha: float | None = None
     alignments: "Sequence[ReferenceAlignment] | None" = None
-    details: bool = False
 
     def sentence(self, i: int) -> dict[str, Any]:
         """A sentence with all its texts; the sentence numbers start at 1, like line numbers."""
@@ -83,7 +81,6 @@ class Section:
         text: further text for the screen.
         page: further parts of the page, as (heading, HTML).
         failures: conditions that are not met.
-        is_detail: whether its text is shown only with --details.
     """
 
     remarks: Sequence[str] = ()
@@ -92,15 +89,20 @@ class Section:
     text: str = ""
     page: Sequence[tuple[str, str]] = ()
     failures: Sequence[str] = ()
-    is_detail: bool = True
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """An evaluation, and what the parts of the analysis found beyond its scores."""
+    """An evaluation, and what the parts of the analysis found beyond its scores.
+
+    Attributes:
+        sections: always shown. details: shown on the screen if requested; in JSON and on the page
+            if there are any.
+    """
 
     evaluation: Evaluation
     sections: Sequence[Section]
+    details: Sequence[Section] = ()
 
     @property
     def remarks(self) -> list[str]:
@@ -108,15 +110,10 @@ class Analysis:
         remarks = (remark for section in self.sections for remark in section.remarks)
         return [self.evaluation.remark, *remarks]
 
-    @property
-    def failures(self) -> list[str]:
-        """Conditions that are not met."""
-        return [failure for section in self.sections for failure in section.failures]
-
     def to_dict(self) -> dict[str, Any]:
         """Plain values for JSON."""
         values = self.evaluation.to_dict()
-        for section in self.sections:
+        for section in (*self.sections, *self.details):
             if section.tables:
                 tables = {table.name: table.to_dict() for table in section.tables}
                 values.setdefault("breakdown", {}).update(tables)
@@ -126,10 +123,9 @@ class Analysis:
     def to_text(self, *, details: bool) -> str:
         """For the screen, with the details if requested."""
         blocks = ["\n".join([self.evaluation.to_text(), *self.remarks[1:]])]
-        for section in self.sections:
-            if details or not section.is_detail:
-                blocks += [table.to_text() for table in section.tables]
-                blocks += [section.text] if section.text else []
+        for section in (*self.sections, *(self.details if details else ())):
+            blocks += [table.to_text() for table in section.tables]
+            blocks += [section.text] if section.text else []
         return "\n\n".join(blocks)
 
 

@@ -48,10 +48,9 @@ DESCRIPTIONS: Mapping[str, str] = {
 }
 
 
-def wrong_outputs(translated: Translated) -> Section | None:
+def wrong_outputs(translated: Translated) -> Section:
     """How many outputs look wrong, and which."""
-    if not translated.details or translated.translator is None:
-        return None
+    assert translated.translator is not None
     found, lines = output_warnings(translated, translated.translator.src_tokenizer), []
     for kind, indices in found.items():
         numbers = ", ".join(str(i + 1) for i in indices[:MAX_LISTED])

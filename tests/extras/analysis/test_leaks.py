@@ -14,10 +14,10 @@ from nmt.data.evaluation_set import EvaluationSet
 from nmt.extras.analysis.leaks import (
     MIN_SHARED_NGRAMS,
     NGRAM_SIZE,
-    find_overlap,
     leaks,
     scan,
     text_variants,
+    training_overlap,
     words,
 )
 from nmt.extras.analysis.results import Translated
@@ -181,10 +181,10 @@ def test_unknown_words_are_not_counted_and_prove_no_leak(tmp_path: Path) -> None
     prepared = tmp_path / "prepared"
     prepare.run(config, prepared, progress=False)
     sources, references = (read_sentences(prepared, "test", side) for side in ("src", "tgt"))
+    text = EvaluationSet("test split", sources, [references])
     with open_system([make_run(tmp_path / "run", prepared, config, 1)]) as system:
-        overlap = find_overlap(
-            EvaluationSet("test split", sources, [references]), system.translator, [prepared]
-        )
+        overlap = training_overlap(text, system, prepared)
+    assert overlap is not None
     assert any(overlap.near)
     assert not any(overlap.exact)
     assert "the" in overlap.src_counts
