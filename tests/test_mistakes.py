@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -107,12 +108,6 @@ def replace(path: str, old: str, new: str) -> None:
     Path(path).write_text(text.replace(old, new), encoding="utf-8")
 
 
-def config(old: str, new: str, encoding: str = "utf-8") -> Edit:
-    """An edit of the configuration."""
-    assert old in CONFIG
-    return lambda: Path("c.yaml").write_bytes(CONFIG.replace(old, new).encode(encoding))
-
-
 def both(first: Edit, second: Edit) -> Edit:
     def edit() -> None:
         first()
@@ -125,415 +120,233 @@ def nothing() -> None:
     pass
 
 
-CONFIGURATION: list[tuple[str, Edit, str]] = [
-    (
-        "typo in a key",
-        config("dropout", "droput"),
-        "c.yaml: model.droput: unknown key; did you mean model.dropout?",
-    ),
-    (
-        "key in another section",
-        config("max_steps: 1", "beam: 3"),
-        "training.beam: unknown key; did you mean decoding.beam?",
-    ),
-    (
-        "typo in a value",
-        config("hidden_size: 8}, dec", "cell: ltsm}, dec"),
+def case(text: str, *words: str, edit: Edit = nothing) -> Any:
+    """A mistake, and what the message says of it."""
+    return pytest.param(edit, words, text, id=text)
+
+
+def edited(text: str, old: str, new: str, encoding: str = "utf-8") -> Any:
+    """A mistake in the configuration."""
+    assert old in CONFIG
+    content = CONFIG.replace(old, new).encode(encoding)
+    return case(text, edit=lambda: Path("c.yaml").write_bytes(content))
+
+
+CONFIGURATION = [
+    edited("c.yaml: model.droput: unknown key; did you mean model.dropout?", "dropout", "droput"),
+    edited("training.beam: unknown key; did you mean decoding.beam?", "max_steps: 1", "beam: 3"),
+    edited(
         'model.encoder.cell: "ltsm" is not one of lstm, gru',
+        "hidden_size: 8}, dec",
+        "cell: ltsm}, dec",
     ),
-    (
-        "dropout above 1",
-        config("0.1", "1.5"),
-        "c.yaml: model.dropout: must be less than 1; got 1.5",
-    ),
-    (
-        "negative rate",
-        config("max_steps: 1", "learning_rate: {peak: -1}"),
+    edited("c.yaml: model.dropout: must be less than 1; got 1.5", "0.1", "1.5"),
+    edited(
         "training.learning_rate.peak: must be more than 0; got -1",
+        "max_steps: 1",
+        "learning_rate: {peak: -1}",
     ),
-    (
-        "nan",
-        config("max_steps: 1", "learning_rate: {peak: .nan}"),
+    edited(
         "training.learning_rate.peak: must be a finite number; got NaN",
+        "max_steps: 1",
+        "learning_rate: {peak: .nan}",
     ),
-    (
-        "infinity",
-        config("max_steps: 1", "clip_norm: .inf"),
-        "training.clip_norm: must be a finite number; got Infinity",
+    edited('model.dropout: must be a number; got "0,1"', "0.1", "'0,1'"),
+    edited("training.max_steps: must be a whole number; got 0.5", "max_steps: 1", "max_steps: 0.5"),
+    edited(
+        "vocabulary.max_size: must be at least 5; got 4", "tok", "vocabulary: {max_size: 4}\ntok"
     ),
-    ("decimal comma", config("0.1", "'0,1'"), 'model.dropout: must be a number; got "0,1"'),
-    (
-        "fraction of a step",
-        config("max_steps: 1", "max_steps: 0.5"),
-        "training.max_steps: must be a whole number; got 0.5",
-    ),
-    (
-        "negative epochs",
-        config("max_steps: 1", "epochs: -1"),
-        "training.epochs: must be at least 1; got -1",
-    ),
-    (
-        "vocabulary of 4",
-        config("tok", "vocabulary: {max_size: 4}\ntok"),
-        "vocabulary.max_size: must be at least 5; got 4",
-    ),
-    (
-        "no units",
-        config("hidden_size: 8}, dr", "hidden_size: 0}, dr"),
-        "model.decoder.hidden_size: must be at least 1; got 0",
-    ),
-    (
-        "endless layers",
-        config("hidden_size: 8}, dr", "layers: 1000000000}, dr"),
+    edited(
         "model.decoder.layers: must be at most 100; got 1",
+        "hidden_size: 8}, dr",
+        "layers: 1000000000}, dr",
     ),
-    (
-        "too many threads",
-        config("max_steps: 1", "threads: 100000"),
-        "training.threads: must be at most 1024; got 100000",
+    edited(
+        "decoding: must be a section", "decoding: {beam: 1, max_length_ratio: 0.5}", "decoding: 3"
     ),
-    (
-        "too many workers",
-        config("workers: 1", "workers: 100000"),
-        "data.workers: must be at most 1024; got 100000",
-    ),
-    (
-        "endless seed",
-        config("name: toy", "name: toy\nseed: 1e999"),
-        "seed: must be a whole number; got",
-    ),
-    (
-        "huge seed",
-        config("name: toy", f"name: toy\nseed: {2**70}"),
-        "seed: must be at most 9.22337e+18; got",
-    ),
-    (
-        "yes",
-        config("dropout: 0.1", "variational_dropout: yes"),
-        'model.variational_dropout: must be true or false; got "yes"',
-    ),
-    (
-        "text for a section",
-        config("decoding: {beam: 1, max_length_ratio: 0.5}", "decoding: 3"),
-        "decoding: must be a section",
-    ),
-    ("no name", config("name: toy\n", ""), "c.yaml: name: must be given"),
-    (
-        "path as name",
-        config("name: toy", "name: ../toy"),
-        "name: must be a name of letters, digits",
-    ),
-    (
-        "one language",
-        config("data:\n", "data:\n  direction: en-en\n"),
+    edited("c.yaml: name: must be given", "name: toy\n", ""),
+    edited("name: must be a name of letters, digits", "name: toy", "name: ../toy"),
+    edited(
         "the source and target languages of en-en are the same",
+        "data:\n",
+        "data:\n  direction: en-en\n",
     ),
-    (
-        "names of languages",
-        config("data:\n", "data:\n  direction: English-German\n"),
+    edited(
         "must be two language codes, for example en-de",
+        "data:\n",
+        "data:\n  direction: English-German\n",
     ),
-    (
-        "other languages",
-        config("data:\n", "data:\n  direction: en-fr\n"),
+    edited(
         "columns: needs one column for each language: en and fr",
+        "data:\n",
+        "data:\n  direction: en-fr\n",
     ),
-    (
-        "column twice",
-        config("de: 2", "de: 1"),
+    edited(
         "data.source.columns: the same column for both languages; give the column of each",
+        "de: 2",
+        "de: 1",
     ),
-    (
-        "dev without test",
-        config("  split", "  dev: {path: x}\n  split"),
-        "data.dev, data.test: give both or neither",
-    ),
-    (
-        "heads",
-        config("dropout: 0.1", "attention: {heads: 3}"),
-        "model.attention.heads, model.encoder.hidden_size: 3 heads cannot",
-    ),
-    (
-        "unequal sizes",
-        config("dropout: 0.1", "attention: {score: dot}"),
+    edited(
         "dot needs equal sizes (encoder output 16, decoder 8); or use",
+        "dropout: 0.1",
+        "attention: {score: dot}",
     ),
-    (
-        "ties",
-        config("dropout: 0.1", "tie_embeddings: all"),
-        "all needs a joint vocabulary; or use target",
-    ),
-    (
-        "average of one",
-        config("max_steps: 1", "average: best"),
-        "averaging needs at least two checkpoints; keep more",
-    ),
-    (
-        "a key twice",
-        config("name: toy", "name: toy\nname: toy"),
+    edited(
         "c.yaml, line 1, column 1: not valid YAML: repeated key: name",
+        "name: toy",
+        "name: toy\nname: toy",
     ),
-    (
-        "a tab",
-        config("  prepared", "\tprepared"),
+    edited(
         "c.yaml, line 3, column 1: not valid YAML: found character '\\t'",
+        "  prepared",
+        "\tprepared",
     ),
-    (
-        "a bracket",
-        config("columns: {en: 1, de: 2}}", "columns: {en: 1, de: 2}"),
-        "not valid YAML: expected ',' or '}', but got",
-    ),
-    ("empty", config(CONFIG, ""), "c.yaml: expected `key: value` lines, found nothing"),
-    (
-        "Latin-1",
-        config("toy", "schön", "latin-1"),
+    edited("c.yaml: expected `key: value` lines, found nothing", CONFIG, ""),
+    edited(
         "c.yaml: cannot be read as UTF-8 text (invalid start byte); save it as UTF-8",
+        "toy",
+        "schön",
+        "latin-1",
     ),
-    (
-        "UTF-16",
-        config("toy", "toy", "utf-16"),
-        "c.yaml: cannot be read as UTF-8 text (invalid start byte); save it as UTF-8",
-    ),
-    (
-        "missing",
-        lambda: Path("c.yaml").unlink(),
+    case(
         "c.yaml: no such file; the configurations that come with nmt are in configs/",
+        edit=lambda: Path("c.yaml").unlink(),
     ),
-    (
-        "a folder",
-        both(lambda: Path("c.yaml").unlink(), lambda: Path("c.yaml").mkdir()),
+    case(
         "c.yaml: is a folder; name a YAML file",
-    ),
-    (
-        "data",
-        lambda: shutil.copyfile("pairs.tsv", "c.yaml"),
-        "c.yaml, line 1, column 44: not valid YAML",
+        edit=both(lambda: Path("c.yaml").unlink(), lambda: Path("c.yaml").mkdir()),
     ),
 ]
 
 
-@pytest.mark.parametrize(
-    ("edit", "text"), [row[1:] for row in CONFIGURATION], ids=[row[0] for row in CONFIGURATION]
-)
-def test_configuration(nmt: Run, project: None, edit: Edit, text: str) -> None:
+@pytest.mark.parametrize(("edit", "words", "text"), CONFIGURATION)
+def test_configuration(
+    nmt: Run, project: None, edit: Edit, words: tuple[str, ...], text: str
+) -> None:
     edit()
-    result = nmt("train", "-c", "c.yaml", "-o", "new")
+    result = nmt("train", "-c", "c.yaml", "-o", "new", *words)
     assert result.status == 1
     assert text in result.err
     assert not Path("new").exists()
 
 
-DATA: list[tuple[str, Edit, list[str], str]] = [
-    (
-        "missing",
-        lambda: Path("pairs.tsv").unlink(),
-        [],
+DATA = [
+    case(
         "pairs.tsv: no such file; check the path under data.source",
+        edit=lambda: Path("pairs.tsv").unlink(),
     ),
-    (
-        "a folder",
-        both(lambda: Path("pairs.tsv").unlink(), lambda: Path("pairs.tsv").mkdir()),
-        [],
+    case(
         "pairs.tsv: is a folder, not a file",
+        edit=both(lambda: Path("pairs.tsv").unlink(), lambda: Path("pairs.tsv").mkdir()),
     ),
-    ("empty", lambda: write([]), [], "pairs.tsv: is empty"),
-    (
-        "blank",
-        lambda: write([[""]] * 9),
-        [],
+    case("pairs.tsv: is empty", edit=lambda: write([])),
+    case(
         "no row can be used: line 1 has 1 column, expected 2 columns",
+        edit=lambda: write([[""]] * 9),
     ),
-    (
-        "Latin-1",
-        lambda: write(encoding="latin-1"),
-        [],
+    case(
         r"pairs.tsv: not UTF-8 in \d\d rows (the first: line 1); convert the file",
+        edit=lambda: write(encoding="latin-1"),
     ),
-    ("UTF-16", lambda: write(encoding="utf-16"), [], "pairs.tsv: is UTF-16; save it as UTF-8"),
-    (
-        "UTF-16 without mark",
-        lambda: write(encoding="utf-16-le"),
-        [],
+    case("pairs.tsv: is UTF-16; save it as UTF-8", edit=lambda: write(encoding="utf-16")),
+    case(
         "pairs.tsv: has many zero bytes, so it is UTF-16 or no text",
+        edit=lambda: write(encoding="utf-16-le"),
     ),
-    (
-        "commas",
-        lambda: write(separator=","),
-        [],
+    case(
         "line 1 has 1 column, expected 2 columns separated by tabs; check `format`",
+        edit=lambda: write(separator=","),
     ),
-    (
-        "header",
-        lambda: write([["en", "de"], *ROWS]),
-        [],
+    case(
         "pairs.tsv, line 1: names of columns, not a pair; set `columns` to {en: en",
+        edit=lambda: write([["en", "de"], *ROWS]),
     ),
-    (
-        "missing column",
-        nothing,
-        ["data.source.columns={en: 1, de: 3}"],
+    case(
         "line 1 has 2 columns, expected 3 columns separated by tabs",
+        "data.source.columns={en: 1, de: 3}",
     ),
-    (
-        "column 0",
-        nothing,
-        ["data.source.columns={en: 0, de: 1}"],
-        "columns are numbered from 1, there is no column 0",
-    ),
-    (
-        "unknown column",
-        lambda: write([["en", "de"], *ROWS]),
-        ["data.source.columns={en: en, de: DE}"],
+    case("columns are numbered from 1, there is no column 0", "data.source.columns={en: 0, de: 1}"),
+    case(
         "no column is named 'DE' in its",
+        "data.source.columns={en: en, de: DE}",
+        edit=lambda: write([["en", "de"], *ROWS]),
     ),
-    (
-        "swapped columns",
-        nothing,
-        ["data.source.columns={en: 2, de: 1}"],
+    case(
         "the languages are swapped: the en sentences are de, and the",
+        "data.source.columns={en: 2, de: 1}",
     ),
-    (
-        "swapped files",
-        nothing,
-        ["data.source={format: lines, files: {en: de.txt, de: en.txt}}"],
-        "the languages are swapped",
-    ),
-    (
-        "one file",
-        nothing,
-        ["data.source={format: lines, files: {en: de.txt, de: de.txt}}"],
-        "files: the same file for both languages",
-    ),
-    (
-        "missing line",
-        lambda: replace("de.txt", ROWS[0][1] + "\n", ""),
-        [LINES],
+    case(
         "en.txt has 200 lines, but de.txt has 199: aligned",
+        LINES,
+        edit=lambda: replace("de.txt", ROWS[0][1] + "\n", ""),
     ),
-    (
-        "shifted lines",
-        lambda: replace(
+    case(
+        "the pairs are shifted: most sources belong to the target line above (lines 1 to 200)",
+        LINES,
+        edit=lambda: replace(
             "de.txt",
             "".join(row[1] + "\n" for row in ROWS),
             "".join(row[1] + "\n" for row in ROWS[1:] + ROWS[:1]),
         ),
-        [LINES],
-        (
-            "the pairs are shifted: most sources belong to the target line above (lines 1 to 200); "
-            "find the missing or added line"
-        ),
     ),
-    (
-        "too long",
-        nothing,
-        ["data.cleaning.max_characters=3"],
+    case(
         "all 200 pairs were dropped: 200 too long; check the file, and data.",
+        "data.cleaning.max_characters=3",
     ),
-    (
-        "only named gz",
-        lambda: shutil.copyfile("pairs.tsv", "x.gz"),
-        ["data.source.path=x.gz"],
-        "x.gz: is truncated or damaged (Not a",
-    ),
-    (
-        "cut gz",
-        both(
+    case(
+        "x.gz: is truncated or damaged (Compressed file ended",
+        "data.source.path=x.gz",
+        edit=both(
             lambda: Path("x.gz").write_bytes(gzip.compress(Path("pairs.tsv").read_bytes())),
             lambda: cut("x.gz"),
         ),
-        ["data.source.path=x.gz"],
-        "x.gz: is truncated or damaged (Compressed file ended",
     ),
-    (
-        "cut zip",
-        both(lambda: pack("a.tsv", b"a\tb\n" * 99), lambda: cut("x.zip")),
-        ["data.source.path=x.zip"],
-        "x.zip: is truncated or damaged",
-    ),
-    (
-        "Excel",
-        lambda: pack("[Content_Types].xml", b""),
-        ["data.source.path=x.zip"],
+    case(
         "x.zip: is an Office document; save its table as",
+        "data.source.path=x.zip",
+        edit=lambda: pack("[Content_Types].xml", b""),
     ),
-    (
-        "xz",
-        lambda: Path("x").write_bytes(b"\xfd7zXZ\x00\x00\x04"),
-        ["data.source.path=x"],
-        "x: is truncated or damaged (the file ends too early)",
-    ),
-    (
-        "PDF",
-        lambda: Path("x").write_bytes(b"%PDF-1.7\n"),
-        ["data.source.path=x"],
-        "x: is PDF; save its table as text, with tabs",
-    ),
-    ("other file", nothing, ["data.source.sha256=abc"], "but the configuration expects abc"),
-    (
-        "not the web",
-        nothing,
-        ["data.source={url: 'ftp://x/y'}"],
-        "ftp://x/y does not begin with http",
-    ),
-    ("empty dev set", lambda: write_sets(ROWS, [], ROWS[:9]), DEV, "dev.tsv: is empty"),
-    (
-        "blank dev set",
-        lambda: write_sets(ROWS, [["", ""]] * 9, ROWS[:9]),
-        DEV,
+    case("but the configuration expects abc", "data.source.sha256=abc"),
+    case("ftp://x/y does not begin with http", "data.source={url: 'ftp://x/y'}"),
+    case(
         "dev.tsv: no sentence in it has a translation; check",
+        *DEV,
+        edit=lambda: write_sets(ROWS, [["", ""]] * 9, ROWS[:9]),
     ),
-    (
-        "Latin-1 dev set",
-        both(lambda: write_sets(ROWS, [], ROWS), lambda: write(ROWS, "dev.tsv", "latin-1")),
-        DEV,
+    case(
         "dev.tsv: line 1 is not UTF-8",
+        *DEV,
+        edit=both(lambda: write_sets(ROWS, [], ROWS), lambda: write(ROWS, "dev.tsv", "latin-1")),
     ),
-    (
-        "too large split",
-        nothing,
-        ["data.split.dev=190"],
+    case(
         "data.split: dev 190 + test 20 leave no training data, there are only 200",
+        "data.split.dev=190",
     ),
-    (
-        "few subwords",
-        nothing,
-        ["tokenizer={kind: bpe, size: 16}"],
+    case(
         r"tokenizer.size: 16 is too small, the text has \d\d different",
+        "tokenizer={kind: bpe, size: 16}",
     ),
-    (
-        "rare words",
-        nothing,
-        ["vocabulary.min_frequency=999999"],
+    case(
         "the src vocabulary has no token; raise vocabulary.max_size, or",
+        "vocabulary.min_frequency=999999",
     ),
-    (
-        "folder in a file",
-        nothing,
-        ["data.prepared=c.yaml/new"],
-        "c.yaml/new: cannot be written (File exists)",
+    case("c.yaml/new: cannot be written (File exists)", "data.prepared=c.yaml/new"),
+    case(
+        "runs: is not empty and holds no prepared data; nothing was changed", "data.prepared=runs"
     ),
-    (
-        "other files there",
-        nothing,
-        ["data.prepared=runs"],
-        "runs: is not empty and holds no prepared data; nothing was changed",
-    ),
-    (
-        "other data there",
-        nothing,
-        ["data.prepared=prepared", "tokenizer.lowercase=true"],
+    case(
         "--overwrite replaces it, -o names another",
+        "data.prepared=prepared",
+        "tokenizer.lowercase=true",
     ),
-    ("no run", nothing, ["vocabulary.like=nothing"], "nothing: no prepared data here"),
+    case("nothing: no prepared data here", "vocabulary.like=nothing"),
 ]
 
 
-@pytest.mark.parametrize(
-    ("edit", "overrides", "text"), [row[1:] for row in DATA], ids=[row[0] for row in DATA]
-)
-def test_data(nmt: Run, project: None, edit: Edit, overrides: list[str], text: str) -> None:
+@pytest.mark.parametrize(("edit", "words", "text"), DATA)
+def test_data(nmt: Run, project: None, edit: Edit, words: tuple[str, ...], text: str) -> None:
     edit()
-    result = nmt("prepare", "-c", "c.yaml", "-q", *options("data.prepared=new", *overrides))
+    result = nmt("prepare", "-c", "c.yaml", "-q", *options("data.prepared=new", *words))
     assert result.status == 1
     assert matches(text, result.err)
     assert not Path("new").exists()
@@ -545,159 +358,99 @@ CC_BY = [
 ]
 
 # What may be intended gives a warning.
-DOUBTS: list[tuple[str, Edit, list[str], str]] = [
-    (
-        "source as target",
-        lambda: write([[row[0], row[0]] for row in ROWS]),
-        [],
+DOUBTS = [
+    case(
         "in 200 of 200 pairs, source and target are the same",
+        edit=lambda: write([[row[0], row[0]] for row in ROWS]),
     ),
-    (
-        "attribution",
-        lambda: write(CC_BY),
-        ["data.source.columns={en: 1, de: 3}"],
-        "the de sentences are perhaps in another language",
-    ),
-    (
-        "wrong language",
-        nothing,
-        ["data.direction=en-fr", "data.source.columns={en: 1, fr: 2}"],
+    case(
         "the fr sentences are perhaps in another",
+        "data.direction=en-fr",
+        "data.source.columns={en: 1, fr: 2}",
     ),
-    (
-        "unknown language",
-        nothing,
-        ["data.direction=en-ge", "data.source.columns={en: 1, ge: 2}"],
+    case(
         "(they look like de); check data.dir",
+        "data.direction=en-ge",
+        "data.source.columns={en: 1, ge: 2}",
     ),
-    (
-        "mostly too long",
-        nothing,
-        ["data.cleaning.max_characters=35"],
+    case(
         r"most of its 200 pairs are dropped: \d+ too long; check the",
+        "data.cleaning.max_characters=35",
     ),
-    (
-        "dev set in training set",
-        lambda: write_sets(ROWS, ROWS, ROWS[:9]),
-        DEV,
+    case(
         "dev.tsv: 200 of its 200 pairs are also in data.source",
+        *DEV,
+        edit=lambda: write_sets(ROWS, ROWS, ROWS[:9]),
     ),
-    (
-        "one set twice",
-        lambda: write_sets(ROWS[9:], ROWS[:9], ROWS[:9]),
-        DEV,
+    case(
         "test.tsv: 9 of its 9 pairs are also in data.dev, which",
+        *DEV,
+        edit=lambda: write_sets(ROWS[9:], ROWS[:9], ROWS[:9]),
     ),
-    (
-        "dev set with gaps",
-        lambda: write_sets(ROWS[9:], [["a", ""], *ROWS[:9]], ROWS[:9]),
-        DEV,
+    case(
         "1 pairs have an empty side (the first",
+        *DEV,
+        edit=lambda: write_sets(ROWS[9:], [["a", ""], *ROWS[:9]], ROWS[:9]),
     ),
-    (
-        "vocabulary of 5",
-        nothing,
-        ["vocabulary.max_size=5"],
+    case(
         r"the src vocabulary knows only \d+% of the tokens of the dev set; raise",
+        "vocabulary.max_size=5",
     ),
 ]
 
 
-@pytest.mark.parametrize(
-    ("edit", "overrides", "text"), [row[1:] for row in DOUBTS], ids=[row[0] for row in DOUBTS]
-)
+@pytest.mark.parametrize(("edit", "words", "text"), DOUBTS)
 def test_doubtful_data_gives_a_warning(
-    nmt: Run, project: None, edit: Edit, overrides: list[str], text: str
+    nmt: Run, project: None, edit: Edit, words: tuple[str, ...], text: str
 ) -> None:
     edit()
-    result = nmt("prepare", "-c", "c.yaml", "-q", *options("data.prepared=new", *overrides))
+    result = nmt("prepare", "-c", "c.yaml", "-q", *options("data.prepared=new", *words))
     assert result.status == 0
     assert result.err.startswith("nmt: warning: ")
     assert matches(text, result.err)
 
 
-TRAINING: list[tuple[str, Edit, list[str], str]] = [
-    (
-        "not prepared",
-        nothing,
-        ["--set", "data.prepared=new-data"],
-        "new-data: no prepared data here; run `nmt prepare -c ...` first",
-    ),
-    (
-        "other data",
-        nothing,
-        ["--set", "tokenizer.lowercase=true"],
+TRAINING = [
+    case(
         "prepared: prepared with another configuration (tokenizer.lowercase",
+        "--set",
+        "tokenizer.lowercase=true",
     ),
-    ("cut copy", lambda: cut("prepared/train.src.npy"), [], "prepared/train.src.npy: damaged"),
-    (
-        "file missing",
-        lambda: Path("prepared/train.tgt.npy").unlink(),
-        [],
+    case("prepared/train.src.npy: damaged", edit=lambda: cut("prepared/train.src.npy")),
+    case(
         "prepared/train.tgt.npy: no such file; run `nmt prepare -c",
+        edit=lambda: Path("prepared/train.tgt.npy").unlink(),
     ),
-    (
-        "cut vocabulary",
-        lambda: cut("prepared/src.vocab.txt"),
-        [],
+    case(
         "the file is cut off here; `nmt prepare` writes it",
+        edit=lambda: cut("prepared/src.vocab.txt"),
     ),
-    (
-        "unknown device",
-        nothing,
-        ["--device", "gpu"],
+    case(
         "Invalid value for '--device': Value error, 'gpu' is not one of 'auto', 'cpu'",
+        "--device",
+        "gpu",
     ),
-    (
-        "no such device",
-        nothing,
-        ["--device", MISSING_DEVICE],
-        f"--device {MISSING_DEVICE}: not available here; available: ",
-    ),
-    (
-        "no run to start from",
-        nothing,
-        ["--set", "training.start_from=x"],
-        "x: no run here; `nmt train -c CONFIG -o x` creates one",
-    ),
-    (
-        "short vectors",
-        lambda: Path("v").write_text("a 1 2 3\n"),
-        ["--set", "model.src_vectors=v"],
-        "v, line 1: vectors of 3 numbers",
-    ),
-    (
-        "a run is there",
-        nothing,
-        ["-o", "runs/toy"],
-        "runs/toy: contains a run already; continue it with --resume, or train",
-    ),
-    (
-        "other model",
-        nothing,
-        ["-o", "runs/toy", "--resume", "--set", "model.embedding_size=9"],
+    case(f"--device {MISSING_DEVICE}: not available here; available: ", "--device", MISSING_DEVICE),
+    case("runs/toy: contains a run already; continue it with --resume, or train", "-o", "runs/toy"),
+    case(
         "model.embedding_size: was 8, is 9",
+        "-o",
+        "runs/toy",
+        "--resume",
+        "--set",
+        "model.embedding_size=9",
     ),
-    ("a file is there", nothing, ["-o", "c.yaml"], "c.yaml: is a file; name a folder with -o"),
-    (
-        "folder in a file",
-        nothing,
-        ["-o", "c.yaml/run"],
-        "c.yaml/run: cannot be written (File exists",
-    ),
-    (
-        "no value",
-        nothing,
-        ["--set", "training.epochs"],
+    case("c.yaml: is a file; name a folder with -o", "-o", "c.yaml"),
+    case(
         "--set training.epochs: write key=value, for example --set training.epochs=3",
+        "--set",
+        "training.epochs",
     ),
 ]
 
 
-@pytest.mark.parametrize(
-    ("edit", "words", "text"), [row[1:] for row in TRAINING], ids=[row[0] for row in TRAINING]
-)
-def test_training(nmt: Run, project: None, edit: Edit, words: list[str], text: str) -> None:
+@pytest.mark.parametrize(("edit", "words", "text"), TRAINING)
+def test_training(nmt: Run, project: None, edit: Edit, words: tuple[str, ...], text: str) -> None:
     edit()
     before = {path: path.stat().st_mtime_ns for path in Path().rglob("*.safetensors")}
     result = nmt("train", "-c", "c.yaml", "-q", *([] if "-o" in words else ["-o", "new"]), *words)
@@ -717,101 +470,67 @@ def test_a_batch_larger_than_the_data_gives_a_warning(nmt: Run, project: None) -
 
 
 CHECKPOINT = "runs/toy/checkpoints/step-00000001"
-RUN: list[tuple[str, Edit, list[str], str]] = [
-    ("no run", nothing, ["--run", "x"], "x: no run here"),
-    (
-        "prepared data",
-        nothing,
-        ["--run", "prepared"],
-        "prepared: no run here; `nmt train -c CONFIG -o prepared` creates one",
-    ),
-    (
-        "a file",
-        nothing,
-        ["--run", "c.yaml"],
+RUN = [
+    case("x: no run here", "--run", "x"),
+    case(
         "c.yaml: no bundle, or damaged (File is not a zip file); name the folder of a run",
+        "--run",
+        "c.yaml",
     ),
-    (
-        "cut weights",
-        lambda: cut(f"{CHECKPOINT}/model.safetensors"),
-        [],
+    case(
         "model.safetensors: cannot be loaded (Error while deserializ",
+        edit=lambda: cut(f"{CHECKPOINT}/model.safetensors"),
     ),
-    (
-        "no weights",
-        lambda: Path(CHECKPOINT, "model.safetensors").unlink(),
-        [],
+    case(
         "copy it again, or use another checkpoint",
+        edit=lambda: Path(CHECKPOINT, "model.safetensors").unlink(),
     ),
-    (
-        "no checkpoint",
-        lambda: shutil.rmtree(CHECKPOINT),
-        [],
+    case(
         "best.json: names step-00000001, which is missing; copy the run again",
+        edit=lambda: shutil.rmtree(CHECKPOINT),
     ),
-    (
-        "no checkpoints",
-        lambda: shutil.rmtree("runs/toy/checkpoints"),
-        ["--run", "runs/toy"],
+    case(
         "runs/toy: has no checkpoint yet; contin",
+        "--run",
+        "runs/toy",
+        edit=lambda: shutil.rmtree("runs/toy/checkpoints"),
     ),
-    (
-        "no vocabulary",
-        lambda: Path("runs/toy/tgt.vocab.txt").unlink(),
-        [],
+    case(
         "tgt.vocab.txt: no such file; `nmt prepare` writes it",
+        edit=lambda: Path("runs/toy/tgt.vocab.txt").unlink(),
     ),
-    (
-        "other vocabulary",
-        lambda: shutil.copyfile("runs/toy/src.vocab.txt", "runs/toy/tgt.vocab.txt"),
-        [],
+    case(
         "its content has changed",
+        edit=lambda: shutil.copyfile("runs/toy/src.vocab.txt", "runs/toy/tgt.vocab.txt"),
     ),
-    (
-        "edited size",
-        lambda: replace("runs/toy/config.yaml", "hidden_size: 8", "hidden_size: 9"),
-        [],
+    case(
         "does not fit the configuration",
+        edit=lambda: replace("runs/toy/config.yaml", "hidden_size: 8", "hidden_size: 9"),
     ),
-    (
-        "other version",
-        lambda: replace("runs/toy/config.yaml", "bridge:", "bridges:"),
-        [],
+    case(
         "model.bridges: unknown key; did you mean model.br",
+        edit=lambda: replace("runs/toy/config.yaml", "bridge:", "bridges:"),
     ),
-    (
-        "newer version",
-        lambda: replace("runs/toy/manifest.json", '"format_version": 1', '"format_version": 2'),
-        [],
+    case(
         "made by a newer nmt",
+        edit=lambda: replace(
+            "runs/toy/manifest.json", '"format_version": 1', '"format_version": 2'
+        ),
     ),
-    (
-        "Latin-1",
-        lambda: Path("t").write_bytes(b"sch\xf6n\n"),
-        ["--file", "t"],
-        "t, line 1: not UTF-8 (invalid start byte at byte 4)",
-    ),
-    ("folder", nothing, ["--file", "runs"], "runs: cannot be read (Is a directory)"),
-    (
-        "no lexicon",
-        nothing,
-        ["--set", "decoding.shortlist=5", "Hi."],
+    case("runs: cannot be read (Is a directory)", "--file", "runs"),
+    case(
         "shortlist: 5 needs the lexicon of the run; `nmt lexicon runs/toy`",
+        "--set",
+        "decoding.shortlist=5",
+        "Hi.",
     ),
-    (
-        "weights' key",
-        nothing,
-        ["--set", "model.dropout=0", "Hi."],
-        "for a trained run only decoding.KEY=VALUE can be set",
-    ),
-    ("no folder", nothing, ["-o", "x/y", "Hi."], "x: no such folder"),
+    case("for a trained run only decoding.KEY=VALUE can be set", "--set", "model.dropout=0", "Hi."),
+    case("x: no such folder", "-o", "x/y", "Hi."),
 ]
 
 
-@pytest.mark.parametrize(
-    ("edit", "words", "text"), [row[1:] for row in RUN], ids=[row[0] for row in RUN]
-)
-def test_run(nmt: Run, project: None, edit: Edit, words: list[str], text: str) -> None:
+@pytest.mark.parametrize(("edit", "words", "text"), RUN)
+def test_run(nmt: Run, project: None, edit: Edit, words: tuple[str, ...], text: str) -> None:
     edit()
     result = nmt("translate", *words, stdin=b"Hello.\n")
     assert (result.status, result.out) == (1, "")
