@@ -3,19 +3,18 @@ file.
 
     python scripts/check_gpu.py [--device cuda] [--small] [--minutes 8.5] [-o check-gpu.json]
 
-It runs the jobs of scripts/bench/gpu_jobs.py, each in a process of its own, so that a failure of
+It runs the jobs of scripts/gpu_jobs.py, each in a process of its own, so that a failure of
 one harms no other:
 
 - the tests that need a GPU, and `nmt selftest`;
 - equality with the CPU: loss, gradient and translations of the same weights, in float32, TF32 and
 bfloat16;
-- training speed of model R (scripts/bench/model-r.yaml) and of a large model (4 layers of 1,024
-  units, 32,000 words) in each precision, as a share of the speed of a large product of matrices;
-  the share of time in which kernels run, and the share of the kernels of cuBLAS and cuDNN;
+- training speed of model R (scripts/peers/model-r.yaml) and of a large model (4 layers of 1,024
+  units, 32,000 words) in each precision; the share of time in which kernels run, and the share of the kernels of cuBLAS and cuDNN;
 - decoders that run step by step (input feeding, Bahdanau): as they are, compiled, and as a CUDA
 graph;
 - search with batches of 64 and 512 sentences and beams of 1 and 5;
-- `training.batch.size: auto`.
+- the largest batch that fits into memory.
 
 The file is written again after each job. A job that fails or takes too long leaves its reason
 there, and the exit status is 1. All data is random. With --small, on a GPU or a CPU, tiny sizes
@@ -35,7 +34,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import torch
 
 from nmt.files import write_text
-from scripts.bench.gpu_jobs import JOBS, ROOT, can_run
+from scripts.gpu_jobs import JOBS, ROOT, can_run
 
 JOB_SECONDS = 150  # at most, for each job
 
@@ -69,22 +68,15 @@ def run_job(name: str, device: str, *, small: bool, seconds: float) -> dict[str,
 
 def summarize(results: dict[str, dict[str, Any]]) -> list[str]:
     """A line for each job."""
-    rates = results.get("device", {}).get("rates", {})
     lines = []
     for name, figures in results.items():
         if "error" in figures:
             text = f"failed: {figures['error']}"
-        elif "operations_per_second" in figures:
-            share = figures["operations_per_second"] / rates.get(
-                name.rsplit(", ", 1)[1], float("nan")
-            )
-            kernels = (
-                f"kernels {figures['kernels_of_time']:.0%} of the time, library "
-                f"{figures['library_of_time']:.0%}"
-            )
+        elif "tokens_per_second" in figures:
             text = (
-                f"{figures['tokens_per_second']:,.0f} tokens/s, {share:.1%} of a large "
-                f"product; {kernels}"
+                f"{figures['tokens_per_second']:,.0f} tokens/s; kernels "
+                f"{figures['kernels_of_time']:.0%} of the time, library "
+                f"{figures['library_of_time']:.0%}"
             )
         elif "ms" in figures:
             text = f"{figures['ms']:.1f} ms; kernels {figures['kernels_of_time']:.0%} of the time"

@@ -160,7 +160,7 @@ def test_command_is_valid(page: str, words: list[str]) -> None:
         "nmt translate --beam 0 hello",
         "nmt translate --align --n-best 3 hello",
         "torchrun --nproc-per-node 2 -m nmt train -c configs/missing.yaml",
-        "python scripts/bench_train.py --rate 3",
+        "python scripts/bench.py --rate 3",
         "python scripts/missing.py",
         "make coffee",
         "pip install -e .[missing]",

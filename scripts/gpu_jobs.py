@@ -1,6 +1,6 @@
 """The measurements of scripts/check_gpu.py: each is a job that returns figures for JSON.
 
-    python scripts/bench/gpu_jobs.py JOB DEVICE [--small]
+    python scripts/gpu_jobs.py JOB DEVICE [--small]
 
 All data is random: sentence lengths like those of Tatoeba, ids without meaning. Speed does not
 depend on the meaning.
@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 import numpy as np
 import torch
@@ -41,11 +41,10 @@ from nmt.text.vocabulary import SPECIALS
 from nmt.training.dry_run import find_batch_size
 from nmt.training.loop import Training, train_step
 from nmt.training.loss import Loss
-from scripts.bench.counting import computed, count_words, measure_costs, training_operations
 
 Figures = dict[str, Any]
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+ROOT = Path(__file__).resolve().parent.parent
 WARM_UP_UPDATES = 3  # before the measurement
 PRECISIONS = ("float32", "tf32", "bfloat16")
 LUONG: Mapping[str, Any] = {"kind": "luong", "input_feeding": False}
@@ -241,7 +240,7 @@ def run_tests(device: torch.device, size: Size) -> Figures:
 
 
 def measure_training(device: torch.device, size: Size, *, large: bool, precision: str) -> Figures:
-    """The updates of the training loop: tokens and operations per second, peak memory, and where
+    """The updates of the training loop: tokens per second, peak memory, and where
     the time goes.
     """
     set_precision(precision)
@@ -272,22 +271,12 @@ def measure_training(device: torch.device, size: Size, *, large: bool, precision
     seconds = time.perf_counter() - start
 
     pairs = plan[WARM_UP_UPDATES:][:n_updates]
-    costs = measure_costs(config.model, words)
-    operations = sum(
-        training_operations(
-            costs,
-            computed(corpus.src.lengths[batch] + 1, corpus.tgt.lengths[batch] + 1),
-            count_words(corpus, batch, words),
-        )
-        for batch in pairs
-    )
     tokens = sum(int(corpus.tgt.lengths[batch].sum()) + len(batch) for batch in pairs)
     return {
         "parameters": sum(parameter.numel() for parameter in model.parameters()),
         "updates": n_updates,
         "ms_per_update": 1000 * seconds / n_updates,
         "tokens_per_second": tokens / seconds,
-        "operations_per_second": operations / seconds,
         "memory": torch.cuda.max_memory_allocated() if device.type == "cuda" else None,
         **profile_updates(device, lambda: update(measured[:5])),
     }
