@@ -185,3 +185,6 @@ METHODS = _table(
         "sampling": Part("nmt.decoding.search:search", text="sampling (random)"),
     },
 )
+
+# Functions that show translations as HTML. notebook: of one. page: of many, with their numbers.
+VIEWS = _table("views", {})

@@ -14,12 +14,12 @@ from math import log
 from pathlib import Path
 from typing import Any, Generic, TextIO, TypeVar
 
+from nmt.config.parts import VIEWS, choices
 from nmt.decoding.alignment import align, to_pharaoh, translation_to_dict
 from nmt.decoding.forced import ScoredPair
 from nmt.decoding.translation import Translation
 from nmt.errors import ConfigError, DataError, NmtError
 from nmt.evaluation.scores import perplexity
-from nmt.extras.analysis.html import attention_figure, page
 from nmt.files import explain_write_errors, replacing, write_text
 from nmt.report import heatmap
 from nmt.report.style import PICTURE_FORMATS
@@ -207,26 +207,20 @@ def draw_attention(answers: Iterable[TranslationAnswer], path: Path) -> Iterator
         ConfigError: the model has no attention; or there is not exactly one sentence for a picture.
         DataError: the file cannot be written.
     """
-    return (
-        _draw_page(answers, path)
-        if path.suffix.lower() == PAGE_SUFFIX
-        else _draw_picture(answers, path)
-    )
+    is_page = path.suffix.lower() == PAGE_SUFFIX
+    return _draw_page(answers, path) if is_page else _draw_picture(answers, path)
 
 
 def _draw_page(answers: Iterable[TranslationAnswer], path: Path) -> Iterator[TranslationAnswer]:
-    sections: list[tuple[str, str]] = []
+    translations: list[tuple[int, Translation]] = []
     for answer in answers:
         yield answer
         translation = answer.result[0]
         if translation.src_tokens:
             _check_attention(translation, "--attention")
-            figure = attention_figure(
-                *translation.attention_labels, translation.attention, translation.text
-            )
-            sections.append((f"{answer.number}  {translation.source}", figure))
+            translations.append((answer.number, translation))
     with explain_write_errors(path):
-        write_text(path, page("Attention", sections))
+        write_text(path, VIEWS["page"].load()(translations))
 
 
 def _draw_picture(answers: Iterable[TranslationAnswer], path: Path) -> Iterator[TranslationAnswer]:
@@ -347,11 +341,9 @@ def check_output_files(output: Path | None, attention: Path | None) -> None:
         raise DataError(f"{output}: is a folder; name a file")
     if output is not None and not output.parent.is_dir():
         raise DataError(f"{output.parent}: no such folder")
-    if attention is not None and attention.suffix.lower() not in (PAGE_SUFFIX, *PICTURE_FORMATS):
-        raise NmtError(
-            f"{attention}: cannot draw attention in this format; use "
-            f"{', '.join(PICTURE_FORMATS)} or {PAGE_SUFFIX}"
-        )
+    formats = [*PICTURE_FORMATS, *([PAGE_SUFFIX] if "page" in VIEWS else [])]
+    if attention is not None and attention.suffix.lower() not in formats:
+        raise NmtError(f"{attention}: cannot draw attention in this format; use {choices(formats)}")
     if attention is not None and not attention.parent.is_dir():
         raise DataError(f"{attention}: the folder {attention.parent} does not exist")
 

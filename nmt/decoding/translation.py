@@ -5,12 +5,9 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from nmt.config.parts import VIEWS
 from nmt.decoding.unknown_words import Replacement
-from nmt.extras.analysis import html
 from nmt.text.vocabulary import EOS, SPECIALS
-
-# In a notebook, in pixels; the page scrolls where they are too small.
-FRAME_HEIGHT, FIGURE_HEIGHT, ROW_HEIGHT, MAX_FRAME_HEIGHT = 160, 280, 24, 640
 
 
 @dataclass(frozen=True)
@@ -53,19 +50,7 @@ class Translation:
         eos = SPECIALS[EOS]
         return [*self.src_tokens, eos], [*self.tokens, *([eos] if self.complete else [])]
 
-    def _repr_html_(self) -> str:
-        """In a notebook: source, text and attention. It loads nothing."""
-        cut = (
-            ("the source was truncated", self.src_cut),
-            ("the output was truncated", not self.complete),
-        )
-        facts = [f"log-probability {self.log_prob:.2f}", *(fact for fact, holds in cut if holds)]
-        fragments, height = [html.paragraphs([self.source, ", ".join(facts)])], FRAME_HEIGHT
-        if self.has_attention:
-            src_tokens, tokens = self.attention_labels
-            fragments.append(html.attention_figure(src_tokens, tokens, self.attention))
-            height += FIGURE_HEIGHT + ROW_HEIGHT * len(tokens)
-        return html.frame(
-            html.page(self.text or "(empty)", [("", "\n".join(fragments))]),
-            min(height, MAX_FRAME_HEIGHT),
-        )
+    def _repr_html_(self) -> str | None:
+        """In a notebook; None shows it as text."""
+        view = VIEWS.get("notebook")
+        return None if view is None else view.load()(self)

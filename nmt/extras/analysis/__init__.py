@@ -1,6 +1,6 @@
 """What is behind the scores of a system."""
 
-from nmt.plugins import Command, Extra
+from nmt.plugins import Command, Extra, Part
 
 EXTRA = Extra(
     commands={
@@ -10,6 +10,12 @@ EXTRA = Extra(
             "system, attention. Exit status 1 if a required score is not reached.",
             "nmt.extras.analysis.command:command",
         )
+    },
+    rows={
+        "views": {
+            "notebook": Part("nmt.extras.analysis.views:notebook_view"),
+            "page": Part("nmt.extras.analysis.views:attention_page"),
+        }
     },
     install="analysis",
 )

@@ -15,7 +15,7 @@ ATTENTION = np.array([[0.75, 0.25, 0.0], [0.0, 0.5, 0.5]], np.float32)
 
 def frame_of(translation: Translation) -> tuple[dict[str, str], str]:
     """The attributes of the frame and the page inside."""
-    text = translation._repr_html_()
+    text = translation._repr_html_() or ""
     tag = re.fullmatch(r"<iframe ([^<>]*)></iframe>", text)
     assert tag is not None
     attributes = dict(re.findall(r'([\w-]+)="([^"]*)"', tag[1]))
