@@ -1,5 +1,5 @@
 """Write the description of each key as a comment beside it, in all configurations under configs/
-and scripts/.
+and scripts/peers/model-r.yaml.
 
     python scripts/comment_configs.py [FILE...]
 
@@ -19,9 +19,7 @@ from nmt.extras.init import schema
 
 ROOT = Path(__file__).resolve().parent.parent
 SCHEMA = ROOT / "configs" / "schema.json"
-CONFIGS = sorted(
-    path for folder in ("configs", "scripts") for path in (ROOT / folder).rglob("*.yaml")
-)
+CONFIGS = [*sorted((ROOT / "configs").glob("*.yaml")), ROOT / "scripts/peers/model-r.yaml"]
 
 
 def main(arguments: Sequence[str]) -> int:

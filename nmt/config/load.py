@@ -14,9 +14,8 @@ from nmt.config.rules import check_rules
 from nmt.config.schema import Config
 from nmt.errors import ConfigError, printable
 
-# Keys that have left nmt, with the values that mean "off": these are ignored, so that older runs and
-# configurations can be read. All values of a key without any are ignored: another key was its
-# switch.
+# Keys that have left nmt, with the values that mean "off": these are ignored, so that older runs
+# and configurations can be read. A key without such values had another key as its switch.
 RETIRED: Mapping[str, tuple[Any, ...]] = {
     "model.encoder.kind": ("recurrent",),
     "model.encoder.weight_dropout": (0,),
@@ -194,8 +193,8 @@ def _override(values: dict[str, Any], override: str) -> None:
     *parents, last = key.strip().split(".")
     if len(parents) > yaml_text.MAX_DEPTH:
         raise ConfigError(
-            f"--set {'.'.join(parents[:3])}...: nested more than {yaml_text.MAX_DEPTH} deep; "
-            "there is no such key"
+            f"--set {'.'.join(parents[:3])}...: nested more than {yaml_text.MAX_DEPTH} deep; there "
+            "is no such key"
         )
     for parent in parents:
         if not isinstance(section.get(parent), dict):

@@ -176,8 +176,8 @@ def _column_problems(key: str, source: SourceConfig, languages: set[str]) -> Ite
         and "en" not in languages
     ):
         text = (
-            f"format {source.format} has English in its first column; for other languages, "
-            "give the column of each"
+            f"format {source.format} has English in its first column; for other languages, give "
+            "the column of each"
         )
         yield Problem((f"{key}.columns",), text)
 
@@ -224,9 +224,6 @@ def _model_problems(model: ModelConfig) -> Iterator[Problem]:
         if part.residual and part.layers == 1:
             text = "residual connections start at the second layer, but there is only one"
             yield Problem((f"model.{name}.residual", f"model.{name}.layers"), text)
-        if part.weight_dropout and part.cell == "sru":
-            text = "sru has no recurrent weight matrix; set it to 0 or use another cell"
-            yield Problem((f"model.{name}.weight_dropout", f"model.{name}.cell"), text)
     yield from _decoder_problems(decoder)
 
 
@@ -305,10 +302,9 @@ def _embedding_and_output_problems(config: Config) -> Iterator[Problem]:
             ("model.tie_embeddings", "vocabulary.joint"),
             "all needs a joint vocabulary; or use target",
         )
-    for name in ("embedding_dropout", "word_dropout"):
-        if model.tie_embeddings == "all" and getattr(model, f"src_{name}") is not None:
-            text = f"tie_embeddings all has only one embedding; give model.tgt_{name} instead"
-            yield Problem((f"model.src_{name}", "model.tie_embeddings"), text)
+    if model.tie_embeddings == "all" and model.src_embedding_dropout is not None:
+        text = "tie_embeddings all has only one embedding; give model.tgt_embedding_dropout instead"
+        yield Problem(("model.src_embedding_dropout", "model.tie_embeddings"), text)
     if adaptive:
         yield from _adaptive_problems(config)
     if model.cutoffs is not None and not adaptive:
@@ -334,8 +330,8 @@ def _adaptive_problems(config: Config) -> Iterator[Problem]:
         yield Problem(("model.output", "training.label_smoothing"), text)
     if config.training.distillation:
         text = (
-            "soft targets need the probabilities of all words, which adaptive avoids "
-            "computing; set it to 0, or use softmax"
+            "soft targets need the probabilities of all words, which adaptive avoids computing; "
+            "set it to 0, or use softmax"
         )
         yield Problem(("model.output", "training.distillation"), text)
 
@@ -391,8 +387,8 @@ def _objective_problems(config: Config) -> Iterator[Problem]:
         yield Problem(("training.coverage_loss", "model.attention.score"), text)
     if training.alignment_loss and not config.model.lexical_bias:
         text = (
-            "guided alignment needs the lexicon of the lexical bias; set model.lexical_bias, "
-            "for example to 20"
+            "guided alignment needs the lexicon of the lexical bias; set model.lexical_bias, for "
+            "example to 20"
         )
         yield Problem(("training.alignment_loss", "model.lexical_bias"), text)
 

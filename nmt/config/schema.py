@@ -48,7 +48,6 @@ else:
     OutputName, Metric = Literal[tuple(OUTPUTS)], Literal[(*METRICS, "loss")]
     DecodingMethod = Literal[tuple(METHODS)]
 
-EncoderKind = Literal["recurrent"]
 Tying = Literal["none", "target", "all"]
 ForcingSchedule = Literal["constant", "linear", "exponential", "inverse_sigmoid"]
 LearningRateSchedule = Literal["constant", "inverse_sqrt", "linear", "cosine", "step", "plateau"]
@@ -77,8 +76,8 @@ class SourceConfig(Section):
     )
     path: Path | list[Path] | None = Field(
         None,
-        description="file to read, plain or .gz, .bz2, .xz, .zst, .zip; or a pattern "
-        "(parts/*.gz), or a list of both",
+        description="file to read, plain or .gz, .bz2, .xz, .zst, .zip; or a pattern (parts/*.gz), "
+        "or a list of both",
     )
     url: str | None = Field(None, description="download the file from here if `path` is not given")
     sha256: str | None = Field(
@@ -102,7 +101,8 @@ class NamedSourceConfig(SourceConfig):
         None,
         gt=0,
         le=1,
-        description="part of the training pairs that are from this source; default: see data.temperature",
+        description="part of the training pairs that are from this source; default: see "
+        "data.temperature",
     )
 
 
@@ -113,9 +113,8 @@ class SplitConfig(Section):
     direction: str | None = Field(
         None,
         pattern=DIRECTION_PATTERN,
-        description="split as for this direction, so that models of both directions have the "
-        "same dev and test sets; "
-        "default: data.direction",
+        description="split as for this direction, so that models of both directions have the same "
+        "dev and test sets; default: data.direction",
     )
     source: str | None = Field(
         None,
@@ -147,18 +146,19 @@ class DataConfig(Section):
     )
     source: SourceConfig = Field(
         SourceConfig(),
-        description="where the pairs come from (only the training pairs if `dev` and `test` are given)",
+        description="where the pairs come from (only the training pairs if `dev` and `test` are "
+        "given)",
     )
     sources: dict[str, NamedSourceConfig] | None = Field(
         None,
-        description="several sources by name, in place of `source`; each has the keys of "
-        "`source`, and a share",
+        description="several sources by name, in place of `source`; each has the keys of `source`, "
+        "and a share",
     )
     temperature: float = Field(
         1.0,
         ge=1,
-        description="how evenly sources without a share are mixed: 1 takes each pair once, "
-        "larger values favor small sources (pairs ** (1 / T))",
+        description="how evenly sources without a share are mixed: 1 takes each pair once, larger "
+        "values favor small sources (pairs ** (1 / T))",
     )
     dev: SourceConfig | None = Field(
         None, description="a separate dev set, used unchanged (needs `test` too)"
@@ -222,7 +222,8 @@ class TokenizerConfig(Section):
     size: int = Field(
         8000,
         ge=16,
-        description="bpe, unigram: number of subwords per language, or in total if vocabulary.joint",
+        description="bpe, unigram: number of subwords per language, or in total if "
+        "vocabulary.joint",
     )
 
 
@@ -234,7 +235,8 @@ class VocabularyConfig(Section):
     max_size: int | None = Field(
         None,
         ge=5,
-        description="largest vocabulary per language, including 4 special tokens; default: no limit",
+        description="largest vocabulary per language, including 4 special tokens; default: no "
+        "limit",
     )
     joint: bool = Field(
         False, description="share one vocabulary (and subword model) between both languages"
@@ -250,7 +252,6 @@ class VocabularyConfig(Section):
 
 
 class EncoderConfig(Section):
-    kind: EncoderKind = Field("recurrent", description="recurrent")
     cell: Cell = Field("lstm", description=choices(CELLS))
     hidden_size: int = Field(256, ge=1, description="units per direction")
     layers: int = Field(1, ge=1, le=100, description="number of stacked layers")
@@ -261,13 +262,6 @@ class EncoderConfig(Section):
         False, description="add each layer's input to its output, from the second layer on"
     )
     layer_norm: bool = Field(False, description="layer normalization of each layer's output")
-    weight_dropout: float = Field(
-        0.0,
-        ge=0,
-        lt=1,
-        description="dropout rate on recurrent weights, with one mask for all steps of a batch "
-        "(Merity 2018)",
-    )
 
     @property
     def output_size(self) -> int:
@@ -286,8 +280,8 @@ class AttentionConfig(Section):
     )
     kind: AttentionKind = Field(
         "global",
-        description="global, local_m (moving window), local_p (predicted window) or coverage "
-        "(sees its past weights)",
+        description="global, local_m (moving window), local_p (predicted window) or coverage (sees "
+        "its past weights)",
     )
     window: int | None = Field(
         None,
@@ -305,8 +299,7 @@ class DecoderConfig(Section):
     kind: DecoderKind = Field(
         "luong",
         description="luong (attend after the recurrent step), bahdanau (before it), conditional "
-        "(between two) or gnmt (after the "
-        "first layer)",
+        "(between two) or gnmt (after the first layer)",
     )
     cell: Cell = Field("lstm", description=choices(CELLS))
     hidden_size: int = Field(256, ge=1, description="number of units")
@@ -315,13 +308,6 @@ class DecoderConfig(Section):
         False, description="add each layer's input to its output, from the second layer on"
     )
     layer_norm: bool = Field(False, description="layer normalization of each layer's output")
-    weight_dropout: float = Field(
-        0.0,
-        ge=0,
-        lt=1,
-        description="dropout rate on recurrent weights, with one mask for all steps of a batch "
-        "(Merity 2018)",
-    )
     input_feeding: bool = Field(
         False, description="luong: feed the attentional vector into the next step"
     )
@@ -361,8 +347,8 @@ class ModelConfig(Section):
     )
     cutoffs: list[int] | None = Field(
         None,
-        description="adaptive: first word id of each cluster of rare words; default: 1/10 and "
-        "1/3 of the vocabulary",
+        description="adaptive: first word id of each cluster of rare words; default: 1/10 and 1/3 "
+        "of the vocabulary",
     )
     lexical_bias: int = Field(
         0,
@@ -373,8 +359,8 @@ class ModelConfig(Section):
     lexical_words: int = Field(
         0,
         ge=0,
-        description="use whole-word translations for the N most frequent source words, instead "
-        "of those of their subwords; 0: none",
+        description="use whole-word translations for the N most frequent source words, instead of "
+        "those of their subwords; 0: none",
     )
     dropout: float = Field(
         0.2,
@@ -390,24 +376,6 @@ class ModelConfig(Section):
     )
     encoder_output_dropout: float = Field(
         0.0, ge=0, lt=1, description="dropout rate on the encoder states that attention reads"
-    )
-    variational_dropout: bool = Field(
-        False, description="use one dropout mask for all positions of a sentence"
-    )
-    word_dropout: float = Field(
-        0.0, ge=0, lt=1, description="probability of dropping the whole embedding of a word"
-    )
-    src_word_dropout: float | None = Field(
-        None,
-        ge=0,
-        lt=1,
-        description="probability of dropping a source word; default: `word_dropout`",
-    )
-    tgt_word_dropout: float | None = Field(
-        None,
-        ge=0,
-        lt=1,
-        description="probability of dropping a target word; default: `word_dropout`",
     )
 
 
@@ -445,8 +413,7 @@ class LearningRateConfig(Section):
         10_000,
         ge=1,
         description="linear, cosine: steps until `floor`, warm-up included (null: as long as the "
-        "training); "
-        "step: steps between reductions",
+        "training); step: steps between reductions",
     )
     factor: float = Field(
         0.5,
@@ -483,7 +450,8 @@ class TrainingConfig(Section):
     max_minutes: float | None = Field(
         None,
         gt=0,
-        description="maximum training time in minutes, including all validations; default: no limit",
+        description="maximum training time in minutes, including all validations; default: no "
+        "limit",
     )
     batch: BatchConfig = Field(
         BatchConfig(), description="mini-batches; sentences of similar length are grouped"
@@ -503,7 +471,8 @@ class TrainingConfig(Section):
     max_skipped: int = Field(
         10,
         ge=1,
-        description="stop after this many updates in a row with a loss or gradient that is not finite",
+        description="stop after this many updates in a row with a loss or gradient that is not "
+        "finite",
     )
     moving_average: float = Field(
         0.0,
@@ -514,8 +483,8 @@ class TrainingConfig(Section):
     )
     moving_average_warmup: bool = Field(
         False,
-        description="let the average forget the first weights sooner: decay at most (1 + n) / "
-        "(10 + n) after n updates",
+        description="let the average forget the first weights sooner: decay at most (1 + n) / (10 "
+        "+ n) after n updates",
     )
     label_smoothing: float = Field(
         0.0, ge=0, lt=1, description="probability mass spread over the vocabulary; 0: none"
@@ -535,8 +504,8 @@ class TrainingConfig(Section):
     alignment_loss: float = Field(
         0.0,
         ge=0,
-        description="weight of guided alignment (Chen 2016): attention learns the word "
-        "alignments of `model.lexical_bias`",
+        description="weight of guided alignment (Chen 2016): attention learns the word alignments "
+        "of `model.lexical_bias`",
     )
     teacher_forcing: TeacherForcingConfig = Field(
         TeacherForcingConfig(), description="when to feed the decoder the reference in training"
@@ -553,8 +522,8 @@ class TrainingConfig(Section):
         2000,
         ge=0,
         description="dev pairs (the first ones) to translate with beam search at the end, to "
-        "choose among the kept checkpoints; "
-        "0, or metric loss: keep the choice of the validations",
+        "choose among the kept checkpoints; 0, or metric loss: keep the choice of the "
+        "validations",
     )
     metric: Metric = Field(
         "bleu", description=f"choose the best checkpoint by {choices([*METRICS, 'loss'])}"
@@ -562,8 +531,8 @@ class TrainingConfig(Section):
     checkpoint_minutes: float | None = Field(
         30.0,
         gt=0,
-        description="also save a checkpoint when the last one is this old, to lose little after "
-        "a crash; null: never",
+        description="also save a checkpoint when the last one is this old, to lose little after a "
+        "crash; null: never",
     )
     timeout_minutes: float = Field(
         30.0,
@@ -575,8 +544,8 @@ class TrainingConfig(Section):
     keep_last: int = Field(1, ge=1, description="number of last checkpoints to keep")
     average: Literal["none", "best", "last"] = Field(
         "none",
-        description="which kept checkpoints to average at the end: none, best or last; the "
-        "average is used if it is better",
+        description="which kept checkpoints to average at the end: none, best or last; the average "
+        "is used if it is better",
     )
     patience: int = Field(
         10, ge=1, description="early stopping: stop after this many validations without improvement"
@@ -599,8 +568,8 @@ class DecodingConfig(Section):
     beam: int = Field(5, ge=1, le=10_000, description="beam size; 1: greedy search")
     length_formula: LengthFormula = Field(
         "power",
-        description="length normalization: power (length ** length_penalty) or wu (((5 + length) "
-        "/ 6) ** length_penalty)",
+        description="length normalization: power (length ** length_penalty) or wu (((5 + length) / "
+        "6) ** length_penalty)",
     )
     length_penalty: float = Field(
         1.0, ge=0, le=10, description="exponent of the length normalization; 0: none"
@@ -608,7 +577,8 @@ class DecodingConfig(Section):
     coverage_penalty: float = Field(
         0.0,
         ge=0,
-        description="weight of the coverage penalty for source tokens with little attention (Wu 2016)",
+        description="weight of the coverage penalty for source tokens with little attention (Wu "
+        "2016)",
     )
     min_length_ratio: float = Field(
         0.0, ge=0, description="minimum length of a translation, as a multiple of the source tokens"
@@ -664,8 +634,8 @@ class DecodingConfig(Section):
     )
     precision: Precision = Field(
         "float32",
-        description="float32 or int8 (8-bit matrix products, CPU only; results depend slightly "
-        "on the batch)",
+        description="float32 or int8 (8-bit matrix products, CPU only; results depend slightly on "
+        "the batch)",
     )
 
     @property
@@ -691,7 +661,8 @@ class Config(Section):
         1,
         ge=0,
         le=MAX_SEED,
-        description="random seed of training: initial weights, batch order, dropout and teacher forcing",
+        description="random seed of training: initial weights, batch order, dropout and teacher "
+        "forcing",
     )
     data: DataConfig = Field(DataConfig(), description="sentence pairs and languages")
     tokenizer: TokenizerConfig = Field(TokenizerConfig(), description="splits text into tokens")
