@@ -118,8 +118,7 @@ class LSTM(FusedLayer, nn.LSTM):
 
     def step(self, inputs: Tensor, state: LayerState) -> LayerState:
         assert state[1] is not None
-        hidden, cell = torch.lstm_cell(inputs, (state[0], state[1]), *self.weights)
-        return hidden, cell
+        return torch.lstm_cell(inputs, (state[0], state[1]), *self.weights)
 
     @staticmethod
     def update(from_input: Tensor, from_hidden: Tensor, state: LayerState) -> LayerState:

@@ -1,6 +1,5 @@
 """Each score and each kind of attention against its equations in NumPy; properties of all kinds."""
 
-from dataclasses import replace
 from math import exp
 
 import numpy as np
@@ -250,19 +249,6 @@ def test_the_window_of_local_m_moves_on_and_stays_at_the_end(
     seen = {j for j in range(length) if abs(j - center) <= window}
     assert set(weights.nonzero().flatten().tolist()) == seen
     assert weights.sum() == pytest.approx(1)
-
-
-def test_coverage_is_the_sum_of_the_weights_so_far() -> None:
-    attention, query, values = make("coverage", "additive")
-    memory = read(attention, values)
-    state, total = attention.start(memory), torch.zeros(B, S, dtype=torch.float64)
-    for step in query.split(1, 1):
-        attended = attention(step, memory, state)
-        state, total = attended.state, total + attended.weights[:, 0]
-        assert state.coverage is not None
-        torch.testing.assert_close(state.coverage, total)
-    blind = attention(query[:, :1], memory, replace(state, coverage=torch.zeros_like(total)))
-    assert not torch.allclose(blind.weights, attention(query[:, :1], memory, state).weights)
 
 
 def test_the_default_window_is_ten() -> None:

@@ -72,18 +72,6 @@ def test_the_loss_is_that_of_the_equations(
     assert not nll.requires_grad
 
 
-@pytest.mark.parametrize("smoothing", [0.0, 0.1])
-def test_gradients_in_chunks(smoothing: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cross_entropy, "MAX_ROWS", 2)  # several chunks, the last one smaller
-    monkeypatch.setattr(cross_entropy, "MAX_WORDS", 3)
-    vectors, weight, bias, targets = make(5)
-
-    def loss(vectors: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-        return linear_cross_entropy(vectors, weight, bias, targets, smoothing)[0] * 0.5
-
-    assert torch.autograd.gradcheck(loss, (vectors, weight, bias))
-
-
 @given(
     st.integers(1, 9),
     st.integers(1, 9),
