@@ -55,11 +55,17 @@ def opened(path: Path | None) -> Iterator[tuple[Path, Path]]:
     """As `find_run_and_checkpoint`, but `path` may also be a run packed into a file, whose files
     exist until the block ends.
     """
-    archives = hooks("archive") if path is not None and path.is_file() else []
+    with unpacked(path) as folder:
+        yield find_run_and_checkpoint(folder)
+
+
+@contextmanager
+def unpacked(path: Path | None) -> Iterator[Path | None]:
+    """The run folder that a file holds, until the block ends; `path` itself if it is no file."""
     with ExitStack() as stack:
-        for unpack in archives:
+        for unpack in hooks("archive") if path is not None and path.is_file() else ():
             path = stack.enter_context(unpack(path))
-        yield find_run_and_checkpoint(path)
+        yield path
 
 
 @contextmanager

@@ -2,10 +2,8 @@
 it is better on the dev set.
 """
 
-from pathlib import Path
 from typing import Annotated
 
-import torch
 import typer
 
 from nmt.commands.options import DeviceOption, RunArgument
@@ -22,16 +20,7 @@ def command(
     ] = "best",
     device: DeviceOption = "auto",
 ) -> None:
-    """The command line."""
-    print(run(folder, kept=kept, device=set_up_device(device)))
-
-
-def run(folder: Path | None = None, *, kept: PointerName = "best", device: torch.device) -> str:
-    """Average the best or the last checkpoints of a run (default: the newest one); returns what to
-    print.
-
-    Args:
-        device: translates the dev set.
+    """Average the best or the last checkpoints of a run (default: the newest one).
 
     Raises:
         CheckpointError: there is no run, it keeps fewer than two checkpoints, or a checkpoint
@@ -39,6 +28,6 @@ def run(folder: Path | None = None, *, kept: PointerName = "best", device: torch
         TrainingError: a training is running in the run.
         DataError: the prepared data of the run is missing, or is not what the run was trained on.
     """
-    folder = find_run(folder)
-    with lock_run(folder):
-        return average_kept(folder, load_run_config(folder), kept, device)
+    run = find_run(folder)
+    with lock_run(run):
+        print(average_kept(run, load_run_config(run), kept, set_up_device(device)))

@@ -25,7 +25,6 @@ from nmt.data.manifest import (
     prepared_config,
 )
 from nmt.errors import CheckpointError, DataError, NmtError, NmtWarning, pass_on_lack_of_memory
-from nmt.extras.share.bundle import unpacked
 from nmt.files import CHECKSUMS_FILE, read_checksums, sha256_of, warn_if_changed
 from nmt.model.seq2seq import Seq2Seq
 from nmt.plugins import hooks
@@ -50,6 +49,7 @@ from nmt.run.folder import (
     load_vocabularies,
     open_checkpoints,
 )
+from nmt.run.load import unpacked
 from nmt.text.tokenizers import SIDES
 
 Part = tuple[str, Callable[[], object]]  # a name, and a function that reads it
@@ -88,15 +88,13 @@ def run(path: Path | None = None) -> list[Finding]:
     Raises:
         CheckpointError: there is no run, no bundle and no prepared data.
     """
-    if path is not None and path.is_file():
-        with unpacked(path) as folder:
-            return [
-                replace(finding, text=finding.text.replace(str(folder), str(path)))
-                for finding in _check(_parts_of_run(folder))
-            ]
     if path is not None and not holds_run(path) and (path / MANIFEST).exists():
         return [*_check(_parts_of_data(path))]
-    return [*_check(_parts_of_run(find_run(path)))]
+    with unpacked(path) as folder:
+        return [
+            replace(finding, text=finding.text.replace(str(folder), str(path)))
+            for finding in _check(_parts_of_run(find_run(folder)))
+        ]
 
 
 def _check(parts: Iterator[Part]) -> Iterator[Finding]:

@@ -17,12 +17,12 @@ from nmt.config.parts import TOKENIZERS
 from nmt.config.schema import Config
 from nmt.errors import CheckpointError, DataError, NmtError, printable
 from nmt.extras.runs.summary import find_runs, read_facts
-from nmt.extras.share.bundle import unpacked
 from nmt.extras.share.card import model_card
 from nmt.model.seq2seq import parameters_by_part
 from nmt.report.sparkline import sparkline
 from nmt.report.table import Table, TableCell, label_rows
 from nmt.run.folder import CONFIG_FILE, RUNS_FOLDER, build_model, find_run
+from nmt.run.load import unpacked
 
 COLUMNS = {  # of the table of runs: key in JSON -> heading
     **{name: name for name in ("run", "direction", "model", "state", "step")},
@@ -76,11 +76,9 @@ def run(path: Path | None = None) -> dict[str, Any]:
         CheckpointError: there is no run, or the bundle is damaged.
         ConfigError: the configuration of the run is damaged.
     """
-    if path is None or not path.is_file():
-        facts = _facts_with_sizes(find_run(path))
-    else:
-        with unpacked(path) as folder:
-            facts = _facts_with_sizes(folder)
+    with unpacked(path) as folder:
+        facts = _facts_with_sizes(find_run(folder))
+    if path is not None and path.is_file():
         problems = [problem.replace(str(folder), str(path)) for problem in facts["problems"]]
         changed = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds")
         facts |= {"run": str(path), "changed": changed, "problems": problems}

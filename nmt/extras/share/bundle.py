@@ -30,6 +30,7 @@ from nmt.run.folder import (
     PROVENANCE_FILE,
     refuse_newer_format,
 )
+from nmt.run.load import build_translator, find_run_and_checkpoint
 from nmt.text.tokenizers import SIDES
 
 SUFFIX = ".nmt"
@@ -69,8 +70,6 @@ def command(
     ] = None,
 ) -> None:
     """Bundle the best checkpoint of a run (default: the newest one), or the given checkpoint."""
-    from nmt.run.load import build_translator, find_run_and_checkpoint
-
     run, checkpoint = find_run_and_checkpoint(folder)
     # A bundle that cannot translate is not written.
     build_translator([(run, checkpoint)], device="cpu")

@@ -55,6 +55,11 @@ def test_every_damage_of_a_run_is_listed_with_its_remedy(nmt: Run, run: Path) ->
     content[-5] ^= 1
     weights.write_bytes(content)
     (run / "checkpoints" / "best.json").unlink()
+    optimizer = run / "checkpoints" / "step-00000002" / "optimizer.safetensors"
+    whole = optimizer.read_bytes()
+    optimizer.write_bytes(b"")
+    assert states(nmt, run)[1]["checkpoint step-00000002"] == "damaged"
+    optimizer.write_bytes(whole)
     with (run / "config.yaml").open("a") as config:
         config.write("# mine\n")
     result = nmt("runs", "check", run)
@@ -80,17 +85,6 @@ def test_every_damage_of_a_run_is_listed_with_its_remedy(nmt: Run, run: Path) ->
     intact = run / "checkpoints" / "step-00000002"
     assert ["ok", f"checkpoint {intact.name}"] in rows
     assert nmt("translate", "--run", intact, "The dog sees the tree.").status == 0
-
-
-def test_a_damaged_optimizer_and_progress_are_found(nmt: Run, run: Path) -> None:
-    (run / "checkpoints" / BEST / "progress.json").write_text("{}")
-    (run / "checkpoints" / "step-00000002" / "optimizer.safetensors").write_bytes(b"")
-    status, found = states(nmt, run)
-    assert status == 1
-    assert [part for part, state in found.items() if state == "damaged"] == [
-        "checkpoint step-00000002",
-        f"checkpoint {BEST}",
-    ]
 
 
 def test_a_checkpoint_that_was_being_deleted_is_no_damage(nmt: Run, run: Path) -> None:
@@ -146,11 +140,4 @@ def test_a_run_of_an_earlier_version_is_fine_but_unchecked(nmt: Run, run: Path) 
         path.unlink()
     status, found = states(nmt, run)
     assert (status, found[CHECKSUMS_FILE]) == (0, "warning")
-
-
-def test_neither_a_run_nor_data(nmt: Run, tmp_path: Path) -> None:
-    result = nmt("runs", "check", tmp_path)
-    assert (result.status, result.err) == (
-        1,
-        f"nmt: {tmp_path}: no run here; `nmt train -c CONFIG -o {tmp_path}` creates one\n",
-    )
+    assert f"{run.parent}: no run here; `nmt train" in nmt("runs", "check", run.parent).err
