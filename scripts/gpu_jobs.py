@@ -382,14 +382,14 @@ def measure_batch_size(device: torch.device, size: Size) -> Figures:
     config, corpus = make_config(size, large=True), make_corpus(size, size.words)
     model = build(config, size.words, device)
     start = time.perf_counter()
-    result = find_batch_size(Training.of(model, corpus, config))
+    tokens, fitting = find_batch_size(Training.of(model, corpus, config))
     peak, total = (
         torch.cuda.max_memory_allocated(),
         torch.cuda.get_device_properties(device).total_memory,
     )
     return {
-        "tokens": result.size,
-        "fitting": result.fitting,
+        "tokens": tokens,
+        "fitting": fitting,
         "seconds": time.perf_counter() - start,
         "memory_share": peak / total,
     }

@@ -4,7 +4,7 @@ that are thrown away.
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +17,6 @@ from nmt.data.batches import divide_epoch, plan_batches, read_batches, shard
 from nmt.data.corpus import Corpus, load_training_corpus
 from nmt.data.workers import peak_memory
 from nmt.device import choose_precision, set_up_device
-from nmt.errors import TrainingError
 from nmt.model.seq2seq import Seq2Seq, parameters_by_part
 from nmt.plugins import hooks
 from nmt.report.sparkline import sparkline
@@ -48,7 +47,11 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
     config = config.model_copy(update={"training": training})
     size_lines: list[str] = []
     if torch_device.type == "cuda":
-        size_lines.append(str(find_batch_size(_build(corpus, config, torch_device))))
+        size, fitting = find_batch_size(_build(corpus, config, torch_device))
+        size_lines.append(
+            f"training.batch.unit=tokens training.batch.size={size} uses the memory of this GPU "
+            f"({fitting:,} fit)"
+        )
         torch.cuda.reset_peak_memory_stats(torch_device)
     trial = _build(corpus, config, torch_device)
     notes = [line for fill in hooks("start") for line in fill(trial.model, config)]
@@ -59,8 +62,17 @@ def describe(config: Config, folder: Path | None = None, device: DeviceName = "a
     n_positions = np.array(
         [len(pairs) * sum(int(side[pairs].max()) + 1 for side in lengths) for pairs in plan]
     )
+    loss, steps = Loss(trial.model.train(), training), count(1)
+
+    def time_batch(index: int) -> float:
+        start_time = time.perf_counter()
+        shards = [pairs for pairs in shard(plan[index], training.accumulate) if len(pairs)]
+        update = _update(trial, shards, next(steps))
+        train_step(loss, trial, update, training.learning_rate.peak)
+        return time.perf_counter() - start_time
+
     n_batches = round(len(plan) * n_pairs / len(corpus))
-    seconds = estimate_epoch(n_positions, _BatchTimer(trial, plan)) * n_pairs / len(corpus)
+    seconds = estimate_epoch(n_positions, time_batch) * n_pairs / len(corpus)
     peak = peak_memory()
     if torch_device.type == "cuda":
         peak = torch.cuda.max_memory_allocated(torch_device)
@@ -108,76 +120,38 @@ def estimate_epoch(n_positions: NDArray[np.int64], time_batch: Callable[[int], f
     return float(np.interp(n_positions, n_positions[timed_batches], seconds).sum())
 
 
-class _BatchTimer:
-    """Times real updates with batches of `plan`, reading included. They change the model."""
-
-    def __init__(self, training: Training, plan: Sequence[NDArray[np.int64]]) -> None:
-        self.training, self.plan, self.step = training, plan, 0
-        self.loss = Loss(training.model.train(), training.config.training)
-
-    def __call__(self, index: int) -> float:
-        start_time = time.perf_counter()
-        self.step += 1
-        training, config = self.training, self.training.config.training
-        shards = [pairs for pairs in shard(self.plan[index], config.accumulate) if len(pairs)]
-        update = _update(training, shards, self.step)
-        train_step(self.loss, training, update, config.learning_rate.peak)
-        return time.perf_counter() - start_time
-
-
 def _update(training: Training, shards: Sequence[NDArray[np.int64]], step: int = 1) -> Update:
     batches = [batch.to(training.device) for batch in read_batches(training.corpus, shards)]
     return Update(step, 0, 0, 0, 1, 1, np.concatenate(shards), batches)
 
 
-@dataclass(frozen=True)
-class BatchSize:
-    """The largest batch whose update fits into the GPU's memory.
-
-    Attributes:
-        size: for `training.batch.size`, in target tokens. fitting: the largest size that fit.
-    """
-
-    size: int
-    fitting: int
-
-    def __str__(self) -> str:
-        return (
-            f"memory for training.batch.unit=tokens training.batch.size={self.size} "
-            f"({self.fitting:,} fit; a tenth stays free)"
-        )
-
-
-def find_batch_size(training: Training) -> BatchSize:
-    """The largest batch size whose every update fits into the GPU's memory, found with real
-    updates, less a tenth: allocations leave gaps, which differ from update to update.
+def find_batch_size(training: Training) -> tuple[int, int]:
+    """The batch size to set for a GPU, and the largest that fits into its memory, in target tokens;
+    found with real updates. A tenth stays free: allocations leave gaps, which differ from update to
+    update.
 
     The size doubles until the memory overflows, or one batch holds all pairs; then bisection.
-
-    Raises:
-        TrainingError: not even the longest sentence alone fits.
     """
     config, corpus = training.config, training.corpus
     loss = Loss(training.model.train(), config.training)
-    smallest = int(corpus.tgt.lengths.max()) + 1
+    smallest = int(corpus.tgt.lengths.max()) + 1  # the longest sentence needs it alone
     size, fitting, overflowing = smallest, 0, 0
     while not overflowing or overflowing - fitting > fitting // SIZE_STEPS:
         batch_config = config.training.batch.model_copy(update={"unit": "tokens", "size": size})
-        lengths = corpus.src.lengths, corpus.tgt.lengths
-        plan = plan_batches(*lengths, batch_config, key=(config.seed, 0))
-        if all(_fits(loss, training, pairs) for pairs in _largest_batches(corpus, plan)):
-            fitting = size
-        elif size == smallest:
-            raise TrainingError(
-                f"out of memory with batches of {smallest} target tokens, which the longest "
-                "sentence needs alone; lower data.cleaning.max_characters, or the model's sizes"
-            )
+        plan = plan_batches(
+            corpus.src.lengths, corpus.tgt.lengths, batch_config, key=(config.seed, 0)
+        )
+        for pairs in _largest_batches(corpus, plan):
+            if try_gradients(loss, training, _update(training, [pairs]), 1.0) is None:
+                overflowing = size
+                break
+            training.optimizer.step()
         else:
-            overflowing = size
-        if fitting and len(plan) == 1:
+            fitting = size
+        if overflowing == smallest or (fitting and len(plan) == 1):
             break
         size = (fitting + overflowing) // 2 if overflowing else 2 * fitting
-    return BatchSize(max(smallest, fitting - fitting // 10), fitting)
+    return max(smallest, fitting - fitting // 10), fitting
 
 
 def _largest_batches(corpus: Corpus, plan: Sequence[NDArray[np.int64]]) -> list[NDArray[np.int64]]:
@@ -191,15 +165,6 @@ def _largest_batches(corpus: Corpus, plan: Sequence[NDArray[np.int64]]) -> list[
     return [plan[index] for index in sorted(largest)]
 
 
-def _fits(loss: Loss, training: Training, pairs: NDArray[np.int64]) -> bool:
-    """Whether an update with a batch fits into the memory. It changes the weights."""
-    fits = try_gradients(loss, training, _update(training, [pairs]), 1.0) is not None
-    if fits:
-        training.optimizer.step()
-    training.optimizer.zero_grad()
-    return fits
-
-
 def _list_parameters(model: Seq2Seq) -> list[str]:
     counts, total = parameters_by_part(model)
     tied = " (tied ones counted once)" if total < sum(counts.values()) else ""
@@ -210,12 +175,12 @@ def _list_parameters(model: Seq2Seq) -> list[str]:
 def _count_updates(config: Config, n_batches: int, seconds: float) -> int:
     """The updates of the whole training, which take `seconds` each."""
     training = config.training
-    count = training.epochs * n_batches
+    limits = [training.epochs * n_batches]
     if training.max_steps is not None:
-        count = min(count, training.max_steps)
+        limits.append(training.max_steps)
     if training.max_minutes is not None:
-        count = max(1, min(count, round(60 * training.max_minutes / seconds)))
-    return count
+        limits.append(max(1, round(60 * training.max_minutes / seconds)))
+    return min(limits)
 
 
 def _draw_schedules(config: Config, last: int) -> list[str]:

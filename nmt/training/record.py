@@ -183,10 +183,9 @@ class RunRecord(Record):
         training, progress = self.training, self.training.progress
         if progress.finished is None:
             model, step = training.model, progress.step
-            self._open_listeners(step)
+            opened = [open_one(self.folder, self.config, step) for open_one in hooks("listener")]
+            self.listeners += [listener for listener in opened if listener is not None]
             self._validator = Validator(self.averaged or model, self.config, self.folder)
-            # Later lines come from a training that was cut short.
-            self.journal.rewind(step)
             n_parameters = sum(parameter.numel() for parameter in model.parameters())
             precision, n_threads = self.config.training.precision, torch.get_num_threads()
             place = str(training.device), precision, n_threads, training.world.size
@@ -211,13 +210,14 @@ class RunRecord(Record):
         self._n_tokens += outcome.n_tokens
         interval = progress.interval.plus(outcome)
         n_tokens = max(1, interval.n_tokens)  # 0 if all updates of the interval were skipped
+        here = Progress(update.step, *update.next_position, seconds=self.seconds)
         event = StepEvent(
             step=update.step,
             epoch=update.epoch + 1,
             batch=update.batch + 1,
             n_batches=update.n_batches,
             ends_epoch=update.ends_epoch,
-            fraction=self._fraction(update),
+            fraction=here.fraction(self.config.training, update.n_parts, update.n_batches),
             loss=interval.objective / n_tokens,
             perplexity=perplexity(interval.likelihood / n_tokens),
             tokens_per_second=self._n_tokens / max(1e-9, self._interval_clock.seconds),
@@ -264,16 +264,6 @@ class RunRecord(Record):
             self._tell(MessageEvent(choice))
         self._tell(EndEvent(self.folder, progress))
 
-    def _open_listeners(self, step: int) -> None:
-        """Those of extras."""
-        for open_listener in hooks("listener"):
-            try:
-                listener = open_listener(self.folder, self.config, step)
-            except Exception as error:  # noqa: BLE001
-                self._warn_of(error, open_listener)
-            else:
-                self.listeners += [] if listener is None else [listener]
-
     def _tell(self, event: Event) -> None:
         with self._clock.paused(), self._interval_clock.paused():
             for listener in [*self.listeners]:
@@ -283,12 +273,9 @@ class RunRecord(Record):
                     self.is_stopped = True
                 except Exception as error:  # noqa: BLE001
                     self.listeners.remove(listener)
-                    self._warn_of(error, listener)
-
-    def _warn_of(self, error: Exception, listener: object) -> None:
-        text = str(error) if isinstance(error, NmtError) else f"{listener}: {error!r}"
-        line = f"{text}; the training continues without it"
-        self._tell(MessageEvent(line, is_warning=True))
+                    text = str(error) if isinstance(error, NmtError) else f"{listener}: {error!r}"
+                    line = f"{text}; the training continues without it"
+                    self._tell(MessageEvent(line, is_warning=True))
 
     def _draw_curves(self) -> None:
         """Draw the journal. The training continues without, if that is not possible."""
@@ -297,11 +284,6 @@ class RunRecord(Record):
             curves.draw(self.journal.read(), path, title=title, metric=self.config.training.metric)
         except (DataError, OSError) as error:
             self._tell(MessageEvent(str(error), is_warning=True))
-
-    def _fraction(self, update: Update) -> float:
-        epoch, part, batch = update.next_position
-        here = Progress(update.step, epoch, part, batch, seconds=self.seconds)
-        return here.fraction(self.config.training, update.n_parts, update.n_batches)
 
 
 def describe_skipped(update: Update, outcome: Outcome) -> str:

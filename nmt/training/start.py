@@ -4,8 +4,7 @@ Weights that are not random come from another run (fine-tuning), from a lexicon,
 """
 
 import warnings
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -57,6 +56,7 @@ RESUMABLE_KEYS = (
     "training.max_skipped",
     "decoding.",
 )
+Figures = dict[str, Any]
 TIES = ("none", "target", "all")  # values of model.tie_embeddings, each with fewer matrices
 
 
@@ -78,17 +78,17 @@ def start_training(
     config = _settle_precision(config, folder, device, world)
     corpus = load_training_corpus(config)
     _check_batch_size(config, corpus)
-    checkpoint, weights = None, None
     is_new = world.is_first and not holds_run(folder)
-    if world.is_first and not is_new:
-        checkpoint = _find_last(folder, config, resume=resume)
-    if world.is_first and checkpoint is None:
-        weights = FirstWeights.load(config)
+    checkpoint = _find_last(folder, config, resume) if world.is_first and not is_new else None
+    is_first_start = world.is_first and checkpoint is None
+    lexicon = None  # learned before there is a model: both need memory
+    if is_first_start and config.model.lexical_bias:
+        lexicon = LearnedLexicon.learn(config)
     torch.manual_seed(config.seed)
     model = build_model(config.prepared_folder, config).to(device)
-    training, lines = Training.of(model, corpus, config, world), dict[str, Mapping[str, Any]]()
-    if weights is not None:
-        training.notes, lines = weights.fill(model, config)
+    training, lines = Training.of(model, corpus, config, world), dict[str, Figures]()
+    if is_first_start:
+        training.notes, lines = _fill(model, config, lexicon)
     if is_new:
         create_run(folder, config, config.prepared_folder)
     elif world.is_first:
@@ -99,10 +99,13 @@ def start_training(
         progress = load_training(checkpoint, model, training.optimizer, training.averaged)
         finished = progress.reason_to_finish(config.training)
         training.progress = replace(progress, finished=finished)
-    if training.progress.finished is None:
-        if world.is_first:
-            _write_start(folder, training, lines)
-        world.copy_weights(model)
+    if world.is_first and training.progress.finished is None:
+        journal, step = Journal(folder / JOURNAL_FILE), training.progress.step
+        journal.rewind(step if step else -1)  # what comes later is of a training that was cut short
+        for event, values in lines.items():
+            journal.write(event, 0, **values)
+        provenance.record_training(folder, step, device, world.size)
+    world.copy_weights(model)
     return training
 
 
@@ -132,7 +135,7 @@ def _check_batch_size(config: Config, corpus: Corpus) -> None:
         warnings.warn(text, NmtWarning, stacklevel=2)
 
 
-def _find_last(folder: Path, config: Config, *, resume: bool) -> Path | None:
+def _find_last(folder: Path, config: Config, resume: bool) -> Path | None:
     """The checkpoint to resume from; None if the run has none yet."""
     if not resume:
         raise ConfigError(
@@ -162,125 +165,66 @@ def _find_last(folder: Path, config: Config, *, resume: bool) -> Path | None:
     return open_checkpoints(folder, config).find("last")
 
 
-def _write_start(folder: Path, training: Training, lines: Mapping[str, Mapping[str, Any]]) -> None:
-    """Write into the run where its first weights come from, and what computes the others."""
-    progress, journal = training.progress, Journal(folder / JOURNAL_FILE)
-    if progress.step == 0:
-        journal.rewind(-1)  # a crash before the first checkpoint may have left lines
-        for event, values in lines.items():
-            journal.write(event, 0, **values)
-    provenance.record_training(folder, progress.step, training.device, training.world.size)
+def _fill(
+    model: Seq2Seq, config: Config, lexicon: LearnedLexicon | None
+) -> tuple[list[str], dict[str, Figures]]:
+    """Set the first weights that are not random.
 
-
-@dataclass(frozen=True)
-class ParentWeights:
-    """The weights of the run that `training.start_from` names.
-
-    Attributes:
-        run: its folder. checkpoint: the name of its best checkpoint.
-        tensors: by parameter name; tied parameters appear once.
+    Returns:
+        where they come from, as lines for the user, and as events of the journal.
     """
-
-    run: Path
-    checkpoint: str
-    tensors: dict[str, torch.Tensor]
-
-    @classmethod
-    def load(cls, run: Path, config: Config) -> "ParentWeights":
-        """Those of a run whose vocabularies are those of the prepared data.
-
-        Raises:
-            CheckpointError: it is no run, or has no readable checkpoint.
-            DataError: the vocabularies differ.
-            ConfigError: the model ties embeddings that the run does not tie.
-        """
-        checkpoint = find_checkpoint(find_run(run))
-        if load_vocabularies(run) != load_vocabularies(config.prepared_folder):
-            raise DataError(
-                f"training.start_from: the vocabularies of {run} differ from those of "
-                f"{config.prepared_folder}; prepare it with vocabulary.like: {run}"
-            )
-        parent, model = load_run_config(run).model, config.model
-        has_more = TIES.index(parent.tie_embeddings) < TIES.index(model.tie_embeddings)
-        if has_more and parent.embedding_size == model.embedding_size:
-            raise ConfigError(
-                f"training.start_from: {run} was trained with model.tie_embeddings "
-                f"{parent.tie_embeddings}, so it has several matrices where "
-                f"{model.tie_embeddings} has one; set model.tie_embeddings to "
-                f"{parent.tie_embeddings}"
-            )
-        return cls(run, checkpoint.name, read_tensors(checkpoint / MODEL_FILE))
-
-    @torch.no_grad()
-    def copy_into(self, model: Seq2Seq) -> tuple[int, list[str]]:
-        """Copy the tensors whose name and shape a parameter of the model has.
-
-        Returns:
-            how many numbers were copied, and the names of the parameters that keep their random
-            values.
-        """
-        reused: dict[int, int] = {}
-        for name, parameter in model.named_parameters(remove_duplicate=False):
-            tensor = self.tensors.get(name)
-            if tensor is not None and tensor.shape == parameter.shape:
-                parameter.copy_(tensor)
-                reused[id(parameter)] = parameter.numel()
-        if not reused:
-            raise CheckpointError(
-                f"training.start_from: no weights of {self.run} have the shapes of this model"
-            )
-        new = [name for name, each in model.named_parameters() if id(each) not in reused]
-        return sum(reused.values()), new
+    notes, lines = list[str](), dict[str, Figures]()
+    if config.training.start_from is not None:
+        values = lines["start"] = _copy_parent(model, config, config.training.start_from)
+        share = 100 * values["reused"] / values["parameters"]
+        counts = f"{values['reused']:,} of {values['parameters']:,} parameters ({share:.1f} %)"
+        new = f"; new: {', '.join(values['new'])}" if values["new"] else ""
+        notes.append(f"starts from {values['run']}, {values['checkpoint']}: {counts}{new}")
+    for fill in hooks("start"):
+        notes += fill(model, config)
+    if lexicon is not None and model.lexical_bias is not None:
+        sizes = lines["lexicon"] = lexicon.fill(model.lexical_bias)
+        words = f", and {sizes['words']:,} whole words" if "words" in sizes else ""
+        pairs = f"{sizes['translations']:,} translations of {sizes['tokens']:,} source tokens"
+        notes.append(f"lexicon: {pairs}{words}")
+    return notes, lines
 
 
-@dataclass(frozen=True)
-class FirstWeights:
-    """The weights that are there before a model is built.
+@torch.no_grad()
+def _copy_parent(model: Seq2Seq, config: Config, run: Path) -> Figures:
+    """Copy the weights of another run whose name and shape a parameter of the model has; returns
+    what was copied, and which parameters stay random.
 
-    Attributes:
-        parent: None without `training.start_from`.
-        lexicon: None without `model.lexical_bias`.
+    Raises:
+        CheckpointError: it is no run, has no readable checkpoint, or no weights fit.
+        DataError: its vocabularies are not those of the prepared data.
+        ConfigError: the model ties embeddings that the run does not tie.
     """
-
-    parent: ParentWeights | None
-    lexicon: LearnedLexicon | None
-
-    @classmethod
-    def load(cls, config: Config) -> "FirstWeights":
-        """Those that the configuration names."""
-        run = config.training.start_from
-        parent = None if run is None else ParentWeights.load(run, config)
-        return cls(parent, LearnedLexicon.learn(config) if config.model.lexical_bias else None)
-
-    def fill(
-        self, model: Seq2Seq, config: Config
-    ) -> tuple[list[str], dict[str, Mapping[str, Any]]]:
-        """Copy them into the model; then those of extras.
-
-        Returns:
-            what was copied, as lines for the user, and as events of the journal.
-        """
-        notes, lines = list[str](), dict[str, Mapping[str, Any]]()
-        if (parent := self.parent) is not None:
-            reused, new = parent.copy_into(model)
-            total = sum(parameter.numel() for parameter in model.parameters())
-            lines["start"] = {
-                "run": str(parent.run),
-                "checkpoint": parent.checkpoint,
-                "reused": reused,
-                "parameters": total,
-                "new": new,
-            }
-            counts = f"{reused:,} of {total:,} parameters ({100 * reused / total:.1f} %)"
-            new_names = f"; new: {', '.join(new)}" if new else ""
-            notes.append(f"starts from {parent.run}, {parent.checkpoint}: {counts}{new_names}")
-        for fill in hooks("start"):
-            notes += fill(model, config)
-        if self.lexicon is not None and model.lexical_bias is not None:
-            sizes = lines["lexicon"] = self.lexicon.fill(model.lexical_bias)
-            words = f", and {sizes['words']:,} whole words" if "words" in sizes else ""
-            notes.append(
-                f"lexicon: {sizes['translations']:,} translations of {sizes['tokens']:,} source "
-                f"tokens{words}"
-            )
-        return notes, lines
+    checkpoint, parent = find_checkpoint(find_run(run)), load_run_config(run).model
+    if load_vocabularies(run) != load_vocabularies(config.prepared_folder):
+        raise DataError(
+            f"training.start_from: the vocabularies of {run} differ from those of "
+            f"{config.prepared_folder}; prepare it with vocabulary.like: {run}"
+        )
+    tied, has = config.model.tie_embeddings, parent.tie_embeddings
+    if TIES.index(has) < TIES.index(tied) and parent.embedding_size == config.model.embedding_size:
+        raise ConfigError(
+            f"training.start_from: {run} was trained with model.tie_embeddings {has}, so it has "
+            f"several matrices where {tied} has one; set model.tie_embeddings to {has}"
+        )
+    tensors, reused = read_tensors(checkpoint / MODEL_FILE), dict[int, int]()
+    for name, parameter in model.named_parameters(remove_duplicate=False):
+        if name in tensors and tensors[name].shape == parameter.shape:
+            parameter.copy_(tensors[name])
+            reused[id(parameter)] = parameter.numel()
+    if not reused:
+        raise CheckpointError(
+            f"training.start_from: no weights of {run} have the shapes of this model"
+        )
+    return {
+        "run": str(run),
+        "checkpoint": checkpoint.name,
+        "reused": sum(reused.values()),
+        "parameters": sum(parameter.numel() for parameter in model.parameters()),
+        "new": [name for name, each in model.named_parameters() if id(each) not in reused],
+    }

@@ -1,19 +1,23 @@
 """Event files for TensorBoard, in the folder tensorboard/ of a run."""
 
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
+from functools import cached_property
 from importlib.util import find_spec
 from io import BytesIO
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from nmt.config.schema import Config
 from nmt.errors import NmtError
-from nmt.training.record import EndEvent, Event, StepEvent, ValidationEvent
+from nmt.training.record import BeginEvent, EndEvent, Event, StepEvent, ValidationEvent
 from nmt.training.validation import Validation
+
+if TYPE_CHECKING:
+    from torch.utils.tensorboard import SummaryWriter
 
 FOLDER = "tensorboard"
 
@@ -28,7 +32,7 @@ def open_listener(folder: Path, config: Config, step: int) -> "TensorBoard | Non
 
 
 class TensorBoard:
-    """Writes a new event file. Each event that has figures flushes it.
+    """Writes a new event file from the first event on, and flushes it after each that has figures.
 
     Args:
         step: TensorBoard hides the values of later steps in earlier files.
@@ -36,26 +40,38 @@ class TensorBoard:
     """
 
     def __init__(self, folder: Path, step: int, log_every: int) -> None:
+        self.folder, self.step, self.log_every = folder, step, log_every
+        self._report_of_thread = threading.excepthook
+
+    @cached_property
+    def writer(self) -> "SummaryWriter":
+        """For the event file."""
         from torch.utils.tensorboard import SummaryWriter
 
-        self.folder, self.log_every = folder, log_every
-        self._report_of_thread = threading.excepthook
-        with self._naming_the_folder():
-            # TensorBoard ignores purge_step in the first start event that it reads, so each file
-            # begins with one.
-            self.writer = SummaryWriter(str(folder), purge_step=step + 1)
-            self.writer.flush()
         threading.excepthook = self._report_thread
+        # TensorBoard ignores purge_step in the first start event that it reads, so each file begins
+        # with one.
+        return SummaryWriter(str(self.folder), purge_step=self.step + 1)
 
     def __call__(self, event: Event) -> None:
-        with self._naming_the_folder():
-            if isinstance(event, StepEvent) and event.step % self.log_every == 0:
-                self._write(event.step, "train", event.figures)
-            elif isinstance(event, ValidationEvent):
-                self._write_validation(event.step, event.result)
-            elif isinstance(event, EndEvent):
-                threading.excepthook = self._report_of_thread
-                self.writer.close()
+        try:
+            match event:
+                case BeginEvent():
+                    self.writer.flush()
+                case StepEvent() if event.step % self.log_every == 0:
+                    self._write(event.step, "train", event.figures)
+                case ValidationEvent():
+                    self._write_validation(event.step, event.result)
+                case EndEvent():
+                    self._close()
+        except OSError as error:
+            threading.excepthook = self._report_of_thread
+            reason = error.strerror or error
+            raise NmtError(f"{self.folder}: cannot be written ({reason})") from None
+
+    def _close(self) -> None:
+        self.writer.close()
+        threading.excepthook = self._report_of_thread
 
     def _write(self, step: int, group: str, figures: Mapping[str, float]) -> None:
         for name, value in figures.items():
@@ -70,16 +86,6 @@ class TensorBoard:
         if result.attention is not None:
             self.writer.add_image("attention", _pixels(result.attention), step, dataformats="HWC")
         self._write(step, "validation", result.figures)
-
-    @contextmanager
-    def _naming_the_folder(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            threading.excepthook = self._report_of_thread
-            raise NmtError(
-                f"{self.folder}: cannot be written ({error.strerror or error})"
-            ) from None
 
     def _report_thread(self, arguments: threading.ExceptHookArgs) -> None:
         # The thread of TensorBoard would print a traceback; the next flush raises its error.

@@ -7,7 +7,7 @@ line `count dimension`. Files are plain text or .gz.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import islice, takewhile
+from itertools import islice
 from pathlib import Path
 
 import numpy as np
@@ -23,9 +23,6 @@ from nmt.text.tokenizers import JOINER, SPACE
 from nmt.text.vocabulary import SPECIALS, Vocabulary
 
 NO_RANK = 127  # above any rank
-# Published files hold a few broken tokens; in a German file in another encoding, every tenth token
-# is broken.
-MAX_BROKEN_SHARE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,16 +96,16 @@ def load_vectors(path: Path, vocabulary: Vocabulary, dimension: int) -> WordVect
     has several vectors, the first counts. Only the numbers of vectors that are used are checked.
 
     Raises:
-        DataError: the file is missing, empty, damaged or not UTF-8; its vectors do not have
-            `dimension` finite numbers; or it has none of the vocabulary's tokens.
+        DataError: the file is missing, empty or damaged; its vectors do not have `dimension` finite
+            numbers; or it has none of the vocabulary's tokens.
     """
     wanted = _wanted(vocabulary)
     ranks = np.full(len(vocabulary), NO_RANK, np.int8)
     matrix = np.zeros((len(vocabulary), dimension), np.float32)
-    for number, token, numbers in _rows(path, dimension):
+    for where, token, numbers in _rows(path, dimension):
         improved = [(index, rank) for index, rank in wanted.get(token, ()) if rank < ranks[index]]
         if improved:
-            vector = _vector(path, number, numbers, dimension)
+            vector = _vector(where, numbers, dimension)
         for index, rank in improved:
             matrix[index], ranks[index] = vector, rank
     (ids,) = np.nonzero(ranks < NO_RANK)
@@ -117,7 +114,7 @@ def load_vectors(path: Path, vocabulary: Vocabulary, dimension: int) -> WordVect
         problem = "all vectors are the same for" if len(ids) else "has none of"
         raise DataError(
             f"{path}: {problem} the vocabulary's {n_tokens:,} tokens; give a file of the text's "
-            "language"
+            "language, in UTF-8"
         )
     counts = np.array(vocabulary.counts)
     running_share = float(counts[ids].sum() / max(1, counts.sum()))
@@ -137,73 +134,35 @@ def _wanted(vocabulary: Vocabulary) -> dict[bytes, list[tuple[int, int]]]:
     return wanted
 
 
-def _rows(path: Path, dimension: int) -> Iterator[tuple[int, bytes, bytes]]:
-    """(line number, token, numbers) of each line but the header and empty ones."""
-    count = n_broken = 0
-    lines = (line.rstrip(b" \t\r") for line in read_raw_lines(path))
-    for number, line in enumerate(lines, start=1):
-        if number == 1 and _is_header(path, line.split(), dimension):
-            continue
-        if line.count(b" ") == dimension:  # much faster than splitting, and nearly always possible
-            token, _, numbers = line.partition(b" ")
-        elif line:  # a token with spaces, or tabs, or several spaces in a row
-            token, *fields = line.rsplit(None, dimension)
-            numbers = b" ".join(fields)
-        else:
-            continue
-        yield number, token, numbers
-        count += 1
-        n_broken += not _is_utf8(token)
-    if n_broken > MAX_BROKEN_SHARE * count:
+def _rows(path: Path, dimension: int) -> Iterator[tuple[str, bytes, bytes]]:
+    """(place, token, numbers) of each line but the header and empty ones."""
+    for number, line in enumerate(read_raw_lines(path), start=1):
+        place, fields = f"{path}, line {number}", line.split() if number == 1 else []
+        is_header = len(fields) == 2 and all(field.isdigit() for field in fields)
+        size = fields[1].decode() if is_header else str(len(fields) - 1)
+        if fields and size != str(dimension):
+            raise DataError(
+                f"{place}: vectors of {size[:18]} numbers, but model.embedding_size is "
+                f"{dimension}; set it to that, or give another file"
+            )
+        row = line.rstrip(b" \t\r")
+        if row and not is_header:
+            if row.count(b" ") == dimension:  # much faster than splitting, and nearly always so
+                token, _, numbers = row.partition(b" ")
+            else:  # a token with spaces, or tabs, or several spaces in a row
+                token, *rest = row.rsplit(None, dimension)
+                numbers = b" ".join(rest)
+            yield place, token, numbers
+
+
+def _vector(place: str, numbers: bytes, dimension: int) -> npt.NDArray[np.float32]:
+    try:
+        values = np.array([float(number) for number in numbers.split()])
+    except ValueError:
+        values = np.array([np.nan])
+    if len(values) != dimension or not (abs(values) <= np.finfo(np.float32).max).all():
         raise DataError(
-            f"{path}: {n_broken:,} of {count:,} lines are not UTF-8; save the file as UTF-8"
-        )
-
-
-def _is_header(path: Path, fields: list[bytes], dimension: int) -> bool:
-    """Whether the first line is `count dimension`. Raises: DataError: the vectors have another
-    dimension.
-    """
-    is_header = len(fields) == 2 and all(field.isdigit() for field in fields)
-    if is_header:
-        size = fields[1].decode()
-    elif len(fields) == dimension + 1:
-        return False
-    else:  # a token may have spaces
-        n_numbers = takewhile(_is_number, reversed(fields[1:]))
-        size = str(sum(1 for _ in n_numbers))
-    if size != str(dimension):
-        raise DataError(
-            f"{path}, line 1: vectors of {size[:18]} numbers, but model.embedding_size is "
-            f"{dimension}; set it to that, or give another file"
-        )
-    return is_header
-
-
-def _vector(path: Path, number: int, numbers: bytes, dimension: int) -> npt.NDArray[np.float32]:
-    fields = numbers.split()
-    with np.errstate(over="ignore"):
-        values = [float(field) if _is_number(field) else np.nan for field in fields]
-        vector = np.array(values).astype(np.float32)
-    if len(fields) != dimension or not np.isfinite(vector).all():
-        raise DataError(
-            f"{path}, line {number}: expected a token and {dimension} finite numbers, found "
+            f"{place}: expected a token and {dimension} finite numbers, found "
             f"{numbers[:40].decode('utf-8', 'replace')!r}; fix the line or delete it"
         )
-    return vector
-
-
-def _is_number(field: bytes) -> bool:
-    try:
-        float(field)
-    except ValueError:
-        return False
-    return True
-
-
-def _is_utf8(token: bytes) -> bool:
-    try:
-        token.decode("utf-8")
-    except UnicodeDecodeError:
-        return False
-    return True
+    return values.astype(np.float32)

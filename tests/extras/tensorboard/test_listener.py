@@ -23,7 +23,7 @@ from nmt.errors import NmtError
 from nmt.extras.tensorboard import listener as module
 from nmt.extras.tensorboard.listener import TensorBoard, open_listener
 from nmt.run.progress import Progress
-from nmt.training.record import EndEvent, Event, StepEvent, ValidationEvent
+from nmt.training.record import BeginEvent, EndEvent, Event, StepEvent, ValidationEvent
 from nmt.training.validation import Sample, Validation
 
 FIGURES = (
@@ -55,6 +55,9 @@ def png() -> bytes:
 def validation(number: int, attention: bytes | None = None) -> ValidationEvent:
     scores = {"bleu": 12.5, "chrf": 30.0}
     return ValidationEvent(number, 1.0, Validation(1.0, scores, SAMPLES, attention))
+
+
+BEGIN = BeginEvent(Path("run"), 1, 1, "cpu", "float32", 1, 1, 0)
 
 
 def step(number: int, loss: float = 2.0) -> StepEvent:
@@ -126,6 +129,7 @@ def test_repeated_steps_of_a_resumed_training_are_shown_once(
     monkeypatch.setattr(event_file_writer, "_global_uid", event_file_writer.AtomicCounter(0))
     write(tmp_path, *map(step, (50, 100, 150, 200)), validation(100), validation(200))
     listener = TensorBoard(tmp_path, start, log_every=50)
+    listener(BEGIN)
     events = reader(str(tmp_path)).Reload()
     kept = [number for number in (50, 100, 150, 200) if number <= start]
     assert shown_steps(events, "train/loss") == kept  # before there is anything new, too
@@ -161,7 +165,7 @@ def test_a_folder_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "tensorboard").write_text("not a folder")
     message = rf"{tmp_path}/tensorboard: cannot be written \(.*exist.*\)"
     with pytest.raises(NmtError, match=message):
-        TensorBoard(tmp_path / "tensorboard", 0, log_every=50)
+        TensorBoard(tmp_path / "tensorboard", 0, log_every=50)(BEGIN)
 
 
 def write_figures(listener: TensorBoard) -> None:
@@ -177,6 +181,7 @@ def test_an_error_in_the_thread_that_writes_is_an_error_of_the_listener(
 
     report = threading.excepthook
     listener = TensorBoard(tmp_path, 0, log_every=50)
+    listener(BEGIN)
     monkeypatch.setattr("tensorboard.summary.writer.record_writer.RecordWriter.write", fail)
     with pytest.raises(NmtError, match=r"cannot be written \(Read-only file system\)"):
         write_figures(listener)
@@ -191,9 +196,7 @@ def test_without_the_library_there_is_no_listener(
     monkeypatch.setattr(module, "find_spec", lambda _: object() if is_installed else None)
     listener = open_listener(tmp_path, Config(name="x"), 0)
     assert (listener is not None) is is_installed
-    assert (tmp_path / "tensorboard").exists() is is_installed
-    if listener is not None:
-        listener(EndEvent(tmp_path, Progress()))
+    assert not (tmp_path / "tensorboard").exists()
 
 
 @pytest.mark.parametrize("library", ["tensorboard", "torch.utils.tensorboard", "PIL"])
