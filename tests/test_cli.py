@@ -13,7 +13,6 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 import yaml
@@ -26,7 +25,6 @@ from nmt.config.yaml_text import dump
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.checkpoint import load_weights
 from nmt.run.folder import find_checkpoint, load_run_config, load_vocabularies
-from nmt.text.tokenizers import JOINER
 from tests.conftest import Run
 
 PAIRS = 400
@@ -542,164 +540,11 @@ def test_dry_run_trains_nothing(nmt: Run, inside: Path) -> None:
     assert not (inside / "runs" / "none").exists()
 
 
-def write_vectors(path: Path, tokens: list[str], size: int = 16) -> Path:
-    """As fastText writes them: small numbers."""
-    rows = np.random.default_rng(len(tokens)).normal(scale=0.01, size=(len(tokens), size))
-    lines = [
-        f"{token} {' '.join(map(str, row))} \n"
-        for token, row in zip(tokens, rows.tolist(), strict=True)
-    ]
-    path.write_text(f"{len(tokens)} {size}\n{''.join(lines)}", encoding="utf-8")
-    return path
-
-
 def events_of(run: Path) -> list[dict[str, Any]]:
     return [
         json.loads(line)
         for line in (run / "journal.jsonl").read_text(encoding="utf-8").splitlines()
     ]
-
-
-@pytest.mark.slow
-def test_training_starts_from_word_vectors_and_resumes_without_them(
-    nmt: Run, inside: Path, tmp_path: Path
-) -> None:
-    src, tgt = load_vocabularies(inside / "prepared")
-    known = {"src": [token for token in src if token.startswith(JOINER)], "tgt": list(tgt)[4:]}
-    files = {
-        "src": write_vectors(tmp_path / "en.vec", [*known["src"], "<pad>", "elsewhere"]),
-        "tgt": write_vectors(tmp_path / "de.vec", known["tgt"]),
-    }
-    keys = [f"model.{side}_vectors={path}" for side, path in files.items()]
-    keys += [
-        "model.tie_embeddings=target",
-        "training.learning_rate.peak=1.0e-9",
-        "training.log_every=1",
-    ]
-    words = [
-        "train",
-        "-c",
-        "small.yaml",
-        "-o",
-        tmp_path / "run",
-        *(word for key in keys for word in ("--set", key)),
-    ]
-    dry = nmt(*words, "--dry-run")
-    done = nmt(*words, "--set", "training.max_steps=1")
-    assert done.status == 0, done.err
-    for side, vocabulary in (("src", src), ("tgt", tgt)):
-        line = next(line for line in done.err.splitlines() if line.startswith(f"{side} vectors: "))
-        assert line.startswith(
-            f"{side} vectors: {len(known[side]):,} of {len(vocabulary) - 4:,} tokens ("
-        )
-        assert line.endswith(f" % of the running words, from {files[side].name}")
-        assert line in dry.out.splitlines()
-
-    model = load_model_of(tmp_path / "run")
-    torch.manual_seed(1)
-    first = Seq2Seq(load(tmp_path / "run" / "config.yaml").model, len(src), len(tgt))
-    for embedding, before, side, vocabulary in (
-        (model.src_embedding, first.src_embedding, "src", src),
-        (model.tgt_embedding, first.tgt_embedding, "tgt", tgt),
-    ):
-        ids = vocabulary.ids(known[side])
-        others = np.setdiff1d(np.arange(len(vocabulary)), ids)
-        rows = np.loadtxt(
-            files[side], skiprows=1, usecols=range(1, 17), comments=None, encoding="utf-8"
-        )[: len(ids)]
-        weight = embedding.weight.detach()
-        deviation = before.weight.std(correction=0).item()
-        np.testing.assert_allclose(weight[ids], rows * (deviation / rows.std()), atol=1e-6)
-        torch.testing.assert_close(
-            weight[others], before.weight.detach()[others], atol=1e-6, rtol=0
-        )
-    assert model.get_parameter("output.logits.weight") is model.tgt_embedding.weight
-
-    begun = events_of(tmp_path / "run")
-    assert [(event["event"], event["step"]) for event in begun] == [
-        ("vectors", 0),
-        ("vectors", 0),
-        ("train", 1),
-        ("validation", 1),
-    ]
-    assert begun[1] == {
-        "event": "vectors",
-        "step": 0,
-        "side": "tgt",
-        "path": str(files["tgt"]),
-        "found": len(tgt) - 4,
-        "tokens": len(tgt) - 4,
-        "running_share": 1.0,
-    }
-    shutil.copytree(tmp_path / "run", tmp_path / "ended before a checkpoint")
-    shutil.rmtree(tmp_path / "ended before a checkpoint" / "checkpoints")
-    words[4] = tmp_path / "ended before a checkpoint"
-    assert nmt(*words, "--set", "training.max_steps=1", "--resume").status == 0
-    assert [event["event"] for event in events_of(tmp_path / "ended before a checkpoint")] == [
-        event["event"] for event in begun
-    ]
-
-    for path in files.values():
-        path.unlink()
-    words[4] = tmp_path / "run"
-    resumed = nmt(*words, "--set", "training.max_steps=2", "--resume")
-    assert resumed.status == 0, resumed.err
-    assert "resuming from step 1" in resumed.err
-    assert "vectors" not in resumed.err
-    assert events_of(tmp_path / "run")[:4] == begun
-
-
-def test_word_vectors_that_cannot_be_used_leave_no_run(
-    nmt: Run, inside: Path, tmp_path: Path
-) -> None:
-    size = write_vectors(tmp_path / "size.vec", ["The"], size=3)
-    language = write_vectors(tmp_path / "language.vec", ["щ"])
-    run = tmp_path / "runs" / "run"
-    for key, path, message in (
-        ("src", tmp_path / "none.vec", "none.vec: no such file"),
-        ("tgt", size, "size.vec, line 1: vectors of 3 numbers, but model.embedding_size is 16"),
-        ("tgt", language, "language.vec: has none of the vocabulary's "),
-    ):
-        for words in ([], ["--resume"], ["--dry-run"]):
-            result = nmt(
-                "train",
-                "-c",
-                "small.yaml",
-                "--set",
-                f"model.{key}_vectors={path}",
-                "-o",
-                run,
-                *words,
-            )
-            assert (result.status, result.out, result.err.count("\n")) == (1, "", 1)
-            assert result.err.startswith(f"nmt: model.{key}_vectors: ")
-            assert message in result.err
-            assert not run.exists()
-
-    run.mkdir()
-    for name in ("config.yaml", "manifest.json"):  # begun, and ended before its first checkpoint
-        shutil.copyfile(inside / "runs" / "small" / name, run / name)
-    key = f"model.src_vectors={tmp_path / 'none.vec'}"
-    config = (
-        (run / "config.yaml")
-        .read_text(encoding="utf-8")
-        .replace("src_vectors: null", f"src_vectors: {tmp_path / 'none.vec'}")
-    )
-    (run / "config.yaml").write_text(config, encoding="utf-8")
-    words = [
-        "train",
-        "-c",
-        "small.yaml",
-        "-o",
-        str(run),
-        "--resume",
-        "--set",
-        key,
-        "--set",
-        "training.max_steps=30",
-    ]
-    assert "none.vec: no such file" in nmt(*words).err
-    assert (run / "config.yaml").read_text(encoding="utf-8") == config
 
 
 def test_train_before_prepare(nmt: Run, inside: Path, tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def start_training(
         lexicon = LearnedLexicon.learn(config)
     torch.manual_seed(config.seed)
     model = build_model(config.prepared_folder, config).to(device)
-    training, lines = Training.of(model, corpus, config, world), dict[str, Figures]()
+    training, lines = Training.of(model, corpus, config, world), list[tuple[str, Figures]]()
     if is_first_start:
         training.notes, lines = _fill(model, config, lexicon)
     if is_new:
@@ -102,7 +102,7 @@ def start_training(
     if world.is_first and training.progress.finished is None:
         journal, step = Journal(folder / JOURNAL_FILE), training.progress.step
         journal.rewind(step if step else -1)  # what comes later is of a training that was cut short
-        for event, values in lines.items():
+        for event, values in lines:
             journal.write(event, 0, **values)
         provenance.record_training(folder, step, device, world.size)
     world.copy_weights(model)
@@ -167,23 +167,26 @@ def _find_last(folder: Path, config: Config, resume: bool) -> Path | None:
 
 def _fill(
     model: Seq2Seq, config: Config, lexicon: LearnedLexicon | None
-) -> tuple[list[str], dict[str, Figures]]:
+) -> tuple[list[str], list[tuple[str, Figures]]]:
     """Set the first weights that are not random.
 
     Returns:
         where they come from, as lines for the user, and as events of the journal.
     """
-    notes, lines = list[str](), dict[str, Figures]()
+    notes, lines = list[str](), list[tuple[str, Figures]]()
     if config.training.start_from is not None:
-        values = lines["start"] = _copy_parent(model, config, config.training.start_from)
+        values = _copy_parent(model, config, config.training.start_from)
+        lines.append(("start", values))
         share = 100 * values["reused"] / values["parameters"]
         counts = f"{values['reused']:,} of {values['parameters']:,} parameters ({share:.1f} %)"
         new = f"; new: {', '.join(values['new'])}" if values["new"] else ""
         notes.append(f"starts from {values['run']}, {values['checkpoint']}: {counts}{new}")
-    for fill in hooks("start"):
-        notes += fill(model, config)
+    for note in (note for fill in hooks("start") for note in fill(model, config)):
+        notes.append(note)
+        lines.append(("weights", {"text": note}))
     if lexicon is not None and model.lexical_bias is not None:
-        sizes = lines["lexicon"] = lexicon.fill(model.lexical_bias)
+        sizes = lexicon.fill(model.lexical_bias)
+        lines.append(("lexicon", sizes))
         words = f", and {sizes['words']:,} whole words" if "words" in sizes else ""
         pairs = f"{sizes['translations']:,} translations of {sizes['tokens']:,} source tokens"
         notes.append(f"lexicon: {pairs}{words}")
