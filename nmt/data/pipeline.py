@@ -255,23 +255,24 @@ def _split_pairs(
     component = splitting.connected_components(*numbers)
     fingerprints = pairs.fingerprints("pair", is_kept)
     assigned = splitting.assign_splits(fingerprints, component, config, is_eligible)
-    is_held_out = is_kept.copy()
-    is_held_out[is_kept] = assigned != splitting.TRAIN
-    is_train = is_kept & ~is_held_out
+
+    def members(split: int) -> Mask:
+        is_member = is_kept.copy()
+        is_member[is_kept] = assigned == split
+        return is_member
+
+    is_train = members(splitting.TRAIN)
     splits = {"train": Split(pairs, is_train, pairs, is_train)}
-    fingerprints, assigned = (
-        fingerprints[assigned != splitting.TRAIN],
-        assigned[assigned != splitting.TRAIN],
-    )
-    offsets = pairs.offsets(is_held_out)
     for name, split in (("dev", splitting.DEV), ("test", splitting.TEST)):
-        is_here, is_member = assigned == split, is_held_out.copy()
-        is_member[is_held_out] = is_here
+        is_member = members(split)
         # Files are often sorted by length; in random order the first N pairs are a fair sample.
-        order = np.argsort(splitting.random_keys(fingerprints[is_here], config.seed, name))
-        lines = job.scratch / f"{name}.tsv"
-        write_lines(lines, map("\t".join, pairs.read_at(offsets[is_here][order])))
-        splits[name] = Split(pairs, is_member, Pairs(lines, len(order)))
+        keys = splitting.random_keys(fingerprints[assigned == split], config.seed, name)
+        texts, lines = (
+            ["\t".join(pair) for pair in pairs.stream(is_member)],
+            job.scratch / f"{name}.tsv",
+        )
+        write_lines(lines, (texts[index] for index in np.argsort(keys).tolist()))
+        splits[name] = Split(pairs, is_member, Pairs(lines, len(texts)))
     return splits
 
 

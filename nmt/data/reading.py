@@ -148,27 +148,6 @@ class Pairs:
                     for _ in range(number):
                         yield _to_pair(line)
 
-    def offsets(self, is_wanted: Mask) -> npt.NDArray[np.int64]:
-        """Where the lines of some pairs begin, for `read_at`."""
-        starts = np.empty(np.count_nonzero(is_wanted), np.int64)
-        position = count = 0
-        with self.path.open("rb") as file:
-            for block in blocks(len(self)):
-                for wanted, line in zip(is_wanted[block].tolist(), file, strict=False):
-                    if wanted:
-                        starts[count] = position
-                        count += 1
-                    position += len(line)
-        return starts
-
-    def read_at(self, offsets: npt.NDArray[np.int64]) -> Iterator[Pair]:
-        """The pairs whose lines begin at `offsets`, in that order."""
-        with self.path.open("rb") as file:
-            for block in blocks(len(offsets)):
-                for offset in offsets[block].tolist():
-                    file.seek(offset)
-                    yield _to_pair(file.readline().decode("utf-8"))
-
 
 class PairsWriter:
     """Writes `Pairs`, in a `with` block."""
