@@ -460,9 +460,7 @@ def test_training(nmt: Run, project: None, edit: Edit, words: tuple[str, ...], t
 
 
 def test_a_batch_larger_than_the_data_gives_a_warning(nmt: Run, project: None) -> None:
-    result = nmt(
-        "train", "-c", "c.yaml", "-q", "-o", "c.yaml/x", *options("training.batch.size=161")
-    )  # fails after the warning
+    result = nmt("train", "-c", "c.yaml", "-q", "-o", "new", *options("training.batch.size=161"))
     text = (
         "training.batch.size: 161 sentences, but the training data has 160; an epoch is one update"
     )

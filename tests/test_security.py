@@ -245,6 +245,7 @@ def test_no_command_runs_code_from_data_nor_does_more_than_it_should(tmp_path: P
         },
         decoding={"beam": 2, "max_length_ratio": 1},
     )
+    (tmp_path / "part.txt").write_text("The dog sees the tree.\n")
     (tmp_path / "c.yaml").write_text(json.dumps(config.to_dict()), encoding="utf-8")
     train = ["train", "-c", "c.yaml", "-q"]
     with socket.create_server(("127.0.0.1", 0)) as free:
@@ -278,6 +279,7 @@ def test_no_command_runs_code_from_data_nor_does_more_than_it_should(tmp_path: P
         ("", ["translate", "--run", "pulled", SENTENCE]),
         ("", ["translate", "--run", "runs/toy", SENTENCE]),
         ("", ["translate", "--run", "runs/toy", "--json", "--n-best", "2", SENTENCE]),
+        ("write", ["translate-files", "--run", "runs/toy", "--file", "*.txt", "-o", "translated"]),
         ("", ["exported", "exported", SENTENCE]),
         ("connect", ["serve", "runs/toy", "--port", port]),
     ]

@@ -119,16 +119,8 @@ def test_synthetic_pairs_are_added_and_accounted_for(setting: Setting, tmp_path:
 
 
 def test_train_tune_and_evaluate_use_it(setting: Setting, tmp_path: Path, nmt: Run) -> None:
-    result = nmt(
-        "augment",
-        setting.en_de,
-        "-o",
-        tmp_path / "more",
-        "--forward",
-        setting.forward,
-        "--backward",
-        setting.backward,
-    )
+    runs = ("--forward", setting.forward, "--backward", setting.backward)
+    result = nmt("augment", setting.en_de, "-o", tmp_path / "more", *runs)
     assert (result.status, result.err) == (0, "")
     assert f"written to          {tmp_path / 'more'}" in result.out
     config = tmp_path / "toy.yaml"
@@ -138,7 +130,7 @@ def test_train_tune_and_evaluate_use_it(setting: Setting, tmp_path: Path, nmt: R
     assert json.loads((tmp_path / "a" / "manifest.json").read_bytes())["augmentation"]
     tuned = ["--set", f"training.start_from={tmp_path / 'a'}", "--set", "training.max_steps=2"]
     assert nmt("train", "-c", config, "-o", tmp_path / "b", "-q", *tuned).status == 0
-    result = nmt("evaluate", tmp_path / "a", "--json", "--metric", "BLEU")
+    result = nmt("analyze", tmp_path / "a", "--json", "--metric", "BLEU")
     assert json.loads(result.out)["leaks"]["exact"] == 0
     assert nmt("neighbors", tmp_path / "a").status == 0
     assert load_pairs(tmp_path / "a" / "neighbors.tsv") == [
@@ -284,26 +276,18 @@ def test_other_text_is_translated_and_tagged(setting: Setting, tmp_path: Path) -
         setting.augment(tmp_path / "other", src_text=tmp_path / "absent")
 
 
-def test_an_ensemble_translates_together(setting: Setting, tmp_path: Path) -> None:
+def test_an_ensemble_makes_all_pairs_of_a_distillation(setting: Setting, tmp_path: Path) -> None:
     other = shutil.copytree(setting.forward, tmp_path / "copy")
-    manifest = setting.augment(
-        tmp_path / "more", forward=[setting.forward, other], backward=None, ensemble=True
-    )
+    options = {"forward": [setting.forward, other], "backward": None, "ensemble": True}
+    manifest = setting.augment(tmp_path / "more", **options, repeat=["original=0"])
     assert [len(part["runs"]) for part in manifest["augmentation"]["parts"]] == [0, 2]
     assert f"{setting.forward} + {other}: 170 sentences" in augment.summary(manifest)
+    # Without the original pairs: sequence-level distillation.
+    part, train = parts_of(manifest)["forward"], manifest["splits"]["train"]
+    assert "copy of an original pair" not in part["dropped"]
+    assert train["pairs"] == part["pairs"] == len(Corpus.load(tmp_path / "more", "train"))
     with pytest.raises(DataError, match="run-en-de: is named twice; name each run once"):
         setting.augment(tmp_path / "new", forward=[setting.forward, setting.forward])
-
-
-def test_distillation_leaves_out_the_original_pairs(setting: Setting, tmp_path: Path) -> None:
-    manifest = setting.augment(tmp_path / "more", backward=None, repeat=["original=0"])
-    part = parts_of(manifest)["forward"]
-    assert "copy of an original pair" not in part["dropped"]
-    assert (
-        manifest["splits"]["train"]["pairs"]
-        == part["pairs"]
-        == len(Corpus.load(tmp_path / "more", "train"))
-    )
 
 
 def test_a_student_learns_the_soft_targets_of_its_teachers(
@@ -311,47 +295,22 @@ def test_a_student_learns_the_soft_targets_of_its_teachers(
 ) -> None:
     """Before training, the loss is 4.5."""
     other = shutil.copytree(setting.forward, tmp_path / "copy")
-    result = nmt(
-        "augment",
-        setting.en_de,
-        "-o",
-        tmp_path / "soft",
-        "--teacher",
-        setting.forward,
-        "--teacher",
-        other,
-    )
+    command = ("augment", setting.en_de, "-o", tmp_path / "soft", "--teacher", setting.forward)
+    result = nmt(*command, "--teacher", other)
     assert (result.status, result.err) == (0, "")
-    assert (
-        f"soft targets        {setting.forward} + {other}\ntrain               170 pairs"
-        in result.out
-    )
-    assert [
-        teacher["run"] for teacher in load_manifest(tmp_path / "soft")["augmentation"]["teachers"]
-    ] == [
-        str(setting.forward),
-        str(other),
-    ]
-    again = nmt(
-        "augment",
-        setting.en_de,
-        "-o",
-        tmp_path / "soft",
-        "--teacher",
-        setting.forward,
-        "--teacher",
-        other,
-    )
+    text = f"soft targets        {setting.forward} + {other}\ntrain               170 pairs"
+    assert text in result.out
+    teachers = load_manifest(tmp_path / "soft")["augmentation"]["teachers"]
+    assert [teacher["run"] for teacher in teachers] == [str(setting.forward), str(other)]
+    again = nmt(*command, "--teacher", other)
     assert f"already written     {tmp_path / 'soft'}" in again.out
-    fewer = nmt("augment", setting.en_de, "-o", tmp_path / "soft", "--teacher", setting.forward)
+    fewer = nmt(*command)
     assert "soft: contains other prepared data; --overwrite replaces it" in fewer.err
     assert nmt("runs", "check", tmp_path / "soft").status == 0
     config = tmp_path / "toy.yaml"
     config.write_text(json.dumps(setting.config("en-de", {}).to_dict()), encoding="utf-8")
-    command = ["train", "-c", config, "-q", "--set", "training.distillation=1", "--set"]
-    assert (
-        nmt(*command, f"data.prepared={tmp_path / 'soft'}", "-o", tmp_path / "student").status == 0
-    )
+    train = ["train", "-c", config, "-q", "--set", "training.distillation=1", "--set"]
+    assert nmt(*train, f"data.prepared={tmp_path / 'soft'}", "-o", tmp_path / "student").status == 0
     student, teacher = (
         [
             event["loss"]
@@ -361,7 +320,7 @@ def test_a_student_learns_the_soft_targets_of_its_teachers(
         for run in (tmp_path / "student", setting.forward)
     )
     assert student < teacher + 1 < 3
-    refused = nmt(*command, f"data.prepared={setting.en_de}", "-o", tmp_path / "none")
+    refused = nmt(*train, f"data.prepared={setting.en_de}", "-o", tmp_path / "none")
     assert refused.status == 1
     assert refused.err.startswith(
         f"nmt: training.distillation: {setting.en_de} has no soft targets; write a folder that "
@@ -371,12 +330,11 @@ def test_a_student_learns_the_soft_targets_of_its_teachers(
     # Stopped and resumed, a student has the same weights as without a stop.
     stop = ["--set", "training.learning_rate.schedule=constant", "-o", tmp_path / "part", "--set"]
     whole = [*stop[:3], tmp_path / "whole"]
-    assert nmt(*command, f"data.prepared={tmp_path / 'soft'}", *whole).status == 0
+    assert nmt(*train, f"data.prepared={tmp_path / 'soft'}", *whole).status == 0
     assert (
-        nmt(*command, f"data.prepared={tmp_path / 'soft'}", *stop, "training.max_steps=7").status
-        == 0
+        nmt(*train, f"data.prepared={tmp_path / 'soft'}", *stop, "training.max_steps=7").status == 0
     )
-    assert nmt(*command, f"data.prepared={tmp_path / 'soft'}", *stop[:4], "--resume").status == 0
+    assert nmt(*train, f"data.prepared={tmp_path / 'soft'}", *stop[:4], "--resume").status == 0
     weights = [find_checkpoint(tmp_path / run) / "model.safetensors" for run in ("whole", "part")]
     assert weights[0].read_bytes() == weights[1].read_bytes()
 
