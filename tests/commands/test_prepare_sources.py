@@ -260,9 +260,6 @@ def test_doctor_reads_large_files_too(
         finding.text for finding in doctor.run(tmp_path / "toy") if finding.state == "damaged"
     ]
     assert damaged == [
-        (
-            f"{tmp_path / 'toy'}: damaged, the content of a file has changed; --overwrite "
-            "prepares it "
-            "again"
-        )
+        f"{tmp_path / 'toy'}: damaged, the content of a file has changed; --overwrite prepares it "
+        "again"
     ]

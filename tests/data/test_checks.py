@@ -16,6 +16,7 @@ from nmt.data.checks import (
     MAX_SHIFT,
     check_header,
     check_languages,
+    check_order,
     count_words,
     find_shift,
     guess_language,
@@ -75,6 +76,23 @@ def test_no_shift_is_found_where_there_is_none(sample: Pairs) -> None:
         ), "no order at all"
     assert find_shift([("Yes.", "Ja.")] * 100) == 0, "all rows are the same"
     assert find_shift([("", "")] * 100) == 0
+
+
+@pytest.mark.parametrize("languages", DIRECTIONS)
+def test_swapped_languages_are_refused(sample: Pairs, languages: tuple[str, str]) -> None:
+    src, tgt = languages
+    right = [pair if src == "en" else pair[::-1] for pair in sample[:300]]
+    swapped = [(second, first) for first, second in right]
+    check_order("x.tsv", "line", (1, 300), languages, right, right)
+    with pytest.raises(DataError) as error:
+        check_order("x.tsv", "line", (1, 300), languages, swapped, swapped)
+    assert str(error.value) == (
+        f"x.tsv: the languages are swapped: the {src} sentences are {tgt}, and the {tgt} sentences "
+        f"are {src} (lines 1 to 300); swap `columns` or `files` of this source in the "
+        "configuration, or correct the file"
+    )
+    names = [("Anna Schmidt", "Anna Schmidt"), ("Berlin", "Berlin"), ("1984", "1984")]
+    check_order("x.tsv", "line", (1, 4), languages, [*names, swapped[0]], names)
 
 
 @pytest.mark.parametrize(

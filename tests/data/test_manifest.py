@@ -1,11 +1,11 @@
-"""nmt.data.manifest: the content hash, and manifests that cannot be used."""
+"""nmt.data.manifest: manifests that cannot be used."""
 
 import json
 from pathlib import Path
 
 import pytest
 
-from nmt.data.manifest import FORMAT, content_hash, load_manifest
+from nmt.data.manifest import FORMAT, load_manifest
 from nmt.errors import DataError
 
 
@@ -51,9 +51,3 @@ def test_a_manifest_that_cannot_be_used_is_refused(
     (tmp_path / "manifest.json").write_text(content, encoding="utf-8")
     with pytest.raises(DataError, match=message):
         load_manifest(tmp_path)
-
-
-def test_the_content_hash_depends_on_names_and_contents() -> None:
-    assert content_hash({"a": "12"}) == content_hash({"a": "12"})
-    assert content_hash({"a": "12"}) != content_hash({"b": "12"})
-    assert content_hash({"a": "12"}) != content_hash({"a": "13"})

@@ -26,7 +26,9 @@ def table(tmp_path: Path) -> Path:
 
 def test_a_second_run_has_nothing_to_do(tmp_path: Path, table: Path) -> None:
     config, folder = configure(table), tmp_path / "toy"
+    folder.mkdir()
     first = prepare.run(config, folder)
+    assert not first["already_prepared"]
     moved = table.rename(tmp_path / "moved.txt")
     again = prepare.run(configure(moved, data={"workers": 2}, model={"embedding_size": 7}), folder)
     assert again == {**first, "already_prepared": True}
@@ -79,23 +81,13 @@ def test_a_folder_with_other_files_is_never_touched(tmp_path: Path, table: Path)
     assert (folder / "thesis.txt").read_text() == "dear"
     with pytest.raises(DataError, match=r"deu\.txt: is a file; name another folder with -o"):
         prepare.run(configure(table), table)
-
-
-def test_files_of_the_user_in_a_prepared_folder_are_not_overwritten(
-    tmp_path: Path, table: Path
-) -> None:
-    folder = tmp_path / "toy"
+    folder = tmp_path / "other" / "toy"
     prepare.run(configure(table), folder)
     (folder / "notes.txt").write_text("dear")
     with pytest.raises(
         DataError, match=r"toy: also holds notes\.txt, not written by `nmt prepare`"
     ):
         prepare.run(configure(table), folder, overwrite=True)
-
-
-def test_an_empty_folder_is_filled(tmp_path: Path, table: Path) -> None:
-    (tmp_path / "toy").mkdir()
-    assert not prepare.run(configure(table), tmp_path / "toy")["already_prepared"]
 
 
 def test_a_damaged_preparation_is_noticed_and_can_be_replaced(tmp_path: Path, table: Path) -> None:

@@ -138,6 +138,20 @@ def test_line_numbers_are_right_across_chunks_and_only_the_first_are_listed(
     assert sum(read.steps) == read.path.stat().st_size
 
 
+def test_the_place_of_swapped_languages_is_named(
+    tmp_path: Path, workers: Workers, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "CHUNK_ROWS", 100)
+    right, swapped = b"the dog and the cat\tder Hund und die Katze\n", b"der und die\tthe and are\n"
+    (tmp_path / "table.tsv").write_bytes(right * 150 + swapped * 100)
+    source = TableSource(tmp_path / "table.tsv", None, 0, 1)
+    with (
+        PairsWriter(tmp_path / "out.tsv") as output,
+        pytest.raises(DataError, match=r"the languages are swapped.*\(lines 201 to 250\)"),
+    ):
+        read_pairs([source], RULES, workers, output, bool, languages=("en", "de"))
+
+
 def test_the_first_line_shows_another_format(read: Reader) -> None:
     message = r"table\.tsv: no row can be used: line 1 has 1 column, expected 2 columns separated by tabs; check `format`"
     with pytest.raises(DataError, match=message):
