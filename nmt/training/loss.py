@@ -2,14 +2,13 @@
 the whole batch.
 
 To add a term, write a function `term(decoded, batch)` that returns a sum over tokens, its row in
-`LOSS_TERMS`, and the key training.NAME with its weight.
+`LOSS_TERMS` of nmt/config/parts.py, and the key training.NAME with its weight.
 """
-
-from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
 
+from nmt.config.parts import LOSS_TERMS
 from nmt.config.schema import TrainingConfig
 from nmt.data.batches import Batch
 from nmt.device import send
@@ -33,6 +32,10 @@ class Loss(nn.Module):
     def __init__(self, model: Seq2Seq, config: TrainingConfig = CROSS_ENTROPY_ONLY) -> None:
         super().__init__()
         self.model, self.config = model, config
+        weights = {name: getattr(config, name) for name in LOSS_TERMS}
+        self.terms = [
+            (weight, LOSS_TERMS[name].load()) for name, weight in weights.items() if weight
+        ]
 
     def forward(
         self, batch: Batch | None, forcing_mask: Tensor | None = None
@@ -62,9 +65,8 @@ class Loss(nn.Module):
         objective, nll = self.model.output.loss(
             vectors, targets, config.label_smoothing, additions, distillation
         )
-        for name, term in LOSS_TERMS.items():
-            if weight := getattr(config, name):
-                objective = objective + weight * term(decoded, batch)
+        for weight, term in self.terms:
+            objective = objective + weight * term(decoded, batch)
         return objective, nll.detach()
 
 
@@ -101,14 +103,6 @@ def alignment_loss(decoded: Decoded, batch: Batch) -> Tensor:
     )
     links = links / links.sum(2, keepdim=True).clamp_min(MIN_PROBABILITY)
     return -(links * attention.to(links.dtype).clamp_min(MIN_PROBABILITY).log()).sum()
-
-
-# Further terms, in the order in which they are added. The key of training with the same name is
-# the weight of a term.
-LOSS_TERMS: dict[str, Callable[[Decoded, Batch], Tensor]] = {
-    "coverage_loss": coverage_loss,
-    "alignment_loss": alignment_loss,
-}
 
 
 def draw_forcing_mask(

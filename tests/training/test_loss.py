@@ -8,13 +8,14 @@ import pytest
 import torch
 from torch import Tensor
 
+from nmt.config.parts import LOSS_TERMS
 from nmt.config.schema import ForcingSchedule, ModelConfig, TeacherForcingConfig, TrainingConfig
 from nmt.data.batches import Batch, SoftTargets, build_batch
 from nmt.model.lexical_bias import Translations
 from nmt.model.seq2seq import Decoded, Seq2Seq
 from nmt.text.vocabulary import EOS
 from nmt.training.loop import reseed
-from nmt.training.loss import LOSS_TERMS, Loss, alignment_loss, coverage_loss, draw_forcing_mask
+from nmt.training.loss import Loss, alignment_loss, coverage_loss, draw_forcing_mask
 from nmt.training.optimization import FORCING_SCHEDULES, forcing_ratio
 
 COVERAGE = {
@@ -103,7 +104,7 @@ def test_the_gradient_of_each_term_is_that_of_finite_differences(name: str) -> N
     torch.manual_seed(1)
     attention = torch.rand(2, 5, 4, dtype=torch.float64)
     assert torch.autograd.gradcheck(
-        lambda weights: LOSS_TERMS[name](decoded(weights, translations), batch),
+        lambda weights: LOSS_TERMS[name].load()(decoded(weights, translations), batch),
         attention.requires_grad_(),
     )
 
@@ -113,7 +114,7 @@ def test_the_objective_adds_each_term_with_its_weight(name: str) -> None:
     model, batch = make_with_lexicon()
     objective, nll = loss_of(model, batch, **{name: 0.5})
     plain, plain_nll = loss_of(model, batch)
-    term = LOSS_TERMS[name](model(batch.src, batch.src_lengths, batch.tgt_in), batch)
+    term = LOSS_TERMS[name].load()(model(batch.src, batch.src_lengths, batch.tgt_in), batch)
     assert nll.item() == plain_nll.item()
     assert term.item() > 0
     assert (objective - plain).item() == pytest.approx(0.5 * term.item(), abs=1e-10)

@@ -7,7 +7,7 @@ after the step. Lengths and numbers of rows may differ from call to call.
 """
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
