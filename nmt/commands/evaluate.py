@@ -40,7 +40,7 @@ from nmt.evaluation.scores import (
 from nmt.files import write_text
 from nmt.run import provenance
 from nmt.run.folder import EVALUATION_FOLDER, HISTORY_FILE, check_same_data
-from nmt.run.heritage import PreparedData, check_teacher
+from nmt.run.heritage import check_rankers
 from nmt.run.journal import Journal
 from nmt.run.load import opened
 from nmt.run.system import System, open_system
@@ -352,23 +352,8 @@ def read_text(system: System, options: ScoreOptions) -> EvaluationSet:
             "--data, or name other sentences with --sources and --references"
         )
     check_same_data(system.folders[0], prepared)
-    check_reranker(system, prepared)
+    check_rankers(system.ranking_runs.values(), prepared)
     return read_split(prepared, options.split)
-
-
-def check_reranker(system: System, prepared: Path) -> None:
-    """Raises: DataError if the run that reranks the system's translations has dev or test sentences
-    in its training data.
-    """
-    for path in system.ranking_runs.values():
-        data = PreparedData.load(prepared)
-        with opened(path) as (run, _):
-            check_teacher(
-                run,
-                data,
-                data.config.data.opposite_direction,
-                data.held_out.shared_with(data.pairs()),
-            )
 
 
 def store(

@@ -21,6 +21,7 @@ from nmt.run.folder import (
     load_tokenizers,
     load_vocabularies,
 )
+from nmt.run.load import opened
 from nmt.text.tokenizers import SIDES, Tokenizer
 from nmt.text.vocabulary import Vocabulary
 
@@ -124,6 +125,15 @@ def check_teacher(run: Path, data: PreparedData, direction: str, known: HeldOut)
                 raise DataError(_leak_message(trained_run, n_leaked, data))
     except CheckpointError as error:
         raise DataError(f"{error}; its training data may have dev and test sentences") from None
+
+
+def check_rankers(runs: Iterable[Path], prepared: Path) -> None:
+    """Raises: DataError if a run that ranks translations knows sentences of dev or test."""
+    for path in runs:
+        data = PreparedData.load(prepared)
+        known = data.held_out.shared_with(data.pairs())
+        with opened(path) as (run, _):
+            check_teacher(run, data, data.config.data.opposite_direction, known)
 
 
 def _count_leaked(run: Path, data: PreparedData, known: HeldOut) -> int:

@@ -12,7 +12,6 @@ from nmt.config.load import differences
 from nmt.config.parts import DeviceName
 from nmt.config.schema import Config
 from nmt.data.evaluation_set import EvaluationSet
-from nmt.data.manifest import load_manifest
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.files import sha256_of
@@ -54,13 +53,6 @@ class System:
         return [step_of(checkpoint.name) for _, checkpoint in self.members]
 
     @property
-    def data_hashes(self) -> list[str]:
-        """The content hash of each member's training data. Raises: DataError if a manifest is
-        damaged.
-        """
-        return [load_manifest(run)["content"] for run in self.folders]
-
-    @property
     def lowercase(self) -> bool:
         """Whether it writes only lower-case letters."""
         return self.config.tokenizer.lowercase
@@ -77,18 +69,12 @@ class System:
         It has a hash of the members, if there are several, and of the overrides other than the
         beam, if there are any.
         """
-        checkpoint = (
-            self.members[0][1].name
-            if len(self.members) == 1
-            else f"ensemble-of-{len(self.members)}"
-        )
-        name = f"{checkpoint}-beam-{self.translator.options.beam}"
+        start, weights = self.members[0][1].name, []
+        if len(self.members) > 1:
+            start = f"ensemble-of-{len(self.members)}"
+            weights = [sha256_of(checkpoint / MODEL_FILE) for _, checkpoint in self.members]
+        name = f"{start}-beam-{self.translator.options.beam}"
         overrides = {key: value for key, value in self.overrides.items() if key != BEAM}
-        weights = (
-            [sha256_of(checkpoint / MODEL_FILE) for _, checkpoint in self.members]
-            if len(self.members) > 1
-            else []
-        )
         if not overrides and not weights:
             return name
         return f"{name}-{hashlib.sha256(json.dumps([weights, overrides]).encode()).hexdigest()[:8]}"
@@ -103,17 +89,9 @@ class System:
             for key, value in self.overrides.items()
             if key != BEAM
         ]
-        beam = f"beam {self.translator.options.beam}"
-        return ", ".join(
-            [
-                " + ".join(map(str, self.names)),
-                step,
-                text.name,
-                f"{len(text):,} sentences",
-                beam,
-                *overrides,
-            ]
-        )
+        names = " + ".join(map(str, self.names))
+        facts = [names, step, text.name, f"{len(text):,} sentences"]
+        return ", ".join([*facts, f"beam {self.translator.options.beam}", *overrides])
 
     @property
     def ranking_runs(self) -> dict[str, Path]:
@@ -128,9 +106,7 @@ class System:
         return self.translator.translate(text.sources)
 
     def facts(self) -> dict[str, Any]:
-        """For JSON: the decoding options, and the hashes of weights, configuration, data and
-        code.
-        """
+        """For JSON: decoding options, and hashes of weights, configuration, data and code."""
         options, sources = self.translator.options, provenance.of_members(self.members)
         for name, path in self.ranking_runs.items():
             with opened(path) as member:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.commands.evaluate import ScoreOptions, check_reranker, names_run
+from nmt.commands.evaluate import ScoreOptions, names_run
 from nmt.data.evaluation_set import EvaluationSet, read_texts
 from nmt.errors import DataError
 from nmt.evaluation.scores import (
@@ -29,6 +29,7 @@ from nmt.extras.analysis.leaks import TrainingOverlap, data_hashes, training_ove
 from nmt.extras.analysis.results import Section, Translated, sentence_text
 from nmt.report.table import Table
 from nmt.run import provenance
+from nmt.run.heritage import check_rankers
 from nmt.run.system import System, open_system
 
 N_TRIALS, N_RESAMPLES = 10_000, 1000  # the defaults of sacrebleu
@@ -130,7 +131,8 @@ def load_other(
             "compare systems of one direction"
         )
     if options.sources is None:
-        check_reranker(other, options.data or system.config.prepared_folder)
+        prepared = options.data or system.config.prepared_folder
+        check_rankers(other.ranking_runs.values(), prepared)
     return other
 
 
