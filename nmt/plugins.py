@@ -129,7 +129,23 @@ def load(place: str) -> Any:
         ) from None
 
 
-def hooks(name: str) -> list[Callable[..., Any]]:
-    """The loaded objects of all extras whose field `name` is set."""
-    places = (getattr(extra, name) for extra in extras().values())
+def hooks(name: str, config: Any = None) -> list[Callable[..., Any]]:
+    """The loaded objects of all extras whose field `name` is set; with a configuration, only of
+    those that it uses.
+    """
+    used = [extra for extra in extras().values() if config is None or is_used(extra, config)]
+    places = (getattr(extra, name) for extra in used)
     return [load(place) for place in places if place is not None]
+
+
+def is_used(extra: Extra, config: Any) -> bool:
+    """Whether a configuration sets a key of the extra, or a method of decoding that it adds. An
+    extra without keys is always used.
+    """
+    if not extra.keys or config.decoding.method in extra.rows.get("methods", {}):
+        return True
+    return any(
+        getattr(getattr(config, section), key) != default
+        for section, place in extra.keys.items()
+        for key, default in load(place)()
+    )

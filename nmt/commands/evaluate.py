@@ -237,8 +237,9 @@ class EvaluateOptions(ScoreOptions):
 
 
 @options_from(EvaluateOptions)
-def command(options: EvaluateOptions) -> None:
+def command(**values: Any) -> None:
     """Score, and print the results. Exit status 1 if a limit is not met."""
+    options = EvaluateOptions(**values)
     options.check()
     results = run(options)
     print(to_json(results.to_dict()) if options.as_json else results.to_text())

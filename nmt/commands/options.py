@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Callable, Sequence
-from functools import wraps
 from inspect import signature
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -58,7 +57,7 @@ DataOption = Annotated[
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="Print only results and errors.")]
 
-OptionsT = TypeVar("OptionsT")
+CommandT = TypeVar("CommandT", bound=Callable[..., None])
 
 
 def decoding_overrides(set_: Sequence[str] | None, beam: int | None) -> list[str]:
@@ -66,23 +65,17 @@ def decoding_overrides(set_: Sequence[str] | None, beam: int | None) -> list[str
     return [*(set_ or ()), *([] if beam is None else [f"decoding.beam={beam}"])]
 
 
-def options_from(
-    dataclass: type[OptionsT],
-) -> Callable[[Callable[[OptionsT], None]], Callable[..., None]]:
-    """Decorate a command of many options: each field of `dataclass` is an option, and the command
-    takes one instance.
+def options_from(dataclass: type) -> Callable[[CommandT], CommandT]:
+    """Decorate a command of many options, which takes them as keyword arguments: each field of
+    `dataclass` is an option.
 
     Typer reads the options of a command from its signature, so the command gets the signature of
     the dataclass.
     """
 
-    def decorate(command: Callable[[OptionsT], None]) -> Callable[..., None]:
-        @wraps(command)
-        def wrapper(**values: Any) -> None:
-            command(dataclass(**values))
-
-        vars(wrapper)["__signature__"] = signature(dataclass)
-        return wrapper
+    def decorate(command: CommandT) -> CommandT:
+        vars(command)["__signature__"] = signature(dataclass)
+        return command
 
     return decorate
 

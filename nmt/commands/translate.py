@@ -31,14 +31,14 @@ from nmt.decoding.output import (
     ScoreAnswer,
     TranslationAnswer,
     WarningChecker,
+    WarningReport,
     check_output_files,
     draw_attention,
-    report_warnings,
+    open_output,
     score_lines,
     to_alignment,
     to_json,
     to_text,
-    write_output,
 )
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
@@ -165,8 +165,9 @@ class TranslateOptions(OutputOptions):
 
 
 @options_from(TranslateOptions)
-def command(options: TranslateOptions) -> None:
+def command(**values: Any) -> None:
     """The command line."""
+    options = TranslateOptions(**values)
     options.check()
     if sys.stdout is None and options.output is None:
         raise NmtError("stdout is closed; write into a file with -o")
@@ -187,7 +188,10 @@ def command(options: TranslateOptions) -> None:
     if inputs.is_keyboard:
         end = "Ctrl-Z and Enter end" if os.name == "nt" else "Ctrl-D ends"
         print(f"nmt: type a sentence, Enter translates it; {end}", file=sys.stderr)
-    write_output(lines, options.output)
+    with open_output(options.output) as stream:
+        for line in lines:
+            stream.write(f"{line}\n")
+            stream.flush()
 
 
 @dataclass(frozen=True)
@@ -265,56 +269,56 @@ def output_lines(
         return to_text(answer, options.n_best)
 
     if options.score:
-        scored = report_warnings(
-            _score(translator, inputs), inputs.unit, at_once=inputs.is_keyboard
-        )
-        return score_lines(scored, inputs.unit, as_json=options.as_json)
-    translated = _translate(translator, inputs, options.n_best, options.prefix)
-    answers = report_warnings(translated, inputs.unit, at_once=inputs.is_keyboard)
+        return score_lines(_score(translator, inputs), inputs.unit, as_json=options.as_json)
+    answers = _translate(translator, inputs, options.n_best, options.prefix)
     return map(to_line, answers if attention is None else draw_attention(answers, attention))
 
 
 def _translate(
     translator: Translator, inputs: InputTexts, n_best: int, prefix: str | None
 ) -> Iterator[TranslationAnswer]:
-    """The n best translations of each sentence, in order."""
-    checker = WarningChecker(translator.tokenizers, translator.vocabularies)
+    """The n best translations of each sentence, in order; reports their warnings."""
+    checker, n_done = WarningChecker(translator.tokenizers, translator.vocabularies), 0
 
     def translate(texts: Sequence[str]) -> list[list[Translation]]:
         prefixes = None if prefix is None else [prefix] * len(texts)
         return translator.translate_n_best(texts, n_best, prefixes)
 
-    n_done = 0
-    for texts in inputs.batches:
-        results = _results(translate, texts, inputs, n_done)
-        for number, translations in enumerate(results, n_done + 1):
-            yield Answer(number, translations, checker.warnings(translations[0]))
-        n_done += len(texts)
+    with WarningReport(inputs.unit, at_once=inputs.is_keyboard) as report:
+        for texts in inputs.batches:
+            results = _results(translate, texts, inputs, n_done)
+            for number, translations in enumerate(results, n_done + 1):
+                answer = Answer(number, translations, checker.warnings(translations[0]))
+                yield answer
+                report.add(answer)
+            n_done += len(texts)
 
 
 def _score(translator: Translator, inputs: InputTexts) -> Iterator[ScoreAnswer]:
     """The score of each pair, in order; each text of `inputs` is a sentence, a tab, and its
-    translation.
+    translation. Reports their warnings.
 
     Raises:
         DataError: a text is not a pair. All pairs before it are scored first.
     """
-    score = partial(score_pairs, translator)
-    n_done = 0
-    for texts in inputs.batches:
-        fields = [text.split("\t") for text in texts]
-        n_valid = next((i for i, parts in enumerate(fields) if len(parts) != 2), len(fields))
-        pairs = [(sentence, translation) for sentence, translation in fields[:n_valid]]
-        for number, pair in enumerate(_results(score, pairs, inputs, n_done), n_done + 1):
-            warnings = [SOURCE_CUT] * pair.src_cut + [UNKNOWN_GIVEN] * bool(pair.unknown)
-            yield Answer(number, pair, warnings)
-        n_done += n_valid
-        if n_valid < len(fields):
-            n_tabs = len(fields[n_valid]) - 1
-            raise DataError(
-                f"{inputs.name}, {inputs.unit} {n_done + 1}: found {n_tabs} tabs; write the "
-                "sentence, one tab, and its translation"
-            )
+    score, n_done = partial(score_pairs, translator), 0
+    with WarningReport(inputs.unit, at_once=inputs.is_keyboard) as report:
+        for texts in inputs.batches:
+            fields = [text.split("\t") for text in texts]
+            n_valid = next((i for i, parts in enumerate(fields) if len(parts) != 2), len(fields))
+            pairs = [(sentence, translation) for sentence, translation in fields[:n_valid]]
+            for number, pair in enumerate(_results(score, pairs, inputs, n_done), n_done + 1):
+                warnings = [SOURCE_CUT] * pair.src_cut + [UNKNOWN_GIVEN] * bool(pair.unknown)
+                answer = Answer(number, pair, warnings)
+                yield answer
+                report.add(answer)
+            n_done += n_valid
+            if n_valid < len(fields):
+                n_tabs = len(fields[n_valid]) - 1
+                raise DataError(
+                    f"{inputs.name}, {inputs.unit} {n_done + 1}: found {n_tabs} tabs; write the "
+                    "sentence, one tab, and its translation"
+                )
 
 
 def _results(

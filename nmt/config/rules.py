@@ -45,7 +45,7 @@ def check_rules(config: Config) -> list[Problem]:
         *_training_problems(config.training),
         *_objective_problems(config),
         *_decoding_problems(config),
-        *(problem for rules in hooks("rules") for problem in rules(config)),
+        *(problem for rules in hooks("rules", config) for problem in rules(config)),
     ]
 
 

@@ -22,11 +22,6 @@ class Member:
     model: TranslationModel
 
 
-def together(models: Sequence[TranslationModel]) -> TranslationModel:
-    """A single model as it is, several as an ensemble."""
-    return models[0] if len(models) == 1 else Ensemble(models)
-
-
 @dataclass(frozen=True)
 class PerModel:
     """One state, or one memory, for each model, in the models' order."""

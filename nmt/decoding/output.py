@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 from math import log
 from pathlib import Path
-from typing import Any, Generic, TextIO, TypeVar
+from typing import Any, Generic, Self, TextIO, TypeVar
 
 from nmt.config.parts import VIEWS, choices
 from nmt.decoding.alignment import align, to_pharaoh, translation_to_dict
@@ -173,30 +173,36 @@ def _pair_to_json(answer: ScoreAnswer) -> str:
     return json.dumps(values, ensure_ascii=False)
 
 
-def report_warnings(
-    answers: Iterable[Answer[ResultT]], unit: str, *, at_once: bool
-) -> Iterator[Answer[ResultT]]:
-    """Pass answers on, and print to stderr which sentences each warning is about: at the end, or
-    `at_once` for someone at a keyboard.
+class WarningReport:
+    """Prints to stderr which sentences each warning is about, when the block ends or fails with an
+    error: the answers before it have warnings too.
+
+    Args:
+        unit: "line" or "sentence". at_once: print after each answer, for someone at a keyboard.
     """
-    numbers: dict[str, list[int]] = {}
-    try:
-        for answer in answers:
-            yield answer
-            for warning in answer.warnings:
-                numbers.setdefault(warning, []).append(answer.number)
-            if at_once:
-                _print_warnings(numbers, unit)
-                numbers = {}
-    except (NmtError, KeyboardInterrupt):  # the answers before an error have warnings too
-        _print_warnings(numbers, unit)
-        raise
-    _print_warnings(numbers, unit)
 
+    def __init__(self, unit: str, *, at_once: bool) -> None:
+        self.unit, self.at_once = unit, at_once
+        self.numbers: dict[str, list[int]] = {}  # of the sentences, by warning
 
-def _print_warnings(numbers: dict[str, list[int]], unit: str) -> None:
-    for warning, warned_numbers in numbers.items():
-        print(f"nmt: {describe(warning, warned_numbers, unit)}", file=sys.stderr)
+    def add(self, answer: Answer[Any]) -> None:
+        """Note the warnings of an answer."""
+        for warning in answer.warnings:
+            self.numbers.setdefault(warning, []).append(answer.number)
+        if self.at_once:
+            self._print()
+
+    def _print(self) -> None:
+        for warning, numbers in self.numbers.items():
+            print(f"nmt: {describe(warning, numbers, self.unit)}", file=sys.stderr)
+        self.numbers = {}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None or issubclass(kind, NmtError | KeyboardInterrupt):
+            self._print()
 
 
 def draw_attention(answers: Iterable[TranslationAnswer], path: Path) -> Iterator[TranslationAnswer]:
@@ -348,21 +354,22 @@ def check_output_files(output: Path | None, attention: Path | None) -> None:
         raise DataError(f"{attention}: the folder {attention.parent} does not exist")
 
 
-def write_output(lines: Iterable[str], path: Path | None = None) -> None:
-    """Write each line to stdout or to a file as soon as it is available.
+@contextmanager
+def open_output(path: Path | None = None) -> Iterator[TextIO]:
+    """The file to write lines into; without `path`, stdout.
 
-    An existing file is replaced when all lines are written. Until then they are in `PATH.partial`,
+    An existing file is replaced when the block ends. Until then the lines are in `PATH.partial`,
     where they stay after an error.
 
     Raises:
         DataError: the file cannot be written, or an error ended the lines.
     """
     if path is None:
-        _write(lines, sys.stdout)
+        yield sys.stdout
         return
     if path.exists() and not path.is_file():  # a device or a pipe, which cannot be replaced
         with explain_write_errors(path), path.open("w", encoding="utf-8", newline="\n") as file:
-            _write(lines, file)
+            yield file
         return
     partial = path.resolve().with_name(f"{path.resolve().name}.partial")
     with (
@@ -371,13 +378,7 @@ def write_output(lines: Iterable[str], path: Path | None = None) -> None:
         replacing(path, partial),
         partial.open("w", encoding="utf-8", newline="\n") as file,
     ):
-        _write(lines, file)
-
-
-def _write(lines: Iterable[str], stream: TextIO) -> None:
-    for line in lines:
-        stream.write(f"{line}\n")
-        stream.flush()
+        yield file
 
 
 @contextmanager

@@ -7,14 +7,15 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from nmt.config.parts import DeviceName
-from nmt.decoding.ensemble import Member, together
+from nmt.config.schema import Config
+from nmt.decoding.ensemble import Ensemble, Member
 from nmt.decoding.fast import for_search
 from nmt.decoding.translator import Ranker, Translator, check_n_best
-from nmt.decoding.unknown_words import UnknownWords
+from nmt.decoding.unknown_words import UnknownWords, WordFn
 from nmt.device import set_up_device
 from nmt.errors import CheckpointError
 from nmt.model.seq2seq import Seq2Seq
-from nmt.plugins import hooks
+from nmt.plugins import extras, hooks, load
 from nmt.run.checkpoint import MODEL_FILE, load_weights
 from nmt.run.folder import (
     CONFIG_FILE,
@@ -159,18 +160,28 @@ def _build_translator(
     loaded: Sequence[Member] = [
         Member(model, for_search(model, decoding.precision)) for model in models
     ]
-    for wrap in hooks("wrap"):
+    for wrap in hooks("wrap", config):
         loaded = wrap(loaded, run, config)
-    words = [translate for find in hooks("words") if (translate := find(run, config)) is not None]
-    rankers: list[Ranker | None] = [rank(config, device) for rank in hooks("rank")]
+    rankers: list[Ranker | None] = [rank(config, device) for rank in hooks("rank", config)]
+    parts = [member.model for member in loaded]
+    model = parts[0] if len(parts) == 1 else Ensemble(parts)
     return Translator(
-        together([member.model for member in loaded]).eval(),
+        model.eval(),
         tokenizers=load_tokenizers(run, config),
         vocabularies=load_vocabularies(run),
         options=decoding,
-        unknown=UnknownWords(decoding.replace_unknown, words[0] if words else None),
+        unknown=UnknownWords(decoding.replace_unknown, _find_words(run, config)),
         rankers=[ranker for ranker in rankers if ranker is not None],
     )
+
+
+def _find_words(run: Path, config: Config) -> WordFn | None:
+    """The translations of words for <unk>, of the first extra that has some in the run."""
+    for extra in extras().values():
+        if extra.words is not None and all((run / name).exists() for name in extra.run_files):
+            words: WordFn | None = load(extra.words)(run, config)
+            return words
+    return None
 
 
 def load_model(run: Path, checkpoint: Path) -> Seq2Seq:

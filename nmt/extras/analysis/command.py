@@ -4,7 +4,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -127,8 +127,9 @@ class AnalyzeOptions(ScoreOptions):
 
 
 @options_from(AnalyzeOptions)
-def command(options: AnalyzeOptions) -> None:
+def command(**values: Any) -> None:
     """Analyze, and print what was found. Exit status 1 if a limit is not met."""
+    options = AnalyzeOptions(**values)
     options.check()
     if options.hypotheses is None:
         analysis = _analyze_system(options)

@@ -213,8 +213,9 @@ class AugmentOptions:
 
 
 @options_from(AugmentOptions)
-def command(options: AugmentOptions) -> None:
+def command(**values: Any) -> None:
     """The command line."""
+    options = AugmentOptions(**values)
     options.check()
     manifest = run(options, progress=False if options.quiet else None)
     if options.as_json or not options.quiet:

@@ -80,7 +80,7 @@ class CorpusOptions(OutputOptions):
 
 
 @options_from(CorpusOptions)
-def command(options: CorpusOptions) -> None:
+def command(**values: Any) -> None:
     """Translate the parts that are not translated yet. A part that cannot be read does not stop the
     others.
 
@@ -89,6 +89,7 @@ def command(options: CorpusOptions) -> None:
         DataError: there are no parts; the folder holds translations by another model or with other
             settings, or cannot be written; or, at the end, some parts could not be translated.
     """
+    options = CorpusOptions(**values)
     options.check()
     if options.file is None or options.output is None:
         raise typer.BadParameter("give --file PATTERN and -o FOLDER")

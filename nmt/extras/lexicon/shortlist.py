@@ -14,7 +14,7 @@ from torch import Tensor, nn
 
 from nmt.config.schema import Config
 from nmt.config.section import key_of
-from nmt.decoding.ensemble import Ensemble, Member, together
+from nmt.decoding.ensemble import Ensemble, Member
 from nmt.decoding.fast import PackedLinear, linear_of, replace_submodules
 from nmt.decoding.int8 import Int8Linear
 from nmt.errors import ConfigError
@@ -45,7 +45,8 @@ def wrap(members: Sequence[Member], run: Path, config: Config) -> Sequence[Membe
             f"decoding.shortlist: {size} needs the lexicon of the run; `nmt lexicon {run}` makes it"
         )
     shortlist = Shortlist(Lexicon.load(path), *load_vocabularies(run), size)
-    model = together([member.model for member in members])
+    models = [member.model for member in members]
+    model = models[0] if len(models) == 1 else Ensemble(models)
     return [Member(members[0].trained, ShortlistModel(model, shortlist))]
 
 

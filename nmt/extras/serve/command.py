@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -96,7 +96,7 @@ class ServeOptions:
 
 
 @options_from(ServeOptions)
-def command(options: ServeOptions) -> None:
+def command(**values: Any) -> None:
     """Serve until SIGTERM or Ctrl-C.
 
     Raises:
@@ -106,6 +106,7 @@ def command(options: ServeOptions) -> None:
             invalid.
         CheckpointError: a run cannot be read.
     """
+    options = ServeOptions(**values)
     host, token = options.host, options.token
     if token is not None and len(token) < MIN_TOKEN_LENGTH:
         text = f"the token has {len(token)} characters; use at least {MIN_TOKEN_LENGTH}"
