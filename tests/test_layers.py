@@ -19,7 +19,7 @@ LAYERS = (
 LEVEL = {part: level for level, part in enumerate([*LAYERS.split(" < "), "__main__"])}
 
 # The extras whose files another extra may import.
-NEEDS = {"serve": {"analysis"}}
+NEEDS = {"serve": {"analysis"}, "share": {"runs"}}
 
 # These modules do not import torch, so that they load quickly. In data, only the batches make
 # tensors of ids.

@@ -16,8 +16,8 @@ from nmt.commands.options import JsonOption, RunOrBundleArgument, to_json
 from nmt.config.parts import TOKENIZERS
 from nmt.config.schema import Config
 from nmt.errors import CheckpointError, DataError, NmtError, printable
+from nmt.extras.runs.card import model_card
 from nmt.extras.runs.summary import find_runs, read_facts
-from nmt.extras.share.card import model_card
 from nmt.model.seq2seq import parameters_by_part
 from nmt.report.sparkline import sparkline
 from nmt.report.table import Table, TableCell, label_rows

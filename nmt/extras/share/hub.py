@@ -25,6 +25,7 @@ from nmt.config.yaml_text import dump
 from nmt.data.manifest import MANIFEST
 from nmt.errors import CheckpointError, ConfigError, DataError, NmtError
 from nmt.extras.runs import inspect
+from nmt.extras.runs.card import model_card
 from nmt.extras.share.bundle import (
     BEST_FILE,
     INFO_FILE,
@@ -34,7 +35,6 @@ from nmt.extras.share.bundle import (
     pointer_to,
     run_files,
 )
-from nmt.extras.share.card import model_card
 from nmt.files import (
     CHECKSUMS_FILE,
     explain_write_errors,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 import yaml
 
-from nmt.extras.share.card import model_card
+from nmt.extras.runs.card import model_card
 from tests import toy
 from tests.conftest import Run
 
