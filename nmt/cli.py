@@ -250,9 +250,11 @@ def main() -> None:
         finally:
             flush_stdout()  # here, where an error can still be reported
             _ignore_interrupts()
+    except NmtError as error:  # so early that no command has begun
+        fail(str(error))
     except KeyboardInterrupt:
         fail_on_interrupt()
-    except MemoryError as error:  # so early that no command has begun
+    except MemoryError as error:
         fail_without_memory(error)
     except OSError as error:
         fail_on_system_error(error)

@@ -2,8 +2,8 @@
 
 An extra is a folder of nmt/extras/. The variable NMT_EXTRAS names modules with further extras,
 separated by commas; they may stand in the current folder. Each has an object `EXTRA`, whose fields
-name classes and functions by their place, "module:object". They are imported on use, so that
-`nmt --help` is fast. The core names no extra: it asks `extras()`.
+name classes and functions by their place, "module:object". They stand in other files, which are
+imported on use, so that `nmt --help` is fast. The core names no extra: it asks `extras()`.
 """
 
 import os
@@ -97,7 +97,11 @@ class Extra:
 
 @cache
 def extras() -> Mapping[str, Extra]:
-    """All extras by name: those of nmt in the order of their names, then those of the user."""
+    """All extras by name: those of nmt in the order of their names, then those of the user.
+
+    Raises:
+        NmtError: a module of the user is missing, or has no `EXTRA`.
+    """
     folders = sorted(Path(__file__).parent.joinpath(FOLDER.partition(".")[2]).glob("*/__init__.py"))
     found: dict[str, Extra] = {}
     with suppress(ModuleNotFoundError):  # whoever wants the core alone may block the folder
@@ -106,7 +110,13 @@ def extras() -> Mapping[str, Extra]:
     if names := os.environ.get(VARIABLE):
         sys.path.append(os.getcwd())  # the command `nmt` does not look there
         for name in names.split(","):
-            found[name] = import_module(name).EXTRA
+            try:
+                found[name] = import_module(name).EXTRA
+            except (AttributeError, ImportError) as error:
+                raise NmtError(
+                    f"{VARIABLE}: {name}: {error}; name modules with an object EXTRA, which import "
+                    "nothing of nmt but nmt.plugins"
+                ) from None
     return found
 
 

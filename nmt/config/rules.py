@@ -1,13 +1,14 @@
 """The rules between keys: combinations of values that cannot work together."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from nmt.config.parts import (
     ATTENTIONS,
     BRIDGES,
     CELLS,
     DECODERS,
+    FORMATS,
     METHODS,
     OUTPUTS,
     READOUTS,
@@ -125,76 +126,62 @@ def _mixture_problems(data: DataConfig) -> Iterator[Problem]:
 
 
 def _source_problems(key: str, source: SourceConfig, languages: set[str]) -> Iterator[Problem]:
-    if source.format == "lines":
-        yield from _lines_problems(key, source, languages)
+    part, names = FORMATS[source.format], " and ".join(sorted(languages))
+    if part.trait("files"):
+        yield from _files_problems(key, source, languages)
         return
     if source.files:
-        yield Problem(
-            (f"{key}.files", f"{key}.format"),
-            "only format lines reads `files`; give `path` or `url`",
+        text = (
+            f"only format {choices(having(FORMATS, 'files'))} reads `files`; give `path` or `url`"
         )
+        yield Problem((f"{key}.files", f"{key}.format"), text)
     if source.path is None and source.url is None:
         yield Problem((f"{key}.path",), f"must be given (or {key}.url)")
     if isinstance(source.path, list):
         if not source.path:
             yield Problem((f"{key}.path",), "the list names no file")
         if source.sha256 is not None:
-            yield Problem(
-                (f"{key}.sha256", f"{key}.path"),
-                "one hash cannot check several files; remove sha256",
-            )
-    yield from _column_problems(key, source, languages)
+            text = "one hash cannot check several files; remove sha256"
+            yield Problem((f"{key}.sha256", f"{key}.path"), text)
+    if source.columns is None:
+        if part.trait("needs_columns"):
+            text = f"format {source.format} needs one column for each language: {names}"
+            yield Problem((f"{key}.columns",), text)
+        if part.trait("english_first") and "en" not in languages:
+            text = f"format {source.format} has English in its first column; for other languages, "
+            yield Problem((f"{key}.columns",), f"{text}give the column of each")
+    else:
+        yield from _column_problems(key, source, source.columns, languages)
 
 
-def _column_problems(key: str, source: SourceConfig, languages: set[str]) -> Iterator[Problem]:
-    language_names = " and ".join(sorted(languages))
-    if source.format == "tmx" and source.columns is not None:
-        yield Problem(
-            (f"{key}.columns", f"{key}.format"),
-            "a translation memory names its languages; remove `columns`",
-        )
-    if source.format in ("jsonl", "parquet") and any(
-        isinstance(column, int) for column in (source.columns or {}).values()
-    ):
-        yield Problem(
-            (f"{key}.columns", f"{key}.format"),
-            f"format {source.format} has names, not numbers, for example translation.de",
-        )
-    if source.columns is not None and set(source.columns) != languages:
-        yield Problem((f"{key}.columns",), f"needs one column for each language: {language_names}")
-    elif source.columns is not None and len({*source.columns.values()}) < len(source.columns):
-        yield Problem(
-            (f"{key}.columns",), "the same column for both languages; give the column of each"
-        )
-    if source.columns is None and source.format == "tsv":
-        yield Problem(
-            (f"{key}.columns",), f"format tsv needs one column for each language: {language_names}"
-        )
-    if (
-        source.columns is None
-        and source.format in ("manythings", "tatoeba")
-        and "en" not in languages
-    ):
-        text = (
-            f"format {source.format} has English in its first column; for other languages, give "
-            "the column of each"
-        )
+def _column_problems(
+    key: str, source: SourceConfig, columns: Mapping[str, int | str], languages: set[str]
+) -> Iterator[Problem]:
+    kind, keys = FORMATS[source.format].trait("columns"), (f"{key}.columns", f"{key}.format")
+    if kind == "none":
+        yield Problem(keys, f"format {source.format} names its languages itself; remove `columns`")
+    if kind == "name" and any(isinstance(column, int) for column in columns.values()):
+        text = f"format {source.format} has names, not numbers, for example translation.de"
+        yield Problem(keys, text)
+    if set(columns) != languages:
+        names = " and ".join(sorted(languages))
+        yield Problem((f"{key}.columns",), f"needs one column for each language: {names}")
+    elif len({*columns.values()}) < len(columns):
+        text = "the same column for both languages; give the column of each"
         yield Problem((f"{key}.columns",), text)
 
 
-def _lines_problems(key: str, source: SourceConfig, languages: set[str]) -> Iterator[Problem]:
-    files = source.files or {}
+def _files_problems(key: str, source: SourceConfig, languages: set[str]) -> Iterator[Problem]:
+    files, name = source.files or {}, f"format {source.format}"
     if set(files) != languages:
-        names = " and ".join(sorted(languages))
-        yield Problem((f"{key}.files",), f"format lines needs one file for each language: {names}")
+        text = f"{name} needs one file for each language: {' and '.join(sorted(languages))}"
+        yield Problem((f"{key}.files",), text)
     elif len({str(file) for file in files.values()}) < len(files):
         yield Problem((f"{key}.files",), "the same file for both languages; name the file of each")
     for unused in ("path", "url", "sha256", "columns"):
         if getattr(source, unused) is not None:
-            yield Problem(
-                (f"{key}.{unused}", f"{key}.format"),
-                f"format lines reads `files`; remove `{unused}`",
-            )
+            keys = f"{key}.{unused}", f"{key}.format"
+            yield Problem(keys, f"{name} reads `files`; remove `{unused}`")
 
 
 def _model_problems(model: ModelConfig) -> Iterator[Problem]:

@@ -47,8 +47,7 @@ from tests.config.examples import Values, problems_of, values_with
         (
             {"source": {"format": "tmx", "path": "a", "columns": {"en": "x", "de": "y"}}},
             (
-                "data.source.columns, data.source.format: a translation memory names its "
-                "languages; "
+                "data.source.columns, data.source.format: format tmx names its languages itself; "
                 "remove `columns`"
             ),
         ),

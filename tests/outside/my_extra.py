@@ -1,0 +1,22 @@
+"""The rows of an extra outside of nmt: each names one class or function of my_parts.py or my_text.py."""
+
+from nmt.plugins import Command, Extra, Part
+
+EXTRA = Extra(
+    commands={"greet": Command("Results", "Greet somebody.", "my_parts:greet")},
+    keys={"training": "my_keys:TrainingKeys", "decoding": "my_keys:DecodingKeys"},
+    rank="my_parts:rank",
+    rows={
+        "scores": {"cosine": Part("my_parts:CosineScore")},
+        "cells": {"minimal": Part("my_parts:MinimalCell")},
+        "decoders": {"late": Part("my_parts:LateDecoder")},
+        "tokenizers": {"blanks": Part("my_text:BlankTokenizer", text="blanks (at spaces)")},
+        "formats": {
+            "stanzas": Part("my_text:open_stanzas", text="stanzas (two files)", files=True)
+        },
+        "metrics": {
+            "length": Part("my_parts:length_error", title="length error", lower_is_better=True)
+        },
+        "loss_terms": {"sharpness_loss": Part("my_parts:sharpness_loss")},
+    },
+)

@@ -1,0 +1,116 @@
+"""The seams are true: one part of each kind, from outside of the package, in the four commands."""
+
+import ast
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.toy import sentence_pairs
+
+ROOT = Path(__file__).resolve().parent.parent
+OUTSIDE = ROOT / "tests" / "outside"
+CONFIG: dict[str, Any] = {
+    "name": "outside",
+    "data": {
+        "source": {"format": "stanzas", "files": {"en": "text.en", "de": "text.de"}},
+        "split": {"dev": 20, "test": 20},
+        "workers": 1,
+    },
+    "tokenizer": {"kind": "blanks"},
+    "model": {
+        "embedding_size": 16,
+        "encoder": {"cell": "minimal", "hidden_size": 16, "bidirectional": False},
+        "attention": {"score": "cosine"},
+        "decoder": {"kind": "late", "cell": "minimal", "hidden_size": 16},
+    },
+    "training": {"max_steps": 20, "validate_every": 10, "metric": "length", "sharpness_loss": 0.1},
+}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("outside")
+    for name, side in (("en", 0), ("de", 1)):
+        lines = "".join(f"{pair[side]}\n" for pair in sentence_pairs())
+        (folder / f"text.{name}").write_text(lines, encoding="utf-8")
+    (folder / "outside.yaml").write_text(yaml.safe_dump(CONFIG), encoding="utf-8")
+    nmt(folder, "prepare", "-q", "-c", "outside.yaml")
+    nmt(folder, "train", "-q", "-c", "outside.yaml")
+    return folder
+
+
+def nmt(folder: Path, *words: str) -> str:
+    paths = [str(ROOT), str(OUTSIDE), os.environ.get("PYTHONPATH", "")]
+    environment = os.environ | {"NMT_EXTRAS": "my_extra", "PYTHONPATH": os.pathsep.join(paths)}
+    ended = subprocess.run(
+        [sys.executable, "-m", "nmt", *words],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert ended.returncode == 0, ended.stderr
+    return ended.stdout
+
+
+@pytest.mark.slow
+def test_metric_and_loss_term_take_part_in_training(folder: Path) -> None:
+    lines = (folder / "runs/outside/journal.jsonl").read_text(encoding="utf-8").splitlines()
+    events = [json.loads(line) for line in lines]
+    (first, second) = [event for event in events if event["event"] == "validation"]
+    assert {"bleu", "chrf", "length"} <= {*first, *second}
+    config = yaml.safe_load((folder / "runs/outside/config.yaml").read_text(encoding="utf-8"))
+    assert config["training"]["sharpness_loss"] == 0.1
+
+
+@pytest.mark.slow
+def test_ranker_format_and_tokenizer_take_part_in_translation(folder: Path) -> None:
+    sentence = "The dog sees the river."
+    beam = nmt(folder, "translate", "--n-best", "5", sentence).splitlines()
+    texts = [line.split(" ||| ")[1] for line in beam]
+    shortest = nmt(folder, "translate", "--set", "decoding.shortest=true", sentence).strip()
+    assert len(shortest) == min(map(len, texts))
+    assert "BLEU" in nmt(folder, "evaluate", "--split", "dev")
+
+
+@pytest.mark.slow
+def test_a_command_is_listed_and_runs(folder: Path) -> None:
+    assert "greet" in nmt(folder, "--help")
+    assert nmt(folder, "greet", "you") == "hello you\n"
+
+
+def test_each_part_is_one_class_or_function_and_one_row() -> None:
+    def parse(name: str) -> ast.Module:
+        return ast.parse((OUTSIDE / f"{name}.py").read_text(encoding="utf-8"))
+
+    defined = {
+        node.name
+        for name in ("my_parts", "my_text")
+        for node in parse(name).body
+        if isinstance(node, ast.ClassDef | ast.FunctionDef)
+    }
+    texts = [node.value for node in ast.walk(parse("my_extra")) if isinstance(node, ast.Constant)]
+    rows = Counter(
+        text.partition(":")[2] for text in map(str, texts) if re.match("my_(parts|text):", text)
+    )
+    assert set(rows.values()) == {1}
+    # What no row names: what a named one is made of.
+    assert defined == {*rows, "StanzaSource", "Shortest", "by_length"}
+
+
+def test_a_module_without_rows_is_one_line() -> None:
+    environment = os.environ | {"NMT_EXTRAS": "json", "PYTHONPATH": str(ROOT)}
+    command = [sys.executable, "-m", "nmt", "--help"]
+    ended = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith("nmt: NMT_EXTRAS: json: module 'json' has no attribute 'EXTRA'")
+    assert ended.stderr.count("\n") == 1
