@@ -87,23 +87,17 @@ def _learn_words(
     """Align whole words; the probability of a target token is that of all translations that contain
     it.
     """
-    src_tokens, tgt_tokens = (
-        vocabulary.tokens(range(len(vocabulary))) for vocabulary in (src, tgt)
-    )
-    src_words, tgt_words = (
-        _Words(corpus.src, src_tokens, lowercase=True),
-        _Words(corpus.tgt, tgt_tokens, lowercase=False),
-    )
+    src_tokens, tgt_tokens = (words.tokens(range(len(words))) for words in (src, tgt))
+    src_words = _Words(corpus.src, src_tokens, lowercase=True)
+    tgt_words = _Words(corpus.tgt, tgt_tokens, lowercase=False)
     aligner = WordAligner(
         Corpus(src_words.sentences, tgt_words.sentences), src_words.n_numbers, tgt_words.n_numbers
     )
     aligner.fit()
     frequent = src_words.frequent(n_words)
     words = [numbers[frequent] for numbers in aligner.translations(WORD_TRANSLATIONS)]
-    ids, probabilities = (
-        torch.zeros(len(frequent), size, dtype=torch.long),
-        torch.zeros(len(frequent), size),
-    )
+    ids = torch.zeros(len(frequent), size, dtype=torch.long)
+    probabilities = torch.zeros(len(frequent), size)
     for row, translations in enumerate(zip(*words, strict=True)):
         sums: Counter[int] = Counter()
         for number, probability in zip(*(values.tolist() for values in translations), strict=True):
@@ -128,10 +122,8 @@ class _Words:
         # One long sentence, in which a word between the others ends each sentence.
         ends = np.cumsum(sentences.lengths)
         self._ids = np.insert(np.concatenate([ids for ids, _ in sentences.blocks()]), ends, PAD)
-        numbers, keys = (
-            part[0].numpy()
-            for part in word_keys(torch.from_numpy(self._ids.astype(np.int64))[None])
-        )
+        ids = torch.from_numpy(self._ids.astype(np.int64))[None]
+        numbers, keys = (part[0].numpy() for part in word_keys(ids))
         self._starts = np.flatnonzero(np.diff(numbers, prepend=-1))  # of the words
         is_end = self._ids[self._starts] == PAD
         unique, first, inverse = np.unique(

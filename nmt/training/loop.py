@@ -87,20 +87,19 @@ def train_step(loss: nn.Module, training: "Training", update: Update, rate: floa
 
 def add_gradients(loss: nn.Module, training: "Training", update: Update, ratio: float) -> Tensor:
     """The gradient of the micro-batches, summed over their tokens; with several processes, the mean
-    of their sums. Returns the sums of objective, negative log-likelihood and tokens of this
-    process, [3].
+    of their sums.
+
+    Returns:
+        [3]: the sums of objective, negative log-likelihood and tokens of this process.
     """
-    world, forcing, sums = (
-        training.world,
-        training.config.training.teacher_forcing,
-        training.zero_sums(),
-    )
+    world, sums = training.world, training.zero_sums()
+    per = training.config.training.teacher_forcing.per
     training.optimizer.zero_grad()
     if not update.micro_batches:  # a small batch leaves some processes none
         world.backward(loss(None)[0], last=True)
     for index, batch in enumerate(update.micro_batches, start=1):
         generator = training.reseed(update.step, index - 1)  # dropout, and the mask
-        forcing_mask = draw_forcing_mask(batch, ratio, forcing.per, generator)
+        forcing_mask = draw_forcing_mask(batch, ratio, per, generator)
         is_last = index == len(update.micro_batches)
         with world.exchange(loss, last=is_last):
             with training.autocast():
@@ -184,12 +183,8 @@ class Training:
         accumulate, rank = self.config.training.accumulate, self.world.rank
         # Splitting adds micro-batches beyond `accumulate`; their seeds must differ from those of
         # the next process.
-        is_planned = index < accumulate
-        return reseed(
-            self.config.seed,
-            step,
-            *((rank * accumulate + index,) if is_planned else (rank, index)),
-        )
+        own = (rank * accumulate + index,) if index < accumulate else (rank, index)
+        return reseed(self.config.seed, step, *own)
 
     def outcome(self, sums: Tensor, rate: float, ratio: float) -> Outcome:
         """The result of `add_gradients`, over all processes. Each must call it."""
@@ -275,13 +270,9 @@ def updates(training: Training) -> Iterator[Update]:
     """The updates from the progress of the training on, until the last epoch, with the
     micro-batches of this process.
     """
-    config, corpus, progress, world = (
-        training.config,
-        training.corpus,
-        training.progress,
-        training.world,
-    )
-    accumulate, step, first_batch = config.training.accumulate, progress.step, progress.batch
+    config, corpus, world = training.config, training.corpus, training.world
+    progress, accumulate = training.progress, config.training.accumulate
+    step, first_batch = progress.step, progress.batch
     n_shards, first_shard = world.size * accumulate, world.rank * accumulate
     epochs = range(progress.epoch, config.training.epochs)
     for part in divide_epochs(len(corpus), epochs, seed=config.seed, first_part=progress.part):

@@ -29,10 +29,7 @@ EMPTY_WORD = PAD  # no sentence contains this id
 P_EMPTY = 0.08  # p_0
 CONCENTRATION = 0.01  # of the Dirichlet prior of p(. | s): a small value favors few translations
 FIRST_TENSION, MIN_TENSION, MAX_TENSION = 4.0, 0.1, 14.0
-TENSION_STEPS, TENSION_RATE = (
-    8,
-    20.0,
-)  # gradient ascent on lambda after each iteration but the first
+TENSION_STEPS, TENSION_RATE = 8, 20.0  # gradient ascent on lambda, after the first iteration
 MIN_PROBABILITY = 0.001  # of a translation
 MIN_AGREEMENT = 0.25  # of a link: the product of two posteriors of 1/2
 MAX_CELLS = 1 << 20  # of a block
@@ -101,9 +98,7 @@ class WordAligner:
                 direction.update(cells, fit_tension=iteration > 0)
 
     def counts(self) -> Floats:
-        """The expected number of links of each pair of words on which both directions agree,
-        [P].
-        """
+        """[P], expected links of each pair of words, on which both directions agree."""
         counts = np.zeros(len(self.src))
         for block, agreement in self._agreements():
             np.add.at(counts, block.cells[:, 1:, 1:].ravel(), agreement.ravel())
@@ -120,9 +115,8 @@ class WordAligner:
         totals = np.bincount(self.src, counts, minlength=self._src_size)
         probabilities = counts / np.maximum(totals[self.src], np.finfo(float).tiny)
         order = np.lexsort((-probabilities, self.src))
-        rank = np.arange(len(order)) - np.searchsorted(
-            self.src, self.src
-        )  # ids are sorted: rank within the source id
+        # Ids are sorted, so this is the rank within the source id.
+        rank = np.arange(len(order)) - np.searchsorted(self.src, self.src)
         is_kept = (rank < size) & (probabilities[order] >= MIN_PROBABILITY)
         kept, rank = order[is_kept], rank[is_kept]
         table = np.zeros((self._src_size, size), np.int64), np.zeros((self._src_size, size))
@@ -210,9 +204,8 @@ def _number_cells(corpus: Corpus, chosen: Indices, tgt_size: int) -> tuple[Indic
     """The keys src * tgt_size + tgt of all pairs of words, ascending, and the blocks; pairs with an
     empty sentence are left out.
     """
-    groups: list[
-        tuple[Indices, Indices, Indices]
-    ] = []  # pairs of sentences; the keys in their cells; the key of each cell
+    # Pairs of sentences, the keys in their cells, the key of each cell.
+    groups: list[tuple[Indices, Indices, NDArray[np.int32]]] = []
     for pairs in _equal_lengths(corpus, chosen):
         src, tgt = (
             np.pad(side.rows(pairs), ((0, 0), (1, 0)), constant_values=EMPTY_WORD)
