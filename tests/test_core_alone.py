@@ -21,14 +21,8 @@ OTHER_EXTRAS = {"dev", "docs"}
 IMPORTED_AS = {"pillow": "PIL"}
 REFUSE = """
 import sys
-from importlib.abc import MetaPathFinder
-
-class Refuse(MetaPathFinder):
-    def find_spec(self, name, path=None, target=None):
-        if name == "nmt.extras" or name.partition(".")[0] in {libraries}:
-            raise ModuleNotFoundError(f"{{name}} is refused", name=name)
-
-sys.meta_path.insert(0, Refuse())
+for name in ("nmt.extras", *{libraries}):
+    sys.modules[name] = None
 from nmt.cli import main
 main()
 """
