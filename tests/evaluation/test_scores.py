@@ -228,48 +228,6 @@ def test_some_resamples_may_score_zero(metric: str) -> None:
     assert "bs:200" in one.signature
 
 
-def test_without_bootstrap_there_is_no_interval() -> None:
-    assert [one.interval for one in score(HYPOTHESES, [REFERENCES])] == [None, None]
-
-
-def test_any_type_of_sequence_works() -> None:
-    assert score(tuple(HYPOTHESES), (tuple(REFERENCES),)) == score(HYPOTHESES, [REFERENCES])
-
-
-def test_case_of_the_metrics_name_does_not_matter() -> None:
-    assert [one.name for one in score(HYPOTHESES, [REFERENCES], ["bleu", "CHRF"])] == [
-        "BLEU",
-        "chrF",
-    ]
-
-
-def test_unknown_metric() -> None:
-    with pytest.raises(
-        DataError, match=r"^METEOR: not a metric; choose from BLEU, chrF, chrF\+\+, TER$"
-    ):
-        score(HYPOTHESES, [REFERENCES], ["BLEU", "METEOR"])
-
-
-def test_counts_that_differ() -> None:
-    with pytest.raises(
-        DataError,
-        match=r"^the hypotheses have 5 lines, but the reference has 6; they must correspond line by line$",
-    ):
-        score(HYPOTHESES[:5], [REFERENCES])
-    with pytest.raises(
-        DataError,
-        match=r"^the hypotheses have 6 lines, but reference 2 has 4; they must correspond line by line$",
-    ):
-        score(HYPOTHESES, [REFERENCES, OTHER_REFERENCES[:4]])
-
-
-def test_nothing_to_score() -> None:
-    with pytest.raises(DataError, match="there are no hypotheses"):
-        score([], [[]])
-    with pytest.raises(DataError, match="there are no references"):
-        score(HYPOTHESES, [])
-
-
 def test_table() -> None:
     scores = [
         MetricScore("BLEU", 31.4159, "nrefs:1", (30.6, 32.2)),
@@ -282,11 +240,29 @@ def test_table() -> None:
     ]
 
 
-def test_to_dict_is_json() -> None:
-    one = MetricScore("BLEU", 31.42, "nrefs:1", (30.6, 32.2))
-    assert json.loads(json.dumps(one.to_dict())) == {
-        "metric": "BLEU",
-        "score": 31.42,
-        "signature": "nrefs:1",
-        "interval": [30.6, 32.2],
-    }
+def test_defaults_and_any_type_of_sequence() -> None:
+    plain = score(HYPOTHESES, [REFERENCES])
+    assert [(one.name, one.interval) for one in plain] == [("BLEU", None), ("chrF", None)]
+    assert score(tuple(HYPOTHESES), (tuple(REFERENCES),), ["bleu", "CHRF"]) == plain
+
+
+@pytest.mark.parametrize(
+    ("hypotheses", "references", "metrics", "message"),
+    [
+        (
+            HYPOTHESES,
+            [REFERENCES],
+            ["METEOR"],
+            "METEOR: not a metric; choose from BLEU, chrF, chrF",
+        ),
+        (HYPOTHESES[:5], [REFERENCES], ["BLEU"], "5 lines, but the reference has 6; they must"),
+        (HYPOTHESES, [REFERENCES, ["a"]], ["BLEU"], "6 lines, but reference 2 has 1; they must"),
+        ([], [[]], ["BLEU"], "there are no hypotheses"),
+        (HYPOTHESES, [], ["BLEU"], "there are no references"),
+    ],
+)
+def test_what_cannot_be_scored(
+    hypotheses: list[str], references: list[list[str]], metrics: list[str], message: str
+) -> None:
+    with pytest.raises(DataError, match=message):
+        score(hypotheses, references, metrics)

@@ -8,18 +8,10 @@ from nmt.extras.analysis.attention import (
     by_position,
     loss_by_position,
     most_ignored,
-    position_classes,
 )
 
 SHARP = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]])  # the last column belongs to <eos>
 EVEN = np.full((3, 4), 0.25)
-
-
-def test_position_classes_have_no_gap() -> None:
-    classes = position_classes()
-    assert classes[0] == ("1", 0, 1)
-    assert [high for *_, high in classes[:-1]] == [low for _, low, _ in classes[1:]]
-    assert classes[-1] == ("33 and more", 32, None)
 
 
 def test_entropy_and_sharpness() -> None:

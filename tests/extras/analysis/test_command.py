@@ -10,7 +10,6 @@ import pytest
 from nmt.data.corpus import read_sentences
 from nmt.evaluation.scores import METRICS
 from nmt.extras.analysis.warnings import DESCRIPTIONS
-from nmt.run import system
 from tests import toy
 from tests.commands.test_evaluate import read, write
 from tests.conftest import Run
@@ -41,43 +40,22 @@ def run(folder: Path, tmp_path: Path) -> Path:
 def test_a_comparison_of_two_runs(nmt: Run, run: Path, folder: Path) -> None:
     words = ["--compare", folder / "other", "--metric", "chrf", "--metric", "BLEU"]
     value = read(nmt("analyze", run, *words, "--json"))
-    assert [one["metric"] for one in value["comparison"]["differences"]] == ["chrF", "BLEU"]
-    for one, own in zip(value["comparison"]["differences"], value["scores"], strict=True):
+    compared = value["comparison"]
+    assert [one["metric"] for one in compared["differences"]] == ["chrF", "BLEU"]
+    for one, own in zip(compared["differences"], value["scores"], strict=True):
         assert one["score"] == pytest.approx(own["score"])
         assert one["difference"] == pytest.approx(one["score"] - one["other"])
         assert 0 < one["p_randomisation"] <= 1
-    assert value["comparison"]["other"]["run"] == str(folder / "other")
-    assert (
-        value["comparison"]["other"]["provenance"]["model"]["sha256"]
-        != value["provenance"]["model"]["sha256"]
-    )
-    changed = value["comparison"]["sentences"]
-    assert changed
+    assert compared["other"]["run"] == str(folder / "other")
+    weights = [of["provenance"]["model"]["sha256"] for of in (compared["other"], value)]
+    assert weights[0] != weights[1]
     sources = read_sentences(folder / "prepared", "test", "src")
-    assert all(
-        row["source"] == sources[row["sentence"] - 1] and row["output"] != row["other"]
-        for row in changed
-    )
-    gains = [row["gain"] for row in changed]
-    assert sorted(gains, reverse=True)[:1] == gains[:1]
-
-
-@pytest.mark.slow
-def test_a_comparison_with_a_lower_case_system_ignores_case(
-    nmt: Run, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert nmt("analyze", run, "--metric", "BLEU").status == 0
-    (outputs,) = (run / "evaluation").glob("*.txt")
-    lowered = write(
-        tmp_path / "lowered.txt", *outputs.read_text(encoding="utf-8").lower().splitlines()
-    )
-    monkeypatch.setattr(system.System, "lowercase", property(lambda self: True))
-    command = ["analyze", run, "--metric", "BLEU", "--metric", "chrF", "--compare", lowered]
-    value = read(nmt(*command, "--json"))
-    assert [one["difference"] for one in value["comparison"]["differences"]] == [0, 0]
-    assert all("case:lc" in one["signature"] for one in value["comparison"]["differences"])
-    assert value["comparison"]["sentences"] == []
-    assert f"{lowered}, ignoring case" in nmt(*command).out
+    assert compared["sentences"]
+    for row in compared["sentences"]:
+        assert row["source"] == sources[row["sentence"] - 1]
+        assert row["output"] != row["other"]
+    history = (run / "evaluation" / "history.jsonl").read_text(encoding="utf-8")
+    assert json.loads(history)["comparison"] == compared
 
 
 def test_a_comparison_with_the_translations_of_an_earlier_evaluation(
@@ -111,63 +89,27 @@ def test_not_worse_than(nmt: Run, run: Path, folder: Path, tmp_path: Path) -> No
     assert "is worse" not in failed.err
 
 
-@pytest.fixture(scope="module")
-def elsewhere(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run on another split of the same pairs: the other's test sentences are in its training
-    data.
-    """
-    place = tmp_path_factory.mktemp("elsewhere")
-    split = {"dev": 20, "test": 40, "seed": 5}
-    return toy.train(
-        place, data={"split": split, "prepared": str(place / "prepared")}, training={"max_steps": 1}
-    )
-
-
 @pytest.mark.slow
-def test_leaks_of_the_other_run_are_reported(
-    nmt: Run, run: Path, elsewhere: Path, folder: Path
-) -> None:
+def test_leaks_of_the_other_run_are_reported(nmt: Run, folder: Path, tmp_path: Path) -> None:
+    """The other run is on another split of the same pairs: it was trained on test sentences."""
+    split = {"dev": 20, "test": 40, "seed": 5}
+    data = {"split": split, "prepared": str(tmp_path / "prepared")}
+    other = toy.train(tmp_path, data=data, training={"max_steps": 1})
     held = {
         text
         for split in ("dev", "test")
-        for text in read_sentences(elsewhere.parent / "prepared", split, "src")
+        for text in read_sentences(tmp_path / "prepared", split, "src")
     }
     sources = read_sentences(folder / "prepared", "test", "src")
-    words = ["analyze", run, "--compare", elsewhere, "--metric", "BLEU"]
-    found = read(nmt(*words, "--json"))["comparison"]["leaks_of_other"]
+    value = read(nmt("analyze", folder / "run", "--compare", other, "--metric", "BLEU", "--json"))
+    found = value["comparison"]["leaks_of_other"]
     assert found["exact"] == sum(source not in held for source in sources) > 0
     assert found["clean"] <= len(sources) - found["exact"]
-    table = nmt(*words).out
-    assert (
-        f"sentences in the other system's training data: {found['exact']} exactly, "
-        f"{found['near']} nearly"
-    ) in table
-    if found["clean"]:
-        assert [one["metric"] for one in found["differences_without"]] == ["BLEU"]
-        assert (
-            f"on the {found['clean']} sentences that are in neither system's training data" in table
-        )
-    same = read(nmt("analyze", run, "--compare", folder / "other", "--metric", "BLEU", "--json"))[
-        "comparison"
-    ]
-    assert "leaks_of_other" not in same
-
-
-def test_missing_training_data_of_the_other_run_is_reported(
-    nmt: Run, run: Path, elsewhere: Path, tmp_path: Path
-) -> None:
-    moved = shutil.copytree(elsewhere, tmp_path / "moved")
-    config = (moved / "config.yaml").read_text(encoding="utf-8")
-    nowhere = tmp_path / "nowhere"
-    (moved / "config.yaml").write_text(
-        config.replace(str(elsewhere.parent / "prepared"), str(nowhere)), encoding="utf-8"
-    )
-    result = nmt("analyze", run, "--compare", moved, "--metric", "BLEU")
-    assert result.status == 0
-    missing = f"{nowhere}: no prepared data here; run `nmt prepare -c ...` first"
-    assert (
-        result.err.splitlines()[-1]
-        == f"nmt: cannot look for the test sentences in the training data of {moved} ({missing})"
+    shutil.rmtree(tmp_path / "prepared")
+    missing = nmt("analyze", folder / "run", "--compare", other, "--metric", "BLEU")
+    assert missing.status == 0
+    assert missing.err.startswith(
+        f"nmt: cannot look for the test sentences in the training data of {other} ({tmp_path}"
     )
 
 

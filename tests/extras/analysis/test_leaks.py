@@ -4,6 +4,7 @@ from collections import Counter
 from pathlib import Path
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -37,15 +38,24 @@ TRAINING = [
 ]
 
 
-def find(source: str, target: str) -> tuple[bool, bool]:
+@pytest.mark.parametrize(
+    ("source", "target", "found"),
+    [
+        ("GOOD MORNING", "Servus.", (True, False)),  # the same but for case and punctuation
+        ("Hello.", "guten morgen...", (True, False)),
+        ("Good evening!", "Guten Abend!", (False, False)),
+        ("The old dog sleeps under the big table tonight.", "Etwas anderes.", (False, True)),
+        ("x", "Der alte Hund schläft heute unter dem großen Baum.", (False, True)),
+        ("The old cat sleeps under the small table today.", "x", (False, False)),
+        ("The old dog sleeps under the big table", "x", (False, True)),  # a part
+        ("are going home", "x", (False, False)),  # a common phrase
+    ],
+)
+def test_the_same_or_nearly_on_either_side(
+    source: str, target: str, found: tuple[bool, bool]
+) -> None:
     seen = scan(TRAINING, [[source]], [[target]])
-    return seen.exact[0], seen.near[0]
-
-
-def test_the_same_but_for_case_and_punctuation() -> None:
-    assert find("GOOD MORNING", "Servus.") == (True, False)
-    assert find("Hello.", "guten morgen...") == (True, False)
-    assert find("Good evening!", "Guten Abend!") == (False, False)
+    assert (seen.exact[0], seen.near[0]) == found
 
 
 def test_the_scores_of_the_other_sentences_ignore_case_for_a_model_that_writes_lower_case() -> None:
@@ -67,26 +77,6 @@ def test_the_scores_of_the_other_sentences_ignore_case_for_a_model_that_writes_l
         assert (found["scores_without"][0]["score"] > 99.9) is lowercase
         ignoring = "scores without them, ignoring case: BLEU 100.00"
         assert (ignoring in section.remarks[0]) is lowercase
-
-
-def test_nearly_the_same_on_either_side() -> None:
-    assert find("The old dog sleeps under the big table tonight.", "Etwas anderes.") == (
-        False,
-        True,
-    )
-    assert find("Something else.", "Der alte Hund schläft heute unter dem großen Baum.") == (
-        False,
-        True,
-    )
-    assert find("The old cat sleeps under the small table today.", "Etwas anderes.") == (
-        False,
-        False,
-    )
-
-
-def test_a_part_of_a_training_sentence_is_near() -> None:
-    assert find("The old dog sleeps under the big table", "x") == (False, True)
-    assert find("are going home", "x") == (False, False)  # a common phrase
 
 
 def test_a_match_with_another_variant_is_near() -> None:
@@ -139,15 +129,6 @@ TOKENIZER = load_tokenizer(TokenizerConfig(kind="words"), "en", "src", Path())
 VOCABULARY = Vocabulary.build(
     {"The": 2, "dog": 2, "sleeps": 2, "today": 1, "\uffed.": 2, "barks": 1}
 )
-
-
-def test_words_keep_their_vowel_signs() -> None:
-    assert words("\u0935\u0939 \u0915\u093f, S\u00e4tze 5!") == [
-        "\u0935\u0939",
-        "\u0915\u093f",
-        "s\u00e4tze",
-        "5",
-    ]
 
 
 def test_ids_become_text_again_except_unknown_words() -> None:

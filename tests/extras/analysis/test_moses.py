@@ -57,10 +57,5 @@ def test_the_score_is_that_of_the_words_and_its_signature_says_how_they_were_mad
     settings = "lower-case, normalize-punctuation, Moses tokenizer de, no -a"
     assert bleu.signature.endswith(f"|words:{settings}, sacremoses {sacremoses.__version__}")
     assert bleu.interval is not None
-
-
-def test_an_unknown_language_is_an_error() -> None:
-    with pytest.raises(
-        DataError, match=r"^xx: not a language of the Moses tokenizer; choose from .*, de, "
-    ):
-        score_moses(["a"], [["a"]], "xx")
+    with pytest.raises(DataError, match=r"^xx: not a language of the Moses tokenizer"):
+        score_moses(hypotheses, [references], "xx")

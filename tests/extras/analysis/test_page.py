@@ -1,6 +1,5 @@
 """`nmt analyze --report`: one page that needs no other files and works in a browser."""
 
-import json
 import re
 from pathlib import Path
 
@@ -45,17 +44,6 @@ def test_it_has_all_sections_and_loads_nothing(text: str) -> None:
     assert len(headings) == len(set(headings))
     assert read.tags.count("figure") >= 6
     assert "provenance.model.sha256" in text
-
-
-def test_each_member_of_an_ensemble_has_its_rows(nmt: Run, run: Path, tmp_path: Path) -> None:
-    words = ["analyze", "--ensemble", run, run, "--metric", "BLEU", "--json", "--report", tmp_path]
-    members = json.loads(nmt(*words).out)["provenance"]["members"]
-    rows = re.findall(
-        "<tr><td>(.*?)<td>(.*)", (tmp_path / "index.html").read_text(encoding="utf-8")
-    )
-    for number, member in enumerate(members, 1):
-        assert (f"provenance.members.{number}.run", str(run)) in rows
-        assert (f"provenance.members.{number}.model.sha256", member["model"]["sha256"]) in rows
 
 
 def test_a_file_of_translations_has_a_page_too(nmt: Run, tmp_path: Path) -> None:
