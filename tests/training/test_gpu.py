@@ -1,6 +1,5 @@
 """GPU code, tested without a GPU: the calls to torch are recorded or simulated."""
 
-import sys
 from collections.abc import Iterator
 
 import numpy as np
@@ -14,7 +13,6 @@ from nmt.data.batches import build_batch
 from nmt.device import pick_device, send, set_up_device
 from nmt.errors import ConfigError
 from nmt.training.distributed import local_gpu
-from tests.training.test_loop import limit_memory, make_config, make_training, update_once
 
 GPU = torch.device("cuda", 0)
 
@@ -83,16 +81,6 @@ def test_copies_to_a_gpu_are_pinned_and_asynchronous(monkeypatch: pytest.MonkeyP
         assert (device, non_blocking) == (GPU, True)
     assert batch.to(torch.device("cpu")) is batch
     assert len(pinned) == 6
-
-
-def test_memory_is_freed_after_the_failed_pass(monkeypatch: pytest.MonkeyPatch) -> None:
-    handling: list[bool] = []
-    limit_memory(monkeypatch, lambda batch: len(batch) <= 2)
-    monkeypatch.setattr(
-        torch.cuda, "empty_cache", lambda: handling.append(sys.exc_info()[1] is not None)
-    )
-    update_once(make_training(make_config()), [build_batch([[5, 6]] * 8, [[6, 5]] * 8)])
-    assert handling == [False, False]
 
 
 @pytest.mark.parametrize("name", OUTPUTS)

@@ -101,35 +101,39 @@ def test_parameters_that_the_parent_lacks_are_named(nmt: Run, parent: Path, tmp_
     ) in result.err
 
 
-def test_an_untied_run_does_not_start_a_tied_one(nmt: Run, parent: Path, tmp_path: Path) -> None:
+def test_an_unsuitable_run_is_refused(nmt: Run, parent: Path, tmp_path: Path) -> None:
     config = parent.parent / "parent.yaml"
-    sets = ["--set", f"training.start_from={parent}", "--set", "model.tie_embeddings=target"]
-    result = nmt("train", "-c", config, "-o", tmp_path / "tied", *sets)
-    assert result.status == 1
-    assert result.err.splitlines()[-1] == (
-        f"nmt: training.start_from: {parent} was trained with model.tie_embeddings none, so it "
-        "has several matrices where target "
-        "has one; set model.tie_embeddings to none"
-    )
-    assert not (tmp_path / "tied").exists()
-    assert nmt("train", "-c", config, "-o", tmp_path / "a", *sets[2:]).status == 0
-    again = ["--set", f"training.start_from={tmp_path / 'a'}", *sets[2:]]
-    assert "(100.0 %)" in nmt("train", "-c", config, "-o", tmp_path / "b", *again).err
+    child = write(tmp_path, "child", toy.sentence_pairs()[:150])
+    assert nmt("prepare", "-c", child).status == 0
+    for path, run, key, message in (
+        (
+            config,
+            parent,
+            "model.tie_embeddings=target",
+            f"nmt: training.start_from: {parent} was trained with model.tie_embeddings none, so it "
+            "has several matrices where target has one; set model.tie_embeddings to none",
+        ),
+        (
+            child,
+            parent,
+            "training.max_steps=1",
+            f"nmt: training.start_from: the vocabularies of {parent} differ from those of "
+            f"{tmp_path / 'child'}; prepare it with vocabulary.like: {parent}",
+        ),
+        (config, "nowhere", "training.max_steps=1", "nmt: nowhere: no run here; `nmt train"),
+    ):
+        sets = ("--set", f"training.start_from={run}", "--set", key)
+        result = nmt("train", "-c", path, "-o", tmp_path / "tuned", *sets)
+        assert result.status == 1
+        assert result.err.splitlines()[-1].startswith(message)
+        assert not (tmp_path / "tuned").exists()
 
 
-def test_other_vocabularies_are_refused(nmt: Run, parent: Path, tmp_path: Path) -> None:
-    config = write(
-        tmp_path, "child", toy.sentence_pairs()[:150], training={"start_from": str(parent)}
-    )
-    assert nmt("prepare", "-c", config).status == 0
-    result = nmt("train", "-c", config, "-o", tmp_path / "tuned")
-    assert result.status == 1
-    assert result.err.strip().endswith(
-        f"training.start_from: the vocabularies of {parent} differ from those of "
-        f"{tmp_path / 'child'}; "
-        f"prepare it with vocabulary.like: {parent}"
-    )
-    assert not (tmp_path / "tuned").exists()
+def test_a_tied_run_starts_a_tied_one(nmt: Run, parent: Path, tmp_path: Path) -> None:
+    words = ("train", "-c", parent.parent / "parent.yaml", "--set", "model.tie_embeddings=target")
+    assert nmt(*words, "-o", tmp_path / "a").status == 0
+    again = ("-o", tmp_path / "b", "--set", f"training.start_from={tmp_path / 'a'}")
+    assert "(100.0 %)" in nmt(*words, *again).err
 
 
 def test_vocabularies_of_another_tokenizer_are_refused(
@@ -149,20 +153,6 @@ def test_vocabularies_of_another_tokenizer_are_refused(
         "configuration has words"
     ) in result.err
     assert not (tmp_path / "child").exists()
-
-
-def test_no_run_to_start_from_is_refused(nmt: Run, parent: Path, tmp_path: Path) -> None:
-    result = nmt(
-        "train",
-        "-c",
-        parent.parent / "parent.yaml",
-        "-o",
-        tmp_path / "x",
-        "--set",
-        "training.start_from=nowhere",
-    )
-    assert result.status == 1
-    assert "nowhere: no run here" in result.err
 
 
 def test_the_lexicon_is_learned_first_and_training_does_not_change_it(
@@ -186,28 +176,6 @@ def test_the_lexicon_is_learned_first_and_training_does_not_change_it(
     )  # <eos> translates into itself
     expected = nmt("translate", "--run", run, "The dog sees the tree.", "The king loves the river.")
     assert expected.out.splitlines() == ["Der Hund sieht den Baum.", "Der König liebt den Fluss."]
-    assert nmt("lexicon", run).status == 0
-    for change in ("decoding.shortlist=5", "decoding.precision=int8"):
-        result = nmt(
-            "translate",
-            "--run",
-            run,
-            "--set",
-            change,
-            "The dog sees the tree.",
-            "The king loves the river.",
-        )
-        assert (result.out, result.err) == (expected.out, ""), change
-    together = nmt(
-        "translate",
-        "--run",
-        run,
-        "--run",
-        run,
-        "The dog sees the tree.",
-        "The king loves the river.",
-    )
-    assert together.out == expected.out
 
 
 def test_the_lexicon_is_announced(nmt: Run, parent: Path, tmp_path: Path) -> None:
