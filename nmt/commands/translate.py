@@ -43,6 +43,7 @@ from nmt.decoding.output import (
 from nmt.decoding.translation import Translation
 from nmt.decoding.translator import Translator
 from nmt.errors import DataError, NmtError
+from nmt.files import explain_read_errors
 from nmt.lines import stream_lines
 from nmt.run.load import load_translator
 
@@ -237,11 +238,8 @@ def open_input(sentences: Sequence[str], file: Path | None) -> InputTexts:
 
 
 def _read_lines(stream: BufferedReader, name: str) -> Iterator[list[str]]:
-    try:
-        with stream:
-            yield from stream_lines(stream, name)
-    except OSError as error:
-        raise DataError(f"{name}: cannot be read ({error.strerror})") from None
+    with explain_read_errors(Path(name)), stream:
+        yield from stream_lines(stream, name)
 
 
 def output_lines(
@@ -269,56 +267,59 @@ def output_lines(
         return to_text(answer, options.n_best)
 
     if options.score:
-        return score_lines(_score(translator, inputs), inputs.unit, as_json=options.as_json)
-    answers = _translate(translator, inputs, options.n_best, options.prefix)
+        scored = _reported(_score(translator, inputs), inputs)
+        return score_lines(scored, inputs.unit, as_json=options.as_json)
+    answers = _reported(_translate(translator, inputs, options.n_best, options.prefix), inputs)
     return map(to_line, answers if attention is None else draw_attention(answers, attention))
+
+
+def _reported(answers: Iterable[Answer[ResultT]], inputs: InputTexts) -> Iterator[Answer[ResultT]]:
+    """Pass answers on, and report their warnings."""
+    with WarningReport(inputs.unit, at_once=inputs.is_keyboard) as report:
+        for answer in answers:
+            yield answer
+            report.add(answer)
 
 
 def _translate(
     translator: Translator, inputs: InputTexts, n_best: int, prefix: str | None
 ) -> Iterator[TranslationAnswer]:
-    """The n best translations of each sentence, in order; reports their warnings."""
+    """The n best translations of each sentence, in order."""
     checker, n_done = WarningChecker(translator.tokenizers, translator.vocabularies), 0
 
     def translate(texts: Sequence[str]) -> list[list[Translation]]:
         prefixes = None if prefix is None else [prefix] * len(texts)
         return translator.translate_n_best(texts, n_best, prefixes)
 
-    with WarningReport(inputs.unit, at_once=inputs.is_keyboard) as report:
-        for texts in inputs.batches:
-            results = _results(translate, texts, inputs, n_done)
-            for number, translations in enumerate(results, n_done + 1):
-                answer = Answer(number, translations, checker.warnings(translations[0]))
-                yield answer
-                report.add(answer)
-            n_done += len(texts)
+    for texts in inputs.batches:
+        results = _results(translate, texts, inputs, n_done)
+        for number, translations in enumerate(results, n_done + 1):
+            yield Answer(number, translations, checker.warnings(translations[0]))
+        n_done += len(texts)
 
 
 def _score(translator: Translator, inputs: InputTexts) -> Iterator[ScoreAnswer]:
     """The score of each pair, in order; each text of `inputs` is a sentence, a tab, and its
-    translation. Reports their warnings.
+    translation.
 
     Raises:
         DataError: a text is not a pair. All pairs before it are scored first.
     """
     score, n_done = partial(score_pairs, translator), 0
-    with WarningReport(inputs.unit, at_once=inputs.is_keyboard) as report:
-        for texts in inputs.batches:
-            fields = [text.split("\t") for text in texts]
-            n_valid = next((i for i, parts in enumerate(fields) if len(parts) != 2), len(fields))
-            pairs = [(sentence, translation) for sentence, translation in fields[:n_valid]]
-            for number, pair in enumerate(_results(score, pairs, inputs, n_done), n_done + 1):
-                warnings = [SOURCE_CUT] * pair.src_cut + [UNKNOWN_GIVEN] * bool(pair.unknown)
-                answer = Answer(number, pair, warnings)
-                yield answer
-                report.add(answer)
-            n_done += n_valid
-            if n_valid < len(fields):
-                n_tabs = len(fields[n_valid]) - 1
-                raise DataError(
-                    f"{inputs.name}, {inputs.unit} {n_done + 1}: found {n_tabs} tabs; write the "
-                    "sentence, one tab, and its translation"
-                )
+    for texts in inputs.batches:
+        fields = [text.split("\t") for text in texts]
+        n_valid = next((i for i, parts in enumerate(fields) if len(parts) != 2), len(fields))
+        pairs = [(sentence, translation) for sentence, translation in fields[:n_valid]]
+        for number, pair in enumerate(_results(score, pairs, inputs, n_done), n_done + 1):
+            warnings = [SOURCE_CUT] * pair.src_cut + [UNKNOWN_GIVEN] * bool(pair.unknown)
+            yield Answer(number, pair, warnings)
+        n_done += n_valid
+        if n_valid < len(fields):
+            n_tabs = len(fields[n_valid]) - 1
+            raise DataError(
+                f"{inputs.name}, {inputs.unit} {n_done + 1}: found {n_tabs} tabs; write the "
+                "sentence, one tab, and its translation"
+            )
 
 
 def _results(

@@ -89,34 +89,6 @@ def test_n_best_in_the_format_of_moses(nmt: Run, trained: Path) -> None:
     assert float(rows[0][2]) >= float(rows[1][2])
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        ["--beam", 8],
-        ["--set", "decoding.mbr.candidates=sampling", "--set", "decoding.mbr.utility=bleu"],
-    ],
-    ids=str,
-)
-def test_minimum_bayes_risk(nmt: Run, trained: Path, tmp_path: Path, options: list[Any]) -> None:
-    words = ["translate", "--run", trained, "--set", "decoding.method=mbr", *options]
-    lines = nmt(*words, DOG, "", KING).out.split("\n")
-    assert lines[1:] == ["", lines[2], ""]
-    assert nmt(*words, "--file", write(tmp_path / "in.txt", DOG, "", KING)).out.split("\n") == lines
-    assert nmt(*words, stdin=f"{KING}\n".encode()).out == f"{lines[2]}\n"
-    first = json.loads(nmt(*words, "--json", "--n-best", 3, DOG).out)
-    assert first["text"] == lines[0] == first["n_best"][0]["text"]
-    scores = [candidate["score"] for candidate in first["n_best"]]
-    assert 100 >= scores[0] == max(scores) > 0
-    assert (
-        nmt(*words, "--align", DOG).out
-        == f"{' '.join(f'{a}-{b}' for a, b in first['alignment'])}\n"
-    )
-    int8 = nmt(
-        *words, "--run", trained, "--set", "decoding.precision=int8", "--json", DOG
-    )  # an ensemble
-    assert json.loads(int8.out)["score"] == pytest.approx(scores[0], abs=10)
-
-
 def test_word_alignment(nmt: Run, trained: Path) -> None:
     lines = nmt("translate", "--run", trained, "--align", DOG, "", KING).out.split("\n")
     values = [
@@ -223,19 +195,6 @@ def test_incompatible_options(nmt: Run, trained: Path) -> None:
     ):
         result = nmt("translate", "--run", trained, *words, DOG)
         assert (result.status, result.out) == (2, "")
-    assert (
-        "the beam is 5; set decoding.beam to 9 or more"
-        in nmt("translate", "--run", trained, "--n-best", 9, DOG).err
-    )
-    refused = nmt("translate", "--run", trained, "--set", "training.epochs=3", DOG)
-    assert (
-        refused.err
-        == "nmt: --set training.epochs=3: for a trained run only decoding.KEY=VALUE can be set\n"
-    )
-    assert (
-        "decoding.baem: unknown key; did you mean decoding.beam?"
-        in nmt("translate", "--run", trained, "--set", "decoding.baem=3", DOG).err
-    )
 
 
 def test_bad_input(nmt: Run, trained: Path, tmp_path: Path) -> None:
@@ -271,18 +230,8 @@ def test_a_full_disk(nmt: Run, trained: Path) -> None:
     )
 
 
-def test_a_very_long_line(nmt: Run, trained: Path) -> None:
-    result = nmt(
-        "translate", "--run", trained, "--beam", 1, stdin=f"{DOG} ".encode() * 4500
-    )  # more than 100,000 characters
-    assert (result.status, result.out.count("\n")) == (0, 1)
-    assert "line 1: the source is longer than decoding.max_source_tokens" in result.err
-
-
-def test_unusable_runs(nmt: Run, trained: Path, tmp_path: Path) -> None:
-    newer, cut = tmp_path / "newer", tmp_path / "cut"
-    for copy in (newer, cut):
-        shutil.copytree(trained, copy)
+def test_a_run_of_a_newer_version(nmt: Run, trained: Path, tmp_path: Path) -> None:
+    newer = Path(shutil.copytree(trained, tmp_path / "newer"))
     manifest = json.loads((newer / "manifest.json").read_text())
     (newer / "manifest.json").write_text(json.dumps({**manifest, "format_version": 99}))
     (newer / "config.yaml").write_text("something: new\n")
@@ -291,12 +240,6 @@ def test_unusable_runs(nmt: Run, trained: Path, tmp_path: Path) -> None:
         1,
         f"nmt: {newer}: made by a newer nmt (format 99, this version reads 1); update nmt\n",
     )
-    (weights,) = cut.glob("checkpoints/*/model.safetensors")
-    whole = weights.read_bytes()
-    weights.write_bytes(whole[: len(whole) // 2])
-    broken = nmt("translate", "--run", cut, DOG)
-    assert (broken.status, broken.out, broken.err.count("\n")) == (1, "", 1)
-    assert str(weights) in broken.err
 
 
 def test_a_model_without_attention_cannot_align(trained: Path, nmt: Run, tmp_path: Path) -> None:

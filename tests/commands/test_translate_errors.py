@@ -60,13 +60,6 @@ def test_invalid_requests_are_refused_before_a_line_is_read(
     assert (exit_.value.code, capsys.readouterr().err) == (1, f"nmt: {text}\n")
 
 
-def test_too_narrow_a_beam_is_refused_before_the_model_is_loaded(
-    nmt: Run, trained: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(load, "load_weights", lambda *_: pytest.fail("loaded"))
-    assert nmt("translate", "--run", trained, "--n-best", 9, DOG).status == 1
-
-
 def test_warnings_come_before_a_late_error(nmt: Run, trained: Path) -> None:
     for words in ([], ["--score"]):
         source = f"{DOG}\tDer Xyz.\n".encode() if words else b"qqq\n"
@@ -231,17 +224,6 @@ def test_warnings_do_not_go_to_stdout_where_stderr_is_closed(trained: Path) -> N
     assert "no word of the source" not in done.stdout
 
 
-def test_a_folder_in_place_of_the_partial_file_is_named(
-    nmt: Run, trained: Path, tmp_path: Path
-) -> None:
-    (tmp_path / "out.txt.partial").mkdir()
-    result = nmt("translate", "--run", trained, "-o", tmp_path / "out.txt", DOG)
-    assert (result.status, result.err) == (
-        1,
-        f"nmt: {tmp_path / 'out.txt.partial'}: cannot be written (Is a directory)\n",
-    )
-
-
 def test_hints_that_fit(nmt: Run, trained: Path) -> None:
     config = trained / "config.yaml"
     hint = (
@@ -249,35 +231,3 @@ def test_hints_that_fit(nmt: Run, trained: Path) -> None:
         "that `nmt share bundle` wrote"
     )
     assert nmt("translate", "--run", config, DOG).err == f"nmt: {config}: {hint}\n"
-    for override in ("decoding.beam", "training.epochs=3", "beam=3", ""):
-        refused = nmt("translate", "--run", trained, "--set", override, DOG)
-        assert (
-            refused.err
-            == f"nmt: --set {override}: for a trained run only decoding.KEY=VALUE can be set\n"
-        )
-
-
-@pytest.mark.parametrize(
-    "override",
-    [
-        "beam=1000000",
-        "beam=99999999999999999999",
-        "max_length_ratio=1.0e+30",
-        "temperature=1.0e+40",
-    ],
-)
-def test_values_beyond_the_limits_are_refused(nmt: Run, trained: Path, override: str) -> None:
-    result = nmt(
-        "translate",
-        "--run",
-        trained,
-        "--set",
-        f"decoding.{override}",
-        "--set",
-        "decoding.method=sampling",
-        DOG,
-    )
-    assert (result.status, result.err.count("\n")) == (1, 1)
-    assert f"decoding.{override.partition('=')[0]}: " in result.err
-    assert "must be at most" in result.err
-    assert nmt("translate", "--run", trained, "--n-best", 10**30, DOG).status == 2

@@ -12,7 +12,7 @@ from nmt.config.schema import TokenizerConfig, TokenizerKind
 from nmt.decoding.alignment import align, to_pharaoh, token_to_word, word_weights
 from nmt.decoding.translation import Translation
 from nmt.decoding.unknown_words import Replacement
-from nmt.text.tokenizers import SubwordTokenizer, Tokenizer, load_tokenizer, model_path
+from nmt.text.tokenizers import Tokenizer, load_tokenizer
 
 
 def tokenizer(
@@ -21,16 +21,6 @@ def tokenizer(
     return load_tokenizer(
         TokenizerConfig(kind=kind, lowercase=lowercase, size=60), language, "src", folder
     )
-
-
-@pytest.fixture(scope="module")
-def subwords(tmp_path_factory: pytest.TempPathFactory) -> Tokenizer:
-    folder = tmp_path_factory.mktemp("subwords")
-    texts = ["the lowest of the low", "a new window below", "slow wolves follow the owl"] * 4
-    model_path(folder, "src").write_bytes(
-        SubwordTokenizer.learn(texts, TokenizerConfig(kind="bpe", size=60))
-    )
-    return tokenizer("bpe", folder=folder)
 
 
 WORDS = (tokenizer("words"), tokenizer("words", "de"))
@@ -144,14 +134,3 @@ def test_every_word_has_its_tokens(kind: TokenizerKind, text: str) -> None:
             == word
         )
     assert set(places) <= {-1, *range(len(words))}
-
-
-def test_subwords_are_parts_of_words(subwords: Tokenizer) -> None:
-    tokens = subwords.split("the slowest owl")
-    assert len(tokens) > 3
-    places = token_to_word(tokens, subwords.join)
-    words = [
-        "".join(token for token, of in zip(tokens, places, strict=True) if of == word)
-        for word in range(3)
-    ]
-    assert [word.removeprefix("▁") for word in words] == ["the", "slowest", "owl"]

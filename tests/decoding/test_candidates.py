@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from nmt.config.schema import DecodingConfig
 from nmt.decoding.candidates import (
     Candidates,
-    banned_ids,
     repeating_ids,
     sample,
     sampling_probabilities,
@@ -156,9 +155,3 @@ def test_ids_that_would_repeat_an_ngram(rows: list[list[int]], n: int) -> None:
             if (*ids[len(ids) - n + 1 :], token) in seen and len(ids) >= n
         }
         assert set(banned) - {0} == repeating
-
-
-def test_a_short_hypothesis_must_not_end() -> None:
-    ids_so_far = torch.empty(2, 0, dtype=torch.long)
-    banned = banned_ids(ids_so_far, torch.tensor([True, False]), (0, 2), eos=EOS, ngram=None)
-    assert [set(row) for row in banned.tolist()] == [{0, 2, EOS}, {0, 2}]

@@ -2,21 +2,17 @@
 batch.
 """
 
-from copy import deepcopy
 from math import exp
 
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
 from hypothesis import strategies as st
 
 from nmt.data.batches import pad_sources
 from nmt.decoding import forced
-from nmt.decoding.ensemble import Ensemble
-from nmt.decoding.forced import ScoredPair, score_batch, score_pairs
+from nmt.decoding.forced import ScoredPair, score_pairs
 from nmt.decoding.translator import Translator
-from nmt.model.interface import TranslationModel
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run.load import load_translator
 from nmt.text.vocabulary import EOS, SOS
@@ -29,23 +25,6 @@ TEXT = st.text("ab ?", max_size=12)
 @pytest.fixture(scope="module")
 def translator() -> Translator:
     return make_translator()
-
-
-def test_the_same_probabilities_as_in_search(translator: Translator) -> None:
-    texts = ["ab", "a b a b", "b", "abababab", "ba?"]
-    src = [
-        translator.src_vocabulary.ids(tokens)
-        for tokens in translator.src_tokenizer.split_all(texts)
-    ]
-    translations = translator.translate(texts)
-    tgt = [translator.tgt_vocabulary.ids(translation.tokens) for translation in translations]
-    for (scored, _), translation in zip(
-        score_batch(translator.model, src, tgt), translations, strict=True
-    ):
-        n = len(translation.token_log_probs)  # one less, where search was cut off before <eos>
-        assert n == len(translation.tokens) + translation.complete
-        np.testing.assert_allclose(scored[:n], translation.token_log_probs, atol=1e-5)
-        assert sum(scored[:n]) == pytest.approx(translation.log_prob, abs=1e-5)
 
 
 def test_the_same_probabilities_as_the_unrolled_model(translator: Translator) -> None:
@@ -63,16 +42,6 @@ def test_the_same_probabilities_as_the_unrolled_model(translator: Translator) ->
     assert scored.log_prob == pytest.approx(sum(expected), abs=1e-5)
     assert scored.perplexity == pytest.approx(exp(-sum(expected) / 4), rel=1e-5)
     assert (scored.tokens, scored.unknown) == (("b", "?", "a"), (1,))
-
-
-@given(pairs=st.lists(st.tuples(TEXT, TEXT), min_size=1, max_size=5))
-def test_no_pair_depends_on_another(translator: Translator, pairs: list[tuple[str, str]]) -> None:
-    together = score_pairs(translator, pairs)
-    assert [(scored.source, scored.text) for scored in together] == pairs
-    for pair, scored in zip(pairs, together, strict=True):
-        (alone,) = score_pairs(translator, [pair])
-        assert len(scored.token_log_probs) == len(scored.tokens) + 1
-        np.testing.assert_allclose(scored.token_log_probs, alone.token_log_probs, atol=1e-5)
 
 
 def test_batches_stay_within_their_limits(
@@ -164,42 +133,3 @@ def test_only_the_first_token_is_the_same_with_free_running(
     ]
     assert all(teacher[0] == pytest.approx(free[0], abs=1e-5) for teacher, free in both)
     assert any(not np.allclose(teacher, free, atol=0.01) for teacher, free in both)
-
-
-def test_an_ensemble_has_the_mean_probability_of_its_models(
-    trained: Translator, pairs: list[tuple[str, str]]
-) -> None:
-    other = with_model(trained, disturbed(trained.model))
-    together = with_model(trained, Ensemble([seq2seq(trained.model), seq2seq(other.model)]).eval())
-    for scored, *its in zip(
-        *(score_pairs(each, pairs) for each in (together, trained, other)), strict=True
-    ):
-        assert not np.allclose(its[0].token_log_probs, its[1].token_log_probs, atol=0.01)
-        mean = np.log(np.mean(np.exp([each.token_log_probs for each in its]), 0))
-        np.testing.assert_allclose(scored.token_log_probs, mean, atol=1e-5)
-        np.testing.assert_allclose(
-            scored.attention, np.mean([each.attention for each in its], 0), atol=1e-6
-        )
-
-
-def with_model(translator: Translator, model: TranslationModel) -> Translator:
-    """The same tokenizers, vocabularies and options."""
-    return Translator(
-        model,
-        tokenizers=(translator.src_tokenizer, translator.tgt_tokenizer),
-        vocabularies=(translator.src_vocabulary, translator.tgt_vocabulary),
-        options=translator.options,
-    )
-
-
-def disturbed(model: TranslationModel) -> Seq2Seq:
-    """A copy with other weights."""
-    copy = deepcopy(seq2seq(model))
-    for parameter in copy.parameters():
-        parameter.data.mul_(0.5)
-    return copy
-
-
-def seq2seq(model: TranslationModel) -> Seq2Seq:
-    assert isinstance(model, Seq2Seq)
-    return model

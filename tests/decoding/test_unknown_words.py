@@ -2,7 +2,6 @@
 the training data.
 """
 
-import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 
 import nmt as package
 from nmt.commands import prepare, train
-from nmt.config.schema import AttentionConfig, TokenizerConfig
+from nmt.config.schema import TokenizerConfig
 from nmt.decoding.unknown_words import (
     UNKNOWN,
     Replacement,
@@ -22,8 +21,6 @@ from nmt.decoding.unknown_words import (
     surface_forms,
     with_replacements,
 )
-from nmt.extras.lexicon import command as lexicon
-from nmt.extras.lexicon.lexicon import Lexicon
 from nmt.run.folder import load_run_config, write_run_config
 from nmt.text.tokenizers import Tokenizer, load_tokenizer
 from tests import toy
@@ -119,7 +116,7 @@ def test_surface_forms_differ_in_case_alone(text: str) -> None:
             assert surfaces == tokens
 
 
-# --- Names that are not in the training data --------------------------------------------------------------------------------
+# --- Names that are not in the training data
 
 
 @pytest.fixture(scope="module")
@@ -198,89 +195,6 @@ def test_off_by_option(trained: Path, tmp_path: Path) -> None:
         ["Zaphod sees the dog."]
     )
     assert (translation.text, translation.replaced) == ("<unk> sieht den hund.", ())
-
-
-# --- The run's lexicon ------------------------------------------------------------------------------------------------------
-
-
-def test_the_lexicon_is_learned_and_used(trained: Path, tmp_path: Path, nmt: Run) -> None:
-    run = changed(trained, tmp_path)
-    result = nmt("lexicon", run, "--pairs", 400)
-    assert result.status == 0
-    path = run / "lexicon.tsv"
-    entries = Lexicon.load(path).entries
-    number = sum(map(len, entries.values()))
-    assert re.fullmatch(
-        rf"{path}: {number} translations of {len(entries)} source tokens, from 400 pairs in \d+ s\n",
-        result.out,
-    )
-    assert entries[UNKNOWN][0].token == UNKNOWN
-    # A user adds a word by hand: it is translated now, not copied.
-    path.write_text(path.read_text(encoding="utf-8") + "zaphod\tSafran\t1\t1\n", encoding="utf-8")
-    (translation,) = package.load(run).translate(["Zaphod sees the dog."])
-    assert translation.text == "Safran sieht den hund."
-    assert [one.origin for one in translation.replaced] == ["lexicon"]
-    (translation,) = package.load(changed(run, tmp_path / "without", lexicon=False)).translate(
-        ["Zaphod sees the dog."]
-    )
-    assert translation.text == "Zaphod sieht den hund."
-
-
-def test_learning_twice_gives_the_same_file(trained: Path, tmp_path: Path) -> None:
-    run = changed(trained, tmp_path)
-    lexicon.run(run)
-    before = (run / "lexicon.tsv").read_bytes()
-    lexicon.run(run)
-    assert (run / "lexicon.tsv").read_bytes() == before
-
-
-def test_a_damaged_lexicon_is_one_line_of_error(trained: Path, tmp_path: Path, nmt: Run) -> None:
-    run = changed(trained, tmp_path)
-    (run / "lexicon.tsv").write_text("nonsense\n", encoding="utf-8")
-    result = nmt("translate", "--run", run, "Zaphod sees the dog.")
-    assert (result.status, result.out) == (1, "")
-    assert result.err.startswith(f"nmt: {run / 'lexicon.tsv'}, line 1: expected 'source")
-
-
-def test_missing_data_and_models_without_attention(trained: Path, tmp_path: Path, nmt: Run) -> None:
-    gone = nmt("lexicon", trained, "--data", tmp_path)
-    assert (gone.status, gone.err) == (
-        1,
-        f"nmt: {tmp_path}: no prepared data here; run `nmt prepare -c ...` first\n",
-    )
-    run = changed(trained, tmp_path)
-    config = load_run_config(run)
-    blind = config.model.model_copy(update={"attention": AttentionConfig(score="none")})
-    write_run_config(run, config.model_copy(update={"model": blind}))
-    refused = nmt("lexicon", run)
-    assert (refused.status, refused.err) == (
-        1,
-        (
-            f"nmt: {run}: the model has no attention (model.attention.score: none) to learn a "
-            "lexicon "
-            "from; add --aligner\n"
-        ),
-    )
-    assert nmt("lexicon", run, "--aligner").status == 0
-    entries = Lexicon.load(run / "lexicon.tsv")
-    assert [entries.best(word) for word in ("dog", "sees", "tree")] == ["hund", "sieht", "baum"]
-
-
-# --- The shortlist ----------------------------------------------------------------------------------------------------------
-
-
-def test_a_shortlist_needs_the_lexicon_and_then_translates(
-    trained: Path, tmp_path: Path, nmt: Run
-) -> None:
-    run = changed(trained, tmp_path, shortlist=5)
-    refused = nmt("translate", "--run", run, "Zaphod sees the dog.")
-    assert refused.err == (
-        f"nmt: decoding.shortlist: 5 needs the lexicon of the run; `nmt lexicon {run}` makes it\n"
-    )
-    assert refused.status == 1
-    lexicon.run(run)
-    result = nmt("translate", "--run", run, "Zaphod sees the dog.", "The tree finds McXyz.")
-    assert result.out.splitlines() == ["Zaphod sieht den hund.", "der baum findet McXyz."]
 
 
 # --- 8-bit integers -----------------------------------------------------------------------------------------------------------

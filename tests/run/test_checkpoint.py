@@ -14,7 +14,6 @@ from torch.optim import AdamW
 from nmt.config.parts import PointerName
 from nmt.config.schema import ModelConfig
 from nmt.errors import CheckpointError, NmtWarning
-from nmt.files import write_json
 from nmt.model.seq2seq import Seq2Seq
 from nmt.run import checkpoint
 from nmt.run.checkpoint import (
@@ -63,13 +62,6 @@ def test_round_trip(tmp_path: Path) -> None:
             assert torch.equal(value, other_optimizer.state[two][entry])
 
 
-def test_tied_weights_are_saved(tmp_path: Path) -> None:
-    model = nn.ModuleDict({"embedding": nn.Embedding(5, 3), "output": nn.Linear(3, 5)})
-    model["output"].weight = model["embedding"].weight
-    Checkpoints(tmp_path).save(Progress(step=1), model, AdamW(model.parameters()))
-    load_weights(tmp_path / "checkpoints" / "step-00000001", model)
-
-
 @pytest.mark.parametrize(
     "options",
     [
@@ -97,12 +89,6 @@ def test_a_model_and_its_optimizer_are_restored(options: dict[str, Any], tmp_pat
     for one, two in zip(model.parameters(), other.parameters(), strict=True):
         assert torch.equal(one, two)
         assert torch.equal(optimizer.state[one]["exp_avg"], other_optimizer.state[two]["exp_avg"])
-
-
-def test_only_the_last_and_the_best_are_kept(tmp_path: Path) -> None:
-    for step, score in ((1, 1.0), (2, 3.0), (3, 2.0), (4, None)):
-        save(tmp_path, step, score)
-    assert names(tmp_path) == {"step-00000002", "step-00000004", "last.json", "best.json"}
 
 
 def test_keep_best_and_keep_last(tmp_path: Path) -> None:
@@ -223,14 +209,6 @@ def test_a_second_average_that_cannot_be_written_leaves_the_first(
     assert best_weight(checkpoints) == 5.0
 
 
-def test_a_second_average_deletes_what_the_first_could_not(tmp_path: Path) -> None:
-    checkpoints, model = save_with_average(tmp_path)
-    leftover = checkpoints.folder / "average-00000001"
-    leftover.mkdir()
-    assert not checkpoints.add_average(2, model, 0.5)
-    assert not leftover.exists()
-
-
 def test_a_checkpoint_that_cannot_be_deleted_gives_a_warning(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -297,29 +275,6 @@ def test_an_interrupted_write_leaves_the_previous_checkpoint(
     load_weights(folder, make()[0])
     Checkpoints(tmp_path).delete_unreferenced()
     assert names(tmp_path) == {"step-00000001", "last.json", "best.json"}
-
-
-def test_a_crash_between_the_pointers_does_not_lose_the_best(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    save(tmp_path, 1, 1.0)
-
-    def fail_at_last(path: Path, value: dict[str, Any]) -> None:
-        if path.name == "last.json":
-            raise OSError("power cut")
-        write_json(path, value)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(checkpoint, "write_json", fail_at_last)
-        with pytest.raises(CheckpointError, match="power cut"):
-            save(tmp_path, 2, 2.0)
-    Checkpoints(tmp_path).delete_unreferenced()
-    assert {pointer: find(tmp_path, pointer) for pointer in ("last", "best")} == {
-        "last": "step-00000001",
-        "best": "step-00000002",
-    }
-    save(tmp_path, 2, 2.0)
-    assert find(tmp_path, "last") == "step-00000002"
 
 
 def find(run: Path, pointer: PointerName) -> str:

@@ -109,16 +109,6 @@ def test_a_folder_that_cannot_be_made_is_not_in_use(
     assert result.err.endswith("; choose another folder\n")
 
 
-@pytest.mark.parametrize("name", ["src.vocab.txt", "tgt.vocab.txt"])
-def test_a_run_without_a_vocabulary_says_so(nmt: Run, run: Path, name: str) -> None:
-    (run / name).unlink()
-    result = nmt("translate", "--run", run, "The dog sees the tree.")
-    assert (result.status, result.err) == (
-        1,
-        f"nmt: {run / name}: no such file; `nmt prepare` writes it, and each run has a copy\n",
-    )
-
-
 def test_training_resumes_after_its_data_moved(
     nmt: Run, made: Path, run: Path, tmp_path: Path
 ) -> None:

@@ -164,25 +164,6 @@ def test_a_changed_configuration_is_used_with_a_warning(nmt: Run, run: Path) -> 
     assert "warning" not in nmt("translate", "--run", run, SENTENCE).err
 
 
-def test_a_changed_lexicon_is_used_with_a_warning(nmt: Run, run: Path) -> None:
-    assert nmt("lexicon", run).status == 0
-    words = ["translate", "--run", run, "--set", "decoding.shortlist=5", SENTENCE]
-    assert "warning" not in nmt(*words).err
-    flip(run / "lexicon.tsv")
-    result = nmt(*words)
-    assert result.status == 0
-    assert result.err.startswith(
-        f"nmt: warning: {run / 'lexicon.tsv'}: edited or damaged since nmt wrote it; "
-    )
-
-
-def test_a_changed_provenance_is_noticed(nmt: Run, run: Path) -> None:
-    flip(run / "provenance.json")
-    result = nmt("runs", "check", run)
-    assert result.status == 0
-    assert f"warning  {run / 'provenance.json'}: edited or damaged since nmt wrote it" in result.out
-
-
 @pytest.mark.parametrize(
     "name",
     [

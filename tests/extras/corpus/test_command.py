@@ -195,10 +195,3 @@ def test_two_parts_with_the_same_name(nmt: Run, trained: Path, parts: Path) -> N
         in result.err
     )
     assert not Path("out").exists()
-
-
-def test_a_missing_model_is_named(nmt: Run) -> None:
-    result = nmt("translate-files", "--run", "runs/none", "--file", "parts/*", "-o", "out")
-    assert result.status == 1
-    assert "runs/none" in result.err.replace(os.sep, "/")
-    assert not Path("out").exists()

@@ -61,11 +61,6 @@ def test_probabilities_are_relative_frequencies(monkeypatch: pytest.MonkeyPatch)
     assert build_lexicon(links, src, tgt).entries["dog"] == [Entry("Hund", 5 / 8, 5)]
 
 
-def test_no_links_no_lexicon() -> None:
-    vocabulary = Vocabulary.build({"a": 1})
-    assert build_lexicon(LinkCounts(5), vocabulary, vocabulary).entries == {}
-
-
 def test_a_token_is_linked_to_the_most_attended_source_token() -> None:
     torch.manual_seed(1)
     config = {"embedding_size": 8, "encoder": {"hidden_size": 8}, "decoder": {"hidden_size": 16}}

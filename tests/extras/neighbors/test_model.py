@@ -13,7 +13,6 @@ import torch
 from nmt.config.schema import DecodingConfig
 from nmt.data.batches import build_batch
 from nmt.data.corpus import Corpus, read_sentences
-from nmt.decoding.ensemble import Ensemble
 from nmt.decoding.fast import for_search
 from nmt.decoding.forced import score_batch
 from nmt.decoding.search import search
@@ -133,20 +132,6 @@ def test_the_fast_form_of_the_model_searches() -> None:
     assert [one.ids for (one,) in plain] == [one.ids for (one,) in quick]
 
 
-def test_each_model_of_an_ensemble_has_its_own_keys() -> None:
-    models, (source, target) = (
-        [make_model("global"), make_model("gru, bahdanau", 5), make_model("adaptive", 6)],
-        (SRC[3], TGT[3]),
-    )
-    members = [with_neighbors(model) for model in models]
-    ((log_probs, attention),) = score_batch(Ensemble(members).eval(), [source], [target])
-    scored = [score_batch(member, [source], [target])[0] for member in members]
-    np.testing.assert_allclose(
-        np.exp(log_probs), np.mean([np.exp(alone) for alone, _ in scored], 0), rtol=1e-6
-    )
-    np.testing.assert_allclose(attention, np.mean([each for _, each in scored], 0), atol=1e-6)
-
-
 # --- The pairs of a run
 
 
@@ -190,12 +175,6 @@ def test_a_pair_that_a_user_adds_is_translated_so(trained: Path, tmp_path: Path,
         f"nmt: warning: {run / 'neighbors.tsv'}: edited or damaged since nmt wrote it; "
     )
     assert after.out.splitlines() == [own, before.out.splitlines()[1]]
-
-
-def test_evaluation_scores_with_neighbors(trained: Path, nmt: Run) -> None:
-    result = nmt("evaluate", trained, "--split", "dev", "--set", "decoding.neighbors.pairs=8")
-    assert (result.status, result.err) == (0, "")
-    assert "decoding.neighbors.pairs=8" in result.out
 
 
 def test_doctor_reads_the_pairs(trained: Path, tmp_path: Path, nmt: Run) -> None:

@@ -79,13 +79,6 @@ def test_sentences_as_in_sacrebleu(pairwise, metric: CHRF | BLEU) -> None:  # ty
     np.testing.assert_allclose(pairwise(texts), pair_by_pair(metric, texts), rtol=0, atol=1e-9)
 
 
-@each_metric
-def test_a_text_equals_itself(pairwise, metric: CHRF | BLEU) -> None:  # type: ignore[no-untyped-def]
-    np.testing.assert_allclose(
-        pairwise(["one two", "two three four five", " ", ""]).diagonal(), [100, 100, 0, 0]
-    )
-
-
 candidates_of_a_sentence = st.lists(
     st.builds(
         candidate,
@@ -196,21 +189,6 @@ def test_candidates_are_those_of_the_search(mbr: dict[str, Any]) -> None:
     rows = len(ranked[0].tokens) + ranked[0].complete
     assert ranked[0].attention.shape == (rows, 5)
     assert sum(ranked[0].token_log_probs) == pytest.approx(ranked[0].log_prob, abs=1e-5)
-
-
-def test_samples_depend_on_the_seed() -> None:
-    texts = [f"{'ab' * i}a" for i in range(9)]
-    first, again, other = (
-        translator_with(mbr=SAMPLING, seed=seed).translate(texts) for seed in (1, 1, 2)
-    )
-    assert outputs(first) == outputs(again)
-    assert outputs(first) != outputs(other)
-
-
-def test_all_candidates_start_with_the_prefix() -> None:
-    translator = translator_with(beam=6)
-    (ranked,) = translator.translate_n_best(["ab"], 6, ["b a"])
-    assert all(one.text.startswith("b a") for one in ranked)
 
 
 @pytest.mark.parametrize(

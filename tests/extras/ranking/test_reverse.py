@@ -174,13 +174,6 @@ def test_a_run_of_another_case_is_refused(
     assert (result.status, result.err.splitlines()[-1]) == (1, f"nmt: {text}")
 
 
-def test_a_missing_run_is_one_line(runs: tuple[Path, Path], tmp_path: Path, nmt: Run) -> None:
-    result = nmt("translate", "--run", runs[0], *options(tmp_path / "nowhere"), SENTENCE)
-    assert (result.status, result.out) == (1, "")
-    assert result.err.startswith(f"nmt: {tmp_path / 'nowhere'}")
-    assert result.err.count("\n") == 1
-
-
 def test_scores_need_a_run_that_has_not_seen_the_sentences(
     runs: tuple[Path, Path], tmp_path: Path, nmt: Run
 ) -> None:
