@@ -21,7 +21,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from nmt import errors
-from nmt.cli import app
+from nmt.cli import all_commands, app
 from nmt.config.schema import PATTERN_TEXTS, Config
 from nmt.config.section import named_sections_of, section_of
 from nmt.decoding.output import DESCRIPTIONS
@@ -45,31 +45,35 @@ ERROR_NAMES = {
 
 # The parts of nmt whose messages are listed together, with a heading for each.
 PARTS = {
-    "The configuration": ("config",),
-    "Reading and preparing data": ("text", "data", "files.py"),
-    "Training": ("training", "model"),
-    "Runs and checkpoints": ("run",),
-    "Translating": ("decoding", "export"),
-    "Evaluating": ("metrics", "evaluation", "report"),
-    "The web page and the API": ("serve",),
-    "Commands and their options": ("commands", "cli.py"),
+    "The configuration": "config/*.py",
+    "Reading and preparing data": "text/*.py data/*.py files.py lines.py extras/formats/*.py",
+    "Training": "training/*.py model/*.py device.py extras/vectors/*.py extras/tensorboard/*.py",
+    "Runs and checkpoints": "run/*.py extras/runs/*.py extras/share/*.py",
+    "Translating": "decoding/*.py extras/lexicon/*.py extras/neighbors/*.py extras/ranking/*.py "
+    "extras/corpus/*.py extras/export/*.py",
+    "Evaluating": "evaluation/*.py report/*.py extras/analysis/*.py",
+    "The web page and the API": "extras/serve/*.py",
+    "Other commands and options": "commands/*.py cli.py plugins.py extras/augment/*.py "
+    "extras/init/*.py extras/selftest/*.py",
 }
 
 
 def configuration() -> str:
     """The page of all configuration keys."""
-    introduction = (
-        "# Configuration keys\n\n"
-        "Every key, its type, its default and its meaning. This page is made from the code, so "
-        "it is complete and current.\n\n"
-        "A configuration is a YAML file. Only `name` and the place of the data must be given; "
-        "every other key has a default. "
-        "`--set` changes a key for one command: `--set training.epochs=3`. The file "
-        "`config.yaml` in a run folder lists all keys "
-        "with their values. nmt refuses unknown keys, wrong types and combinations that cannot "
-        "work, and names the keys.\n"
+    return "\n".join(
+        [
+            "# Configuration keys\n\n"
+            "Every key, its type, its default and its meaning. This page is made from the code, so "
+            "it is complete and current.\n\n"
+            "A configuration is a YAML file. Only `name` and the place of the data must be given; "
+            "every other key has a default. "
+            "`--set` changes a key for one command: `--set training.epochs=3`. The file "
+            "`config.yaml` in a run folder lists all keys "
+            "with their values. nmt refuses unknown keys, wrong types and combinations that cannot "
+            "work, and names the keys.\n",
+            *_sections(Config, ""),
+        ]
     )
-    return "\n".join([introduction, *_sections(Config, "")])
 
 
 def _sections(section: type[BaseModel], prefix: str) -> Iterator[str]:
@@ -107,9 +111,7 @@ def _type_text(field: FieldInfo) -> str:
     patterns = [
         PATTERN_TEXTS[each.pattern] for each in field.metadata if getattr(each, "pattern", None)
     ]
-    if patterns:
-        return _cell(patterns[0])
-    return _cell(", ".join([_annotation_text(field.annotation), *bounds]))
+    return _cell(", ".join(patterns or [_annotation_text(field.annotation), *bounds]))
 
 
 def _annotation_text(annotation: Any) -> str:
@@ -148,30 +150,27 @@ def commands() -> str:
     )
     group: Any = typer.main.get_command(app)
     context = typer.Context(group, info_name="nmt")
-    return "\n".join(
-        [
-            introduction,
-            *(
-                _command(name, group.commands[name], context)
-                for name in group.list_commands(context)
-            ),
-        ]
-    )
+    names = [name for name, row in all_commands().items() if row.place and not row.hidden]
+    parts = [_command(name, group.get_command(context, name), context) for name in names]
+    return "\n".join([introduction, *parts])
 
 
 def _command(name: str, command: Any, parent: Any) -> str:
     context = typer.Context(command, info_name=name, parent=parent)
-    usage = " ".join(command.collect_usage_pieces(context))
-    lines = [
-        f"## `nmt {name}` {{ #nmt-{name} }}\n",
-        f"{_cell(command.help)}\n",
-        f"```\nnmt {name} {usage}\n```\n",
-    ]
-    records = [
-        record for parameter in command.params if (record := parameter.get_help_record(context))
-    ]
+    records = filter(None, (each.get_help_record(context) for each in command.params))
     rows = [f"| `{_escaped(names)}` | {_cell(meaning)} |" for names, meaning in records]
-    return "\n".join([*lines, *(["| option | meaning |", "|---|---|", *rows, ""] if rows else [])])
+    table = ["| option | meaning |", "|---|---|", *rows, ""] if rows else []
+    heading = f"## `nmt {name}` {{ #nmt-{name.replace(' ', '-')} }}"
+    return "\n".join(
+        [
+            heading,
+            "",
+            _cell(command.help),
+            "",
+            f"```\n{command.get_usage(context).removeprefix('Usage: ')}\n```\n",
+            *table,
+        ]
+    )
 
 
 def error_messages() -> str:
@@ -186,19 +185,10 @@ def error_messages() -> str:
         "folders and outputs stay as they were.\n"
     )
     lines, constants = [introduction], _text_constants()
-    for heading, parts in PARTS.items():
-        paths = [
-            path
-            for part in parts
-            for path in (
-                [PACKAGE / part] if part.endswith(".py") else sorted((PACKAGE / part).rglob("*.py"))
-            )
-        ]
-        messages = dict.fromkeys(
-            text
-            for path in paths
-            for text in messages_of(path.read_text(encoding="utf-8"), constants)
-        )
+    for heading, patterns in PARTS.items():
+        paths = [path for pattern in patterns.split() for path in sorted(PACKAGE.glob(pattern))]
+        found = [messages_of(path.read_text(encoding="utf-8"), constants) for path in paths]
+        messages = dict.fromkeys(text for texts in found for text in texts)
         rows = [text.partition("; ") for text in messages if re.search(r"\w.*; .*\w", text)]
         if rows:
             lines += [f"## {heading}\n", "| message | what to do |", "|---|---|"]
@@ -294,12 +284,10 @@ def _text_of(node: ast.expr, constants: Mapping[str, str]) -> str | None:
 
 def _cell(text: str | None) -> str:
     """Plain text for a cell of a Markdown table; words between backticks stay code."""
-    parts = re.split(r"(`[^`]+`)", " ".join((text or "").split()))
-    return "".join(_escaped(part if part.startswith("`") else _plain(part)) for part in parts)
-
-
-def _plain(text: str) -> str:
-    return re.sub(r"([\\*_\[\]])", r"\\\1", text.replace("<", "&lt;"))
+    parts = re.split(r"(`[^`]+`)", " ".join((text or "").split()).replace("<", "&lt;"))
+    parts[::2] = [re.sub(r"([\\*_\[\]])", r"\\\1", part) for part in parts[::2]]
+    parts[1::2] = [part.replace("&lt;", "<") for part in parts[1::2]]
+    return _escaped("".join(parts))
 
 
 def _escaped(text: str) -> str:
@@ -315,7 +303,7 @@ PAGES: dict[str, Callable[[], str]] = {
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Print one of the pages."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(description="Print a page that is made from the code.")
     parser.add_argument("page", choices=PAGES, help="the page to print")
     sys.stdout.write(PAGES[parser.parse_args(arguments).page]())
 

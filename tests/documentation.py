@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+PAGES = ["README.md", *sorted(str(p.relative_to(ROOT)) for p in (ROOT / "docs").rglob("*.md"))]
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 SHELL = ("", "bash", "console")
 
@@ -16,24 +16,24 @@ SHELL = ("", "bash", "console")
 class Block:
     """A code block of a page."""
 
-    page: Path
+    page: str
     language: str
     text: str
 
 
-def name_of(page: Path) -> str:
-    return page.relative_to(ROOT).as_posix()
+def text_of(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
 
 
-def blocks_of(page: Path) -> list[Block]:
-    return [
-        Block(page, *match.groups()) for match in FENCE.finditer(page.read_text(encoding="utf-8"))
-    ]
-
-
-def prose_of(page: Path) -> str:
+def prose_of(page: str) -> str:
     """The text without code blocks."""
-    return FENCE.sub("", page.read_text(encoding="utf-8"))
+    return FENCE.sub("", text_of(page))
+
+
+def blocks_of(page: str, *languages: str) -> list[Block]:
+    """The code blocks of a page; with `languages`, only those in these."""
+    blocks = [Block(page, *match.groups()) for match in FENCE.finditer(text_of(page))]
+    return [block for block in blocks if not languages or block.language in languages]
 
 
 def command_lines(block: Block) -> Iterator[list[str]]:
@@ -50,7 +50,7 @@ def command_lines(block: Block) -> Iterator[list[str]]:
 
 ALL_BLOCKS = [block for page in PAGES for block in blocks_of(page)]
 COMMANDS = [
-    (name_of(block.page), words)
+    (block.page, words)
     for block in ALL_BLOCKS
     if block.language in SHELL
     for words in command_lines(block)
@@ -62,8 +62,6 @@ def anchors_of(text: str) -> set[str]:
     written as { #name }.
     """
     headings = re.findall(r"^#+ (.*)$", FENCE.sub("", text), re.MULTILINE)
-    slugs = {
-        re.sub(r"[-\s]+", "-", re.sub(r"[^\w\s-]", "", heading.lower()).strip())
-        for heading in headings
-    }
+    words = [re.sub(r"[^\w\s-]", "", heading.lower()).strip() for heading in headings]
+    slugs = {re.sub(r"[-\s]+", "-", word) for word in words}
     return slugs | set(re.findall(r"\{ #([\w.-]+) \}", text))
