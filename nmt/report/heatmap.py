@@ -73,9 +73,7 @@ def _figure(
     weights: NDArray[np.floating[Any]],
     title: str | None,
 ) -> "Figure":
-    """The cells fill the figure exactly; labels and color scale lie outside it: save with
-    `expand`.
-    """
+    """The cells fill the figure exactly; what lies outside needs `expand` when it is saved."""
     from matplotlib.figure import Figure
 
     assert weights.shape == (len(output), len(source)), (
@@ -92,9 +90,8 @@ def _figure(
     if weights.size <= MAX_CELLS_WITH_VALUES:
         _write_values(axes, weights, cell)
     if title is not None:
-        lines = fill(
-            title, max(40, int(width * POINTS_PER_INCH / 6))
-        )  # a character is about 6 points wide
+        # A character is about 6 points wide.
+        lines = fill(title, max(40, int(width * POINTS_PER_INCH / 6)))
         axes.set_title(lines, loc="left", pad=14, fontsize=11, color=INK, parse_math=False)
 
     scale_height = float(np.clip(height, 0.9, 2.6))

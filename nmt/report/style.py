@@ -20,7 +20,8 @@ PICTURE_FORMATS: Mapping[str, dict[str, None]] = {
 }
 
 INK, GRID = "#26323f", "#e1e6ec"
-FALLBACK_FONTS = (  # for Chinese and Japanese
+# for Chinese and Japanese
+FALLBACK_FONTS = (
     "Noto Sans CJK SC",
     "Noto Sans CJK JP",
     "Source Han Sans",
