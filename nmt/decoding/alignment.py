@@ -32,9 +32,8 @@ def align(
     src_tokenizer, tgt_tokenizer = tokenizers
     columns = _source_words(translation, src_tokenizer)
     replacements = {replacement.position: replacement.token for replacement in translation.replaced}
-    written = [
-        replacements.get(position, token) for position, token in enumerate(translation.tokens)
-    ]  # "" if left out
+    # "" if it was left out.
+    written = [replacements.get(place, token) for place, token in enumerate(translation.tokens)]
     rows = token_to_word(written, tgt_tokenizer.join)
     weights = word_weights(translation.attention[: len(rows)], rows, columns)
     if threshold is not None:
@@ -103,9 +102,7 @@ def word_weights(
 
 
 def _source_words(translation: Translation, tokenizer: Tokenizer) -> list[int]:
-    """`token_to_word` of the raw source, where a word of invisible characters counts although it
-    has no tokens.
-    """
+    """`token_to_word` of the source, where a word without tokens, of invisible letters, counts."""
     visible = [
         index for index, word in enumerate(translation.source.split()) if tokenizer.normalize(word)
     ]

@@ -80,8 +80,7 @@ def run_or_split_on_oom(
 def map_in_threads(
     fn: Callable[[BatchT], ResultT], batches: Sequence[BatchT], device: torch.device
 ) -> Iterator[ResultT]:
-    """`fn` of each batch, in order; on a CPU several batches at a time, each with its part of
-    torch's threads.
+    """`fn` of each batch, in order; on a CPU in threads, each with its part of torch's threads.
 
     A step of search is many small operations, so two batches with one thread each finish sooner
     than one after the other with two threads each. torch releases the interpreter lock while it
@@ -101,6 +100,5 @@ def map_in_threads(
         ) as pool:
             yield from pool.map(fn, batches)
     finally:
-        torch.set_num_threads(
-            n_threads
-        )  # a worker's setting is also the default for threads started later
+        # A worker's setting is also the default for threads that start later.
+        torch.set_num_threads(n_threads)

@@ -1,5 +1,4 @@
-"""The tokens that may extend a hypothesis: the most probable ones or a sampled one, without those
-that are banned.
+"""The tokens that may extend a hypothesis: the most probable ones, or a sampled one.
 
 Logits are log-probabilities up to a constant per row. R rows (hypotheses), V ids. Candidates are on
 the CPU, in double precision.
@@ -32,9 +31,7 @@ class Candidates:
         return self.log_probs.amax(1) == float("-inf")
 
     def force(self, ids: Tensor, logits: Tensor, norm: Tensor) -> "Candidates":
-        """Only the token `ids` [R] in the rows where it is not negative; logits [R, V], norm [R,
-        1].
-        """
+        """Only the token `ids` [R] in rows where it is not negative. norm: [R, 1], of logits."""
         is_forced = (ids >= 0).unsqueeze(1)
         forced_log_probs = torch.full_like(self.log_probs, float("-inf"))
         forced_log_probs[:, :1] = to_log_probs(
@@ -81,8 +78,7 @@ def sample(
 
 
 def sampling_probabilities(logits: Tensor, options: DecodingConfig) -> Tensor:
-    """[R, V], at decoding.temperature; 0 for ids that top-k, top-p (Holtzman 2020, 3.1) or epsilon
-    (Hewitt 2022, 4.2) excludes.
+    """[R, V], 0 for ids that top-k, top-p (Holtzman 2020) or epsilon (Hewitt 2022) excludes.
 
     A row may sum to less than 1.
     """
@@ -94,9 +90,8 @@ def sampling_probabilities(logits: Tensor, options: DecodingConfig) -> Tensor:
     probabilities = logits.softmax(1)
     if options.top_p < 1:
         descending = probabilities.sort(1, descending=True).values
-        needed = (
-            descending.cumsum(1) - descending < options.top_p
-        )  # the more probable ids do not make up p
+        # The more probable ids do not make up p.
+        needed = descending.cumsum(1) - descending < options.top_p
         smallest = descending.masked_fill(~needed, 1).amin(1, keepdim=True)
         probabilities = probabilities.masked_fill(probabilities < smallest, 0)
     if options.epsilon:
@@ -127,9 +122,7 @@ def banned_ids(
 
 
 def repeating_ids(ids_so_far: Tensor, n: int, filler: int) -> Tensor:
-    """The ids that would repeat an n-gram of `ids_so_far` [R, t]: [R, M]; rows with fewer than M
-    end with `filler`.
-    """
+    """The ids [R, M] that would repeat an n-gram of `ids_so_far` [R, t], then `filler`."""
     if ids_so_far.shape[1] < n:
         return ids_so_far.new_empty(len(ids_so_far), 0)
     ngrams = ids_so_far.unfold(1, n, 1)  # [R, t - n + 1, n]

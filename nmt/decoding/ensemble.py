@@ -1,6 +1,4 @@
-"""Several models as one: every model reads the source and follows the same hypotheses; their word
-probabilities are averaged.
-"""
+"""Several models that write each word together: their probabilities are averaged."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -62,9 +60,7 @@ class Ensemble(TranslationModel):
         return PerModel(tuple(model.start(model_memory) for model, model_memory in members))
 
     def step(self, ids: Tensor, state: PerModel, memory: PerModel) -> StepOutput:
-        """One step of every model; vectors [N, sum of R] side by side, and the mean of the
-        attention weights [N, S].
-        """
+        """One step of each model: vectors side by side [N, sum of R], mean attention [N, S]."""
         members = zip(self.members, state.values, memory.values, strict=True)
         steps = [
             model.step(ids, model_state, model_memory)

@@ -1,6 +1,4 @@
-"""Forced decoding: the probability of given translations, which the model is made to write token by
-token, as in search.
-"""
+"""Forced decoding: the probability of given translations, written token by token."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -59,8 +57,7 @@ class ScoredPair:
 def score_pairs(
     translator: Translator, pairs: Sequence[tuple[str, str]], *, free_running: bool = False
 ) -> list[ScoredPair]:
-    """Score each (source, translation), in the same order, independently of the others. Long
-    sources are truncated.
+    """Score each (source, translation), independently of the others; cuts long sources.
 
     Args:
         free_running: as in `score_batch`.
@@ -110,8 +107,7 @@ def score_batch(
     *,
     free_running: bool = False,
 ) -> list[tuple[list[float], NDArray[np.float32]]]:
-    """For each translation the log-probabilities [T] of its tokens and <eos>, and the attention [T,
-    S].
+    """The log-probabilities [T] of the tokens and <eos>, and the attention [T, S], of each pair.
 
     Args:
         model: in evaluation mode; it makes the same steps as in search, so the numbers are the

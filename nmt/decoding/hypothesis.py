@@ -70,9 +70,7 @@ class BeamStep:
 
 @dataclass(frozen=True)
 class FinishedHypothesis:
-    """A hypothesis of `sentence` that ended in slot `slot` of the beam, in step `step`, counted
-    from 0.
-    """
+    """A hypothesis of `sentence` that ended in slot `slot` of the beam in step `step`, from 0."""
 
     sentence: int
     slot: int
@@ -181,8 +179,7 @@ def coverage_penalty(attention_sums: NDArray[np.float64], options: DecodingConfi
 
 
 def upper_bound(log_prob: Tensor, max_length: Tensor, options: DecodingConfig) -> Tensor:
-    """The highest score that any continuation of at most `max_length` [b] tokens can have, for
-    hypotheses of `log_prob` [b].
+    """The highest score that continuations of at most `max_length` [b] tokens can have: [b].
 
     Proof. A continuation of T <= max_length tokens has log P <= log_prob <= 0, because no
     probability is above 1. lp is above 0 and never falls with the length, as alpha >= 0; and

@@ -79,9 +79,7 @@ ScoreAnswer = Answer[ScoredPair]
 
 
 def to_text(answer: TranslationAnswer, n_best: int) -> str:
-    """The best translation; or, of several, the lines that Moses prints: number from 0,
-    translation, score.
-    """
+    """The best translation; or the n best as Moses prints them: number, translation, score."""
     if n_best == 1:
         return answer.result[0].text
     return "\n".join(
@@ -281,9 +279,7 @@ class WarningChecker:
         return MOSTLY_UNKNOWN if len(words) >= MIN_WORDS and n_known < len(words) / 2 else ""
 
     def _is_target_language(self, text: str) -> bool:
-        """Never True with a vocabulary shared by both languages, whose frequencies are those of
-        both.
-        """
+        """Never True with a shared vocabulary, whose frequencies are those of both languages."""
         n_words = len(text.split())
         if n_words < MIN_WORDS:
             return False
@@ -301,18 +297,15 @@ class _Unigrams:
         total = sum(vocabulary.counts)
         self._vocabulary = vocabulary
         self._log_probs = [log(max(count, 0.5) / max(total, 1)) for count in vocabulary.counts]
-        self._log_probs[UNK] = min(
-            self._log_probs
-        )  # <unk> may be frequent, but each unknown word is rare
+        # <unk> may be frequent, but each unknown word is rare.
+        self._log_probs[UNK] = min(self._log_probs)
 
     def log_prob(self, tokens: Sequence[str]) -> float:
         return sum(self._log_probs[index] for index in self._vocabulary.ids(tokens))
 
 
 def describe(warning: str, numbers: Sequence[int], unit: str) -> str:
-    """One line: the numbers of the lines or sentences, and the warning. `unit` is "line" or
-    "sentence".
-    """
+    """One line: the numbers of the sentences, and the warning. unit: "line" or "sentence"."""
     shown = ", ".join(map(str, numbers[:MAX_NUMBERS]))
     more = f" and {len(numbers) - MAX_NUMBERS:,} more" if len(numbers) > MAX_NUMBERS else ""
     return f"{unit}{'s' if len(numbers) > 1 else ''} {shown}{more}: {DESCRIPTIONS[warning]}"
@@ -323,9 +316,8 @@ def repeats(tokens: Sequence[str], times: int) -> bool:
     since words may be doubled).
     """
     for period in range(1, min(MAX_PERIOD, len(tokens) // times) + 1):
-        needed = period * (
-            times - 1 if period > 1 else times
-        )  # consecutive tokens that equal the token one period later
+        # Consecutive tokens that equal the token one period later.
+        needed = period * (times - 1 if period > 1 else times)
         differing = [
             -1,
             *(i for i in range(len(tokens) - period) if tokens[i] != tokens[i + period]),

@@ -79,14 +79,11 @@ def search(
     memory = model.encode(padded.to(model.device), src_lengths)
     state = model.start(memory)
     beams = _Beams(sources, prefixes, options, n_best)
-    parents = torch.arange(len(sources)).repeat_interleave(
-        beams.size
-    )  # the row of `state` that each hypothesis continues
+    # The row of `state` that each hypothesis continues.
+    parents = torch.arange(len(sources)).repeat_interleave(beams.size)
     while len(beams):
         state = state.select(parents.to(model.device))
-        output = model.step(
-            beams.last_ids.to(model.device), state, memory
-        )  # step 1 of the list above
+        output = model.step(beams.last_ids.to(model.device), state, memory)  # 1, see above
         candidates = beams.extend(model, output.vector)  # 2
         parents = beams.choose(candidates, output.attention)  # 3
         beams.finish()  # 4
@@ -105,8 +102,7 @@ def search(
 
 
 class _Beams:
-    """The beams of the b sentences in the batch (B at the start), each with K slots for hypotheses
-    of t tokens.
+    """The beams of the b sentences in the batch (B at first): K slots for hypotheses of t tokens.
 
     Attributes:
         size: K.
@@ -175,13 +171,9 @@ class _Beams:
         return len(self.sentence)
 
     def extend(self, model: TranslationModel, vectors: Tensor) -> Candidates:
-        """Candidates [b, K, k] for the next token of each hypothesis, from the model's vectors [b *
-        K, R].
-        """
+        """Candidates [b, K, k] for the next token of each hypothesis, from vectors [b * K, R]."""
         is_open, t = self.log_prob > float("-inf"), len(self.steps)
-        rows = (
-            is_open.flatten().nonzero().squeeze(1)
-        )  # [R], the open hypotheses: only these need logits
+        rows = is_open.flatten().nonzero().squeeze(1)  # [R]: only open hypotheses need logits
         vectors = vectors if len(rows) == len(vectors) else vectors[rows.to(vectors.device)]
         sentence = self.sentence.repeat_interleave(self.size)[rows]
         ids_so_far, too_short = self.ids_so_far.flatten(0, 1)[rows], self.min_length[sentence] > t
@@ -194,9 +186,8 @@ class _Beams:
             candidates = sample(logits, log_norm(logits), banned, uniform, self.options)
         else:
             candidates = self._most_probable(model, vectors, banned, is_open)
-        forced = torch.where(
-            candidates.has_no_candidate, EOS, -1
-        )  # a hypothesis ends where everything is banned
+        # A hypothesis ends where everything is banned.
+        forced = torch.where(candidates.has_no_candidate, EOS, -1)
         if t < self.prefix.shape[1]:
             forced = torch.where(self.prefix[sentence, t] < 0, forced, self.prefix[sentence, t])
         if (forced >= 0).any():
@@ -207,9 +198,7 @@ class _Beams:
     def _most_probable(
         self, model: TranslationModel, vectors: Tensor, banned: Tensor, is_open: Tensor
     ) -> Candidates:
-        """At least the best K tokens that are allowed; less probable ones than the beam can take
-        may be missing.
-        """
+        """At least the best K allowed tokens; those that the beam cannot take may be missing."""
 
         def threshold(ids: Tensor, log_probs: Tensor) -> Tensor:
             """The log-probability at which an extension is as good as the K-th best of its sentence
@@ -223,9 +212,8 @@ class _Beams:
                 is_open
             ] - TOLERANCE
 
-        k = (
-            self.size + banned.shape[1]
-        )  # the best K + M tokens include the best K that are not banned
+        # The best K + M tokens include the best K that are not banned.
+        k = self.size + banned.shape[1]
         candidates = without_banned(*model.topk_log_probs(vectors, k, threshold), banned)
         if candidates.has_no_candidate.any():  # there may be allowed tokens below the threshold
             candidates = without_banned(*topk_log_probs(model.compute_logits(vectors), k), banned)

@@ -97,8 +97,7 @@ class Translator:
     def translate_n_best(
         self, texts: Sequence[str], n: int, prefixes: Sequence[str] | None = None
     ) -> list[list[Translation]]:
-        """The n best translations of each text, best first, or n samples; an empty text has one
-        empty translation.
+        """The n best translations of each text, best first, or n samples.
 
         Of translations with the same text only the best is kept, so there may be fewer than n. With
         method sampling all are kept.
@@ -144,9 +143,7 @@ class Translator:
         return results
 
     def prefix_ids(self, prefixes: Sequence[str]) -> list[list[int]]:
-        """The target ids of each prefix. Raises: DataError if a prefix has a word that is not in
-        the vocabulary.
-        """
+        """The target ids of each prefix. Raises: DataError if a word is not in the vocabulary."""
         all_tokens = self.tgt_tokenizer.split_all(prefixes)
         for prefix, tokens in zip(prefixes, all_tokens, strict=True):
             unknown = [token for token in tokens if token not in self.tgt_vocabulary]
@@ -156,9 +153,7 @@ class Translator:
         return [self.tgt_vocabulary.ids(tokens) for tokens in all_tokens]
 
     def _plan(self, lengths: Sequence[int], n_hypotheses: int) -> list[list[int]]:
-        """Batches of indices, by length, so that there is little padding. Empty sentences are left
-        out.
-        """
+        """Batches of indices, by length, so that there is little padding; no empty sentences."""
         order = sorted((i for i, length in enumerate(lengths) if length), key=lambda i: lengths[i])
         costs = [n_hypotheses * max(lengths[i], MIN_LENGTH) for i in order]
         return [
@@ -250,9 +245,7 @@ def check_n_best(n: int, options: DecodingConfig) -> None:
 
 
 def _n_hypotheses(options: DecodingConfig, n: int) -> tuple[int, str]:
-    """How many hypotheses search follows in each sentence, to return the n best; and the key that
-    sets their number.
-    """
+    """How many hypotheses search follows to return the n best, and the key of their number."""
     if options.search == "beam":
         return options.beam, "decoding.beam"
     key = METHODS[options.method].trait("samples")

@@ -1,6 +1,4 @@
-"""Replaces <unk> in the output: by a translation of the most-attended source word, or by that word
-(Luong 2015b).
-"""
+"""Replaces <unk> in the output by the source word it attends to, or by its translation."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,9 +17,7 @@ WordFn = Callable[[str], str | None]  # a source word -> its translation, or Non
 
 @dataclass(frozen=True)
 class UnknownWords:
-    """Whether unknown words are replaced, and how source words are translated; without `translate`
-    they are copied.
-    """
+    """How unknown words are replaced: by `translate` of the source word, or by a copy of it."""
 
     replace: bool = True
     translate: WordFn | None = None
@@ -90,8 +86,7 @@ def with_replacements(tokens: Sequence[str], replaced: Sequence[Replacement]) ->
 
 
 def surface_forms(text: str, tokens: Sequence[str], tokenizer: Tokenizer) -> list[str]:
-    """The `tokens` of `text` in the upper and lower case of the text, with the marks of the
-    tokenizer.
+    """The `tokens` of `text` in its upper and lower case, with the marks of the tokenizer.
 
     A token stays as it is if its letters cannot be found, because some characters change in number
     with their case.

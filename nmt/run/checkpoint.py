@@ -1,5 +1,4 @@
-"""Checkpoints: all that a training needs to resume. A crash while one is written leaves the
-previous one intact.
+"""Checkpoints: all that a training needs to resume. A crash leaves the one before intact.
 
 A checkpoint is a folder `checkpoints/step-00012000/` with `model.safetensors`,
 `optimizer.safetensors` and `progress.json`. With a moving average, `model.safetensors` holds the
@@ -66,9 +65,7 @@ def is_average(checkpoint: str) -> bool:
 
 
 def step_of(checkpoint: str) -> int:
-    """The number of updates, from the name of a checkpoint folder; of an average, those of its last
-    member.
-    """
+    """The number of updates, from the name of a checkpoint; those of the last of an average."""
     return int(checkpoint.rpartition("-")[2])
 
 
@@ -93,24 +90,18 @@ class Checkpoints:
         score: float | None = None,
         averaged: nn.Module | None = None,
     ) -> None:
-        """Write a checkpoint, update `last.json` (and `best.json`), and delete the checkpoints that
-        neither names.
+        """Write a checkpoint, name it in the pointers, and delete those that neither names.
 
         Args:
             score: of its validation, higher is better; None without a validation.
             averaged: the moving average of the model, to translate with; the weights of `model` are
                 then saved to resume from.
-
-        Raises:
-            CheckpointError: the disk is full, or writing fails otherwise; earlier checkpoints are
-                intact.
         """
         name = f"{STEP_PREFIX}{progress.step:08d}"
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            if (
-                self.folder / name
-            ).exists():  # same step, same weights: only the progress can differ
+            if (self.folder / name).exists():
+                # Same step, same weights: only the progress can differ.
                 write_json(self.folder / name / PROGRESS_FILE, asdict(progress))
             else:
                 with new_folder(self.folder / name) as folder:
@@ -197,9 +188,7 @@ class Checkpoints:
         )
 
     def _insert_into_best(self, new: KeptCheckpoint) -> None:
-        """Insert `new` by its score. Entries with a later step come from a training that crashed
-        after them: drop these.
-        """
+        """Insert `new` by its score; drop later steps, from a training that crashed after them."""
         earlier = [
             kept
             for kept in self.kept("best")
@@ -218,8 +207,7 @@ class Checkpoints:
         write_json(self.folder / f"{pointer}.json", value)
 
     def kept(self, pointer: PointerName) -> list[KeptCheckpoint]:
-        """The checkpoints that `last.json` or `best.json` names, the last or the best first; empty
-        before the first checkpoint.
+        """The checkpoints that a pointer names, the last or the best first; none at first.
 
         Raises:
             CheckpointError: the pointer file is damaged.
@@ -233,9 +221,8 @@ class Checkpoints:
                 "kept", [{"checkpoint": value["checkpoint"], "step": value["step"]}]
             )
             kept = _KEPT.validate_python(entries)
-            if all(
-                CHECKPOINT_NAME.fullmatch(checkpoint.checkpoint) for checkpoint in kept
-            ):  # none outside of the run
+            # None may lie outside of the run.
+            if all(CHECKPOINT_NAME.fullmatch(checkpoint.checkpoint) for checkpoint in kept):
                 return kept
         except (ValueError, KeyError, TypeError, AttributeError):
             pass
@@ -260,15 +247,12 @@ class Checkpoints:
         if not folder.is_dir():
             raise CheckpointError(
                 f"{self.folder / pointer}.json: names {folder.name}, which is missing; copy "
-                "the "
-                "run again"
+                "the run again"
             )
         return folder
 
     def delete_unreferenced(self) -> None:
-        """Delete the checkpoints that neither `last.json` nor `best.json` names, and those that a
-        crash left incomplete.
-        """
+        """Delete the checkpoints that no pointer names, and what a crash left incomplete."""
         pointers: tuple[PointerName, ...] = ("last", "best")
         referenced = {kept.checkpoint for pointer in pointers for kept in self.kept(pointer)}
         patterns = (f"{STEP_PREFIX}*", f"{AVERAGE_PREFIX}*", ".*.tmp", "*/.*")
@@ -286,9 +270,7 @@ class Checkpoints:
 
 
 def read_progress(folder: Path) -> Progress:
-    """The progress in a checkpoint folder. Raises: CheckpointError if the file is missing or
-    damaged.
-    """
+    """The progress in a checkpoint. Raises: CheckpointError if it is missing or damaged."""
     try:
         values = read_json(folder / PROGRESS_FILE)
         if not {"step", "interval"} <= values.keys():
@@ -306,11 +288,7 @@ def read_progress(folder: Path) -> Progress:
 def load_training(
     folder: Path, model: nn.Module, optimizer: Optimizer, averaged: AveragedModel | None
 ) -> Progress:
-    """Fill model, optimizer and moving average from a checkpoint; returns its progress.
-
-    Raises:
-        CheckpointError: a file is missing or damaged, or belongs to another model.
-    """
+    """Fill model, optimizer and moving average from a checkpoint; returns its progress."""
     progress = read_progress(folder)
     load_weights(folder, model, raw=True)
     load_optimizer(folder, model, optimizer)
@@ -342,8 +320,7 @@ def load_weights(folder: Path, model: nn.Module, *, raw: bool = False) -> None:
     if missing or unexpected:
         raise CheckpointError(
             f"{path}: does not fit the configuration and the vocabularies of the run; was one "
-            "of "
-            "them changed?"
+            "of them changed?"
         )
     _check_content(path)
     if not all(module.is_valid() for module in model.modules() if isinstance(module, LexicalBias)):
@@ -352,27 +329,8 @@ def load_weights(folder: Path, model: nn.Module, *, raw: bool = False) -> None:
         )
 
 
-def mean_weights(folders: Sequence[Path], model: nn.Module) -> None:
-    """Fill `model` with the mean of the weights of several checkpoints.
-
-    Raises:
-        CheckpointError: as `load_weights`.
-    """
-    total: dict[str, torch.Tensor] = {}
-    for folder in folders:
-        load_weights(folder, model)
-        for name, parameter in model.named_parameters():
-            value = parameter.detach().double()
-            total[name] = total[name] + value if name in total else value
-    with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            parameter.copy_(total[name] / len(folders))
-
-
 def read_tensors(path: Path) -> dict[str, torch.Tensor]:
-    """The tensors in a file of a checkpoint. Raises: CheckpointError if it is missing or
-    damaged.
-    """
+    """The tensors in a file. Raises: CheckpointError if it is missing or damaged."""
     try:
         tensors = load_file(path)
     except (OSError, SafetensorError) as error:
@@ -404,24 +362,21 @@ def load_optimizer(folder: Path, model: nn.Module, optimizer: Optimizer) -> None
 
 
 def _are_of(model: nn.Module, states: Mapping[str, Mapping[str, torch.Tensor]]) -> bool:
-    """Whether an optimizer of `model` can have these states: their shapes fit, and parameters of
-    the same kind have the same.
-    """
+    """Whether an optimizer of `model` can have these states."""
     parameters = dict(model.named_parameters())
-    entries: dict[bool, set[str]] = {}  # whether a parameter is a matrix -> names of tensors
-    for name, state in states.items():
-        parameter = parameters.get(name)
-        if parameter is None or state.keys() != entries.setdefault(parameter.ndim > 1, {*state}):
-            return False
-        sizes = [
-            zip(reversed(tensor.shape), reversed(parameter.shape), strict=False)
-            for tensor in state.values()
-        ]
-        if any(tensor.ndim > parameter.ndim for tensor in state.values()):
-            return False
-        if any(size not in (1, whole) for pairs in sizes for size, whole in pairs):
-            return False
-    return True
+    entries: dict[bool, object] = {}  # whether a parameter is a matrix -> names of tensors
+    return all(
+        name in parameters
+        and state.keys() == entries.setdefault(parameters[name].ndim > 1, state.keys())
+        and all(_fits(tensor, parameters[name]) for tensor in state.values())
+        for name, state in states.items()
+    )
+
+
+def _fits(tensor: torch.Tensor, parameter: torch.Tensor) -> bool:
+    """Whether a tensor has the shape of a parameter, or one that is broadcast to it."""
+    sizes = zip(reversed(tensor.shape), reversed(parameter.shape), strict=False)
+    return tensor.ndim <= parameter.ndim and all(size in (1, whole) for size, whole in sizes)
 
 
 def _check_content(path: Path) -> None:
@@ -433,9 +388,7 @@ def _check_content(path: Path) -> None:
 
 
 def _optimizer_tensors(model: nn.Module, optimizer: Optimizer) -> dict[str, torch.Tensor]:
-    """`<parameter>.exp_avg` and so on. The optimizer was built from `model.parameters()`, so its
-    indices follow this order.
-    """
+    """`<parameter>.exp_avg` and so on; the optimizer has the parameters in their order."""
     names = [name for name, _ in model.named_parameters()]
     state: dict[int, dict[str, Any]] = optimizer.state_dict()["state"]
     return {

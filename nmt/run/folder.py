@@ -60,9 +60,7 @@ def holds_run(folder: Path) -> bool:
 
 
 def holds_weights_only(folder: Path) -> bool:
-    """Whether a run is a copy without the state of training: it translates, but its training cannot
-    resume.
-    """
+    """Whether a run is a copy that translates, but whose training cannot resume."""
     checkpoints = folder / "checkpoints"
     is_copy = (checkpoints / "best.json").exists() and not (checkpoints / "last.json").exists()
     return is_copy and not any(checkpoints.glob(f"*/{OPTIMIZER_FILE}"))
@@ -74,8 +72,7 @@ def files_of_extras() -> list[str]:
 
 
 def create_run(folder: Path, config: Config, prepared: Path) -> None:
-    """Make `folder` a run: write its configuration, and copy vocabularies, tokenizers and manifest
-    of the prepared data.
+    """Make `folder` a run: its configuration, and copies of vocabularies, tokenizers, manifest.
 
     Raises:
         DataError: one of these files is damaged.
@@ -141,9 +138,7 @@ def _lock_file(folder: Path) -> Path:
 
 
 def check_prepared(config: Config) -> None:
-    """Raises: DataError if the prepared folder is missing, or was prepared with other settings than
-    these.
-    """
+    """Raises: DataError if the prepared folder is missing or has other settings than these."""
     folder = config.prepared_folder
     changes = list(config_differences(load_manifest(folder), config))
     if changes:
@@ -154,9 +149,7 @@ def check_prepared(config: Config) -> None:
 
 
 def check_same_data(folder: Path, prepared: Path) -> None:
-    """Raises: DataError if `prepared` is missing, or is not the data that the run in `folder` was
-    trained on.
-    """
+    """Raises: DataError if `prepared` is not the data that the run in `folder` learned from."""
     content = load_manifest(prepared).get("content")
     try:
         run_content = read_json(folder / MANIFEST)["content"]
@@ -220,8 +213,7 @@ def _check_links(run: Path) -> None:
 
 
 def load_run_config(folder: Path, overrides: Sequence[str] = ()) -> Config:
-    """The configuration of a run, with `decoding.key=value` overrides; the weights depend on all
-    other keys.
+    """The configuration of a run, with overrides `decoding.key=value`, and no others.
 
     Raises:
         CheckpointError: a newer version of nmt made the run.
@@ -240,8 +232,7 @@ def load_run_config(folder: Path, overrides: Sequence[str] = ()) -> Config:
 
 
 def ancestors(folder: Path) -> Iterator[Path]:
-    """The run that a run starts from (training.start_from), the run that this one starts from, and
-    so on.
+    """The run that a run starts from (training.start_from), the run before that, and so on.
 
     Raises:
         CheckpointError: one of them is missing.
@@ -258,9 +249,7 @@ def ancestors(folder: Path) -> Iterator[Path]:
 
 
 def _check_format(folder: Path) -> None:
-    """Raises: CheckpointError if a newer version of nmt made the run. A missing or damaged manifest
-    is reported elsewhere.
-    """
+    """Raises: CheckpointError if a newer version of nmt made the run."""
     try:
         # A newer nmt may make other checksums.
         version = read_json(folder / MANIFEST, verify=False).get("format_version")
@@ -284,8 +273,7 @@ def load_vocabularies(folder: Path) -> tuple[Vocabulary, Vocabulary]:
 
 
 def load_tokenizers(folder: Path, config: Config) -> tuple[Tokenizer, Tokenizer]:
-    """Source and target tokenizer. Warns if the installed version differs from the one that made
-    the data.
+    """Source and target tokenizer; warns if other versions of them made the data.
 
     Raises:
         DataError: a subword model is missing or damaged.

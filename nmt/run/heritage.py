@@ -116,8 +116,7 @@ def check_teacher(run: Path, data: PreparedData, direction: str, known: HeldOut)
         )
         raise DataError(
             f"{run}: trained with {run_case}, but {data.folder} has {data_case}; use a run of "
-            "the "
-            "same case"
+            "the same case"
         )
     try:
         for trained_run in (run, *ancestors(run)):

@@ -71,8 +71,7 @@ def unpacked(path: Path | None) -> Iterator[Path | None]:
 
 @contextmanager
 def unchanged(members: Sequence[tuple[Path, Path]]) -> Iterator[None]:
-    """For a block that reads runs with their checkpoints: parts of an old and a new run must not be
-    put together.
+    """For a block that reads runs: parts of an old and a new run must not be put together.
 
     Raises:
         CheckpointError: a file was replaced meanwhile.
@@ -140,9 +139,7 @@ def build_translator(
     overrides: Sequence[str] = (),
     n_best: int = 1,
 ) -> Translator:
-    """As `load_translator`, from pairs of a run and a checkpoint, as `find_run_and_checkpoint`
-    returns them.
-    """
+    """As `load_translator`, from pairs of a run and one of its checkpoints."""
     with unchanged(members):
         return _build_translator(members, device, overrides, n_best)
 
@@ -185,9 +182,7 @@ def _find_words(run: Path, config: Config) -> WordFn | None:
 
 
 def load_model(run: Path, checkpoint: Path) -> Seq2Seq:
-    """The model of a run with the weights of one of its checkpoints. Raises: CheckpointError if it
-    cannot be read.
-    """
+    """The model of a run with the weights of one of its checkpoints."""
     model = build_model(run, load_run_config(run))
     load_weights(checkpoint, model)
     return model

@@ -1,6 +1,4 @@
-"""Provenance of a score or a run: hashes of the model, of its training data and of the code, and
-where it was computed.
-"""
+"""Provenance of a score or a run: hashes of model, data and code, and the machine."""
 
 import hashlib
 import json
@@ -37,19 +35,12 @@ class _Session(BaseModel):
 
 _SESSIONS = TypeAdapter(list[_Session])
 
-LIBRARIES = (
-    "torch",
-    "numpy",
-    "sacrebleu",
-    "spacy",
-    "sentencepiece",
-)  # the results depend on their versions
+# The results depend on their versions.
+LIBRARIES = ("torch", "numpy", "sacrebleu", "spacy", "sentencepiece")
 
 
 def of_code() -> dict[str, Any]:
-    """The version of nmt, the SHA-256 of its installed source, and the versions of the
-    libraries.
-    """
+    """The version of nmt, the SHA-256 of its source, and the versions of the libraries."""
     return {
         "version": __version__,
         "sha256": _source_digest(),
@@ -58,8 +49,7 @@ def of_code() -> dict[str, Any]:
 
 
 def record_training(run: Path, step: int, device: torch.device, processes: int) -> None:
-    """Write into the run what computes its weights from `step` on: code, versions, device and
-    threads.
+    """Write into the run what computes its weights from `step` on: code, versions, device.
 
     A resumed training adds an entry only if something has changed.
     """
@@ -79,9 +69,7 @@ def record_training(run: Path, step: int, device: torch.device, processes: int) 
 
 
 def read_training(run: Path) -> list[dict[str, Any]]:
-    """What `record_training` wrote, in the order of the steps; empty if there is nothing, or
-    nothing readable.
-    """
+    """What `record_training` wrote, in the order of the steps; empty if it is not readable."""
     path = run / PROVENANCE_FILE
     try:
         sessions = json.loads(path.read_bytes()) if path.stat().st_size <= MAX_JSON_BYTES else []
@@ -92,8 +80,7 @@ def read_training(run: Path) -> list[dict[str, Any]]:
 
 
 def of_members(members: Sequence[tuple[Path, Path]]) -> dict[str, Any]:
-    """Hashes of a (run, checkpoint), or of several that translate together: weights, configuration,
-    training data.
+    """Hashes of each (run, checkpoint): weights, configuration, training data.
 
     Raises:
         DataError: a run's manifest is missing or damaged.

@@ -6,9 +6,11 @@ partly luck.
 """
 
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import torch
+from torch import nn
 
 from nmt.config.parts import METRICS, PointerName
 from nmt.config.schema import Config
@@ -16,7 +18,7 @@ from nmt.data.corpus import read_sentences
 from nmt.decoding.fast import for_search
 from nmt.decoding.translator import Translator
 from nmt.errors import CheckpointError
-from nmt.run.checkpoint import is_average, mean_weights, step_of
+from nmt.run.checkpoint import is_average, load_weights, step_of
 from nmt.run.folder import (
     JOURNAL_FILE,
     build_model,
@@ -78,6 +80,19 @@ def average_kept(folder: Path, config: Config, kept: PointerName, device: torch.
     line = f"average of steps {', '.join(map(str, steps))}  dev loss {result.loss:.3f}"
     line = f"{line}  {result.scores_text}: {verdict}"
     return line if choice is None else f"{line}\n{choice}"
+
+
+def mean_weights(folders: Sequence[Path], model: nn.Module) -> None:
+    """Fill `model` with the mean of the weights of several checkpoints."""
+    total: dict[str, torch.Tensor] = {}
+    for folder in folders:
+        load_weights(folder, model)
+        for name, parameter in model.named_parameters():
+            value = parameter.detach().double()
+            total[name] = total[name] + value if name in total else value
+    with torch.no_grad():
+        for name, parameter in model.named_parameters():
+            parameter.copy_(total[name] / len(folders))
 
 
 def choose_checkpoint(folder: Path, config: Config, device: torch.device) -> str | None:

@@ -20,10 +20,10 @@ from nmt.run.checkpoint import (
     Checkpoints,
     load_optimizer,
     load_weights,
-    mean_weights,
     read_progress,
 )
 from nmt.run.progress import Progress
+from nmt.training.choice import mean_weights
 
 
 def make() -> tuple[nn.Module, AdamW]:

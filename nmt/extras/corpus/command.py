@@ -1,5 +1,4 @@
-"""`nmt translate-files`: a corpus in parts, each translated into a file of its own, whole or not at
-all.
+"""`nmt translate-files`: each file of a corpus is translated whole or not at all.
 
 `FOLDER/.nmt/` records what was translated: `settings.json` the model and the settings,
 `parts/<part>.json` the input of a part. Calls may run at the same time, on any machines that share
@@ -81,8 +80,7 @@ class CorpusOptions(OutputOptions):
 
 @options_from(CorpusOptions)
 def command(**values: Any) -> None:
-    """Translate the parts that are not translated yet. A part that cannot be read does not stop the
-    others.
+    """Translate the parts that are not translated yet; a bad part does not stop the others.
 
     Raises:
         CheckpointError, ConfigError: as `load_translator`.
@@ -159,9 +157,7 @@ def find_parts(pattern: Path, folder: Path, shard: tuple[int, int] = (1, 1)) -> 
 
 
 def _settings(members: Sequence[tuple[Path, Path]], options: CorpusOptions) -> dict[str, Any]:
-    """All that the translations depend on, but for the input: flat, so that differences have
-    names.
-    """
+    """All that the translations depend on but the input, flat: differences have names."""
     decoding = load_run_config(members[0][0], options.overrides).decoding.model_dump(mode="json")
     files = [
         path

@@ -64,8 +64,7 @@ def run(
     data: Path | None = None,
     device: DeviceName = "auto",
 ) -> str:
-    """Link the tokens of training pairs, and write the lexicon of the run. Returns a line for the
-    user.
+    """Write the lexicon of a run, from links in training pairs. Returns a line for the user.
 
     Args:
         folder: of the run; default: the newest run.

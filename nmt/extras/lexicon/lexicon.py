@@ -50,9 +50,7 @@ class Lexicon:
         return entries[0].token if entries else None
 
     def save(self, path: Path) -> None:
-        """Write a table with one entry per line; an existing file is replaced when the table is
-        complete.
-        """
+        """Write a table with one entry per line, whole or not at all."""
         rows = [
             f"{source}\t{entry.token}\t{entry.probability:.4f}\t{entry.count}"
             for source, entries in self.entries.items()
@@ -62,9 +60,7 @@ class Lexicon:
 
     @classmethod
     def load(cls, path: Path) -> Self:
-        """Raises: DataError if the file cannot be read, or a line is damaged (the message names
-        it).
-        """
+        """Raises: DataError if the file cannot be read, or a line is damaged."""
         header, *lines = read_lines(
             path, advice="run `nmt lexicon` again", max_bytes=MAX_TEXT_BYTES
         ) or [""]
@@ -147,8 +143,7 @@ class LinkCounts:
 
 @torch.inference_mode()
 def count_links(model: Seq2Seq, batches: Iterable[Batch], tgt_vocabulary_size: int) -> LinkCounts:
-    """Link each target token to the source token with the largest attention weight in the step that
-    predicts it, and count.
+    """Count links from each target token to the source token that it attends to most.
 
     A target token whose largest weight is on <eos> has no link. The model must be in evaluation
     mode.

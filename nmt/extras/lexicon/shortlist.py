@@ -1,6 +1,4 @@
-"""A shortlist of target words for a batch: logits of these alone cost a fraction (Jean 2015, 3.2;
-L'Hostis 2016).
-"""
+"""A shortlist of target words for each batch: fewer logits cost less (Jean 2015, 3.2)."""
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
@@ -30,8 +28,7 @@ N_FREQUENT = 500  # target words on every shortlist, special tokens counted
 
 
 def wrap(members: Sequence[Member], run: Path, config: Config) -> Sequence[Member]:
-    """The members as one that predicts only the words of a shortlist; as they are without
-    `decoding.shortlist`.
+    """The members as one model with a shortlist, if `decoding.shortlist` is set.
 
     Raises:
         ConfigError: the run has no lexicon.
@@ -51,8 +48,7 @@ def wrap(members: Sequence[Member], run: Path, config: Config) -> Sequence[Membe
 
 
 class Shortlist:
-    """Chooses the most frequent target words and the best translations of each source word of the
-    batch.
+    """Chooses frequent target words, and the best translations of the source words of a batch.
 
     Args:
         size: translations per source word.
@@ -73,9 +69,7 @@ class Shortlist:
             self._translations[src_id] = np.array(tgt_vocabulary.ids(in_vocabulary), np.int64)
 
     def choose(self, sources: Iterable[Sequence[int]], required: Iterable[int] = ()) -> Tensor:
-        """The target ids [v] for a batch of source ids, ascending, with all `required` ids. Special
-        tokens keep their ids.
-        """
+        """The target ids [v] for a batch, ascending, with all `required` and special tokens."""
         src_ids = {index for source in sources for index in source}
         translations = [
             self._translations[index] for index in src_ids if index in self._translations
@@ -182,7 +176,5 @@ class RestrictedBias(nn.Module):
         return self.bias.look_up(src)
 
     def dense(self, attention: Tensor, translations: Translations) -> Tensor:
-        """The bias of each word, for one step of K hypotheses of each sentence: [B * K, S] ->
-        [B * K, v].
-        """
+        """The bias [B * K, v] of each word, for one step of K hypotheses of each sentence."""
         return self.bias.dense(attention, translations)[:, self.ids]

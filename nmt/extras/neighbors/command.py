@@ -1,6 +1,4 @@
-"""`nmt neighbors`: stores the training pairs in the run folder, for nearest-neighbor
-translation.
-"""
+"""`nmt neighbors`: stores the training pairs in the run, to look for similar ones."""
 
 from pathlib import Path
 
@@ -25,8 +23,7 @@ def command(folder: RunArgument = None, data: DataOption = None) -> None:
 
 
 def run(folder: Path | None = None, *, data: Path | None = None) -> str:
-    """Write the training pairs of a run, each once, except those with unknown words. Returns a line
-    for the user.
+    """Write the training pairs of a run, without unknown words. Returns a line for the user.
 
     Pairs that `nmt augment` added to original ones are left out: their translations are those of a
     model.

@@ -42,9 +42,7 @@ BATCH_CONFIG = BatchConfig(unit="tokens", size=2048)
 
 
 def save_pairs(path: Path, pairs: Iterable[Pair]) -> None:
-    """Write a table of raw sentences, one pair per line; an existing file is replaced when the
-    table is complete.
-    """
+    """Write a table of raw sentences, one pair per line, whole or not at all."""
     write_recorded(path, "".join(f"{row}\n" for row in (HEADER, *map("\t".join, pairs))))
 
 
@@ -72,8 +70,7 @@ def load_pairs(path: Path) -> list[Pair]:
 
 
 def wrap(members: Sequence[Member], run: Path, config: Config) -> Sequence[Member]:
-    """The members, which look at similar pairs at each step; as they are without
-    `decoding.neighbors`.
+    """The members with similar pairs to look at, if `decoding.neighbors` is set.
 
     Raises:
         ConfigError: the run has no pairs.
@@ -170,9 +167,8 @@ class NeighborModel(TranslationModel):
         found = [self.similar.find(sentence, self.options.pairs) for sentence in sentences]
         pairs = np.unique(np.concatenate(found))
         keys, values, owners = self._datastore(pairs)
-        rows = [
-            np.flatnonzero(np.isin(owners, some)) for some in found
-        ]  # of the datastore, for each sentence
+        # Of the datastore, for each sentence.
+        rows = [np.flatnonzero(np.isin(owners, some)) for some in found]
         padded = torch.full((len(rows), max(1, *map(len, rows))), -1)
         for places, some in zip(padded, rows, strict=True):
             places[: len(some)] = torch.from_numpy(some)
@@ -183,9 +179,7 @@ class NeighborModel(TranslationModel):
         )
 
     def _datastore(self, pairs: NDArray[np.int64]) -> tuple[Tensor, Tensor, NDArray[np.int64]]:
-        """Keys [n, R] and values [n] of some pairs, and the pair of each; one more row is for
-        padding.
-        """
+        """Keys [n, R] and values [n] of some pairs, and the pair of each; the first row pads."""
         src_lengths, tgt_lengths = self.pairs.src.lengths[pairs], self.pairs.tgt.lengths[pairs]
         plan = (
             plan_batches(src_lengths, tgt_lengths, BATCH_CONFIG, key=(0, 0)) if len(pairs) else []
@@ -214,18 +208,15 @@ class NeighborModel(TranslationModel):
         p_neighbors(y), and 1 - lambda.
         """
         output = self.fast_model.step(ids, state, memory.memory)
-        queries = output.vector[:, : self.key_size].unflatten(
-            0, (len(memory.keys), -1)
-        )  # [B, K, R]
+        vectors = output.vector[:, : self.key_size]
+        queries = vectors.unflatten(0, (len(memory.keys), -1))  # [B, K, R]
         products = queries @ memory.keys.transpose(1, 2) / self.key_size
-        distances = (
-            queries.square().mean(2, keepdim=True) + memory.squares.unsqueeze(1) - 2 * products
-        )  # [B, K, N]
+        squares = queries.square().mean(2, keepdim=True) + memory.squares.unsqueeze(1)
+        distances = squares - 2 * products  # [B, K, N]
         nearest = distances.clamp(min=0).topk(min(MAX_KEYS, distances.shape[2]), largest=False)
         relative = nearest.values / self.options.distance
-        weight = self.options.weight * (1 - relative[..., :1]).clamp(
-            min=0
-        )  # [B, K, 1]; 0 if there are no keys
+        closeness = (1 - relative[..., :1]).clamp(min=0)  # 0 if there are no keys
+        weight = self.options.weight * closeness  # [B, K, 1]
         probabilities = torch.where(weight > 0, weight * (-relative / TEMPERATURE).softmax(2), 0)
         values = memory.values.unsqueeze(1).expand_as(distances).gather(2, nearest.indices)
         neighbors = probabilities.new_zeros(

@@ -1,6 +1,4 @@
-"""The sentences that are most similar to a given one: those that share its rarest words and pairs
-of words.
-"""
+"""Similar sentences: those that share the rarest words and pairs of words."""
 
 from collections.abc import Sequence
 
@@ -9,9 +7,8 @@ import numpy.typing as npt
 
 from nmt.data.corpus import Sequences
 
-MAX_SENTENCES = (
-    1 << 14
-)  # with a feature; more frequent features are not used: they say little and take the most time
+# With a feature; more frequent features are not used: they say little and take the most time.
+MAX_SENTENCES = 1 << 14
 
 
 class SimilarSentences:

@@ -34,8 +34,7 @@ DIGITS = 6
 def rank_by_expected_utility(
     translations: Sequence[Translation], options: DecodingConfig, *, reranked: bool = False
 ) -> list[Translation]:
-    """The candidates with different texts, the highest expected utility first; this is their new
-    score, in 0..100.
+    """The candidates with different texts by expected utility, their new score in 0..100.
 
     The more probable of equally good candidates comes first. Truncated candidates are left out if
     there are complete ones.
@@ -67,8 +66,7 @@ def rank_by_expected_utility(
 
 
 def pairwise_chrf(texts: Sequence[str]) -> NDArray[np.float64]:
-    """The chrF of each text with each text as its reference (Popović 2015), in 0..100: [C
-    hypotheses, C references].
+    """The chrF in 0..100 of each text with each as its reference (Popović 2015): [C, C].
 
     chrF = (1 + beta^2) P R / (beta^2 P + R), with P and R the mean precision and recall of
     character n-grams, n = 1..6, without white space. An n that is longer than one of the two texts
@@ -92,8 +90,7 @@ def pairwise_chrf(texts: Sequence[str]) -> NDArray[np.float64]:
 
 
 def pairwise_bleu(texts: Sequence[str]) -> NDArray[np.float64]:
-    """The sentence BLEU of each text with each text as its reference, in the words of tokenizer
-    13a and in 0..100: [C hypotheses, C references].
+    """The sentence BLEU in 0..100 of each text with each as its reference: [C, C].
 
     An n of 1..4 that is longer than the hypothesis does not count (`effective_order`). The i-th n
     without a match has 1 / 2^i matches (`smooth_method="exp"`: Chen & Cherry 2014, method 3).
@@ -128,9 +125,8 @@ def _ngram_matches(
     lengths = np.array([*map(len, sequences)])
     symbols = np.unique(np.concatenate(sequences), return_inverse=True)[1]
     owner = np.repeat(np.arange(len(sequences)), lengths)  # [M], the sequence of each position
-    remaining = np.concatenate(
-        [np.arange(length, 0, -1) for length in lengths]
-    )  # [M], symbols from here to the end
+    # [M], symbols from here to the end.
+    remaining = np.concatenate([np.arange(length, 0, -1) for length in lengths])
     totals = np.maximum(lengths - np.arange(max_order)[:, None], 0).astype(np.float64)
     matches = np.zeros((max_order, len(sequences), len(sequences)))
     n_symbols = int(symbols.max(initial=-1)) + 1
@@ -155,9 +151,8 @@ def _sum_of_minima(counts: NDArray[np.int64]) -> NDArray[np.float64]:
     sums = np.zeros((len(counts), len(counts)))
     k = 1
     while counts.size:
-        at_least_k = (counts >= k).astype(
-            np.float32
-        )  # float32 holds these small whole numbers exactly
+        # float32 holds these small whole numbers exactly.
+        at_least_k = (counts >= k).astype(np.float32)
         sums += at_least_k @ at_least_k.T
         counts = counts[:, (counts > k).any(0)]
         k += 1
