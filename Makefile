@@ -9,6 +9,7 @@ STAMP := $(VENV)/.installed
 DOCS_STAMP := $(VENV)/.installed-docs
 CONFIG := configs/sample.yaml
 RUN := runs/sample
+EXTRAS := analysis export formats hub serve tensorboard
 SENTENCE := Lena is calling her brother because she wants to go to the park.
 
 heading = @printf '\n=== %s\n' '$(1)'
@@ -52,7 +53,7 @@ demo: $(STAMP) ## prepare, train, evaluate and translate with the built-in sampl
 
 .PHONY: lock
 lock: ## write .ci/lock.txt again, after a change of dependencies or of .ci/constraints.txt (needs uv)
-	@uv pip compile pyproject.toml --extra export --extra formats --extra hub --extra serve -c .ci/constraints.txt --universal \
+	@uv pip compile pyproject.toml $(EXTRAS:%=--extra %) -c .ci/constraints.txt --universal \
 		--python-version 3.11 --generate-hashes --no-header --no-annotate --no-emit-index-url --no-emit-package torch --quiet \
 		-o .ci/lock.txt
 

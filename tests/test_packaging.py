@@ -1,16 +1,96 @@
-"""The wheel and the sdist work without the repository."""
+"""The wheel and the sdist work without the repository; the lock file and the constraints have all
+packages, in the same versions, with a hash for each file.
+"""
 
 import os
+import re
 import subprocess
 import sys
 import sysconfig
+import tomllib
 import venv
 import zipfile
+from collections.abc import Iterator
+from contextlib import suppress
+from importlib.metadata import PackageNotFoundError, requires
 from pathlib import Path
 
 import pytest
+from packaging.markers import Marker
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
-pytestmark = pytest.mark.slow
+EXTRAS = ("analysis", "export", "formats", "hub", "serve", "tensorboard")
+# Packages of builds of torch for GPUs. setuptools: torch needs it on some versions of Python only.
+OF_TORCH = re.compile(r"cuda-|nvidia-|triton$|torch$")
+
+
+def constraints(root: Path) -> dict[str, str]:
+    lines = (root / ".ci" / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    pairs = [line.split("==") for line in lines if line and not line.startswith("#")]
+    return {canonicalize_name(name): version for name, version in pairs}
+
+
+def locked(root: Path) -> Iterator[tuple[Requirement, list[str]]]:
+    """Each requirement of the lock file with its hashes."""
+    text = (root / ".ci" / "lock.txt").read_text(encoding="utf-8")
+    for entry in re.split(r"(?<!\\)\n", text.strip()):
+        first, *hashes = [part.strip() for part in entry.split("\\\n")]
+        yield Requirement(first), hashes
+
+
+def needed(root: Path, *extras: str) -> set[str]:
+    """The packages that nmt needs on this system with these extras, and those that they need, as
+    far as they are installed.
+    """
+    project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    texts = [
+        *project["dependencies"],
+        *(text for extra in extras for text in project["optional-dependencies"][extra]),
+    ]
+    found: dict[str, set[str]] = {}
+    todo = [(Requirement(text), set[str]()) for text in texts if not text.startswith("nmt[")]
+    while todo:
+        requirement, active = todo.pop()
+        name = canonicalize_name(requirement.name)
+        wanted = requirement.marker is None or any(
+            requirement.marker.evaluate({"extra": extra}) for extra in ("", *active)
+        )
+        if wanted and not (name in found and requirement.extras <= found[name]):
+            found.setdefault(name, set()).update(requirement.extras)
+            with suppress(PackageNotFoundError):
+                todo += [(Requirement(text), requirement.extras) for text in requires(name) or ()]
+    return {*found}
+
+
+def applies(marker: Marker | None) -> bool:
+    return marker is None or marker.evaluate(
+        {"sys_platform": "linux", "platform_machine": "x86_64", "os_name": "posix"}
+    )
+
+
+def test_the_constraints_name_every_package_that_the_tests_need(root: Path) -> None:
+    found = needed(root, "dev", *EXTRAS)
+    assert {"torch", "sacremoses", "joblib", "pyarrow", "pytest", "pluggy"} <= found
+    assert {name for name in found - constraints(root).keys() if not OF_TORCH.match(name)} == set()
+
+
+def test_the_lock_has_all_packages_but_torch_with_their_hashes(root: Path) -> None:
+    versions = constraints(root)
+    names = set()
+    for requirement, hashes in locked(root):
+        name, (specifier,) = canonicalize_name(requirement.name), requirement.specifier
+        names.add(name)
+        version = versions.get(name, specifier.version)
+        assert (specifier.operator, specifier.version) == ("==", version), name
+        assert name in versions or not applies(requirement.marker), (
+            f"{name}: run `make lock`, or add it to the constraints"
+        )
+        assert requirement.url is None
+        assert hashes, name
+        assert all(re.fullmatch(r"--hash=sha256:[0-9a-f]{64}", each) for each in hashes), name
+    assert {each for each in needed(root, *EXTRAS) - names if not OF_TORCH.match(each)} == set()
+    assert [each for each in names if OF_TORCH.match(each)] == []
 
 
 def run(*command: str | Path, cwd: Path, **environment: str) -> str:
@@ -70,53 +150,32 @@ def installed(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return bin_folder / "nmt"
 
 
-def test_the_sdist_gives_the_same_wheel(built: Path, tmp_path: Path) -> None:
+@pytest.mark.slow
+def test_the_sdist_gives_the_same_wheel_which_holds_the_package_and_the_starter_project(
+    built: Path, root: Path, tmp_path: Path
+) -> None:
     (sdist,), (wheel,) = built.glob("*.tar.gz"), built.glob("*.whl")
-    run(
-        "tar", "-xf", sdist, cwd=tmp_path
-    )  # tarfile warns without `filter`, which Python 3.11.0 to 3.11.3 lack
+    # tarfile warns without `filter`, which Python 3.11.0 to 3.11.3 lack
+    run("tar", "-xf", sdist, cwd=tmp_path)
     (source,) = tmp_path.iterdir()
     build(source, tmp_path / "dist", "wheel")
     assert (tmp_path / "dist" / wheel.name).read_bytes() == wheel.read_bytes()
-    assert {"tests", "configs", "docs", "CHANGELOG.md", "LICENSE"} <= {
-        path.name for path in source.iterdir()
-    }
-
-
-def test_the_wheel_holds_the_package_and_the_starter_project_only(built: Path, root: Path) -> None:
-    (wheel,) = built.glob("*.whl")
-    names = [Path(name) for name in zipfile.ZipFile(wheel).namelist()]
+    assert {"tests", "configs", "docs", "CHANGELOG.md", "LICENSE"} <= {*os.listdir(source)}
+    names = {Path(name) for name in zipfile.ZipFile(wheel).namelist()}
     assert {name.parts[0].partition("-")[0] for name in names} == {"nmt"}
-    modules = {
-        path.relative_to(root)
-        for path in (root / "nmt").rglob("*")
-        if path.is_file() and path.suffix != ".pyc"
-    }
-    assert modules <= {*names}
-    assert {*names} >= {
-        Path("nmt/starter/sample.tsv"),
-        Path("nmt/starter/sample.yaml"),
-        Path("nmt/py.typed"),
-    }
+    paths = [path for path in (root / "nmt").rglob("*") if path.is_file()]
+    modules = {path.relative_to(root) for path in paths if path.suffix != ".pyc"}
+    assert names >= {*modules, Path("nmt/starter/sample.tsv"), Path("nmt/starter/sample.yaml")}
 
 
+@pytest.mark.slow
 def test_the_installed_command_starts_a_project_without_the_repository(
     installed: Path, tmp_path: Path
 ) -> None:
-    run(installed, "init", "first", cwd=tmp_path)
-    assert "written to" in run(
-        installed,
-        "prepare",
-        "-c",
-        "sample.yaml",
-        "--set",
-        "data.max_pairs=900",
-        cwd=tmp_path / "first",
-    )
-    assert (tmp_path / "first" / "data" / "prepared" / "sample" / "manifest.json").is_file()
-
-
-def test_the_module_is_the_installed_one(installed: Path, tmp_path: Path) -> None:
     python = installed.with_name("python.exe" if os.name == "nt" else "python")
     path = Path(run(python, "-c", "import nmt; print(nmt.__file__)", cwd=tmp_path).strip())
     assert path.is_relative_to(installed.parent.parent)
+    run(installed, "init", "first", cwd=tmp_path)
+    prepare = ("prepare", "-c", "sample.yaml", "--set", "data.max_pairs=900")
+    assert "written to" in run(installed, *prepare, cwd=tmp_path / "first")
+    assert (tmp_path / "first" / "data" / "prepared" / "sample" / "manifest.json").is_file()
