@@ -8,8 +8,8 @@ mean of several checkpoints. `last.json` and `best.json` beside them name the ch
 
 import re
 import shutil
-import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from torch.optim import Optimizer
 from torch.optim.swa_utils import AveragedModel
 
 from nmt.config.parts import PointerName
-from nmt.errors import CheckpointError, NmtWarning, first_problem, pass_on_lack_of_memory
+from nmt.errors import CheckpointError, first_problem, pass_on_lack_of_memory
 from nmt.files import (
     is_intact,
     new_folder,
@@ -98,7 +98,7 @@ class Checkpoints:
                 then saved to resume from.
         """
         name = f"{STEP_PREFIX}{progress.step:08d}"
-        try:
+        with self._writing(f"step {progress.step}"):
             self.folder.mkdir(parents=True, exist_ok=True)
             if (self.folder / name).exists():
                 # Same step, same weights: only the progress can differ.
@@ -125,8 +125,6 @@ class Checkpoints:
                 if kept.step < progress.step and kept.score is not None
             ]
             self._write_pointer("last", [checkpoint, *earlier][: self.keep_last])
-        except (OSError, SafetensorError) as error:
-            raise self._write_error(f"step {progress.step}", error) from None
         self.delete_unreferenced()
 
     def add_average(self, step: int, model: nn.Module, score: float) -> bool:
@@ -147,18 +145,13 @@ class Checkpoints:
         ):
             self.delete_unreferenced()  # what an earlier call could not delete
             return False
-        try:
-            if (self.folder / name).exists():
-                with replacing(self.folder / name / MODEL_FILE) as path:
-                    save_model(model, str(path))
-                    record_checksums(self.folder / name, {MODEL_FILE: sha256_of(path)})
-            else:
-                with new_folder(self.folder / name) as folder:
-                    save_model(model, str(folder / MODEL_FILE))
-                    record_checksums(folder, {MODEL_FILE: sha256_of(folder / MODEL_FILE)})
+        with self._writing("the average"):
+            folder = self.folder / name
+            folder.mkdir(exist_ok=True)
+            with replacing(folder / MODEL_FILE) as path:
+                save_model(model, str(path))
+                record_checksums(folder, {MODEL_FILE: sha256_of(path)})
             self._insert_into_best(KeptCheckpoint(name, step, score))
-        except (OSError, SafetensorError) as error:
-            raise self._write_error("the average", error) from None
         self.delete_unreferenced()
         return self.kept("best")[0].checkpoint == name
 
@@ -176,16 +169,20 @@ class Checkpoints:
             for checkpoint in (*self.kept("last"), *self.kept("best"))
         }
         others = [checkpoint for checkpoint in self.kept("best") if checkpoint.checkpoint != name]
-        try:
+        with self._writing("the choice"):
             self._write_pointer("best", [kept[name], *others])
-        except OSError as error:
-            raise self._write_error("the choice", error) from None
 
-    def _write_error(self, what: str, error: Exception) -> CheckpointError:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        return CheckpointError(
-            f"{self.folder}: {what} cannot be written ({reason}); earlier checkpoints are intact"
-        )
+    @contextmanager
+    def _writing(self, what: str) -> Iterator[None]:
+        """Raises: CheckpointError in place of errors of writing."""
+        try:
+            yield
+        except (OSError, SafetensorError) as error:
+            reason = error.strerror if isinstance(error, OSError) and error.strerror else error
+            raise CheckpointError(
+                f"{self.folder}: {what} cannot be written ({reason}); earlier checkpoints are "
+                "intact"
+            ) from None
 
     def _insert_into_best(self, new: KeptCheckpoint) -> None:
         """Insert `new` by its score; drop later steps, from a training that crashed after them."""
@@ -260,29 +257,18 @@ class Checkpoints:
             if path.is_file():
                 path.unlink(missing_ok=True)
             elif path.name not in referenced:
-                shutil.rmtree(path, ignore_errors=True)
-                if path.exists():
-                    text = (
-                        f"{path}: this checkpoint is no longer needed and could not be "
-                        "deleted; delete this folder"
-                    )
-                    warnings.warn(text, NmtWarning, stacklevel=3)
+                shutil.rmtree(path, ignore_errors=True)  # or the next call does
 
 
 def read_progress(folder: Path) -> Progress:
     """The progress in a checkpoint. Raises: CheckpointError if it is missing or damaged."""
+    path = folder / PROGRESS_FILE
     try:
-        values = read_json(folder / PROGRESS_FILE)
-        if not {"step", "interval"} <= values.keys():
-            raise ValueError("it has no step")
-        return _PROGRESS.validate_python(values)
-    except ValidationError as error:
-        raise CheckpointError(
-            f"{folder / PROGRESS_FILE}: cannot be read ({first_problem(error)})"
-        ) from None
+        return _PROGRESS.validate_python(read_json(path))
     except (OSError, ValueError) as error:
         pass_on_lack_of_memory(error)
-        raise CheckpointError(f"{folder / PROGRESS_FILE}: cannot be read ({error})") from None
+        reason = first_problem(error) if isinstance(error, ValidationError) else error
+        raise CheckpointError(f"{path}: cannot be read ({reason})") from None
 
 
 def load_training(
@@ -309,20 +295,17 @@ def load_weights(folder: Path, model: nn.Module, *, raw: bool = False) -> None:
         CheckpointError: the weights are missing or damaged, or belong to another model.
     """
     path = folder / (RAW_MODEL_FILE if raw and (folder / RAW_MODEL_FILE).exists() else MODEL_FILE)
-    try:
-        missing, unexpected = load_model(model, str(path), strict=False)
-    except RuntimeError as error:  # shapes differ
-        pass_on_lack_of_memory(error)
-        missing, unexpected = ["?"], []
-    except (OSError, SafetensorError) as error:
-        pass_on_lack_of_memory(error)
-        raise CheckpointError(f"{path}: cannot be loaded ({error}); {REMEDY}") from None
+    with _reading(path):
+        try:
+            missing, unexpected = load_model(model, str(path), strict=False)
+        except RuntimeError as error:  # shapes differ
+            pass_on_lack_of_memory(error)
+            missing, unexpected = ["?"], []
     if missing or unexpected:
         raise CheckpointError(
             f"{path}: does not fit the configuration and the vocabularies of the run; was one "
             "of them changed?"
         )
-    _check_content(path)
     if not all(module.is_valid() for module in model.modules() if isinstance(module, LexicalBias)):
         raise CheckpointError(
             f"{path}: its lexicon has numbers outside of the vocabularies; {REMEDY}"
@@ -331,13 +314,8 @@ def load_weights(folder: Path, model: nn.Module, *, raw: bool = False) -> None:
 
 def read_tensors(path: Path) -> dict[str, torch.Tensor]:
     """The tensors in a file. Raises: CheckpointError if it is missing or damaged."""
-    try:
-        tensors = load_file(path)
-    except (OSError, SafetensorError) as error:
-        pass_on_lack_of_memory(error)
-        raise CheckpointError(f"{path}: cannot be loaded ({error}); {REMEDY}") from None
-    _check_content(path)
-    return tensors
+    with _reading(path):
+        return load_file(path)
 
 
 def load_optimizer(folder: Path, model: nn.Module, optimizer: Optimizer) -> None:
@@ -347,40 +325,26 @@ def load_optimizer(folder: Path, model: nn.Module, optimizer: Optimizer) -> None
         CheckpointError: the state is missing or damaged, or belongs to another model.
     """
     path = folder / OPTIMIZER_FILE
-    tensors = read_tensors(path)
-    states: dict[str, dict[str, torch.Tensor]] = {}
-    for key, tensor in tensors.items():
-        parameter, _, entry = key.rpartition(".")
-        states.setdefault(parameter, {})[entry] = tensor
     names = [name for name, _ in model.named_parameters()]
-    if not _are_of(model, states):
-        raise CheckpointError(f"{path}: holds the state of another model")
-    state = {index: states[name] for index, name in enumerate(names) if name in states}
+    state: dict[int, dict[str, torch.Tensor]] = {}
+    for key, tensor in read_tensors(path).items():
+        name, _, entry = key.rpartition(".")
+        if name not in names:
+            raise CheckpointError(f"{path}: holds the state of another model")
+        state.setdefault(names.index(name), {})[entry] = tensor
     optimizer.load_state_dict(
         {"state": state, "param_groups": optimizer.state_dict()["param_groups"]}
     )
 
 
-def _are_of(model: nn.Module, states: Mapping[str, Mapping[str, torch.Tensor]]) -> bool:
-    """Whether an optimizer of `model` can have these states."""
-    parameters = dict(model.named_parameters())
-    entries: dict[bool, object] = {}  # whether a parameter is a matrix -> names of tensors
-    return all(
-        name in parameters
-        and state.keys() == entries.setdefault(parameters[name].ndim > 1, state.keys())
-        and all(_fits(tensor, parameters[name]) for tensor in state.values())
-        for name, state in states.items()
-    )
-
-
-def _fits(tensor: torch.Tensor, parameter: torch.Tensor) -> bool:
-    """Whether a tensor has the shape of a parameter, or one that is broadcast to it."""
-    sizes = zip(reversed(tensor.shape), reversed(parameter.shape), strict=False)
-    return tensor.ndim <= parameter.ndim and all(size in (1, whole) for size, whole in sizes)
-
-
-def _check_content(path: Path) -> None:
-    """Raises: CheckpointError if a file of weights is not as it was written."""
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Raises: CheckpointError if a file of tensors cannot be read, or is not as it was written."""
+    try:
+        yield
+    except (OSError, SafetensorError) as error:
+        pass_on_lack_of_memory(error)
+        raise CheckpointError(f"{path}: cannot be loaded ({error}); {REMEDY}") from None
     if not is_intact(path):
         raise CheckpointError(
             f"{path}: damaged, its content has changed since nmt wrote it; {REMEDY}"

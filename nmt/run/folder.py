@@ -42,14 +42,12 @@ from nmt.run.checkpoint import MODEL_FILE, OPTIMIZER_FILE, Checkpoints
 from nmt.text.tokenizers import Tokenizer, load_tokenizer
 from nmt.text.vocabulary import Vocabulary
 
-BYTES_PER_WEIGHT = 4
 MIN_MODEL_BYTES = 1 << 24
 MAX_MODEL_FACTOR = 256  # the estimated size of a model, as a multiple of that of its weights file
 
 RUNS_FOLDER = Path("runs")
 CONFIG_FILE, JOURNAL_FILE, CURVES_FILE = "config.yaml", "journal.jsonl", "curves.png"
 PROVENANCE_FILE, EVALUATION_FOLDER = "provenance.json", "evaluation"
-TENSORBOARD_FOLDER = "tensorboard"
 HISTORY_FILE = "history.jsonl"  # in the evaluation folder
 CARD_FILE = "README.md"  # the model card
 
@@ -181,27 +179,27 @@ def find_run(folder: Path | None) -> Path:
             )
         _check_links(folder)
         return folder
-    runs: dict[Path, float] = {}
     # A copy of the weights alone, as from the hub, has only the best checkpoint.
-    for name in ("last", "best"):
-        for path in RUNS_FOLDER.glob(f"*/checkpoints/{name}.json"):
-            runs.setdefault(path.parent.parent, path.stat().st_mtime)
-    if not runs:
+    pointers = {
+        path.parent.parent: path.stat().st_mtime
+        for name in ("best", "last")
+        for path in RUNS_FOLDER.glob(f"*/checkpoints/{name}.json")
+    }
+    if not pointers:
         raise CheckpointError(
             f"no run under {RUNS_FOLDER}/ yet: run `nmt train -c CONFIG` first, or name the "
             "folder of a run"
         )
-    return max(runs, key=lambda run: runs[run])
+    return max(pointers, key=lambda run: pointers[run])
 
 
 def _check_links(run: Path) -> None:
     """Raises: CheckpointError if an entry of a run, which may come from a stranger, leads outside
     of it or is no file or folder.
     """
-    inside = run.resolve()
-    checkpoints = run / "checkpoints"
-    for path in (*run.glob("*"), *checkpoints.glob("*"), *checkpoints.glob("*/*")):
-        if not path.resolve().is_relative_to(inside):
+    patterns = ("*", "checkpoints/*", "checkpoints/*/*")
+    for path in (path for pattern in patterns for path in run.glob(pattern)):
+        if not path.resolve().is_relative_to(run.resolve()):
             raise CheckpointError(
                 f"{path}: links to {path.resolve()}, outside of the run; copy the whole run, "
                 "without links"
@@ -225,7 +223,10 @@ def load_run_config(folder: Path, overrides: Sequence[str] = ()) -> Config:
             raise ConfigError(
                 f"--set {override}: for a trained run only decoding.KEY=VALUE can be set"
             )
-    _check_format(folder)
+    # A missing or damaged manifest is reported elsewhere; a newer nmt may make other checksums.
+    with suppress(OSError, ValueError):
+        version = read_json(folder / MANIFEST, verify=False).get("format_version")
+        refuse_newer_format(folder, version, FORMAT_VERSION)
     config = load(folder / CONFIG_FILE, overrides)
     warn_if_changed(folder / CONFIG_FILE)
     return config
@@ -237,25 +238,13 @@ def ancestors(folder: Path) -> Iterator[Path]:
     Raises:
         CheckpointError: one of them is missing.
     """
-    earlier = {folder}
-    while (
-        parent := load_run_config(folder).training.start_from
-    ) is not None and parent not in earlier:
+    earlier, parent = {folder}, load_run_config(folder).training.start_from
+    while parent is not None and parent not in earlier:
         if not holds_run(parent):
             raise CheckpointError(f"{folder}: starts from {parent}, which is missing")
-        earlier.add(parent)
         yield parent
-        folder = parent
-
-
-def _check_format(folder: Path) -> None:
-    """Raises: CheckpointError if a newer version of nmt made the run."""
-    try:
-        # A newer nmt may make other checksums.
-        version = read_json(folder / MANIFEST, verify=False).get("format_version")
-    except (OSError, ValueError):
-        return
-    refuse_newer_format(folder, version, FORMAT_VERSION)
+        earlier.add(parent)
+        folder, parent = parent, load_run_config(parent).training.start_from
 
 
 def refuse_newer_format(name: Path | str, version: object, known: int) -> None:
@@ -278,9 +267,8 @@ def load_tokenizers(folder: Path, config: Config) -> tuple[Tokenizer, Tokenizer]
     Raises:
         DataError: a subword model is missing or damaged.
     """
-    data = config.data
-    src = load_tokenizer(config.tokenizer, data.src_language, "src", folder)
-    tgt = load_tokenizer(config.tokenizer, data.tgt_language, "tgt", folder)
+    src = load_tokenizer(config.tokenizer, config.data.src_language, "src", folder)
+    tgt = load_tokenizer(config.tokenizer, config.data.tgt_language, "tgt", folder)
     # A missing or damaged manifest is reported elsewhere.
     with suppress(OSError, ValueError, KeyError, TypeError):
         signatures = read_json(folder / MANIFEST)["tokenizers"]
@@ -309,8 +297,8 @@ def build_model(folder: Path, config: Config) -> Seq2Seq:
 
 
 def _check_model_size(folder: Path, config: ModelConfig, n_src: int, n_tgt: int) -> None:
-    """Refuse, before memory is reserved, a model that must be larger than the largest weights in
-    `folder`, if it has any. The estimate of its size is rough.
+    """Refuse, before memory is reserved, a model that is much larger than the weights in `folder`,
+    if it has any, by a rough estimate.
     """
     sizes = [path.stat().st_size for path in folder.glob(f"checkpoints/*/{MODEL_FILE}")]
     encoder, decoder, attention = config.encoder, config.decoder, config.attention
@@ -323,8 +311,7 @@ def _check_model_size(folder: Path, config: ModelConfig, n_src: int, n_tgt: int)
     )
     n_rows = n_src + n_tgt + config.lexical_words
     n_layers = encoder.layers + decoder.layers + attention.heads
-    n_weights = n_rows * (width + config.lexical_bias) + 20 * n_layers * width**2
-    n_bytes = BYTES_PER_WEIGHT * n_weights
+    n_bytes = 4 * (n_rows * (width + config.lexical_bias) + 20 * n_layers * width**2)
     if sizes and n_bytes > MAX_MODEL_FACTOR * max(*sizes, MIN_MODEL_BYTES):
         raise CheckpointError(
             f"{folder / CONFIG_FILE}: does not fit the weights: it describes a model of about "

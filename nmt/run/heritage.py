@@ -2,7 +2,6 @@
 know its dev and test sets.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass
 from pathlib import Path
@@ -36,17 +35,15 @@ class HeldOut:
     @classmethod
     def load(cls, folder: Path) -> "HeldOut":
         """Raises: DataError if dev or test of the prepared folder is missing or damaged."""
-        return cls(
-            *(
-                {
-                    sentence_key(text)
-                    for split in ("dev", "test")
-                    for text in read_sentences(folder, split, side)
-                }
-                - {""}
-                for side in SIDES
-            )
+        src, tgt = (
+            {
+                sentence_key(text)
+                for split in ("dev", "test")
+                for text in read_sentences(folder, split, side)
+            }
+            for side in SIDES
         )
+        return cls(src - {""}, tgt - {""})
 
     @property
     def reversed(self) -> "HeldOut":
@@ -110,18 +107,20 @@ def check_teacher(run: Path, data: PreparedData, direction: str, known: HeldOut)
             f"{run}: translates {config.data.direction}; a run for {direction} is needed here"
         )
     if config.tokenizer.lowercase != data.config.tokenizer.lowercase:
-        run_case, data_case = (
-            f"tokenizer.lowercase={json.dumps(settings.tokenizer.lowercase)}"
-            for settings in (config, data.config)
-        )
         raise DataError(
-            f"{run}: trained with {run_case}, but {data.folder} has {data_case}; use a run of "
-            "the same case"
+            f"{run}: differs from {data.folder} in tokenizer.lowercase; use a run of the same case"
         )
     try:
         for trained_run in (run, *ancestors(run)):
             if n_leaked := _count_leaked(trained_run, data, known):
-                raise DataError(_leak_message(trained_run, n_leaked, data))
+                own = data.config.data.direction
+                remedy = "use a run on the same split"
+                if load_run_config(trained_run).data.direction != own:
+                    remedy = f"data.split.direction={own} gives both directions the same split"
+                raise DataError(
+                    f"{trained_run}: its training data has {n_leaked:,} dev and test sentences of "
+                    f"{data.folder}; {remedy}"
+                )
     except CheckpointError as error:
         raise DataError(f"{error}; its training data may have dev and test sentences") from None
 
@@ -149,21 +148,10 @@ def _count_leaked(run: Path, data: PreparedData, known: HeldOut) -> int:
         raise DataError(
             f"{run}: its training data is needed, to look for dev and test sentences ({error})"
         ) from None
+    held_out = data.held_out
     if config.data.direction == data.config.data.opposite_direction:
-        known, held_out = known.reversed, data.held_out.reversed
-    else:
-        held_out = data.held_out
+        known, held_out = known.reversed, held_out.reversed
     shared = held_out.shared_with(
         restore_pairs(corpus, load_tokenizers(run, config), load_vocabularies(run))
     )
     return len(shared.src - known.src) + len(shared.tgt - known.tgt)
-
-
-def _leak_message(run: Path, n_leaked: int, data: PreparedData) -> str:
-    directions = load_run_config(run).data.direction, data.config.data.direction
-    setting = f"data.split.direction={directions[1]} gives both directions the same split"
-    remedy = "use a run on the same split" if directions[0] == directions[1] else setting
-    return (
-        f"{run}: its training data has {n_leaked:,} dev and test sentences of {data.folder}; "
-        f"{remedy}"
-    )

@@ -2,6 +2,7 @@
 
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -54,19 +55,17 @@ class Journal:
     def rewind(self, step: int) -> None:
         """Delete the events after `step`: a resumed training writes them again."""
         kept = [event for event in self.read() if event["step"] <= step]
-        write_text(
-            self.path, "".join(json.dumps(event, ensure_ascii=False) + "\n" for event in kept)
-        )
+        lines = (json.dumps(event, ensure_ascii=False) + "\n" for event in kept)
+        write_text(self.path, "".join(lines))
 
 
 def _parse(line: str) -> dict[str, Any] | None:
-    try:
+    with suppress(ValueError, RecursionError):
         value = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    is_event = (
-        isinstance(value, dict)
-        and isinstance(value.get("step"), int)
-        and 0 <= value["step"] <= MAX_STEP
-    )
-    return value if is_event else None
+        if (
+            isinstance(value, dict)
+            and isinstance(value.get("step"), int)
+            and 0 <= value["step"] <= MAX_STEP
+        ):
+            return value
+    return None

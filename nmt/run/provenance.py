@@ -3,37 +3,18 @@
 import hashlib
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
-from pydantic import BaseModel, TypeAdapter
 
 from nmt import __version__
 from nmt.data.manifest import load_manifest
 from nmt.files import MAX_JSON_BYTES, sha256_of, write_recorded
 from nmt.run.checkpoint import MODEL_FILE
 from nmt.run.folder import CONFIG_FILE, PROVENANCE_FILE, files_of_extras
-
-
-class _Libraries(BaseModel):
-    torch: str
-
-
-class _Session(BaseModel):
-    """What is shown of an entry."""
-
-    step: int
-    version: str
-    libraries: _Libraries
-    device: str
-    cpu: str
-    threads: int
-    processes: int
-
-
-_SESSIONS = TypeAdapter(list[_Session])
 
 # The results depend on their versions.
 LIBRARIES = ("torch", "numpy", "sacrebleu", "spacy", "sentencepiece")
@@ -71,12 +52,10 @@ def record_training(run: Path, step: int, device: torch.device, processes: int) 
 def read_training(run: Path) -> list[dict[str, Any]]:
     """What `record_training` wrote, in the order of the steps; empty if it is not readable."""
     path = run / PROVENANCE_FILE
-    try:
-        sessions = json.loads(path.read_bytes()) if path.stat().st_size <= MAX_JSON_BYTES else []
-        _SESSIONS.validate_python(sessions, strict=True)
-    except (OSError, ValueError, RecursionError):
-        return []
-    return sessions
+    with suppress(OSError, ValueError, TypeError, RecursionError):
+        if path.stat().st_size <= MAX_JSON_BYTES:
+            return [dict(session) for session in json.loads(path.read_bytes())]
+    return []
 
 
 def of_members(members: Sequence[tuple[Path, Path]]) -> dict[str, Any]:

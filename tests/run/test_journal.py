@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from nmt.errors import DataError
 from nmt.run.journal import Journal
 
 
@@ -21,12 +20,6 @@ def test_rewinding_deletes_later_events(tmp_path: Path) -> None:
     assert [json.loads(line)["step"] for line in journal.path.read_text().splitlines()] == [1, 2]
 
 
-def test_lines_end_in_a_newline_character_on_every_system(tmp_path: Path) -> None:
-    journal = Journal(tmp_path / "journal.jsonl")
-    journal.write("train", 1, loss=2.0)
-    assert journal.path.read_bytes() == b'{"event": "train", "step": 1, "loss": 2.0}\n'
-
-
 def test_an_event_after_a_crash_is_not_lost_with_the_cut_off_line(tmp_path: Path) -> None:
     journal = Journal(tmp_path / "journal.jsonl")
     journal.write("train", 1, loss=2.0)
@@ -35,15 +28,6 @@ def test_an_event_after_a_crash_is_not_lost_with_the_cut_off_line(tmp_path: Path
     journal.write("train", 2, loss=1.0)
     assert [line["step"] for line in journal.read()] == [1, 2]
     assert [json.loads(line)["step"] for line in journal.path.read_text().splitlines()] == [1, 2]
-
-
-def test_a_journal_that_fills_the_memory_is_refused(tmp_path: Path) -> None:
-    with (tmp_path / "journal.jsonl").open("wb") as file:
-        file.truncate(10_000_000_000)
-    with pytest.raises(
-        DataError, match=r"journal\.jsonl: larger than 268,435,456 bytes; this is no journal$"
-    ):
-        Journal(tmp_path / "journal.jsonl").read()
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs the names of open files")
