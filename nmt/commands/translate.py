@@ -62,8 +62,8 @@ class OutputOptions:
         list[Path] | None,
         typer.Option(
             "--run",
-            help="Run folder, or a file of `nmt bundle`; several translate together as an "
-            "ensemble. Default: the newest in runs/.",
+            help="Run folder or bundle; several translate together as an ensemble. Default: the "
+            "newest in runs/.",
             metavar="RUN",
         ),
     ] = None
