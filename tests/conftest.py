@@ -3,6 +3,7 @@
 import io
 import os
 import runpy
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -21,6 +22,7 @@ import pytest
 from hypothesis import settings
 
 from nmt import cli
+from tests import toy
 
 # Background jobs of a shell ignore Ctrl-C, and so would the processes that tests start and
 # interrupt.
@@ -133,3 +135,20 @@ def browser() -> Iterator[Any]:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
         yield browser
         browser.close()
+
+
+@pytest.fixture(scope="session")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """With prepared/, run/ and other/, a run with another seed. Tests write only to copies."""
+    folder = tmp_path_factory.mktemp("runs")
+    toy.train(folder)
+    other = tmp_path_factory.mktemp("other")
+    shutil.copytree(toy.train(other, seed=2), folder / "other")
+    return folder
+
+
+@pytest.fixture
+def run(folder: Path, tmp_path: Path) -> Path:
+    """A copy of the run to write to."""
+    left_out = shutil.ignore_patterns("evaluation")
+    return Path(shutil.copytree(folder / "run", tmp_path / "run", ignore=left_out))

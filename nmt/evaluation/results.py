@@ -6,8 +6,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from nmt.data.evaluation_set import EvaluationSet
-from nmt.evaluation.scores import METRICS, MetricScore, format_table, perplexity
+from nmt.evaluation.scores import METRICS, MetricScore, perplexity, score_table
 from nmt.report.table import Table, TableCell
+
+TOKENIZED_WARNING = "tokenized, as in old papers: do not compare with the scores above"
 
 
 @dataclass(frozen=True)
@@ -61,13 +63,13 @@ class Evaluation:
 
     def to_text(self) -> str:
         """For the screen."""
-        lines = [self.subject, format_table(self.scores)]
+        lines = [self.subject, score_table(self.scores).to_text()]
         if self.lowercase_scores:
-            lines += ["ignoring case", format_table(self.lowercase_scores)]
+            lines += ["ignoring case", score_table(self.lowercase_scores).to_text()]
         if self.tokenized_scores:
             lines += [
-                "tokenized, as in old papers: do not compare with the scores above",
-                format_table(self.tokenized_scores),
+                TOKENIZED_WARNING,
+                score_table(self.tokenized_scores).to_text(),
             ]
         return "\n".join([*lines, self.remark])
 

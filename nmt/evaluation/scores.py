@@ -225,14 +225,14 @@ def canonical_name(name: str) -> str:
     raise DataError(f"{name}: not a metric; choose from {', '.join(METRICS)}")
 
 
-def format_table(scores: Sequence[MetricScore]) -> str:
-    """A table for the screen."""
+def score_table(scores: Sequence[MetricScore]) -> Table:
+    """A row for each score, for readers."""
     columns, rows = ("metric", "score", "95 % interval", "signature"), []
     for score in scores:
         ends = [f"{end:.2f}" for end in score.interval or ()]
         interval = f"[{', '.join(ends)}]" if ends else ""
         rows.append((score.name, score.value, interval, score.signature))
-    return Table("scores", "", columns, rows, formats={"score": ".2f"}).to_text()
+    return Table("scores", "", columns, rows, formats={"score": ".2f"})
 
 
 def perplexity(mean_loss: float) -> float:

@@ -1,10 +1,18 @@
-"""A table of results, for the screen, for a page and for JSON."""
+"""Results as a table, for the screen, for a page and for JSON; curves of block characters."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 TableCell = str | int | float
+
+BARS = "▁▂▃▄▅▆▇█"
+
+
+def sparkline(values: Sequence[float], low: float = 0.0) -> str:
+    """A bar for each value, from `low` to the largest."""
+    height = (max(values) - low) or 1.0
+    return "".join(BARS[round((value - low) / height * (len(BARS) - 1))] for value in values)
 
 
 def label_rows(label: str, texts: Iterable[str]) -> Iterator[tuple[str, str]]:
@@ -19,10 +27,9 @@ class Table:
 
     Attributes:
         name: the key in JSON. heading, note: for readers; the note explains the figures.
-        columns: the keys of the columns; the first one is that of the groups.
+        columns: their headings, and keys in JSON; the first one is that of the groups.
         rows: a cell for each column.
         digits: decimals of floats. formats: format specifications by column, in place of `digits`.
-        headings: by column, where the text for readers differs from the key for JSON.
     """
 
     name: str
@@ -32,11 +39,6 @@ class Table:
     note: str = ""
     digits: int = 1
     formats: Mapping[str, str] = field(default_factory=dict)
-    headings: Mapping[str, str] = field(default_factory=dict)
-
-    def column_headings(self) -> tuple[str, ...]:
-        """The first row, for readers."""
-        return tuple(self.headings.get(column, column) for column in self.columns)
 
     def formatted_rows(self) -> list[tuple[str, ...]]:
         """The rows as text."""
@@ -62,7 +64,7 @@ class Table:
 
     def to_text(self) -> str:
         """For the screen: words are left-aligned, numbers right-aligned."""
-        rows = [self.column_headings(), *self.formatted_rows()]
+        rows = [self.columns, *self.formatted_rows()]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
         lines = [
             "  ".join(

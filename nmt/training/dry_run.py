@@ -19,7 +19,7 @@ from nmt.data.workers import peak_memory
 from nmt.device import choose_precision, set_up_device
 from nmt.model.seq2seq import Seq2Seq, parameters_by_part
 from nmt.plugins import hooks
-from nmt.report.sparkline import sparkline
+from nmt.report.table import sparkline
 from nmt.run.folder import build_model, check_prepared
 from nmt.run.progress import Update
 from nmt.training.loop import Training, train_step, try_gradients

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import shutil
 from math import exp
 from pathlib import Path
 from typing import Any
@@ -14,32 +13,9 @@ import nmt as package
 from nmt.data.corpus import read_sentences
 from nmt.evaluation.scores import METRICS
 from nmt.files import read_json, write_json
-from tests import toy
 from tests.conftest import Result, Run
 
 PACKAGE = Path(package.__file__).parent
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """With prepared/, run/ and other/, which differs from run/ in the seed. Tests write only to
-    copies.
-    """
-    folder = tmp_path_factory.mktemp("runs")
-    toy.train(folder)
-    other = tmp_path_factory.mktemp("other")
-    shutil.copytree(toy.train(other, seed=2), folder / "other")
-    return folder
-
-
-@pytest.fixture
-def run(folder: Path, tmp_path: Path) -> Path:
-    """A copy of the run to write to."""
-    return Path(
-        shutil.copytree(
-            folder / "run", tmp_path / "run", ignore=shutil.ignore_patterns("evaluation")
-        )
-    )
 
 
 def read(result: Result) -> dict[str, Any]:
@@ -215,12 +191,8 @@ def test_a_checkpoint_of_a_run(nmt: Run, run: Path) -> None:
 
 def test_a_run_on_other_text_with_several_references(nmt: Run, run: Path, tmp_path: Path) -> None:
     sources = write(tmp_path / "news.en", "The dog sees the tree.", "The man knows the king.")
-    references = write(
-        tmp_path / "news.de",
-        "Der Hund sieht den Baum.\tJa, der Hund sieht den Baum.",
-        "Der Mann kennt den König.\tJa, der Mann kennt den König.",
-    )
-    words = ["--sources", sources, "--references", references, "--columns", 2]
+    references = write(tmp_path / "news.de", "Der Hund sieht ihn.", "Der Mann kennt ihn.")
+    words = ["--sources", sources, "--references", references, references]
     value = read(nmt("evaluate", run, *words, "--json"))
     assert value["sentences"] == 2
     assert value["split"] is None
@@ -290,12 +262,6 @@ def test_files_after_the_first_reference_are_references_and_folders_are_runs(
         ([""], ["a"], [], "{h} has 1 lines, all of them empty; there is nothing to score"),
         ([], ["a"], [], "{h} is empty; there is nothing to score"),
         (["a"], [" "], [], "{r} has 1 lines, all of them empty; there is nothing to score"),
-        (
-            ["a", "b"],
-            ["a\tb", "a"],
-            ["--columns", 2],
-            "{r}, line 2: 1 columns, expected 2 references separated by tabs",
-        ),
         (
             ["a"],
             ["a"],

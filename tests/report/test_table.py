@@ -1,6 +1,6 @@
 """nmt.report.table: tables as text and as JSON."""
 
-from nmt.report.table import Table
+from nmt.report.table import Table, sparkline
 
 TABLE = Table(
     "name",
@@ -33,3 +33,9 @@ def test_no_rows() -> None:
         "Heading",
         "group  count",
     ]
+
+
+def test_sparkline() -> None:
+    assert sparkline([0, 1, 2]) == "▁▅█"
+    assert sparkline([4, 3, 2], low=2) == "█▅▁"
+    assert sparkline([3], low=3) == "▁"

@@ -18,26 +18,18 @@ _LINK = re.compile(r"([0-9]{1,9})([-?])([0-9]{1,9})")
 
 @dataclass(frozen=True)
 class ReferenceAlignment:
-    """The links of one sentence pair. sure: certain links. possible: the sure ones and the
-    ambiguous ones.
-    """
+    """The links of one sentence pair. possible: the sure ones and the ambiguous ones."""
 
     sure: Links
     possible: Links
 
 
 def alignment_error(translated: Translated) -> Section | None:
-    """The alignment error rate of the attention, while the decoder reads the references.
-
-    Raises:
-        DataError: an alignment does not fit its sentence, there are no links, or the model has no
-            attention.
-    """
+    """The alignment error rate of the attention, while the decoder reads the references."""
     if (alignments := translated.alignments) is None:
         return None
     assert translated.translator is not None
-    check_links(alignments, translated.sources, translated.references[0])
-    links: list[Links] = []
+    links = []
     for pair in translated.forced:
         tokens = pair.src_tokens, pair.tokens
         forced = Translation(pair.source, pair.text, *tokens, attention=pair.attention)
@@ -50,39 +42,44 @@ def alignment_error(translated: Translated) -> Section | None:
     return Section([remark], values={"alignment_error_rate": rate, "aligned_sentences": sentences})
 
 
-def read_reference_alignments(path: Path, n_sentences: int) -> list[ReferenceAlignment]:
+def read_reference_alignments(
+    path: Path, sources: Sequence[str], references: Sequence[str]
+) -> list[ReferenceAlignment]:
     """Read alignments in Pharaoh format, one sentence per line: "0-0 1-2" are sure links, "1?3" is
     a possible one.
 
     Words are separated by spaces and counted from 0.
 
     Raises:
-        DataError: the file cannot be read, has another number of lines, or holds something else.
+        DataError: the file cannot be read, has another number of lines, holds something else, or
+            a link goes beyond its sentence.
     """
     lines = read_lines(path)
-    if len(lines) != n_sentences:
+    if len(lines) != len(sources):
         raise DataError(
-            f"{path} has {len(lines)} lines, but there are {n_sentences} sentences to align"
+            f"{path} has {len(lines)} lines, but there are {len(sources)} sentences to align"
         )
-    return [_parse(path, number, line) for number, line in enumerate(lines, 1)]
-
-
-def check_links(
-    alignments: Sequence[ReferenceAlignment], sources: Sequence[str], references: Sequence[str]
-) -> None:
-    """Raises: DataError if a link goes beyond the sentence: the file counts from 1, or is for other
-    sentences.
-    """
-    for number, (alignment, source, reference) in enumerate(
-        zip(alignments, sources, references, strict=True), 1
-    ):
-        n_source, n_reference = len(source.split()), len(reference.split())
-        if any(src >= n_source or tgt >= n_reference for src, tgt in alignment.possible):
-            raise DataError(
-                f"reference alignments, line {number}: a link goes to a missing word; the source "
-                f"has {n_source} words and the reference {n_reference}, counted from 0 and "
-                "separated by spaces"
-            )
+    alignments = []
+    for number, (line, *texts) in enumerate(zip(lines, sources, references, strict=True), 1):
+        sure, possible = set(), set()
+        n_source, n_reference = (len(text.split()) for text in texts)
+        for word in line.split():
+            if not (link := _LINK.fullmatch(word)):
+                raise DataError(
+                    f"{path}, line {number}: {word!r} is not a link; write source-target, for "
+                    "example 0-0, or 0?0 if it is possible"
+                )
+            pair = int(link[1]), int(link[3])
+            if pair[0] >= n_source or pair[1] >= n_reference:
+                raise DataError(
+                    f"{path}, line {number}: {word} goes to a missing word; the source has "
+                    f"{n_source} words and the reference {n_reference}, counted from 0"
+                )
+            possible.add(pair)
+            if link[2] == "-":
+                sure.add(pair)
+        alignments.append(ReferenceAlignment(frozenset(sure), frozenset(possible)))
+    return alignments
 
 
 def alignment_error_rate(
@@ -101,33 +98,13 @@ def alignment_error_rate(
         for links, alignment in zip(predicted, reference, strict=True)
         if alignment.possible
     ]
-    if not pairs:
-        raise DataError(
-            "the reference alignments have no links, so there is nothing to compare the "
-            "attention with"
-        )
     n_links = sum(len(links) + len(alignment.sure) for links, alignment in pairs)
     if not any(predicted) or not n_links:
         raise DataError(
-            "the model attends to no word, so there is nothing to compare with the reference "
-            "alignments"
+            "no alignment error rate: the reference alignments have no links, or the model attends "
+            "to no word"
         )
     n_agreed = sum(
         len(links & alignment.sure) + len(links & alignment.possible) for links, alignment in pairs
     )
     return 1 - n_agreed / n_links, len(pairs)
-
-
-def _parse(path: Path, number: int, line: str) -> ReferenceAlignment:
-    sure, possible = set(), set()
-    for word in line.split():
-        if not (link := _LINK.fullmatch(word)):
-            raise DataError(
-                f"{path}, line {number}: {word!r} is not a link; write source-target, for example "
-                "0-0, or 0?0 if it is possible"
-            )
-        pair = int(link[1]), int(link[3])
-        possible.add(pair)
-        if link[2] == "-":
-            sure.add(pair)
-    return ReferenceAlignment(frozenset(sure), frozenset(possible))

@@ -10,12 +10,17 @@ from numpy.typing import NDArray
 from nmt.data.evaluation_set import pick_across_lengths
 from nmt.decoding.forced import score_pairs
 from nmt.extras.analysis import html
+from nmt.extras.analysis.groups import class_names
 from nmt.extras.analysis.results import Section, Translated
 from nmt.report.table import Table, TableCell
 
 Floats = NDArray[np.floating[Any]]
 
 POSITIONS = (1, 2, 4, 8, 16, 32)  # upper limits of the classes: position in the output
+# (name, first index, end) each
+POSITION_CLASSES = [
+    *zip(class_names(POSITIONS, 1), (0, *POSITIONS), (*POSITIONS, None), strict=True)
+]
 # upper limits of the classes: attention to a source token, summed over the output
 TOTAL_ATTENTION = (0.1, 0.5, 1.5, 2.0)
 IGNORED, TOO_MUCH = TOTAL_ATTENTION[0], TOTAL_ATTENTION[-1]
@@ -67,7 +72,7 @@ def by_position(attentions: Sequence[Floats]) -> Table:
         attentions: [T, S] for each sentence.
     """
     rows = []
-    for name, low, high in position_classes():
+    for name, low, high in POSITION_CLASSES:
         weights = [row for attention in attentions for row in attention[low:high]]
         if weights:
             entropy = [_entropy(row) for row in weights]
@@ -85,20 +90,12 @@ def by_position(attentions: Sequence[Floats]) -> Table:
                 )
             )
     note = (
-        "entropy in nats; normalized: divided by the entropy of uniform attention (0: one "
-        "source token, 1: all alike)"
+        "entropy in nats; of even: divided by the entropy of uniform attention (0: one source "
+        "token, 1: all alike); sharpness: the largest weight"
     )
     columns = ("position", "tokens", "entropy", "of even", "sharpness")
-    headings = {"of even": "normalized", "sharpness": "largest weight"}
-    return Table(
-        "attention_by_position",
-        "Attention by position in the output",
-        columns,
-        rows,
-        note,
-        digits=2,
-        headings=headings,
-    )
+    heading = "Attention by position in the output"
+    return Table("attention_by_position", heading, columns, rows, note, digits=2)
 
 
 def by_coverage(attentions: Sequence[Floats]) -> Table:
@@ -118,13 +115,8 @@ def by_coverage(attentions: Sequence[Floats]) -> Table:
         for name, count in zip(names, counts, strict=True)
     ]
     note = "each output token distributes an attention of 1 over the source tokens"
-    return Table(
-        "attention_coverage",
-        "Total attention to source tokens",
-        ("attention", "tokens", "%"),
-        rows,
-        note,
-    )
+    heading = "Total attention to source tokens"
+    return Table("attention_coverage", heading, ("attention", "tokens", "%"), rows, note)
 
 
 def most_ignored(attentions: Sequence[Floats], sources: Sequence[Sequence[str]]) -> Table:
@@ -146,16 +138,8 @@ def most_ignored(attentions: Sequence[Floats], sources: Sequence[Sequence[str]])
         for token, count in n_ignored.most_common(N_TOKENS)
     ]
     columns = ("token", "never looked at", "of", "%")
-    headings = {"never looked at": "ignored", "of": "occurrences"}
-    note = f"ignored: a total attention of at most {IGNORED:g}"
-    return Table(
-        "attention_neglected",
-        "Source tokens ignored most often",
-        columns,
-        rows,
-        note,
-        headings=headings,
-    )
+    note = f"never looked at: a total attention of at most {IGNORED:g}"
+    return Table("attention_neglected", "Source tokens ignored most often", columns, rows, note)
 
 
 def loss_by_position(teacher_forced: Sequence[Floats], free_running: Sequence[Floats]) -> Table:
@@ -167,7 +151,7 @@ def loss_by_position(teacher_forced: Sequence[Floats], free_running: Sequence[Fl
             nats, with the reference and with the model's own output as the decoder's input.
     """
     rows: list[tuple[TableCell, ...]] = []
-    for name, low, high in position_classes():
+    for name, low, high in POSITION_CLASSES:
         pairs = [
             np.stack([forced[low:high], free[low:high]])
             for forced, free in zip(teacher_forced, free_running, strict=True)
@@ -179,30 +163,12 @@ def loss_by_position(teacher_forced: Sequence[Floats], free_running: Sequence[Fl
             )
     note = (
         "loss in nats per token of the reference; the decoder reads the reference "
-        "(teacher-forced) or its own most probable tokens "
-        "(free-running); a correct translation with another word order has a loss too"
+        "(teacher-forced) or its own most probable tokens (free); a correct translation with "
+        "another word order has a loss too"
     )
     columns = ("position", "tokens", "teacher-forced", "free", "gap")
-    headings = {"free": "free-running"}
-    return Table(
-        "exposure_bias",
-        "Exposure bias: loss by position",
-        columns,
-        rows,
-        note,
-        digits=2,
-        headings=headings,
-    )
-
-
-def position_classes() -> list[tuple[str, int, int | None]]:
-    """Name, first index and end of each class of positions."""
-    starts = [0, *POSITIONS]
-    classes: list[tuple[str, int, int | None]] = [
-        (f"{low + 1}" if low + 1 == high else f"{low + 1}-{high}", low, high)
-        for low, high in zip(starts, POSITIONS, strict=False)
-    ]
-    return [*classes, (f"{starts[-1] + 1} and more", starts[-1], None)]
+    heading = "Exposure bias: loss by position"
+    return Table("exposure_bias", heading, columns, rows, note, digits=2)
 
 
 def _entropy(weights: Floats) -> float:

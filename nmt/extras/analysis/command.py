@@ -1,7 +1,6 @@
 """`nmt analyze`: what is behind the scores of a run, an ensemble or a file of translations."""
 
-from collections.abc import Callable
-from contextlib import ExitStack
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,13 +22,13 @@ from nmt.evaluation.results import Evaluation, missed_limits
 from nmt.extras.analysis import page
 from nmt.extras.analysis.alignment_error import alignment_error, read_reference_alignments
 from nmt.extras.analysis.attention import attention, attention_figures, exposure_bias
-from nmt.extras.analysis.comparison import comparison, load_other, read_other, translate_with
+from nmt.extras.analysis.comparison import comparison, load_other, read_other
 from nmt.extras.analysis.groups import extremes, groups
 from nmt.extras.analysis.leaks import leaks, training_overlap
 from nmt.extras.analysis.results import Analysis, Section, Translated
 from nmt.extras.analysis.warnings import wrong_outputs
 from nmt.plugins import load
-from nmt.run.system import System, open_system
+from nmt.run.system import open_system
 
 MOSES = "nmt.extras.analysis.moses"  # imported on use: its library is optional
 
@@ -103,6 +102,11 @@ class AnalyzeOptions(ScoreOptions):
         """The run, or file of translations, to compare with."""
         return self.compare or self.not_worse_than
 
+    @property
+    def gate(self) -> float:
+        """The level at which the system must not be significantly worse; 0 if it may be."""
+        return 0 if self.not_worse_than is None else self.alpha
+
     def problems(self) -> list[tuple[bool, str]]:
         """Whether options do not go together, and what to do."""
         return [
@@ -131,6 +135,8 @@ def command(**values: Any) -> None:
     """Analyze, and print what was found. Exit status 1 if a limit is not met."""
     options = AnalyzeOptions(**values)
     options.check()
+    if options.moses is not None:
+        load(f"{MOSES}:check_language")(options.moses)
     if options.hypotheses is None:
         analysis = _analyze_system(options)
     else:
@@ -146,29 +152,26 @@ def command(**values: Any) -> None:
 
 
 def _analyze_system(options: AnalyzeOptions) -> Analysis:
-    """A run or an ensemble. All that can fail early is read before anything is translated."""
-    metrics = options.metrics
-    with ExitStack() as stack:
-        system = stack.enter_context(
-            open_system(options.run_folders, device=options.device, overrides=options.overrides)
-        )
+    """A run or an ensemble. All that can fail early comes before its translations."""
+    metrics, other, alignments = options.metrics, None, None
+    with open_system(
+        options.run_folders, device=options.device, overrides=options.overrides
+    ) as system:
         tgt_language = system.config.data.tgt_language
-        if options.moses is not None:
-            load(f"{MOSES}:check_language")(options.moses)
-            if options.moses != tgt_language:
-                raise DataError(
-                    f"{system.names[0]} translates {system.direction}: use --moses {tgt_language}"
-                )
+        if options.moses not in (None, tgt_language):
+            raise DataError(
+                f"{system.names[0]} translates {system.direction}: use --moses {tgt_language}"
+            )
         text = read_text(system, options)
-        other, alignments = None, None
-        if options.other is not None:
-            other = load_other(options.other, text, system, options, stack)
+        sources = text.sources or []
         if options.alignments is not None:
-            alignments = read_reference_alignments(options.alignments, len(text))
+            path = options.alignments
+            alignments = read_reference_alignments(path, sources, text.references[0])
+        if options.other is not None:
+            other = load_other(options.other, text, system, options)
         evaluation, translations, forced = score_system(system, text, options)
-        overlap = training_overlap(text, system, options.data)
         translated = Translated(
-            text.sources or [],
+            sources,
             evaluation.outputs,
             text.references,
             metrics,
@@ -176,36 +179,40 @@ def _analyze_system(options: AnalyzeOptions) -> Analysis:
             system.translator,
             translations,
             forced,
-            overlap,
-            translate_with(other, text, system) if isinstance(other, System) else other,
-            None if options.not_worse_than is None else options.alpha,
+            training_overlap(text, system, options.data),
+            other,
+            options.gate,
             alignments,
         )
-        analysis = _analyze(evaluation, translated, options)
+        analysis = _analyze(evaluation, translated, options, system.folders)
         keys = (*HISTORY_KEYS, "comparison")
         store(system, options, analysis.evaluation, analysis.to_dict(), keys)
-        if options.report is not None:
-            page.write(analysis, options.report, system.folders)
     return analysis
 
 
 def _analyze_file(hypotheses: Path, options: AnalyzeOptions) -> Analysis:
     evaluation = score_file(hypotheses, options)
-    text, other = evaluation.text, None
-    if options.other is not None:
-        other = read_other(options.other, text)
-    alpha = None if options.not_worse_than is None else options.alpha
+    text = evaluation.text
     translated = Translated(
-        [], evaluation.outputs, text.references, options.metrics, other=other, alpha=alpha
+        [],
+        evaluation.outputs,
+        text.references,
+        options.metrics,
+        other=None if options.other is None else read_other(options.other, text),
+        alpha=options.gate,
     )
-    analysis = _analyze(evaluation, translated, options)
-    if options.report is not None:
-        page.write(analysis, options.report)
-    return analysis
+    return _analyze(evaluation, translated, options)
 
 
-def _analyze(evaluation: Evaluation, translated: Translated, options: AnalyzeOptions) -> Analysis:
-    """The scores, with Moses BLEU if requested, and what the parts find."""
+def _analyze(
+    evaluation: Evaluation,
+    translated: Translated,
+    options: AnalyzeOptions,
+    folders: Sequence[Path] = (),
+) -> Analysis:
+    """What the parts find beyond the scores, with Moses BLEU and the page if requested. `folders`:
+    of the runs.
+    """
     if options.moses is not None:
         score_moses = load(f"{MOSES}:score_moses")
         moses = score_moses(
@@ -219,4 +226,7 @@ def _analyze(evaluation: Evaluation, translated: Translated, options: AnalyzeOpt
         [section for part in parts if (section := part(translated)) is not None]
         for parts in (PARTS, DETAILS if with_details else ())
     )
-    return Analysis(evaluation, sections, details)
+    analysis = Analysis(evaluation, sections, details)
+    if options.report is not None:
+        page.write(analysis, options.report, folders)
+    return analysis

@@ -2,9 +2,7 @@
 and the sentences that changed most.
 """
 
-import json
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -110,62 +108,39 @@ class Difference:
 
 
 def load_other(
-    path: Path, text: EvaluationSet, system: System, options: ScoreOptions, stack: ExitStack
-) -> System | OtherSystem:
-    """Load a run, or read a file of translations, to compare with.
-
-    Args:
-        stack: keeps the run open.
+    path: Path, text: EvaluationSet, system: System, options: ScoreOptions
+) -> OtherSystem:
+    """Translate with another run, or read a file of translations, to compare with. The text is
+    looked up in the run's training data if that is not the evaluated system's.
 
     Raises:
         DataError: it translates another direction, or other sentences.
     """
     if not names_run(path):
         return read_other(path, text)
-    other = stack.enter_context(
-        open_system([path], device=options.device, overrides=options.overrides)
-    )
-    if other.direction != system.direction:
-        raise DataError(
-            f"{path} translates {other.direction}, but {system.names[0]} {system.direction}; "
-            "compare systems of one direction"
-        )
-    if options.sources is None:
-        prepared = options.data or system.config.prepared_folder
-        check_rankers(other.ranking_runs.values(), prepared)
-    return other
-
-
-def translate_with(other: System, text: EvaluationSet, system: System) -> OtherSystem:
-    """Translate with the other system, and look the text up in its training data if that is not the
-    evaluated system's.
-    """
-    outputs = [translation.text for translation in other.translate(text)]
-    has_same_data = {*data_hashes(other)} == {*data_hashes(system)}
-    overlap = None if has_same_data else training_overlap(text, other, None, is_other=True)
-    return OtherSystem(other.describe(text), outputs, other.facts(), other.lowercase, overlap)
+    with open_system([path], device=options.device, overrides=options.overrides) as other:
+        if other.direction != system.direction:
+            raise DataError(
+                f"{path} translates {other.direction}, but {system.names[0]} {system.direction}; "
+                "compare systems of one direction"
+            )
+        if options.sources is None:
+            prepared = options.data or system.config.prepared_folder
+            check_rankers(other.ranking_runs.values(), prepared)
+        outputs = [translation.text for translation in other.translate(text)]
+        has_same_data = {*data_hashes(other)} == {*data_hashes(system)}
+        overlap = None if has_same_data else training_overlap(text, other, None)
+        return OtherSystem(other.describe(text), outputs, other.facts(), other.lowercase, overlap)
 
 
 def read_other(path: Path, text: EvaluationSet) -> OtherSystem:
-    """Read a file of translations to compare with.
-
-    Raises:
-        DataError: it has another number of lines; or it comes from an earlier evaluation, whose
-            JSON file shows other sentences.
+    """Read a file of translations to compare with. Raises: DataError if it has another number of
+    lines.
     """
     lines = read_texts(path)
     if len(lines) != len(text):
         raise DataError(
             f"{path} has {len(lines)} lines, but there are {len(text)} sentences to compare"
-        )
-    beside = path.with_suffix(".json")
-    try:
-        text_hash = json.loads(beside.read_bytes()).get("text_sha256", text.digest)
-    except (OSError, ValueError, AttributeError, RecursionError):
-        text_hash = text.digest
-    if text.sources is not None and text_hash != text.digest:
-        raise DataError(
-            f"{path}: translations of other sentences than the {text.name}, according to {beside}"
         )
     source = {"hypotheses_sha256": provenance.of_lines(lines)}
     return OtherSystem(str(path), lines, {"hypotheses": str(path), "provenance": source})
@@ -184,15 +159,13 @@ def comparison(translated: Translated) -> Section | None:
     )
     metrics, own = translated.metrics, translated.overlap
     differences = compare(ours, theirs, references, metrics, lowercase=lowercase)
-    values: dict[str, Any] = {
-        "other": other.facts,
-        "differences": [one.to_dict() for one in differences],
-    }
-    remarks, tables = [], [difference_table(differences)]
+    tables = [difference_table(differences)]
     sentences = [
         {**translated.sentence(i), "other": other.outputs[i], "gain": gain}
         for i, gain in largest_changes(ours, theirs, references, N_CHANGES)
     ]
+    subject = f"{other.subject}, ignoring case" if lowercase else other.subject
+    remarks, leaks = [f"compared with {subject}"], {}
     if other.overlap is not None:  # each system may know other sentences from its training data
         exact, near = sum(other.overlap.exact), sum(other.overlap.near)
         clean = [] if own is None else sorted({*other.overlap.clean} & {*own.clean})
@@ -208,18 +181,22 @@ def comparison(translated: Translated) -> Section | None:
             f"sentences in the other system's training data: {exact:,} exactly, {near:,} nearly"
         )
         counts = {"exact": exact, "near": near, "clean": len(clean)}
-        differences_without = [one.to_dict() for one in without]
-        values["leaks_of_other"] = {**counts, "differences_without": differences_without}
-    values["sentences"] = sentences
-    subject = f"{other.subject}, ignoring case" if lowercase else other.subject
-    texts = [f"compared with {subject}", *remarks, *(table.to_text() for table in tables)]
-    intro = html.paragraphs([f"Compared with {subject}.", *remarks])
-    failure = None if translated.alpha is None else differences[0].failure(translated.alpha)
+        without_leaks = [one.to_dict() for one in without]
+        leaks = {"leaks_of_other": {**counts, "differences_without": without_leaks}}
+    failure = differences[0].failure(translated.alpha)
+    values = {
+        "other": other.facts,
+        "differences": [one.to_dict() for one in differences],
+        **leaks,
+        "sentences": sentences,
+    }
+    texts = [*remarks, *(table.to_text() for table in tables), *_changes_text(sentences)]
+    figures = [html.paragraphs(remarks), *map(html.table, tables)]
     return Section(
         values={"comparison": values},
-        text="\n".join([*texts, *_changes_text(sentences)]),
+        text="\n".join(texts),
         page=[
-            ("Comparison", "\n".join([intro, *map(html.table, tables)])),
+            ("Comparison", "\n".join(figures)),
             ("Sentences that gained or lost most", html.sentence_list(sentences)),
         ],
         failures=[failure] if failure else [],
@@ -281,29 +258,23 @@ def largest_changes(
 def difference_table(differences: Sequence[Difference]) -> Table:
     """A row for each metric."""
     rows = [
-        (
-            each.metric,
-            each.value,
-            each.other,
-            each.difference,
-            each.p_randomization,
-            each.p_bootstrap,
-        )
-        for each in differences
+        (one.metric, one.value, one.other, one.difference, one.p_randomization, one.p_bootstrap)
+        for one in differences
     ]
     columns = ("metric", "score", "other", "difference", "p (randomization)", "p (bootstrap)")
     formats = {"difference": "+.2f", "p (randomization)": ".4f", "p (bootstrap)": ".4f"}
     return Table("differences", "", columns, rows, digits=2, formats=formats)
 
 
-def _changes_text(sentences: Sequence[dict[str, Any]]) -> list[str]:
+def _changes_text(sentences: Sequence[dict[str, Any]]) -> Iterator[str]:
     """The sentences that changed most, for the screen."""
-    gained = [sentence for sentence in sentences if sentence["gain"] > 0][:MAX_CHANGES_SHOWN]
-    lost = [sentence for sentence in sentences if sentence["gain"] < 0][:MAX_CHANGES_SHOWN]
-    lines = ["\nthe sentences that changed most, by chrF"] if sentences else []
-    for sentence in gained + lost:
-        lines += [f"chrF {sentence['gain']:+.1f}", sentence_text(sentence)]
-    return lines
+    if sentences:
+        yield "\nthe sentences that changed most, by chrF"
+    for sign in (1, -1):
+        changed = [one for one in sentences if sign * one["gain"] > 0]
+        for sentence in changed[:MAX_CHANGES_SHOWN]:
+            yield f"chrF {sentence['gain']:+.1f}"
+            yield sentence_text(sentence)
 
 
 def _min_p(
@@ -368,7 +339,5 @@ def _bootstrap_p(
 
 
 def _p_value(differences: NDArray[Any], observed: float) -> float:
-    """The share of random differences above the observed one, which itself counts as one of
-    them.
-    """
+    """The share of random differences above the observed one, which counts as one of them."""
     return float((np.sum(differences > observed) + 1) / (len(differences) + 1))

@@ -1,5 +1,6 @@
 """Scores by group of sentences, and the sentences to look at first."""
 
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
@@ -11,9 +12,6 @@ from nmt.report.table import Table
 
 LENGTHS = (5, 10, 15, 20, 30, 40)  # upper limits of the classes: words of the source
 FREQUENCIES = (0, 5, 50, 500, 5000)  # upper limits of the classes: occurrences in the training data
-UNKNOWN_NOTE = (
-    "0 includes words outside the vocabulary: the model has only seen <unk> in their place"
-)
 
 
 def groups(translated: Translated) -> Section:
@@ -41,15 +39,9 @@ def extremes(translated: Translated) -> Section:
 
 def by_length(text: Translated) -> Table:
     """Scores by the length of the source."""
-    groups = [_class_index(len(source.split()), LENGTHS) for source in text.sources]
-    return _by_group(
-        "by_source_length",
-        "By source length",
-        "words",
-        text,
-        groups,
-        _class_names(LENGTHS, first=1),
-    )
+    groups = [bisect_left(LENGTHS, len(source.split())) for source in text.sources]
+    names = class_names(LENGTHS, first=1)
+    return _by_group("by_source_length", "By source length", "words", text, groups, names)
 
 
 def by_rarest_word(text: Translated, counts: Mapping[str, int]) -> Table:
@@ -57,18 +49,10 @@ def by_rarest_word(text: Translated, counts: Mapping[str, int]) -> Table:
     rarest = [
         min((counts.get(word, 0) for word in words(source)), default=0) for source in text.sources
     ]
-    groups = [_class_index(count, FREQUENCIES) for count in rarest]
+    groups = [bisect_left(FREQUENCIES, count) for count in rarest]
     heading = "By frequency of the rarest source word in the training data"
-    names = _class_names(FREQUENCIES, first=0)
-    return _by_group(
-        "by_rarest_source_word",
-        heading,
-        "occurrences",
-        text,
-        groups,
-        names,
-        UNKNOWN_NOTE if 0 in groups else "",
-    )
+    names = class_names(FREQUENCIES, first=0)
+    return _by_group("by_rarest_source_word", heading, "occurrences", text, groups, names)
 
 
 def by_overlap(text: Translated, overlap: TrainingOverlap) -> Table:
@@ -94,7 +78,7 @@ def by_frequency(text: Translated, counts: Mapping[str, int]) -> Table:
             (n_matched, in_output & in_reference),
         ):
             for word, count in bag.items():
-                total[_class_index(counts.get(word, 0), FREQUENCIES)] += count
+                total[bisect_left(FREQUENCIES, counts.get(word, 0))] += count
     rows = [
         (
             name,
@@ -102,12 +86,13 @@ def by_frequency(text: Translated, counts: Mapping[str, int]) -> Table:
             100 * n_matched[group] / n_reference[group],
             100 * n_matched[group] / max(1, n_output[group]),
         )
-        for group, name in enumerate(_class_names(FREQUENCIES, first=0))
+        for group, name in enumerate(class_names(FREQUENCIES, first=0))
         if n_reference[group]
     ]
     note = (
         "recall: % of the reference's words in the output; precision: % of the output's words "
-        f"in the reference; {UNKNOWN_NOTE}"
+        "in the reference; 0 includes words outside the vocabulary: the model has only seen <unk> "
+        "in their place"
     )
     columns = ("occurrences", "words", "recall", "precision")
     return Table(
@@ -122,7 +107,6 @@ def _by_group(
     text: Translated,
     groups: Sequence[int],
     names: Sequence[str],
-    note: str = "",
 ) -> Table:
     """BLEU, chrF and the relative length of the outputs for each group; `groups` has the group of
     each sentence.
@@ -141,23 +125,14 @@ def _by_group(
             rows.append(
                 (label, len(indices), bleu.value, chrf.value, 100 * n_output / max(1, n_reference))
             )
-    headings = {"seen": "in training data", "length %": "% of reference length"}
-    note = "; ".join(filter(None, ["ignoring case" if text.lowercase else "", note]))
-    return Table(
-        name,
-        heading,
-        (column, "sentences", "BLEU", "chrF", "length %"),
-        rows,
-        note,
-        headings=headings,
-    )
+    note = "length %: words in outputs per 100 in references"
+    if text.lowercase:
+        note = f"{note}; scores ignore case"
+    return Table(name, heading, (column, "sentences", "BLEU", "chrF", "length %"), rows, note)
 
 
-def _class_index(value: int, limits: Sequence[int]) -> int:
-    return sum(value > limit for limit in limits)
-
-
-def _class_names(limits: Sequence[int], first: int) -> list[str]:
+def class_names(limits: Sequence[int], first: int) -> list[str]:
+    """The names of classes of whole numbers from `first` on, with these upper limits."""
     starts = [first, *(limit + 1 for limit in limits)]
     ranges = [
         f"{low}" if low == high else f"{low}-{high}"

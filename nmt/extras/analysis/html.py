@@ -13,13 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from nmt.evaluation.scores import MetricScore
 from nmt.report.table import Table
 from nmt.text.tokenizers import JOINER
 
 # The browser loads nothing from elsewhere, whatever a fragment contains.
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
-MAX_SHORT_ROWS = 12  # a longer table may be split between printed pages
 SENTENCE_KEYS = ("source", "reference", "output", "other")
 
 
@@ -63,9 +61,8 @@ def frame(text: str, height: int) -> str:
     The page scrolls if it is higher; its scripts cannot reach the other page.
     """
     style = f"width: 100%; height: {height}px; border: 0"
-    content = escape(text, quote=True).replace(
-        "\n", "&#10;"
-    )  # on one line, which Markdown leaves alone
+    # On one line, which Markdown leaves alone.
+    content = escape(text, quote=True).replace("\n", "&#10;")
     return (
         f'<iframe title="translation" sandbox="allow-scripts" style="{style}" '
         f'srcdoc="{content}"></iframe>'
@@ -77,47 +74,36 @@ def paragraphs(texts: Sequence[str]) -> str:
     return "\n".join(f"<p>{escape(text)}</p>" for text in texts)
 
 
-def score_table(scores: Sequence[MetricScore]) -> str:
-    """Scores with their intervals; the long signatures stand below their scores."""
-    rows = []
-    for score in scores:
-        interval = (
-            "" if score.interval is None else f"{score.interval[0]:.2f} to {score.interval[1]:.2f}"
-        )
-        rows.append(
-            f'<tr><th scope="row">{escape(score.name)}<td '
-            f'class="number"><strong>{score.value:.2f}</strong><td>{interval}'
-            f'<tr><td colspan="3"><small>{escape(score.signature)}</small>'
-        )
-    head = '<th scope="col">metric<th scope="col" class="number">score<th scope="col">95 % interval'
-    return _table(f"<tr>{head}", rows, "scores")
-
-
 def table(data: Table) -> str:
     """A table with its note, without its heading."""
-    head, *rows = (
-        "<tr>"
-        + "".join(
-            _table_cell(tag, text, number)
-            for text, number in zip(row, data.numeric_columns(), strict=True)
-        )
-        for tag, row in [
-            ("th", data.column_headings()),
-            *(("td", row) for row in data.formatted_rows()),
-        ]
-    )
+    classes = [' class="number"' if number else "" for number in data.numeric_columns()]
+    lines = []
+    for tag, row in [("th", data.columns), *(("td", row) for row in data.formatted_rows())]:
+        cells = zip(classes, row, strict=True)
+        lines.append("<tr>" + "".join(f"<{tag}{css}>{escape(text)}" for css, text in cells))
     note = f"<p>{escape(data.note)}</p>\n" if data.note else ""
-    return note + _table(head, rows, "short" if len(rows) <= MAX_SHORT_ROWS else "values")
+    body = "\n".join(lines[1:])
+    return (
+        f'{note}<div class="scroll short"><table>\n<thead>{lines[0]}</thead>\n'
+        f"<tbody>\n{body}\n</tbody></table></div>"
+    )
 
 
 def sentence_list(sentences: Sequence[Mapping[str, Any]]) -> str:
     """Each sentence with its number and its texts: source, reference, output, the other system's
     output.
     """
-    return "\n".join(
-        f'<p class="sentence">{"<br>".join(_sentence_lines(sentence))}</p>'
-        for sentence in sentences
-    )
+    paragraphs = []
+    for sentence in sentences:
+        gain = f", chrF {sentence['gain']:+.1f}" if "gain" in sentence else ""
+        lines = [f"<small>sentence {sentence['sentence']:,}{gain}</small>"]
+        lines += (
+            f"<small>{key}</small> <bdi>{escape(sentence[key])}</bdi>"
+            for key in SENTENCE_KEYS
+            if key in sentence
+        )
+        paragraphs.append(f'<p class="sentence">{"<br>".join(lines)}</p>')
+    return "\n".join(paragraphs)
 
 
 def picture(png: bytes, description: str) -> str:
@@ -169,29 +155,6 @@ def attention_figure(
 {rows}
 </tbody></table></div></details>
 </figure>"""
-
-
-def _table(head: str, rows: Sequence[str], css_class: str) -> str:
-    lines = "\n".join(rows)
-    return (
-        '<div class="scroll '
-        f'{css_class}"><table>\n<thead>{head}</thead>\n<tbody>\n{lines}\n</tbody></table></div>'
-    )
-
-
-def _table_cell(tag: str, text: str, number: bool) -> str:
-    css_class = ' class="number"' if number else ""
-    return f"<{tag}{css_class}>{escape(text)}"
-
-
-def _sentence_lines(sentence: Mapping[str, Any]) -> list[str]:
-    gain = f", chrF {sentence['gain']:+.1f}" if "gain" in sentence else ""
-    lines = [f"<small>sentence {sentence['sentence']:,}{gain}</small>"]
-    return lines + [
-        f"<small>{key}</small> <bdi>{escape(sentence[key])}</bdi>"
-        for key in SENTENCE_KEYS
-        if key in sentence
-    ]
 
 
 def _word_buttons(words: Sequence[str]) -> str:

@@ -83,25 +83,17 @@ def words(text: str) -> list[str]:
 
 
 def training_overlap(
-    text: EvaluationSet, system: System, prepared: Path | None, *, is_other: bool = False
+    text: EvaluationSet, system: System, prepared: Path | None
 ) -> TrainingOverlap | None:
     """The overlap of the text with the system's training data; None, with a warning, if the data is
-    not where it was.
-
-    Args:
-        prepared: where the training data of the first run is now, if it was moved.
-        is_other: whether the system is the one to compare with.
+    not where it was. `prepared`: where that of the first run is now, if it was moved.
     """
     tools = system.translator.tokenizers, system.translator.vocabularies
     try:
         folders = _training_folders(system, prepared)
         corpora = [Corpus.load(folder, "train") for folder in folders]
     except DataError as error:
-        problem = str(error).replace(str(system.folders[0]), str(system.names[0]))
-        if is_other:
-            _warn(f" of {system.names[0]} ({problem})")
-        else:
-            _warn(f" ({problem}); name the prepared folder with --data")
+        _warn(f"{system.names[0]} ({error})")
         return None
     training = chain.from_iterable(restore_pairs(corpus, *tools) for corpus in corpora)
     sides = zip((text.sources or [], text.references[0]), *tools, strict=True)
@@ -137,14 +129,14 @@ def _training_folders(system: System, prepared: Path | None) -> list[Path]:
                 check_same_data(run, folder)
                 folders.setdefault(load_manifest(run)["content"], folder)
         except NmtError as error:
-            _warn(f" of an earlier run ({error})")
+            _warn(f"an earlier run ({error})")
     return [*folders.values()]
 
 
 def _warn(problem: str) -> None:
-    """Of training data that is not there. `problem`: which, and why."""
-    lead = "nmt: cannot look for the test sentences in the training data"
-    print(f"{lead}{problem}", file=sys.stderr)
+    """Of training data that is not there. `problem`: whose, and why."""
+    lead = "nmt: cannot look for the test sentences in the training data of"
+    print(f"{lead} {problem}", file=sys.stderr)
 
 
 def text_variants(

@@ -32,7 +32,7 @@ class Translated:
             the reference as the decoder's input. None or empty for a file of translations.
         overlap: of the sentences with the training data; None if that is not known.
         other: a system to compare with. alpha: the significance level at which the first metric
-            must not be worse than the other's; None for no such condition.
+            must not be worse than the other's; 0 for no such condition.
         alignments: reference alignments of the sentences.
     """
 
@@ -46,7 +46,7 @@ class Translated:
     forced: Sequence[ScoredPair] = ()
     overlap: "TrainingOverlap | None" = None
     other: "OtherSystem | None" = None
-    alpha: float | None = None
+    alpha: float = 0
     alignments: "Sequence[ReferenceAlignment] | None" = None
 
     def sentence(self, i: int) -> dict[str, Any]:

@@ -19,8 +19,7 @@ from nmt.errors import CheckpointError, DataError, NmtError, printable
 from nmt.extras.runs.card import model_card
 from nmt.extras.runs.summary import find_runs, read_facts
 from nmt.model.seq2seq import parameters_by_part
-from nmt.report.sparkline import sparkline
-from nmt.report.table import Table, TableCell, label_rows
+from nmt.report.table import Table, TableCell, label_rows, sparkline
 from nmt.run.folder import CONFIG_FILE, RUNS_FOLDER, build_model, find_run
 from nmt.run.load import unpacked
 
@@ -285,7 +284,7 @@ def _describe_model(config: Config) -> str:
 def to_table(rows: Sequence[dict[str, Any]]) -> str:
     """For the screen: a table, then a line for each problem."""
     cells = [tuple(_cell(row, name) for name in COLUMNS) for row in rows if "state" in row]
-    lines = [Table("runs", "", (*COLUMNS,), cells, headings=COLUMNS).to_text()] if cells else []
+    lines = [Table("runs", "", (*COLUMNS.values(),), cells).to_text()] if cells else []
     lines += [f"nmt: {row['problem']}" for row in rows if row["problem"]]
     return "\n".join(lines) or "no runs"
 

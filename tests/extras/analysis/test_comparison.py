@@ -20,8 +20,6 @@ from nmt.extras.analysis.comparison import (
 from nmt.extras.analysis.leaks import TrainingOverlap
 from nmt.extras.analysis.results import Section, Translated
 from tests.evaluation.test_scores import (
-    HYPOTHESES,
-    REFERENCES,
     sacrebleu,
     sentences,
     spoiled,
@@ -88,22 +86,15 @@ def test_blocks_swap_the_sentences_of_one_draw(name: str) -> None:
         np.testing.assert_allclose(sums, expected, rtol=1e-12)
 
 
-def test_a_system_does_not_differ_from_itself() -> None:
-    for one in compare(
-        HYPOTHESES, HYPOTHESES, [REFERENCES], ["BLEU", "TER"], trials=200, resamples=200
-    ):
-        assert (one.difference, one.p_randomization, one.p_bootstrap) == (0, 1, 1)
-
-
-@pytest.mark.parametrize(("n_different", "least"), [(1, 1.0), (2, 0.5), (3, 0.25)])
+@pytest.mark.parametrize(("n_different", "least"), [(0, 1.0), (1, 1.0), (2, 0.5), (3, 0.25)])
 def test_few_sentences_that_differ_prove_little(n_different: int, least: float) -> None:
     """sacrebleu alone returns p = 1 / (trials + 1) for a single different sentence."""
     references = sentences(50, 0)
     other = spoiled(references, 1, 0.3)
     ours = references[:n_different] + other[n_different:]
     (one,) = compare(ours, other, [references], ["BLEU"], trials=200, resamples=200)
-    assert one.difference > 0
-    assert one.p_randomization >= least
+    assert (one.difference > 0) is (n_different > 0)
+    assert min(one.p_randomization, one.p_bootstrap) >= least
     assert one.failure(0.05) is None
 
 
@@ -146,24 +137,17 @@ def test_equal_systems_differ_significantly_as_often_as_alpha_allows() -> None:
 
 def test_a_clear_difference_is_seen_and_has_a_side() -> None:
     references = sentences(60, 0)
-    good, bad = spoiled(references, 1, 0.1), spoiled(references, 2, 0.6)
-    for one in compare(bad, good, [references], ["BLEU", "TER"], trials=200, resamples=200):
-        assert one.failure(0.05)
-        assert one.p_bootstrap < 0.05
-    for one in compare(good, bad, [references], ["BLEU", "TER"], trials=200, resamples=200):
-        assert one.p_randomization < 0.05
-        assert one.failure(0.05) is None
+    systems = spoiled(references, 1, 0.1), spoiled(references, 2, 0.6)
+    for good, bad, is_worse in ((*systems, False), (*systems[::-1], True)):
+        for one in compare(good, bad, [references], ["BLEU", "TER"], trials=200, resamples=200):
+            assert max(one.p_randomization, one.p_bootstrap) < 0.05
+            assert bool(one.failure(0.05)) is is_worse
 
 
 def test_the_sentences_that_changed_most() -> None:
-    references = [
-        "Der Hund schläft.",
-        "Die Katze springt.",
-        "Es regnet heute.",
-        "Wir gehen nach Hause.",
-    ]
-    other = ["Der Hund schläft.", "Der Hund bellt.", "Es regnet heute.", "Wir gehen nach Haus."]
-    ours = ["Der Hund schläft.", "Die Katze springt.", "Xyz.", "Wir gehen nach Hause."]
+    references = ["Der Hund.", "Die Katze springt.", "Es regnet heute.", "Wir gehen nach Hause."]
+    other = ["Der Hund.", "Der Hund bellt.", "Es regnet heute.", "Wir gehen nach Haus."]
+    ours = ["Der Hund.", "Die Katze springt.", "Xyz.", "Wir gehen nach Hause."]
     differences = largest_changes(ours, other, [references], 5)
     assert [(i, gain > 0) for i, gain in differences] == [
         (1, True),
@@ -195,13 +179,6 @@ def test_if_all_sentences_are_clean_or_one_system_is_unknown_there_is_one_table(
         assert (leaks["clean"], leaks["differences_without"]) == (n_clean, [])
     same_data = compared(OtherSystem("b", OTHER_OUTPUTS, {}), overlap=overlap(1))
     assert "leaks_of_other" not in same_data.values["comparison"]
-
-
-def test_changes_are_those_gained_then_those_lost() -> None:
-    changed = compared(OtherSystem("b", OTHER_OUTPUTS, {})).values["comparison"]["sentences"]
-    assert [change["sentence"] for change in changed] == [1, 3]
-    assert changed[0]["gain"] > 0 > changed[1]["gain"]
-    assert (changed[1]["output"], changed[1]["other"]) == ("Der Fluss.", "Ein Fluss.")
 
 
 def test_case_is_ignored_if_one_of_the_systems_writes_lower_case() -> None:

@@ -50,7 +50,7 @@ def test_a_system_that_writes_lower_case_is_scored_without_case() -> None:
     lowered = [line.lower() for line in OUTPUTS]
     text = Translated(SOURCES, lowered, [REFERENCES], lowercase=True)
     table, cased = by_length(text), by_length(TEXT)
-    assert table.note == "ignoring case"
+    assert table.note.endswith("; scores ignore case")
     assert [row[1:] for row in table.rows] == [row[1:] for row in cased.rows]
     assert text.extremes == TEXT.extremes
 

@@ -150,28 +150,3 @@ def test_a_word_shows_its_attention(tmp_path: Path) -> None:
     assert left == up
     assert tapped == right
     assert stops == [-1, 0, -1, -1, 0]
-
-
-@needs_chromium
-@pytest.mark.parametrize("theme", ["light", "dark"])
-def test_text_can_be_read_on_every_shade(tmp_path: Path, theme: str) -> None:
-    weights = np.arange(11, dtype=np.float32)[None] / 10
-    text = page("T", [("", attention_figure(list("abcdefghijk"), ["x"], weights))])
-    script = """const canvas = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
-    const channels = (color) => { canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1);
-      return [...canvas.getImageData(0, 0, 1, 1).data].slice(0, 3); };
-    const paper = getComputedStyle(document.body).backgroundColor;
-    return [...document.querySelectorAll("tbody td")].map((cell) => { const style = getComputedStyle(cell);
-      const ground = cell.className ? style.backgroundColor : paper;
-      return [channels(style.color), channels(ground)]; });"""
-    flags = ["--blink-settings=preferredColorScheme=0"] if theme == "dark" else []
-    colors = (
-        np.array(in_browser(tmp_path, text, script, *flags)) / 255
-    )  # [shades, (ink, ground), RGB]
-    linear = np.where(colors <= 0.04045, colors / 12.92, ((colors + 0.055) / 1.055) ** 2.4)
-    luminance = linear @ [0.2126, 0.7152, 0.0722]  # of WCAG 2
-    assert (luminance[0, 1] < 0.1) == (theme == "dark")
-    contrast = (luminance.max(1) + 0.05) / (luminance.min(1) + 0.05)
-    assert contrast.min() >= 4.5
-    steps = np.diff(luminance[:, 1])
-    assert (steps < 0).all() or (steps > 0).all()  # the shades differ without color too
