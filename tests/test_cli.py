@@ -126,7 +126,7 @@ def test_version(nmt: Run) -> None:
 
 def test_shells_complete_commands_and_options(root: Path) -> None:
     for words, completions in {
-        "nmt tr": ["train", "translate"],
+        "nmt tr": ["train", "translate", "translate-files"],
         "nmt train --dr": ["--dry-run"],
     }.items():
         shell = {
