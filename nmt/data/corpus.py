@@ -17,6 +17,7 @@ from functools import cached_property
 from itertools import accumulate, chain
 from pathlib import Path
 from typing import Any, Self
+from zipfile import BadZipFile
 
 import numpy as np
 import numpy.typing as npt
@@ -397,6 +398,7 @@ def _load_array(path: Path, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
         MemoryError,
         SyntaxError,
         tokenize.TokenError,
+        BadZipFile,  # it begins like a zip archive
     ) as error:
         if isinstance(
             error, OSError

@@ -139,6 +139,7 @@ def _parse(path: Path, lines: Sequence[str]) -> Iterator[tuple[str, int]]:
         token, tab, count = line.partition("\t")
         if (
             not token
+            or "\r" in token
             or not tab
             or not (count.isascii() and count.isdigit() and len(count) <= MAX_DIGITS)
         ):

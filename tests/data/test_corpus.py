@@ -157,9 +157,13 @@ def test_a_truncated_file_is_refused(tmp_path: Path, name: str, length: int) -> 
         Sequences.load(tmp_path / "dev.src")
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of np.load
 def test_pickles_and_other_types_are_refused(tmp_path: Path) -> None:
     write(tmp_path / "dev.src", SENTENCES)
     np.save(tmp_path / "dev.src.npy", np.array([{}]), allow_pickle=True)
+    with pytest.raises(DataError, match="damaged"):
+        Sequences.load(tmp_path / "dev.src")
+    (tmp_path / "dev.src.npy").write_bytes(b"PK\x05\x06" * 9)
     with pytest.raises(DataError, match="damaged"):
         Sequences.load(tmp_path / "dev.src")
     np.save(tmp_path / "dev.src.npy", np.zeros(4, np.float32))

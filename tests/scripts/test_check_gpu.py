@@ -56,23 +56,13 @@ def test_job_on_the_cpu(job: str) -> None:
         assert len(figures) == 4  # two batch sizes, two beams
 
 
-@pytest.mark.slow
-def test_equality_on_a_cpu_without_mixed_precision(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("scripts.gpu_jobs.supports_mixed_precision", lambda _: False)
-    for system in gpu_jobs.compare_with_cpu(CPU, SMALL).values():
-        assert set(system) == {"float32", "tf32", "equal_translations"}
-
-
-def test_leaves_out_jobs_that_the_device_cannot_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        "scripts.gpu_jobs.supports_mixed_precision", lambda device: device.type == "cuda"
-    )
-    left_out = [name for name in JOBS if not can_run(name, CPU)]
-    assert left_out[:2] == ["training, large, bfloat16", "training, model R, bfloat16"]
-    assert {name.split(", ")[-1] for name in left_out} == {"bfloat16", "graph", "batch size"}
-    assert all(can_run(name, torch.device("cuda")) for name in JOBS)
-    monkeypatch.setattr("scripts.gpu_jobs.supports_mixed_precision", lambda _: True)
-    assert can_run("training, large, bfloat16", CPU)
+@pytest.mark.parametrize(("mixed", "left_out"), [(False, {"bfloat16"}), (True, set())])
+def test_leaves_out_jobs_that_the_device_cannot_run(
+    monkeypatch: pytest.MonkeyPatch, mixed: bool, left_out: set[str]
+) -> None:
+    monkeypatch.setattr("scripts.gpu_jobs.supports_mixed_precision", lambda _: mixed)
+    names = {name.split(", ")[-1] for name in JOBS if not can_run(name, CPU)}
+    assert names == {"graph", "batch size"} | left_out
 
 
 @pytest.mark.slow
@@ -88,18 +78,18 @@ def test_a_job_in_its_own_process() -> None:
     )
 
 
-def test_failing_tests_are_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    failed = subprocess.CompletedProcess((), 1, "1 failed in 0.1s\n", "")
-    monkeypatch.setattr("scripts.gpu_jobs.subprocess.run", lambda *_args, **_options: failed)
-    with pytest.raises(SystemExit, match=r"pytest: 1 failed in 0\.1s"):
-        gpu_jobs.run_tests(CPU, SMALL)
-    monkeypatch.setattr(
-        "scripts.gpu_jobs.subprocess.run",
-        lambda *_args, **_options: subprocess.CompletedProcess((), 0, "1 passed\n", ""),
-    )
-    not_learned = SelftestResult("dot", 7, 0.5, 2000, 1.0, 1.0)
-    monkeypatch.setattr("scripts.gpu_jobs.selftest.run", lambda *_args: [not_learned])
-    with pytest.raises(SystemExit, match="selftest: not learned: dot"):
+@pytest.mark.parametrize(
+    ("status", "accuracy", "message"),
+    [(1, 1.0, r"pytest: 1 failed in 0\.1s"), (0, 0.5, "selftest: not learned: dot")],
+)
+def test_failing_tests_are_an_error(
+    monkeypatch: pytest.MonkeyPatch, status: int, accuracy: float, message: str
+) -> None:
+    ended = subprocess.CompletedProcess((), status, "1 failed in 0.1s\n", "")
+    monkeypatch.setattr("scripts.gpu_jobs.subprocess.run", lambda *_args, **_options: ended)
+    result = SelftestResult("dot", 7, accuracy, 2000, 1.0, 1.0)
+    monkeypatch.setattr("scripts.gpu_jobs.selftest.run", lambda *_args: [result])
+    with pytest.raises(SystemExit, match=message):
         gpu_jobs.run_tests(CPU, SMALL)
 
 
@@ -133,19 +123,6 @@ def test_keeps_the_figures_of_all_jobs(
     assert lines[3].endswith("failed: broken")
 
 
-def test_stops_at_the_end_of_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    output = tmp_path / "check.json"
-    monkeypatch.setattr(
-        sys,
-        "argv",
-        ["check_gpu.py", "--device", "cpu", "--small", "--minutes", "0", "-o", str(output)],
-    )
-    assert check_gpu.main() == 1
-    results = json.loads(output.read_text(encoding="utf-8"))
-    assert {figures["error"] for figures in results.values()} == {"no time left of 0 minutes"}
-    assert "training, large, float32" in results
-
-
 def test_full_sizes_need_a_gpu(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -156,19 +133,15 @@ def test_full_sizes_need_a_gpu(
     assert "the full sizes are for a GPU; use --device cpu --small" in capsys.readouterr().err
 
 
-def test_recognizes_the_kernels_of_libraries() -> None:
-    library = [
-        "sm90_xmma_gemm_bf16",
-        "nvjet_hsh_128x256",
-        "void cutlass::Kernel2",
-        "cudnn::rnn::elemWiseRNNcell",
-        "aten::addmm",
-    ]
-    ours = [
-        "void at::native::vectorized_elementwise_kernel",
-        "Memcpy HtoD",
-        "aten::copy_",
-        "softmax_warp_forward",
-    ]
-    assert all(gpu_jobs.LIBRARY_KERNEL.search(name) for name in library)
-    assert not any(gpu_jobs.LIBRARY_KERNEL.search(name) for name in ours)
+@pytest.mark.parametrize(
+    ("name", "is_library"),
+    [
+        ("sm90_xmma_gemm_bf16", True),
+        ("void cutlass::Kernel2", True),
+        ("cudnn::rnn::elemWiseRNNcell", True),
+        ("void at::native::vectorized_elementwise_kernel", False),
+        ("Memcpy HtoD", False),
+    ],
+)
+def test_recognizes_the_kernels_of_libraries(name: str, is_library: bool) -> None:
+    assert (gpu_jobs.LIBRARY_KERNEL.search(name) is not None) == is_library

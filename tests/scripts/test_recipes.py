@@ -120,11 +120,6 @@ def test_the_total_counts_each_run_that_was_needed_once(trained: Path, tmp_path:
     }
 
 
-def test_a_run_without_evaluations_has_empty_cells(trained: Path, tmp_path: Path) -> None:
-    (row,) = cells(recipes.to_table([recipes.measure(copy(trained, tmp_path / "run", seed=1))]))
-    assert row[5:] == ["-"] * 5
-
-
 def test_errors(trained: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert recipes.main([str(tmp_path / "nowhere")]) == 1
     assert "no run here" in capsys.readouterr().err

@@ -86,6 +86,7 @@ def test_the_file_is_readable_text_with_the_count_of_unknown_tokens(tmp_path: Pa
         (START + "a\tmany\n", r"line 5: expected a token, a tab and its count"),
         (START + "a\t3\tb\n", r"line 5: expected a token"),
         (START + "\t3\n", r"line 5: expected a token"),
+        (START + "a\rb\t3\n", r"line 5: expected a token"),
         (START + "a\t3\nb\t2\na\t1\n", r"line 7: 'a' occurs twice"),
         (START + "<unk>\t3\n", r"line 5: '<unk>' occurs twice"),
         ("a\t3\n", r"line 1: expected the special token <pad>, found 'a'"),
