@@ -214,7 +214,7 @@ def test_a_huge_manifest_is_not_read(nmt: Run, run: Path) -> None:
     sparse(run / "manifest.json")
     sparse(run / "provenance.json")
     assert nmt("translate", "--run", run, SENTENCE).status == 0
-    assert "manifest.json: damaged (larger than 16,777,216 bytes)" in nmt("runs", "show", run).out
+    assert "manifest.json: damaged (larger than 16,777,216 bytes)" in nmt("runs", "show", run).err
 
 
 def test_links_inside_of_a_run_are_followed(nmt: Run, run: Path) -> None:

@@ -14,7 +14,7 @@ from nmt.commands import prepare
 from nmt.data import corpus
 from nmt.data.corpus import Corpus, read_sentences
 from nmt.data.splitting import sentence_key
-from nmt.errors import DataError
+from nmt.errors import DataError, NmtError
 from nmt.extras.runs import check as doctor
 from nmt.text.vocabulary import Vocabulary
 from tests.toy import configure, contents, sentence_pairs, write_table
@@ -238,7 +238,7 @@ def test_shards_hold_the_same_data(
     assert len([name for name in many["files"] if name.startswith("train-")]) == 5 * 4
     assert training_pairs(tmp_path / "one") == training_pairs(tmp_path / "many")
     assert one["splits"] == many["splits"]
-    assert all(finding.state == "ok" for finding in doctor.run(tmp_path / "many"))
+    doctor.command(tmp_path / "many")
     assert prepare.run(configure(table), tmp_path / "many")["already_prepared"]
     prepare.run(
         configure(table, tokenizer={"kind": "characters"}), tmp_path / "many", overwrite=True
@@ -256,10 +256,5 @@ def test_doctor_reads_large_files_too(
     for module in ("corpus", "manifest"):
         monkeypatch.setattr(f"nmt.data.{module}.MAX_HASHED_BYTES", 1000)
     Corpus.load(tmp_path / "toy", "train")
-    damaged = [
-        finding.text for finding in doctor.run(tmp_path / "toy") if finding.state == "damaged"
-    ]
-    assert damaged == [
-        f"{tmp_path / 'toy'}: damaged, the content of a file has changed; --overwrite prepares it "
-        "again"
-    ]
+    with pytest.raises(NmtError, match=r"^damaged: contents$"):
+        doctor.command(tmp_path / "toy")

@@ -1,11 +1,9 @@
-"""`nmt augment`: a new prepared folder with the original pairs, and with translations and
-probabilities from trained runs.
-"""
+"""`nmt augment`: a new prepared folder, with translations and probabilities from trained runs."""
 
 import json
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -18,11 +16,9 @@ from nmt.commands.options import (
     BeamOption,
     DecodingOption,
     DeviceOption,
-    JsonOption,
     QuietOption,
     decoding_overrides,
     options_from,
-    to_json,
 )
 from nmt.commands.prepare import existing_manifest
 from nmt.data.corpus import Corpus, encode_pairs
@@ -63,9 +59,7 @@ RunsOption = list[Path] | None
 
 @dataclass(frozen=True)
 class AugmentOptions:
-    """What to translate with which runs, and how to put the pairs together: a field for each
-    option.
-    """
+    """What to translate with which runs, and how to put the pairs together."""
 
     prepared: Annotated[
         Path, typer.Argument(help="Prepared folder with the original pairs.", metavar="PREPARED")
@@ -168,7 +162,6 @@ class AugmentOptions:
             "--overwrite", help="Replace other data in the folder, once the new data is complete."
         ),
     ] = False
-    as_json: JsonOption = False
     quiet: QuietOption = False
 
     @property
@@ -192,24 +185,27 @@ class AugmentOptions:
     def check(self) -> None:
         """Raises: typer.BadParameter if options do not go together."""
         translates = bool(self.forward or self.backward)
-        if not translates and not self.teacher:
-            raise typer.BadParameter(
-                "there is nothing to add; give --forward, --backward or --teacher"
-            )
-        if not translates and (self.overrides or self.ensemble):
-            raise typer.BadParameter(
-                "--beam, --set and --ensemble are for translations; add --forward or --backward"
-            )
-        if self.src_text is not None and not self.forward:
-            raise typer.BadParameter("--src-text needs --forward: a run that translates it")
-        if self.tgt_text is not None and not self.backward:
-            raise typer.BadParameter("--tgt-text needs --backward: a run that translates it")
-        if self.tag is not None and self.tgt_text is None:
-            raise typer.BadParameter(
-                "--tag marks the translations of --tgt-text; add it or remove --tag"
-            )
-        if not any(self.counts.values()):
-            raise typer.BadParameter("--repeat leaves out all pairs")
+        problems = {
+            "there is nothing to add; give --forward, --backward or --teacher": (
+                not translates and not self.teacher
+            ),
+            "--beam, --set and --ensemble are for translations; add --forward or --backward": (
+                not translates and bool(self.overrides or self.ensemble)
+            ),
+            "--src-text needs --forward: a run that translates it": (
+                self.src_text is not None and not self.forward
+            ),
+            "--tgt-text needs --backward: a run that translates it": (
+                self.tgt_text is not None and not self.backward
+            ),
+            "--tag marks the translations of --tgt-text; add it or remove --tag": (
+                self.tag is not None and self.tgt_text is None
+            ),
+            "--repeat leaves out all pairs": not any(self.counts.values()),
+        }
+        for text, is_wrong in problems.items():
+            if is_wrong:
+                raise typer.BadParameter(text)
 
 
 @options_from(AugmentOptions)
@@ -218,8 +214,8 @@ def command(**values: Any) -> None:
     options = AugmentOptions(**values)
     options.check()
     manifest = run(options, progress=False if options.quiet else None)
-    if options.as_json or not options.quiet:
-        print(to_json(manifest) if options.as_json else summary(manifest))
+    if not options.quiet:
+        print(summary(manifest))
 
 
 def run(options: AugmentOptions, progress: bool | None = None) -> dict[str, Any]:
@@ -251,24 +247,21 @@ def run(options: AugmentOptions, progress: bool | None = None) -> dict[str, Any]
     known = original.held_out.shared_with(original.pairs())
     tasks = _plan_tasks(options, original, known)
     teachers = _find_teachers(options, original, known)
+    described = describe(teachers)
     request = {
         "original": original.manifest["content"],
         "translations": [f"{task.origin}-{task.folder.name}" for task in tasks],
         "repeat": options.counts,
         "tag": options.tag,
+        **({"teachers": [facts["sha256"] for facts in described]} if teachers else {}),
     }
-    teacher_facts = describe(teachers)
-    if teachers:
-        request["teachers"] = [facts["sha256"] for facts in teacher_facts]
     existing = existing_manifest(options.output, options.overwrite)
     if existing is not None:
         old_request = {**existing.get("augmentation", {}).get("request", {})}
         # nmt 0.1 could also add each pair with its sides exchanged
         if old_request.pop("both_directions", False) or old_request != request:
-            raise DataError(
-                f"{options.output}: contains other prepared data; --overwrite replaces it, -o "
-                "names another folder"
-            )
+            advice = "--overwrite replaces it, -o names another folder"
+            raise DataError(f"{options.output}: contains other prepared data; {advice}")
         check_files(options.output, existing)
         return {**existing, "folder": str(options.output), "already_prepared": True}
     planned_time, show_bar = time.perf_counter(), is_watched() if progress is None else progress
@@ -280,14 +273,15 @@ def run(options: AugmentOptions, progress: bool | None = None) -> dict[str, Any]
     # The time of translation is in the figures, with that of earlier calls.
     start_time += time.perf_counter() - planned_time
     with explain_write_errors(options.output), replacing_folder(options.output) as building:
-        figures = _write_files(building, original, tasks, options)
+        parts = _write_pairs(building, original, tasks, options)
+        figures = _figures(building, original, keeps_original=bool(options.counts[ORIGINAL]))
         figures["augmentation"] = {
             "request": request,
             "folder": str(original.folder),
-            **figures["augmentation"],
+            "parts": parts,
         }
         if teachers:
-            figures["augmentation"]["teachers"] = teacher_facts
+            figures["augmentation"]["teachers"] = described
             write_soft_targets(building, models, show_bar=show_bar)
         seconds = time.perf_counter() - start_time
         seconds += sum(map(seconds_of_shards, {task.folder for task in tasks}))
@@ -323,61 +317,61 @@ def _plan_tasks(options: AugmentOptions, original: PreparedData, known: HeldOut)
     Args:
         known: see `check_teacher`.
     """
-    data, held_out, counts = original.config.data, original.held_out, options.counts
+    data, held_out = original.config.data, original.held_out
     keep = options.translations or options.output.with_name(f"{options.output.name}-translations")
+    sides = (
+        (data.direction, options.forward, held_out.src, options.src_text, FORWARD, SELF_TRAINING),
+        (
+            data.opposite_direction,
+            options.backward,
+            held_out.tgt,
+            options.tgt_text,
+            BACKWARD,
+            BACK_TRANSLATION,
+        ),
+    )
     tasks: list[Task] = []
-    for side, direction in enumerate((data.direction, data.opposite_direction)):
-        from_pairs, from_text = ((FORWARD, SELF_TRAINING), (BACKWARD, BACK_TRANSLATION))[side]
-        path, keys = ((options.src_text, held_out.src), (options.tgt_text, held_out.tgt))[side]
-        members = find_members((options.forward, options.backward)[side] or [])
+    for side, (direction, runs, keys, path, from_pairs, from_text) in enumerate(sides):
+        members = find_members(runs or [])
         groups = [members] if options.ensemble and members else [[member] for member in members]
         for run, _ in members:
             check_teacher(run, original, direction, known)
-        if groups and counts[from_pairs]:
-            own_texts = (pair[side] for pair in original.pairs())
-            sentences = select_sentences(own_texts, keys, data.cleaning)
+        texts: dict[str, Iterable[str]] = {}
+        if groups:
+            texts[from_pairs] = (pair[side] for pair in original.pairs())
+        if path is not None:
+            texts[from_text] = map(original.tokenizers[side].normalize, read_text_lines(path))
+        for origin in (origin for origin in texts if options.counts[origin]):
+            sentences = select_sentences(texts[origin], keys, data.cleaning)
+            text = path if origin == from_text else None
             tasks += [
-                make_task(from_pairs, group, sentences, None, options.overrides, keep)
-                for group in groups
-            ]
-        if path is not None and counts[from_text]:
-            texts = map(original.tokenizers[side].normalize, read_text_lines(path))
-            sentences = select_sentences(texts, keys, data.cleaning)
-            tasks += [
-                make_task(from_text, group, sentences, path, options.overrides, keep)
+                make_task(origin, group, sentences, text, options.overrides, keep)
                 for group in groups
             ]
     return tasks
 
 
-def _write_files(
-    folder: Path,
-    original: PreparedData,
-    tasks: Sequence[Task],
-    options: AugmentOptions,
-) -> dict[str, Any]:
-    """All files of the new folder except the manifest. Returns its figures: those of the original,
-    with other training data.
-    """
-    counts, keeps_original = options.counts, bool(options.counts[ORIGINAL])
+def _write_pairs(
+    folder: Path, original: PreparedData, tasks: Sequence[Task], options: AugmentOptions
+) -> list[dict[str, Any]]:
+    """Write all files of the new folder except the manifest. Returns the facts of each part."""
+    counts = options.counts
     tag = None if options.tag is None else original.vocabularies[0].ids([options.tag])[0]
     for name in original.manifest["files"]:
         if not name.startswith(("train.", "train-")):  # shards, too
             shutil.copyfile(original.folder / name, folder / name)
     parts = [(original.corpus, counts[ORIGINAL])]
     earlier_parts = original.manifest.get("augmentation", {}).get("parts", [])
-    earlier_runs = [member for part in earlier_parts for member in part["runs"]]
-    figures = [
+    facts = [
         {
             "origin": ORIGINAL,
             "pairs": len(original.corpus),
             "repeat": counts[ORIGINAL],
-            "runs": earlier_runs,
+            "runs": [member for part in earlier_parts for member in part["runs"]],
         }
     ]
-    pair_filter = PairFilter(
-        original.pairs() if keeps_original else (), original.held_out, original.config.data.cleaning
-    )
+    known_pairs = original.pairs() if counts[ORIGINAL] else ()
+    pair_filter = PairFilter(known_pairs, original.held_out, original.config.data.cleaning)
     for task in tasks:
         dropped = task.sentences.dropped.copy()
         pairs = synthetic_pairs(task, original.tokenizers, pair_filter, dropped)
@@ -390,16 +384,18 @@ def _write_files(
             "dropped": dict(dropped),
             "pairs": len(corpus),
         }
-        figures.append({**part, "repeat": counts[task.origin], **task.facts})
+        facts.append({**part, "repeat": counts[task.origin], **task.facts})
     if not any(len(corpus) * count for corpus, count in parts):
-        reasons = json.dumps([part.get("dropped") for part in figures[1:]])
+        reasons = json.dumps([part.get("dropped") for part in facts[1:]])
         raise DataError(f"{original.folder}: no pair is left; {reasons}")
     write_training_data(folder, parts)
+    return facts
+
+
+def _figures(folder: Path, original: PreparedData, *, keeps_original: bool) -> dict[str, Any]:
+    """For the manifest: the figures of the original, with those of the new training data."""
     train = Corpus.load(folder, "train")
-    manifest = {
-        key: original.manifest[key]
-        for key in ("counts", "naive_leak", "vocabulary", "tokenizers", "ceiling")
-    }
+    keys = ("counts", "naive_leak", "vocabulary", "tokenizers", "ceiling")
     overlap = original.manifest["overlap"]
     if not keeps_original:  # synthetic pairs share no sentence with dev and test
         overlap = {
@@ -415,10 +411,9 @@ def _write_files(
         for side, sentences in (("src", train.src), ("tgt", train.tgt))
     }
     return {
-        **manifest,
+        **{key: original.manifest[key] for key in keys},
         "splits": {**original.manifest["splits"], "train": {"pairs": len(train), **token_counts}},
         "overlap": overlap,
-        "augmentation": {"parts": figures},
     }
 
 
@@ -426,15 +421,16 @@ def summary(manifest: Mapping[str, Any]) -> str:
     """What was translated, kept and dropped, as a short table for the screen."""
     rows: list[tuple[str, str]] = []
     for part in manifest["augmentation"]["parts"]:
-        times = "" if part["repeat"] == 1 else f", {part['repeat']} times"
+        pairs = f"{part['pairs']:,} pairs"
+        if part["repeat"] != 1:
+            pairs += f", {part['repeat']} times"
         if part["origin"] == ORIGINAL:
-            rows.append((ORIGINAL, f"{part['pairs']:,} pairs{times}"))
+            rows.append((ORIGINAL, pairs))
             continue
         runs = " + ".join(each["run"] for each in part["runs"])
-        counts = f"{part['sentences']:,} sentences, {part['pairs']:,} pairs{times}"
-        reasons = ", ".join(f"{count:,} {name}" for name, count in sorted(part["dropped"].items()))
-        dropped = f"{sum(part['dropped'].values()):,}{': ' if reasons else ''}{reasons}"
-        rows += [(part["origin"], f"{runs}: {counts}"), ("  dropped", dropped)]
+        rows.append((part["origin"], f"{runs}: {part['sentences']:,} sentences, {pairs}"))
+        reasons = [f"{count:,} {name}" for name, count in sorted(part["dropped"].items())]
+        rows.append(("  dropped", ", ".join(reasons) or "0"))
     if teachers := manifest["augmentation"].get("teachers"):
         rows.append(("soft targets", " + ".join(teacher["run"] for teacher in teachers)))
     train = manifest["splits"]["train"]

@@ -1,10 +1,10 @@
-"""Translates many sentences into a folder of shards. A shard is written whole or not at all, so a
-stopped job loses at most one.
+"""Translates many sentences into a folder of shards.
+
+A shard is written whole or not at all, so a stopped job loses at most one.
 """
 
 import hashlib
 import json
-import re
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -38,7 +38,7 @@ from nmt.text.tokenizers import Tokenizer
 
 # Enough for batches of similar lengths; some keys of `decoding` make a translation depend on it.
 SHARD_SENTENCES = 2048
-SECONDS_FILE = "seconds.txt"  # a line for each shard
+SECONDS_FILE = "seconds.txt"  # of all shards; older versions wrote a line for each
 
 Members = list[tuple[Path, Path]]  # (run, checkpoint) each; several translate together
 
@@ -66,7 +66,11 @@ class Task:
     @property
     def shards(self) -> list[tuple[Path, Sequence[str]]]:
         """The files of the translations, with the sentences of each."""
-        return plan_shards(self.folder, self.sentences.texts)
+        texts, starts = self.sentences.texts, range(0, len(self.sentences.texts), SHARD_SENTENCES)
+        return [
+            (self.folder / f"{number:06}.txt", texts[start : start + SHARD_SENTENCES])
+            for number, start in enumerate(starts)
+        ]
 
 
 def make_task(
@@ -89,16 +93,10 @@ def make_task(
     first_run, _ = members[0]
     lexicon, runs = first_run / "lexicon.tsv", describe(members)
     decoding = load_run_config(first_run, overrides).decoding.model_dump(mode="json")
-    if pairs := decoding.pop("neighbors", {}).get("pairs"):
-        raise ConfigError(
-            f"decoding.neighbors.pairs: {pairs} is not for `nmt augment`; training sentences would "
-            "find their own translations; add --set decoding.neighbors.pairs=0"
-        )
-    if run := decoding.pop("rerank", {}).get("run"):
-        raise ConfigError(
-            f"decoding.rerank.run: {run} is not for `nmt augment`; add --set "
-            "decoding.rerank.run=null"
-        )
+    for section, key, value in (("neighbors", "pairs", "0"), ("rerank", "run", "null")):
+        if decoding.pop(section, {}).get(key):
+            name = f"decoding.{section}.{key}"
+            raise ConfigError(f"{name} is not for `nmt augment`; add --set {name}={value}")
     facts = {
         "runs": runs,
         "lexicon_sha256": sha256_of(lexicon) if lexicon.exists() else None,
@@ -131,15 +129,6 @@ def describe(members: Members) -> list[dict[str, str]]:
             "data": load_manifest(run)["content"],
         }
         for run, checkpoint in members
-    ]
-
-
-def plan_shards(folder: Path, texts: Sequence[str]) -> list[tuple[Path, Sequence[str]]]:
-    """The file of each shard, and the sentences to translate into it."""
-    starts = range(0, len(texts), SHARD_SENTENCES)
-    return [
-        (folder / f"{number:06}.txt", texts[start : start + SHARD_SENTENCES])
-        for number, start in enumerate(starts)
     ]
 
 
@@ -186,28 +175,21 @@ def write_shard(path: Path, texts: Sequence[str], translator: Translator) -> Non
     """
     start_time = time.perf_counter()
     path.parent.mkdir(parents=True, exist_ok=True)
-    translations = translator.translate(texts)
-    lines = [
-        f"{translation.text}\t{problem}" if (problem := _problem(translation)) else translation.text
-        for translation in translations
-    ]
+    lines = []
+    for translation in translator.translate(texts):
+        problem = _problem(translation)
+        lines.append(f"{translation.text}\t{problem}" if problem else translation.text)
     # First the time: after a crash between the two, the shard is translated again, and both times
     # count.
-    times = [*_times(path.parent), f"{time.perf_counter() - start_time:.2f}"]
-    write_text(path.parent / SECONDS_FILE, "".join(f"{seconds}\n" for seconds in times))
+    seconds = seconds_of_shards(path.parent) + time.perf_counter() - start_time
+    write_text(path.parent / SECONDS_FILE, f"{seconds:.2f}\n")
     write_text(path, "".join(f"{line}\n" for line in lines))
 
 
 def seconds_of_shards(folder: Path) -> float:
     """The time to translate the shards of a folder, by all calls together."""
-    return sum(map(float, _times(folder)))
-
-
-def _times(folder: Path) -> list[str]:
-    """The lines of the file of times, without those that a crash of an older version damaged."""
     path = folder / SECONDS_FILE
-    lines = path.read_text("utf-8", errors="replace").split("\n") if path.exists() else []
-    return [line for line in lines if re.fullmatch(r"\d+\.\d\d", line)]
+    return sum(map(float, path.read_text("utf-8").split())) if path.exists() else 0.0
 
 
 def synthetic_pairs(

@@ -1,4 +1,4 @@
-"""`nmt translate-files`: each file of a corpus is translated whole or not at all.
+"""`nmt translate-files`: a corpus in parts, each translated into a file, whole or not at all.
 
 `FOLDER/.nmt/` records what was translated: `settings.json` the model and the settings,
 `parts/<part>.json` the input of a part. Calls may run at the same time, on any machines that share
@@ -28,6 +28,7 @@ from nmt.run.folder import files_of_extras, load_run_config
 from nmt.run.load import build_translator, opened
 
 SETTINGS_FILE, RECORDS = Path(".nmt", "settings.json"), Path(".nmt", "parts")
+OUTPUT_KEYS = ("n_best", "prefix", "align", "threshold", "score", "as_json")
 PACKED_SUFFIXES = (".gz", ".bz2", ".xz", ".zst", ".zip")
 
 
@@ -65,22 +66,10 @@ class CorpusOptions(OutputOptions):
         ),
     ] = "1/1"
 
-    @property
-    def shard_range(self) -> tuple[int, int]:
-        """Number, from 1, and count of the shards. Raises: typer.BadParameter."""
-        match = re.fullmatch(r"(\d+)/(\d+)", self.shard)
-        number, count = map(int, match.groups()) if match else (0, 0)
-        if not 1 <= number <= count:
-            raise typer.BadParameter(
-                f"--shard {self.shard}: write number/count, with a number from 1 to count, such "
-                "as 3/16"
-            )
-        return number, count
-
 
 @options_from(CorpusOptions)
 def command(**values: Any) -> None:
-    """Translate the parts that are not translated yet; a bad part does not stop the others.
+    """Translate the parts that are not translated yet; bad ones do not stop the others.
 
     Raises:
         CheckpointError, ConfigError: as `load_translator`.
@@ -91,17 +80,20 @@ def command(**values: Any) -> None:
     options.check()
     if options.file is None or options.output is None:
         raise typer.BadParameter("give --file PATTERN and -o FOLDER")
-    parts = find_parts(options.file, options.output, options.shard_range)
+    match = re.fullmatch(r"(\d+)/(\d+)", options.shard)
+    number, count = map(int, match.groups()) if match else (0, 0)
+    if not 1 <= number <= count:
+        advice = "write number/count, with a number from 1 to count, such as 3/16"
+        raise typer.BadParameter(f"--shard {options.shard}: {advice}")
+    parts = find_parts(options.file, options.output)[number - 1 :: count]
     runs: list[Path | None] = [*options.run] if options.run else [None]
     with ExitStack() as stack:
         members = [stack.enter_context(opened(path)) for path in runs]
         _check_settings(options.output, _settings(members, options))
-        reasons = {
-            part: reason for part in parts if (reason := _reason_to_translate(part)) is not None
-        }
-        if len(reasons) < len(parts):
-            _print(f"{len(parts) - len(reasons)} of {len(parts)} parts are already translated")
-        if not reasons:
+        missing = [part for part in parts if not _is_translated(part)]
+        if len(missing) < len(parts):
+            _print(f"{len(parts) - len(missing)} of {len(parts)} parts are already translated")
+        if not missing:
             return
         translator = build_translator(
             members, device=options.device, overrides=options.overrides, n_best=options.n_best
@@ -109,9 +101,7 @@ def command(**values: Any) -> None:
     if options.prefix is not None:
         translator.prefix_ids([options.prefix])
     failed = []
-    for part, reason in reasons.items():
-        if reason:
-            _print(f"{part.path}: {reason}, so it is translated again")
+    for part in missing:
         with explain_write_errors(part.output, "; other parts are intact"):
             try:
                 _translate_part(part, translator, options)
@@ -125,16 +115,14 @@ def command(**values: Any) -> None:
         )
 
 
-def find_parts(pattern: Path, folder: Path, shard: tuple[int, int] = (1, 1)) -> list[Part]:
-    """The parts of a shard (number, count), in the order of their names.
+def find_parts(pattern: Path, folder: Path) -> list[Part]:
+    """All parts, in the order of their names.
 
     Raises:
         DataError: no file matches, or the translations of two parts would have the same name, or
             the name of a part.
     """
-    paths = sorted(
-        Path(name) for name in glob.glob(str(pattern), recursive=True) if Path(name).is_file()
-    )
+    paths = sorted(path for path in map(Path, glob.glob(str(pattern))) if path.is_file())
     if pattern.is_file():  # its name may have characters of patterns
         paths = [pattern]
     if not paths:
@@ -144,20 +132,18 @@ def find_parts(pattern: Path, folder: Path, shard: tuple[int, int] = (1, 1)) -> 
     parts: dict[str, Part] = {}
     for path in paths:
         name = path.stem if path.suffix.lower() in PACKED_SUFFIXES else path.name
+        output = folder / name
         if name in parts:
-            raise DataError(
-                f"{path}: would have the same translation as {parts[name].path}, "
-                f"{folder / name}; rename one of them"
-            )
-        parts[name] = Part(path, folder / name, folder / RECORDS / f"{name}.json")
-        if (folder / name).resolve() == path.resolve():
+            same = f"would have the same translation as {parts[name].path}, {output}"
+            raise DataError(f"{path}: {same}; rename one of them")
+        if output.resolve() == path.resolve():
             raise DataError(f"{folder}: holds the parts themselves; choose another folder with -o")
-    number, count = shard
-    return [*parts.values()][number - 1 :: count]
+        parts[name] = Part(path, output, folder / RECORDS / f"{name}.json")
+    return [*parts.values()]
 
 
 def _settings(members: Sequence[tuple[Path, Path]], options: CorpusOptions) -> dict[str, Any]:
-    """All that the translations depend on but the input, flat: differences have names."""
+    """All that the translations depend on but the input; flat, so that differences have names."""
     decoding = load_run_config(members[0][0], options.overrides).decoding.model_dump(mode="json")
     files = [
         path
@@ -165,13 +151,9 @@ def _settings(members: Sequence[tuple[Path, Path]], options: CorpusOptions) -> d
         for path in (checkpoint / MODEL_FILE, *(run / name for name in files_of_extras()))
         if path.exists()
     ]
-    output = {
-        key: getattr(options, key)
-        for key in ("n_best", "prefix", "align", "threshold", "score", "as_json")
-    }
     return {
         "model": [sha256_of(path)[:12] for path in files],
-        **output,
+        **{key: getattr(options, key) for key in OUTPUT_KEYS},
         **{f"decoding.{key}": decoding[key] for key in decoding},
     }
 
@@ -179,14 +161,12 @@ def _settings(members: Sequence[tuple[Path, Path]], options: CorpusOptions) -> d
 def _check_settings(folder: Path, settings: dict[str, Any]) -> None:
     """Record the settings of a new folder. Raises: DataError if those of an old one differ."""
     path = folder / SETTINGS_FILE
-    try:
+    with explain_write_errors(path):
+        (folder / RECORDS).mkdir(parents=True, exist_ok=True)
         if not path.exists():
-            (folder / RECORDS).mkdir(parents=True, exist_ok=True)
             write_json(path, settings, indent=2)
-            return
+    try:
         recorded = read_json(path)
-    except OSError as error:
-        raise DataError(f"{path}: cannot be written or read ({error.strerror or error})") from None
     except ValueError:
         raise DataError(f"{path}: damaged; delete {folder} to translate all parts again") from None
     changes = [
@@ -201,55 +181,41 @@ def _check_settings(folder: Path, settings: dict[str, Any]) -> None:
         )
 
 
-def _reason_to_translate(part: Part) -> str | None:
-    """None if the part is translated already; "" if it never was; else what has changed."""
-    if not part.output.exists():
-        return ""
+def _is_translated(part: Part) -> bool:
+    """Whether the record says so, and neither the input nor the translation has changed since."""
     try:
-        record = read_json(part.record)
-        status = part.path.stat()
+        record, status = read_json(part.record), part.path.stat()
         is_same = (status.st_size, status.st_mtime_ns) == (record["size"], record["mtime"])
         if not is_same and sha256_of(part.path) != record["sha256"]:
-            return "has changed"
-        return (
-            None
-            if part.output.stat().st_size == record["output_size"]
-            else f"its translation {part.output} was changed or cut off"
-        )
-    except FileNotFoundError:
-        return ""  # killed before the record was written
-    except (OSError, ValueError, KeyError):
-        return f"the record {part.record} cannot be read"
+            return False
+        return bool(part.output.stat().st_size == record["output_size"])
+    except (OSError, ValueError, KeyError):  # killed before the record was written, or damaged
+        return False
 
 
 def _translate_part(part: Part, translator: Translator, options: CorpusOptions) -> None:
-    """Translate a part, then record it.
-
-    Raises:
-        DataError: the part is damaged, or a sentence does not fit into memory. OSError: the
-            translation cannot be written.
-    """
+    """Translate a part, then record it. Raises: DataError if it cannot be read or translated."""
     start_time, n_lines = time.perf_counter(), 0
     try:
         status, digest = part.path.stat(), sha256_of(part.path)
     except OSError as error:
         raise DataError(f"{part.path}: cannot be read ({error.strerror or error})") from None
-    inputs = InputTexts(
-        decode_batches(read_raw_lines(part.path), str(part.path)), str(part.path), "line"
-    )
+    name = str(part.path)
+    inputs = InputTexts(decode_batches(read_raw_lines(part.path), name), name, "line")
     with replacing(part.output) as temporary:
         with temporary.open("w", encoding="utf-8", newline="\n") as file:
             for line in output_lines(translator, inputs, options):
                 file.write(f"{line}\n")
                 n_lines += 1
         output_size = temporary.stat().st_size
-    values = {
-        "input": str(part.path),
+    record = {
+        "input": name,
         "size": status.st_size,
         "mtime": status.st_mtime_ns,
         "sha256": digest,
+        "output_size": output_size,
     }
-    write_json(part.record, {**values, "output_size": output_size})
+    write_json(part.record, record)
     _print(f"{part.output}: {n_lines:,} lines in {time.perf_counter() - start_time:.1f} s")
 
 

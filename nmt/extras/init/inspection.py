@@ -1,6 +1,4 @@
-"""Looks at files of sentence pairs: how many pairs, which columns, which languages. `nmt init`
-proposes a configuration from it.
-"""
+"""Looks at files of sentence pairs: how many pairs, which columns, which languages."""
 
 import csv
 from collections import Counter
@@ -13,7 +11,8 @@ from nmt.errors import DataError
 from nmt.lines import read_text_lines
 
 MAX_SAMPLE = 4000  # rows, evenly spaced in the file
-SEPARATORS = {"\t": "tabs", ",": "commas", ";": "semicolons", "|": "bars"}
+SEPARATORS = {"\t": "tabs", ",": "commas"}
+MAX_EXAMPLE = 30  # characters
 HEADER_WORDS = {
     "source",
     "src",
@@ -56,14 +55,13 @@ class PairFiles:
     Attributes:
         paths: one table, or two files with a sentence per line.
         n_pairs: rows, without the header.
-        columns: of the two sides. n_columns: of the table.
+        columns: of the two sides.
         separator: between columns; empty for two files.
     """
 
     paths: tuple[Path, ...]
     n_pairs: int
     columns: tuple[Column, Column]
-    n_columns: int
     separator: str
 
     @property
@@ -73,8 +71,7 @@ class PairFiles:
 
 
 def inspect_table(path: Path) -> PairFiles:
-    """A file with a pair per row, separated by tabs, commas, semicolons or bars; plain, .gz or
-    .zip.
+    """A file with a pair per row, separated by tabs or commas; plain, .gz or .zip.
 
     Raises:
         DataError: the file cannot be read, or has no two columns of text.
@@ -96,10 +93,10 @@ def inspect_table(path: Path) -> PairFiles:
         indices, cells = [indices[i] for i in kept], [cells[i] for i in kept]
     has_header = _is_header(header, indices)
     sides = [
-        _describe(index, texts, header if has_header else None)
+        _describe(index, texts, header[index] if has_header and index < len(header) else "")
         for index, texts in zip(indices, cells, strict=True)
     ]
-    return PairFiles((path,), n_rows - has_header, (sides[0], sides[1]), n_columns, separator)
+    return PairFiles((path,), n_rows - has_header, (sides[0], sides[1]), separator)
 
 
 def inspect_files(src: Path, tgt: Path) -> PairFiles:
@@ -115,43 +112,42 @@ def inspect_files(src: Path, tgt: Path) -> PairFiles:
             f"{src} has {n_src:,} lines, but {tgt} has {n_tgt:,}: aligned files need the same "
             "number"
         )
-    src_column, tgt_column = (_describe(0, _cells(rows, 0), None) for rows in (src_rows, tgt_rows))
-    return PairFiles((src, tgt), n_src, (src_column, tgt_column), 1, "")
+    src_column, tgt_column = (
+        _describe(0, _cells(rows, 0), path.name.removesuffix(".gz").rpartition(".")[2])
+        for path, rows in ((src, src_rows), (tgt, tgt_rows))
+    )
+    return PairFiles((src, tgt), n_src, (src_column, tgt_column), "")
 
 
 def read_rows(path: Path, separator: str) -> Iterator[list[str]]:
-    """The rows of a table. Only other separators than tabs allow quotes around a cell.
+    """The rows of a table. Only commas allow quotes around a cell.
 
     Raises:
         DataError: the file cannot be read, is not UTF-8, or has a broken cell.
     """
+    lines = read_text_lines(path)
     try:
-        yield from _split((f"{line}\n" for line in read_text_lines(path)), separator)
+        yield from (
+            csv.reader(f"{line}\n" for line in lines)
+            if separator == ","
+            else (line.split("\t") for line in lines)
+        )
     except csv.Error as error:
         raise DataError(f"{path}: not a readable table ({error})") from None
 
 
-def _split(lines: Iterable[str], separator: str) -> Iterator[list[str]]:
-    if separator == "\t":
-        return (line.removesuffix("\n").split("\t") for line in lines)
-    return csv.reader(lines, delimiter=separator)
-
-
 def _find_separator(path: Path) -> str:
-    """The separator that gives most rows the same number of columns, two or more. Raises: DataError
-    if there is none.
+    """The separator that gives most rows the same number of columns, two or more.
+
+    Raises:
+        DataError: there is none.
     """
-    lines, _ = _sample([line] for line in read_text_lines(path))
-    texts = [line for (line,) in lines if line.strip()]
-    for separator in SEPARATORS if texts else ():
-        try:
-            rows = [*_split(texts, separator)]
-        except csv.Error:  # a carriage return in a row, or an endless cell
-            continue
-        ((n_columns, count),) = Counter(map(len, rows)).most_common(1)
+    for separator in SEPARATORS:
+        rows = [row for row in _sample(read_rows(path, separator))[0] if row not in ([], [""])]
+        ((n_columns, count),) = Counter(map(len, rows)).most_common(1) or [(0, 0)]
         if n_columns > 1 and count >= 0.9 * len(rows):
             return separator
-    names = ", ".join(SEPARATORS.values())
+    names = " and ".join(SEPARATORS.values())
     raise DataError(
         f"{path}: no columns found (tried {names}); give a table, or two files with --data twice"
     )
@@ -194,11 +190,10 @@ def _is_header(header: Row, indices: Sequence[int]) -> bool:
     return any(name in HEADER_WORDS or language_of_name(name) for name in names)
 
 
-def _describe(index: int, cells: Sequence[str], header: Row | None) -> Column:
-    name = header[index].strip() if header is not None and index < len(header) else None
-    language = (language_of_name(name) if name else None) or guess_language(cells)
-    texts = [cell for cell in cells[len(cells) // 2 :] if cell]
-    example = next(
-        (text for text in texts if "'" not in text), texts[0] if texts else ""
-    )  # a shell needs no escapes for it
-    return Column(index + 1, name, language, example, len(set("".join(cells))))
+def _describe(index: int, cells: Sequence[str], name: str) -> Column:
+    name = name.strip()
+    language = language_of_name(name) or guess_language(cells)
+    example = next((cell for cell in cells[len(cells) // 2 :] if cell), "")
+    if len(example) > MAX_EXAMPLE:
+        example = f"{example[: MAX_EXAMPLE - 3]}..."
+    return Column(index + 1, name or None, language, example, len(set("".join(cells))))

@@ -1,15 +1,23 @@
-"""The model card: what a model is and how good it is, as Markdown with the metadata that model hubs
-read.
-"""
+"""The model card: what a model is and how good it is, as Markdown with metadata for model hubs."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from html import escape
 from typing import Any
 
 import yaml
 
 METRIC_TYPES = {"BLEU": "bleu", "chrF": "chrf", "chrF++": "chrf", "TER": "ter"}  # as hubs call them
+TABLE = """\
+| text | beam | metric | score | 95 % interval | signature |
+|---|---|---|---|---|---|"""
+LIMITS = (
+    "- The model has seen {:,} sentence pairs and nothing else: other topics, styles and much "
+    "longer sentences are translated worse.\n"
+    "- It translates each sentence by itself, without the sentences around it.\n"
+    "- Translations can be wrong, leave things out, or repeat the bias of the data. "
+    "A person should check what matters."
+)
 NO_LICENSE = (
     "The owner has not stated a license. The license of the training data may also "
     "apply to the model."
@@ -36,40 +44,36 @@ def model_card(
     evaluations = _evaluations(facts, step)
     repository = repository or f"USER/{facts['name']}"
     run = f"runs/{repository.rpartition('/')[2]}"
+    n_src, n_tgt = (vocabulary["size"] for vocabulary in facts["vocabulary"].values())
+    size = f"{facts['parameters']['total'] / 1e6:.1f} million parameters"
     parts = [
         f"---\n{_metadata(facts, evaluations, license_id)}---\n",
         f"# {facts['name']}: translation from {src} to {tgt}\n",
-        f"{_model(facts)}\n",
+        f"A recurrent encoder-decoder with attention and {size}, made with nmt. "
+        f"Its vocabularies have {n_src:,} and {n_tgt:,} tokens.\n",
         "## Use\n\n```\npip install 'nmt[hub]'",
         f'nmt share pull {repository}\nnmt translate --run {run} "..."\n```\n',
         f'```python\nimport nmt\n\nprint(nmt.load("{run}").translate(["..."])[0].text)\n```\n',
-        (
-            "The input is plain text, one sentence per line. The files are data: loading them "
-            "runs no code.\n"
-        ),
+        "The input is plain text, one sentence per line. "
+        "The files are data: loading them runs no code.\n",
         f"## Scores\n\n{_scores(evaluations)}\n",
         f"## Data\n\n{_data(facts)}\n",
         f"## Training\n\n{_training(facts, step)}\n",
-        "## Limits\n",
-        *_limits(facts),
-        f"\n## License\n\n{f'`{license_id}`' if license_id else NO_LICENSE}\n",
+        f"## Limits\n\n{LIMITS.format(facts['data']['pairs']['train'])}\n",
+        f"## License\n\n{f'`{license_id}`' if license_id else NO_LICENSE}\n",
     ]
     return "\n".join(parts)
 
 
 def _escaped(value: Any) -> Any:
-    """Facts whose texts are no markup: names of files, splits and metrics can come from a
-    stranger.
-    """
+    """Facts whose texts are no markup: names of files and metrics can come from a stranger."""
     if isinstance(value, Mapping):
         return {key: _escaped(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_escaped(item) for item in value]
-    return (
-        re.sub(r"[\[\]`]", r"\\\g<0>", escape(value, quote=False))
-        if isinstance(value, str)
-        else value
-    )
+    if isinstance(value, str):
+        return re.sub(r"[\[\]`]", r"\\\g<0>", escape(value, quote=False))
+    return value
 
 
 def _evaluations(facts: Mapping[str, Any], step: int) -> list[dict[str, Any]]:
@@ -124,42 +128,26 @@ def _result(facts: Mapping[str, Any], event: Mapping[str, Any]) -> dict[str, Any
     }
 
 
-def _model(facts: Mapping[str, Any]) -> str:
-    parameters, vocabulary = facts["parameters"], facts["vocabulary"]
-    count = f" and {parameters['total'] / 1e6:.1f} million parameters" if parameters else ""
-    sizes = " and ".join(f"{vocabulary[side]['size']:,}" for side in vocabulary)
-    return (
-        f"A recurrent encoder-decoder with attention{count}, made with nmt. Its vocabularies "
-        f"have {sizes} tokens."
-    )
-
-
 def _scores(evaluations: list[dict[str, Any]]) -> str:
     if not evaluations:
         return (
             "These weights have not been evaluated yet: `nmt evaluate` does it, and this card "
             "then lists the scores."
         )
-    rows = [
-        "| text | beam | metric | score | 95 % interval | signature |",
-        "|---|---|---|---|---|---|",
-    ]
+    rows = [TABLE]
     for event in evaluations:
         for score in event["scores"]:
-            interval = ", ".join(f"{value:.2f}" for value in score.get("interval") or ())
             cells = (
                 _text_name(event),
                 event.get("beam"),
                 score["metric"],
                 f"{score['score']:.2f}",
-                interval,
+                ", ".join(f"{value:.2f}" for value in score.get("interval") or ()),
                 score["signature"],
             )
             rows.append("| " + " | ".join(str(cell).replace("|", "\\|") for cell in cells) + " |")
-    rows.append(
-        "\nScores of sacreBLEU on detokenized text; the signature says how they were counted."
-    )
-    return "\n".join(rows)
+    note = "Scores of sacreBLEU on detokenized text; the signature says how they were counted."
+    return "\n".join([*rows, f"\n{note}"])
 
 
 def _text_name(event: Mapping[str, Any]) -> str:
@@ -178,11 +166,8 @@ def _data(facts: Mapping[str, Any]) -> str:
         rows.append(f"- from <{data['url']}>")
     pairs = ", ".join(f"{count:,} for {name}" for name, count in data["pairs"].items())
     augmented = " A part of the training pairs is synthetic." if data["augmented"] else ""
-    rows.append(
-        f"\nSentence pairs: {pairs}.{augmented} Prepared data with this content: "
-        f"`{data['content']}`."
-    )
-    return "\n".join(rows)
+    content = f"Prepared data with this content: `{data['content']}`."
+    return "\n".join([*rows, f"\nSentence pairs: {pairs}.{augmented} {content}"])
 
 
 def _training(facts: Mapping[str, Any], step: int) -> str:
@@ -193,25 +178,9 @@ def _training(facts: Mapping[str, Any], step: int) -> str:
         text = f"{progress['step']:,} updates ({time}). {text}"
     if sessions:
         session = sessions[-1]
-        text += (
-            f" nmt {session['version']}, torch {session['libraries']['torch']}, "
-            f"{session['device']}."
-        )
+        libraries = f"nmt {session['version']}, torch {session['libraries']['torch']}"
+        text = f"{text} {libraries}, {session['device']}."
     return f"{text} `config.yaml` has all settings."
-
-
-def _limits(facts: Mapping[str, Any]) -> Iterator[str]:
-    train = facts["data"]["pairs"].get("train")
-    size = f"{train:,} sentence pairs" if train else "sentence pairs"
-    yield (
-        f"- The model has seen {size} and nothing else: other topics, styles and much longer "
-        "sentences are translated worse."
-    )
-    yield "- It translates each sentence by itself, without the sentences around it."
-    yield (
-        "- Translations can be wrong, leave things out, or repeat the bias of the data. A "
-        "person should check what matters."
-    )
 
 
 def _file_name(path: str) -> str:

@@ -1,20 +1,15 @@
-"""`nmt runs check`: reads every file of a run, a bundle or prepared data, and says what is damaged
-and what can be done about it.
-"""
+"""`nmt runs check`: reads every file of a run, a bundle or prepared data; says what is damaged."""
 
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import asdict, dataclass, replace
 from functools import partial
 from itertools import product
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import typer
 
-from nmt.commands.options import JsonOption, to_json
-from nmt.config.parts import PointerName
 from nmt.config.schema import Config
 from nmt.data.corpus import SPLITS, Corpus, read_sentences
 from nmt.data.manifest import (
@@ -63,42 +58,29 @@ def command(
             metavar="RUN|DATA",
         ),
     ] = None,
-    as_json: JsonOption = False,
 ) -> None:
-    """The command line."""
-    findings = run(path)
-    rows = "\n".join(f"{each.state:<9}{each.text or each.part}" for each in findings)
-    print(to_json([*map(asdict, findings)]) if as_json else rows)
-    if damaged := [finding.part for finding in findings if finding.state == "damaged"]:
-        raise NmtError(f"damaged: {', '.join(damaged)}")
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A part of the folder. text: what is wrong with it and the remedy, or nothing."""
-
-    part: str
-    state: Literal["ok", "warning", "damaged"]
-    text: str = ""
-
-
-def run(path: Path | None = None) -> list[Finding]:
     """Check a run (default: the newest one), a bundle or a prepared folder. Nothing is changed.
 
     Raises:
         CheckpointError: there is no run, no bundle and no prepared data.
+        NmtError: a part is damaged.
     """
-    if path is not None and not holds_run(path) and (path / MANIFEST).exists():
-        return [*_check(_parts_of_data(path))]
+    damaged = []
     with unpacked(path) as folder:
-        return [
-            replace(finding, text=finding.text.replace(str(folder), str(path)))
-            for finding in _check(_parts_of_run(find_run(folder)))
-        ]
+        if folder is not None and not holds_run(folder) and (folder / MANIFEST).exists():
+            parts = _parts_of_data(folder)
+        else:
+            parts = _parts_of_run(find_run(folder))
+        for part, state, text in _check(parts):
+            print(f"{state:<9}{text or part}".replace(str(folder), str(path)))
+            if state == "damaged":
+                damaged.append(part)
+    if damaged:
+        raise NmtError(f"damaged: {', '.join(damaged)}")
 
 
-def _check(parts: Iterator[Part]) -> Iterator[Finding]:
-    """Read each part; its first error, or else its first warning, is the finding."""
+def _check(parts: Iterator[Part]) -> Iterator[tuple[str, str, str]]:
+    """Read each part. Yields its name, its state, and its first error, or else first warning."""
     # A part that needs a damaged one cannot be checked.
     with suppress(NmtError), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", NmtWarning)
@@ -108,10 +90,10 @@ def _check(parts: Iterator[Part]) -> Iterator[Finding]:
                 read()
             except (NmtError, OSError) as error:
                 pass_on_lack_of_memory(error)
-                yield Finding(part, "damaged", str(error))
+                yield part, "damaged", str(error)
                 continue
             texts = [str(each.message) for each in caught if each.category is NmtWarning]
-            yield Finding(part, "warning", texts[0]) if texts else Finding(part, "ok")
+            yield part, "warning" if texts else "ok", texts[0] if texts else ""
 
 
 def _warn(text: str) -> None:
@@ -185,18 +167,7 @@ def _read_checkpoint(
             read_tensors(path / OPTIMIZER_FILE)
             read_progress(path)
     except CheckpointError:
-        if _is_needed(path, checkpoints):
+        kept = [*checkpoints.kept("best"), *checkpoints.kept("last")]
+        if path.name in [each.checkpoint for each in kept]:
             raise
         _warn(f"{path}: half deleted and not needed; the next training deletes the rest")
-
-
-def _is_needed(path: Path, checkpoints: Checkpoints) -> bool:
-    """Whether best.json or last.json names the checkpoint, or might have named it."""
-    pointers: tuple[PointerName, ...] = ("best", "last")
-    try:
-        kept = [
-            each for name in pointers if checkpoints.find(name) for each in checkpoints.kept(name)
-        ]
-    except CheckpointError:
-        return True
-    return path.name in [each.checkpoint for each in kept]

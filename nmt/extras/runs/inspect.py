@@ -1,10 +1,9 @@
-"""`nmt runs show`: a run from its folder: configuration, data, model, curve, scores, and the next
-commands. `nmt runs list`: a table of all runs below a folder.
+"""`nmt runs show`: a run from its folder: configuration, data, model, curve and scores.
+`nmt runs list`: a table of all runs below a folder.
 """
 
 import json
-import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from math import isfinite, log
 from pathlib import Path
@@ -20,7 +19,7 @@ from nmt.extras.runs.card import model_card
 from nmt.extras.runs.summary import find_runs, read_facts
 from nmt.model.seq2seq import parameters_by_part
 from nmt.report.table import Table, TableCell, label_rows, sparkline
-from nmt.run.folder import CONFIG_FILE, RUNS_FOLDER, build_model, find_run
+from nmt.run.folder import RUNS_FOLDER, build_model, find_run
 from nmt.run.load import unpacked
 
 COLUMNS = {  # of the table of runs: key in JSON -> heading
@@ -52,64 +51,30 @@ def command(
         raise typer.BadParameter("give --card or --json, not both")
     facts = run(path)
     if as_card:
-        print(card(facts), end="")
+        if (best := facts["best"] or facts["last"]) is None:
+            raise CheckpointError(f"{facts['run']}: has no weights yet; train it first")
+        lines = model_card(facts, best["step"]).rstrip("\n").split("\n")
+        print("\n".join(map(printable, lines)))
     else:
         print(to_json(facts) if as_json else describe(facts))
-
-
-def list_command(
-    folder: Annotated[
-        Path | None, typer.Argument(help="Folder that holds runs. Default: runs.", metavar="DIR")
-    ] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """`nmt runs list`."""
-    rows = list_runs(folder)
-    print(to_json(rows) if as_json else to_table(rows))
 
 
 def run(path: Path | None = None) -> dict[str, Any]:
     """All facts of a run or a bundle (default: the newest run), ready for JSON.
 
     Raises:
-        CheckpointError: there is no run, or the bundle is damaged.
-        ConfigError: the configuration of the run is damaged.
+        CheckpointError, ConfigError, DataError: there is no run, or a part of it is missing or
+            damaged.
     """
     with unpacked(path) as folder:
-        facts = _facts_with_sizes(find_run(folder))
+        run_folder = find_run(folder)
+        config, facts = read_facts(run_folder)
+        parts, total = parameters_by_part(build_model(run_folder, config))
+    facts["parameters"] = {"total": total, "parts": parts}
     if path is not None and path.is_file():
-        problems = [problem.replace(str(folder), str(path)) for problem in facts["problems"]]
         changed = datetime.fromtimestamp(path.stat().st_mtime, UTC).isoformat(timespec="seconds")
-        facts |= {"run": str(path), "changed": changed, "problems": problems}
-    return {**facts, "next": _next_commands(facts)}
-
-
-def _facts_with_sizes(folder: Path) -> dict[str, Any]:
-    config, facts = read_facts(folder)
-    try:
-        parts, total = parameters_by_part(build_model(folder, config))
-    except NmtError as error:
-        return {**facts, "parameters": None, "problems": [*facts["problems"], str(error)]}
-    return {**facts, "parameters": {"total": total, "parts": parts}}
-
-
-def _next_commands(facts: dict[str, Any]) -> list[str]:
-    """What the user may want to do with the run."""
-    folder, config = (
-        shlex.quote(str(path)) for path in (facts["run"], Path(facts["run"], CONFIG_FILE))
-    )
-    commands = []
-    if facts["state"] in ("unfinished", "not started"):
-        commands.append(f"nmt train -c {config} -o {folder} --resume")
-    if not facts["best"] and not facts["last"]:
-        return commands
-    is_tested = any(event.get("split") == "test" for event in facts["evaluations"])
-    if facts["state"] == "finished" and not is_tested:
-        commands.append(f"nmt evaluate {folder}")
-    commands.append(f'nmt translate --run {folder} "..."')
-    if facts["state"] == "finished":
-        commands.append(f"nmt runs reproduce {folder}")
-    return commands
+        facts |= {"run": str(path), "changed": changed}
+    return facts
 
 
 def describe(facts: dict[str, Any]) -> str:
@@ -118,23 +83,10 @@ def describe(facts: dict[str, Any]) -> str:
         *_state_rows(facts),
         *_config_rows(facts),
         *_data_rows(facts),
-        *_model_rows(facts),
         *_curve_rows(facts),
         *_score_rows(facts),
-        *label_rows("problem", facts["problems"]),
-        *label_rows("next", facts["next"]),
     ]
     return "\n".join(f"{label:<{LABEL_WIDTH}}{printable(text)}".rstrip() for label, text in rows)
-
-
-def card(facts: dict[str, Any]) -> str:
-    """The facts as a model card, in Markdown. Raises: CheckpointError if there are no weights
-    yet.
-    """
-    best = facts["best"] or facts["last"]
-    if best is None:
-        raise CheckpointError(f"{facts['run']}: has no weights yet; train it first")
-    return "\n".join(map(printable, model_card(facts, best["step"]).split("\n")))
 
 
 def _state_rows(facts: dict[str, Any]) -> Rows:
@@ -168,18 +120,15 @@ def _config_rows(facts: dict[str, Any]) -> Rows:
     width = max(map(len, facts["not_default"]), default=0)
     settings = []
     for key, values in facts["not_default"].items():
-        value, default = (
-            json.dumps(values[name], ensure_ascii=False) for name in ("value", "default")
-        )
+        value = json.dumps(values["value"], ensure_ascii=False)
+        default = json.dumps(values["default"], ensure_ascii=False)
         end = "" if default == "null" else f"  (default {default})"
         settings.append(f"{key:<{width}}  {value}{end}")
     yield from label_rows("not default", settings)
 
 
 def _data_rows(facts: dict[str, Any]) -> Rows:
-    data = facts["data"]
-    if not data["content"]:
-        return
+    data, parameters, sizes = facts["data"], facts["parameters"], facts["bytes"]
     pairs = ", ".join(f"{count:,} {name}" for name, count in data["pairs"].items())
     content = f"{data['prepared']}, content {data['content'][:HASH_LENGTH]}"
     yield "data", f"{content}: {pairs} pairs{', augmented' * data['augmented']}"
@@ -191,13 +140,8 @@ def _data_rows(facts: dict[str, Any]) -> Rows:
     vocabularies = zip(facts["direction"].split("-"), facts["vocabulary"].values(), strict=True)
     texts = (f"{code} {each['size']:,}, {each['tokenizer']}" for code, each in vocabularies)
     yield from label_rows("vocabulary", texts)
-
-
-def _model_rows(facts: dict[str, Any]) -> Rows:
-    if (parameters := facts["parameters"]) is not None:
-        parts = ", ".join(f"{name} {count:,}" for name, count in parameters["parts"].items())
-        yield "parameters", f"{parameters['total']:,}: {parts}"
-    sizes = facts["bytes"]
+    parts = ", ".join(f"{name} {count:,}" for name, count in parameters["parts"].items())
+    yield "parameters", f"{parameters['total']:,}: {parts}"
     yield "size on disk", f"{_size(sizes['total'])}, checkpoints {_size(sizes['checkpoints'])}"
 
 
@@ -210,8 +154,7 @@ def _curve_rows(facts: dict[str, Any]) -> Rows:
         "dev chrF": ([event["chrf"] for event in validations], ".2f"),
     }
     for name, (values, digits) in curves.items():
-        points = [value for value in values if isinstance(value, float) and isfinite(value)]
-        if points:
+        if points := [value for value in values if value is not None and isfinite(value)]:
             shown = points[:: -(-len(points) // MAX_CURVE_WIDTH)]
             change = f"{points[0]:{digits}} to {points[-1]:{digits}}"
             yield name, f"{sparkline(shown, low=min(shown))}  {change}"
@@ -232,16 +175,27 @@ def _size(count: int) -> str:
     return f"{count / 1e6:,.1f} MB" if count >= 1e5 else f"{count / 1e3:,.1f} kB"
 
 
-def list_runs(folder: Path | None = None) -> list[dict[str, Any]]:
-    """The runs below `folder` (default `runs/`), ready for JSON; a damaged one has a `problem`.
+def list_command(
+    folder: Annotated[
+        Path, typer.Argument(help="Folder that holds runs. Default: runs.", metavar="DIR")
+    ] = RUNS_FOLDER,
+    as_json: JsonOption = False,
+) -> None:
+    """`nmt runs list`: a damaged run has a `problem`.
 
     Raises:
         DataError: there is no such folder.
     """
-    folder = folder or RUNS_FOLDER
     if not folder.is_dir():
         raise DataError(f"{folder}: no such folder; name the folder that holds the runs")
-    return [_row_of(path) for path in find_runs(folder)]
+    rows = [_row_of(path) for path in find_runs(folder)]
+    if as_json:
+        print(to_json(rows))
+        return
+    cells = [tuple(_cell(row[name], name) for name in COLUMNS) for row in rows if "state" in row]
+    lines = [Table("runs", "", (*COLUMNS.values(),), cells).to_text()] if cells else []
+    lines += [f"nmt: {row['problem']}" for row in rows if row["problem"]]
+    print("\n".join(lines) or "no runs")
 
 
 def _row_of(folder: Path) -> dict[str, Any]:
@@ -252,8 +206,11 @@ def _row_of(folder: Path) -> dict[str, Any]:
     best, last = facts["best"] or facts["last"], facts["last"] or facts["best"]
     of_best = [event for event in facts["validations"] if best and event["step"] == best["step"]]
     validation = (of_best[:1] or facts["validations"][-1:] or [{}])[0]
-    tests = [event for event in facts["evaluations"] if event.get("split") == "test"]
-    scores = [event["scores"][0] for event in tests if event.get("scores")]
+    scores = [
+        event["scores"][0]
+        for event in facts["evaluations"]
+        if event.get("split") == "test" and event["scores"]
+    ]
     return {
         **{key: facts[key] for key in ("run", "state", "name", "direction")},
         "model": _describe_model(config),
@@ -263,34 +220,25 @@ def _row_of(folder: Path) -> dict[str, Any]:
         "test_score": scores[-1] if scores else None,
         "bytes": facts["bytes"]["total"],
         "changed": facts["changed"],
-        "problem": "; ".join(facts["problems"]) or None,
+        "problem": None,
     }
 
 
 def _describe_model(config: Config) -> str:
     """A model in short: tokens, encoder, attention, decoder."""
-    tokenizer, model = config.tokenizer, config.model
+    tokenizer, encoder, decoder = config.tokenizer, config.model.encoder, config.model.decoder
     size = f" {tokenizer.size}" if TOKENIZERS[tokenizer.kind].trait("learned") else ""
-    encoder, decoder = (
+    sizes = [
         f"{part.hidden_size}" + (f"x{part.layers}" if part.layers > 1 else "")
-        for part in (model.encoder, model.decoder)
+        for part in (encoder, decoder)
+    ]
+    return (
+        f"{tokenizer.kind}{size}, {encoder.cell} {sizes[0]}, {config.model.attention.score}, "
+        f"{decoder.kind} {sizes[1]}"
     )
-    cells = (
-        f"{model.encoder.cell} {encoder}, {model.attention.score}, {model.decoder.kind} {decoder}"
-    )
-    return f"{tokenizer.kind}{size}, {cells}"
 
 
-def to_table(rows: Sequence[dict[str, Any]]) -> str:
-    """For the screen: a table, then a line for each problem."""
-    cells = [tuple(_cell(row, name) for name in COLUMNS) for row in rows if "state" in row]
-    lines = [Table("runs", "", (*COLUMNS.values(),), cells).to_text()] if cells else []
-    lines += [f"nmt: {row['problem']}" for row in rows if row["problem"]]
-    return "\n".join(lines) or "no runs"
-
-
-def _cell(row: dict[str, Any], column: str) -> TableCell:
-    value = row[column]
+def _cell(value: Any, column: str) -> TableCell:
     if value is None:
         return "-"
     if column == "test_score":

@@ -1,19 +1,16 @@
-"""The facts of a run, read from its folder without the weights. What cannot be read becomes a
-problem, not an error.
-"""
+"""The facts of a run, read from its folder without the weights."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
-
-from pydantic import BaseModel, ValidationError
 
 from nmt.config.load import differences
 from nmt.config.schema import Config
 from nmt.data.manifest import MANIFEST, load_manifest
 from nmt.errors import CheckpointError, NmtError
-from nmt.run.checkpoint import KeptCheckpoint, read_progress
+from nmt.run.checkpoint import read_progress
 from nmt.run.folder import (
     EVALUATION_FOLDER,
     HISTORY_FILE,
@@ -36,83 +33,59 @@ def read_facts(folder: Path) -> tuple[Config, dict[str, Any]]:
 
     state is "training" if a process trains it now, "unfinished" if its training was interrupted,
     "weights only" if it is a copy without the state of training, "finished" or "not started".
-    progress is that of the last checkpoint. problems has a line for each part that cannot be read.
+    progress is that of the last checkpoint.
 
     Raises:
-        CheckpointError, ConfigError: the configuration of the run is missing or unreadable.
+        CheckpointError, ConfigError, DataError: a part of the run is missing or damaged.
     """
     if not holds_run(folder):
         raise CheckpointError(f"{folder}: config.yaml is missing; this is no run, or half of one")
-    config, problems = load_run_config(folder), list[str]()
-
-    def attempt(read: Callable[[], Any], otherwise: Any = None) -> Any:
-        try:
-            return read()
-        except (NmtError, OSError) as error:
-            problems.append(str(error))
-            return otherwise
-
+    config = load_run_config(folder)
     checkpoints = open_checkpoints(folder, config)
-    best = attempt(lambda: checkpoints.kept("best"), [])
-    last = attempt(lambda: checkpoints.kept("last"), [])
-    if best:
-        attempt(lambda: checkpoints.find("best"))
-    last_folder = attempt(lambda: checkpoints.find("last")) if last else None
-    progress = attempt(lambda: last_folder and read_progress(last_folder))
-    manifest = attempt(lambda: load_manifest(folder), {})
-    journal = attempt(Journal(folder / JOURNAL_FILE).read, [])
-    history = attempt(Journal(folder / EVALUATION_FOLDER / HISTORY_FILE).read, [])
-    files = [*_files(folder)]
-    of_checkpoints = [size for path, size, _ in files if checkpoints.folder in path.parents]
-    changed = datetime.fromtimestamp(max((time for _, _, time in files), default=0.0), UTC)
+    kept = {
+        name: {key: getattr(each, key) for key in ("checkpoint", "step", "score")}
+        for name in ("best", "last")
+        for each in checkpoints.kept(name)[:1]
+    }
+    last = checkpoints.find("last")
+    progress = None if last is None else read_progress(last)
+    events = Journal(folder / JOURNAL_FILE).read()
+    sizes, changed = _files(folder)
     changes = differences(Config(name=config.name), config)
-    facts = {
+    return config, {
         "run": str(folder),
         "name": config.name,
         "direction": config.data.direction,
-        "state": _state(folder, progress, has_checkpoint=bool(last)),
+        "state": _state(folder, progress),
         "finished": progress and progress.finished,
-        "changed": changed.isoformat(timespec="seconds"),
+        "changed": changed,
         "not_default": {
             key: {"value": value, "default": default} for key, (default, value) in changes.items()
         },
-        "data": {
-            "prepared": str(config.prepared_folder),
-            "problem": _data_problem(folder, config),
-            "url": None if config.data.source.url is None else str(config.data.source.url),
-            "content": manifest.get("content"),
-            "nmt_version": manifest.get("nmt_version"),
-            "pairs": {name: split["pairs"] for name, split in manifest.get("splits", {}).items()},
-            "inputs": manifest.get("inputs", []),
-            "augmented": "augmentation" in manifest,
-        },
-        "vocabulary": {
-            side: {**manifest["vocabulary"][side], "tokenizer": manifest["tokenizers"][side]}
-            for side in SIDES
-            if manifest
-        },
+        **_data_facts(config, folder),
         "progress": progress
         and {key: getattr(progress, key) for key in ("step", "epoch", "seconds", "skipped")},
-        "best": _checkpoint(best),
-        "last": _checkpoint(last),
+        "best": kept.get("best"),
+        "last": kept.get("last"),
         "training": [
-            {key: event.get(key) for key in ("step", "perplexity")}
-            for event in journal
-            if event.get("event") == "train"
-            and isinstance(event.get("perplexity"), float)
-            and event["perplexity"] > 0
+            {key: event[key] for key in ("step", "perplexity")}
+            for event in events
+            if event["event"] == "train"
         ],
         "validations": [
             {key: event.get(key) for key in ("step", "loss", "bleu", "chrf")}
-            for event in journal
-            if event.get("event") == "validation"
+            for event in events
+            if event["event"] == "validation"
         ],
-        "evaluations": [*filter(_is_evaluation, history)],
+        "evaluations": Journal(folder / EVALUATION_FOLDER / HISTORY_FILE).read(),
         "sessions": read_training(folder),
-        "bytes": {"total": sum(size for _, size, _ in files), "checkpoints": sum(of_checkpoints)},
-        "problems": problems,
+        "bytes": {
+            "total": sum(sizes.values()),
+            "checkpoints": sum(
+                size for path, size in sizes.items() if checkpoints.folder in path.parents
+            ),
+        },
     }
-    return config, facts
 
 
 def find_runs(folder: Path) -> list[Path]:
@@ -126,59 +99,47 @@ def find_runs(folder: Path) -> list[Path]:
     return [run for path in below for run in find_runs(path)]
 
 
-class _Score(BaseModel):
-    metric: str
-    score: float
-    signature: str
-    interval: list[float] | None = None
-
-
-class _Evaluation(BaseModel):
-    """What is shown of an evaluation."""
-
-    text_sha256: str | None = None
-    split: str | None = None
-    beam: int | None = None
-    scores: list[_Score] = []
-
-
-def _is_evaluation(event: dict[str, Any]) -> bool:
-    try:
-        _Evaluation.model_validate(event)
-    except ValidationError:
-        return False
-    return True
-
-
-def _state(folder: Path, progress: Progress | None, *, has_checkpoint: bool) -> str:
+def _state(folder: Path, progress: Progress | None) -> str:
     if is_training(folder):
         return "training"
-    if progress is not None and progress.finished:
-        return "finished"
     if holds_weights_only(folder):
         return "weights only"
-    return "unfinished" if has_checkpoint else "not started"
+    if progress is None:
+        return "not started"
+    return "finished" if progress.finished else "unfinished"
 
 
-def _data_problem(folder: Path, config: Config) -> str | None:
+def _data_facts(config: Config, folder: Path) -> Mapping[str, Any]:
+    manifest, problem, url = load_manifest(folder), None, config.data.source.url
     try:
         check_same_data(folder, config.prepared_folder)
-    except NmtError as error:
-        return str(error)
-    return None
+    except NmtError as error:  # what trained the run may have moved
+        problem = str(error)
+    return {
+        "data": {
+            "prepared": str(config.prepared_folder),
+            "problem": problem,
+            "url": None if url is None else str(url),
+            "content": manifest["content"],
+            "nmt_version": manifest["nmt_version"],
+            "pairs": {name: split["pairs"] for name, split in manifest["splits"].items()},
+            "inputs": manifest["inputs"],
+            "augmented": "augmentation" in manifest,
+        },
+        "vocabulary": {
+            side: {**manifest["vocabulary"][side], "tokenizer": manifest["tokenizers"][side]}
+            for side in SIDES
+        },
+    }
 
 
-def _checkpoint(kept: list[KeptCheckpoint]) -> dict[str, Any] | None:
-    if not kept:
-        return None
-    return {"checkpoint": kept[0].checkpoint, "step": kept[0].step, "score": kept[0].score}
-
-
-def _files(folder: Path) -> Iterator[tuple[Path, int, float]]:
-    """(path, bytes, time of the last change) of each file; a training may delete some meanwhile."""
+def _files(folder: Path) -> tuple[dict[Path, int], str]:
+    """The bytes of each file, and the time of the last change."""
+    sizes, last_change = {}, 0.0
     for path in folder.rglob("*"):
-        try:
+        with suppress(OSError):  # a training may delete it meanwhile
             if path.is_file():
-                yield path, path.stat().st_size, path.stat().st_mtime
-        except OSError:
-            continue
+                status = path.stat()
+                sizes[path] = status.st_size
+                last_change = max(last_change, status.st_mtime)
+    return sizes, datetime.fromtimestamp(last_change, UTC).isoformat(timespec="seconds")

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import torch
 import typer
 
 from nmt import __version__
-from nmt.commands.options import DeviceOption, JsonOption, to_json
+from nmt.commands.options import DeviceOption
 from nmt.config.load import config_from_dict
 from nmt.config.parts import ATTENTIONS, SCORES, DeviceName
 from nmt.config.schema import Config, DecodingConfig
@@ -73,7 +73,6 @@ def command(
         list[str] | None,
         typer.Option("--attention", help="Test only this one; may be repeated.", metavar="NAME"),
     ] = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Test this installation.
 
@@ -81,31 +80,25 @@ def command(
         ConfigError: an attention is unknown, or the device is not available.
         NmtError: a model has not learned.
     """
-    results, running = [], run(device, attentions or ())  # checks the arguments
-    if not as_json:
-        where = torch.device(pick_device(device))
-        name = torch.cuda.get_device_name(where) if where.type == "cuda" else where
-        print(f"nmt {__version__}, torch {torch.__version__}, on {name}")
-        headings = ("attention", "max length", "exact match", "steps", "seconds", "tokens/s")
-        print(COLUMNS.format(*headings, ""))
-    for result in running:
-        results.append(result)
-        if not as_json:
-            print(
-                COLUMNS.format(
-                    result.attention,
-                    result.longest,
-                    f"{result.exact_match:.1%}",
-                    f"{result.steps:,}",
-                    f"{result.seconds:.1f}",
-                    f"{result.tokens_per_second:,.0f}",
-                    "" if result.learned else "   did not learn",
-                ),
-                flush=True,
-            )
-    if as_json:
-        print(to_json([{**asdict(result), "learned": result.learned} for result in results]))
-    if failed := [result.attention for result in results if not result.learned]:
+    results, where = run(device, attentions or ()), torch.device(pick_device(device))
+    name = torch.cuda.get_device_name(where) if where.type == "cuda" else where
+    print(f"nmt {__version__}, torch {torch.__version__}, on {name}")
+    headings = ("attention", "max length", "exact match", "steps", "seconds", "tokens/s")
+    print(COLUMNS.format(*headings, ""))
+    failed = []
+    for result in results:
+        cells = (
+            result.attention,
+            result.longest,
+            f"{result.exact_match:.1%}",
+            f"{result.steps:,}",
+            f"{result.seconds:.1f}",
+            f"{result.tokens_per_second:,.0f}",
+        )
+        print(COLUMNS.format(*cells, "" if result.learned else "   did not learn"), flush=True)
+        if not result.learned:
+            failed.append(result.attention)
+    if failed:
         raise NmtError(f"these models did not learn to copy and reverse: {', '.join(failed)}")
 
 

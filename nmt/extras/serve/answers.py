@@ -33,58 +33,47 @@ class ServedRun:
     def max_translations(self) -> int:
         """How many translations of a sentence there may be."""
         options = self.translator.options
-        return (
-            options.beam if options.search == "beam" else key_of(options, "mbr", MbrConfig).samples
-        )
-
-
-@dataclass(frozen=True)
-class LinesRequest:
-    """Lines to translate. prefix: the start of each translation."""
-
-    lines: tuple[str, ...]
-    prefix: str = ""
+        if options.search == "beam":
+            return options.beam
+        return key_of(options, "mbr", MbrConfig).samples
 
 
 @dataclass(frozen=True)
 class TranslateTask:
     """Translates the lines of several requests at once.
 
-    A result has for each line the texts of its translations, best first, and all details for JSON
-    (`schemas.LineDetails`) or None.
+    A request has lines, and the start of each translation. A result has for each line the texts of
+    its translations, best first, and all details for JSON (`schemas.LineDetails`) or None.
     """
 
     run: ServedRun
     n: int
     details: bool
 
-    def __call__(self, requests: Sequence[LinesRequest]) -> list[list[Any]]:
+    def __call__(self, requests: Sequence[tuple[Sequence[str], str]]) -> list[list[Any]]:
         """One result for each request."""
-        lines = [line for request in requests for line in request.lines]
-        prefixes = [request.prefix for request in requests for _ in request.lines]
+        lines = [line for lines, _ in requests for line in lines]
+        prefixes = [prefix for lines, prefix in requests for _ in lines]
         translations = iter(
             self.run.translator.translate_n_best(lines, self.n, prefixes if any(prefixes) else None)
         )
         return [
             [
                 ([each.text for each in best], self._details(best) if self.details else None)
-                for best in islice(translations, len(request.lines))
+                for best in islice(translations, len(lines))
             ]
-            for request in requests
+            for lines, _ in requests
         ]
 
     def _details(self, translations: Sequence[Translation]) -> dict[str, Any]:
-        best, tokenizer = translations[0], self.run.translator.src_tokenizer
+        best, translator = translations[0], self.run.translator
+        found = translations if best.src_tokens else ()
         return {
             "source": best.source,
-            "src_words": group_words(best.source, best.src_tokens, tokenizer)[0],
+            "src_words": group_words(best.source, best.src_tokens, translator.src_tokenizer)[0],
             "src_cut": best.src_cut,
             "warnings": [DESCRIPTIONS[warning] for warning in self.run.checker.warnings(best)],
-            "translations": [
-                describe(translation, self.run.translator)
-                for translation in translations
-                if best.src_tokens
-            ],
+            "translations": [describe(translation, translator) for translation in found],
         }
 
 
@@ -98,26 +87,19 @@ class AlternativesTask:
     run: ServedRun
     n: int
 
-    def __call__(
-        self, requests: Sequence[tuple[str, tuple[str, ...]]]
-    ) -> list[list[dict[str, Any]]]:
+    def __call__(self, requests: Sequence[tuple[str, Sequence[str]]]) -> list[list[dict[str, Any]]]:
         """One result for each request."""
-        all_alternatives = find_alternatives(self.run.translator, requests, self.n)
-        return [
-            [*self._results(len(tokens), alternatives)]
-            for (_, tokens), alternatives in zip(requests, all_alternatives, strict=True)
-        ]
+        return [[*self._results(text, tokens)] for text, tokens in requests]
 
-    def _results(
-        self, position: int, alternatives: Sequence[Alternative]
-    ) -> Iterator[dict[str, Any]]:
+    def _results(self, text: str, tokens: Sequence[str]) -> Iterator[dict[str, Any]]:
         first: dict[str, Alternative] = {}
-        for alternative in alternatives:  # different tokens may be joined to the same text
+        for alternative in find_alternatives(self.run.translator, text, tokens, self.n):
+            # different tokens may be joined to the same text
             first.setdefault(alternative.translation.text, alternative)
         for alternative in first.values():
             details = describe(alternative.translation, self.run.translator)
             for word in details["words"]:
-                if word["token"] == position:  # otherwise the token continues the word before
+                if word["token"] == len(tokens):  # otherwise the token continues the word before
                     probability = round(alternative.probability, DIGITS)
                     yield {"word": word["text"], "probability": probability, "translation": details}
 

@@ -16,9 +16,9 @@ from starlette.responses import JSONResponse, Response
 from nmt import __version__
 from nmt.decoding.batch_runner import TooLargeError
 from nmt.errors import ConfigError, DataError, NmtError
-from nmt.extras.serve.answers import AlternativesTask, LinesRequest, ServedRun, TranslateTask
+from nmt.extras.serve.answers import AlternativesTask, ServedRun, TranslateTask
 from nmt.extras.serve.batcher import Batcher, QueueFullError, Task
-from nmt.extras.serve.guard import Guard, RefusedError
+from nmt.extras.serve.guard import Guard, error_response
 from nmt.extras.serve.schemas import (
     MAX_TEXTS,
     AlternativesAnswer,
@@ -31,19 +31,8 @@ from nmt.extras.serve.schemas import (
     TranslateRequest,
 )
 
-ERRORS: dict[int | str, dict[str, Any]] = {
-    status: {"model": Error, "description": description}
-    for status, description in {
-        400: "the body is not JSON",
-        401: "the token is missing or wrong",
-        403: "the request is for another host, or comes from a page of another site",
-        408: "the request did not arrive in time",
-        413: "the text is too long",
-        422: "a field is wrong",
-        503: "the queue is full, or the server is shutting down; "
-        "Retry-After says how many seconds to wait",
-        504: "the translation was not ready in time",
-    }.items()
+ANY_ERROR: dict[int | str, dict[str, Any]] = {
+    "default": {"model": Error, "description": "the request is refused, or has failed"}
 }
 # URL -> package, file and type of the page's parts. The style is that of the reports.
 PAGE = {
@@ -53,7 +42,7 @@ PAGE = {
     "/serve.css": ("nmt.extras.serve", "page/serve.css", "text/css; charset=utf-8"),
     "/serve.js": ("nmt.extras.serve", "page/serve.js", "text/javascript; charset=utf-8"),
 }
-STATUSES = {QueueFullError: 503, ConfigError: 422, DataError: 422}  # of others: 500
+MAX_BATCH = 64  # texts that are translated together
 MAX_BYTES_PER_CHARACTER = 12  # "\ud83d\ude00" in JSON
 MAX_OTHER_BYTES = 1 << 17  # of a request, beside its texts: the tokens of a prefix
 
@@ -63,13 +52,12 @@ class Limits:
     """What the server accepts.
 
     Attributes:
-        characters: of all texts of a request. queue: texts that may wait. batch: texts that are
-            translated together. timeout: seconds until an answer.
+        characters: of all texts of a request. queue: texts that may wait. timeout: seconds until an
+            answer.
     """
 
     characters: int = 5000
     queue: int = 256
-    batch: int = 64
     timeout: float = 30.0
 
 
@@ -78,12 +66,10 @@ class _Api:
 
     def __init__(self, runs: Sequence[ServedRun], limits: Limits, token: str | None) -> None:
         self.runs, self.limits, self.token = {run.name: run for run in runs}, limits, token
-        self.batcher = Batcher(limits.queue, limits.batch)
+        self.batcher = Batcher(limits.queue, MAX_BATCH)
 
     async def translate(self, request: Request, body: TranslateRequest) -> JSONResponse:
-        """Translate one text or several, line by line. LibreTranslate's clients can use this
-        address.
-        """
+        """Translate texts, line by line. LibreTranslate's clients can use this address."""
         self.authorize(request, body.api_key)
         run = self.find_run(body.run, body.source, body.target)
         texts = [body.q] if isinstance(body.q, str) else body.q
@@ -92,22 +78,18 @@ class _Api:
         self.check_size(all_lines)
         n = body.alternatives + 1
         if n > run.max_translations:
-            message = (
-                f"alternatives: run {run.name} has at most {run.max_translations - 1}; "
-                "`nmt serve --beam` sets a larger beam"
-            )
-            raise RefusedError(422, message)
+            limit = f"run {run.name} has at most {run.max_translations - 1}"
+            advice = "`nmt serve --beam` sets a larger beam"
+            raise HTTPException(422, f"alternatives: {limit}; {advice}")
         if body.prefix and len(all_lines) > 1:
-            raise RefusedError(422, "prefix: only for a single line of text")
+            raise HTTPException(422, "prefix: only for a single line of text")
         task = TranslateTask(run, n, body.details)
-        values = LinesRequest(all_lines, body.prefix)
-        results = await self.compute(request, task, values, len(all_lines))
+        results = await self.compute(request, task, (all_lines, body.prefix), len(all_lines))
         best = iter([texts for texts, _ in results])
-        per_text = [_join([next(best) for _ in text_lines], n) for text_lines in lines]
-        first = [joined[0] for joined in per_text]
-        others = [joined[1:] for joined in per_text]
+        joined = [_join([next(best) for _ in text_lines], n) for text_lines in lines]
+        translated, others = [first for first, *_ in joined], [more for _, *more in joined]
         single = isinstance(body.q, str)
-        answer: dict[str, Any] = {"translatedText": first[0] if single else first}
+        answer: dict[str, Any] = {"translatedText": translated[0] if single else translated}
         if body.alternatives:
             answer["alternatives"] = others[0] if single else others
         answer["run"] = run.name
@@ -116,17 +98,15 @@ class _Api:
         return JSONResponse(answer)
 
     async def alternatives(self, request: Request, body: AlternativesRequest) -> JSONResponse:
-        """What else could follow after the first tokens of a translation, and how the translation
-        would go on from there.
-        """
+        """What else could follow after the first tokens of a translation, with the rest of it."""
         self.authorize(request, body.api_key)
         run = self.find_run(body.run, "auto", "auto")
         self.check_size([body.q])
         if "\n" in body.q:
-            raise RefusedError(422, "q: only one line of text")
-        task, values = AlternativesTask(run, body.alternatives), (body.q, tuple(body.tokens))
+            raise HTTPException(422, "q: only one line of text")
+        task = AlternativesTask(run, body.alternatives)
         n_texts = min(body.alternatives, self.limits.queue)
-        results = await self.compute(request, task, values, n_texts)
+        results = await self.compute(request, task, (body.q, body.tokens), n_texts)
         return JSONResponse({"run": run.name, "alternatives": results})
 
     async def list_runs(self, request: Request) -> list[Run]:
@@ -151,54 +131,49 @@ class _Api:
         return [Language(code=code, name=code, targets=[*codes]) for code, codes in targets.items()]
 
     async def health(self) -> Health:
-        """Whether the server answers; status 503 if it does not. Needs no token."""
-        if not self.batcher.is_working:
-            raise RefusedError(503, "the server is shutting down")
+        """The server answers. Needs no token."""
         return Health(status="ok", version=__version__, waiting=self.batcher.n_waiting)
 
     def authorize(self, request: Request, api_key: str = "") -> None:
-        """Raises: RefusedError if the server has a token, and the request does not."""
+        """Raises: HTTPException if the server has a token, and the request does not."""
         scheme, _, value = request.headers.get("authorization", "").partition(" ")
-        given = (value.strip() if scheme.lower() == "bearer" else api_key).encode(
-            "utf-8", "replace"
-        )
-        if self.token is not None and not hmac.compare_digest(given, self.token.encode()):
+        given = value.strip() if scheme.lower() == "bearer" else api_key
+        if self.token is not None and not hmac.compare_digest(given.encode(), self.token.encode()):
             text = "send it as `Authorization: Bearer TOKEN`, or as api_key"
-            raise RefusedError(401, f"the token is missing or wrong; {text}")
+            raise HTTPException(401, f"the token is missing or wrong; {text}")
 
     def find_run(self, name: str | None, source: str, target: str) -> ServedRun:
         """The run with this name, or the first with these languages.
 
         Raises:
-            RefusedError: there is none.
+            HTTPException: there is none.
         """
         if name is not None and name not in self.runs:
             known = ", ".join(self.runs)
-            raise RefusedError(422, f"run: there is no {name!r}; the runs are {known}")
+            raise HTTPException(422, f"run: there is no {name!r}; the runs are {known}")
         for run in self.runs.values() if name is None else [self.runs[name]]:
             if source in ("auto", run.src_language) and target in ("auto", run.tgt_language):
                 return run
         pairs = {f"{run.src_language}-{run.tgt_language}" for run in self.runs.values()}
         text = f"no run translates {source}-{target}; there is {', '.join(sorted(pairs))}"
-        raise RefusedError(422, f"source, target: {text}")
+        raise HTTPException(422, f"source, target: {text}")
 
     def check_size(self, lines: Sequence[str]) -> None:
-        """Raises: RefusedError if the texts are too long, or too many."""
-        n_characters, max_characters = sum(map(len, lines)), self.limits.characters
-        n_lines, max_lines = len(lines), min(MAX_TEXTS, self.limits.queue)
-        if n_characters > max_characters:
-            limit = f"{max_characters:,}; split it"
-            raise RefusedError(413, f"{n_characters:,} characters; a request has at most {limit}")
-        if n_lines > max_lines:
-            limit = f"{max_lines}; split it"
-            raise RefusedError(413, f"{n_lines:,} lines; a request has at most {limit}")
+        """Raises: HTTPException if the texts are too long, or too many."""
+        for count, limit, unit in (
+            (sum(map(len, lines)), self.limits.characters, "characters"),
+            (len(lines), min(MAX_TEXTS, self.limits.queue), "lines"),
+        ):
+            if count > limit:
+                text = f"{count:,} {unit}; a request has at most {limit:,}; split it"
+                raise HTTPException(413, text)
 
     async def compute(self, request: Request, task: Task, values: Any, n_texts: int) -> Any:
         """The result of a task, as soon as the thread that translates has it.
 
         Raises:
             NmtError: of the task, or the queue is full.
-            RefusedError: the time is over, or the client is gone.
+            HTTPException: the time is over, or the client is gone.
         """
         result = asyncio.wrap_future(self.batcher.submit(task, values, n_texts))
         gone = asyncio.ensure_future(_wait_for_disconnect(request))
@@ -212,7 +187,7 @@ class _Api:
             result.cancel()
             gone.cancel()
         text = "the server is busy, or the text is long"
-        raise RefusedError(504, f"no translation after {self.limits.timeout:g} s; {text}")
+        raise HTTPException(504, f"no translation after {self.limits.timeout:g} s; {text}")
 
 
 def create_app(
@@ -246,33 +221,25 @@ def create_app(
         lifespan=lifespan,
         docs_url=None,
         redoc_url=None,
+        responses=ANY_ERROR,
     )
-    for path, answer, model in (
-        ("/translate", api.translate, TranslateAnswer),
-        ("/alternatives", api.alternatives, AlternativesAnswer),
-    ):
-        app.add_api_route(path, answer, methods=["POST"], response_model=model, responses=ERRORS)
-    refused: dict[int | str, dict[str, Any]] = {status: ERRORS[status] for status in (401, 403)}
-    busy: dict[int | str, dict[str, Any]] = {503: ERRORS[503]}
-    app.add_api_route("/runs", api.list_runs, response_model=list[Run], responses=refused)
-    app.add_api_route("/languages", api.languages, response_model=list[Language], responses=refused)
-    app.add_api_route("/health", api.health, response_model=Health, responses=busy)
+    app.post("/translate", response_model=TranslateAnswer)(api.translate)
+    app.post("/alternatives", response_model=AlternativesAnswer)(api.alternatives)
+    app.get("/runs")(api.list_runs)
+    app.get("/languages")(api.languages)
+    app.get("/health")(api.health)
     for path, (package, name, media_type) in PAGE.items():
         app.add_route(path, _file(files(package).joinpath(name).read_bytes(), media_type))
-    for kind in (NmtError, RefusedError, RequestValidationError, HTTPException):
+    for kind in (NmtError, HTTPException, RequestValidationError):
         app.add_exception_handler(kind, _on_error)
-    app.add_middleware(
-        Guard,
-        hosts=hosts,
-        max_body=MAX_BYTES_PER_CHARACTER * limits.characters + MAX_OTHER_BYTES,
-    )
+    max_body = MAX_BYTES_PER_CHARACTER * limits.characters + MAX_OTHER_BYTES
+    app.add_middleware(Guard, hosts=hosts, max_body=max_body)
     return app
 
 
 def _file(content: bytes, media_type: str) -> Callable[[Request], Response]:
-    return lambda _request: Response(
-        content, media_type=media_type, headers={"Cache-Control": "no-cache"}
-    )
+    headers = {"Cache-Control": "no-cache"}
+    return lambda _request: Response(content, media_type=media_type, headers=headers)
 
 
 async def _wait_for_disconnect(request: Request) -> None:
@@ -286,32 +253,27 @@ def _join(lines: Sequence[Sequence[str]], n: int) -> list[str]:
     return ["\n".join(best[min(rank, len(best) - 1)] for best in lines) for rank in range(n_found)]
 
 
-def _on_error(request: Request, error: Exception) -> Response:
+def _on_error(_request: Request, error: Exception) -> Response:
     """Any error as a status and one line."""
     match error:
-        case RefusedError():
-            return error.response()
+        case HTTPException():
+            return error_response(error.status_code, error.detail)
         case RequestValidationError():
-            return _refuse_fields(error).response()
-        case HTTPException(status_code=status):
-            texts = {
-                404: f"there is no {request.scope['path']}; /openapi.json lists all addresses",
-                405: f"{request.method} is not possible here",
-            }
-            return RefusedError(status, texts.get(status, str(error.detail))).response()
+            return error_response(*_wrong_field(error))
         case TooLargeError():
-            return RefusedError(413, error.reason).response()
-    status = next((STATUSES[kind] for kind in type(error).__mro__ if kind in STATUSES), 500)
-    return RefusedError(status, str(error)).response()
+            return error_response(413, error.reason)
+        case QueueFullError():
+            return error_response(503, str(error))
+    return error_response(422 if isinstance(error, ConfigError | DataError) else 500, str(error))
 
 
-def _refuse_fields(error: RequestValidationError) -> RefusedError:
-    """The first field that is wrong, and everything that is wrong with it."""
+def _wrong_field(error: RequestValidationError) -> tuple[int, str]:
+    """The status, and everything that is wrong with the first field that is."""
     first, *_ = errors = error.errors()
     if first["type"] == "json_invalid":
-        return RefusedError(400, f"the body is not JSON: {first['ctx']['error']}")
+        return 400, f"the body is not JSON: {first['ctx']['error']}"
     if len(first["loc"]) < 2:
-        return RefusedError(422, "the body must be a JSON object, sent as application/json")
+        return 422, "the body must be a JSON object, sent as application/json"
     name = first["loc"][1]
     reasons = dict.fromkeys(each["msg"] for each in errors if each["loc"][1:2] == (name,))
-    return RefusedError(422, f"{name}: {'; '.join(reasons)}")
+    return 422, f"{name}: {'; '.join(reasons)}"

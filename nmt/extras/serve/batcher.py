@@ -25,7 +25,7 @@ class Task(Hashable, Protocol):
     def __call__(self, requests: Sequence[Any], /) -> Sequence[Any]: ...
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class _Job:
     task: Task
     request: Any
@@ -43,7 +43,6 @@ class Batcher:
 
     def __init__(self, capacity: int, max_batch: int) -> None:
         self.capacity, self.max_batch = capacity, max_batch
-        self.is_working = True  # whether requests are accepted
         self._jobs: list[_Job] = []
         self._lock = Lock()
         self._thread = ThreadPoolExecutor(1, "translate")
@@ -54,25 +53,20 @@ class Batcher:
         return sum(job.n_texts for job in self._jobs if not job.future.cancelled())
 
     def stop(self) -> None:
-        """Refuse new requests, answer those that wait, and return."""
-        with self._lock:
-            self.is_working = False
+        """Answer the requests that wait, and return. No other may come afterwards."""
         self._thread.shutdown()
 
     def submit(self, task: Task, request: Any, n_texts: int) -> "Future[Any]":
         """Put a request into the queue. Cancelling its future takes it out again, in time.
 
         Raises:
-            QueueFullError: there is no room for `n_texts` more texts, or the server stops.
+            QueueFullError: there is no room for `n_texts` more texts.
         """
         job = _Job(task, request, n_texts)
         with self._lock:
-            if not self.is_working:
-                raise QueueFullError("the server is shutting down")
             self._jobs = [job for job in self._jobs if not job.future.cancelled()]
-            n_waiting = self.n_waiting
-            if n_waiting + n_texts > self.capacity:
-                waiting = f"{n_waiting} of at most {self.capacity} texts wait"
+            if self.n_waiting + n_texts > self.capacity:
+                waiting = f"{self.n_waiting} of at most {self.capacity} texts wait"
                 raise QueueFullError(f"the queue is full: {waiting}; try again later")
             self._jobs.append(job)
             self._thread.submit(self._answer_next)
@@ -84,18 +78,14 @@ class Batcher:
         There may be none: an earlier call has answered more than one.
         """
         taken: list[_Job] = []
-        others: list[_Job] = []
         n_texts = 0
         with self._lock:
             for job in self._jobs:
-                if not taken or (
-                    job.task == taken[0].task and n_texts + job.n_texts <= self.max_batch
-                ):
+                fits = n_texts + job.n_texts <= self.max_batch
+                if not taken or (job.task == taken[0].task and fits):
                     taken.append(job)
                     n_texts += job.n_texts
-                else:
-                    others.append(job)
-            self._jobs = others
+            self._jobs = [job for job in self._jobs if job not in taken]
         _answer([job for job in taken if job.future.set_running_or_notify_cancel()])
 
 

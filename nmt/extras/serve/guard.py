@@ -4,6 +4,7 @@ import asyncio
 import re
 
 from starlette.datastructures import Headers, MutableHeaders
+from starlette.exceptions import HTTPException
 from starlette.responses import JSONResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -22,16 +23,9 @@ BODY_SECONDS = 10.0  # to send the body of a request
 ERROR_HEADERS = {401: {"WWW-Authenticate": "Bearer"}, 503: {"Retry-After": "1"}}  # by status
 
 
-class RefusedError(Exception):
-    """A request gets an error instead of an answer."""
-
-    def __init__(self, status: int, text: str) -> None:
-        self.status, self.text = status, text
-        super().__init__(text)
-
-    def response(self) -> JSONResponse:
-        """The error as JSON."""
-        return JSONResponse({"error": self.text}, self.status, ERROR_HEADERS.get(self.status))
+def error_response(status: int, text: str) -> JSONResponse:
+    """An error as JSON: one line."""
+    return JSONResponse({"error": text}, status, ERROR_HEADERS.get(status))
 
 
 class Guard:
@@ -60,30 +54,30 @@ class Guard:
             self._check_origin(Headers(scope=scope))
             if scope["method"] == "POST":
                 receive = await self._read_body(receive)
-        except RefusedError as error:
-            await error.response()(scope, receive, send_with_headers)
+        except HTTPException as error:
+            response = error_response(error.status_code, error.detail)
+            await response(scope, receive, send_with_headers)
             return
         await self.app(scope, receive, send_with_headers)
 
     def _check_origin(self, headers: Headers) -> None:
-        """Raises: RefusedError if the request is for another host, or from another site."""
+        """Raises: HTTPException if the request is for another host, or from another site."""
         host, origin = headers.get("host", ""), headers.get("origin")
         name = re.sub(r":\d*$", "", host.lower()).removeprefix("[").removesuffix("]")
         if self.hosts is not None and name not in self.hosts:
-            # A name that an attacker's name server resolves to this machine gives web pages access
-            # to it.
+            # An attacker's name server may resolve a name of a web page to this machine.
             names = ", ".join(sorted(self.hosts))
             text = f"the header Host is {host!r}; this server has only the names {names}"
-            raise RefusedError(403, text)
+            raise HTTPException(403, text)
         if origin is not None and origin.partition("://")[2] != host:
             text = f"the request comes from a page of {origin}, not of this server"
-            raise RefusedError(403, text)
+            raise HTTPException(403, text)
 
     async def _read_body(self, receive: Receive) -> Receive:
         """Another `receive`, which has the whole body already.
 
         Raises:
-            RefusedError: the body is too large, or takes too long.
+            HTTPException: the body is too large, or takes too long.
         """
         body, is_complete = bytearray(), False
         try:
@@ -93,11 +87,11 @@ class Guard:
                     body += message.get("body", b"")
                     is_complete = not message.get("more_body", False)  # or the client is gone
                     if len(body) > self.max_body:
-                        limit = f"{self.max_body:,} bytes; split it"
-                        raise RefusedError(413, f"the request is larger than {limit}")
+                        text = f"the request is larger than {self.max_body:,} bytes; split it"
+                        raise HTTPException(413, text)
         except TimeoutError:
             text = f"the body of the request was not complete after {BODY_SECONDS:.0f} s"
-            raise RefusedError(408, text) from None
+            raise HTTPException(408, text) from None
         messages: list[Message] = [{"type": "http.request", "body": bytes(body)}]
 
         async def receive_again() -> Message:

@@ -7,22 +7,16 @@
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
-from pydantic_core import PydanticCustomError
 
 MAX_TEXTS = 128  # of a request
-MAX_PREFIX_TOKENS = 1000
-MAX_TOKEN_CHARACTERS = 200
-MAX_ALTERNATIVES = 50
 
 
 def _check_text(text: str) -> str:
-    if any("\ud800" <= character <= "\udfff" for character in text):
-        raise PydanticCustomError("text", "half of a surrogate pair is no text")
+    text.encode()  # half of a surrogate pair raises a ValueError
     return text
 
 
 Text = Annotated[str, AfterValidator(_check_text)]
-Token = Annotated[Text, Field(max_length=MAX_TOKEN_CHARACTERS)]
 
 
 class Message(BaseModel):
@@ -44,24 +38,13 @@ class TranslateRequest(Message):
         description="a text, or a list of texts"
     )
     source: Text = Field("auto", description="language code of the texts; auto: that of the run")
-    target: Text = Field(
-        "auto", description="language code of the translations; auto: that of the run"
-    )
-    format: Literal["text"] = Field("text", description="only plain text")
+    target: Text = Field("auto", description="language code of the translations; auto: as source")
+    format: Literal["text"] = "text"
     alternatives: int = Field(
-        0,
-        ge=0,
-        description="how many further translations of each text to add; fewer than the beam",
+        0, ge=0, description="further translations of each text to add; fewer than the beam"
     )
-    api_key: Text = Field(
-        "",
-        description=(
-            "the token of the server, for clients that cannot send `Authorization: Bearer TOKEN`"
-        ),
-    )
-    run: Text | None = Field(
-        None, description="name of the run that translates; default: the first with these languages"
-    )
+    api_key: Text = Field("", description="the token of the server, in place of Authorization")
+    run: Text | None = Field(None, description="its name; default: the first with these languages")
     prefix: Text = Field("", description="the start of the translation; for a single line")
     details: bool = Field(False, description="add words, probabilities and attention of each line")
 
@@ -69,39 +52,31 @@ class TranslateRequest(Message):
 class AlternativesRequest(Message):
     """A text and the first tokens of its translation: what else could follow?"""
 
-    q: Text = Field(description="one line of text")
-    tokens: Annotated[list[Token], Field(max_length=MAX_PREFIX_TOKENS)] = Field(
-        description=(
-            "the tokens of the translation before the word to replace, as in the details "
-            "of `/translate`"
-        )
+    q: Text = Field(description="one line")
+    tokens: list[Annotated[Text, Field(max_length=200)]] = Field(
+        max_length=1000,
+        description="those of the translation before the word to replace, as in its details",
     )
-    alternatives: int = Field(8, ge=1, le=MAX_ALTERNATIVES, description="how many to return")
-    api_key: Text = Field("", description="as in `/translate`")
-    run: Text | None = Field(None, description="as in `/translate`; default: the first run")
+    alternatives: int = Field(8, ge=1, le=50, description="how many to return")
+    api_key: Text = ""
+    run: Text | None = Field(None, description="default: the first")
 
 
 class Word(Message):
     """A word of a translation: text between spaces; a token in scripts that write no spaces."""
 
     text: str
-    before: str = Field(
-        description="what stands between the word before and this one: a space, or nothing"
-    )
+    before: str = Field(description="what stands before it: a space, or nothing")
     token: int = Field(description="index of the first token of the word")
     probability: float = Field(description="of all its tokens, given the words before it")
-    origin: Literal["model", "lexicon", "copied"] = Field(
-        description="lexicon, copied: where the replacement of <unk> comes from"
-    )
+    origin: Literal["model", "lexicon", "copied"] = Field(description="not model: it was <unk>")
 
 
 class Replaced(Message):
     """The replacement of a token `<unk>`."""
 
-    position: int = Field(description="index of the token")
-    src_position: int | None = Field(
-        description="index of the source token with the most attention"
-    )
+    position: int
+    src_position: int | None = Field(description="of the source token with the most attention")
     token: str
     origin: Literal["copied", "lexicon", "left out"]
 
@@ -110,23 +85,16 @@ class TranslationDetails(Message):
     """A translation of a line. The fields up to `complete` are those of `nmt translate --json`."""
 
     text: str
-    tokens: list[str] = Field(description="tokens before unknown words are replaced")
+    tokens: list[str] = Field(description="before unknown words are replaced")
     score: float = Field(description="ranks the translations of a line")
     log_prob: float = Field(description="of all tokens and the end, in nats")
-    token_log_probs: list[float] = Field(
-        description="of each token, and of the end if the translation is complete"
-    )
-    alignment: list[tuple[int, int]] = Field(
-        description="pairs (source word, word), counted from 0"
-    )
+    token_log_probs: list[float] = Field(description="with that of the end, if it is complete")
+    alignment: list[tuple[int, int]] = Field(description="pairs (source word, word) from 0")
     replaced: list[Replaced]
     complete: bool = Field(description="false: cut at the maximum length")
     words: list[Word]
     attention: list[list[float]] | None = Field(
-        description=(
-            "a row for each word: weights of the source words, then of the end of the "
-            "source; null without attention"
-        )
+        description="by word: weights of the source words, and of the end of the source"
     )
 
 
@@ -135,9 +103,7 @@ class LineDetails(Message):
 
     source: str
     src_words: list[str]
-    src_cut: bool = Field(
-        description="the line is longer than decoding.max_source_tokens and was cut"
-    )
+    src_cut: bool = Field(description="it is longer than decoding.max_source_tokens")
     warnings: list[str] = Field(description="what is probably wrong with the best translation")
     translations: list[TranslationDetails] = Field(description="best first")
 
@@ -146,13 +112,9 @@ class TranslateAnswer(Message):
     """The translations; single ones if `q` is a single text, otherwise lists in its order."""
 
     translatedText: str | list[str]  # noqa: N815 - the name in LibreTranslate's answers
-    alternatives: list[str] | list[list[str]] | None = Field(
-        None, description="if the request asked for some"
-    )
-    run: str = Field(description="the run that translated")
-    lines: list[LineDetails] | None = Field(
-        None, description="all lines of all texts, if the request asked for details"
-    )
+    alternatives: list[str] | list[list[str]] | None = None
+    run: str
+    lines: list[LineDetails] | None = Field(None, description="of all texts; only with details")
 
 
 class WordAlternative(Message):

@@ -1,5 +1,6 @@
-"""`nmt share bundle`: one file with all that translating needs of a run. It is a zip archive of a
-small run folder; no pickle.
+"""`nmt share bundle`: one file with all that translating needs of a run.
+
+It is a zip archive of a small run folder; no pickle.
 """
 
 import json
@@ -59,6 +60,17 @@ DATE = (1980, 1, 1, 0, 0, 0)  # of all members, so that the same run gives the s
 # compresses about four times.
 MAX_EXPANSION = 20
 ENCRYPTED = 0x1
+METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+# zipfile reports some kinds of damage by errors of other types than its own.
+DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    LookupError,
+    NotImplementedError,
+    RecursionError,
+    ValueError,
+)
 REMEDY = "name the folder of a run, or a file that `nmt share bundle` wrote"
 
 
@@ -76,12 +88,10 @@ def command(
     path = output or run.resolve().with_name(f"{run.resolve().name}{SUFFIX}")
     write_bundle(run, checkpoint, path)
     print(f"{path}: {run}, {checkpoint.name}, {path.stat().st_size / 1e6:.1f} MB")
-    print(f'next: nmt translate --run {path} "..."')
 
 
 def write_bundle(run: Path, checkpoint: Path, path: Path) -> None:
-    """Write the bundle of a run with one of its checkpoints; an old file is replaced only when the
-    new one is complete.
+    """Write the bundle of a run with one of its checkpoints, whole or not at all.
 
     Raises:
         CheckpointError: `path` is a folder, or cannot be written.
@@ -89,22 +99,21 @@ def write_bundle(run: Path, checkpoint: Path, path: Path) -> None:
     if path.is_dir():
         raise CheckpointError(f"{path}: is a folder; name a file with -o")
     members = {
-        INFO_FILE: _to_bytes(describe(checkpoint.name)),
-        BEST_FILE: _to_bytes(pointer_to(checkpoint.name)),
+        INFO_FILE: json.dumps(describe(checkpoint.name), indent=2).encode(),
+        BEST_FILE: json.dumps(pointer_to(checkpoint.name), indent=2).encode(),
     }
     try:
         for file in run_files(run):
             members[file.relative_to(run).as_posix()] = file.read_bytes()
-        for name in CHECKPOINT_FILES:
-            if (checkpoint / name).exists():
-                members[f"checkpoints/{checkpoint.name}/{name}"] = (checkpoint / name).read_bytes()
+        for file in (checkpoint / name for name in CHECKPOINT_FILES):
+            if file.exists():
+                members[f"checkpoints/{checkpoint.name}/{file.name}"] = file.read_bytes()
         with replacing(path) as temporary, zipfile.ZipFile(temporary, "w") as archive:
             for name, content in members.items():
                 member = zipfile.ZipInfo(name, DATE)
                 # Weights are almost random bits: compressing them would cost time and save little.
-                member.compress_type = (
-                    zipfile.ZIP_STORED if name.endswith(MODEL_FILE) else zipfile.ZIP_DEFLATED
-                )
+                is_packed = not name.endswith(MODEL_FILE)
+                member.compress_type = zipfile.ZIP_DEFLATED if is_packed else zipfile.ZIP_STORED
                 member.external_attr = 0o644 << 16
                 archive.writestr(member, content)
     except OSError as error:
@@ -131,13 +140,12 @@ def run_files(run: Path) -> list[Path]:
     return [path for path in (run / name for name in RUN_FILES) if path.exists()]
 
 
-def check_info(name: Path | str, info: Any) -> str:
+def check_info(name: Path | str, info: dict[str, Any]) -> str:
     """The checkpoint that a `bundle.json` names.
 
     Raises:
         CheckpointError: `name` is no bundle, or a newer version of nmt made it.
     """
-    info = info if isinstance(info, dict) and info.get("format") == FORMAT else {}
     version, checkpoint = info.get("format_version"), str(info.get("checkpoint"))
     refuse_newer_format(name, version, FORMAT_VERSION)
     if version != FORMAT_VERSION or not CHECKPOINT_NAME.fullmatch(checkpoint):
@@ -147,8 +155,7 @@ def check_info(name: Path | str, info: Any) -> str:
 
 @contextmanager
 def unpacked(path: Path) -> Iterator[Path]:
-    """Yields a bundle as a run folder, which is deleted when the block ends. Errors inside name the
-    bundle in place of the folder.
+    """Yields a bundle as a run folder until the block ends. Errors inside name the bundle.
 
     The file may come from a stranger: it writes only into the folder, and not much more than its
     own size.
@@ -161,23 +168,10 @@ def unpacked(path: Path) -> Iterator[Path]:
         try:
             with zipfile.ZipFile(path) as archive:
                 _check_members(archive, path.stat().st_size)
-                check_info(
-                    path,
-                    json.loads(archive.read(INFO_FILE))
-                    if INFO_FILE in archive.namelist()
-                    else None,
-                )
+                check_info(path, json.loads(archive.read(INFO_FILE)))
                 for member in archive.infolist():
                     _extract(archive, member, folder)
-        # zipfile reports some kinds of damage by errors of other types.
-        except (
-            zipfile.BadZipFile,
-            zlib.error,
-            EOFError,
-            NotImplementedError,
-            ValueError,
-            RecursionError,
-        ) as error:
+        except DAMAGE as error:
             raise CheckpointError(f"{path}: no bundle, or damaged ({error}); {REMEDY}") from None
         except OSError as error:
             raise CheckpointError(f"{path}: cannot be read ({error.strerror or error})") from None
@@ -188,42 +182,33 @@ def unpacked(path: Path) -> Iterator[Path]:
 
 
 def _check_members(archive: zipfile.ZipFile, size: int) -> None:
-    """Raises: BadZipFile if a member is not what `write_bundle` writes, or if all are too large for
-    an archive of this size.
+    """Refuse what `write_bundle` does not write, and more bytes than fit an archive of this size.
+
+    Raises:
+        BadZipFile: as above.
     """
     names: set[str] = set()
     for member in archive.infolist():
         name = member.filename
-        if name in names or not (
-            name in (INFO_FILE, BEST_FILE, *RUN_FILES) or CHECKPOINT_FILE.fullmatch(name)
-        ):
+        is_known = name in (INFO_FILE, BEST_FILE, *RUN_FILES) or CHECKPOINT_FILE.fullmatch(name)
+        if name in names or not is_known:
             raise zipfile.BadZipFile(f"{name!r} has no place in it")
         names.add(name)
         if stat.S_IFMT(member.external_attr >> 16) not in (0, stat.S_IFREG):
             raise zipfile.BadZipFile(f"{name} is a link, not a file")
-        if member.flag_bits & ENCRYPTED or member.compress_type not in (
-            zipfile.ZIP_STORED,
-            zipfile.ZIP_DEFLATED,
-        ):
+        if member.flag_bits & ENCRYPTED or member.compress_type not in METHODS:
             raise zipfile.BadZipFile(f"{name} is encrypted, or compressed in another way")
     total = sum(member.file_size for member in archive.infolist())
     if total > MAX_EXPANSION * size:
-        raise zipfile.BadZipFile(
-            f"it would unpack to {total / 1e6:,.1f} MB, more than {MAX_EXPANSION} times its size"
-        )
+        limit = f"more than {MAX_EXPANSION} times its size"
+        raise zipfile.BadZipFile(f"it would unpack to {total / 1e6:,.1f} MB, {limit}")
 
 
 def _extract(archive: zipfile.ZipFile, member: zipfile.ZipInfo, folder: Path) -> None:
-    """Write a member, no more than its declared size. Raises: BadZipFile if its content does not
-    fit its size or its checksum.
-    """
+    """Write a member. Raises: BadZipFile if its content does not fit its size or checksum."""
     path = folder / member.filename
     path.parent.mkdir(parents=True, exist_ok=True)
     with archive.open(member) as content, path.open("xb") as file:
         shutil.copyfileobj(content, file)
     if path.stat().st_size != member.file_size:
         raise zipfile.BadZipFile(f"{member.filename} has another size than it declares")
-
-
-def _to_bytes(value: object) -> bytes:
-    return json.dumps(value, indent=2).encode()

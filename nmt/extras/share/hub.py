@@ -80,37 +80,7 @@ def push_command(
         bool, typer.Option("--private", help="Only you can see the repository.")
     ] = False,
 ) -> None:
-    """`nmt share push`."""
-    print(push(path, repository, license_id=license_id, private=private))
-
-
-def pull_command(
-    repository: Annotated[
-        str,
-        typer.Argument(
-            help="Repository on the hub; also a branch, tag or commit of it.",
-            metavar="USER/NAME[@REVISION]",
-        ),
-    ],
-    output: Annotated[
-        Path | None,
-        typer.Option("-o", "--output", help="Folder to write. Default: runs/NAME.", metavar="DIR"),
-    ] = None,
-) -> None:
-    """`nmt share pull`."""
-    print(pull(repository, output))
-
-
-def push(
-    path: Path, repository: str, *, license_id: str | None = None, private: bool = False
-) -> str:
-    """Publish the best checkpoint of a run, or the given checkpoint. Returns lines for the user.
-
-    Args:
-        path: a run, one of its checkpoints, or a bundle.
-        repository: USER/NAME; created if it does not exist.
-        license_id: of the model, for its card.
-        private: create a repository that only its owner sees.
+    """Publish the best checkpoint of a run, or the given checkpoint.
 
     Raises:
         CheckpointError, DataError: a part of the run is missing or damaged.
@@ -133,15 +103,11 @@ def push(
             info = api.model_info(repository)
             others = [file.rfilename for file in info.siblings or ()]
             if private and not info.private:
-                raise ConfigError(
-                    f"{repository}: exists and is public; leave out --private, or choose another "
-                    "repository"
-                )
+                advice = "leave out --private, or choose another repository"
+                raise ConfigError(f"{repository}: exists and is public; {advice}")
             if INFO_FILE not in others and (foreign := {*others} - {*FOREIGN_FILES}):
-                raise NmtError(
-                    f"{repository}: holds something else than a model of nmt ({min(foreign)}); "
-                    "choose another repository"
-                )
+                text = f"holds something else than a model of nmt ({min(foreign)})"
+                raise NmtError(f"{repository}: {text}; choose another repository")
             commit = api.upload_folder(
                 repo_id=repository,
                 folder_path=folder,
@@ -149,19 +115,23 @@ def push(
                 parent_commit=info.sha,
                 delete_patterns=list(RUN_FILES),
             )
-        sizes = [file.stat().st_size for file in folder.rglob("*") if file.is_file()]
-    size = f"{len(sizes)} files, {sum(sizes) / 1e6:.1f} MB"
-    next_command = f"nmt share pull {repository}"
-    return f"{commit.commit_url}: {path}, {checkpoint.name}, {size}\nnext: {next_command}"
+    print(f"{commit.commit_url}: {path}, {checkpoint.name}")
 
 
-def pull(repository: str, output: Path | None = None) -> str:
-    """Download a model and check it. Nothing is left of a download that fails. Returns lines for
-    the user.
-
-    Args:
-        repository: USER/NAME, or USER/NAME@REVISION: a branch, tag or commit.
-        output: the run folder to write; default: runs/NAME.
+def pull_command(
+    repository: Annotated[
+        str,
+        typer.Argument(
+            help="Repository on the hub; also a branch, tag or commit of it.",
+            metavar="USER/NAME[@REVISION]",
+        ),
+    ],
+    output: Annotated[
+        Path | None,
+        typer.Option("-o", "--output", help="Folder to write. Default: runs/NAME.", metavar="DIR"),
+    ] = None,
+) -> None:
+    """Download a model and check it. Nothing is left of a download that fails.
 
     Raises:
         CheckpointError: the repository holds no model of nmt, or a damaged one.
@@ -177,7 +147,8 @@ def pull(repository: str, output: Path | None = None) -> str:
             f"{name}: holds no model of nmt ({INFO_FILE} is missing); `nmt share push` publishes "
             "such models"
         )
-    _check_free(output)
+    if output.is_file() or (output.is_dir() and any(output.iterdir())):
+        raise DataError(f"{output}: exists; choose another folder with -o, or delete it")
     with explain_write_errors(output), replacing_folder(output) as folder:
         with _hub(name):
             # All names are fixed: none comes from the repository.
@@ -189,12 +160,7 @@ def pull(repository: str, output: Path | None = None) -> str:
             build_translator([(folder, folder / "checkpoints" / checkpoint)], device="cpu")
         except NmtError as error:
             raise type(error)(str(error).replace(str(folder), name)) from None
-        _check_free(output)
-    size = sum(path.stat().st_size for path in output.rglob("*") if path.is_file()) / 1e6
-    return (
-        f"{output}: {name} at {str(info.sha)[:12]}, {checkpoint}, {size:.1f} MB\n"
-        f'next: nmt translate --run {output} "..."'
-    )
+    print(f"{output}: {name} at {str(info.sha)[:12]}, {checkpoint}")
 
 
 @contextmanager
@@ -248,9 +214,7 @@ def _stage(
 
 
 def _without_folders(value: Any) -> Any:
-    """The value with the last part of each absolute path in place of the path; with more parts
-    where names are equal.
-    """
+    """The value with the last parts of each absolute path: as many as make it different."""
     text = json.dumps(value)
     paths: dict[str, tuple[str, ...]] = {}
     for string in JSON_STRING.findall(text):
@@ -260,10 +224,9 @@ def _without_folders(value: Any) -> Any:
     ends = {}
     for string, parts in paths.items():
         others = [other for each, other in paths.items() if each != string]
-        is_unique = (
-            all(other[-n:] != parts[-n:] for other in others) for n in range(1, len(parts))
-        )
-        length = next((n for n, unique in enumerate(is_unique, 1) if unique), len(parts))
+        length = 1
+        while length < len(parts) and any(each[-length:] == parts[-length:] for each in others):
+            length += 1
         ends[string] = json.dumps("/".join(parts[-length:]))
     return json.loads(JSON_STRING.sub(lambda match: ends.get(match[0], match[0]), text))
 
@@ -296,9 +259,3 @@ def _make_run(folder: Path, source: dict[str, Any]) -> str:
     for path in folder.rglob("*"):
         synchronize(path)
     return checkpoint
-
-
-def _check_free(output: Path) -> None:
-    """Raises: DataError if there is something at `output` already."""
-    if output.is_file() or (output.is_dir() and any(output.iterdir())):
-        raise DataError(f"{output}: exists; choose another folder with -o, or delete it")

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 from nmt.config.schema import CleaningConfig, TokenizerConfig
 from nmt.data.corpus import Corpus, encode_pairs, restore_texts
-from nmt.data.splitting import sentence_key
 from nmt.extras.augment.pairs import (
     PairFilter,
     select_sentences,
@@ -63,29 +62,6 @@ def test_pairs_are_dropped_for_a_reason() -> None:
     }
     assert {pair: pair_filter.drop_reason(pair) for pair in reasons} == reasons
     assert pair_filter.drop_reason(("A dog.", "Ein Hund!")) == "copy of a synthetic pair"
-
-
-@given(PAIRS, PAIRS, st.sets(TEXTS.map(sentence_key)), st.sets(TEXTS.map(sentence_key)))
-def test_the_kept_pairs_are_new_and_not_held_out(
-    original: list[tuple[str, str]], pairs: list[tuple[str, str]], src: set[str], tgt: set[str]
-) -> None:
-    pair_filter = PairFilter(original, HeldOut(src, tgt), CLEANING)
-    kept = [pair for pair in pairs if pair_filter.drop_reason(pair) is None]
-    expected = [
-        pair
-        for pair in dict.fromkeys(pairs)
-        if all(pair)
-        and pair not in original
-        and sentence_key(pair[0]) not in src
-        and sentence_key(pair[1]) not in tgt
-    ]
-    assert kept == expected
-
-
-def test_shared_keys_are_found_by_side() -> None:
-    held_out = HeldOut({"a", "b"}, {"c", "d"})
-    assert held_out.shared_with([("A!", "x"), ("c", "D."), ("c", "b")]) == HeldOut({"a"}, {"d"})
-    assert held_out.reversed.shared_with([("C", "A")]) == HeldOut({"c"}, {"a"})
 
 
 @given(PAIRS, st.booleans())

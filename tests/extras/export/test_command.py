@@ -139,7 +139,3 @@ def test_a_missing_package_is_named(nmt: Run, monkeypatch: pytest.MonkeyPatch) -
     result = nmt("export")
     message = "nmt: needs onnxruntime, which is not installed: `pip install 'nmt[export]'`\n"
     assert (result.status, result.out, result.err) == (1, "", message)
-
-
-def test_no_run(nmt: Run, tmp_path: Path) -> None:
-    assert "no run here" in nmt("export", tmp_path).err

@@ -2,7 +2,6 @@
 little memory is needed for it.
 """
 
-import json
 import os
 import shutil
 from collections.abc import Callable
@@ -19,7 +18,6 @@ from tests import toy
 
 Edit = Callable[[Path], object]
 SENTENCE = "The dog sees the tree."
-WORDS = {"kind": "words", "lowercase": False, "version": "3"}
 
 
 @pytest.fixture(scope="module")
@@ -36,22 +34,6 @@ def folder(exported: Path, tmp_path: Path) -> Path:
     return shutil.copytree(exported, tmp_path / "export")
 
 
-def settings(**values: Any) -> Edit:
-    """Other values in settings.json, by their path."""
-
-    def edit(folder: Path) -> None:
-        content = read_json(folder / "settings.json")
-        for path, value in values.items():
-            *parents, name = path.split("__")
-            inner = content
-            for parent in parents:
-                inner = inner[parent]
-            inner[name] = value
-        write_json(folder / "settings.json", content)
-
-    return edit
-
-
 def forged(name: str, change: Callable[[Path], object]) -> Edit:
     """A changed file with the right checksum."""
 
@@ -66,6 +48,10 @@ def forged(name: str, change: Callable[[Path], object]) -> Edit:
         write_json(folder / "settings.json", content)
 
     return edit
+
+
+def newer(folder: Path) -> None:
+    write_json(folder / "settings.json", {**read_json(folder / "settings.json"), "format": 9})
 
 
 def text(content: str) -> Callable[[Path], object]:
@@ -126,18 +112,6 @@ def tensor(name: str, dims: list[int], location: str = "") -> Any:
     return proto
 
 
-def rename_outputs(path: Path, **names: str) -> None:
-    """Give outputs of a graph other names."""
-    import onnx
-
-    model = onnx.load(path)
-    for value in model.graph.output:
-        value.name = names.get(value.name, value.name)
-    for node in model.graph.node:
-        node.output[:] = [names.get(name, name) for name in node.output]
-    path.write_bytes(model.SerializeToString())
-
-
 AGAIN = "copy the whole folder again, or write it again with `nmt export`"
 LINK = "outside of the folder; copy the whole folder, without links"
 
@@ -167,47 +141,15 @@ HOSTILE: dict[str, tuple[Edit, str]] = {
         change("settings.json", lambda path: replace(path, '"beam": 5', '"beam": 4')),
         "settings.json: damaged (its content does not fit its checksum)",
     ),
-    "no object": (change("settings.json", text("[]")), "settings.json: damaged ("),
     "nested JSON": (change("settings.json", text("[" * 100_000)), "settings.json: damaged ("),
-    "nothing in it": (settings(decoding={}), "settings.json: damaged ('beam' is missing)"),
-    "newer": (settings(format=9), "made by a newer nmt; use the translate.py of that folder"),
-    "huge beam": (settings(decoding__beam=10**9), "settings.json: damaged (decoding.beam: wrong)"),
-    "beam of text": (settings(decoding__beam="5"), "settings.json: damaged (decoding.beam: wrong)"),
-    "endless translations": (
-        settings(decoding__max_length_ratio=float("inf")),
-        "damaged (decoding.max_length_ratio: wrong)",
-    ),
-    "other options": (
-        settings(tokenizers__src={"kind": "bpe", "lowercase": False, "model": "/etc/passwd"}),
-        "settings.json: damaged (",
-    ),
-    "module for a language": (
-        settings(tokenizers__src={**WORDS, "language": "en.lex_attrs"}),
-        "settings.json: damaged (tokenizers.src: wrong)",
-    ),
-    "lexicon of numbers": (settings(lexicon={"a": 1}), "settings.json: damaged (lexicon: wrong)"),
+    "newer": (newer, "made by a newer nmt; use the translate.py of that folder"),
     "linked settings": (change("settings.json", linked("/etc/passwd")), f"/etc/passwd, {LINK}"),
     "linked graph": (change("step.onnx", linked("/dev/zero")), f"links to /dev/zero, {LINK}"),
     "links in a circle": (change("src.vocab.txt", linked("src.vocab.txt")), "src.vocab.txt: "),
-    "pipe": (change("tgt.vocab.txt", fifo), f"tgt.vocab.txt: not a file; {AGAIN}"),
-    "huge settings": (change("settings.json", sparse), "settings.json: larger than 67,108,864"),
-    "huge vocabulary": (change("src.vocab.txt", sparse), "src.vocab.txt: larger than 268,435,456"),
-    "huge graph": (change("encoder.onnx", sparse), "encoder.onnx: larger than 2,147,483,648 bytes"),
-    "other vocabulary": (
-        forged("src.vocab.txt", text("a\t1\n")),
-        f"src.vocab.txt: not a vocabulary of `nmt export`; {AGAIN}",
-    ),
-    "vocabulary in Latin-1": (
-        forged("tgt.vocab.txt", lambda path: path.write_bytes(b"\xe4\n")),
-        "tgt.vocab.txt: not UTF-8 (invalid continuation byte); copy",
-    ),
-    "short vocabulary": (
-        forged(
-            "tgt.vocab.txt",
-            lambda path: text(path.read_text()[:90].rpartition("\n")[0] + "\n")(path),
-        ),
-        "the model has other words than tgt.vocab.txt: its files are damaged",
-    ),
+    "pipe": (change("tgt.vocab.txt", fifo), "tgt.vocab.txt: not a file of at most"),
+    "huge settings": (change("settings.json", sparse), "not a file of at most 67,108,864 bytes"),
+    "huge vocabulary": (change("src.vocab.txt", sparse), "not a file of at most 268,435,456 bytes"),
+    "huge graph": (change("encoder.onnx", sparse), "not a file of at most 2,147,483,648 bytes"),
     "no subwords": (
         forged("src.spm.model", lambda path: path.write_bytes(b"\x0a\xff\xff\xff\xff\x07")),
         "src.spm.model: not a readable",
@@ -216,10 +158,6 @@ HOSTILE: dict[str, tuple[Edit, str]] = {
         forged("step.onnx", lambda path: path.write_bytes(b"\x3a\xff\xff\xff\xff\x07")),
         "step.onnx: cannot be loaded (",
     ),
-    "swapped graphs": (
-        forged("step.onnx", lambda path: shutil.copyfile(path.with_name("encoder.onnx"), path)),
-        f"export: its graphs do not fit each other; {AGAIN}",
-    ),
     "huge tensor": (
         forged("step.onnx", graph(w=tensor("w", [10**6, 10**6]))),
         "step.onnx: cannot be loaded (",
@@ -227,13 +165,6 @@ HOSTILE: dict[str, tuple[Edit, str]] = {
     "tensor of a file": (
         forged("step.onnx", graph(w=tensor("w", [9], "/etc/passwd"))),
         f"step.onnx: takes tensors from other files; {AGAIN}",
-    ),
-    "swapped outputs": (
-        forged(
-            "step.onnx",
-            lambda path: rename_outputs(path, best_logits="log_norm", log_norm="best_logits"),
-        ),
-        "step.onnx: not a graph of `nmt export` (",
     ),
 }
 HOSTILE = {name: row for name, row in HOSTILE.items() if hasattr(os, "mkfifo") or name != "pipe"}
@@ -247,15 +178,6 @@ def test_a_folder_from_a_stranger(folder: Path, edit: Edit, expected: str) -> No
         Translator(folder).translate([SENTENCE])
     assert expected in str(error.value)
     assert "\n" not in str(error.value)
-
-
-def test_a_folder_without_checksums(folder: Path) -> None:
-    """As older versions wrote it."""
-    content = {
-        key: value for key, value in read_json(folder / "settings.json").items() if key != "sha256"
-    }
-    (folder / "settings.json").write_text(json.dumps(content), encoding="utf-8")
-    assert Translator(folder).translate([SENTENCE])
 
 
 def test_links_inside_of_the_folder_are_followed(folder: Path) -> None:

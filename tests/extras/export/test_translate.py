@@ -83,10 +83,6 @@ def test_several_batches_in_threads(subwords: Path, tmp_path: Path) -> None:
     check(subwords, export(subwords, tmp_path / "export", *batches), *batches, n=1, threads=3)
 
 
-def test_greedy(subwords: Path, exported: Path) -> None:
-    check(subwords, exported, "decoding.beam=1", n=1, beam=1)
-
-
 def test_unknown_words_are_copied_and_long_sentences_cut(words: Path, tmp_path: Path) -> None:
     settings = ["decoding.max_source_tokens=6"]
     results = check(words, export(words, tmp_path / "export", *settings), *settings)

@@ -28,17 +28,8 @@ def prepared_pairs(config: Path, *overrides: str) -> int:
 def test_the_sample(nmt: Run, folder: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     result = nmt("init", "first")
     assert (result.status, result.err) == (0, "")
-    lines = result.out.splitlines()
-    assert lines[0].startswith(
-        "data        the sample that comes with nmt: 6,000 English-German pairs"
-    )
-    assert lines[-5:] == [
-        "next        cd first",
-        "            nmt prepare -c sample.yaml",
-        "            nmt train -c sample.yaml",
-        "            nmt evaluate",
-        "            nmt translate 'What would the doctor like to repair today?'",
-    ]
+    found = "data        the sample that comes with nmt: 6,000 English-German pairs"
+    assert result.out.startswith(found)
     assert {path.name for path in Path("first").iterdir()} == {
         "sample.yaml",
         "sample.tsv",
@@ -51,31 +42,25 @@ def test_the_sample(nmt: Run, folder: Path, root: Path, monkeypatch: pytest.Monk
 
 
 def test_the_sample_in_the_other_direction(nmt: Run, folder: Path) -> None:
-    assert nmt("init", ".", "--direction", "de-en").out.splitlines()[-4:] == [
-        "next        nmt prepare -c sample.yaml",
-        "            nmt train -c sample.yaml",
-        "            nmt evaluate",
-        "            nmt translate 'Der Hund schläft.'",
-    ]
+    assert nmt("init", ".", "--direction", "de-en").status == 0
     assert load(Path("sample.yaml")).data.direction == "de-en"
 
 
 def test_a_table(nmt: Run, folder: Path) -> None:
     toy.write_table(folder / "pairs.tsv", toy.sentence_pairs())
-    result = nmt("init", "My project!", "--data", "pairs.tsv", "--json")
-    value = json.loads(result.out)
-    assert value["files"] == ["My project!/My-project-.yaml", "My project!/schema.json"]
-    assert value["found"]["data"] == "pairs.tsv: 588 pairs, separated by tabs, no header"
-    assert value["found"]["direction"] == "en-de"
-    assert value["next"][0] == "cd 'My project!'"
-    text = (folder / value["files"][0]).read_text(encoding="utf-8")
+    result = nmt("init", "My project!", "--data", "pairs.tsv")
+    assert result.out.startswith("data        pairs.tsv: 588 pairs, separated by tabs, no header\n")
+    for row in ("direction   en-de", "written     My project!/My-project-.yaml"):
+        assert f"\n{row}\n" in result.out
+    path = folder / "My project!" / "My-project-.yaml"
+    text = path.read_text(encoding="utf-8")
     assert text.startswith(
         "# yaml-language-server: $schema=schema.json\n# Written by `nmt init` for 588 pairs."
     )
-    config = load(folder / value["files"][0])
+    config = load(path)
     assert config.data.source.path == folder / "pairs.tsv"
     assert config.data.source.columns == {"en": 1, "de": 2}
-    assert prepared_pairs(folder / value["files"][0]) == 588
+    assert prepared_pairs(path) == 588
 
 
 @pytest.mark.parametrize(

@@ -68,14 +68,3 @@ def test_training_average_averages_at_the_end(nmt: Run, config: Path, tmp_path: 
     again = nmt("train", "-c", config, "-o", run, "--set", "training.average=best", *more)
     assert again.status == 0
     assert last_event(run)["members"] == [6, 8]
-
-
-def test_too_few_checkpoints_to_average(nmt: Run, config: Path, tmp_path: Path) -> None:
-    run = tmp_path / "run"
-    assert nmt("train", "-c", config, "-o", run, "--set", "training.keep_best=1").status == 0
-    result = nmt("runs", "average", run)
-    assert (result.status, result.out) == (1, "")
-    assert result.err == (
-        f"nmt: {run}: one checkpoint is kept as best; train with training.keep_best of 2 or "
-        "more to average\n"
-    )

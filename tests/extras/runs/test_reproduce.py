@@ -43,38 +43,30 @@ def test_the_weights_are_equal(nmt: Run, folder: Path, tmp_path: Path) -> None:
     shutil.move(folder / "prepared", tmp_path / "moved")
     try:
         absent = nmt("runs", "reproduce", folder / "run")
-        options = ("--data", tmp_path / "moved", "--device", "cpu", "--json", "--quiet")
+        options = ("--data", tmp_path / "moved", "--device", "cpu", "--quiet")
         result = nmt("runs", "reproduce", folder / "run", "-o", copy, *options)
     finally:
         shutil.move(tmp_path / "moved", folder / "prepared")
     assert f"{folder / 'prepared'}: no prepared data here" in absent.err
     assert (result.status, result.err) == (0, "")
-    value = json.loads(result.out)
-    assert (value["equal"], value["step"], value["remarks"]) == (True, 20, [])
+    assert result.out.endswith("equal: the weights of both trainings are the same bit for bit\n")
     model = "checkpoints/step-00000020/model.safetensors"
     assert (copy / model).read_bytes() == (folder / "run" / model).read_bytes()
 
 
-def test_a_second_call_trains_nothing_and_names_what_differs(nmt: Run, copied: Path) -> None:
+def test_a_second_call_trains_nothing_and_finds_a_difference(nmt: Run, copied: Path) -> None:
     copy = copied.with_name("run-reproduced")
     result = nmt("runs", "reproduce", copied)
     assert result.status == 0
     assert "run-reproduced: already trained, to step 20" in result.err
-    assert result.out.endswith(
-        "equal: step 20, the weights of both trainings are the same bit for bit\n"
-    )
     model = copy / "checkpoints" / "step-00000020" / "model.safetensors"
     model.write_bytes(model.read_bytes()[:-1] + b"\1")
     (model.parent / CHECKSUMS_FILE).unlink(missing_ok=True)
-    provenance = json.loads((copied / "provenance.json").read_text())
-    provenance[0]["libraries"]["torch"] = "1.0"
-    (copied / "provenance.json").write_text(json.dumps(provenance))
     result = nmt("runs", "reproduce", copied)
     assert (result.status, result.err.splitlines()[-1]) == (
         1,
         f"nmt: {copy}: the weights differ from those of {copied}",
     )
-    assert "torch: 1.0 then, " in result.out
 
 
 def test_other_data_is_refused(nmt: Run, copied: Path) -> None:
@@ -101,8 +93,6 @@ def test_runs_that_cannot_be_repeated(nmt: Run, copied: Path) -> None:
     (copied / "provenance.json").write_text(json.dumps([{**provenance[0], "processes": 2}]))
     assert "several processes trained it" in nmt("runs", "reproduce", copied).err
     (copied / "provenance.json").unlink()
-    result = nmt("runs", "reproduce", copied)
-    assert "the run does not say which versions and how many threads trained it" in result.out
     progress = copied / "checkpoints" / "step-00000020" / "progress.json"
     write_json(progress, {**read_json(progress), "finished": None})
     command = f"nmt train -c {config} -o {copied} --resume"
@@ -110,5 +100,3 @@ def test_runs_that_cannot_be_repeated(nmt: Run, copied: Path) -> None:
         nmt("runs", "reproduce", copied).err
         == f"nmt: {copied}: its training is not finished; `{command}` continues it\n"
     )
-    progress.unlink()
-    assert "progress.json: cannot be read" in nmt("runs", "reproduce", copied).err

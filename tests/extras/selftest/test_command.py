@@ -1,6 +1,5 @@
 """`nmt selftest` passes where attention works, and says which one does not."""
 
-import json
 import sys
 
 import pytest
@@ -47,12 +46,10 @@ def test_one_that_looks_nowhere_fails(nmt: Run, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(GeneralScore, "forward", blind)
     monkeypatch.setattr(sys.modules["nmt.extras.selftest.command"], "MAX_STEPS", 200)
-    result = nmt("selftest", "--attention", "general", "--device", "cpu", "--json")
+    result = nmt("selftest", "--attention", "general", "--device", "cpu")
     assert result.status == 1
     assert result.err == "nmt: these models did not learn to copy and reverse: general\n"
-    (outcome,) = json.loads(result.out)
-    assert (outcome["attention"], outcome["steps"], outcome["learned"]) == ("general", 200, False)
-    assert outcome["exact_match"] < selftest.MIN_EXACT_MATCH
+    assert result.out.endswith("   did not learn\n")
 
 
 def test_an_attention_that_is_not_known_is_refused(nmt: Run) -> None:

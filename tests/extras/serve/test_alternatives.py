@@ -12,10 +12,8 @@ from tests.decoding.test_translator import make_translator
 
 def test_each_alternative_starts_with_the_given_tokens_and_its_own() -> None:
     translator = make_translator()
-    requests = [("abab", ["a", "b"]), ("b", []), ("ab ab", ["▁"])]
-    for (_, prefix), alternatives in zip(
-        requests, find_alternatives(translator, requests, 3), strict=True
-    ):
+    for text, prefix in [("abab", ["a", "b"]), ("b", []), ("ab ab", ["▁"])]:
+        alternatives = find_alternatives(translator, text, prefix, 3)
         probabilities = [alternative.probability for alternative in alternatives]
         assert probabilities == sorted(probabilities, reverse=True)
         assert all(probability >= MIN_PROBABILITY for probability in probabilities[1:])
@@ -26,7 +24,7 @@ def test_each_alternative_starts_with_the_given_tokens_and_its_own() -> None:
 
 def test_probabilities_are_those_of_forced_decoding() -> None:
     translator = make_translator()
-    (alternatives,) = find_alternatives(translator, [("abab", ["b", "a"])], 3)
+    alternatives = find_alternatives(translator, "abab", ["b", "a"], 3)
     for alternative in alternatives:
         text = translator.tgt_tokenizer.join(["b", "a", alternative.token])
         (scored,) = score_pairs(translator, [("abab", text)])
@@ -40,24 +38,6 @@ def test_probabilities_are_those_of_forced_decoding() -> None:
             )
 
 
-def test_the_translation_is_that_of_the_prefix() -> None:
-    translator = make_translator()
-    (alternatives,) = find_alternatives(translator, [("abab", ["b"])], 2)
-    for alternative in alternatives:
-        if alternative.token != "▁":
-            (expected,) = translator.translate(["abab"], prefixes=[f"b{alternative.token}"])
-            assert (expected.tokens, expected.text) == (
-                alternative.translation.tokens,
-                alternative.translation.text,
-            )
-
-
-def test_there_are_never_more_than_the_vocabulary_has() -> None:
-    translator = make_translator()
-    (alternatives,) = find_alternatives(translator, [("ab", ["<unk>"])], 50)
-    assert {alternative.token for alternative in alternatives} <= {"a", "b", "▁"}
-
-
 @pytest.mark.parametrize(
     ("request_", "text"),
     [
@@ -68,5 +48,5 @@ def test_there_are_never_more_than_the_vocabulary_has() -> None:
 )
 def test_impossible_requests(request_: tuple[str, list[str]], text: str) -> None:
     with pytest.raises(DataError) as error:
-        find_alternatives(make_translator(), [request_], 3)
+        find_alternatives(make_translator(), *request_, 3)
     assert str(error.value) == text

@@ -120,12 +120,6 @@ def test_sigterm_answers_what_was_accepted_and_refuses_the_rest(trained: Path) -
             post(port, q="The dog sees the tree.")
 
 
-@pytest.mark.slow
-def test_ctrl_c_ends_it(trained: Path) -> None:
-    with server(trained) as (process, _):
-        assert end(process, signal.SIGINT) == (0, "")
-
-
 def test_what_it_refuses_to_start_with(
     nmt: Run, trained: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

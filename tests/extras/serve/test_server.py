@@ -31,10 +31,6 @@ def test_a_bundle_translates_as_its_run(
     )
 
 
-def test_names_of_runs_differ(served: list[ServedRun]) -> None:
-    assert [run.name for run in served] == ["run", "run-2"]
-
-
 @pytest.mark.parametrize(
     ("host", "local"),
     [

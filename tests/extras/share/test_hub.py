@@ -2,12 +2,9 @@
 what can go wrong on it.
 """
 
-import errno
 import json
 import logging
-import os
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +18,7 @@ from nmt.commands.evaluate import EvaluateOptions
 from nmt.extras.lexicon.lexicon import Entry, Lexicon
 from nmt.files import read_json, write_recorded
 from tests import toy
-from tests.conftest import ROOT, Result, Run
+from tests.conftest import Run
 from tests.extras.share.hub import TOKEN, Hub, Repository, running_hub
 
 pytestmark = pytest.mark.filterwarnings(
@@ -38,17 +35,6 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     Lexicon({"dog": [Entry("Hund", 1.0, 7)]}).save(run / "lexicon.tsv")
     evaluate.run(EvaluateOptions(folders=[run], metric=["BLEU"]))
     return run
-
-
-def in_process(*words: object, **environment: str) -> Result:
-    command = [sys.executable, "-m", "nmt", *map(str, words)]
-    env = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ["PYTHONPATH"]]),
-        **environment,
-    }
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-    return Result(done.returncode, done.stdout, done.stderr)
 
 
 @pytest.fixture
@@ -78,8 +64,7 @@ def pushed(nmt: Run, hub: Hub, trained: Path) -> Repository:
     assert (result.status, result.err) == (0, "")
     repository = hub.repositories["me/toy"]
     address = f"{hub.address}/me/toy/commit/{repository.commits[-1][0]}"
-    assert result.out.startswith(f"{address}: {trained}, {CHECKPOINT}, 10 files, ")
-    assert result.out.endswith("\nnext: nmt share pull me/toy\n")
+    assert result.out == f"{address}: {trained}, {CHECKPOINT}\n"
     return repository
 
 
@@ -88,8 +73,7 @@ def test_there_and_back(nmt: Run, hub: Hub, pushed: Repository, trained: Path) -
     result = nmt("share", "pull", "me/toy")
     commit = pushed.commits[-1][0]
     assert (result.status, result.err) == (0, "")
-    assert result.out.startswith(f"runs/toy: me/toy at {commit[:12]}, {CHECKPOINT}, ")
-    assert result.out.endswith('next: nmt translate --run runs/toy "..."\n')
+    assert result.out == f"runs/toy: me/toy at {commit[:12]}, {CHECKPOINT}\n"
     for choice in (["--run", "runs/toy"], []):  # the newest run
         assert nmt("translate", *choice, "--json", *SENTENCES).out == expected
     assert {path.name for path in Path("runs/toy").iterdir()} == {
@@ -111,7 +95,7 @@ def test_there_and_back(nmt: Run, hub: Hub, pushed: Repository, trained: Path) -
     check = nmt("runs", "check", "runs/toy")
     assert (check.status, "damaged" in check.out) == (0, False)
     facts = json.loads(nmt("runs", "show", "runs/toy", "--json").out)
-    assert (facts["state"], facts["problems"]) == ("weights only", [])
+    assert facts["state"] == "weights only"
     assert facts["evaluations"][0]["scores"][0]["metric"] == "BLEU"
     again = nmt("share", "push", "runs/toy", "me/copy")
     assert (again.status, again.err) == (0, "")
@@ -249,16 +233,6 @@ def test_file_names_of_strangers(nmt: Run, pushed: Repository, tmp_path: Path) -
     assert not [*tmp_path.rglob("*outside*"), *tmp_path.rglob("optimizer.bin")]
 
 
-def test_a_full_disk_is_not_blamed_on_the_network(
-    nmt: Run, pushed: Repository, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def fill(*_: object, **__: object) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr("nmt.extras.share.hub.snapshot_download", fill)
-    refused(nmt, "nmt: runs/toy: cannot be written (No space left on device)\n")
-
-
 def test_wrong_names_and_tokens(
     nmt: Run,
     hub: Hub,
@@ -304,17 +278,3 @@ def test_without_the_hub_and_without_its_library(
     monkeypatch.delitem(sys.modules, "nmt.extras.share.hub")
     monkeypatch.setitem(sys.modules, "huggingface_hub", None)
     refused(nmt, "needs huggingface_hub, which is not installed: `pip install 'nmt[hub]'`")
-
-
-@pytest.mark.slow
-def test_the_address_comes_from_the_environment(hub: Hub, trained: Path, tmp_path: Path) -> None:
-    environment = {
-        "HF_ENDPOINT": hub.address,
-        "HF_TOKEN": TOKEN,
-        "HF_HUB_DISABLE_XET": "1",
-        "HF_HOME": str(tmp_path / "home"),
-    }
-    pushed = in_process("share", "push", trained, "me/toy", **environment)
-    assert (pushed.status, pushed.err) == (0, "")
-    pulled = in_process("share", "pull", "me/toy", "-o", tmp_path / "pulled", **environment)
-    assert (pulled.status, pulled.err) == (0, "")
