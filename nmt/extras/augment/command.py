@@ -219,8 +219,7 @@ def command(**values: Any) -> None:
 
 
 def run(options: AugmentOptions, progress: bool | None = None) -> dict[str, Any]:
-    """Translate, and write the new prepared folder; translations that an earlier call has finished
-    are not repeated.
+    """Translate, and write the new prepared folder. Finished translations are not repeated.
 
     Args:
         progress: show a progress bar on stderr; default: if stderr is a terminal.

@@ -1,5 +1,4 @@
-"""Augmented training data: synthetic pairs, with one side translated by a model, beside the
-original pairs.
+"""Synthetic pairs, with one side translated by a model, beside the original pairs.
 
 - Translations of the training sentences by several models in both directions: data
   diversification (Nguyen et al. 2020, arXiv 1911.01986, algorithm 1); of the training sources
@@ -44,9 +43,7 @@ SYNTHETIC_PAIR = "copy of a synthetic pair"
 
 @dataclass(frozen=True)
 class Sentences:
-    """Different sentences to translate. n_read: sentences before the selection. dropped: why others
-    were left out.
-    """
+    """Different sentences to translate. n_read: before the selection. dropped: why others left."""
 
     texts: list[str]
     n_read: int
@@ -109,9 +106,7 @@ class PairFilter:
 
 
 def write_training_data(folder: Path, parts: Sequence[tuple[Corpus, int]]) -> None:
-    """Write `train.src` and `train.tgt`: each corpus as many times as its number says, one after
-    the other.
-    """
+    """Write `train.src` and `train.tgt`: each corpus as often as its number says, in order."""
     for side in SIDES:
         streams: list[Sequences] = [
             getattr(corpus, side) for corpus, count in parts for _ in range(count)

@@ -135,8 +135,7 @@ def describe(members: Members) -> list[dict[str, str]]:
 def translate(
     tasks: Sequence[Task], overrides: Sequence[str], device: DeviceName, *, show_bar: bool
 ) -> None:
-    """Write the shards that are missing. All models are loaded first, so that errors come before
-    the long work.
+    """Write the shards that are missing. All models are loaded first: errors come early.
 
     Raises:
         DataError: a sentence does not fit into memory, or a shard cannot be written.
@@ -166,8 +165,7 @@ def translate(
 
 
 def write_shard(path: Path, texts: Sequence[str], translator: Translator) -> None:
-    """Translate `texts` into a file: one line each; after a tab, what is wrong with the
-    translation.
+    """Translate `texts` into a file: a line each; after a tab, what is wrong with it.
 
     Raises:
         OSError: the file cannot be written.

@@ -1,6 +1,4 @@
-"""Soft targets of training data: the probabilities that trained models give to the words at each
-target token.
-"""
+"""Soft targets of training data: the probabilities of words that trained models give."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -36,8 +34,7 @@ def write_soft_targets(folder: Path, models: Sequence[Seq2Seq], *, show_bar: boo
 
 @torch.inference_mode()
 def soft_targets(models: Sequence[Seq2Seq], corpus: Corpus) -> Iterator[Block]:
-    """For each pair of the corpus, in order, the packed distributions of its target tokens, block
-    by block.
+    """The packed distributions of each pair's target tokens, in order, block by block.
 
     Args:
         models: in evaluation mode, on one device; each distribution is the mean of theirs.
@@ -58,9 +55,7 @@ def soft_targets(models: Sequence[Seq2Seq], corpus: Corpus) -> Iterator[Block]:
 
 
 def _most_probable(models: Sequence[Seq2Seq], batch: Batch) -> tuple[Tensor, Tensor]:
-    """Ids and probabilities of the most probable words at the tokens of a batch, [n_tokens, K]
-    each, best first.
-    """
+    """Ids and probabilities [n_tokens, K] of the best words at the tokens of a batch."""
     batch = batch.to(models[0].device)
     mean = torch.stack([_probabilities(model, batch) for model in models]).mean(0)
     best = mean.topk(min(N_WORDS, mean.shape[1]), 1)

@@ -1,5 +1,4 @@
-"""An exported run: a folder with the graphs, all that the tokens depend on, and a translator that
-needs neither torch nor nmt.
+"""An exported run: a folder with graphs, vocabularies and a translator without torch and nmt.
 
 encoder.onnx  step.onnx  settings.json  src.vocab.txt  tgt.vocab.txt  [src.spm.model]  translate.py
 requirements.txt

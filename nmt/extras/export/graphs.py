@@ -1,5 +1,4 @@
-"""A trained model as two ONNX graphs: the encoder with the decoder's first state, and one step of
-the decoder.
+"""A trained model as two ONNX graphs: the encoder with the first state, and a step of the decoder.
 
 The graphs do the work of `Seq2Seq.encode`, `start`, `step` and `topk_log_probs`. Tensors `memory.*`
 have a row per sentence (B), `state.*` a row per hypothesis (R = B * K), and `next.*` are the state
@@ -93,7 +92,9 @@ class StepGraph(nn.Module):
     def forward(
         self, ids: Tensor, rows: Tensor, k: Tensor, position: Tensor, *tensors: Tensor
     ) -> tuple[Tensor, ...]:
-        """Args:
+        """The words and the next state.
+
+        Args:
             ids: [R], the last token of each hypothesis.
             rows: [N], the hypotheses for which words are wanted.
             k: [], at most V.

@@ -1,5 +1,4 @@
-"""Translates with a model that `nmt export` wrote, by onnxruntime and NumPy: neither torch nor nmt
-is needed.
+"""Translates with a model that `nmt export` wrote, by onnxruntime and NumPy alone.
 
     pip install -r requirements.txt
     python translate.py "How are you?"    # or --file FILE, or lines on stdin: one output line each
@@ -303,8 +302,7 @@ def read_file(folder: Path, name: str, max_bytes: int, digests: Mapping[str, str
             advice = "copy the whole folder, without links"
             raise TranslationError(f"{path}: links to {target}, outside of the folder; {advice}")
         if not target.is_file() or target.stat().st_size > max_bytes:
-            reason = f"not a file of at most {max_bytes:,} bytes"
-            raise TranslationError(f"{path}: {reason}; {AGAIN}")
+            raise TranslationError(f"{path}: not a file of at most {max_bytes:,} bytes; {AGAIN}")
         content = target.read_bytes()
     except (OSError, RuntimeError) as error:  # links in a circle
         reason = getattr(error, "strerror", None) or error
@@ -450,9 +448,7 @@ class Search:
         return ids, log_probs, outputs["attention"], next_state
 
     def _choose(self, ids: Array, log_probs: Array, attention: Array) -> Array:
-        """Keep the best K extensions of each sentence; returns the rows of the state that they
-        continue, [b, K].
-        """
+        """Keep the best K extensions of each sentence; returns the rows [b, K] they continue."""
         n, k = len(self.sentence), ids.shape[2]
         total = (self.log_prob[:, :, None] + log_probs).reshape(n, -1)  # [b, K * k]
         chosen = np.argsort(-total, 1, kind="stable")[:, : self.size]
@@ -486,9 +482,7 @@ class Search:
         self.log_prob = np.where(ends, -np.inf, self.log_prob)
 
     def _undecided(self) -> Array:
-        """[b], whether the n-best list may still change: the score of a continuation is at most the
-        bound.
-        """
+        """[b], whether the n-best list may change: no continuation scores more than the bound."""
         best = self.log_prob.max(1)
         bound = np.minimum(best, 0) / self._length_penalty(self.max_length[self.sentence])
         undecided: Array = (best > -np.inf) & (bound > self.min_score[self.sentence])
@@ -560,9 +554,7 @@ class Tokenizer:
             ) from None
 
     def normalize(self, text: str) -> str:
-        """One line in Unicode NFC without invisible characters; a look-alike replaces the
-        tokenizer's own mark.
-        """
+        """As `normalize` below; a look-alike replaces the tokenizer's own mark."""
         text = normalize(text)
         return (normalize(text.lower()) if self.lowercase else text).replace(
             self.mark, self.look_alike
@@ -676,25 +668,17 @@ def main() -> None:
         sys.stdout.reconfigure(encoding="utf-8", errors="replace")
     try:
         translator = Translator(Path(__file__).parent, beam=options.beam, threads=options.threads)
-        n_done = 0
+        number = 0
         for texts in [options.sentences] if options.sentences else read_lines(options.file):
-            for number, best in enumerate(
-                translator.translate_n_best(texts, options.n_best), n_done
-            ):
-                for translation in best:
-                    is_list = options.n_best > 1
-                    print(
-                        f"{number} ||| {translation.text} ||| {translation.score:.4f}"
-                        if is_list
-                        else translation.text
-                    )
-            n_done += len(texts)
+            for best in translator.translate_n_best(texts, options.n_best):
+                for each in best:
+                    line = f"{number} ||| {each.text} ||| {each.score:.4f}"
+                    print(line if options.n_best > 1 else each.text)
+                number += 1
             sys.stdout.flush()
     except (TranslationError, MemoryError) as error:
-        sys.exit(
-            "translate.py: "
-            f"{str(error) or 'the memory is too small; try a smaller --beam, or fewer --threads'}"
-        )
+        advice = "the memory is too small; try a smaller --beam, or fewer --threads"
+        sys.exit(f"translate.py: {str(error) or advice}")
     except UnicodeDecodeError as error:
         sys.exit(f"translate.py: {options.file or 'stdin'}: not UTF-8 ({error.reason})")
     except OSError as error:

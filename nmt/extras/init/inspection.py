@@ -167,9 +167,7 @@ def _sample(rows: Iterable[Sequence[str]]) -> tuple[list[Sequence[str]], int]:
 
 
 def _is_text(cells: Sequence[str], n_rows: int) -> bool:
-    """Whether a column has sentences: most cells have letters, are no attributions or addresses,
-    and differ from each other.
-    """
+    """Whether most cells of a column have letters, are no attributions or addresses, and differ."""
     n_texts = sum(
         any(letter.isalpha() for letter in cell) and not cell.startswith(NO_TEXT) for cell in cells
     )

@@ -21,9 +21,7 @@ def json_schema() -> dict[str, Any]:
 
 
 def _tidy(node: Any) -> None:
-    """Remove what pydantic derives from the names: titles, and the defaults of sections, which
-    their keys repeat.
-    """
+    """Remove titles, which repeat names, and defaults of sections, which their keys repeat."""
     if isinstance(node, list):
         for item in node:
             _tidy(item)

@@ -1,6 +1,4 @@
-"""`nmt runs average`: the mean of the weights of a run's kept checkpoints. Translation uses it if
-it is better on the dev set.
-"""
+"""`nmt runs average`: the mean weights of kept checkpoints, used if better on the dev set."""
 
 from typing import Annotated
 

@@ -1,6 +1,4 @@
-"""`nmt runs show`: a run from its folder: configuration, data, model, curve and scores.
-`nmt runs list`: a table of all runs below a folder.
-"""
+"""`nmt runs show`, all about a run from its folder; `nmt runs list`, a table of runs."""
 
 import json
 from collections.abc import Iterator

@@ -1,6 +1,4 @@
-"""`nmt runs reproduce`: trains a run again with the configuration and data that its folder records,
-and compares the weights.
-"""
+"""`nmt runs reproduce`: trains a run again as its folder says, and compares the weights."""
 
 import json
 from pathlib import Path
@@ -39,8 +37,7 @@ def command(
     device: DeviceOption = "auto",
     quiet: QuietOption = False,
 ) -> None:
-    """Train a finished run again into `output` and compare. Interrupted, it continues when it is
-    called again.
+    """Train a finished run again into `output` and compare. Called again, it continues.
 
     Raises:
         CheckpointError: there is no run, its training is not finished, or a part of it is missing.

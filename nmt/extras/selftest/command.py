@@ -103,8 +103,7 @@ def command(
 
 
 def run(device: DeviceName = "auto", attentions: Sequence[str] = ()) -> Iterator[SelftestResult]:
-    """Train each of `attentions` (default: all) until it solves the task, or for `MAX_STEPS`;
-    yields each result when it is ready.
+    """Train each of `attentions` (default: all) until it solves the task; yields each result.
 
     Raises:
         ConfigError: an attention is unknown, or the device is not available.
@@ -117,9 +116,7 @@ def run(device: DeviceName = "auto", attentions: Sequence[str] = ()) -> Iterator
 
 
 def list_systems() -> dict[str, dict[str, Any]]:
-    """Every attention score, every kind of attention, and variants of the decoder: name -> sections
-    of `model`.
-    """
+    """Every score, kind of attention and variant of the decoder: name -> sections of `model`."""
     attentions: dict[str, dict[str, Any]] = {score: {"score": score} for score in SCORES}
     for kind, part in ATTENTIONS.items():
         if kind != "global":

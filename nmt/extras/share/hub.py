@@ -1,7 +1,8 @@
-"""`nmt share push` publishes what translating needs of a run on the Hugging Face hub, with a model
-card; `nmt share pull` makes a run folder of such a repository.
+"""Runs on the Hugging Face hub.
 
-The library of the hub finds the address (HF_ENDPOINT) and the access token by itself.
+`nmt share push` publishes what translating needs of a run, with a model card; `nmt share pull`
+makes a run folder of such a repository. The library of the hub finds the address (HF_ENDPOINT) and
+the access token by itself.
 """
 
 import json
