@@ -49,7 +49,7 @@ from nmt.config.yaml_text import dump
 from nmt.data import corpus, formats, reading
 from nmt.errors import NmtError
 from nmt.extras.lexicon.lexicon import Lexicon
-from nmt.extras.runs import check, inspect
+from nmt.extras.runs import check
 from nmt.extras.share import bundle
 from nmt.run import checkpoint
 from nmt.run.folder import build_model
@@ -199,8 +199,8 @@ class Inputs:
         if record in self.records:
             record.write_bytes(content)
             try:
-                check.run(self.run)
-                inspect.describe(inspect.run(self.run))
+                for _ in check.findings(self.run):
+                    pass
             finally:
                 record.write_bytes(self.records[record])
 

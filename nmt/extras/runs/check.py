@@ -67,11 +67,7 @@ def command(
     """
     damaged = []
     with unpacked(path) as folder:
-        if folder is not None and not holds_run(folder) and (folder / MANIFEST).exists():
-            parts = _parts_of_data(folder)
-        else:
-            parts = _parts_of_run(find_run(folder))
-        for part, state, text in _check(parts):
+        for part, state, text in findings(folder):
             print(f"{state:<9}{text or part}".replace(str(folder), str(path)))
             if state == "damaged":
                 damaged.append(part)
@@ -79,8 +75,12 @@ def command(
         raise NmtError(f"damaged: {', '.join(damaged)}")
 
 
-def _check(parts: Iterator[Part]) -> Iterator[tuple[str, str, str]]:
-    """Read each part. Yields its name, its state, and its first error, or else first warning."""
+def findings(folder: Path | None) -> Iterator[tuple[str, str, str]]:
+    """Read each part of a folder. Yields its name, its state, and its first error or warning."""
+    if folder is not None and not holds_run(folder) and (folder / MANIFEST).exists():
+        parts = _parts_of_data(folder)
+    else:
+        parts = _parts_of_run(find_run(folder))
     # A part that needs a damaged one cannot be checked.
     with suppress(NmtError), warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", NmtWarning)
@@ -127,7 +127,7 @@ def _check_input(file: Mapping[str, Any]) -> None:
 def _parts_of_run(folder: Path) -> Iterator[Part]:
     yield CONFIG_FILE, partial(load_run_config, folder)
     config = load_run_config(folder)
-    yield CHECKSUMS_FILE, partial(_check_checksums, folder)
+    yield CHECKSUMS_FILE, partial(read_checksums, folder)
     yield MANIFEST, partial(load_manifest, folder)
     yield "tokenizers", partial(load_tokenizers, folder, config)
     if (folder / PROVENANCE_FILE).exists():
@@ -143,11 +143,6 @@ def _parts_of_run(folder: Path) -> Iterator[Part]:
         has_state = not is_average(path.name) and not holds_weights_only(folder)
         read = partial(_read_checkpoint, path, model, checkpoints, has_state=has_state)
         yield f"checkpoint {path.name}", read
-
-
-def _check_checksums(folder: Path) -> None:
-    if not read_checksums(folder):
-        _warn(f"{folder}: an earlier version of nmt made it, without checksums of its contents")
 
 
 def _check_training_data(folder: Path, config: Config) -> None:
