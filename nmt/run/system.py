@@ -48,11 +48,6 @@ class System:
         return [run for run, _ in self.members]
 
     @property
-    def steps(self) -> list[int]:
-        """The step of each checkpoint; of an averaged checkpoint, the step of its last member."""
-        return [step_of(checkpoint.name) for _, checkpoint in self.members]
-
-    @property
     def lowercase(self) -> bool:
         """Whether it writes only lower-case letters."""
         return self.config.tokenizer.lowercase
@@ -81,16 +76,19 @@ class System:
 
     def describe(self, text: EvaluationSet) -> str:
         """One line for the reader: runs, steps, sentences, decoding options."""
-        step = f"step{'s' if len(self.steps) > 1 else ''} {' + '.join(map(str, self.steps))}"
-        if len(self.members) == 1 and is_average(self.members[0][1].name):
-            step = f"average up to {step}"
+        checkpoints = [checkpoint.name for _, checkpoint in self.members]
+        steps = " + ".join(str(step_of(name)) for name in checkpoints)
+        if len(checkpoints) > 1:
+            kind = "steps"
+        else:
+            kind = "average up to step" if is_average(checkpoints[0]) else "step"
         overrides = [
             f"{key}={value if isinstance(value, str) else json.dumps(value)}"
             for key, value in self.overrides.items()
             if key != BEAM
         ]
         names = " + ".join(map(str, self.names))
-        facts = [names, step, text.name, f"{len(text):,} sentences"]
+        facts = [names, f"{kind} {steps}", text.name, f"{len(text):,} sentences"]
         return ", ".join([*facts, f"beam {self.translator.options.beam}", *overrides])
 
     @property
@@ -110,11 +108,12 @@ class System:
         options, sources = self.translator.options, provenance.of_members(self.members)
         for name, path in self.ranking_runs.items():
             with opened(path) as member:
-                facts = provenance.of_members([member])
-            sources[name] = {"model": facts["model"], "data": facts["data"]}
+                of_ranker = provenance.of_members([member])
+            sources[name] = {key: of_ranker[key] for key in ("model", "data")}
         return {
             "run": str(self.names[0]),
-            "step": self.steps[0],
+            # of an averaged checkpoint, the step of its last member
+            "step": step_of(self.members[0][1].name),
             "beam": options.beam,
             "length_penalty": options.length_penalty,
             "decoding": options.model_dump(mode="json"),

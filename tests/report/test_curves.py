@@ -123,13 +123,6 @@ def test_the_best_checkpoint_is_marked(draw: Draw, metric: str, step: int, title
         assert [step, step] in [list(line.get_xdata()) for line in axes.get_lines()]
 
 
-def test_before_the_first_validation(draw: Draw) -> None:
-    loss, rate = draw(JOURNAL[:3]).axes
-    assert list(lines_of(loss)) == ["training"]
-    assert list(lines_of(rate)) == ["training"]
-    assert loss.get_title() == ""
-
-
 def test_values_that_are_no_finite_number_are_left_out(draw: Draw) -> None:
     broken = [
         train(450, log(2), learning_rate="fast"),

@@ -92,23 +92,6 @@ def test_no_token_warns_or_fails(
     assert capfd.readouterr() == ("", "")
 
 
-def test_a_long_title_does_not_widen_the_picture(tmp_path: Path) -> None:
-    heatmap.draw(["a"] * 12, ["b"] * 12, random_weights(12, 12), tmp_path / "plain.png")
-    heatmap.draw(
-        ["a"] * 12,
-        ["b"] * 12,
-        random_weights(12, 12),
-        tmp_path / "titled.png",
-        title="Ein sehr langer Satz. " * 20,
-    )
-    (plain_height, plain_width), (height, width) = (
-        png_size(tmp_path / "plain.png"),
-        png_size(tmp_path / "titled.png"),
-    )
-    assert width < 1.2 * plain_width
-    assert height > plain_height
-
-
 def test_global_settings_of_matplotlib_stay(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

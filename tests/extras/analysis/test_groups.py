@@ -1,17 +1,13 @@
 """nmt.extras.analysis.groups: scores by group of sentences, and the extremes."""
 
-from collections import Counter
-
 import pytest
 
 from nmt.evaluation.scores import score
 from nmt.extras.analysis.groups import (
     by_frequency,
     by_length,
-    by_overlap,
     by_rarest_word,
 )
-from nmt.extras.analysis.leaks import TrainingOverlap
 from nmt.extras.analysis.results import Translated
 
 SOURCES = [
@@ -69,17 +65,6 @@ def test_by_frequency_counts_a_word_as_often_as_it_is_right() -> None:
         ("0", 1, 0.0, 0.0),
         ("1-5", 1, 100.0, 100.0),
         ("51-500", 3, pytest.approx(200 / 3), 100.0),
-    ]
-
-
-def test_by_overlap() -> None:
-    overlap = TrainingOverlap(
-        [True, False, False, False], [False, True, False, False], Counter(), Counter()
-    )
-    assert [row[:2] for row in by_overlap(TEXT, overlap).rows] == [
-        ("exactly", 1),
-        ("nearly", 1),
-        ("no", 2),
     ]
 
 

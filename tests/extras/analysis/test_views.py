@@ -65,11 +65,3 @@ def test_without_attention_there_is_only_text(translation: Translation, texts: l
     _, page = frame_of(translation)
     assert all(text in page for text in texts)
     assert "<figure" not in page
-
-
-def test_a_long_translation_scrolls() -> None:
-    tokens = ("word",) * 60
-    attributes, _ = frame_of(
-        Translation("A", "B", tokens, tokens, attention=np.full((61, 61), 1 / 61, np.float32))
-    )
-    assert "height: 640px" in attributes["style"]

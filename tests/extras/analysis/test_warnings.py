@@ -5,8 +5,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from nmt.config.schema import TokenizerConfig
 from nmt.decoding.translation import Translation
@@ -140,12 +138,7 @@ def test_words_share_a_stem_if_only_the_ending_differs(
     word: str, other: str, expected: bool
 ) -> None:
     assert share_stem(word, other) is expected
-
-
-@given(st.text("abc", max_size=9), st.text("abc", max_size=9))
-def test_sharing_a_stem_does_not_depend_on_the_order(word: str, other: str) -> None:
-    assert share_stem(word, other) == share_stem(other, word)
-    assert share_stem(word, word)
+    assert share_stem(other, word) is expected
 
 
 @pytest.mark.parametrize(
@@ -173,9 +166,3 @@ def test_the_tokens_of_a_word_are_averaged(tmp_path: Path) -> None:
     attention = np.array([totals], np.float32)
     translation = Translation("hello world", "x", tokens, ("x",), attention=attention)
     assert skipped_words(translation, characters) == ["world"]
-
-
-def test_a_model_without_attention_skips_nothing() -> None:
-    none = np.zeros((1, 3), np.float32)
-    translation = Translation("He waits", "x", ("He", "waits"), ("x",), attention=none)
-    assert skipped_words(translation, TOKENIZER) == []
